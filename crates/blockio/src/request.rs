@@ -1,0 +1,81 @@
+//! What a host asks of a drive, and what it hears back.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Bytes, Lba, Nanos, SECTOR_BYTES};
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Op {
+    /// Returns what was last written there, or zeroes.
+    Read,
+    /// Replaces what is there.
+    Write,
+    /// Says that what is there is no longer needed.
+    Trim,
+    /// Makes everything acknowledged so far durable.
+    Flush,
+}
+
+/// One request of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The host's own name for this request, returned with its completion.
+    pub tag: u32,
+    /// Host thread that submits it, dense from zero: each has a processor of its own.
+    pub thread: u16,
+    /// What to do.
+    pub op: Op,
+    /// First sector.
+    pub lba: Lba,
+    /// Sectors of 512 bytes, at least one except for a flush.
+    pub sectors: u32,
+}
+
+impl Request {
+    /// Bytes that this request covers.
+    pub const fn bytes(&self) -> Bytes {
+        Bytes(self.sectors as u64 * SECTOR_BYTES)
+    }
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// Done as asked.
+    Ok,
+    /// Some sector lies beyond the drive; nothing was done.
+    OutOfRange,
+    /// The media failed and redundancy could not help.
+    MediaError,
+    /// The drive no longer accepts writes.
+    ReadOnly,
+}
+
+/// The end of one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The tag of the request.
+    pub tag: u32,
+    /// The thread of the request.
+    pub thread: u16,
+    /// What the request did.
+    pub op: Op,
+    /// How it ended.
+    pub status: Status,
+    /// Sectors of the request.
+    pub sectors: u32,
+    /// When the host submitted it.
+    pub submitted_at: Nanos,
+    /// When the host learned of its end.
+    pub completed_at: Nanos,
+}
+
+impl Completion {
+    /// Submission to completion, as the host sees it.
+    pub fn latency(&self) -> Nanos {
+        self.completed_at - self.submitted_at
+    }
+}

@@ -1,0 +1,2 @@
+//! The `floatgate` command.
+fn main() {}

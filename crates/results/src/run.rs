@@ -1,0 +1,264 @@
+//! The result file, `run.json`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{NandWrites, Sample, Summary};
+
+/// One drive, in one format, behind one host, through one protocol.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Version of this schema; see [`Run::SCHEMA`].
+    pub schema: u32,
+    /// Name of the run's folder, unique: `2026-11-21T101503Z-iodrive-duo-stock`.
+    pub id: String,
+    /// When it began, RFC 3339 in UTC.
+    pub started_at: String,
+    /// Version of the program.
+    pub floatgate_version: String,
+    /// Version of the drive models: rises whenever a simulated number moves. Absent for real drives.
+    pub model_version: Option<u32>,
+    /// Seed of every random stream.
+    pub seed: u64,
+    /// Name of the protocol.
+    pub protocol: String,
+    /// Heading of the protocol.
+    pub protocol_title: String,
+    /// What was measured.
+    pub target: Target,
+    /// What it was measured on.
+    pub environment: Environment,
+    /// What was done, in order. Steps not yet reached are absent.
+    pub steps: Vec<Step>,
+    /// Steps that the plan has in all; more than `steps` when the run was interrupted.
+    pub steps_planned: u32,
+    /// What a reader must know before trusting a number.
+    pub warnings: Vec<Warning>,
+    /// Published figures of this drive, where it has any.
+    pub published: Vec<Figure>,
+}
+
+/// What was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Target {
+    /// Model or real, and what kind.
+    pub kind: TargetKind,
+    /// Name: of the catalogue (`iodrive-duo`), or the path that was given.
+    pub name: String,
+    /// Heading on a report: `Fusion-io ioDrive Duo 640 GB (MLC)`.
+    pub title: String,
+    /// Format, such as `stock` or `high-performance`; empty where a drive has one only.
+    pub format: String,
+    /// Host driver or system, such as `linux`.
+    pub host: String,
+    /// Capacity that the host sees, in bytes.
+    pub user_capacity_bytes: u64,
+    /// Raw media capacity, in bytes; absent where unknown.
+    pub raw_capacity_bytes: Option<u64>,
+    /// The drive ran at 1/k of its capacity for 1/k of the time; 1 is full scale. All times in this
+    /// file are the protocol's (multiplied by k) except latencies, which are what they are.
+    pub time_lapse: u32,
+    /// Specification sheet, row by row.
+    pub sheet: Vec<SheetRow>,
+}
+
+/// Kind of target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TargetKind {
+    /// A modelled drive in virtual time.
+    Model,
+    /// A real block device.
+    BlockDevice,
+    /// A file on a real file system.
+    File,
+}
+
+/// One row of a specification sheet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SheetRow {
+    /// Group, such as `NAND` or `Controller`.
+    pub group: String,
+    /// What it is, such as `Program time`.
+    pub name: String,
+    /// Value with its unit.
+    pub value: String,
+    /// `published`, `derived` or `estimated`, then where from.
+    pub source: String,
+}
+
+/// What the run was measured on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Environment {
+    /// Rows for the report's test platform: for a model, the modelled host; for a real drive, the
+    /// machine, kernel, scheduler, fio.
+    pub sheet: Vec<HostSheet>,
+}
+
+/// One row of the test platform.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostSheet {
+    /// What it is, such as `Kernel`.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// What a step did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StepKind {
+    /// Returned the drive to its state before the first write.
+    Purge,
+    /// Loaded it until it settled.
+    Precondition,
+    /// Measured it.
+    Measure,
+}
+
+/// One step of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Name, unique in the run: `4k/precondition`, `8k-70-30/measure/T4Q8`.
+    pub id: String,
+    /// What it did.
+    pub kind: StepKind,
+    /// Name of the suite, such as `8k-70-30`.
+    pub suite: String,
+    /// Heading of the suite.
+    pub suite_title: String,
+    /// Name of the workload; empty for a purge.
+    pub workload: String,
+    /// Jobs; 0 for a purge.
+    pub threads: u16,
+    /// Requests that each job kept outstanding; 0 for a purge.
+    pub queue_per_thread: u16,
+    /// Length in protocol time, in seconds (ramp excluded).
+    pub duration_s: f64,
+    /// Length of one sample in protocol time, in seconds.
+    pub interval_s: f64,
+    /// What was done, in a sentence: purge method, fio command line.
+    pub how: String,
+    /// Totals over the whole step.
+    pub summary: Option<Summary>,
+    /// Totals over the last steady-state window of a preconditioning.
+    pub settled: Option<Summary>,
+    /// Verdict of the steady-state rule, for a preconditioning.
+    pub steady: Option<Steady>,
+    /// One entry an interval; kept in `samples.parquet`, not in the JSON.
+    #[serde(skip)]
+    pub samples: Vec<Sample>,
+}
+
+/// Verdict of the steady-state rule of the SNIA SSS PTS (2.0.2, 2.1.24) over the last five rounds.
+///
+/// Range: `max - min <= 20 %` of the average. Slope: the least-squares line rises or falls by at
+/// most 10 % of the average across the window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Steady {
+    /// Whether every variable met both conditions in some window.
+    pub achieved: bool,
+    /// Rounds until the window that first met them, or all rounds if none did.
+    pub rounds: u32,
+    /// Protocol time at the end of that window, in seconds.
+    pub at_s: f64,
+    /// Length of one round in protocol time, in seconds.
+    pub round_s: f64,
+    /// The window judged: the first that met the rule, else the last one.
+    pub variables: Vec<SteadyVariable>,
+}
+
+/// One tracking variable over one window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SteadyVariable {
+    /// What was tracked: `iops` or `latency_ns_avg`.
+    pub name: String,
+    /// Its value in each round of the window.
+    pub rounds: Vec<f64>,
+    /// Average of the rounds.
+    pub average: f64,
+    /// `(max - min) / average`, at most 0.20 to pass.
+    pub range: f64,
+    /// `|slope| * 4 / average`, at most 0.10 to pass.
+    pub slope: f64,
+}
+
+/// What a reader must know before trusting a number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    /// What kind.
+    pub kind: WarningKind,
+    /// Step that it concerns; empty for the whole run.
+    pub step: String,
+    /// What was seen, with the numbers.
+    pub text: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+/// Kind of warning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WarningKind {
+    /// Stopped before its plan was done.
+    Interrupted,
+    /// The steady-state rule was never met.
+    NotSteady,
+    /// The preconditioning was shorter than the drive needs.
+    NotPreconditioned,
+    /// Outstanding requests fell short of threads times queue.
+    QueueNotFilled,
+    /// IOPS times average latency disagrees with what was outstanding.
+    LittlesLaw,
+    /// The page cache or a write cache stands between.
+    PageCache,
+    /// The machine was busy, throttled or virtual.
+    Environment,
+    /// Purge could only be imitated.
+    Purge,
+    /// Model shortened by time lapse, or other scale limits.
+    Scale,
+}
+
+/// One published figure: a row of `figures.csv` that concerns the drive.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// Row name, such as `A084`.
+    pub id: String,
+    /// Where it was published.
+    pub document: String,
+    /// Format, or `any`.
+    pub mode: String,
+    /// Host, or `any`.
+    pub host: String,
+    /// Workload.
+    pub workload: String,
+    /// Threads as published: empty, `16`, or a range `2-16`.
+    pub threads: String,
+    /// Outstanding a thread as published.
+    pub queue_per_thread: String,
+    /// `burst`, `precondition-end`, `steady` or `primary`.
+    pub phase: String,
+    /// Metric with its unit, such as `iops` or `avg_latency_ms`.
+    pub metric: String,
+    /// Published value, lower end.
+    pub value_low: f64,
+    /// Published value, upper end.
+    pub value_high: f64,
+    /// What this run measured for it; absent where the run has no such step.
+    pub measured: Option<f64>,
+    /// The source's own remark.
+    pub note: String,
+}
+
+impl Run {
+    /// Version of this schema.
+    pub const SCHEMA: u32 = 1;
+
+    /// NAND writes of the whole run, by cause; zero for real drives.
+    pub fn nand_writes(&self) -> NandWrites {
+        self.steps
+            .iter()
+            .filter_map(|step| step.summary.as_ref()?.nand)
+            .fold(NandWrites::default(), |sum, nand| sum + nand)
+    }
+}

@@ -1,0 +1,13 @@
+//! What is asked of a drive.
+//!
+//! A [`Workload`] says what each request looks like (mix, sizes, addresses); a [`Protocol`] says
+//! which workloads run in which order, how loaded and for how long. Both are TOML files, checked on
+//! reading. A [`Generator`] turns a workload into requests, the same ones for every driver.
+
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+
+mod protocol;
+mod spec;
+
+pub use protocol::{Measure, Precondition, Protocol, Suite};
+pub use spec::{Access, SizeShare, Workload};
