@@ -1,1 +1,14 @@
-//! Placeholder.
+//! How a drive is measured.
+//!
+//! A protocol becomes a plan, step by step; a [`Driver`] carries it out on a modelled or a real
+//! drive; the run lands in a folder of its own, written atomically.
+
+pub mod driver;
+mod error;
+
+pub use driver::{Driver, Load, Loaded, Watch};
+pub use error::{Error, Kind};
+
+pub use results;
+pub use ssd;
+pub use workload;

@@ -6,11 +6,13 @@
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod histogram;
 mod run;
 mod sample;
 
+pub use histogram::Latencies;
 pub use run::{
-    Environment, Figure, HostSheet, Run, SheetRow, Step, StepKind, Steady, SteadyVariable, Target,
-    TargetKind, Warning, WarningKind,
+    Bin, Environment, Figure, HostSheet, Run, SheetRow, Steady, SteadyVariable, Step, StepKind,
+    Target, TargetKind, Warning, WarningKind,
 };
-pub use sample::{LatencySummary, NandWrites, Sample, Summary};
+pub use sample::{Interval, LatencySummary, NandWrites, Sample, Summary};

@@ -103,6 +103,15 @@ pub struct HostSheet {
     pub value: String,
 }
 
+/// One bin of a latency histogram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bin {
+    /// Highest latency that falls into the bin, in nanoseconds.
+    pub latency_ns: u64,
+    /// Requests in it.
+    pub count: u64,
+}
+
 /// What a step did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -147,6 +156,12 @@ pub struct Step {
     /// One entry an interval; kept in `samples.parquet`, not in the JSON.
     #[serde(skip)]
     pub samples: Vec<Sample>,
+    /// Latencies of the reads of the whole step, ascending; kept in `latencies.parquet`.
+    #[serde(skip)]
+    pub read_bins: Vec<Bin>,
+    /// Latencies of the writes of the whole step, ascending; kept in `latencies.parquet`.
+    #[serde(skip)]
+    pub write_bins: Vec<Bin>,
 }
 
 /// Verdict of the steady-state rule of the SNIA SSS PTS (2.0.2, 2.1.24) over the last five rounds.

@@ -4,6 +4,8 @@ use std::ops::{Add, Sub};
 
 use serde::{Deserialize, Serialize};
 
+use crate::Latencies;
+
 /// Latency of one kind of request over a span. All in nanoseconds; zeroes where `count` is zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencySummary {
@@ -128,6 +130,27 @@ pub struct Sample {
     pub at_s: f64,
     /// What happened in it.
     pub summary: Summary,
+    /// Share of superblocks that are free at its end, 0 to 1; absent for real drives.
+    pub superblocks_free_share: Option<f64>,
+}
+
+/// What a driver measured in one interval, before it is summarised: everything else follows.
+#[derive(Clone, Debug, Default)]
+pub struct Interval {
+    /// End of the interval in protocol time since the step began, in seconds.
+    pub at_s: f64,
+    /// Length of the interval in the drive's own time (not multiplied by the time lapse), in seconds.
+    pub span_s: f64,
+    /// Latencies of the reads that completed in it.
+    pub read: Latencies,
+    /// Latencies of the writes that completed in it.
+    pub write: Latencies,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// NAND writes in it; absent for real drives.
+    pub nand: Option<NandWrites>,
     /// Share of superblocks that are free at its end, 0 to 1; absent for real drives.
     pub superblocks_free_share: Option<f64>,
 }

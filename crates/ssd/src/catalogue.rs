@@ -4,7 +4,10 @@ use crate::DriveSpec;
 
 /// The catalogue, ordered by name.
 pub fn drives() -> Vec<DriveSpec> {
-    vec![DriveSpec { name: "iodrive-duo".into(), title: "Fusion-io ioDrive Duo 640 GB (MLC)".into() }]
+    vec![DriveSpec {
+        name: "iodrive-duo".into(),
+        title: "Fusion-io ioDrive Duo 640 GB (MLC)".into(),
+    }]
 }
 
 /// The drive named `name`.

@@ -1,0 +1,64 @@
+//! What carries out a load: a modelled drive, fio on a real one, or a mock.
+
+use results::{Environment, Interval, Target, Warning};
+use workload::Workload;
+
+use crate::Error;
+
+/// Constant load for a while.
+#[derive(Clone, Copy, Debug)]
+pub struct Load<'a> {
+    /// Name of the step, unique in the run: `4k/precondition`.
+    pub step: &'a str,
+    /// What each request looks like.
+    pub workload: &'a Workload,
+    /// Jobs.
+    pub threads: u16,
+    /// Requests that each job keeps outstanding.
+    pub queue_per_thread: u16,
+    /// Load before the measurement that is not counted, in protocol seconds.
+    pub ramp_s: f64,
+    /// Length of the measurement, in protocol seconds.
+    pub duration_s: f64,
+    /// Length of one interval, in protocol seconds.
+    pub interval_s: f64,
+    /// Seed of the addresses.
+    pub seed: u64,
+}
+
+/// What a load measured.
+#[derive(Clone, Debug, Default)]
+pub struct Loaded {
+    /// The intervals in order; the last partial one is dropped.
+    pub intervals: Vec<Interval>,
+    /// What was done, in a sentence or a command line.
+    pub how: String,
+    /// What the driver noticed.
+    pub warnings: Vec<Warning>,
+}
+
+/// Whoever waits for a load: hears of progress, may stop it.
+pub trait Watch {
+    /// `done` of the load is over, 0 to 1; `text` says what was seen last, such as `42.6k IOPS`.
+    fn progress(&mut self, done: f64, text: &str);
+    /// Whether the load is to end now, keeping what was measured.
+    fn stop(&self) -> bool;
+}
+
+/// Carries out purges and loads on one target.
+pub trait Driver: Send {
+    /// What is measured.
+    fn target(&self) -> Target;
+    /// What it is measured on.
+    fn environment(&self) -> Environment;
+    /// Returns the target to its state before the first write; says how.
+    ///
+    /// # Errors
+    /// When the target cannot be purged.
+    fn purge(&mut self) -> Result<String, Error>;
+    /// Loads the target.
+    ///
+    /// # Errors
+    /// When the load could not be carried out. Being stopped is no error.
+    fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<Loaded, Error>;
+}
