@@ -69,10 +69,10 @@ impl fmt::Display for Bytes {
     /// Binary units where they come out whole (`4 KiB`), else decimal (`640 GB`, `1.05 GB`).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let decimal = [(1_000_000_000_000, "TB"), (1_000_000_000, "GB"), (1_000_000, "MB")];
-        if self.0 != 0 && self.0 % (1 << 20) == 0 && self.0 < 1 << 30 {
+        if self.0 != 0 && self.0.is_multiple_of(1 << 20) && self.0 < 1 << 30 {
             return write!(f, "{} MiB", self.0 >> 20);
         }
-        if self.0 != 0 && self.0 % 1024 == 0 && self.0 < 1 << 20 {
+        if self.0 != 0 && self.0.is_multiple_of(1024) && self.0 < 1 << 20 {
             return write!(f, "{} KiB", self.0 >> 10);
         }
         for (size, unit) in decimal {

@@ -65,6 +65,7 @@ impl Nanos {
     }
 
     /// The span since `earlier`, zero if `earlier` is later.
+    #[must_use]
     pub const fn saturating_sub(self, earlier: Self) -> Self {
         Self(self.0.saturating_sub(earlier.0))
     }

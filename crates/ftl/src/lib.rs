@@ -1,7 +1,28 @@
 //! Flash translation layer: a state machine without clock and without I/O.
+//!
+//! The host side goes in as [`Ftl::write`], [`Ftl::trim`] and [`Ftl::lookup`]; the media side comes
+//! out as [`MediaOp`]s, handed to the [`Media`] of whoever owns the state machine: a timing model
+//! books them on dies, a live drive moves bytes, a test keeps them in a `Vec`.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod config;
 mod counters;
+mod divider;
+mod ftl;
+mod geometry;
+mod mapping;
+mod media;
+mod relocation;
+mod superblock;
+mod victim;
+mod wear;
 
+pub use config::{Config, ConfigError, Watermarks};
 pub use counters::Counters;
+pub use divider::Divider;
+pub use ftl::{Ftl, Lpn, Ppn, UNIT_BYTES};
+pub use geometry::{DieId, Geometry, Layout};
+pub use media::{Cause, Media, MediaOp, NoMedia};
+pub use superblock::{SuperblockId, SuperblockState};
+pub use victim::VictimPolicy;

@@ -1,0 +1,157 @@
+//! What a flash translation layer is formatted with, and whether it can work.
+
+use thiserror::Error;
+
+use crate::{Geometry, VictimPolicy};
+
+/// Everything that a format decides.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// Arrangement of the media.
+    pub geometry: Geometry,
+    /// Mapping units that the host sees.
+    pub pages_logical: u32,
+    /// How garbage collection chooses.
+    pub victim: VictimPolicy,
+    /// When garbage collection works.
+    pub watermarks: Watermarks,
+    /// Static wear levelling begins when the erase counts of two superblocks differ by more than
+    /// this. Zero: never.
+    pub wear_spread_max: u32,
+    /// Seed of the random choices (d-choices).
+    pub seed: u64,
+}
+
+/// When garbage collection works, in free superblocks.
+///
+/// ```text
+///  free   > high            relocation rests
+///  high ≥ free > low        relocation keeps pace with host writes, at most `pace_max` a write
+///  free  ≤ low              host writes wait until `low + burst` superblocks are free
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Watermarks {
+    /// At or below this, host writes wait.
+    pub low: u32,
+    /// At or below this, relocation keeps pace with host writes; above `low`.
+    pub high: u32,
+    /// Superblocks that are gained while host writes wait, at least 1.
+    pub burst: u32,
+    /// Most pages relocated for each page that the host writes while keeping pace; 0 and above.
+    pub pace_max: f64,
+}
+
+/// Why a format is not feasible.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ConfigError {
+    /// Too many pages for 32-bit page numbers.
+    #[error("{pages} pages of 4 KiB exceed the {limit} that 32-bit page numbers reach")]
+    TooLarge {
+        /// Pages asked for.
+        pages: u64,
+        /// Most that are possible.
+        limit: u64,
+    },
+    /// Some count is zero or beyond its limit.
+    #[error("{name} is {value}, must be {limit}")]
+    OutOfRange {
+        /// Which one.
+        name: &'static str,
+        /// Its value.
+        value: u64,
+        /// What it may be.
+        limit: String,
+    },
+    /// The user capacity leaves too little to work with.
+    #[error(
+        "user capacity of {pages_logical} pages exceeds the {limit} pages that {superblocks} \
+         superblocks leave after {reserved} kept free or open"
+    )]
+    NoSpare {
+        /// Pages asked for.
+        pages_logical: u64,
+        /// Most that are possible.
+        limit: u64,
+        /// Superblocks of the drive.
+        superblocks: u32,
+        /// Superblocks that garbage collection keeps free or open.
+        reserved: u32,
+    },
+}
+
+impl Config {
+    /// Superblocks that never hold data at rest: kept free, or open at either stream.
+    ///
+    /// Effective over-provisioning is what remains: `(superblocks - reserved) x pages / logical`.
+    pub const fn superblocks_reserved(&self) -> u32 {
+        self.watermarks.low + self.watermarks.burst + 2 * self.geometry.banks
+    }
+
+    /// Checks that this format can work.
+    ///
+    /// # Errors
+    /// Names the first count that cannot.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let geometry = &self.geometry;
+        let at_least_one = [
+            ("banks", geometry.banks),
+            ("dies_per_bank", geometry.dies_per_bank),
+            ("planes_per_die", geometry.planes_per_die),
+            ("erase_blocks_per_plane", geometry.erase_blocks_per_plane),
+            ("pages_per_erase_block", geometry.pages_per_erase_block),
+            ("pages_logical", self.pages_logical),
+            ("watermarks.burst", self.watermarks.burst),
+        ];
+        for (name, value) in at_least_one {
+            check(name, value.into(), value >= 1, "at least 1")?;
+        }
+        let rows = u64::from(geometry.pages_per_erase_block);
+        check("pages_per_erase_block", rows, rows <= 65_535, "at most 65535")?;
+        let dies = u64::from(geometry.dies_per_bank);
+        check("dies_per_bank", dies, dies <= 65_535, "at most 65535")?;
+        let page_kib = u64::from(geometry.page_kib);
+        check("page_kib", page_kib, page_kib > 0 && page_kib % 4 == 0, "a multiple of 4")?;
+        self.check_stripe()?;
+        self.check_watermarks()?;
+        self.check_capacity()
+    }
+
+    fn check_stripe(&self) -> Result<(), ConfigError> {
+        let (stripe, dies) = (self.geometry.stripe_dies, self.geometry.dies_per_bank);
+        let fits = stripe == 0 || (stripe >= 2 && dies % stripe == 0);
+        let limit = format!("0, or a divisor of dies_per_bank ({dies}) and at least 2");
+        check("stripe_dies", stripe.into(), fits, &limit)
+    }
+
+    fn check_watermarks(&self) -> Result<(), ConfigError> {
+        let (low, high, banks) = (self.watermarks.low, self.watermarks.high, self.geometry.banks);
+        let limit = format!("above the {banks} that relocation may have to open");
+        check("watermarks.low", low.into(), low > banks, &limit)?;
+        check("watermarks.high", high.into(), high > low, &format!("above low ({low})"))
+    }
+
+    fn check_capacity(&self) -> Result<(), ConfigError> {
+        let limit = u64::from(u32::MAX);
+        let pages = self.geometry.pages();
+        if pages >= limit {
+            return Err(ConfigError::TooLarge { pages, limit });
+        }
+        let reserved = self.superblocks_reserved();
+        let superblocks = self.geometry.superblocks();
+        let limit = u64::from(superblocks.saturating_sub(reserved))
+            * u64::from(self.geometry.pages_per_superblock());
+        let pages_logical = u64::from(self.pages_logical);
+        if pages_logical >= limit {
+            return Err(ConfigError::NoSpare { pages_logical, limit, superblocks, reserved });
+        }
+        Ok(())
+    }
+}
+
+fn check(name: &'static str, value: u64, holds: bool, limit: &str) -> Result<(), ConfigError> {
+    if holds {
+        Ok(())
+    } else {
+        Err(ConfigError::OutOfRange { name, value, limit: limit.to_owned() })
+    }
+}

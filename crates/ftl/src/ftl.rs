@@ -1,0 +1,380 @@
+//! The state machine.
+//!
+//! Every host page goes to the open superblock of the host stream, every page that garbage
+//! collection saves to that of the relocation stream. A stream keeps one superblock open in each
+//! bank and fills them unit by unit in turn, so that all dies work.
+//!
+//! ```text
+//!  write(lpn) ─► make_room ─► place in host stream ─► keep_pace
+//!                   │                                    │
+//!                   └── relocate until enough is free    └── relocate in proportion
+//! ```
+//!
+//! Invariants:
+//! - A page is mapped as soon as it has a place; until its unit is full, its data is in the owner's
+//!   write buffer ([`Ftl::is_buffered`]).
+//! - `pages_host + pages_relocation + pages_wear` pages have been placed, no more and no fewer.
+//! - A free superblock remains for relocation whenever one is needed.
+
+use blockio::{Bytes, Rng};
+
+use crate::mapping::Mapping;
+use crate::relocation::Relocation;
+use crate::superblock::Superblocks;
+use crate::{
+    Cause, Config, ConfigError, Counters, DieId, Divider, Layout, Media, MediaOp, SuperblockId,
+    SuperblockState,
+};
+
+/// Bytes of a mapping unit: one logical page.
+pub const UNIT_BYTES: u64 = 4096;
+
+/// Logical page number: the unit of mapping, 4 KiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lpn(pub u32);
+
+/// Physical page number: superblock x pages of a superblock + page within it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ppn(pub u32);
+
+/// Writes kept together in open superblocks of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Host,
+    Relocation,
+}
+
+/// One open superblock and how far it is filled.
+#[derive(Clone, Copy, Debug)]
+struct Frontier {
+    superblock: SuperblockId,
+    pages_written: u32,
+}
+
+/// The open superblocks of a stream, one a bank, and the bank whose turn it is.
+#[derive(Clone, Debug)]
+struct StreamState {
+    frontiers: Vec<Option<Frontier>>,
+    bank: u32,
+}
+
+/// A flash translation layer.
+#[derive(Clone, Debug)]
+pub struct Ftl {
+    pub(crate) config: Config,
+    layout: Layout,
+    pages_per_superblock: Divider,
+    pages_per_unit: Divider,
+    pub(crate) mapping: Mapping,
+    pub(crate) superblocks: Superblocks,
+    free_by_bank: Vec<Vec<SuperblockId>>,
+    streams: [StreamState; 2],
+    pub(crate) relocation: Relocation,
+    pub(crate) counters: Counters,
+    pub(crate) rng: Rng,
+}
+
+impl Ftl {
+    /// Formats factory-fresh media.
+    ///
+    /// # Errors
+    /// When the format cannot work, says which count does not fit.
+    pub fn format(config: &Config) -> Result<Self, ConfigError> {
+        config.check()?;
+        let geometry = &config.geometry;
+        let pages = u32::try_from(geometry.pages()).expect("checked against 32 bits");
+        let stream = StreamState { frontiers: vec![None; geometry.banks as usize], bank: 0 };
+        let mut ftl = Self {
+            config: *config,
+            layout: Layout::new(geometry),
+            pages_per_superblock: Divider::new(geometry.pages_per_superblock()),
+            pages_per_unit: Divider::new(geometry.pages_per_unit()),
+            mapping: Mapping::new(config.pages_logical, pages),
+            superblocks: Superblocks::new(geometry.superblocks()),
+            free_by_bank: vec![Vec::new(); geometry.banks as usize],
+            streams: [stream.clone(), stream],
+            relocation: Relocation::default(),
+            counters: Counters::default(),
+            rng: Rng::new(config.seed).split("victim"),
+        };
+        ftl.list_free();
+        Ok(ftl)
+    }
+
+    /// Erases everything: the state before the first write, wear apart.
+    pub fn purge(&mut self) {
+        self.mapping.clear();
+        self.counters.superblocks_erased += u64::from(self.superblocks.purge());
+        for stream in &mut self.streams {
+            stream.frontiers.fill(None);
+            stream.bank = 0;
+        }
+        self.relocation = Relocation::default();
+        self.list_free();
+    }
+
+    /// Mapping units that the host sees.
+    pub fn pages_logical(&self) -> u32 {
+        self.mapping.pages_logical()
+    }
+
+    /// Capacity that the host sees.
+    pub fn user_capacity(&self) -> Bytes {
+        Bytes(u64::from(self.pages_logical()) * UNIT_BYTES)
+    }
+
+    /// What has been done since the format.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Counts bytes of host requests, which only the owner knows.
+    pub fn count_host_bytes(&mut self, sent: Bytes, read: Bytes) {
+        self.counters.host_sent_bytes += sent.0;
+        self.counters.host_read_bytes += read.0;
+    }
+
+    /// Superblocks that are free.
+    pub const fn superblocks_free(&self) -> u32 {
+        self.superblocks.free()
+    }
+
+    /// Superblocks in all, bad ones included.
+    pub const fn superblocks(&self) -> u32 {
+        self.config.geometry.superblocks()
+    }
+
+    /// Completed program/erase cycles of one superblock.
+    pub fn erase_count(&self, superblock: SuperblockId) -> u32 {
+        self.superblocks.erase_count(superblock)
+    }
+
+    /// State of one superblock.
+    pub fn superblock_state(&self, superblock: SuperblockId) -> SuperblockState {
+        self.superblocks.state(superblock)
+    }
+
+    /// Valid pages of one superblock.
+    pub fn pages_valid(&self, superblock: SuperblockId) -> u32 {
+        self.superblocks.pages_valid(superblock)
+    }
+
+    /// Where `lpn` is; none if it was never written, or trimmed.
+    #[inline]
+    pub fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
+        self.mapping.ppn(lpn)
+    }
+
+    /// What is at `ppn`, if it is valid.
+    pub fn logical(&self, ppn: Ppn) -> Option<Lpn> {
+        self.mapping.lpn_if_valid(ppn)
+    }
+
+    /// Superblock and program unit of a page, as one number that adjacent pages share.
+    #[inline]
+    pub fn unit_of(&self, ppn: Ppn) -> (SuperblockId, u32) {
+        let (superblock, page) = self.pages_per_superblock.divide(ppn.0);
+        (SuperblockId(superblock), self.pages_per_unit.divide(page).0)
+    }
+
+    /// The die that holds a unit.
+    #[inline]
+    pub fn die_of(&self, (superblock, unit): (SuperblockId, u32)) -> DieId {
+        DieId(self.die_first(superblock) + u32::from(self.layout.unit(unit).die))
+    }
+
+    /// Whether the data of a page is still in the write buffer, its unit not being full.
+    pub fn is_buffered(&self, ppn: Ppn) -> bool {
+        let (superblock, page) = self.pages_per_superblock.divide(ppn.0);
+        let unit = self.pages_per_unit.divide(page).0;
+        self.streams.iter().flat_map(|stream| &stream.frontiers).flatten().any(|frontier| {
+            frontier.superblock.0 == superblock
+                && unit == self.pages_per_unit.divide(frontier.pages_written).0
+        })
+    }
+
+    /// Maps `lpn` to a new page of the host stream.
+    ///
+    /// Relocates first while too little is free, and afterwards in proportion; what the media has
+    /// to do, in order, goes to `media`.
+    #[inline]
+    pub fn write(&mut self, lpn: Lpn, media: &mut impl Media) -> Ppn {
+        self.make_room(media);
+        let ppn = self.place(lpn, Stream::Host, Cause::Host, media);
+        self.counters.pages_host += 1;
+        self.keep_pace(media);
+        ppn
+    }
+
+    /// Forgets `lpn`.
+    pub fn trim(&mut self, lpn: Lpn) {
+        if let Some(was) = self.mapping.unmap(lpn) {
+            let (superblock, _) = self.pages_per_superblock.divide(was.0);
+            self.superblocks.invalidate(SuperblockId(superblock));
+            self.counters.pages_trimmed += 1;
+        }
+    }
+
+    /// Reads every map entry that `lpns` will need, so that the processor has them at hand.
+    ///
+    /// Changes nothing. One cache miss after another is what a large drive costs; asked for
+    /// together, they overlap. The sum keeps the reads from being optimised away.
+    #[inline]
+    pub fn touch(&self, lpns: impl Iterator<Item = Lpn>) -> u32 {
+        lpns.fold(0, |sum, lpn| sum ^ self.mapping.ppn(lpn).map_or(0, |ppn| ppn.0))
+    }
+
+    /// Gives `lpn` the next page of a stream.
+    #[inline]
+    pub(crate) fn place(
+        &mut self,
+        lpn: Lpn,
+        stream: Stream,
+        cause: Cause,
+        media: &mut impl Media,
+    ) -> Ppn {
+        let frontier = self.frontier(stream);
+        let superblock = frontier.superblock;
+        let ppn = Ppn(
+            superblock.0 * self.config.geometry.pages_per_superblock() + frontier.pages_written
+        );
+        if let Some(was) = self.mapping.map(lpn, ppn) {
+            let (superblock, _) = self.pages_per_superblock.divide(was.0);
+            self.superblocks.invalidate(SuperblockId(superblock));
+        }
+        self.superblocks.validate(superblock);
+        if cause != Cause::Host {
+            let from = self.relocation.from;
+            media.submit(MediaOp::Relocate { from, to: ppn, cause });
+        }
+        self.fill(stream, frontier, cause, media);
+        ppn
+    }
+
+    /// Notes that one more page of `frontier` is taken; a full unit is programmed.
+    #[inline]
+    fn fill(&mut self, stream: Stream, frontier: Frontier, cause: Cause, media: &mut impl Media) {
+        let pages_written = frontier.pages_written + 1;
+        let state = &mut self.streams[stream as usize];
+        let bank = state.bank as usize;
+        state.frontiers[bank] = Some(Frontier { pages_written, ..frontier });
+        let (unit, rest) = self.pages_per_unit.divide(pages_written);
+        if rest == 0 {
+            self.program(frontier.superblock, unit - 1, cause, media);
+            let state = &mut self.streams[stream as usize];
+            if pages_written == self.config.geometry.pages_per_superblock() {
+                state.frontiers[bank] = None;
+                self.superblocks.close(frontier.superblock);
+            }
+            state.bank += 1;
+            if state.bank == self.config.geometry.banks {
+                state.bank = 0;
+            }
+        }
+    }
+
+    fn program(
+        &mut self,
+        superblock: SuperblockId,
+        unit: u32,
+        cause: Cause,
+        media: &mut impl Media,
+    ) {
+        let place = self.layout.unit(unit);
+        let die_first = self.die_first(superblock);
+        let row = u32::from(place.row);
+        let die = DieId(die_first + u32::from(place.die));
+        media.submit(MediaOp::Program { superblock, die, row, cause });
+        if let Some(parity_die) = place.parity_die {
+            let die = DieId(die_first + u32::from(parity_die));
+            media.submit(MediaOp::Program { superblock, die, row, cause: Cause::Parity });
+            self.counters.pages_parity += u64::from(self.config.geometry.pages_per_unit());
+        }
+    }
+
+    /// The open superblock of a stream in the bank whose turn it is.
+    #[inline]
+    fn frontier(&mut self, stream: Stream) -> Frontier {
+        let state = &self.streams[stream as usize];
+        match state.frontiers[state.bank as usize] {
+            Some(frontier) => frontier,
+            None => Frontier { superblock: self.take_free(state.bank), pages_written: 0 },
+        }
+    }
+
+    /// Opens the least worn free superblock of `bank`, or of the bank that has most if it has none.
+    fn take_free(&mut self, bank: u32) -> SuperblockId {
+        let bank = if self.free_by_bank[bank as usize].is_empty() {
+            let most =
+                (0..self.free_by_bank.len()).rev().max_by_key(|b| self.free_by_bank[*b].len());
+            most.expect("at least one bank")
+        } else {
+            bank as usize
+        };
+        let free = &self.free_by_bank[bank];
+        let index = (0..free.len())
+            .min_by_key(|index| self.superblocks.erase_count(free[*index]))
+            .expect("low watermark keeps a free superblock for relocation");
+        let superblock = self.free_by_bank[bank].remove(index);
+        self.superblocks.open(superblock);
+        superblock
+    }
+
+    /// Erases a victim that holds nothing any more.
+    pub(crate) fn erase(&mut self, superblock: SuperblockId, media: &mut impl Media) {
+        let die_first = DieId(self.die_first(superblock));
+        media.submit(MediaOp::Erase { superblock, die_first });
+        self.superblocks.erase(superblock);
+        self.counters.superblocks_erased += 1;
+        let bank = self.bank_of(superblock);
+        self.free_by_bank[bank as usize].push(superblock);
+    }
+
+    /// Retires a free superblock whose media has failed; its capacity is lost for good.
+    ///
+    /// # Errors
+    /// When too few would remain for the user capacity, retires nothing and says so: the owner
+    /// makes the drive read-only.
+    pub fn retire(&mut self, superblock: SuperblockId) -> Result<(), ConfigError> {
+        let usable = self.superblocks.ids();
+        let usable =
+            usable.filter(|id| self.superblocks.state(*id) != SuperblockState::Bad).count();
+        let usable = u32::try_from(usable).expect("a count of superblocks");
+        let reserved = self.config.superblocks_reserved();
+        let pages = u64::from(self.config.geometry.pages_per_superblock());
+        let limit = u64::from(usable.saturating_sub(1 + reserved)) * pages;
+        let pages_logical = u64::from(self.pages_logical());
+        if pages_logical >= limit {
+            return Err(ConfigError::NoSpare {
+                pages_logical,
+                limit,
+                superblocks: usable,
+                reserved,
+            });
+        }
+        let bank = self.bank_of(superblock) as usize;
+        self.superblocks.retire(superblock);
+        self.free_by_bank[bank].retain(|id| *id != superblock);
+        Ok(())
+    }
+
+    fn list_free(&mut self) {
+        self.free_by_bank.iter_mut().for_each(Vec::clear);
+        for id in self.superblocks.ids() {
+            if self.superblocks.state(id) == SuperblockState::Free {
+                let bank = self.bank_of(id);
+                self.free_by_bank[bank as usize].push(id);
+            }
+        }
+    }
+
+    #[inline]
+    const fn bank_of(&self, superblock: SuperblockId) -> u32 {
+        superblock.0 % self.config.geometry.banks
+    }
+
+    #[inline]
+    const fn die_first(&self, superblock: SuperblockId) -> u32 {
+        self.bank_of(superblock) * self.config.geometry.dies_per_bank
+    }
+}

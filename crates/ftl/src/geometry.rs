@@ -1,0 +1,194 @@
+//! How the NAND is arranged, and where each page of a superblock lies.
+//!
+//! A **bank** is a set of dies that form superblocks together; a superblock is one erase block from
+//! every plane of every die of its bank. Within a superblock, pages are filled row by row; a
+//! **row** is one program unit (one NAND page on every plane) from each die, and holds one or more
+//! parity stripes:
+//!
+//! ```text
+//!              die 0   die 1   die 2  …  die 23  die 24
+//!  row 0        u0      u1      u2        u23      P        a unit = planes x NAND page
+//!  row 1        P       u24     u25  …             u47      each row starts one die further
+//! ```
+//!
+//! Only data pages have a physical page number (PPN); parity units are programmed when the data
+//! units of their stripe are, and have none.
+
+use blockio::Bytes;
+
+use crate::UNIT_BYTES;
+
+/// Index of a die on the drive, dense from zero, bank by bank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DieId(pub u32);
+
+/// How the NAND is arranged. All counts are at least 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Sets of dies that form superblocks together.
+    pub banks: u32,
+    /// Dies of a bank.
+    pub dies_per_bank: u32,
+    /// Planes of a die, programmed and erased together.
+    pub planes_per_die: u32,
+    /// Good erase blocks of a plane that form superblocks (spares and bad ones taken off).
+    pub erase_blocks_per_plane: u32,
+    /// NAND pages of an erase block.
+    pub pages_per_erase_block: u32,
+    /// NAND page, in KiB: a multiple of 4.
+    pub page_kib: u32,
+    /// Dies of a parity stripe, one of which holds parity; a divisor of `dies_per_bank`. Zero: no
+    /// parity.
+    pub stripe_dies: u32,
+}
+
+impl Geometry {
+    /// Superblocks of the drive.
+    pub const fn superblocks(&self) -> u32 {
+        self.banks * self.erase_blocks_per_plane
+    }
+
+    /// Dies of the drive.
+    pub const fn dies(&self) -> u32 {
+        self.banks * self.dies_per_bank
+    }
+
+    /// Mapping units of a program unit.
+    pub const fn pages_per_unit(&self) -> u32 {
+        self.planes_per_die * self.page_kib / 4
+    }
+
+    /// Parity units of a row.
+    pub const fn parity_units_per_row(&self) -> u32 {
+        match self.dies_per_bank.checked_div(self.stripe_dies) {
+            Some(stripes) => stripes,
+            None => 0,
+        }
+    }
+
+    /// Data units of a row.
+    pub const fn data_units_per_row(&self) -> u32 {
+        self.dies_per_bank - self.parity_units_per_row()
+    }
+
+    /// Data pages (mapping units) of a superblock.
+    pub const fn pages_per_superblock(&self) -> u32 {
+        self.pages_per_erase_block * self.data_units_per_row() * self.pages_per_unit()
+    }
+
+    /// Data pages of the drive.
+    pub const fn pages(&self) -> u64 {
+        self.superblocks() as u64 * self.pages_per_superblock() as u64
+    }
+
+    /// Everything that these erase blocks store, parity included.
+    pub const fn raw_capacity(&self) -> Bytes {
+        Bytes(
+            self.superblocks() as u64
+                * self.pages_per_erase_block as u64
+                * self.dies_per_bank as u64
+                * self.pages_per_unit() as u64
+                * UNIT_BYTES,
+        )
+    }
+}
+
+/// Where one data unit of a superblock lies, and whether parity follows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UnitPlace {
+    /// Die within the bank.
+    pub(crate) die: u16,
+    /// Row, which is the NAND page within the erase block.
+    pub(crate) row: u16,
+    /// Die within the bank that takes the parity of the stripe that this unit completes.
+    pub(crate) parity_die: Option<u16>,
+}
+
+/// The place of every data unit of a superblock; the same for all superblocks.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    units: Vec<UnitPlace>,
+}
+
+impl Layout {
+    /// The layout of `geometry`.
+    pub fn new(geometry: &Geometry) -> Self {
+        let dies = geometry.dies_per_bank;
+        let stripe_dies = if geometry.stripe_dies == 0 { dies } else { geometry.stripe_dies };
+        let with_parity = geometry.stripe_dies != 0;
+        let mut units = Vec::new();
+        for row in 0..geometry.pages_per_erase_block {
+            let die_at = |position: u32| narrow((position + row) % dies);
+            for position in 0..dies {
+                let in_stripe = position % stripe_dies;
+                if with_parity && in_stripe == stripe_dies - 1 {
+                    continue;
+                }
+                let completes = with_parity && in_stripe == stripe_dies - 2;
+                units.push(UnitPlace {
+                    die: die_at(position),
+                    row: narrow(row),
+                    parity_die: completes.then(|| die_at(position + 1)),
+                });
+            }
+        }
+        Self { units }
+    }
+
+    /// The place of data unit `unit` of any superblock.
+    #[inline]
+    pub(crate) fn unit(&self, unit: u32) -> UnitPlace {
+        self.units[unit as usize]
+    }
+}
+
+fn narrow(number: u32) -> u16 {
+    u16::try_from(number).expect("Config::check limits dies and rows to 65,535")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: Geometry = Geometry {
+        banks: 2,
+        dies_per_bank: 8,
+        planes_per_die: 2,
+        erase_blocks_per_plane: 10,
+        pages_per_erase_block: 16,
+        page_kib: 8,
+        stripe_dies: 4,
+    };
+
+    #[test]
+    fn counts_follow_from_the_arrangement() {
+        assert_eq!(SMALL.pages_per_unit(), 4);
+        assert_eq!(SMALL.data_units_per_row(), 6);
+        assert_eq!(SMALL.pages_per_superblock(), 16 * 6 * 4);
+        assert_eq!(SMALL.raw_capacity(), Bytes::from_kib(2 * 10 * 16 * 8 * 16));
+    }
+
+    #[test]
+    fn every_unit_of_a_row_lies_on_a_die_of_its_own() {
+        let layout = Layout::new(&SMALL);
+        for row in 0..16 {
+            let places = layout.units.iter().filter(|place| place.row == row);
+            let mut dies: Vec<u16> =
+                places.flat_map(|place| [Some(place.die), place.parity_die]).flatten().collect();
+            dies.sort_unstable();
+            assert_eq!(dies, (0..8).collect::<Vec<_>>(), "row {row}");
+        }
+    }
+
+    #[test]
+    fn parity_visits_every_die_equally() {
+        let layout = Layout::new(&SMALL);
+        let mut seen = [0; 8];
+        for place in &layout.units {
+            if let Some(die) = place.parity_die {
+                seen[usize::from(die)] += 1;
+            }
+        }
+        assert_eq!(seen, [4; 8]);
+    }
+}

@@ -1,0 +1,73 @@
+//! Where host and media meet: what the flash translation layer asks of the media.
+
+use crate::{DieId, Ppn, SuperblockId};
+
+/// Why something is programmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// The host wrote it.
+    Host,
+    /// Garbage collection saved it from a victim.
+    Relocation,
+    /// Wear levelling moved it off a little-worn superblock.
+    Wear,
+    /// It protects the other members of its stripe.
+    Parity,
+}
+
+/// One thing to do on the media.
+///
+/// Operations are handed out in an order in which they may be carried out one by one. An owner that
+/// overlaps them must keep: a program after the relocations into its unit; an erase after every
+/// program handed out before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MediaOp {
+    /// Read the page at `from` into the program unit that holds `to`.
+    Relocate {
+        /// Where the data is.
+        from: Ppn,
+        /// Where it will be.
+        to: Ppn,
+        /// Garbage collection or wear levelling.
+        cause: Cause,
+    },
+    /// Program one unit (one NAND page on every plane of a die); its data has all arrived.
+    Program {
+        /// Superblock that it belongs to.
+        superblock: SuperblockId,
+        /// Die that programs.
+        die: DieId,
+        /// NAND page within the erase block.
+        row: u32,
+        /// Stream that filled it, or parity.
+        cause: Cause,
+    },
+    /// Erase one superblock: an erase block on every plane of every die of its bank.
+    Erase {
+        /// Superblock to erase.
+        superblock: SuperblockId,
+        /// First die of its bank; the others follow.
+        die_first: DieId,
+    },
+}
+
+/// Whoever carries out media operations.
+pub trait Media {
+    /// Takes one operation.
+    fn submit(&mut self, op: MediaOp);
+}
+
+/// Media of which nobody wants to hear, for questions about mapping alone.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoMedia;
+
+impl Media for NoMedia {
+    #[inline]
+    fn submit(&mut self, _op: MediaOp) {}
+}
+
+impl Media for Vec<MediaOp> {
+    fn submit(&mut self, op: MediaOp) {
+        self.push(op);
+    }
+}

@@ -1,0 +1,141 @@
+//! Garbage collection: reclaiming superblocks by relocating what is still valid in them.
+//!
+//! One victim at a time. How fast depends on what is free ([`crate::Watermarks`]): between `high`
+//! and `low` each host page brings a share of the victim's work that just replaces what the host
+//! uses up, `valid / (pages - valid)` pages, more as `low` comes nearer and never more than
+//! `pace_max`. Where that is not enough, `low` is reached and host writes wait until `burst`
+//! superblocks have been gained: the world stops, which is what makes the latency of a drive with
+//! little spare space so uneven.
+
+use crate::ftl::Stream;
+use crate::{Cause, Ftl, Lpn, Media, Ppn, SuperblockId, wear};
+
+/// Victim pages whose map entries are looked up together.
+const CHUNK_PAGES: u32 = 64;
+
+/// State of garbage collection.
+#[derive(Clone, Debug)]
+pub(crate) struct Relocation {
+    victim: Option<Victim>,
+    /// Pages owed to the host's writes, in pages.
+    owed: f64,
+    /// Source of the page that is being placed.
+    pub(crate) from: Ppn,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Victim {
+    superblock: SuperblockId,
+    cause: Cause,
+    /// Pages looked at so far.
+    pages_scanned: u32,
+    /// Pages relocated for each page gained.
+    price: f64,
+}
+
+impl Default for Relocation {
+    fn default() -> Self {
+        Self { victim: None, owed: 0.0, from: Ppn(0) }
+    }
+}
+
+impl Ftl {
+    /// Whether host writes must wait: [`Ftl::make_room`] has work to do.
+    #[inline]
+    pub fn needs_room(&self) -> bool {
+        self.superblocks.free() <= self.config.watermarks.low
+    }
+
+    /// Relocates until host writes may go on, if they may not.
+    #[inline]
+    pub fn make_room(&mut self, media: &mut impl Media) {
+        if self.needs_room() {
+            let enough = self.config.watermarks.low + self.config.watermarks.burst;
+            while self.superblocks.free() < enough {
+                self.relocate_page(media);
+            }
+            self.relocation.owed = 0.0;
+        }
+    }
+
+    /// Relocates in proportion to one page that the host wrote.
+    #[inline]
+    pub(crate) fn keep_pace(&mut self, media: &mut impl Media) {
+        let watermarks = self.config.watermarks;
+        let free = self.superblocks.free();
+        if free > watermarks.high {
+            return;
+        }
+        // Exactly the victim's price half-way between the watermarks, none at the upper end and
+        // twice the price at the lower one.
+        let span = f64::from(watermarks.high - watermarks.low);
+        let urgency = 2.0 * f64::from(watermarks.high - free) / span;
+        let price = self.relocation.victim.map_or(1.0, |victim| victim.price);
+        self.relocation.owed += (price * urgency).min(watermarks.pace_max);
+        while self.relocation.owed >= 1.0 {
+            self.relocation.owed -= 1.0;
+            self.relocate_page(media);
+        }
+    }
+
+    /// Relocates the next valid page of the victim; erases the victim when none is left.
+    fn relocate_page(&mut self, media: &mut impl Media) {
+        let Some(mut victim) = self.relocation.victim.or_else(|| self.choose_victim()) else {
+            return;
+        };
+        if self.superblocks.pages_valid(victim.superblock) > 0 {
+            let (from, lpn) = self.next_valid(&mut victim).expect("as many as pages_valid counts");
+            self.relocation.victim = Some(victim);
+            self.relocation.from = from;
+            self.place(lpn, Stream::Relocation, victim.cause, media);
+            match victim.cause {
+                Cause::Wear => self.counters.pages_wear += 1,
+                _ => self.counters.pages_relocation += 1,
+            }
+        }
+        if self.superblocks.pages_valid(victim.superblock) == 0 {
+            self.relocation.victim = None;
+            self.erase(victim.superblock, media);
+        }
+    }
+
+    /// The next page of the victim that is still valid.
+    fn next_valid(&self, victim: &mut Victim) -> Option<(Ppn, Lpn)> {
+        let pages = self.config.geometry.pages_per_superblock();
+        let first = victim.superblock.0 * pages;
+        while victim.pages_scanned < pages {
+            if victim.pages_scanned.is_multiple_of(CHUNK_PAGES) {
+                self.touch_victim(first + victim.pages_scanned, pages - victim.pages_scanned);
+            }
+            let ppn = Ppn(first + victim.pages_scanned);
+            victim.pages_scanned += 1;
+            if let Some(lpn) = self.mapping.lpn_if_valid(ppn) {
+                return Some((ppn, lpn));
+            }
+        }
+        None
+    }
+
+    /// Looks up a chunk of the victim's pages, so that their cache misses overlap.
+    fn touch_victim(&self, first: u32, pages_left: u32) {
+        let chunk = first..first + pages_left.min(CHUNK_PAGES);
+        let valid = chunk.filter(|ppn| self.mapping.lpn_if_valid(Ppn(*ppn)).is_some()).count();
+        std::hint::black_box(valid);
+    }
+
+    fn choose_victim(&mut self) -> Option<Victim> {
+        let pages = self.config.geometry.pages_per_superblock();
+        let overdue = wear::overdue(&self.superblocks, self.config.wear_spread_max);
+        let (superblock, cause) = if let Some(superblock) = overdue {
+            (superblock, Cause::Wear)
+        } else {
+            let policy = self.config.victim;
+            (policy.choose(&self.superblocks, pages, &mut self.rng)?, Cause::Relocation)
+        };
+        self.superblocks.choose(superblock);
+        let valid = self.superblocks.pages_valid(superblock);
+        let gained = (pages - valid).max(1);
+        let price = f64::from(valid) / f64::from(gained);
+        Some(Victim { superblock, cause, pages_scanned: 0, price })
+    }
+}

@@ -1,0 +1,64 @@
+//! How garbage collection chooses what to reclaim.
+
+use blockio::Rng;
+
+use crate::superblock::Superblocks;
+use crate::{SuperblockId, SuperblockState};
+
+/// How garbage collection chooses its victim among the closed superblocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VictimPolicy {
+    /// Fewest valid pages, the lower index among equals.
+    Greedy,
+    /// Fewest valid pages among `choices` drawn at random (Van Houdt, SIGMETRICS 2013).
+    DChoices {
+        /// Superblocks drawn, at least 1.
+        choices: u32,
+    },
+    /// Largest `(1 - u) / 2u x age` (Rosenblum and Ousterhout, 1992), `u` the utilisation and age
+    /// in superblocks closed since.
+    CostBenefit,
+    /// Closed longest ago (Menon, 1995; Desnoyers, SYSTOR 2012).
+    Fifo,
+}
+
+impl VictimPolicy {
+    /// The victim among the closed superblocks of `pages` pages each; none if none is closed.
+    pub(crate) fn choose(
+        self,
+        superblocks: &Superblocks,
+        pages: u32,
+        rng: &mut Rng,
+    ) -> Option<SuperblockId> {
+        let closed =
+            superblocks.ids().filter(|id| superblocks.state(*id) == SuperblockState::Closed);
+        match self {
+            Self::Greedy => closed.min_by_key(|id| superblocks.pages_valid(*id)),
+            Self::Fifo => closed.min_by_key(|id| superblocks.closed_at(*id)),
+            Self::CostBenefit => {
+                let worth = |id: SuperblockId| benefit(superblocks, pages, id);
+                // `max_by` keeps the last among equals; reversing the order keeps the first.
+                closed.max_by(|a, b| worth(*a).total_cmp(&worth(*b)).then(b.cmp(a)))
+            }
+            Self::DChoices { choices } => {
+                let closed: Vec<SuperblockId> = closed.collect();
+                let draw = |rng: &mut Rng| {
+                    let index = rng.below(closed.len() as u64);
+                    closed[usize::try_from(index).expect("an index of a Vec")]
+                };
+                if closed.is_empty() {
+                    return None;
+                }
+                (0..choices.max(1))
+                    .map(|_| draw(rng))
+                    .min_by_key(|id| (superblocks.pages_valid(*id), *id))
+            }
+        }
+    }
+}
+
+fn benefit(superblocks: &Superblocks, pages: u32, id: SuperblockId) -> f64 {
+    let utilisation = f64::from(superblocks.pages_valid(id)) / f64::from(pages);
+    let age = (superblocks.closes() - superblocks.closed_at(id) + 1) as f64;
+    (1.0 - utilisation) / (2.0 * utilisation) * age
+}
