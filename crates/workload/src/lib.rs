@@ -6,8 +6,16 @@
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+pub mod catalogue;
+mod error;
+mod generator;
+mod percent;
+mod prose;
 mod protocol;
 mod spec;
+mod zipf;
 
+pub use error::SpecError;
+pub use generator::{Demand, Generator, Job, Span, SpanError};
 pub use protocol::{Measure, Precondition, Protocol, Suite};
 pub use spec::{Access, SizeShare, Workload};

@@ -1,6 +1,11 @@
 //! One protocol: which workloads run in which order, how loaded and for how long.
 
+use blockio::nearest;
 use serde::{Deserialize, Serialize};
+
+use crate::error::{Fault, parse};
+use crate::prose::prose;
+use crate::{SpecError, Workload};
 
 /// A protocol, as in `protocols/enterprise.toml`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -13,8 +18,10 @@ pub struct Protocol {
     /// Heading on a report.
     pub title: String,
     /// What question it answers, and what it cannot say.
+    #[serde(deserialize_with = "prose")]
     pub description: String,
     /// Where it comes from.
+    #[serde(deserialize_with = "prose")]
     pub source: String,
     /// Suites, in order; each begins with a purge.
     pub suites: Vec<Suite>,
@@ -69,3 +76,195 @@ pub struct Measure {
     /// Length of one sample, in seconds.
     pub interval_s: u64,
 }
+
+/// Rounds in the window of the steady-state rule.
+const WINDOW_ROUNDS: u64 = 5;
+
+impl Protocol {
+    /// Version of this format.
+    pub const SCHEMA: u32 = 1;
+
+    /// Reads a protocol from the text of a TOML file; `file` names it in errors.
+    ///
+    /// # Errors
+    /// Says file, line, what is wrong and what would be right.
+    pub fn parse(text: &str, file: &str) -> Result<Self, SpecError> {
+        parse(text, file, Self::check_values)
+    }
+
+    /// Checks that every workload it names is among `known`.
+    ///
+    /// # Errors
+    /// Names the protocol, the suite and the nearest known workload.
+    pub fn check(&self, known: &[Workload]) -> Result<(), SpecError> {
+        let known = known.iter().map(|workload| workload.name.as_str());
+        for suite in &self.suites {
+            let measured = suite.measure.iter().map(|measure| measure.workload.as_str());
+            for name in std::iter::once(suite.precondition.workload.as_str()).chain(measured) {
+                if known.clone().any(|known| known == name) {
+                    continue;
+                }
+                let hint = nearest(name, known.clone())
+                    .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+                return Err(SpecError {
+                    file: format!("protocol `{}`", self.name),
+                    line: 0,
+                    column: 0,
+                    text: format!("suite `{}`: there is no workload `{name}`{hint}", suite.name),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Length of all loads with their ramps, in seconds; purges are not counted.
+    pub fn duration_s(&self) -> u64 {
+        self.suites.iter().map(Suite::duration_s).sum()
+    }
+
+    fn check_values(&self) -> Result<(), Fault> {
+        Fault::unless(
+            self.schema == Self::SCHEMA,
+            "schema",
+            format!("schema is {}, this program reads {}", self.schema, Self::SCHEMA),
+        )?;
+        Fault::unless(!self.name.is_empty(), "name", "name is empty")?;
+        Fault::unless(!self.suites.is_empty(), "suites", "suites are empty: nothing to do")?;
+        for (index, suite) in self.suites.iter().enumerate() {
+            let place = format!("suites.{index}");
+            suite.check().map_err(|fault| fault.within(&place))?;
+            Fault::unless(
+                self.suites[..index].iter().all(|earlier| earlier.name != suite.name),
+                format!("{place}.name"),
+                format!("two suites are named `{}`", suite.name),
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl Suite {
+    /// Length of its loads with their ramps, in seconds; the purge is not counted.
+    pub fn duration_s(&self) -> u64 {
+        self.precondition.duration_s + self.measure.iter().map(Measure::duration_all_s).sum::<u64>()
+    }
+
+    fn check(&self) -> Result<(), Fault> {
+        Fault::unless(!self.name.is_empty(), "name", "name is empty")?;
+        self.precondition.check().map_err(|fault| fault.within("precondition"))?;
+        let mut seen = Vec::new();
+        for (index, measure) in self.measure.iter().enumerate() {
+            let place = format!("measure.{index}");
+            measure.check().map_err(|fault| fault.within(&place))?;
+            for (threads, queue) in measure.points() {
+                let point = (measure.workload.as_str(), threads, queue);
+                Fault::unless(
+                    !seen.contains(&point),
+                    &place,
+                    format!("`{}` is measured twice at T{threads}Q{queue}", measure.workload),
+                )?;
+                seen.push(point);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Precondition {
+    fn check(&self) -> Result<(), Fault> {
+        check_load("threads", self.threads, THREADS_MAX)?;
+        check_load("queue_per_thread", self.queue_per_thread, QUEUE_MAX)?;
+        check_span("interval_s", self.interval_s)?;
+        check_span("round_s", self.round_s)?;
+        Fault::unless(
+            self.round_s.is_multiple_of(self.interval_s),
+            "round_s",
+            format!(
+                "round_s is {}, not a multiple of interval_s, {}",
+                self.round_s, self.interval_s
+            ),
+        )?;
+        let window_s = self.round_s.saturating_mul(WINDOW_ROUNDS);
+        Fault::unless(
+            (window_s..=SPAN_MAX_S).contains(&self.duration_s),
+            "duration_s",
+            format!(
+                "duration_s is {}, not from {window_s} ({WINDOW_ROUNDS} rounds, the window of the \
+                 steady-state rule) to {SPAN_MAX_S}",
+                self.duration_s
+            ),
+        )
+    }
+}
+
+impl Measure {
+    /// Threads and queue of each combination, in order.
+    pub fn points(&self) -> impl Iterator<Item = (u16, u16)> {
+        self.threads
+            .iter()
+            .flat_map(|threads| self.queue_per_thread.iter().map(|queue| (*threads, *queue)))
+    }
+
+    /// Length of all combinations with their ramps, in seconds.
+    pub fn duration_all_s(&self) -> u64 {
+        let points = self.threads.len() as u64 * self.queue_per_thread.len() as u64;
+        points * (self.duration_s + self.ramp_s)
+    }
+
+    fn check(&self) -> Result<(), Fault> {
+        check_loads("threads", &self.threads, THREADS_MAX)?;
+        check_loads("queue_per_thread", &self.queue_per_thread, QUEUE_MAX)?;
+        check_span("interval_s", self.interval_s)?;
+        Fault::unless(
+            self.ramp_s <= SPAN_MAX_S,
+            "ramp_s",
+            format!("ramp_s is {}, not from 0 to {SPAN_MAX_S}", self.ramp_s),
+        )?;
+        Fault::unless(
+            (self.interval_s..=SPAN_MAX_S).contains(&self.duration_s),
+            "duration_s",
+            format!(
+                "duration_s is {}, not from {} (one interval) to {SPAN_MAX_S}",
+                self.duration_s, self.interval_s
+            ),
+        )
+    }
+}
+
+/// Most jobs of a load.
+const THREADS_MAX: u16 = 256;
+/// Most requests that a job keeps outstanding.
+const QUEUE_MAX: u16 = 1024;
+/// Longest span, in seconds: a year.
+const SPAN_MAX_S: u64 = 365 * 24 * 3600;
+
+fn check_load(place: &str, value: u16, limit: u16) -> Result<(), Fault> {
+    Fault::unless(
+        (1..=limit).contains(&value),
+        place,
+        format!("{place} is {value}, not from 1 to {limit}"),
+    )
+}
+
+fn check_loads(place: &str, values: &[u16], limit: u16) -> Result<(), Fault> {
+    Fault::unless(
+        !values.is_empty(),
+        place,
+        format!("{place} is empty: give at least one number from 1 to {limit}"),
+    )?;
+    for (index, value) in values.iter().enumerate() {
+        check_load(&format!("{place}.{index}"), *value, limit)?;
+    }
+    Ok(())
+}
+
+fn check_span(place: &str, value: u64) -> Result<(), Fault> {
+    Fault::unless(
+        (1..=SPAN_MAX_S).contains(&value),
+        place,
+        format!("{place} is {value}, not from 1 to {SPAN_MAX_S}"),
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,11 @@
 //! One workload: what a request looks like.
 
+use blockio::SECTOR_BYTES;
 use serde::{Deserialize, Serialize};
+
+use crate::error::{Fault, parse};
+use crate::prose::prose;
+use crate::{SpecError, percent};
 
 /// What one job's requests look like; how many are outstanding is the protocol's affair.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -13,8 +18,10 @@ pub struct Workload {
     /// Heading on a report, such as `4K random write`.
     pub title: String,
     /// What it stands for, one or two sentences.
+    #[serde(deserialize_with = "prose")]
     pub description: String,
     /// Where its numbers come from.
+    #[serde(deserialize_with = "prose")]
     pub source: String,
     /// Share of requests that read, 0 to 100; the rest write.
     pub read_percent: f64,
@@ -66,3 +73,121 @@ pub struct SizeShare {
 const fn whole() -> f64 {
     100.0
 }
+
+/// Sums of shares are right to a thousandth of a percent.
+const SHARE_TOLERANCE_PERCENT: f64 = 0.001;
+
+impl Workload {
+    /// Version of this format.
+    pub const SCHEMA: u32 = 1;
+
+    /// Reads a workload from the text of a TOML file; `file` names it in errors.
+    ///
+    /// # Errors
+    /// Says file, line, what is wrong and what would be right.
+    pub fn parse(text: &str, file: &str) -> Result<Self, SpecError> {
+        parse(text, file, Self::check)
+    }
+
+    /// Every address is a multiple of this, in bytes; never zero.
+    pub fn alignment_bytes(&self) -> u32 {
+        let smallest = self.sizes.iter().map(|size| size.bytes).min().unwrap_or(1);
+        if self.align_bytes == 0 { smallest } else { self.align_bytes }
+    }
+
+    /// Mean transfer size, in bytes.
+    pub fn mean_bytes(&self) -> f64 {
+        self.sizes.iter().map(|size| f64::from(size.bytes) * size.percent / 100.0).sum()
+    }
+
+    /// Whether every request writes.
+    pub fn only_writes(&self) -> bool {
+        self.read_percent <= 0.0
+    }
+
+    /// Whether every request reads.
+    pub fn only_reads(&self) -> bool {
+        self.read_percent >= 100.0
+    }
+
+    fn check(&self) -> Result<(), Fault> {
+        Fault::unless(
+            self.schema == Self::SCHEMA,
+            "schema",
+            format!("schema is {}, this program reads {}", self.schema, Self::SCHEMA),
+        )?;
+        Fault::unless(!self.name.is_empty(), "name", "name is empty")?;
+        percent::up_to_whole("read_percent", self.read_percent)?;
+        percent::some("footprint_percent", self.footprint_percent)?;
+        Fault::unless(
+            self.align_bytes.is_multiple_of(SECTOR),
+            "align_bytes",
+            format!(
+                "align_bytes is {}, not a multiple of {SECTOR_BYTES} (a whole sector)",
+                self.align_bytes
+            ),
+        )?;
+        self.check_sizes()?;
+        self.access.check().map_err(|fault| fault.within("access"))
+    }
+
+    fn check_sizes(&self) -> Result<(), Fault> {
+        Fault::unless(!self.sizes.is_empty(), "sizes", "sizes are empty: give at least one")?;
+        for (index, size) in self.sizes.iter().enumerate() {
+            let place = format!("sizes.{index}");
+            size.check().map_err(|fault| fault.within(&place))?;
+            Fault::unless(
+                self.sizes[..index].iter().all(|earlier| earlier.bytes != size.bytes),
+                place,
+                format!("size of {} bytes is given twice; add its shares up", size.bytes),
+            )?;
+        }
+        let sum: f64 = self.sizes.iter().map(|size| size.percent).sum();
+        Fault::unless(
+            (sum - 100.0).abs() <= SHARE_TOLERANCE_PERCENT,
+            "sizes",
+            format!("sizes sum to {} percent, not 100", (sum * 1000.0).round() / 1000.0),
+        )
+    }
+}
+
+impl SizeShare {
+    fn check(&self) -> Result<(), Fault> {
+        Fault::unless(
+            self.bytes > 0 && self.bytes.is_multiple_of(SECTOR),
+            "bytes",
+            format!(
+                "bytes is {}, not a multiple of {SECTOR_BYTES} (a whole sector) above 0",
+                self.bytes
+            ),
+        )?;
+        percent::some("percent", self.percent)
+    }
+}
+
+impl Access {
+    /// Skews from here on are refused: all requests would go to one address.
+    const THETA_LIMIT: f64 = 10.0;
+
+    fn check(&self) -> Result<(), Fault> {
+        match *self {
+            Self::Random | Self::Sequential => Ok(()),
+            Self::Zipf { theta } => Fault::unless(
+                theta > 0.0 && theta < Self::THETA_LIMIT,
+                "theta",
+                format!("theta is {theta}, not above 0 and below {}", Self::THETA_LIMIT),
+            ),
+            Self::HotCold { hot_request_percent, hot_space_percent } => {
+                percent::up_to_whole("hot_request_percent", hot_request_percent)?;
+                percent::inner("hot_space_percent", hot_space_percent)
+            }
+        }
+    }
+}
+
+/// The unit of sizes and alignments, in bytes.
+const SECTOR: u32 = 512;
+const _: () = assert!(SECTOR as u64 == SECTOR_BYTES);
+
+#[cfg(test)]
+mod tests;

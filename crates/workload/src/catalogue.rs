@@ -1,0 +1,119 @@
+//! The catalogue: every file in `workloads/` and `protocols/`, embedded.
+
+use crate::{Protocol, Workload};
+
+macro_rules! embedded {
+    ($folder:literal: $($name:literal),* $(,)?) => {
+        &[$((
+            concat!($folder, "/", $name, ".toml"),
+            include_str!(concat!("../../../", $folder, "/", $name, ".toml")),
+        )),*]
+    };
+}
+
+/// Path and text of each workload, ordered by name.
+const WORKLOADS: &[(&str, &str)] = embedded!("workloads":
+    "128k-seq-read",
+    "128k-seq-write",
+    "4k-70-30",
+    "4k-rand-read",
+    "4k-rand-write",
+    "512b-rand-read",
+    "512b-rand-write",
+    "64k-seq-read",
+    "64k-seq-write",
+    "8k-70-30",
+    "8k-seq-read",
+    "8k-seq-write",
+    "file-server",
+    "web-server",
+    "web-server-precondition-100w",
+);
+
+/// Path and text of each protocol, ordered by name.
+const PROTOCOLS: &[(&str, &str)] = embedded!("protocols": "enterprise", "quick");
+
+/// Every workload of the catalogue, ordered by name.
+pub fn workloads() -> Vec<Workload> {
+    let parse = |(file, text): &(&str, &str)| {
+        Workload::parse(text, file).expect("a test parses every embedded workload")
+    };
+    WORKLOADS.iter().map(parse).collect()
+}
+
+/// Every protocol of the catalogue, ordered by name.
+pub fn protocols() -> Vec<Protocol> {
+    let parse = |(file, text): &(&str, &str)| {
+        Protocol::parse(text, file).expect("a test parses every embedded protocol")
+    };
+    PROTOCOLS.iter().map(parse).collect()
+}
+
+/// The workload named `name`.
+pub fn find_workload(name: &str) -> Option<Workload> {
+    workloads().into_iter().find(|workload| workload.name == name)
+}
+
+/// The protocol named `name`.
+pub fn find_protocol(name: &str) -> Option<Protocol> {
+    protocols().into_iter().find(|protocol| protocol.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    fn files_in(folder: &str) -> Vec<String> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
+        let mut files: Vec<String> = fs::read_dir(root)
+            .unwrap()
+            .map(|entry| format!("{folder}/{}", entry.unwrap().file_name().into_string().unwrap()))
+            .collect();
+        files.sort_by_key(|path| path.trim_end_matches(".toml").to_owned());
+        files
+    }
+
+    fn paths(embedded: &[(&str, &str)]) -> Vec<String> {
+        embedded.iter().map(|(path, _)| (*path).to_owned()).collect()
+    }
+
+    #[test]
+    fn every_file_in_the_folders_is_embedded() {
+        assert_eq!(paths(WORKLOADS), files_in("workloads"));
+        assert_eq!(paths(PROTOCOLS), files_in("protocols"));
+    }
+
+    #[test]
+    fn every_entry_is_named_after_its_file() {
+        let workloads = workloads().into_iter().map(|it| format!("workloads/{}.toml", it.name));
+        assert_eq!(workloads.collect::<Vec<_>>(), paths(WORKLOADS));
+        let protocols = protocols().into_iter().map(|it| format!("protocols/{}.toml", it.name));
+        assert_eq!(protocols.collect::<Vec<_>>(), paths(PROTOCOLS));
+    }
+
+    #[test]
+    fn every_protocol_names_known_workloads() {
+        for protocol in protocols() {
+            protocol.check(&workloads()).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_published_mixes_have_the_published_mean_transfer() {
+        let mean_kib = |name| find_workload(name).unwrap().mean_bytes() / 1024.0;
+        assert!((mean_kib("file-server") - 11.08).abs() < 0.005);
+        assert!((mean_kib("web-server") - 15.66).abs() < 0.005);
+        assert!((mean_kib("web-server-precondition-100w") - 15.66).abs() < 0.005);
+    }
+
+    #[test]
+    fn the_protocols_last_as_long_as_they_say() {
+        let hours = find_protocol("enterprise").unwrap().duration_s() as f64 / 3600.0;
+        assert!((hours - (4.0 * 6.0 + (2.0 + 3.0 * 16.0) * 0.1)).abs() < 1e-9, "{hours} h");
+        let minutes = find_protocol("quick").unwrap().duration_s() as f64 / 60.0;
+        assert!((minutes - 7.0).abs() < 1e-9, "{minutes} min");
+    }
+}

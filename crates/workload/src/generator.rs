@@ -1,0 +1,246 @@
+//! The requests of one job, one after another.
+//!
+//! For every request: its direction from the mix, its size from the shares, its address uniformly
+//! over the aligned places where that size fits, as fio draws them with `norandommap`.
+//!
+//! Each of the three draws from a stream of its own (`mix`, `size`, `address`), split from the
+//! seed by job, and draws only where there is a choice. So one workload differs from another only
+//! where it means to: adding a size shifts no direction.
+//!
+//! This is on the hot path of a simulation: thresholds are integers made beforehand, and neither
+//! a division nor a float is met while addresses are uniform or sequential.
+
+use blockio::{Lba, Op, Rng};
+use thiserror::Error;
+
+use crate::zipf::{Scramble, Zipf};
+use crate::{Access, Workload};
+
+/// What a drive offers to address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Sectors of the whole drive.
+    pub sectors: u64,
+}
+
+/// One of the jobs that share a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// Which one, from zero.
+    pub index: u16,
+    /// Of how many, at least one.
+    pub count: u16,
+}
+
+/// One request as asked: what, where and how much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// Read or write.
+    pub op: Op,
+    /// First sector.
+    pub lba: Lba,
+    /// Sectors of 512 bytes, at least one.
+    pub sectors: u32,
+}
+
+/// A drive that is too small for a workload.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "workload `{workload}` has {sectors} sectors to address in each of {slices} slices, but its \
+     largest request needs {needed}"
+)]
+pub struct SpanError {
+    /// Name of the workload.
+    pub workload: String,
+    /// Sectors that can be addressed in a slice.
+    pub sectors: u64,
+    /// Slices of the footprint: one, or one a job where access is sequential.
+    pub slices: u16,
+    /// Sectors of the largest request.
+    pub needed: u32,
+}
+
+/// Draws the requests of one job.
+#[derive(Clone, Debug)]
+pub struct Generator {
+    mix: Mix,
+    mix_rng: Rng,
+    sizes: Vec<Size>,
+    size_rng: Rng,
+    pattern: Pattern,
+    align_sectors: u64,
+    address_rng: Rng,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Mix {
+    Reads,
+    Writes,
+    Both { reads_below: u64 },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Size {
+    sectors: u32,
+    /// Draws below this, and not below that of the size before, choose this size.
+    below: u64,
+    /// Aligned places of the footprint where this size fits.
+    places: u64,
+    /// Sectors from one request to the next in sequence, a multiple of the alignment.
+    stride: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Pattern {
+    Uniform,
+    Sequential { start: u64, end: u64, next: u64 },
+    Zipf(Box<(Zipf, Scramble)>),
+    HotCold { hot_below: u64, hot_places: u64, hot_rng: Rng },
+}
+
+impl Generator {
+    /// The requests of `job` on a drive of `span`; the same seed gives the same requests.
+    ///
+    /// # Errors
+    /// When the largest request does not fit into what the workload addresses.
+    pub fn new(workload: &Workload, span: Span, job: Job, seed: u64) -> Result<Self, SpanError> {
+        assert!(job.index < job.count, "job {} of {}", job.index, job.count);
+        let root = Rng::new(seed).split("workload");
+        let rng = root.split_index(u64::from(job.index));
+        let align_sectors = u64::from(workload.alignment_bytes() / SECTOR);
+        let footprint = share(span.sectors, workload.footprint_percent, align_sectors);
+        let slices = if workload.access == Access::Sequential { job.count } else { 1 };
+        let slice = footprint / u64::from(slices) / align_sectors * align_sectors;
+        let needed = workload.sizes.iter().map(|size| size.bytes / SECTOR).max().unwrap_or(0);
+        if slice < u64::from(needed).max(1) {
+            let workload = workload.name.clone();
+            return Err(SpanError { workload, sectors: slice, slices, needed });
+        }
+        let sizes = sizes(workload, footprint, align_sectors);
+        let places = sizes.iter().map(|size| size.places).min().expect("a workload has sizes");
+        let pattern = match workload.access {
+            Access::Random => Pattern::Uniform,
+            Access::Sequential => {
+                let start = slice * u64::from(job.index);
+                Pattern::Sequential { start, end: start + slice, next: start }
+            }
+            Access::Zipf { theta } => {
+                // One order of the addresses for all jobs: they share what is hot.
+                let scramble = Scramble::new(places, &mut root.split("scramble"));
+                Pattern::Zipf(Box::new((Zipf::new(places, theta), scramble)))
+            }
+            Access::HotCold { hot_request_percent, hot_space_percent } => Pattern::HotCold {
+                hot_below: threshold(hot_request_percent),
+                hot_places: share(places, hot_space_percent, 1).clamp(1, places),
+                hot_rng: rng.split("hot"),
+            },
+        };
+        Ok(Self {
+            mix: mix(workload),
+            mix_rng: rng.split("mix"),
+            sizes,
+            size_rng: rng.split("size"),
+            pattern,
+            align_sectors,
+            address_rng: rng.split("address"),
+        })
+    }
+
+    /// The next request. There is always one.
+    #[inline]
+    #[expect(clippy::should_implement_trait, reason = "an iterator may end, this never does")]
+    pub fn next(&mut self) -> Demand {
+        let op = match self.mix {
+            Mix::Reads => Op::Read,
+            Mix::Writes => Op::Write,
+            Mix::Both { reads_below } => {
+                if self.mix_rng.next_u64() < reads_below {
+                    Op::Read
+                } else {
+                    Op::Write
+                }
+            }
+        };
+        let size = match self.sizes.as_slice() {
+            [only] => *only,
+            sizes => {
+                let draw = self.size_rng.next_u64();
+                // Counting instead of searching: no branch to mispredict.
+                let passed: usize = sizes.iter().map(|size| usize::from(draw >= size.below)).sum();
+                sizes[passed.min(sizes.len() - 1)]
+            }
+        };
+        Demand { op, lba: Lba(self.address(size)), sectors: size.sectors }
+    }
+
+    #[inline]
+    fn address(&mut self, size: Size) -> u64 {
+        let place = match &mut self.pattern {
+            Pattern::Uniform => self.address_rng.below(size.places),
+            Pattern::Sequential { start, end, next } => {
+                if *next + u64::from(size.sectors) > *end {
+                    *next = *start;
+                }
+                let lba = *next;
+                *next += size.stride;
+                return lba;
+            }
+            Pattern::Zipf(ranks) => ranks.1.at(ranks.0.draw(&mut self.address_rng)),
+            Pattern::HotCold { hot_below, hot_places, hot_rng } => {
+                let cold_places = size.places - *hot_places;
+                if cold_places == 0 || hot_rng.next_u64() < *hot_below {
+                    self.address_rng.below(*hot_places)
+                } else {
+                    *hot_places + self.address_rng.below(cold_places)
+                }
+            }
+        };
+        place * self.align_sectors
+    }
+}
+
+const SECTOR: u32 = 512;
+
+fn mix(workload: &Workload) -> Mix {
+    if workload.only_reads() {
+        Mix::Reads
+    } else if workload.only_writes() {
+        Mix::Writes
+    } else {
+        Mix::Both { reads_below: threshold(workload.read_percent) }
+    }
+}
+
+fn sizes(workload: &Workload, footprint: u64, align_sectors: u64) -> Vec<Size> {
+    let mut cumulative_percent = 0.0;
+    workload
+        .sizes
+        .iter()
+        .map(|share| {
+            cumulative_percent += share.percent;
+            let sectors = share.bytes / SECTOR;
+            Size {
+                sectors,
+                below: threshold(cumulative_percent),
+                places: (footprint - u64::from(sectors)) / align_sectors + 1,
+                stride: u64::from(sectors).next_multiple_of(align_sectors),
+            }
+        })
+        .collect()
+}
+
+/// The number below which `percent` of all 64-bit numbers lie.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
+fn threshold(percent: f64) -> u64 {
+    (percent / 100.0 * 2.0_f64.powi(64)) as u64
+}
+
+/// `percent` of `whole`, rounded down to a multiple of `unit`.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to `whole`")]
+fn share(whole: u64, percent: f64, unit: u64) -> u64 {
+    let part = if percent >= 100.0 { whole } else { (whole as f64 * percent / 100.0) as u64 };
+    part / unit * unit
+}
+
+#[cfg(test)]
+mod tests;

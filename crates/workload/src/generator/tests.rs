@@ -1,0 +1,160 @@
+//! Tests of the requests that jobs draw: laws for every workload, statistics for the known ones.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::{SizeShare, catalogue};
+
+const ALONE: Job = Job { index: 0, count: 1 };
+
+fn workload(access: Access, bytes: &[u32]) -> Workload {
+    let percent = 100.0 / bytes.len() as f64;
+    Workload {
+        access,
+        sizes: bytes.iter().map(|&bytes| SizeShare { bytes, percent }).collect(),
+        ..catalogue::find_workload("8k-70-30").unwrap()
+    }
+}
+
+fn drawn(workload: &Workload, sectors: u64, job: Job, count: usize) -> Vec<Demand> {
+    let mut generator = Generator::new(workload, Span { sectors }, job, 42).unwrap();
+    (0..count).map(|_| generator.next()).collect()
+}
+
+#[test]
+fn shares_are_met_within_one_percent_of_the_requests() {
+    for workload in catalogue::workloads() {
+        let demands = drawn(&workload, 1 << 24, ALONE, 200_000);
+        let percent = |count: usize| 100.0 * count as f64 / demands.len() as f64;
+        let reads = demands.iter().filter(|demand| demand.op == Op::Read).count();
+        assert!((percent(reads) - workload.read_percent).abs() < 1.0, "{}", workload.name);
+        for size in &workload.sizes {
+            let same = demands.iter().filter(|demand| demand.sectors * SECTOR == size.bytes);
+            assert!((percent(same.count()) - size.percent).abs() < 1.0, "{}", workload.name);
+        }
+    }
+}
+
+#[test]
+fn addresses_are_uniform_by_chi_squared() {
+    let places = 100;
+    let demands = drawn(&workload(Access::Random, &[4096]), places * 8, ALONE, 100_000);
+    let mut seen = vec![0_u32; 100];
+    for demand in &demands {
+        seen[usize::try_from(demand.lba.0 / 8).unwrap()] += 1;
+    }
+    let expected = 1000.0;
+    let chi: f64 = seen.iter().map(|&n| (f64::from(n) - expected).powi(2) / expected).sum();
+    // 99 degrees of freedom: 99.9 % of uniform samples stay below 148.2, 0.1 % below 61.1.
+    assert!((61.1..148.2).contains(&chi), "{chi}");
+}
+
+#[test]
+fn the_same_seed_draws_the_same_requests_and_another_job_others() {
+    for workload in catalogue::workloads() {
+        let of = |index| drawn(&workload, 1 << 24, Job { index, count: 2 }, 100);
+        assert_eq!(of(0), of(0), "{}", workload.name);
+        assert_ne!(of(0), of(1), "{}", workload.name);
+    }
+}
+
+#[test]
+fn the_requests_of_a_seed_never_change() {
+    let demands = drawn(&catalogue::find_workload("file-server").unwrap(), 1 << 30, ALONE, 4);
+    let shown: Vec<_> = demands.iter().map(|it| (it.op, it.lba.0, it.sectors)).collect();
+    let expected = [
+        (Op::Read, 917_768_283, 8),
+        (Op::Write, 792_263_261, 2),
+        (Op::Read, 1_007_641_608, 2),
+        (Op::Write, 671_914_828, 128),
+    ];
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn sequential_jobs_ascend_in_slices_of_their_own_and_wrap() {
+    let workload = workload(Access::Sequential, &[8192]);
+    let lbas = |index| {
+        let demands = drawn(&workload, 16 * 7, Job { index, count: 2 }, 4);
+        demands.iter().map(|demand| demand.lba.0).collect::<Vec<_>>()
+    };
+    assert_eq!(lbas(0), [0, 16, 32, 0]);
+    assert_eq!(lbas(1), [48, 64, 80, 48]);
+}
+
+#[test]
+fn hot_requests_go_to_the_first_part_of_the_footprint() {
+    let access = Access::HotCold { hot_request_percent: 90.0, hot_space_percent: 20.0 };
+    let demands = drawn(&workload(access, &[4096]), 8 * 1000, ALONE, 100_000);
+    let hot = demands.iter().filter(|demand| demand.lba.0 < 8 * 200).count();
+    assert!((89_500..90_500).contains(&hot), "{hot}");
+}
+
+#[test]
+fn zipf_jobs_share_what_is_hot() {
+    let workload = workload(Access::Zipf { theta: 1.2 }, &[4096]);
+    let hottest = |index| {
+        let demands = drawn(&workload, 8 * 10_000, Job { index, count: 2 }, 10_000);
+        let mut lbas: Vec<u64> = demands.iter().map(|demand| demand.lba.0).collect();
+        lbas.sort_unstable();
+        let longest = lbas.chunk_by(|a, b| a == b).max_by_key(|chunk| chunk.len()).unwrap();
+        (longest[0], longest.len() > 1000)
+    };
+    assert_eq!(hottest(0), hottest(1));
+    assert!(hottest(0).1);
+}
+
+#[test]
+fn a_drive_too_small_for_the_largest_request_is_refused() {
+    let workload = workload(Access::Sequential, &[4096, 1 << 20]);
+    let job = Job { index: 0, count: 16 };
+    let error = Generator::new(&workload, Span { sectors: 16 * 1000 }, job, 1).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "workload `8k-70-30` has 1000 sectors to address in each of 16 slices, but its largest \
+         request needs 2048"
+    );
+}
+
+fn any_access() -> impl Strategy<Value = Access> {
+    prop_oneof![
+        Just(Access::Random),
+        Just(Access::Sequential),
+        (0.1_f64..5.0).prop_map(|theta| Access::Zipf { theta }),
+        (0.0_f64..=100.0, 0.1_f64..99.9).prop_map(|(hot_request_percent, hot_space_percent)| {
+            Access::HotCold { hot_request_percent, hot_space_percent }
+        }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn every_request_is_aligned_inside_and_of_a_size_of_the_mix(
+        access in any_access(),
+        sizes in proptest::collection::btree_set(1_u32..300, 1..6),
+        align_sectors in 0_u32..20,
+        sectors in 1_u64..1 << 20,
+        footprint_percent in 0.1_f64..=100.0,
+        job in (1_u16..20).prop_flat_map(|count| {
+            (0..count).prop_map(move |index| Job { index, count })
+        }),
+    ) {
+        let bytes: Vec<u32> = sizes.iter().map(|sectors| sectors * SECTOR).collect();
+        let workload = Workload {
+            align_bytes: align_sectors * SECTOR,
+            footprint_percent,
+            ..workload(access, &bytes)
+        };
+        let footprint = sectors as f64 * footprint_percent / 100.0;
+        let Ok(mut generator) = Generator::new(&workload, Span { sectors }, job, 1) else {
+            return Ok(());
+        };
+        for _ in 0..200 {
+            let demand = generator.next();
+            prop_assert!(sizes.contains(&demand.sectors));
+            prop_assert!((demand.lba.0 + u64::from(demand.sectors)) as f64 <= footprint);
+            let align = u64::from(workload.alignment_bytes() / SECTOR);
+            prop_assert!(demand.lba.0.is_multiple_of(align));
+        }
+    }
+}

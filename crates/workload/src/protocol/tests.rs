@@ -1,0 +1,103 @@
+//! Tests of the protocol format: what is read, and what a mistake is told.
+
+use super::*;
+
+const GOOD: &str = r#"schema = 1
+name = "x"
+title = "X"
+description = "d"
+source = "s"
+
+[[suites]]
+name = "4k"
+title = "4K"
+
+[suites.precondition]
+workload = "4k-rand-write"
+threads = 16
+queue_per_thread = 16
+duration_s = 600
+interval_s = 10
+round_s = 60
+
+[[suites.measure]]
+workload = "4k-rand-read"
+threads = [1, 2]
+queue_per_thread = [4, 8, 16]
+duration_s = 30
+ramp_s = 5
+interval_s = 10
+"#;
+
+fn told(from: &str, to: &str) -> String {
+    assert!(GOOD.contains(from));
+    Protocol::parse(&GOOD.replacen(from, to, 1), "p.toml").unwrap_err().to_string()
+}
+
+#[test]
+fn points_run_over_threads_then_queues() {
+    let protocol = Protocol::parse(GOOD, "p.toml").unwrap();
+    let points: Vec<_> = protocol.suites[0].measure[0].points().collect();
+    assert_eq!(points, [(1, 4), (1, 8), (1, 16), (2, 4), (2, 8), (2, 16)]);
+}
+
+#[test]
+fn the_duration_counts_every_point_with_its_ramp() {
+    assert_eq!(Protocol::parse(GOOD, "p.toml").unwrap().duration_s(), 600 + 6 * 35);
+}
+
+#[test]
+fn values_out_of_range_are_told_the_range() {
+    let cases = [
+        ("schema = 1", "schema = 0", "1: schema is 0, this program reads 1"),
+        ("threads = 16", "threads = 257", "13: threads is 257, not from 1 to 256"),
+        ("thread = 16", "thread = 0", "14: queue_per_thread is 0, not from 1 to 1024"),
+        ("round_s = 60", "round_s = 65", "17: round_s is 65, not a multiple of interval_s, 10"),
+        ("interval_s = 10", "interval_s = 0", "16: interval_s is 0, not from 1 to 31536000"),
+        ("[1, 2]", "[]", "21: threads is empty: give at least one number from 1 to 256"),
+        ("[4, 8, 16]", "[4, 2000]", "22: queue_per_thread.1 is 2000, not from 1 to 1024"),
+        ("[4, 8, 16]", "[4, 4]", "19: `4k-rand-read` is measured twice at T1Q4"),
+        (
+            "duration_s = 30",
+            "duration_s = 9",
+            "23: duration_s is 9, not from 10 (one interval) to 31536000",
+        ),
+        (
+            "duration_s = 600",
+            "duration_s = 240",
+            "15: duration_s is 240, not from 300 (5 rounds, the window of the steady-state rule) \
+             to 31536000",
+        ),
+    ];
+    for (from, to, expect) in cases {
+        assert_eq!(told(from, to), format!("p.toml:{expect}"));
+    }
+}
+
+#[test]
+fn two_suites_of_one_name_are_refused() {
+    let (head, suite) = GOOD.split_once("[[suites]]").unwrap();
+    let text = format!("{head}[[suites]]{suite}[[suites]]{suite}");
+    let error = Protocol::parse(&text, "p.toml").unwrap_err();
+    assert_eq!(error.to_string(), "p.toml:27: two suites are named `4k`");
+}
+
+#[test]
+fn no_suites_are_refused() {
+    let head = &GOOD[..GOOD.find("[[suites]]").unwrap()];
+    let error = Protocol::parse(&format!("{head}suites = []\n"), "p.toml").unwrap_err();
+    assert_eq!(error.to_string(), "p.toml:7: suites are empty: nothing to do");
+}
+
+#[test]
+fn an_unknown_workload_suggests_the_nearest() {
+    let workloads = crate::catalogue::workloads();
+    let mut protocol = Protocol::parse(GOOD, "p.toml").unwrap();
+    assert_eq!(protocol.check(&workloads), Ok(()));
+    protocol.suites[0].measure[0].workload = "4k-rand-raed".into();
+    assert_eq!(
+        protocol.check(&workloads).unwrap_err().to_string(),
+        "protocol `x`: suite `4k`: there is no workload `4k-rand-raed`; did you mean \
+         `4k-rand-read`?"
+    );
+}
