@@ -1,5 +1,8 @@
 //! What carries out a load: a modelled drive, fio on a real one, or a mock.
 
+pub mod mock;
+pub mod model;
+
 use results::{Environment, Interval, Target, Warning};
 use workload::Workload;
 

@@ -5,6 +5,7 @@
 
 pub mod driver;
 mod error;
+pub mod plan;
 
 pub use driver::{Driver, Load, Loaded, Watch};
 pub use error::{Error, Kind};

@@ -1,0 +1,99 @@
+//! A driver that does nothing and remembers what it was told, for tests of the protocol's order.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use results::{Environment, Interval, Target, TargetKind};
+
+use super::{Driver, Load, Loaded, Watch};
+use crate::{Error, Kind};
+
+/// What drivers that share it were told, in order: `purge`, or the name of a step.
+#[derive(Clone, Debug, Default)]
+pub struct Told(Arc<Mutex<Vec<String>>>);
+
+impl Told {
+    /// Everything so far.
+    pub fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn push(&self, what: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(what.to_owned());
+    }
+}
+
+/// A driver under which every request takes 100 us.
+#[derive(Clone, Debug)]
+pub struct Mock {
+    told: Told,
+    kind: TargetKind,
+    fails_at: Option<String>,
+}
+
+impl Mock {
+    /// A mock that stands for a target of `kind` and writes down what it is told in `told`.
+    pub fn new(kind: TargetKind, told: &Told) -> Self {
+        Self { told: told.clone(), kind, fails_at: None }
+    }
+
+    /// Fails when told to carry out `step`.
+    #[must_use]
+    pub fn failing_at(mut self, step: &str) -> Self {
+        self.fails_at = Some(step.to_owned());
+        self
+    }
+}
+
+impl Driver for Mock {
+    fn target(&self) -> Target {
+        Target {
+            kind: self.kind,
+            name: "mock".into(),
+            title: "Mock".into(),
+            format: String::new(),
+            host: "linux".into(),
+            user_capacity_bytes: 1_000_000_000,
+            raw_capacity_bytes: None,
+            time_lapse: 1,
+            sheet: Vec::new(),
+        }
+    }
+
+    fn environment(&self) -> Environment {
+        Environment::default()
+    }
+
+    fn purge(&mut self) -> Result<String, Error> {
+        self.told.push("purge");
+        Ok("nothing was purged".into())
+    }
+
+    fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<Loaded, Error> {
+        self.told.push(load.step);
+        if self.fails_at.as_deref() == Some(load.step) {
+            return Err(Error::new(Kind::Program, "the mock was told to fail"));
+        }
+        let mut intervals = Vec::new();
+        let mut at_s = load.interval_s;
+        while at_s <= load.duration_s && !watch.stop() {
+            intervals.push(interval(load, at_s));
+            watch.progress(at_s / load.duration_s, "");
+            at_s += load.interval_s;
+        }
+        Ok(Loaded { intervals, how: "nothing was done".into(), warnings: Vec::new() })
+    }
+}
+
+/// What a constant 100 us makes of the load.
+fn interval(load: &Load<'_>, at_s: f64) -> Interval {
+    let latency_ns = 100_000;
+    let a_second = u64::from(load.threads) * u64::from(load.queue_per_thread) * 10_000;
+    let mut interval = Interval { at_s, span_s: load.interval_s, ..Interval::default() };
+    let mut second = 1.0;
+    while second <= load.interval_s {
+        interval.write.record_many(latency_ns, a_second);
+        interval.write_bytes += a_second * 4096;
+        second += 1.0;
+    }
+    interval
+}

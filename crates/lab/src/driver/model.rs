@@ -1,0 +1,179 @@
+//! The model driver: a load on a modelled drive, in virtual time.
+//!
+//! Time lapse k: the drive holds 1/k of its capacity and every span of the protocol lasts 1/k of
+//! its length on the drive's own clock. What is reported as protocol time is multiplied back;
+//! latencies and rates are what the drive did.
+//!
+//! The state of the drive survives from one load to the next; only a purge resets it. At the end of
+//! a load everything outstanding is awaited and not counted, as fio does.
+//!
+//! ```text
+//! |<- ramp ->|<- interval ->|<- interval ->|  rest   |<- drain ->|
+//!  discarded      counted        counted    discarded  discarded
+//! ```
+
+mod closed;
+mod feed;
+mod meter;
+
+use blockio::Nanos;
+use results::{Environment, HostSheet, Interval, SheetRow, Target, TargetKind};
+use ssd::{Drive, DriveSpec, Setup};
+
+use self::closed::Closed;
+use self::feed::Feed;
+use self::meter::Meter;
+use super::{Driver, Load, Loaded, Watch};
+use crate::{Error, Kind};
+
+/// A modelled drive with a load generator before it.
+#[derive(Debug)]
+pub struct Model {
+    spec: DriveSpec,
+    setup: Setup,
+    drive: Drive,
+    /// The drive's own time: end of the last load.
+    now: Nanos,
+}
+
+/// The spans of one load on the drive's own clock, after time lapse.
+#[derive(Clone, Copy, Debug)]
+struct Timetable {
+    counted_from: Nanos,
+    end: Nanos,
+    interval_protocol: Nanos,
+    intervals: u64,
+    time_lapse: u64,
+}
+
+impl Timetable {
+    fn new(load: &Load<'_>, start: Nanos, time_lapse: u32) -> Self {
+        let time_lapse = u64::from(time_lapse);
+        let interval_protocol = Nanos::from_secs_f64(load.interval_s);
+        let duration = Nanos::from_secs_f64(load.duration_s);
+        let counted_from = start + Nanos::from_secs_f64(load.ramp_s) / time_lapse;
+        Self {
+            counted_from,
+            end: counted_from + duration / time_lapse,
+            interval_protocol,
+            intervals: duration.0 / interval_protocol.0.max(1),
+            time_lapse,
+        }
+    }
+
+    /// End of the interval numbered `index` from zero. Computed from the start of the load, so
+    /// that the division by k never adds up.
+    fn interval_end(&self, index: u64) -> Nanos {
+        self.counted_from + self.interval_protocol * (index + 1) / self.time_lapse
+    }
+
+    /// The same instant in protocol seconds since the end of the ramp.
+    fn interval_end_protocol_s(&self, index: u64) -> f64 {
+        (self.interval_protocol * (index + 1)).as_secs_f64()
+    }
+}
+
+impl Model {
+    /// A purged drive of `spec`, set up as `setup` says.
+    ///
+    /// # Errors
+    /// Names the format, host or time lapse that the drive does not have.
+    pub fn new(spec: DriveSpec, setup: Setup) -> Result<Self, Error> {
+        let drive = Drive::new(&spec, &setup)
+            .map_err(|error| Error::new(Kind::Input, "setting up the drive").source(error))?;
+        Ok(Self { spec, setup, drive, now: Nanos::ZERO })
+    }
+
+    fn feeds(&self, load: &Load<'_>) -> Result<Vec<Feed>, Error> {
+        let sectors = self.drive.user_sectors();
+        (0..load.threads).map(|thread| Feed::new(load, thread, sectors)).collect()
+    }
+}
+
+impl Driver for Model {
+    fn target(&self) -> Target {
+        let sheet = self.spec.sheet(&self.setup.format).into_iter();
+        Target {
+            kind: TargetKind::Model,
+            name: self.spec.name.clone(),
+            title: self.spec.title.clone(),
+            format: self.setup.format.clone(),
+            host: self.setup.host.clone(),
+            user_capacity_bytes: self.drive.user_sectors_full_scale() * blockio::SECTOR_BYTES,
+            raw_capacity_bytes: Some(self.drive.raw_capacity_full_scale().0),
+            time_lapse: self.setup.time_lapse,
+            sheet: sheet
+                .map(|fact| SheetRow {
+                    group: fact.group,
+                    name: fact.name,
+                    value: fact.value,
+                    source: fact.source,
+                })
+                .collect(),
+        }
+    }
+
+    fn environment(&self) -> Environment {
+        let rows = self.spec.host_sheet(&self.setup.host).into_iter();
+        Environment { sheet: rows.map(|(name, value)| HostSheet { name, value }).collect() }
+    }
+
+    fn purge(&mut self) -> Result<String, Error> {
+        self.drive.purge();
+        Ok(format!("purged the model, formatted `{}`", self.setup.format))
+    }
+
+    fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<Loaded, Error> {
+        let timetable = Timetable::new(load, self.now, self.setup.time_lapse);
+        let feeds = self.feeds(load)?;
+        let mut closed = Closed::start(&mut self.drive, feeds, load, self.now);
+        let outcome = measure(&mut closed, &timetable, watch);
+        self.now = closed.drain().max(self.now);
+        let intervals =
+            outcome.map_err(|error| Error::new(error.kind(), load.step).source(error))?;
+        Ok(Loaded { intervals, how: how(load, self.setup.time_lapse), warnings: Vec::new() })
+    }
+}
+
+/// Runs the ramp, every interval, and the rest of the load; stops early when told to.
+fn measure(
+    closed: &mut Closed<'_>,
+    timetable: &Timetable,
+    watch: &mut dyn Watch,
+) -> Result<Vec<Interval>, Error> {
+    let mut intervals = Vec::new();
+    let mut ramp = Meter::new(closed.drive(), timetable.counted_from);
+    if !closed.run(timetable.counted_from, &mut ramp, watch)? {
+        return Ok(intervals);
+    }
+    let mut meter = Meter::new(closed.drive(), timetable.counted_from);
+    for index in 0..timetable.intervals {
+        let end = timetable.interval_end(index);
+        if !closed.run(end, &mut meter, watch)? {
+            return Ok(intervals);
+        }
+        let interval = meter.cut(closed.drive(), end, timetable.interval_end_protocol_s(index));
+        let done = (index + 1) as f64 / timetable.intervals as f64;
+        watch.progress(done, &seen(&interval));
+        intervals.push(interval);
+    }
+    closed.run(timetable.end, &mut meter, watch)?;
+    Ok(intervals)
+}
+
+fn seen(interval: &Interval) -> String {
+    let completed = interval.read.count() + interval.write.count();
+    format!("{:.1}k IOPS", completed as f64 / interval.span_s / 1e3)
+}
+
+fn how(load: &Load<'_>, time_lapse: u32) -> String {
+    let Load { threads, queue_per_thread, workload, .. } = load;
+    let lapse = match time_lapse {
+        1 => "at full scale".to_owned(),
+        k => format!("in time lapse, 1/{k} of the capacity for 1/{k} of the time"),
+    };
+    format!("{} at T{threads}Q{queue_per_thread} in virtual time, {lapse}", workload.name)
+}
+
+#[cfg(test)]
+mod tests;

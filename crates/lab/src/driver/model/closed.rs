@@ -1,0 +1,97 @@
+//! The closed loop: every completion is answered at once by the next request of its thread.
+
+use blockio::{Completion, Nanos, Status};
+use ssd::Drive;
+
+use super::feed::Feed;
+use super::meter::Meter;
+use crate::driver::{Load, Watch};
+use crate::{Error, Kind};
+
+/// Completions between two looks at whether to stop: some tens of milliseconds.
+const STOP_CHECK_COMPLETIONS: u32 = 1 << 18;
+
+/// Threads that keep a constant number of requests outstanding on a drive.
+#[derive(Debug)]
+pub(super) struct Closed<'a> {
+    drive: &'a mut Drive,
+    feeds: Vec<Feed>,
+    outstanding: u32,
+}
+
+impl<'a> Closed<'a> {
+    /// Submits the first requests at `at`: thread by thread, all of a thread's queue at once.
+    pub(super) fn start(
+        drive: &'a mut Drive,
+        mut feeds: Vec<Feed>,
+        load: &Load<'_>,
+        at: Nanos,
+    ) -> Self {
+        let mut outstanding = 0;
+        for feed in &mut feeds {
+            for _ in 0..load.queue_per_thread {
+                drive.submit(at, feed.request(outstanding));
+                outstanding += 1;
+            }
+        }
+        Self { drive, feeds, outstanding }
+    }
+
+    /// The drive under load.
+    pub(super) fn drive(&self) -> &Drive {
+        self.drive
+    }
+
+    /// Keeps the load up until every completion at or before `until` is counted.
+    ///
+    /// Returns false when it was told to stop before.
+    ///
+    /// # Errors
+    /// When a request failed.
+    pub(super) fn run(
+        &mut self,
+        until: Nanos,
+        meter: &mut Meter,
+        watch: &mut dyn Watch,
+    ) -> Result<bool, Error> {
+        while !watch.stop() {
+            let answered = answer(self.drive, &mut self.feeds, until, meter);
+            if answered.inspect_err(|_| self.outstanding -= 1)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Awaits everything outstanding without counting it. Returns when the last of it completed.
+    pub(super) fn drain(self) -> Nanos {
+        let completions =
+            (0..self.outstanding).map_while(|_| self.drive.next_completion(Nanos::MAX));
+        completions.map(|done| done.completed_at).max().unwrap_or(Nanos::ZERO)
+    }
+}
+
+/// The hot loop. Returns whether `until` was reached.
+fn answer(
+    drive: &mut Drive,
+    feeds: &mut [Feed],
+    until: Nanos,
+    meter: &mut Meter,
+) -> Result<bool, Error> {
+    for _ in 0..STOP_CHECK_COMPLETIONS {
+        let Some(done) = drive.next_completion(until) else { return Ok(true) };
+        if done.status != Status::Ok {
+            return Err(failed(&done));
+        }
+        meter.count(&done);
+        drive.submit(done.completed_at, feeds[usize::from(done.thread)].request(done.tag));
+    }
+    Ok(false)
+}
+
+#[cold]
+fn failed(done: &Completion) -> Error {
+    let Completion { op, status, completed_at, .. } = done;
+    let text = format!("after {completed_at} a {op:?} of the model ended with {status:?}");
+    Error::new(Kind::Program, text.to_lowercase())
+}

@@ -1,0 +1,240 @@
+//! What will happen, step by step: a protocol made concrete.
+//!
+//! ```text
+//! protocol ──► Plan ──► runner ──► Run
+//!               └─► printed by `plan`, kept beside the run so that it can be resumed
+//! ```
+
+use std::ops::Range;
+
+use blockio::{Rng, nearest};
+use results::StepKind;
+use serde::{Deserialize, Serialize};
+use workload::{Measure, Protocol, Suite, Workload};
+
+use crate::{Error, Kind};
+
+/// Every step of one run, in order; each suite is a contiguous range that begins with a purge.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Name of the protocol.
+    pub protocol: String,
+    /// Heading of the protocol.
+    pub protocol_title: String,
+    /// Seed of every random stream.
+    pub seed: u64,
+    /// What is done, in order.
+    pub steps: Vec<PlannedStep>,
+}
+
+/// One step to come.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlannedStep {
+    /// Name, unique in the plan: `4k/precondition`, `8k-70-30/8k-70-30/T4Q8`.
+    pub id: String,
+    /// What it does.
+    pub kind: StepKind,
+    /// Name of its suite.
+    pub suite: String,
+    /// Heading of its suite.
+    pub suite_title: String,
+    /// What each request looks like; absent for a purge.
+    pub workload: Option<Workload>,
+    /// Jobs; 0 for a purge.
+    pub threads: u16,
+    /// Requests that each job keeps outstanding; 0 for a purge.
+    pub queue_per_thread: u16,
+    /// Load before the measurement that is not counted, in protocol seconds.
+    pub ramp_s: f64,
+    /// Length of the measurement, in protocol seconds.
+    pub duration_s: f64,
+    /// Length of one sample, in protocol seconds.
+    pub interval_s: f64,
+    /// Length of one round of the steady-state rule, in protocol seconds; 0 where it is not applied.
+    pub round_s: f64,
+}
+
+impl Plan {
+    /// The steps of `protocol`, whose workloads are looked up among `workloads`.
+    ///
+    /// # Errors
+    /// Names the workload that is not there.
+    pub fn new(protocol: &Protocol, workloads: &[Workload], seed: u64) -> Result<Self, Error> {
+        let mut steps = Vec::new();
+        for suite in &protocol.suites {
+            steps.push(purge(suite));
+            steps.push(precondition(suite, workloads)?);
+            for measure in &suite.measure {
+                let workload = find(workloads, &measure.workload, &suite.name)?;
+                steps.extend(measure.points().map(|at| measured(suite, measure, workload, at)));
+            }
+        }
+        Ok(Self {
+            protocol: protocol.name.clone(),
+            protocol_title: protocol.title.clone(),
+            seed,
+            steps,
+        })
+    }
+
+    /// The ranges of `steps` that make one suite each.
+    pub fn suites(&self) -> Vec<Range<usize>> {
+        let mut ranges: Vec<Range<usize>> = Vec::new();
+        for (index, step) in self.steps.iter().enumerate() {
+            match ranges.last_mut() {
+                Some(range) if self.steps[range.start].suite == step.suite => range.end = index + 1,
+                _ => ranges.push(index..index + 1),
+            }
+        }
+        ranges
+    }
+
+    /// Protocol time of the whole plan, in seconds.
+    pub fn duration_s(&self) -> f64 {
+        self.steps.iter().map(PlannedStep::length_s).sum()
+    }
+
+    /// Seed of one step: depends on its name alone, so that no other step shifts it.
+    pub fn seed_of(&self, step: &PlannedStep) -> u64 {
+        Rng::new(self.seed).split(&step.id).next_u64()
+    }
+}
+
+impl PlannedStep {
+    /// Protocol time of the step with its ramp, in seconds.
+    pub fn length_s(&self) -> f64 {
+        self.ramp_s + self.duration_s
+    }
+
+    /// Name of its workload; empty for a purge.
+    pub fn workload_name(&self) -> &str {
+        self.workload.as_ref().map_or("", |workload| workload.name.as_str())
+    }
+
+    /// Requests outstanding in all.
+    pub fn outstanding(&self) -> u32 {
+        u32::from(self.threads) * u32::from(self.queue_per_thread)
+    }
+
+    /// Its load, as the field writes it: `T16Q16`; empty for a purge.
+    pub fn load_name(&self) -> String {
+        match self.kind {
+            StepKind::Purge => String::new(),
+            StepKind::Precondition | StepKind::Measure => {
+                format!("T{}Q{}", self.threads, self.queue_per_thread)
+            }
+        }
+    }
+}
+
+fn purge(suite: &Suite) -> PlannedStep {
+    PlannedStep {
+        id: format!("{}/purge", suite.name),
+        kind: StepKind::Purge,
+        suite: suite.name.clone(),
+        suite_title: suite.title.clone(),
+        workload: None,
+        threads: 0,
+        queue_per_thread: 0,
+        ramp_s: 0.0,
+        duration_s: 0.0,
+        interval_s: 0.0,
+        round_s: 0.0,
+    }
+}
+
+fn precondition(suite: &Suite, workloads: &[Workload]) -> Result<PlannedStep, Error> {
+    let asked = &suite.precondition;
+    Ok(PlannedStep {
+        id: format!("{}/precondition", suite.name),
+        kind: StepKind::Precondition,
+        workload: Some(find(workloads, &asked.workload, &suite.name)?.clone()),
+        threads: asked.threads,
+        queue_per_thread: asked.queue_per_thread,
+        duration_s: asked.duration_s as f64,
+        interval_s: asked.interval_s as f64,
+        round_s: asked.round_s as f64,
+        ..purge(suite)
+    })
+}
+
+fn measured(
+    suite: &Suite,
+    measure: &Measure,
+    workload: &Workload,
+    (threads, queue_per_thread): (u16, u16),
+) -> PlannedStep {
+    PlannedStep {
+        id: format!("{}/{}/T{threads}Q{queue_per_thread}", suite.name, workload.name),
+        kind: StepKind::Measure,
+        workload: Some(workload.clone()),
+        threads,
+        queue_per_thread,
+        ramp_s: measure.ramp_s as f64,
+        duration_s: measure.duration_s as f64,
+        interval_s: measure.interval_s as f64,
+        ..purge(suite)
+    }
+}
+
+fn find<'a>(workloads: &'a [Workload], name: &str, suite: &str) -> Result<&'a Workload, Error> {
+    workloads.iter().find(|workload| workload.name == name).ok_or_else(|| {
+        let error = Error::new(Kind::Input, format!("suite {suite}: no workload named `{name}`"));
+        match nearest(name, workloads.iter().map(|workload| workload.name.as_str())) {
+            Some(near) => error.hint(format!("did you mean `{near}`?")),
+            None => error.hint("`floatgate workloads` lists them"),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use workload::catalogue;
+
+    use super::*;
+
+    fn plan(protocol: &str) -> Plan {
+        let protocol = catalogue::find_protocol(protocol).unwrap();
+        Plan::new(&protocol, &catalogue::workloads(), 1).unwrap()
+    }
+
+    #[test]
+    fn every_suite_is_purge_then_precondition_then_measures() {
+        let plan = plan("enterprise");
+        for suite in plan.suites() {
+            let kinds: Vec<StepKind> = plan.steps[suite].iter().map(|step| step.kind).collect();
+            assert_eq!(kinds[..2], [StepKind::Purge, StepKind::Precondition]);
+            assert!(kinds[2..].iter().all(|kind| *kind == StepKind::Measure));
+        }
+    }
+
+    #[test]
+    fn the_grid_runs_queue_within_threads() {
+        let plan = plan("enterprise");
+        let loads: Vec<String> = plan
+            .steps
+            .iter()
+            .filter(|step| step.suite == "8k-70-30" && step.kind == StepKind::Measure)
+            .map(PlannedStep::load_name)
+            .collect();
+        assert_eq!(loads.len(), 16);
+        assert_eq!(loads[..5], ["T2Q2", "T2Q4", "T2Q8", "T2Q16", "T4Q2"]);
+    }
+
+    #[test]
+    fn every_step_has_a_name_and_a_seed_of_its_own() {
+        let plan = plan("enterprise");
+        let mut named: Vec<(&str, u64)> =
+            plan.steps.iter().map(|step| (step.id.as_str(), plan.seed_of(step))).collect();
+        named.sort_unstable();
+        assert!(named.windows(2).all(|pair| pair[0].0 != pair[1].0 && pair[0].1 != pair[1].1));
+    }
+
+    #[test]
+    fn an_unknown_workload_is_refused_with_the_nearest_one() {
+        let mut protocol = catalogue::find_protocol("quick").unwrap();
+        protocol.suites[0].precondition.workload = "4k-rand-wirte".into();
+        let error = Plan::new(&protocol, &catalogue::workloads(), 1).unwrap_err();
+        assert_eq!(error.remedy(), "did you mean `4k-rand-write`?");
+    }
+}
