@@ -1,13 +1,23 @@
 //! Latency histograms that merge without loss, with exact count, mean, deviation, minimum, maximum.
+//!
+//! Bins are those of an HDR histogram of two significant digits: latencies below 256 ns have a bin
+//! each, above that every power of two has 128 bins of equal width. A percentile is the upper end
+//! of its bin, so it is at most 1/128 (0.8 %) too high and never too low.
+//!
+//! Recording must keep up with a simulation (tens of millions a second), so it adds to a plain
+//! array that grows with the largest latency seen, to 36 KiB at an hour. A closed histogram keeps
+//! only the bins that counted something; both forms count on and merge alike.
 
-use hdrhistogram::Histogram;
-
-use crate::LatencySummary;
+use crate::{Bin, LatencySummary};
 
 /// Latencies of one kind of request over a span.
 #[derive(Clone, Debug)]
 pub struct Latencies {
-    histogram: Histogram<u64>,
+    /// Counts by bin, as far as the largest latency since the last close reached.
+    open: Vec<u64>,
+    /// Bins and counts from before the last close, ascending.
+    closed: Vec<(u16, u64)>,
+    count: u64,
     sum_ns: u128,
     sum_of_squares_ns2: u128,
     latency_ns_min: u64,
@@ -17,7 +27,9 @@ pub struct Latencies {
 impl Default for Latencies {
     fn default() -> Self {
         Self {
-            histogram: Histogram::new(2).expect("two digits is a legal precision"),
+            open: Vec::new(),
+            closed: Vec::new(),
+            count: 0,
             sum_ns: 0,
             sum_of_squares_ns2: 0,
             latency_ns_min: u64::MAX,
@@ -27,39 +39,190 @@ impl Default for Latencies {
 }
 
 impl Latencies {
+    /// Latencies above this, 52 days, count as this.
+    pub const LATENCY_NS_LIMIT: u64 = 1 << 52;
+
+    /// Rebuilds a histogram from its bins; mean and deviation are those of the bins' upper ends.
+    pub fn from_bins(bins: &[Bin]) -> Self {
+        let mut latencies = Self::default();
+        for bin in bins {
+            latencies.record_many(bin.latency_ns, bin.count);
+        }
+        latencies
+    }
+
     /// Counts one request that took `latency_ns`.
     #[inline]
     pub fn record(&mut self, latency_ns: u64) {
-        self.record_many(latency_ns, 1);
-    }
-
-    /// Counts `count` requests that took `latency_ns` each.
-    #[inline]
-    pub fn record_many(&mut self, latency_ns: u64, count: u64) {
-        self.histogram.saturating_record_n(latency_ns, count);
-        self.sum_ns += u128::from(latency_ns) * u128::from(count);
-        self.sum_of_squares_ns2 +=
-            u128::from(latency_ns) * u128::from(latency_ns) * u128::from(count);
+        let latency_ns = latency_ns.min(Self::LATENCY_NS_LIMIT);
+        let bin = bin_of(latency_ns);
+        match self.open.get_mut(bin) {
+            Some(count) => *count += 1,
+            None => self.grow_and_add(bin, 1),
+        }
+        self.count += 1;
+        self.sum_ns += u128::from(latency_ns);
+        self.sum_of_squares_ns2 += u128::from(latency_ns) * u128::from(latency_ns);
         self.latency_ns_min = self.latency_ns_min.min(latency_ns);
         self.latency_ns_max = self.latency_ns_max.max(latency_ns);
     }
 
+    /// Counts `count` requests that took `latency_ns` each.
+    pub fn record_many(&mut self, latency_ns: u64, count: u64) {
+        if count == 0 {
+            return;
+        }
+        let latency_ns = latency_ns.min(Self::LATENCY_NS_LIMIT);
+        self.grow_and_add(bin_of(latency_ns), count);
+        let (latency, many) = (u128::from(latency_ns), u128::from(count));
+        self.count = self.count.saturating_add(count);
+        self.sum_ns = self.sum_ns.saturating_add(latency * many);
+        let squares = (latency * latency).saturating_mul(many);
+        self.sum_of_squares_ns2 = self.sum_of_squares_ns2.saturating_add(squares);
+        self.latency_ns_min = self.latency_ns_min.min(latency_ns);
+        self.latency_ns_max = self.latency_ns_max.max(latency_ns);
+    }
+
+    /// Widens the extremes to those that a source knows exactly while it gives bins only.
+    pub fn widen(&mut self, latency_ns_min: u64, latency_ns_max: u64) {
+        self.latency_ns_min = self.latency_ns_min.min(latency_ns_min);
+        self.latency_ns_max = self.latency_ns_max.max(latency_ns_max);
+    }
+
     /// Adds all that `other` counted.
     pub fn merge(&mut self, other: &Self) {
-        self.histogram.add(&other.histogram).expect("same precision and resizable");
-        self.sum_ns += other.sum_ns;
-        self.sum_of_squares_ns2 += other.sum_of_squares_ns2;
+        for (bin, count) in other.filled() {
+            self.grow_and_add(bin, count);
+        }
+        self.count = self.count.saturating_add(other.count);
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+        self.sum_of_squares_ns2 = self.sum_of_squares_ns2.saturating_add(other.sum_of_squares_ns2);
         self.latency_ns_min = self.latency_ns_min.min(other.latency_ns_min);
         self.latency_ns_max = self.latency_ns_max.max(other.latency_ns_max);
     }
 
+    /// Gives back the memory that recording needs; counting on is possible, but costs it again.
+    pub fn close(&mut self) {
+        self.closed = self
+            .filled()
+            .map(|(bin, count)| (u16::try_from(bin).expect("there are fewer bins"), count))
+            .collect();
+        self.open = Vec::new();
+    }
+
     /// Requests counted.
     pub fn count(&self) -> u64 {
-        self.histogram.len()
+        self.count
+    }
+
+    /// Sum of all latencies, in nanoseconds.
+    pub fn sum_ns(&self) -> u128 {
+        self.sum_ns
+    }
+
+    /// The bins that counted something, ascending.
+    pub fn bins(&self) -> Vec<Bin> {
+        self.filled().map(|(bin, count)| Bin { latency_ns: upper_end(bin), count }).collect()
     }
 
     /// The figures that are reported.
     pub fn summary(&self) -> LatencySummary {
-        LatencySummary { count: self.count(), ..LatencySummary::default() }
+        if self.count == 0 {
+            return LatencySummary::default();
+        }
+        let [p50, p90, p99, p999, p9999] =
+            self.percentiles([500_000, 900_000, 990_000, 999_000, 999_900]);
+        LatencySummary {
+            count: self.count,
+            latency_ns_avg: self.sum_ns as f64 / self.count as f64,
+            latency_ns_stdev: self.variance_ns2().sqrt(),
+            latency_ns_min: self.latency_ns_min,
+            latency_ns_max: self.latency_ns_max,
+            latency_ns_p50: p50,
+            latency_ns_p90: p90,
+            latency_ns_p99: p99,
+            latency_ns_p999: p999,
+            latency_ns_p9999: p9999,
+        }
+    }
+
+    /// Latencies that the given shares of the requests do not exceed; shares in millionths,
+    /// ascending.
+    fn percentiles<const N: usize>(&self, shares: [u64; N]) -> [u64; N] {
+        let mut found = [self.latency_ns_max; N];
+        let (mut passed, mut next) = (0, 0);
+        for (bin, count) in self.filled() {
+            passed += u128::from(count);
+            while next < N {
+                let rank = u128::from(self.count) * u128::from(shares[next]);
+                if passed * 1_000_000 < rank {
+                    break;
+                }
+                found[next] = upper_end(bin).clamp(self.latency_ns_min, self.latency_ns_max);
+                next += 1;
+            }
+        }
+        found
+    }
+
+    /// Mean squared distance from the mean. Distances from the mean's whole part are summed in
+    /// integers, because the difference of two sums of squares cancels in floating point.
+    fn variance_ns2(&self) -> f64 {
+        let count = u128::from(self.count);
+        let (whole, rest) = (self.sum_ns / count, self.sum_ns % count);
+        let twice_cross = (2 * whole).saturating_mul(self.sum_ns);
+        let squares = self
+            .sum_of_squares_ns2
+            .saturating_add(whole.saturating_mul(whole).saturating_mul(count))
+            .saturating_sub(twice_cross);
+        let offset = rest as f64 / self.count as f64;
+        (squares as f64 / self.count as f64 - offset * offset).max(0.0)
+    }
+
+    /// Bins that counted something with their counts, ascending.
+    fn filled(&self) -> impl Iterator<Item = (usize, u64)> {
+        let mut closed =
+            self.closed.iter().map(|(bin, count)| (usize::from(*bin), *count)).peekable();
+        let mut open =
+            self.open.iter().copied().enumerate().filter(|(_, count)| *count > 0).peekable();
+        std::iter::from_fn(move || match (closed.peek(), open.peek()) {
+            (Some(old), Some(new)) if old.0 == new.0 => {
+                let (bin, count) = closed.next()?;
+                Some((bin, count + open.next()?.1))
+            }
+            (Some(old), Some(new)) if old.0 > new.0 => open.next(),
+            (None, _) => open.next(),
+            (Some(_), _) => closed.next(),
+        })
+    }
+
+    #[cold]
+    fn grow_and_add(&mut self, bin: usize, count: u64) {
+        if bin >= self.open.len() {
+            self.open.resize((bin + 1).next_multiple_of(BINS_PER_OCTAVE), 0);
+        }
+        self.open[bin] = self.open[bin].saturating_add(count);
     }
 }
+
+/// Bins of each power of two: two significant digits need a hundred, a power of two is quick.
+const BINS_PER_OCTAVE: usize = 1 << OCTAVE_BITS;
+const OCTAVE_BITS: u32 = 7;
+
+/// The bin of a latency: its octave and the seven bits below its leading one.
+#[inline]
+fn bin_of(latency_ns: u64) -> usize {
+    let octave = (latency_ns | (1 << OCTAVE_BITS)).ilog2() - OCTAVE_BITS;
+    let within = usize::try_from(latency_ns >> octave).expect("at most eight bits are left");
+    ((octave as usize) << OCTAVE_BITS) + within
+}
+
+/// The highest latency of a bin, in nanoseconds.
+fn upper_end(bin: usize) -> u64 {
+    let octave = (bin >> OCTAVE_BITS).saturating_sub(1);
+    let within = bin - (octave << OCTAVE_BITS);
+    ((within as u64 + 1) << octave) - 1
+}
+
+#[cfg(test)]
+mod tests;

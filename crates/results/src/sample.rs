@@ -134,6 +134,62 @@ pub struct Sample {
     pub superblocks_free_share: Option<f64>,
 }
 
+impl Summary {
+    /// Everything that `intervals` measured, taken together.
+    ///
+    /// Outstanding requests follow from Little's law: the sum of all latencies over the span.
+    pub fn of(intervals: &[Interval]) -> Self {
+        let (mut read, mut write) = (Latencies::default(), Latencies::default());
+        for interval in intervals {
+            read.merge(&interval.read);
+            write.merge(&interval.write);
+        }
+        let mut both = read.clone();
+        both.merge(&write);
+        let span_s: f64 = intervals.iter().map(|interval| interval.span_s).sum();
+        let each_second = |amount: f64| if span_s > 0.0 { amount / span_s } else { 0.0 };
+        let megabytes = |bytes: fn(&Interval) -> u64| {
+            intervals.iter().map(|interval| bytes(interval) as f64 / 1e6).sum::<f64>()
+        };
+        Self {
+            span_s,
+            iops: each_second(both.count() as f64),
+            iops_read: each_second(read.count() as f64),
+            iops_write: each_second(write.count() as f64),
+            throughput_read_mb_s: each_second(megabytes(|interval| interval.read_bytes)),
+            throughput_write_mb_s: each_second(megabytes(|interval| interval.write_bytes)),
+            outstanding_avg: each_second(both.sum_ns() as f64 / 1e9),
+            latency: both.summary(),
+            read: read.summary(),
+            write: write.summary(),
+            nand: intervals.iter().filter_map(|interval| interval.nand).reduce(Add::add),
+        }
+    }
+
+    /// Decimal MB/s read and written together.
+    pub fn throughput_mb_s(&self) -> f64 {
+        self.throughput_read_mb_s + self.throughput_write_mb_s
+    }
+
+    /// How far IOPS times average latency is from `outstanding` requests, as a share of them:
+    /// 0 where Little's law holds, negative where requests are missing. Absent where either is 0.
+    pub fn littles_law_deviation(&self, outstanding: f64) -> Option<f64> {
+        let found = self.iops * self.latency.latency_ns_avg / 1e9;
+        (found > 0.0 && outstanding > 0.0).then(|| found / outstanding - 1.0)
+    }
+}
+
+impl Sample {
+    /// What `interval` measured.
+    pub fn of(interval: &Interval) -> Self {
+        Self {
+            at_s: interval.at_s,
+            summary: Summary::of(std::slice::from_ref(interval)),
+            superblocks_free_share: interval.superblocks_free_share,
+        }
+    }
+}
+
 /// What a driver measured in one interval, before it is summarised: everything else follows.
 #[derive(Clone, Debug, Default)]
 pub struct Interval {
@@ -153,4 +209,79 @@ pub struct Interval {
     pub nand: Option<NandWrites>,
     /// Share of superblocks that are free at its end, 0 to 1; absent for real drives.
     pub superblocks_free_share: Option<f64>,
+}
+
+impl Interval {
+    /// Gives back the memory that recording needs: for an interval that is over.
+    pub fn close(&mut self) {
+        self.read.close();
+        self.write.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One second with `reads` and `writes` of the given latency each, 4 KiB apiece.
+    fn second(reads: u64, writes: u64, latency_ns: u64) -> Interval {
+        let mut interval = Interval { span_s: 1.0, ..Interval::default() };
+        interval.read.record_many(latency_ns, reads);
+        interval.write.record_many(latency_ns, writes);
+        interval.read_bytes = reads * 4096;
+        interval.write_bytes = writes * 4096;
+        interval
+    }
+
+    fn close_to(found: f64, expected: f64) -> bool {
+        (found - expected).abs() <= expected.abs() * 1e-12
+    }
+
+    #[test]
+    fn a_summary_adds_intervals_up() {
+        let summary = Summary::of(&[second(700, 300, 1_000_000), second(1400, 600, 4_000_000)]);
+        assert!(close_to(summary.span_s, 2.0));
+        assert!(close_to(summary.iops, 1500.0));
+        assert!(close_to(summary.iops_read, 1050.0));
+        assert!(close_to(summary.throughput_write_mb_s, 450.0 * 4096.0 / 1e6));
+        assert!(close_to(summary.throughput_mb_s(), 1500.0 * 4096.0 / 1e6));
+        assert!(close_to(summary.latency.latency_ns_avg, 3_000_000.0));
+        assert_eq!((summary.read.count, summary.write.count), (2100, 900));
+    }
+
+    #[test]
+    fn outstanding_is_what_littles_law_says() {
+        let summary = Summary::of(&[second(0, 42_667, 6_000_000)]);
+        assert!(close_to(summary.outstanding_avg, 256.002));
+        let deviation = summary.littles_law_deviation(256.0).unwrap();
+        assert!((deviation - 0.002 / 256.0).abs() < 1e-9, "{deviation}");
+        assert!(summary.littles_law_deviation(320.0).unwrap() < -0.19);
+    }
+
+    #[test]
+    fn nothing_measured_is_finite() {
+        for summary in [Summary::of(&[]), Summary::of(&[Interval::default()])] {
+            assert_eq!(summary, Summary::default());
+            assert_eq!(summary.littles_law_deviation(256.0), None);
+        }
+    }
+
+    #[test]
+    fn nand_writes_are_summed_where_there_are_any() {
+        let nand = NandWrites { host_sent_bytes: 10, host_bytes: 10, ..NandWrites::default() };
+        let with = Interval { nand: Some(nand), ..second(0, 1, 1) };
+        let summary = Summary::of(&[with.clone(), with]);
+        assert_eq!(summary.nand.unwrap().host_bytes, 20);
+        assert_eq!(Summary::of(&[second(0, 1, 1)]).nand, None);
+    }
+
+    #[test]
+    fn a_sample_carries_its_end_and_free_superblocks() {
+        let interval =
+            Interval { at_s: 60.0, superblocks_free_share: Some(0.07), ..second(10, 0, 1000) };
+        let sample = Sample::of(&interval);
+        assert!(close_to(sample.at_s, 60.0));
+        assert_eq!(sample.superblocks_free_share, Some(0.07));
+        assert_eq!(sample.summary, Summary::of(&[interval]));
+    }
 }
