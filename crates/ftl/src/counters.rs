@@ -1,5 +1,7 @@
 //! What the flash translation layer did, by cause.
 
+use std::ops::Add;
+
 use serde::{Deserialize, Serialize};
 
 /// Pages (of the mapping unit, 4 KiB) programmed, by cause; and other events.
@@ -25,4 +27,32 @@ pub struct Counters {
     pub pages_trimmed: u64,
     /// Superblocks erased.
     pub superblocks_erased: u64,
+}
+
+impl Counters {
+    /// Pages programmed for any cause.
+    pub const fn pages_programmed(&self) -> u64 {
+        self.pages_host
+            + self.pages_relocation
+            + self.pages_wear
+            + self.pages_parity
+            + self.pages_metadata
+    }
+}
+
+impl Add for Counters {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self {
+            host_sent_bytes: self.host_sent_bytes + other.host_sent_bytes,
+            host_read_bytes: self.host_read_bytes + other.host_read_bytes,
+            pages_host: self.pages_host + other.pages_host,
+            pages_relocation: self.pages_relocation + other.pages_relocation,
+            pages_wear: self.pages_wear + other.pages_wear,
+            pages_parity: self.pages_parity + other.pages_parity,
+            pages_metadata: self.pages_metadata + other.pages_metadata,
+            pages_trimmed: self.pages_trimmed + other.pages_trimmed,
+            superblocks_erased: self.superblocks_erased + other.superblocks_erased,
+        }
+    }
 }

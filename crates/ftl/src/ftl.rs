@@ -52,10 +52,42 @@ struct Frontier {
 }
 
 /// The open superblocks of a stream, one a bank, and the bank whose turn it is.
+///
+/// Banks join one after the other, `units_per_bank` units apart, so that their superblocks are not
+/// all full at the same moment: free superblocks are then used up one by one.
 #[derive(Clone, Debug)]
 struct StreamState {
     frontiers: Vec<Option<Frontier>>,
     bank: u32,
+    banks_joined: u32,
+    units_until_next_joins: u32,
+}
+
+impl StreamState {
+    fn new(banks: u32, units_per_bank: u32) -> Self {
+        Self {
+            frontiers: vec![None; banks as usize],
+            bank: 0,
+            banks_joined: 1,
+            units_until_next_joins: units_per_bank,
+        }
+    }
+
+    /// Goes on to the next bank after one unit.
+    #[inline]
+    fn turn(&mut self, banks: u32, units_per_bank: u32) {
+        if self.banks_joined < banks {
+            self.units_until_next_joins -= 1;
+            if self.units_until_next_joins == 0 {
+                self.banks_joined += 1;
+                self.units_until_next_joins = units_per_bank;
+            }
+        }
+        self.bank += 1;
+        if self.bank >= self.banks_joined {
+            self.bank = 0;
+        }
+    }
 }
 
 /// A flash translation layer.
@@ -83,7 +115,7 @@ impl Ftl {
         config.check()?;
         let geometry = &config.geometry;
         let pages = u32::try_from(geometry.pages()).expect("checked against 32 bits");
-        let stream = StreamState { frontiers: vec![None; geometry.banks as usize], bank: 0 };
+        let stream = StreamState::new(geometry.banks, geometry.units_per_bank());
         let mut ftl = Self {
             config: *config,
             layout: Layout::new(geometry),
@@ -105,10 +137,8 @@ impl Ftl {
     pub fn purge(&mut self) {
         self.mapping.clear();
         self.counters.superblocks_erased += u64::from(self.superblocks.purge());
-        for stream in &mut self.streams {
-            stream.frontiers.fill(None);
-            stream.bank = 0;
-        }
+        let geometry = &self.config.geometry;
+        self.streams.fill(StreamState::new(geometry.banks, geometry.units_per_bank()));
         self.relocation = Relocation::default();
         self.list_free();
     }
@@ -200,6 +230,13 @@ impl Ftl {
     #[inline]
     pub fn write(&mut self, lpn: Lpn, media: &mut impl Media) -> Ppn {
         self.make_room(media);
+        self.write_at_once(lpn, media)
+    }
+
+    /// As [`Ftl::write`], for an owner that has seen to [`Ftl::needs_room`] before the request that
+    /// this page belongs to; the rest of that request may run into the reserve.
+    #[inline]
+    pub fn write_at_once(&mut self, lpn: Lpn, media: &mut impl Media) -> Ppn {
         let ppn = self.place(lpn, Stream::Host, Cause::Host, media);
         self.counters.pages_host += 1;
         self.keep_pace(media);
@@ -245,7 +282,8 @@ impl Ftl {
         self.superblocks.validate(superblock);
         if cause != Cause::Host {
             let from = self.relocation.from;
-            media.submit(MediaOp::Relocate { from, to: ppn, cause });
+            let die = self.die_of(self.unit_of(from));
+            media.submit(MediaOp::Relocate { from, die, to: ppn, cause });
         }
         self.fill(stream, frontier, cause, media);
         ppn
@@ -266,10 +304,7 @@ impl Ftl {
                 state.frontiers[bank] = None;
                 self.superblocks.close(frontier.superblock);
             }
-            state.bank += 1;
-            if state.bank == self.config.geometry.banks {
-                state.bank = 0;
-            }
+            state.turn(self.config.geometry.banks, self.config.geometry.units_per_bank());
         }
     }
 
@@ -317,6 +352,7 @@ impl Ftl {
             .expect("low watermark keeps a free superblock for relocation");
         let superblock = self.free_by_bank[bank].remove(index);
         self.superblocks.open(superblock);
+        self.watch_free();
         superblock
     }
 
@@ -328,6 +364,7 @@ impl Ftl {
         self.counters.superblocks_erased += 1;
         let bank = self.bank_of(superblock);
         self.free_by_bank[bank as usize].push(superblock);
+        self.watch_free();
     }
 
     /// Retires a free superblock whose media has failed; its capacity is lost for good.

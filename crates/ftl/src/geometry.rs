@@ -76,6 +76,12 @@ impl Geometry {
         self.pages_per_erase_block * self.data_units_per_row() * self.pages_per_unit()
     }
 
+    /// Data units of a superblock for each bank, at least 1.
+    pub(crate) const fn units_per_bank(&self) -> u32 {
+        let units = self.pages_per_erase_block * self.data_units_per_row() / self.banks;
+        if units == 0 { 1 } else { units }
+    }
+
     /// Data pages of the drive.
     pub const fn pages(&self) -> u64 {
         self.superblocks() as u64 * self.pages_per_superblock() as u64

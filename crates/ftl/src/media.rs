@@ -26,6 +26,8 @@ pub enum MediaOp {
     Relocate {
         /// Where the data is.
         from: Ppn,
+        /// Die that holds it.
+        die: DieId,
         /// Where it will be.
         to: Ppn,
         /// Garbage collection or wear levelling.

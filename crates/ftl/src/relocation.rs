@@ -19,6 +19,8 @@ pub(crate) struct Relocation {
     victim: Option<Victim>,
     /// Pages owed to the host's writes, in pages.
     owed: f64,
+    /// Whether host writes wait: from `low` free superblocks until `low + burst` are.
+    stopped: bool,
     /// Source of the page that is being placed.
     pub(crate) from: Ppn,
 }
@@ -35,26 +37,40 @@ struct Victim {
 
 impl Default for Relocation {
     fn default() -> Self {
-        Self { victim: None, owed: 0.0, from: Ppn(0) }
+        Self { victim: None, owed: 0.0, stopped: false, from: Ppn(0) }
     }
 }
 
 impl Ftl {
-    /// Whether host writes must wait: [`Ftl::make_room`] has work to do.
+    /// Whether host writes must wait: relocation has to catch up first.
     #[inline]
-    pub fn needs_room(&self) -> bool {
-        self.superblocks.free() <= self.config.watermarks.low
+    pub const fn needs_room(&self) -> bool {
+        self.relocation.stopped
     }
 
     /// Relocates until host writes may go on, if they may not.
-    #[inline]
     pub fn make_room(&mut self, media: &mut impl Media) {
-        if self.needs_room() {
-            let enough = self.config.watermarks.low + self.config.watermarks.burst;
-            while self.superblocks.free() < enough {
-                self.relocate_page(media);
-            }
-            self.relocation.owed = 0.0;
+        while self.needs_room() {
+            self.relocate_unit(media);
+        }
+    }
+
+    /// Relocates about as many pages as a program unit holds: one step of [`Ftl::make_room`], for an
+    /// owner that lets time pass between steps.
+    pub fn relocate_unit(&mut self, media: &mut impl Media) {
+        for _ in 0..self.config.geometry.pages_per_unit() {
+            self.relocate_page(media);
+        }
+    }
+
+    /// Stops host writes, or lets them go on, after the number of free superblocks has changed.
+    pub(crate) fn watch_free(&mut self) {
+        let watermarks = &self.config.watermarks;
+        let free = self.superblocks.free();
+        if free <= watermarks.low {
+            self.relocation.stopped = true;
+        } else if free >= watermarks.low + watermarks.burst {
+            self.relocation.stopped = false;
         }
     }
 

@@ -2,15 +2,42 @@
 
 use crate::DriveSpec;
 
+/// Name and text of every drive file, ordered by name.
+const FILES: &[(&str, &str)] =
+    &[("drives/iodrive-duo.toml", include_str!("../../../drives/iodrive-duo.toml"))];
+
 /// The catalogue, ordered by name.
 pub fn drives() -> Vec<DriveSpec> {
-    vec![DriveSpec {
-        name: "iodrive-duo".into(),
-        title: "Fusion-io ioDrive Duo 640 GB (MLC)".into(),
-    }]
+    FILES
+        .iter()
+        .map(|(file, text)| DriveSpec::parse(text, file).expect("tested: every file is a drive"))
+        .collect()
 }
 
 /// The drive named `name`.
 pub fn find(name: &str) -> Option<DriveSpec> {
     drives().into_iter().find(|drive| drive.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::{fs, path::Path};
+
+    #[test]
+    fn every_file_is_embedded_and_named_after_its_drive() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../drives");
+        let files: BTreeSet<String> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+            .map(|path| format!("drives/{}", path.file_name().unwrap().display()))
+            .collect();
+        let embedded: BTreeSet<String> = FILES.iter().map(|(file, _)| (*file).to_owned()).collect();
+        assert_eq!(embedded, files);
+        let named: BTreeSet<String> =
+            drives().iter().map(|drive| format!("drives/{}.toml", drive.name)).collect();
+        assert_eq!(named, files);
+    }
 }

@@ -1,11 +1,24 @@
-//! The drive itself. (Constant-latency stand-in.)
+//! The drive itself.
+//!
+//! ```text
+//!  submit ─► host driver ─► link ─► module: controller ─► dies ─► channel ─► link ─► host driver
+//!                                      │                 (reads)
+//!                                      └─► flash translation layer ─► buffer   (writes)
+//! ```
+//!
+//! Everything up to the die is booked when a request is submitted, since requests reach each of
+//! those resources in the order of submission. What a die has read reaches channel and link in an
+//! order of its own, so that is an event. A completion is an event too.
 
-use std::collections::VecDeque;
-
-use blockio::{Bytes, Completion, Nanos, Request, Status};
+use blockio::{Bytes, Completion, Nanos, Op, Request, SECTOR_BYTES, Status};
 use ftl::Counters;
 
-use crate::{DriveSpec, SpecError};
+use crate::event::{Event, EventQueue};
+use crate::host::Host;
+use crate::module::Module;
+use crate::server::Server;
+use crate::spec::{DriveSpec, SpecError};
+use crate::stripe::Stripe;
 
 /// How a drive is set up for a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,10 +34,39 @@ pub struct Setup {
 }
 
 /// A drive: a value.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Drive {
-    setup: Setup,
-    queue: VecDeque<(Nanos, Request)>,
+    host: Host,
+    link: Link,
+    stripe: Stripe,
+    modules: Vec<Module>,
+    channels_per_module: u16,
+    user_sectors_full_scale: u64,
+    raw_capacity_full_scale: Bytes,
+    in_flight: Vec<InFlight>,
+    slots_free: Vec<u32>,
+    events: EventQueue,
+}
+
+/// Both directions of the link.
+#[derive(Clone, Debug)]
+struct Link {
+    to_host: Server,
+    to_drive: Server,
+    read_mb_s: f64,
+    write_mb_s: f64,
+}
+
+/// One request on its way.
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    request: Request,
+    status: Status,
+    submitted_at: Nanos,
+    /// Parts that are still on their way: dies that read for it, extents that wait to be written.
+    parts: u32,
+    /// When the last of its parts was done.
+    done_at: Nanos,
 }
 
 impl Drive {
@@ -32,64 +74,255 @@ impl Drive {
     ///
     /// # Errors
     /// Names the format, host or time lapse that the drive does not have.
-    pub fn new(_spec: &DriveSpec, setup: &Setup) -> Result<Self, SpecError> {
-        Ok(Self { setup: setup.clone(), queue: VecDeque::new() })
+    pub fn new(spec: &DriveSpec, setup: &Setup) -> Result<Self, SpecError> {
+        let (format, host) = (spec.format(&setup.format)?, spec.host(&setup.host)?);
+        if setup.time_lapse == 0 {
+            let text = "time lapse is 0, must be at least 1".to_owned();
+            return Err(SpecError { place: spec.name.clone(), text });
+        }
+        let channels = u16::try_from(spec.channels.count).expect("checked on reading");
+        let modules = (0..u16::try_from(spec.modules.count).expect("checked on reading"))
+            .map(|index| Module::new(spec, format, host, (index, setup.time_lapse, setup.seed)))
+            .collect::<Result<Vec<_>, _>>()?;
+        let full_pages = u64::from(spec.ftl_config(format, 1)?.pages_logical);
+        Ok(Self {
+            host: Host::new(host),
+            link: Link::new(spec.link.read_mb_s, spec.link.write_mb_s),
+            stripe: Stripe::new(&spec.modules, modules[0].sectors()),
+            modules,
+            channels_per_module: channels,
+            user_sectors_full_scale: full_pages * 8 * u64::from(spec.modules.count),
+            raw_capacity_full_scale: spec.raw_capacity(),
+            in_flight: Vec::new(),
+            slots_free: Vec::new(),
+            events: EventQueue::default(),
+        })
     }
 
     /// Sectors that the host sees, after time lapse.
     pub fn user_sectors(&self) -> u64 {
-        Bytes::from_gb(640 / u64::from(self.setup.time_lapse)).sectors()
+        self.stripe.sectors()
     }
 
     /// Sectors that the host sees at full scale.
-    pub fn user_sectors_full_scale(&self) -> u64 {
-        Bytes::from_gb(640).sectors()
+    pub const fn user_sectors_full_scale(&self) -> u64 {
+        self.user_sectors_full_scale
     }
 
     /// Raw media at full scale.
-    pub fn raw_capacity_full_scale(&self) -> Bytes {
-        Bytes::from_gb(800)
+    pub const fn raw_capacity_full_scale(&self) -> Bytes {
+        self.raw_capacity_full_scale
     }
 
-    /// Takes a request that the host submits at `at`, not before anything seen so far.
+    /// Takes a request that the host submits at `at`.
+    #[inline]
     pub fn submit(&mut self, at: Nanos, request: Request) {
-        self.queue.push_back((at, request));
+        let end = request.lba.0.checked_add(u64::from(request.sectors));
+        let inside = end.is_some_and(|end| end <= self.stripe.sectors());
+        let mut flight = InFlight {
+            request,
+            status: if inside { Status::Ok } else { Status::OutOfRange },
+            submitted_at: at,
+            parts: 0,
+            done_at: self.host.submit(request.thread, at),
+        };
+        let slot = self.take_slot();
+        if inside && request.sectors > 0 {
+            match request.op {
+                Op::Read => self.read(slot, &mut flight),
+                Op::Write => self.write(slot, &mut flight),
+                Op::Trim => self.trim(&mut flight),
+                // What is in the buffer survives a power cut: nothing is left to wait for.
+                Op::Flush => {}
+            }
+        }
+        self.in_flight[slot as usize] = flight;
+        if flight.parts == 0 {
+            self.events.push(flight.done_at, Event::Done { slot });
+        }
     }
 
     /// When something will happen.
     pub fn next_event(&self) -> Option<Nanos> {
-        self.queue.front().map(|(at, _)| *at + Nanos::from_micros(100))
+        self.events.next_at()
     }
 
     /// Lets time pass to the next completion, which is returned, but at most to `until`.
+    ///
+    /// The drive is done by `until`; the host may need a little longer to notice, so that
+    /// `completed_at` can lie beyond it.
+    #[inline]
     pub fn next_completion(&mut self, until: Nanos) -> Option<Completion> {
-        if self.next_event()? > until {
-            return None;
+        while let Some((at, event)) = self.events.pop(until) {
+            match event {
+                Event::Sensed { slot, channel, pages } => self.sensed(at, slot, (channel, pages)),
+                Event::Relocate { module } => self.relocate(at, module),
+                Event::Done { slot } => return Some(self.complete(at, slot)),
+            }
         }
-        let (submitted_at, request) = self.queue.pop_front()?;
-        Some(Completion {
-            tag: request.tag,
-            thread: request.thread,
-            op: request.op,
-            status: Status::Ok,
-            sectors: request.sectors,
-            submitted_at,
-            completed_at: submitted_at + Nanos::from_micros(100),
-        })
+        None
     }
 
-    /// Returns to the state before the first write. Nothing may be outstanding.
+    /// Reads what requests at these sectors will need into the processor's caches.
+    ///
+    /// Changes nothing that can be observed. At full scale the map is far larger than any cache;
+    /// looked up together, the misses overlap instead of following one another.
+    #[inline]
+    pub fn prefetch(&self, sectors: impl Iterator<Item = u64>) {
+        let touched = sectors.fold(0, |sum, sector| {
+            let mut found = 0;
+            self.stripe.split(sector, 1, |module, extent| {
+                found = self.modules[module].touch(extent);
+            });
+            sum ^ found
+        });
+        std::hint::black_box(touched);
+    }
+
+    /// Returns to the state before the first write, wear apart. Nothing may be outstanding.
     pub fn purge(&mut self) {
-        self.queue.clear();
+        self.events.clear();
+        self.in_flight.clear();
+        self.slots_free.clear();
+        for module in &mut self.modules {
+            module.ftl.purge();
+        }
     }
 
-    /// NAND writes since the drive was made, by cause.
+    /// What the flash translation layers have done since the drive was made.
     pub fn counters(&self) -> Counters {
-        Counters::default()
+        self.modules.iter().fold(Counters::default(), |sum, module| sum + *module.ftl.counters())
     }
 
     /// Share of superblocks that are free, 0 to 1.
     pub fn superblocks_free_share(&self) -> f64 {
-        1.0
+        let sum = |count: fn(&Module) -> u32| {
+            self.modules.iter().map(|module| f64::from(count(module))).sum::<f64>()
+        };
+        sum(|module| module.ftl.superblocks_free()) / sum(|module| module.ftl.superblocks())
     }
+
+    #[inline]
+    fn read(&mut self, slot: u32, flight: &mut InFlight) {
+        let Request { lba, sectors, .. } = flight.request;
+        let at = flight.done_at;
+        let (modules, events) = (&mut self.modules, &mut self.events);
+        self.stripe.split(lba.0, sectors, |module, extent| {
+            let sensing = modules[module].read(at, extent, slot, events);
+            flight.parts += sensing.dies;
+            flight.done_at = flight.done_at.max(sensing.commanded_at);
+        });
+    }
+
+    #[inline]
+    fn write(&mut self, slot: u32, flight: &mut InFlight) {
+        let Request { lba, sectors, .. } = flight.request;
+        let at = self.link.write(flight.done_at, sectors);
+        let (modules, events) = (&mut self.modules, &mut self.events);
+        self.stripe.split(lba.0, sectors, |module, extent| {
+            match modules[module].write(at, extent, slot, events) {
+                Some(done_at) => flight.done_at = flight.done_at.max(done_at),
+                None => flight.parts += 1,
+            }
+        });
+    }
+
+    fn relocate(&mut self, at: Nanos, module: u16) {
+        let (in_flight, events) = (&mut self.in_flight, &mut self.events);
+        let mut acknowledged = Vec::new();
+        self.modules[usize::from(module)].step(at, events, |slot, done_at| {
+            acknowledged.push((slot, done_at));
+        });
+        for (slot, done_at) in acknowledged {
+            in_flight[slot as usize].part_done(slot, done_at, events);
+        }
+    }
+
+    fn trim(&mut self, flight: &mut InFlight) {
+        let Request { lba, sectors, .. } = flight.request;
+        let at = flight.done_at;
+        let modules = &mut self.modules;
+        self.stripe.split(lba.0, sectors, |module, extent| {
+            flight.done_at = flight.done_at.max(modules[module].trim(at, extent));
+        });
+    }
+
+    #[inline]
+    fn sensed(&mut self, at: Nanos, slot: u32, (channel, pages): (u16, u16)) {
+        let module = &mut self.modules[usize::from(channel / self.channels_per_module)];
+        let at = module.transfer_out(at, channel, pages);
+        let at = self.link.read(at, u32::from(pages) * 8);
+        self.in_flight[slot as usize].part_done(slot, at, &mut self.events);
+    }
+
+    #[inline]
+    fn complete(&mut self, at: Nanos, slot: u32) -> Completion {
+        let flight = self.in_flight[slot as usize];
+        self.slots_free.push(slot);
+        let request = flight.request;
+        Completion {
+            tag: request.tag,
+            thread: request.thread,
+            op: request.op,
+            status: flight.status,
+            sectors: request.sectors,
+            submitted_at: flight.submitted_at,
+            completed_at: self.host.complete(request.thread, at),
+        }
+    }
+
+    #[inline]
+    fn take_slot(&mut self) -> u32 {
+        if let Some(slot) = self.slots_free.pop() {
+            return slot;
+        }
+        let slot = u32::try_from(self.in_flight.len()).expect("fewer than 2^32 outstanding");
+        self.in_flight.push(InFlight {
+            request: Request { tag: 0, thread: 0, op: Op::Flush, lba: blockio::Lba(0), sectors: 0 },
+            status: Status::Ok,
+            submitted_at: Nanos::ZERO,
+            parts: 0,
+            done_at: Nanos::ZERO,
+        });
+        slot
+    }
+}
+
+impl InFlight {
+    /// One part was done at `at`; the last one completes the request.
+    #[inline]
+    fn part_done(&mut self, slot: u32, at: Nanos, events: &mut EventQueue) {
+        self.done_at = self.done_at.max(at);
+        self.parts -= 1;
+        if self.parts == 0 {
+            events.push(self.done_at, Event::Done { slot });
+        }
+    }
+}
+
+impl Link {
+    fn new(read_mb_s: f64, write_mb_s: f64) -> Self {
+        Self { to_host: Server::default(), to_drive: Server::default(), read_mb_s, write_mb_s }
+    }
+
+    #[inline]
+    fn read(&mut self, at: Nanos, sectors: u32) -> Nanos {
+        self.to_host.book(at, span(sectors, self.read_mb_s))
+    }
+
+    #[inline]
+    fn write(&mut self, at: Nanos, sectors: u32) -> Nanos {
+        self.to_drive.book(at, span(sectors, self.write_mb_s))
+    }
+}
+
+/// Time of `sectors` at a rate in decimal MB/s.
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a short positive time"
+)]
+fn span(sectors: u32, mb_s: f64) -> Nanos {
+    Nanos((f64::from(sectors) * (SECTOR_BYTES as f64 * 1e3) / mb_s) as u64)
 }

@@ -5,12 +5,24 @@
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod backend;
+mod buffer;
 pub mod catalogue;
+mod die;
 mod drive;
+mod event;
+mod host;
+mod module;
+mod server;
 mod spec;
+mod stripe;
 
 pub use drive::{Drive, Setup};
-pub use spec::{DriveSpec, Fact, SpecError};
+pub use spec::{
+    BufferSpec, ChannelsSpec, ControllerSpec, DriveSpec, Fact, FormatSpec, GeometrySpec, HostSpec,
+    LinkSpec, ModuleLayout, ModulesSpec, NandSpec, PowerSpec, PublishedSpec, RelocationSpec,
+    SpecError, VictimSpec,
+};
 
 /// Version of the models: rises whenever a simulated number moves.
 pub const MODEL_VERSION: u32 = 1;

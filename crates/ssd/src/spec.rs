@@ -1,77 +1,431 @@
-//! What a drive is: a TOML file.
+//! What a drive is: a TOML file, checked on reading.
+//!
+//! No code asks which drive it is; everything that tells drives apart is a number here, and every
+//! table of numbers names its source.
 
+mod check;
+mod sheet;
+
+use blockio::Bytes;
+use ftl::{Config, Geometry, UNIT_BYTES, VictimPolicy, Watermarks};
+use serde::Deserialize;
 use thiserror::Error;
 
+pub use sheet::Fact;
+
 /// A drive of the catalogue, or a user's own.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct DriveSpec {
+    /// Version of this format, 1.
+    pub schema: u32,
     /// Name in the catalogue, such as `iodrive-duo`.
     pub name: String,
     /// Heading on a report.
     pub title: String,
+    /// Maker.
+    pub vendor: String,
+    /// Year of release.
+    pub year: u32,
+    /// Kind of media, in words.
+    pub media: String,
+    /// Form of the device, in words.
+    pub form: String,
+    /// Smallest scale that holds the settled figures: 1/k of the capacity for 1/k of the time.
+    pub time_lapse: u32,
+    /// How published figures name the drive.
+    pub published: Option<PublishedSpec>,
+    /// Formats, the default one first.
+    #[serde(rename = "format")]
+    pub formats: Vec<FormatSpec>,
+    /// Independent halves.
+    pub modules: ModulesSpec,
+    /// NAND arrangement of one module.
+    pub geometry: GeometrySpec,
+    /// NAND timing.
+    pub nand: NandSpec,
+    /// Channels of one module.
+    pub channels: ChannelsSpec,
+    /// Controller of one module.
+    pub controller: ControllerSpec,
+    /// Link between host and drive.
+    pub link: LinkSpec,
+    /// Write buffer of one module.
+    pub buffer: BufferSpec,
+    /// Garbage collection of one module.
+    pub relocation: RelocationSpec,
+    /// Host drivers, the default one first.
+    #[serde(rename = "host")]
+    pub hosts: Vec<HostSpec>,
+    /// Power and thermal limits.
+    pub power: Option<PowerSpec>,
 }
 
-/// One row of the specification sheet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fact {
-    /// Group, such as `NAND`.
-    pub group: String,
-    /// What it is.
+/// How published figures name the drive.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedSpec {
+    /// Column `device`.
+    pub device: String,
+    /// Column `capacity_gb`.
+    pub capacity_gb: f64,
+    /// Source.
+    pub source: String,
+}
+
+/// One low-level format.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FormatSpec {
+    /// Name, such as `stock`.
     pub name: String,
-    /// Value with its unit.
-    pub value: String,
-    /// `published`, `derived` or `estimated`, then where from.
+    /// User capacity of the whole drive in decimal GB.
+    pub user_gb: f64,
+    /// Source.
+    pub source: String,
+}
+
+/// Independent halves of a drive, each with a controller and NAND of its own.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModulesSpec {
+    /// How many, at least 1.
+    pub count: u32,
+    /// How the host sees them.
+    pub layout: ModuleLayout,
+    /// Stripe unit in KiB, a multiple of 4.
+    pub stripe_kib: u32,
+    /// Source.
+    pub source: String,
+}
+
+/// How the host sees several modules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ModuleLayout {
+    /// One address space, stripe unit by stripe unit in turn.
+    Striped,
+    /// One address space, module after module.
+    Jbod,
+}
+
+/// NAND arrangement of one module; see [`ftl::Geometry`].
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GeometrySpec {
+    /// Sets of dies that form superblocks together.
+    pub banks: u32,
+    /// Dies of a bank.
+    pub dies_per_bank: u32,
+    /// Planes of a die.
+    pub planes_per_die: u32,
+    /// Erase blocks of a plane, good and bad.
+    pub erase_blocks_per_plane: u32,
+    /// Erase blocks of a plane that form no superblock: bad, spare, or the drive's own.
+    pub spare_erase_blocks_per_plane: u32,
+    /// NAND pages of an erase block.
+    pub pages_per_erase_block: u32,
+    /// NAND page in KiB, a multiple of 4.
+    pub page_kib: u32,
+    /// Dies of a parity stripe, one of which holds parity; 0: none.
+    pub stripe_dies: u32,
+    /// Source.
+    pub source: String,
+}
+
+/// NAND timing, in microseconds.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NandSpec {
+    /// tR: a page from the array into the die's register.
+    pub t_read_us: f64,
+    /// tPROG of the page types, in the order in which an erase block's pages take turns.
+    pub t_program_us: Vec<f64>,
+    /// tBERS: an erase block.
+    pub t_erase_us: f64,
+    /// Time to suspend a program or erase for a read; 0: not possible.
+    pub suspend_us: f64,
+    /// Source.
+    pub source: String,
+}
+
+/// Channels of one module.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChannelsSpec {
+    /// How many; dies take turns over them.
+    pub count: u32,
+    /// Transfer rate of each in decimal MB/s.
+    pub mb_s: f64,
+    /// Source.
+    pub source: String,
+}
+
+/// Controller of one module: what every command costs it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ControllerSpec {
+    /// Commands that it works on at the same time.
+    pub cores: u32,
+    /// Time for a read command, whatever its size.
+    pub read_us: f64,
+    /// Time for each KiB of a read.
+    pub read_us_per_kib: f64,
+    /// Time for a write command, whatever its size.
+    pub write_us: f64,
+    /// Time for each KiB of a write.
+    pub write_us_per_kib: f64,
+    /// Time to relocate one page of 4 KiB.
+    pub relocate_us: f64,
+    /// Whether reads overtake writes and relocation.
+    pub read_first: bool,
+    /// Whether it runs on the host's processor: scaled by the host's `controller_factor`.
+    pub on_host: bool,
+    /// Source.
+    pub source: String,
+}
+
+/// Link between host and drive, each direction by itself.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkSpec {
+    /// To the host, in decimal MB/s.
+    pub read_mb_s: f64,
+    /// From the host, in decimal MB/s.
+    pub write_mb_s: f64,
+    /// Source.
+    pub source: String,
+}
+
+/// Write buffer of one module.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BufferSpec {
+    /// Size in KiB.
+    pub kib: u32,
+    /// Source.
+    pub source: String,
+}
+
+/// Garbage collection of one module; see [`ftl::Watermarks`].
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RelocationSpec {
+    /// How victims are chosen.
+    pub victim: VictimSpec,
+    /// Free superblocks at which host writes wait.
+    pub watermark_low: u32,
+    /// Free superblocks at which relocation begins to keep pace.
+    pub watermark_high: u32,
+    /// Superblocks gained while host writes wait.
+    pub burst: u32,
+    /// Most pages relocated for each page written while keeping pace.
+    pub pace_max: f64,
+    /// Difference of erase counts at which static wear levelling begins; 0: never.
+    pub wear_spread_max: u32,
+    /// Source.
+    pub source: String,
+}
+
+/// How victims are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VictimSpec {
+    /// Fewest valid pages.
+    Greedy,
+    /// Fewest valid pages of ten drawn at random.
+    DChoices,
+    /// Benefit over cost, by age.
+    CostBenefit,
+    /// Oldest.
+    Fifo,
+}
+
+/// One host driver, on the reviewers' machine.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostSpec {
+    /// Name, such as `linux`.
+    pub name: String,
+    /// System and driver, with versions.
+    pub title: String,
+    /// Processors of the machine.
+    pub processor: String,
+    /// Processor time of the submitting thread for each request.
+    pub submit_us: f64,
+    /// Processor time of the submitting thread for each completion.
+    pub complete_us: f64,
+    /// Time in a section that only one request may be in.
+    pub serial_us: f64,
+    /// Multiplies the controller's times where it runs on the host.
+    pub controller_factor: f64,
+    /// Source.
+    pub source: String,
+}
+
+/// Power and thermal limits.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PowerSpec {
+    /// Power that the slot gives, in watts.
+    pub slot_w: f64,
+    /// Internal temperature at which the drive slows down, in degrees Celsius.
+    pub throttle_c: f64,
+    /// Internal temperature at which it powers off.
+    pub shutdown_c: f64,
+    /// Air flow that it needs, in linear feet a minute.
+    pub airflow_lfm: f64,
+    /// Source.
     pub source: String,
 }
 
 /// Why a text is not a drive, or a setup not one of its own.
-#[derive(Debug, Error)]
-#[error("{file}: {text}")]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{place}: {text}")]
 pub struct SpecError {
-    /// File, with line where known.
-    pub file: String,
+    /// File, with line where known: `drives/x.toml:12`.
+    pub place: String,
     /// What is wrong and what would be right.
     pub text: String,
 }
 
 impl DriveSpec {
-    /// Reads a drive from the text of a TOML file; `file` names it in errors.
-    pub fn parse(text: &str, file: &str) -> Result<Self, SpecError> {
-        Err(SpecError { file: file.into(), text: format!("{} bytes not understood", text.len()) })
-    }
-
     /// Names of its formats, the default one first.
     pub fn formats(&self) -> Vec<String> {
-        vec!["stock".into(), "high-performance".into()]
+        self.formats.iter().map(|format| format.name.clone()).collect()
     }
 
     /// Names of its host drivers, the default one first.
     pub fn hosts(&self) -> Vec<String> {
-        vec!["linux".into(), "windows".into()]
+        self.hosts.iter().map(|host| host.name.clone()).collect()
     }
 
-    /// Name by which `published/figures.csv` knows the drive, and its label capacity in GB.
+    /// Name by which published figures know the drive, and the capacity on its label in GB.
     pub fn published_as(&self) -> Option<(&str, f64)> {
-        Some(("Fusion-io ioDrive Duo MLC", 640.0))
+        self.published.as_ref().map(|published| (published.device.as_str(), published.capacity_gb))
     }
 
     /// Time lapse at which it still holds its settled figures.
-    pub fn time_lapse_default(&self) -> u32 {
-        32
+    pub const fn time_lapse_default(&self) -> u32 {
+        self.time_lapse
     }
 
-    /// Specification sheet in one format.
-    pub fn sheet(&self, format: &str) -> Vec<Fact> {
-        vec![Fact {
-            group: "Capacity".into(),
-            name: "Format".into(),
-            value: format.into(),
-            source: "published".into(),
-        }]
+    /// The format named `name`.
+    ///
+    /// # Errors
+    /// Names the formats there are.
+    pub fn format(&self, name: &str) -> Result<&FormatSpec, SpecError> {
+        let found = self.formats.iter().find(|format| format.name == name);
+        found.ok_or_else(|| self.unknown("format", name, &self.formats()))
     }
 
-    /// What is known of one host driver and the machine around it, for the test platform.
-    pub fn host_sheet(&self, host: &str) -> Vec<(String, String)> {
-        vec![("Driver".into(), host.into())]
+    /// The host driver named `name`.
+    ///
+    /// # Errors
+    /// Names the host drivers there are.
+    pub fn host(&self, name: &str) -> Result<&HostSpec, SpecError> {
+        let found = self.hosts.iter().find(|host| host.name == name);
+        found.ok_or_else(|| self.unknown("host", name, &self.hosts()))
     }
+
+    /// All NAND of the drive, bad and spare erase blocks and parity included.
+    pub fn raw_capacity(&self) -> Bytes {
+        let blocks = self.geometry.erase_blocks_per_plane;
+        let geometry = Geometry { erase_blocks_per_plane: blocks, ..self.ftl_geometry() };
+        Bytes(geometry.raw_capacity().0 * u64::from(self.modules.count))
+    }
+
+    /// What one module is formatted with, at 1/`time_lapse` of its capacity.
+    ///
+    /// Superblocks keep their size, so that every pause is as long as at full scale; their number
+    /// shrinks. Those that garbage collection keeps free or open do not shrink, so they are taken
+    /// off before scaling and put back after: effective over-provisioning stays the same.
+    ///
+    /// # Errors
+    /// When the scale leaves too few superblocks, or the format is not feasible.
+    pub fn ftl_config(&self, format: &FormatSpec, time_lapse: u32) -> Result<Config, SpecError> {
+        let geometry = self.ftl_geometry();
+        let (pages, superblocks) = (geometry.pages_per_superblock(), geometry.superblocks());
+        let held = f64::from(self.superblocks_held());
+        let scaled = (f64::from(superblocks) - held) / f64::from(time_lapse) + held;
+        let erase_blocks_per_plane = round(scaled / f64::from(geometry.banks));
+        let geometry = Geometry { erase_blocks_per_plane, ..geometry };
+        let module_bytes = format.user_gb * 1e9 / f64::from(self.modules.count);
+        let pages_full = (module_bytes / UNIT_BYTES as f64).floor();
+        // Effective over-provisioning at full scale, applied to what the scaled module has.
+        let usable_full = (f64::from(superblocks) - held) * f64::from(pages);
+        let usable = (f64::from(geometry.superblocks()) - held) * f64::from(pages);
+        let stripe_pages = self.modules.stripe_kib / 4;
+        let pages_logical = round((pages_full * usable / usable_full).floor());
+        let config = Config {
+            geometry,
+            pages_logical: pages_logical / stripe_pages * stripe_pages,
+            victim: self.relocation.victim.policy(),
+            watermarks: self.relocation.watermarks(),
+            wear_spread_max: self.relocation.wear_spread_max,
+            seed: 0,
+        };
+        config.check().map_err(|error| SpecError {
+            place: self.name.clone(),
+            text: format!("format {} at time lapse {time_lapse}: {error}", format.name),
+        })?;
+        Ok(config)
+    }
+
+    /// Superblocks of a module that hold no data at rest: what is free between the watermarks, and
+    /// half of what is open.
+    const fn superblocks_held(&self) -> u32 {
+        let relocation = &self.relocation;
+        relocation.watermark_low.midpoint(relocation.watermark_high) + self.geometry.banks
+    }
+
+    const fn ftl_geometry(&self) -> Geometry {
+        let geometry = &self.geometry;
+        Geometry {
+            banks: geometry.banks,
+            dies_per_bank: geometry.dies_per_bank,
+            planes_per_die: geometry.planes_per_die,
+            erase_blocks_per_plane: geometry
+                .erase_blocks_per_plane
+                .saturating_sub(geometry.spare_erase_blocks_per_plane),
+            pages_per_erase_block: geometry.pages_per_erase_block,
+            page_kib: geometry.page_kib,
+            stripe_dies: geometry.stripe_dies,
+        }
+    }
+
+    fn unknown(&self, what: &str, name: &str, known: &[String]) -> SpecError {
+        let near = blockio::nearest(name, known.iter().map(String::as_str));
+        let meant = near.map_or(String::new(), |near| format!(", did you mean {near}?"));
+        let known = known.join(", ");
+        let text = format!("no {what} named {name:?}{meant} (there are: {known})");
+        SpecError { place: self.name.clone(), text }
+    }
+}
+
+impl VictimSpec {
+    const fn policy(self) -> VictimPolicy {
+        match self {
+            Self::Greedy => VictimPolicy::Greedy,
+            Self::DChoices => VictimPolicy::DChoices { choices: 10 },
+            Self::CostBenefit => VictimPolicy::CostBenefit,
+            Self::Fifo => VictimPolicy::Fifo,
+        }
+    }
+}
+
+impl RelocationSpec {
+    const fn watermarks(&self) -> Watermarks {
+        Watermarks {
+            low: self.watermark_low,
+            high: self.watermark_high,
+            burst: self.burst,
+            pace_max: self.pace_max,
+        }
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
+fn round(number: f64) -> u32 {
+    number.round() as u32
 }

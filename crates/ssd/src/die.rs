@@ -1,0 +1,102 @@
+//! One die: reads at once, programs and erases when it can.
+//!
+//! Programs and erases wait in order; a read overtakes those that have not begun and waits for the
+//! one under way, unless the NAND can suspend it.
+
+use std::collections::VecDeque;
+
+use blockio::Nanos;
+
+/// A die and what it has been told to do.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Die {
+    /// End of whatever has begun.
+    busy_until: Nanos,
+    /// End of all that it has been told, as far as is known now.
+    free_at: Nanos,
+    /// Programs and erases not begun: when they may begin, and how long they take.
+    waiting: VecDeque<(Nanos, Nanos)>,
+}
+
+impl Die {
+    /// Books a program, an erase or a relocation's read that will be ready at `ready`; returns its
+    /// end unless reads delay it. It takes its share of the die from `now` on, so that nothing that
+    /// is ready sooner waits for it to arrive.
+    #[inline]
+    pub(crate) fn book(&mut self, now: Nanos, ready: Nanos, span: Nanos) -> Nanos {
+        self.begin_until(now);
+        self.waiting.push_back((ready, span));
+        self.free_at = self.free_at.max(now) + span;
+        self.free_at.max(ready + span)
+    }
+
+    /// Books a read at `at`; returns its end. `suspend` is the time to interrupt what is under way,
+    /// none if that is not possible.
+    #[inline]
+    pub(crate) fn read(&mut self, at: Nanos, span: Nanos, suspend: Option<Nanos>) -> Nanos {
+        self.begin_until(at);
+        let mut start = self.busy_until.max(at);
+        let mut delay = span;
+        if let Some(suspend) = suspend
+            && at + suspend < start
+        {
+            // What is under way resumes after the read and ends later by as much.
+            start = at + suspend;
+            delay = span + suspend;
+            self.busy_until += delay;
+        } else {
+            self.busy_until = start + span;
+        }
+        self.free_at = self.free_at.max(at) + delay;
+        start + span
+    }
+
+    /// Lets everything begin that would have begun before `at`.
+    #[inline]
+    fn begin_until(&mut self, at: Nanos) {
+        while let Some(&(ready, span)) = self.waiting.front() {
+            let start = self.busy_until.max(ready);
+            if start >= at {
+                break;
+            }
+            self.busy_until = start + span;
+            self.waiting.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const READ: Nanos = Nanos::from_micros(50);
+    const PROGRAM: Nanos = Nanos::from_micros(1_000);
+
+    #[test]
+    fn a_read_waits_for_the_program_under_way_and_overtakes_the_next() {
+        let mut die = Die::default();
+        die.book(Nanos::ZERO, Nanos::ZERO, PROGRAM);
+        die.book(Nanos::ZERO, Nanos::ZERO, PROGRAM);
+        let end = die.read(Nanos::from_micros(400), READ, None);
+        assert_eq!(end, Nanos::from_micros(1_050));
+        let now = Nanos::from_micros(400);
+        assert_eq!(die.book(now, now, PROGRAM), Nanos::from_micros(3_050));
+    }
+
+    #[test]
+    fn a_read_suspends_a_program_where_the_nand_can() {
+        let mut die = Die::default();
+        die.book(Nanos::ZERO, Nanos::ZERO, PROGRAM);
+        let end = die.read(Nanos::from_micros(400), READ, Some(Nanos::from_micros(10)));
+        assert_eq!(end, Nanos::from_micros(460));
+        let next = die.read(Nanos::from_micros(2_000), READ, None);
+        assert_eq!(next, Nanos::from_micros(2_050));
+    }
+
+    #[test]
+    fn an_idle_die_reads_at_once() {
+        let mut die = Die::default();
+        die.book(Nanos::ZERO, Nanos::ZERO, PROGRAM);
+        assert_eq!(die.read(Nanos::from_micros(5_000), READ, None), Nanos::from_micros(5_050));
+    }
+}

@@ -1,0 +1,225 @@
+//! One module: a flash translation layer over media in virtual time.
+
+use std::collections::VecDeque;
+
+use blockio::{Bytes, Nanos, SECTOR_BYTES};
+use ftl::{Ftl, Lpn, UNIT_BYTES};
+
+use crate::backend::Backend;
+use crate::event::{Event, EventQueue};
+use crate::spec::{DriveSpec, FormatSpec, HostSpec, SpecError};
+
+/// Sectors of a mapping unit.
+const UNIT_SECTORS: u64 = UNIT_BYTES / SECTOR_BYTES;
+
+/// Consecutive sectors of one module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) first: u64,
+    pub(crate) sectors: u32,
+}
+
+/// One module.
+#[derive(Clone, Debug)]
+pub(crate) struct Module {
+    pub(crate) ftl: Ftl,
+    pub(crate) backend: Backend,
+    index: u16,
+    channel_first: u16,
+    /// Writes that wait for relocation, in order: request and extent.
+    waiting: VecDeque<(u32, Extent)>,
+}
+
+/// What a read of a module still waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sensing {
+    /// Dies that read for it.
+    pub(crate) dies: u32,
+    /// When the controller is done with the command.
+    pub(crate) commanded_at: Nanos,
+}
+
+impl Module {
+    /// A purged module, the `index`-th of its drive, at 1/`time_lapse`.
+    pub(crate) fn new(
+        spec: &DriveSpec,
+        format: &FormatSpec,
+        host: &HostSpec,
+        (index, time_lapse, seed): (u16, u32, u64),
+    ) -> Result<Self, SpecError> {
+        let seed = seed + u64::from(index);
+        let config = ftl::Config { seed, ..spec.ftl_config(format, time_lapse)? };
+        let ftl = Ftl::format(&config)
+            .map_err(|error| SpecError { place: spec.name.clone(), text: error.to_string() })?;
+        let backend = Backend::new(spec, host, &config);
+        let channel_first = index * backend.channels();
+        Ok(Self { ftl, backend, index, channel_first, waiting: VecDeque::new() })
+    }
+
+    /// Sectors that this module offers.
+    pub(crate) fn sectors(&self) -> u64 {
+        u64::from(self.ftl.pages_logical()) * UNIT_SECTORS
+    }
+
+    /// Writes an extent that reaches the module at `at`; returns when it is acknowledged, or nothing
+    /// if it has to wait for relocation: then [`Module::step`] reports it.
+    #[inline]
+    pub(crate) fn write(
+        &mut self,
+        at: Nanos,
+        extent: Extent,
+        slot: u32,
+        events: &mut EventQueue,
+    ) -> Option<Nanos> {
+        if !self.ftl.needs_room() {
+            return Some(self.write_at_once(at, extent));
+        }
+        if self.waiting.is_empty() {
+            events.push(at, Event::Relocate { module: self.index });
+        }
+        self.waiting.push_back((slot, extent));
+        None
+    }
+
+    /// One step of relocation while host writes wait, at `now`.
+    ///
+    /// Once there is room, hands what waited and when it is acknowledged to `acknowledge`.
+    pub(crate) fn step(
+        &mut self,
+        now: Nanos,
+        events: &mut EventQueue,
+        mut acknowledge: impl FnMut(u32, Nanos),
+    ) {
+        while !self.ftl.needs_room() {
+            let Some((slot, extent)) = self.waiting.pop_front() else { return };
+            acknowledge(slot, self.write_at_once(now, extent));
+        }
+        self.backend.now = now;
+        self.ftl.relocate_unit(&mut self.backend);
+        let next = self.backend.controller_free_at().max(now + Nanos(1));
+        events.push(next, Event::Relocate { module: self.index });
+    }
+
+    /// Writes an extent. A mapping unit that is written in part is read first (read-modify-write).
+    #[inline]
+    fn write_at_once(&mut self, at: Nanos, extent: Extent) -> Nanos {
+        self.backend.now = at;
+        let mut done = self.backend.command_write(at, extent.sectors);
+        let (first, last) = units(extent);
+        for unit in first..=last {
+            let lpn = lpn(unit);
+            self.backend.arrived_at =
+                if covers(extent, unit) { done } else { self.fetch(done, lpn) };
+            self.ftl.write_at_once(lpn, &mut self.backend);
+            done = done.max(self.backend.arrived_at).max(self.backend.buffer_admits_at());
+        }
+        self.ftl.count_host_bytes(bytes(extent), Bytes::ZERO);
+        done
+    }
+
+    /// Begins to read an extent: the dies that sense its pages report to `events` for `slot`.
+    #[inline]
+    pub(crate) fn read(
+        &mut self,
+        at: Nanos,
+        extent: Extent,
+        slot: u32,
+        events: &mut EventQueue,
+    ) -> Sensing {
+        let commanded_at = self.backend.command_read(at, extent.sectors);
+        let (first, last) = units(extent);
+        let mut sensing = Sensing { dies: 0, commanded_at };
+        let mut run = None;
+        for unit in first..=last {
+            let ppn = self.ftl.lookup(lpn(unit));
+            let place =
+                ppn.filter(|ppn| !self.ftl.is_buffered(*ppn)).map(|ppn| self.ftl.unit_of(ppn));
+            match (run, place) {
+                (Some((place, pages)), Some(next)) if place == next => {
+                    run = Some((place, pages + 1));
+                }
+                (before, next) => {
+                    self.sense(before, slot, &mut sensing, events);
+                    run = next.map(|place| (place, 1));
+                }
+            }
+        }
+        self.sense(run, slot, &mut sensing, events);
+        self.ftl.count_host_bytes(Bytes::ZERO, bytes(extent));
+        sensing
+    }
+
+    /// Forgets the mapping units that an extent covers whole; returns when it is acknowledged.
+    pub(crate) fn trim(&mut self, at: Nanos, extent: Extent) -> Nanos {
+        let (first, last) = units(extent);
+        for unit in first..=last {
+            if covers(extent, unit) {
+                self.ftl.trim(lpn(unit));
+            }
+        }
+        self.backend.command_write(at, 0)
+    }
+
+    /// Looks up the first mapping unit of an extent, for its effect on the processor's caches.
+    #[inline]
+    pub(crate) fn touch(&self, extent: Extent) -> u32 {
+        self.ftl.touch(std::iter::once(lpn(units(extent).0)))
+    }
+
+    /// A read that has been sensed leaves the module.
+    #[inline]
+    pub(crate) fn transfer_out(&mut self, at: Nanos, channel: u16, pages: u16) -> Nanos {
+        self.backend.transfer_out(at, channel - self.channel_first, pages)
+    }
+
+    fn fetch(&mut self, at: Nanos, lpn: Lpn) -> Nanos {
+        match self.ftl.lookup(lpn) {
+            Some(ppn) if !self.ftl.is_buffered(ppn) => {
+                let die = self.ftl.die_of(self.ftl.unit_of(ppn));
+                self.backend.fetch(at, die)
+            }
+            _ => at,
+        }
+    }
+
+    /// One die reads the pages of one program unit that a request wants.
+    #[inline]
+    fn sense(
+        &mut self,
+        run: Option<((ftl::SuperblockId, u32), u16)>,
+        slot: u32,
+        sensing: &mut Sensing,
+        events: &mut EventQueue,
+    ) {
+        let Some((place, pages)) = run else { return };
+        let die = self.ftl.die_of(place);
+        let at = self.backend.sense(sensing.commanded_at, die);
+        let channel = self.channel_first + self.backend.channel_of(die);
+        events.push(at, Event::Sensed { slot, channel, pages });
+        sensing.dies += 1;
+    }
+}
+
+/// First and last mapping unit that an extent touches.
+#[inline]
+const fn units(extent: Extent) -> (u64, u64) {
+    let end = extent.first + extent.sectors as u64;
+    (extent.first / UNIT_SECTORS, (end - 1) / UNIT_SECTORS)
+}
+
+/// Whether an extent covers a mapping unit whole.
+#[inline]
+const fn covers(extent: Extent, unit: u64) -> bool {
+    let first = unit * UNIT_SECTORS;
+    extent.first <= first && first + UNIT_SECTORS <= extent.first + extent.sectors as u64
+}
+
+#[inline]
+fn lpn(unit: u64) -> Lpn {
+    Lpn(u32::try_from(unit).expect("Config::check limits pages to 32 bits"))
+}
+
+#[inline]
+const fn bytes(extent: Extent) -> Bytes {
+    Bytes(extent.sectors as u64 * SECTOR_BYTES)
+}

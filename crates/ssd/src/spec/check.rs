@@ -1,0 +1,203 @@
+//! Reading a drive: every fault is one sentence with file, line and what would be right.
+
+use crate::spec::{DriveSpec, SpecError};
+
+/// Where a key stands in the text, for errors about its value.
+struct Text<'a> {
+    text: &'a str,
+    file: &'a str,
+}
+
+impl DriveSpec {
+    /// Reads a drive from the text of a TOML file; `file` names it in errors.
+    ///
+    /// # Errors
+    /// Says which line is not understood or out of range, and what would be right.
+    pub fn parse(text: &str, file: &str) -> Result<Self, SpecError> {
+        let spec: Self = toml::from_str(text).map_err(|error| SpecError {
+            place: file.to_owned(),
+            text: error.to_string().trim_end().to_owned(),
+        })?;
+        let at = Text { text, file };
+        spec.check_identity(&at)?;
+        spec.check_ranges(&at)?;
+        spec.check_sources(&at)?;
+        for format in &spec.formats {
+            spec.check_format(&at, format)?;
+        }
+        Ok(spec)
+    }
+
+    fn check_identity(&self, at: &Text<'_>) -> Result<(), SpecError> {
+        at.require(self.schema == 1, "", "schema", &format!("{}, must be 1", self.schema))?;
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        let named = !self.name.is_empty() && self.name.chars().all(plain);
+        let limit = format!("{:?}, must be lower-case letters, digits and hyphens", self.name);
+        at.require(named, "", "name", &limit)?;
+        at.require(!self.formats.is_empty(), "", "format", "missing, at least one is needed")?;
+        at.require(!self.hosts.is_empty(), "", "host", "missing, at least one is needed")
+    }
+
+    fn check_ranges(&self, at: &Text<'_>) -> Result<(), SpecError> {
+        let (nand, controller) = (&self.nand, &self.controller);
+        let times = [
+            ("nand", "t_read_us", nand.t_read_us, 1e6),
+            ("nand", "t_erase_us", nand.t_erase_us, 1e6),
+            ("nand", "suspend_us", nand.suspend_us, 1e6),
+            ("controller", "read_us", controller.read_us, 1e6),
+            ("controller", "read_us_per_kib", controller.read_us_per_kib, 1e6),
+            ("controller", "write_us", controller.write_us, 1e6),
+            ("controller", "write_us_per_kib", controller.write_us_per_kib, 1e6),
+            ("controller", "relocate_us", controller.relocate_us, 1e6),
+            ("relocation", "pace_max", self.relocation.pace_max, 1e6),
+        ];
+        for (table, key, value, limit) in times {
+            at.within(table, key, value, (0.0, limit))?;
+        }
+        at.require(!nand.t_program_us.is_empty(), "nand", "t_program_us", "empty")?;
+        for time in &nand.t_program_us {
+            at.within("nand", "t_program_us", *time, (0.0, 1e6))?;
+        }
+        let rates = [
+            ("channels", "mb_s", self.channels.mb_s),
+            ("link", "read_mb_s", self.link.read_mb_s),
+            ("link", "write_mb_s", self.link.write_mb_s),
+        ];
+        for (table, key, value) in rates {
+            at.within(table, key, value, (1.0, 1e6))?;
+        }
+        let counts = [
+            ("", "time_lapse", self.time_lapse, 4096),
+            ("modules", "count", self.modules.count, 64),
+            ("channels", "count", self.channels.count, 1024),
+            ("controller", "cores", controller.cores, 1024),
+            ("buffer", "kib", self.buffer.kib, 1 << 24),
+        ];
+        for (table, key, value, limit) in counts {
+            at.within(table, key, f64::from(value), (1.0, f64::from(limit)))?;
+        }
+        let stripe_kib = self.modules.stripe_kib;
+        let whole = stripe_kib > 0 && stripe_kib.is_multiple_of(4);
+        at.require(
+            whole,
+            "modules",
+            "stripe_kib",
+            &format!("{stripe_kib}, must be a multiple of 4"),
+        )
+    }
+
+    fn check_sources(&self, at: &Text<'_>) -> Result<(), SpecError> {
+        let sources = [
+            ("published", self.published.as_ref().map(|published| &published.source)),
+            ("modules", Some(&self.modules.source)),
+            ("geometry", Some(&self.geometry.source)),
+            ("nand", Some(&self.nand.source)),
+            ("channels", Some(&self.channels.source)),
+            ("controller", Some(&self.controller.source)),
+            ("link", Some(&self.link.source)),
+            ("buffer", Some(&self.buffer.source)),
+            ("relocation", Some(&self.relocation.source)),
+            ("power", self.power.as_ref().map(|power| &power.source)),
+        ];
+        let formats = self.formats.iter().map(|format| ("format", Some(&format.source)));
+        let hosts = self.hosts.iter().map(|host| ("host", Some(&host.source)));
+        for (table, source) in sources.into_iter().chain(formats).chain(hosts) {
+            let Some(source) = source else { continue };
+            let kind = source.split(':').next().unwrap_or_default();
+            let known = matches!(kind, "published" | "derived" | "estimated");
+            let text = format!("{source:?}, must begin with published:, derived: or estimated:");
+            at.require(known, table, "source", &text)?;
+        }
+        Ok(())
+    }
+
+    fn check_format(
+        &self,
+        at: &Text<'_>,
+        format: &crate::spec::FormatSpec,
+    ) -> Result<(), SpecError> {
+        let raw_gb = self.raw_capacity().as_gb_f64();
+        let text = format!(
+            "{} for {:?}, must be above 0 and below the raw capacity of {raw_gb:.0} GB",
+            format.user_gb, format.name
+        );
+        let fits = format.user_gb > 0.0 && format.user_gb < raw_gb;
+        at.require(fits, "format", "user_gb", &text)?;
+        for time_lapse in [1, self.time_lapse] {
+            self.ftl_config(format, time_lapse)
+                .map_err(|error| SpecError { place: at.place("format", "user_gb"), ..error })?;
+        }
+        Ok(())
+    }
+}
+
+impl Text<'_> {
+    fn require(&self, holds: bool, table: &str, key: &str, text: &str) -> Result<(), SpecError> {
+        if holds {
+            return Ok(());
+        }
+        let name = if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") };
+        Err(SpecError { place: self.place(table, key), text: format!("{name} is {text}") })
+    }
+
+    fn within(
+        &self,
+        table: &str,
+        key: &str,
+        value: f64,
+        (least, most): (f64, f64),
+    ) -> Result<(), SpecError> {
+        let holds = value.is_finite() && value >= least && value <= most;
+        self.require(holds, table, key, &format!("{value}, must be from {least} to {most}"))
+    }
+
+    /// `file:line` of the first `key` in the first `table`.
+    fn place(&self, table: &str, key: &str) -> String {
+        let headings = [format!("[{table}]"), format!("[[{table}]]")];
+        let mut inside = table.is_empty();
+        for (index, line) in self.text.lines().enumerate() {
+            let line = line.trim_start();
+            if line.starts_with('[') {
+                inside = headings.iter().any(|heading| line.starts_with(heading.as_str()));
+            }
+            let names =
+                line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='));
+            if inside && names {
+                return format!("{}:{}", self.file, index + 1);
+            }
+        }
+        self.file.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DUO: &str = include_str!("../../../../drives/iodrive-duo.toml");
+
+    fn check(from: &str, to: &str, expected: &str) {
+        let text = DUO.replacen(from, to, 1);
+        assert_ne!(text, DUO, "nothing replaced");
+        let error = DriveSpec::parse(&text, "duo.toml").unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}\n  lacks {expected}");
+    }
+
+    #[test]
+    fn the_duo_is_a_drive() {
+        let duo = DriveSpec::parse(DUO, "duo.toml").unwrap();
+        assert_eq!(duo.raw_capacity(), blockio::Bytes(2 * 25 * (16 << 30)));
+    }
+
+    #[test]
+    fn faults_name_line_value_and_limit() {
+        check("t_read_us = 50", "t_read_us = -5", "nand.t_read_us is -5, must be from 0");
+        check("t_read_us = 50", "t_read_ms = 50", "unknown field `t_read_ms`");
+        check("user_gb = 640", "user_gb = 6400", "below the raw capacity of 859 GB");
+        check("user_gb = 640", "user_gb = 850", "after 22 kept free or open");
+        check("source = \"estimated: a few", "source = \"a few", "must begin with published:");
+        check("schema = 1", "schema = 2", "duo.toml:9: schema is 2, must be 1");
+        check("cores = 1", "cores = 0", "controller.cores is 0, must be from 1 to 1024");
+        check("stripe_dies = 25", "stripe_dies = 7", "stripe_dies is 7, must be 0, or a divisor");
+    }
+}
