@@ -9,6 +9,7 @@
 mod histogram;
 mod run;
 mod sample;
+pub mod steady;
 
 pub use histogram::Latencies;
 pub use run::{
