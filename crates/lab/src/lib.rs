@@ -6,6 +6,11 @@
 pub mod driver;
 mod error;
 pub mod plan;
+mod pool;
+pub mod progress;
+pub mod runner;
+pub mod runs;
+pub mod subject;
 
 pub use driver::{Driver, Load, Loaded, Watch};
 pub use error::{Error, Kind};

@@ -27,6 +27,19 @@ pub struct Plan {
     pub steps: Vec<PlannedStep>,
 }
 
+/// One load, and how long the drive is preconditioned with it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OneLoad {
+    /// Jobs.
+    pub threads: u16,
+    /// Requests that each job keeps outstanding.
+    pub queue_per_thread: u16,
+    /// Preconditioning in protocol seconds; 0 for none.
+    pub precondition_s: f64,
+    /// Measurement in protocol seconds.
+    pub duration_s: f64,
+}
+
 /// One step to come.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlannedStep {
@@ -77,6 +90,45 @@ impl Plan {
         })
     }
 
+    /// One workload at one load: purge, preconditioning with the same load where asked for,
+    /// measurement.
+    pub fn of_one(workload: &Workload, asked: &OneLoad, seed: u64) -> Self {
+        let blank = PlannedStep {
+            id: "run/purge".into(),
+            kind: StepKind::Purge,
+            suite: "run".into(),
+            suite_title: workload.title.clone(),
+            workload: None,
+            threads: 0,
+            queue_per_thread: 0,
+            ramp_s: 0.0,
+            duration_s: 0.0,
+            interval_s: 0.0,
+            round_s: 0.0,
+        };
+        let load = |id: &str, kind, duration_s: f64| PlannedStep {
+            id: id.into(),
+            kind,
+            workload: Some(workload.clone()),
+            threads: asked.threads,
+            queue_per_thread: asked.queue_per_thread,
+            duration_s,
+            interval_s: interval_s(duration_s),
+            ..blank.clone()
+        };
+        let precondition = (asked.precondition_s > 0.0).then(|| PlannedStep {
+            round_s: round_s(asked.precondition_s),
+            ..load("run/precondition", StepKind::Precondition, asked.precondition_s)
+        });
+        let measure = load("run/measure", StepKind::Measure, asked.duration_s);
+        Self {
+            protocol: "run".into(),
+            protocol_title: "One workload".into(),
+            seed,
+            steps: std::iter::once(blank.clone()).chain(precondition).chain([measure]).collect(),
+        }
+    }
+
     /// The ranges of `steps` that make one suite each.
     pub fn suites(&self) -> Vec<Range<usize>> {
         let mut ranges: Vec<Range<usize>> = Vec::new();
@@ -125,6 +177,18 @@ impl PlannedStep {
             }
         }
     }
+}
+
+/// Samples of at least a second, a few hundred at most; shorter loads are one sample.
+fn interval_s(duration_s: f64) -> f64 {
+    (duration_s / 300.0).ceil().max(1.0).min(duration_s)
+}
+
+/// Rounds of about a minute, whole intervals, and at least five of them where that is possible.
+fn round_s(duration_s: f64) -> f64 {
+    let interval_s = interval_s(duration_s);
+    let intervals = (60.0_f64.min(duration_s / 5.0) / interval_s).floor().max(1.0);
+    intervals * interval_s
 }
 
 fn purge(suite: &Suite) -> PlannedStep {
@@ -228,6 +292,15 @@ mod tests {
             plan.steps.iter().map(|step| (step.id.as_str(), plan.seed_of(step))).collect();
         named.sort_unstable();
         assert!(named.windows(2).all(|pair| pair[0].0 != pair[1].0 && pair[0].1 != pair[1].1));
+    }
+
+    #[test]
+    fn one_load_leaves_five_rounds_of_whole_intervals_for_the_rule() {
+        for duration_s in [5.0, 60.0, 299.0, 3600.0, 21_600.0] {
+            let (interval_s, round_s) = (interval_s(duration_s), round_s(duration_s));
+            assert!(round_s * 5.0 <= duration_s, "{duration_s}");
+            assert!((round_s / interval_s).fract().abs() < 1e-9, "{duration_s}");
+        }
     }
 
     #[test]

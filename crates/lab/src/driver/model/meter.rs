@@ -42,13 +42,15 @@ impl Meter {
     /// Ends the interval at `at`, which is `at_s` in protocol time, and begins the next one.
     pub(super) fn cut(&mut self, drive: &Drive, at: Nanos, at_s: f64) -> Interval {
         let nand = nand_writes(drive);
-        let interval = Interval {
+        let mut interval = Interval {
             at_s,
             span_s: (at - self.began).as_secs_f64(),
             nand: Some(nand - self.nand_before),
             superblocks_free_share: Some(drive.superblocks_free_share()),
             ..std::mem::take(&mut self.interval)
         };
+        interval.read.close();
+        interval.write.close();
         self.began = at;
         self.nand_before = nand;
         interval

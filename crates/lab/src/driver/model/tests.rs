@@ -69,6 +69,14 @@ fn a_time_lapse_that_divides_nothing_adds_up_to_no_drift() {
 }
 
 #[test]
+fn iops_times_mean_latency_is_what_was_outstanding() {
+    let workload = workload("8k-70-30");
+    let intervals = run(&mut model(64), &load(&workload));
+    let deviation = results::Summary::of(&intervals).littles_law_deviation(8.0).unwrap();
+    assert!(deviation.abs() < 0.01, "{deviation}");
+}
+
+#[test]
 fn the_same_seed_gives_the_same_figures_and_another_seed_others() {
     let workload = workload("file-server");
     let bytes = |seed| {

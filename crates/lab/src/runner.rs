@@ -1,0 +1,131 @@
+//! Carries plans out.
+//!
+//! Each suite begins with a purge and so gets a driver of its own; suites of models run in parallel,
+//! and what comes back is in the order of the plan, so that the bytes of a result do not depend on
+//! how many threads there were.
+//!
+//! ```text
+//! assignments ──► suites ──► pool ──► steps, each into its journal as soon as it is done
+//!                                       └──► outcome of each assignment, in plan order
+//! ```
+
+mod record;
+mod suite;
+mod warning;
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use results::{Environment, Target};
+
+use crate::plan::Plan;
+use crate::pool::in_parallel;
+use crate::progress::{Progress, Tally};
+use crate::{Driver, Error};
+
+pub use self::record::Record;
+
+/// Makes a driver for one suite, at its state before the first write or not: the suite purges it.
+pub type Drivers<'a> = dyn Fn() -> Result<Box<dyn Driver>, Error> + Sync + 'a;
+
+/// Where finished steps go at once, so that an interruption loses none.
+pub trait Journal: Sync {
+    /// Keeps the record of the step numbered `index` in its plan.
+    ///
+    /// # Errors
+    /// When it could not be kept; the run ends.
+    fn keep(&self, index: usize, record: &Record) -> Result<(), Error>;
+}
+
+/// Keeps nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoJournal;
+
+impl Journal for NoJournal {
+    fn keep(&self, _: usize, _: &Record) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// One plan to carry out.
+#[expect(missing_debug_implementations, reason = "holds a closure")]
+pub struct Assignment<'a> {
+    /// What to call it in progress, such as its format.
+    pub label: &'a str,
+    /// What to do.
+    pub plan: &'a Plan,
+    /// What to do it with.
+    pub drivers: &'a Drivers<'a>,
+    /// Where finished steps go.
+    pub journal: &'a dyn Journal,
+    /// What an earlier session finished, by index in the plan.
+    pub finished: Vec<(usize, Record)>,
+}
+
+/// What became of one plan.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What was measured.
+    pub target: Target,
+    /// What it was measured on.
+    pub environment: Environment,
+    /// What was finished, by index in the plan, ascending.
+    pub records: Vec<(usize, Record)>,
+    /// Whether it was stopped before the plan was done.
+    pub interrupted: bool,
+}
+
+/// Carries out `assignments` on at most `threads` threads; real targets one suite at a time.
+///
+/// # Errors
+/// The first failure in plan order; everything else ends as if it had been stopped. What was
+/// finished is in the journals.
+pub fn carry_out(
+    assignments: &[Assignment<'_>],
+    threads: usize,
+    progress: &dyn Progress,
+) -> Result<Vec<Outcome>, Error> {
+    let total_s = assignments.iter().map(|assignment| assignment.plan.duration_s()).sum();
+    let site = Site { progress, tally: Tally::new(total_s), failed: AtomicBool::new(false) };
+    let suites: Vec<(usize, Range<usize>)> = assignments
+        .iter()
+        .enumerate()
+        .flat_map(|(index, assignment)| {
+            assignment.plan.suites().into_iter().map(move |steps| (index, steps))
+        })
+        .collect();
+    let done = in_parallel(threads, &suites, |(index, steps)| {
+        let result = suite::carry_out(&assignments[*index], steps.clone(), &site);
+        if result.is_err() {
+            site.failed.store(true, Ordering::Relaxed);
+        }
+        result
+    });
+    let mut outcomes: Vec<Option<Outcome>> = assignments.iter().map(|_| None).collect();
+    for ((index, _), result) in suites.iter().zip(done) {
+        let suite = result?;
+        let outcome = outcomes[*index].get_or_insert_with(|| Outcome {
+            target: suite.target,
+            environment: suite.environment,
+            records: Vec::new(),
+            interrupted: false,
+        });
+        outcome.records.extend(suite.records);
+        outcome.interrupted |= suite.interrupted;
+    }
+    Ok(outcomes.into_iter().flatten().collect())
+}
+
+/// What all suites of one call share.
+pub(crate) struct Site<'a> {
+    progress: &'a dyn Progress,
+    tally: Tally,
+    failed: AtomicBool,
+}
+
+impl Site<'_> {
+    /// Whether work is to end: by wish, or because something else failed.
+    fn stop(&self) -> bool {
+        self.failed.load(Ordering::Relaxed) || self.progress.stop()
+    }
+}

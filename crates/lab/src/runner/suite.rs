@@ -1,0 +1,160 @@
+//! One suite: purge, precondition, measure, on one driver.
+
+use std::ops::Range;
+
+use results::{Environment, StepKind, Target, TargetKind, Warning, WarningKind};
+
+use super::{Assignment, Record, Site};
+use crate::plan::{Plan, PlannedStep};
+use crate::progress::Event;
+use crate::{Driver, Error, Load, Watch};
+
+/// What became of one suite.
+pub(super) struct Suite {
+    pub(super) target: Target,
+    pub(super) environment: Environment,
+    pub(super) records: Vec<(usize, Record)>,
+    pub(super) interrupted: bool,
+}
+
+/// Carries out the steps `range` of the plan, except those that an earlier session settled.
+pub(super) fn carry_out(
+    assignment: &Assignment<'_>,
+    range: Range<usize>,
+    site: &Site<'_>,
+) -> Result<Suite, Error> {
+    let mut driver = (assignment.drivers)()?;
+    let target = driver.target();
+    let kept = kept(assignment, &range, target.kind);
+    let resumed = !kept.is_empty();
+    let mut suite =
+        Suite { target, environment: driver.environment(), records: kept, interrupted: false };
+    for index in range {
+        let step = &assignment.plan.steps[index];
+        let mut watch = StepWatch { site, label: assignment.label, step, told: 0.0 };
+        if suite.records.iter().any(|(kept, _)| *kept == index) {
+            watch.finish("measured before");
+            continue;
+        }
+        if site.stop() {
+            suite.interrupted = true;
+            break;
+        }
+        let mut record = perform(driver.as_mut(), assignment.plan, step, &mut watch)?;
+        if resumed && step.kind == StepKind::Precondition {
+            record.warnings.push(repeated(step));
+        }
+        if site.stop() && record.is_partial(step) {
+            record.warnings.push(stopped(step, &record));
+            suite.records.push((index, record));
+            suite.interrupted = true;
+            break;
+        }
+        assignment.journal.keep(index, &record)?;
+        watch.finish("");
+        suite.records.push((index, record));
+    }
+    suite.records.sort_by_key(|(index, _)| *index);
+    Ok(suite)
+}
+
+/// What an earlier session settled in the steps `range`.
+///
+/// All of it when nothing is missing. Otherwise the state of the drive is not assumed to have
+/// lasted: a model, whose every bit follows from the seed, starts the suite again; on a real drive
+/// purge and preconditioning are repeated and finished measurements are kept.
+fn kept(
+    assignment: &Assignment<'_>,
+    range: &Range<usize>,
+    kind: TargetKind,
+) -> Vec<(usize, Record)> {
+    let finished = || assignment.finished.iter().filter(|(index, _)| range.contains(index));
+    if finished().count() == range.len() {
+        return finished().cloned().collect();
+    }
+    match kind {
+        TargetKind::Model => Vec::new(),
+        TargetKind::BlockDevice | TargetKind::File => {
+            let measured = |index: usize| assignment.plan.steps[index].kind == StepKind::Measure;
+            finished().filter(|(index, _)| measured(*index)).cloned().collect()
+        }
+    }
+}
+
+fn perform(
+    driver: &mut dyn Driver,
+    plan: &Plan,
+    step: &PlannedStep,
+    watch: &mut StepWatch<'_>,
+) -> Result<Record, Error> {
+    let Some(workload) = &step.workload else {
+        watch.progress(0.0, "purging");
+        return Ok(Record::of_purge(step, driver.purge()?));
+    };
+    let load = Load {
+        step: &step.id,
+        workload,
+        threads: step.threads,
+        queue_per_thread: step.queue_per_thread,
+        ramp_s: step.ramp_s,
+        duration_s: step.duration_s,
+        interval_s: step.interval_s,
+        seed: plan.seed_of(step),
+    };
+    let loaded = driver.load(&load, watch)?;
+    Ok(Record::of_load(step, loaded))
+}
+
+/// Passes what a driver says of one step on, as part of the whole.
+struct StepWatch<'a> {
+    site: &'a Site<'a>,
+    label: &'a str,
+    step: &'a PlannedStep,
+    told: f64,
+}
+
+impl StepWatch<'_> {
+    fn finish(&mut self, text: &str) {
+        self.tell(1.0, text, true);
+    }
+
+    fn tell(&mut self, step_done: f64, text: &str, step_finished: bool) {
+        let by = (step_done - self.told).max(0.0);
+        self.told += by;
+        let (done, left_s) = self.site.tally.add(by * self.step.length_s());
+        let step_done = self.told;
+        let Self { site, label: run, step, .. } = *self;
+        site.progress.moved(&Event { run, step, step_done, step_finished, done, left_s, text });
+    }
+}
+
+impl Watch for StepWatch<'_> {
+    fn progress(&mut self, done: f64, text: &str) {
+        self.tell(done, text, false);
+    }
+
+    fn stop(&self) -> bool {
+        self.site.stop()
+    }
+}
+
+fn repeated(step: &PlannedStep) -> Warning {
+    Warning {
+        kind: WarningKind::Interrupted,
+        step: step.id.clone(),
+        text: "the suite was measured in two sessions; purge and preconditioning were repeated \
+               before the second"
+            .into(),
+        remedy: "run the suite in one session where figures of the two disagree".into(),
+    }
+}
+
+fn stopped(step: &PlannedStep, record: &Record) -> Warning {
+    let (done_s, asked_s) = (record.step.duration_s, step.duration_s);
+    Warning {
+        kind: WarningKind::Interrupted,
+        step: step.id.clone(),
+        text: format!("stopped after {done_s:.0} s of {asked_s:.0} s"),
+        remedy: "`floatgate review --resume` repeats this step and goes on".into(),
+    }
+}

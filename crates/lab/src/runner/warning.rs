@@ -1,0 +1,65 @@
+//! What a reader must know before trusting the figures of one step.
+
+use blockio::Nanos;
+use results::{Steady, Summary, Warning, WarningKind};
+
+use crate::plan::PlannedStep;
+
+/// What was outstanding may fall short of what was asked by this share.
+const QUEUE_SHORT_MAX: f64 = 0.05;
+
+/// What was outstanding may exceed what was asked by this share.
+const LITTLES_LAW_MAX: f64 = 0.01;
+
+/// Warnings that follow from the figures of `step`.
+pub(super) fn of_load(
+    step: &PlannedStep,
+    summary: &Summary,
+    steady: Option<&Steady>,
+) -> Vec<Warning> {
+    let outstanding = outstanding(step, summary);
+    steady.and_then(|steady| not_steady(step, steady)).into_iter().chain(outstanding).collect()
+}
+
+fn not_steady(step: &PlannedStep, steady: &Steady) -> Option<Warning> {
+    let worst = |of: fn(&results::SteadyVariable) -> f64| {
+        steady.variables.iter().map(of).fold(0.0, f64::max) * 100.0
+    };
+    let (range, slope) = (worst(|variable| variable.range), worst(|variable| variable.slope));
+    (!steady.achieved).then(|| Warning {
+        kind: WarningKind::NotSteady,
+        step: step.id.clone(),
+        text: format!(
+            "steady state not achieved in {} rounds of {}: in the last five the range was \
+             {range:.0} % of the average (at most 20), the slope {slope:.0} % (at most 10)",
+            steady.rounds,
+            Nanos::from_secs_f64(steady.round_s),
+        ),
+        remedy: "precondition for longer; the last five rounds are reported".into(),
+    })
+}
+
+/// Little's law: IOPS times mean latency is what was outstanding.
+fn outstanding(step: &PlannedStep, summary: &Summary) -> Option<Warning> {
+    let asked = f64::from(step.outstanding());
+    let deviation = summary.littles_law_deviation(asked)?;
+    let found = asked * (1.0 + deviation);
+    let warning = |kind, text, remedy: &str| {
+        Some(Warning { kind, step: step.id.clone(), text, remedy: remedy.into() })
+    };
+    if deviation < -QUEUE_SHORT_MAX {
+        warning(
+            WarningKind::QueueNotFilled,
+            format!("on average {found:.1} requests were outstanding, {asked} were asked for"),
+            "give the load generator more processors, or measure for longer",
+        )
+    } else if deviation > LITTLES_LAW_MAX {
+        warning(
+            WarningKind::LittlesLaw,
+            format!("IOPS times mean latency is {found:.1}, but {asked} were outstanding"),
+            "measure for longer than the largest latency, with a ramp",
+        )
+    } else {
+        None
+    }
+}

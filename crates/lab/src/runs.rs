@@ -1,0 +1,245 @@
+//! Run folders.
+//!
+//! ```text
+//! runs/2026-11-21T101503Z-iodrive-duo-stock/
+//! ├── order.json          what was asked: plan and target, enough to go on after an interruption
+//! ├── steps/007.json      one finished step each, until the run is done
+//! ├── run.json            the result (schema of the crate `results`)
+//! └── *.parquet           samples and histograms
+//! ```
+//!
+//! Invariants:
+//! - Every file appears whole or not at all; `run.json` appears last, when all else is there.
+//! - A folder is made for one run and never used by another. Only going on with an interrupted run
+//!   replaces its `run.json`, by one that holds more.
+//! - The machine's clock is read here only, for the name and `started_at`.
+
+mod durable;
+mod moment;
+mod order;
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use blockio::nearest;
+use results::Run;
+use serde::de::DeserializeOwned;
+
+use self::durable::unwritable;
+use self::moment::Moment;
+use crate::plan::Plan;
+use crate::runner::{Journal, Outcome, Record};
+use crate::subject::Wanted;
+use crate::{Error, Kind};
+
+pub use self::order::Order;
+
+const ORDER: &str = "order.json";
+const RUN: &str = "run.json";
+const STEPS: &str = "steps";
+
+/// A folder of runs.
+#[derive(Clone, Debug)]
+pub struct Runs {
+    root: PathBuf,
+}
+
+impl Runs {
+    /// The runs in `root`, which need not exist yet.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// Makes the folder of a new run.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn create(&self, plan: Plan, wanted: Wanted) -> Result<Folder, Error> {
+        let now = Moment::now();
+        fs::create_dir_all(&self.root).map_err(|source| unwritable(&self.root, source))?;
+        let base = format!("{}-{}", now.stamp(), wanted.slug());
+        for attempt in 1.. {
+            let id = if attempt == 1 { base.clone() } else { format!("{base}-{attempt}") };
+            let path = self.root.join(&id);
+            match fs::create_dir(&path) {
+                Ok(()) => {
+                    let order = Order::new(id, now.to_string(), plan, wanted);
+                    let folder = Folder { path, order };
+                    folder.write_json(ORDER, &folder.order)?;
+                    return Ok(folder);
+                }
+                Err(taken) if taken.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(source) => return Err(unwritable(&path, source)),
+            }
+        }
+        unreachable!("some number is free")
+    }
+
+    /// Names of the runs, oldest first.
+    pub fn names(&self) -> Vec<String> {
+        let Ok(entries) = fs::read_dir(&self.root) else { return Vec::new() };
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| {
+                let entry = entry.ok()?;
+                let is_run = [ORDER, RUN].iter().any(|name| entry.path().join(name).is_file());
+                is_run.then(|| entry.file_name().to_string_lossy().into_owned())
+            })
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// The folder of a run given as a path, a name, or the beginning of one name only.
+    ///
+    /// # Errors
+    /// Names the runs that are near or match.
+    pub fn find(&self, asked: &str) -> Result<PathBuf, Error> {
+        let path = Path::new(asked);
+        if path.is_dir() {
+            return Ok(path.to_owned());
+        }
+        if path.is_file() && path.file_name().is_some_and(|name| name == RUN) {
+            return Ok(path.parent().unwrap_or(path).to_owned());
+        }
+        let names = self.names();
+        if names.iter().any(|name| name == asked) {
+            return Ok(self.root.join(asked));
+        }
+        let matches: Vec<&String> = names.iter().filter(|name| name.starts_with(asked)).collect();
+        match matches.as_slice() {
+            [only] if !asked.is_empty() => Ok(self.root.join(only)),
+            [first, second, ..] if !asked.is_empty() => {
+                let text = format!("run `{asked}`: {} runs begin so", matches.len());
+                Err(Error::new(Kind::Input, text).hint(format!("such as {first} and {second}")))
+            }
+            _ => Err(self.unknown(asked, &names)),
+        }
+    }
+
+    /// Reads a finished or interrupted run.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be understood.
+    pub fn load(&self, asked: &str) -> Result<Run, Error> {
+        read_run(&self.find(asked)?)
+    }
+
+    /// Opens the folder of a run to go on with it.
+    ///
+    /// # Errors
+    /// When there is none, or its order cannot be understood.
+    pub fn open(&self, asked: &str) -> Result<Folder, Error> {
+        let path = self.find(asked)?;
+        let order: Order = read_json(&path.join(ORDER))?;
+        order.check(&path)?;
+        Ok(Folder { path, order })
+    }
+
+    fn unknown(&self, asked: &str, names: &[String]) -> Error {
+        let text = format!("no run `{asked}` in {}", self.root.display());
+        let error = Error::new(Kind::Input, text);
+        match nearest(asked, names.iter().map(String::as_str)) {
+            Some(near) => error.hint(format!("did you mean {near}?")),
+            None if names.is_empty() => error.hint("`floatgate review DRIVE` makes one"),
+            None => error.hint(format!("the newest is {}", names[names.len() - 1])),
+        }
+    }
+}
+
+/// The folder of one run that is under way.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    order: Order,
+}
+
+impl Folder {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What was asked.
+    pub fn order(&self) -> &Order {
+        &self.order
+    }
+
+    /// Steps that are finished, by index in the plan, ascending.
+    ///
+    /// # Errors
+    /// When one of them cannot be understood.
+    pub fn finished(&self) -> Result<Vec<(usize, Record)>, Error> {
+        let steps = 0..self.order.plan.steps.len();
+        let written = steps.map(|index| (index, self.step_path(index)));
+        written
+            .filter(|(_, path)| path.is_file())
+            .map(|(index, path)| Ok((index, read_json::<order::Kept>(&path)?.into())))
+            .collect()
+    }
+
+    /// Writes the result; when the plan is done, the finished steps are no longer kept apart.
+    ///
+    /// # Errors
+    /// When something cannot be written; the finished steps are still there then.
+    pub fn finish(&self, outcome: Outcome) -> Result<Run, Error> {
+        let complete = !outcome.interrupted;
+        let run = self.order.run(outcome);
+        write_run(&self.path, &run)?;
+        if complete {
+            // The result holds all that is in there.
+            let _ = fs::remove_dir_all(self.path.join(STEPS));
+        }
+        Ok(run)
+    }
+
+    fn step_path(&self, index: usize) -> PathBuf {
+        self.path.join(STEPS).join(format!("{index:03}.json"))
+    }
+
+    fn write_json(&self, name: &str, value: &impl serde::Serialize) -> Result<(), Error> {
+        write_json(&self.path.join(name), value)
+    }
+}
+
+impl Journal for Folder {
+    fn keep(&self, index: usize, record: &Record) -> Result<(), Error> {
+        let path = self.step_path(index);
+        let steps = self.path.join(STEPS);
+        fs::create_dir_all(&steps).map_err(|source| unwritable(&steps, source))?;
+        write_json(&path, &order::Kept::from(record))
+    }
+}
+
+/// Reads the result in the folder `path`.
+fn read_run(path: &Path) -> Result<Run, Error> {
+    read_json(&path.join(RUN))
+}
+
+/// Writes the result into the folder `path`: what it points at first, `run.json` last.
+fn write_run(path: &Path, run: &Run) -> Result<(), Error> {
+    write_json(&path.join(RUN), run)
+}
+
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
+    let shown = path.display();
+    let text = fs::read(path).map_err(|source| {
+        Error::new(Kind::Io, format!("reading {shown}"))
+            .source(source)
+            .hint("an interrupted run may have no result yet: `floatgate review --resume` goes on")
+    })?;
+    serde_json::from_slice(&text)
+        .map_err(|source| Error::new(Kind::Io, format!("understanding {shown}")).source(source))
+}
+
+fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<(), Error> {
+    durable::write(path, |file| {
+        serde_json::to_writer_pretty(&mut *file, value)
+            .map_err(io::Error::from)
+            .and_then(|()| file.write_all(b"\n"))
+            .map_err(|source| unwritable(path, source))
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! What was asked of a run: enough to go on with it, and to make its result from what came out.
+
+use std::path::Path;
+
+use results::{Bin, Run, Sample, Step, TargetKind, Warning, WarningKind};
+use serde::{Deserialize, Serialize};
+
+use crate::plan::Plan;
+use crate::runner::{Outcome, Record};
+use crate::subject::Wanted;
+use crate::{Error, Kind};
+
+/// Version of the order and of the steps kept beside it.
+const SCHEMA: u32 = 1;
+
+/// The file `order.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Order {
+    /// Version of this form.
+    pub schema: u32,
+    /// Name of the run.
+    pub id: String,
+    /// When it began, RFC 3339 in UTC.
+    pub started_at: String,
+    /// Version of the drive models that it began with.
+    pub model_version: u32,
+    /// What to measure.
+    pub wanted: Wanted,
+    /// What to do.
+    pub plan: Plan,
+}
+
+impl Order {
+    pub(super) fn new(id: String, started_at: String, plan: Plan, wanted: Wanted) -> Self {
+        Self { schema: SCHEMA, id, started_at, model_version: ssd::MODEL_VERSION, wanted, plan }
+    }
+
+    /// Whether this program can go on with it.
+    pub(super) fn check(&self, path: &Path) -> Result<(), Error> {
+        let refused = |text: String| {
+            let text = format!("going on with {}: {text}", path.display());
+            Err(Error::new(Kind::Input, text).hint("begin a new run"))
+        };
+        if self.schema != SCHEMA {
+            return refused(format!("its order has schema {}, not {SCHEMA}", self.schema));
+        }
+        if self.model_version != ssd::MODEL_VERSION {
+            return refused(format!(
+                "begun with model version {}, this is version {}",
+                self.model_version,
+                ssd::MODEL_VERSION
+            ));
+        }
+        Ok(())
+    }
+
+    /// The result that `outcome` makes.
+    pub(super) fn run(&self, outcome: Outcome) -> Run {
+        let Outcome { target, environment, records, interrupted } = outcome;
+        let mut run = Run {
+            schema: Run::SCHEMA,
+            id: self.id.clone(),
+            started_at: self.started_at.clone(),
+            floatgate_version: env!("CARGO_PKG_VERSION").into(),
+            model_version: (target.kind == TargetKind::Model).then_some(ssd::MODEL_VERSION),
+            seed: self.plan.seed,
+            protocol: self.plan.protocol.clone(),
+            protocol_title: self.plan.protocol_title.clone(),
+            target,
+            environment,
+            steps: Vec::with_capacity(records.len()),
+            steps_planned: u32::try_from(self.plan.steps.len()).unwrap_or(u32::MAX),
+            warnings: Vec::new(),
+            published: Vec::new(),
+        };
+        run.warnings.extend(time_lapse(&run));
+        if interrupted {
+            run.warnings.push(cut_short(records.len(), self.plan.steps.len()));
+        }
+        for (_, record) in records {
+            run.warnings.extend(record.warnings);
+            run.steps.push(record.step);
+        }
+        run
+    }
+}
+
+fn time_lapse(run: &Run) -> Option<Warning> {
+    let k = run.target.time_lapse;
+    (k > 1).then(|| Warning {
+        kind: WarningKind::Scale,
+        step: String::new(),
+        text: format!(
+            "simulated in time lapse: 1/{k} of the capacity for 1/{k} of the time; rates, write \
+             amplification and latencies are those of the whole drive"
+        ),
+        remedy: "--full-scale simulates all of it".into(),
+    })
+}
+
+fn cut_short(done: usize, planned: usize) -> Warning {
+    Warning {
+        kind: WarningKind::Interrupted,
+        step: String::new(),
+        text: format!("stopped after {done} of {planned} steps"),
+        remedy: "`floatgate review --resume` goes on".into(),
+    }
+}
+
+/// One finished step as it is kept on disk: with what the result itself keeps elsewhere.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Kept {
+    step: Step,
+    warnings: Vec<Warning>,
+    samples: Vec<Sample>,
+    read_bins: Vec<Bin>,
+    write_bins: Vec<Bin>,
+}
+
+impl From<&Record> for Kept {
+    fn from(record: &Record) -> Self {
+        Self {
+            step: record.step.clone(),
+            warnings: record.warnings.clone(),
+            samples: record.step.samples.clone(),
+            read_bins: record.step.read_bins.clone(),
+            write_bins: record.step.write_bins.clone(),
+        }
+    }
+}
+
+impl From<Kept> for Record {
+    fn from(kept: Kept) -> Self {
+        let Kept { step, warnings, samples, read_bins, write_bins } = kept;
+        Self { step: Step { samples, read_bins, write_bins, ..step }, warnings }
+    }
+}

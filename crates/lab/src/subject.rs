@@ -1,0 +1,266 @@
+//! What is to be measured, found by the name that was given for it.
+
+use std::fs;
+use std::path::Path;
+
+use blockio::nearest;
+use serde::{Deserialize, Serialize};
+use ssd::{DriveSpec, Setup};
+use workload::{Protocol, Workload};
+
+use crate::driver::model::Model;
+use crate::{Driver, Error, Kind};
+
+/// A drive, modelled or real.
+#[derive(Clone, Debug)]
+pub enum Subject {
+    /// A modelled drive.
+    Model {
+        /// Name in the catalogue, or path of its file.
+        name: String,
+        /// What it is.
+        spec: Box<DriveSpec>,
+    },
+    /// A file or a block device.
+    Real {
+        /// Its path.
+        path: String,
+    },
+}
+
+/// Which setups of a subject are meant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// Name of a format, `all`, or the first one if absent.
+    pub format: Option<String>,
+    /// Name of a host driver, or the first one if absent.
+    pub host: Option<String>,
+    /// Time lapse, or the drive's own if absent.
+    pub time_lapse: Option<u32>,
+}
+
+/// What to measure, as a run remembers it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wanted {
+    /// Name in the catalogue, or a path.
+    pub target: String,
+    /// Format of a model; empty for a real drive.
+    pub format: String,
+    /// Host driver of a model; empty for a real drive.
+    pub host: String,
+    /// Time lapse of a model; 1 for a real drive.
+    pub time_lapse: u32,
+}
+
+impl Wanted {
+    /// Target and format as part of a file name: letters, digits and hyphens.
+    pub(crate) fn slug(&self) -> String {
+        let name = Path::new(&self.target).file_stem().unwrap_or_default().to_string_lossy();
+        let joined = format!("{name}-{}", self.format).to_lowercase();
+        let words = joined.split(|c: char| !c.is_ascii_alphanumeric());
+        words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-")
+    }
+}
+
+impl Subject {
+    /// The subject named `name`: of the catalogue, a drive's TOML file, or a path.
+    ///
+    /// # Errors
+    /// Names the nearest drive, or says what is wrong with the file.
+    pub fn find(name: &str) -> Result<Self, Error> {
+        if let Some(spec) = ssd::catalogue::find(name) {
+            return Ok(Self::Model { name: name.into(), spec: Box::new(spec) });
+        }
+        let path = Path::new(name);
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            return Ok(Self::Model { name: name.into(), spec: Box::new(read_drive(path)?) });
+        }
+        if name.contains('/') || path.exists() {
+            return Ok(Self::Real { path: name.into() });
+        }
+        Err(unknown("drive", name, ssd::catalogue::drives().iter().map(|drive| &*drive.name)))
+    }
+
+    /// The setups that `choice` means, in the subject's order.
+    ///
+    /// # Errors
+    /// Names the format or host that the subject does not have.
+    pub fn setups(&self, choice: &Choice) -> Result<Vec<Wanted>, Error> {
+        match self {
+            Self::Model { name, spec } => {
+                let host = chosen("host", choice.host.as_deref(), &spec.hosts(), name)?;
+                let time_lapse = choice.time_lapse.unwrap_or_else(|| spec.time_lapse_default());
+                let formats = match choice.format.as_deref() {
+                    Some("all") => spec.formats(),
+                    other => vec![chosen("format", other, &spec.formats(), name)?],
+                };
+                let wanted = |format| Wanted {
+                    target: name.clone(),
+                    format,
+                    host: host.clone(),
+                    time_lapse,
+                };
+                Ok(formats.into_iter().map(wanted).collect())
+            }
+            Self::Real { path } => {
+                let format = choice.format.as_deref().filter(|format| *format != "all");
+                if format.is_some() || choice.host.is_some() || choice.time_lapse.is_some() {
+                    let text =
+                        format!("{path} is a real drive: it has no format, host or time lapse");
+                    let hint = "leave out --format, --host, --time-lapse and --full-scale";
+                    return Err(Error::new(Kind::Input, text).hint(hint));
+                }
+                let (format, host) = (String::new(), String::new());
+                Ok(vec![Wanted { target: path.clone(), format, host, time_lapse: 1 }])
+            }
+        }
+    }
+
+    /// A driver for one setup of this subject. What is on a real one is destroyed only with
+    /// `destroy`.
+    ///
+    /// # Errors
+    /// When the setup does not fit, or the guard refuses the target.
+    pub fn driver(
+        &self,
+        wanted: &Wanted,
+        seed: u64,
+        destroy: bool,
+    ) -> Result<Box<dyn Driver>, Error> {
+        match self {
+            Self::Model { spec, .. } => {
+                let Wanted { format, host, time_lapse, .. } = wanted.clone();
+                let setup = Setup { format, host, time_lapse, seed };
+                Ok(Box::new(Model::new((**spec).clone(), setup)?))
+            }
+            Self::Real { path } => {
+                let _ = destroy;
+                Err(Error::new(Kind::Input, format!("{path}: real drives are not measured yet")))
+            }
+        }
+    }
+
+    /// Whether its suites may run at the same time.
+    pub const fn runs_in_parallel(&self) -> bool {
+        matches!(self, Self::Model { .. })
+    }
+}
+
+/// The drive of the catalogue, or of the TOML file, named `name`.
+///
+/// # Errors
+/// Names the nearest drive, or says what is wrong with the file.
+pub fn find_drive(name: &str) -> Result<DriveSpec, Error> {
+    match Subject::find(name)? {
+        Subject::Model { spec, .. } => Ok(*spec),
+        Subject::Real { path } => {
+            let text = format!("{path} is no modelled drive");
+            Err(Error::new(Kind::Input, text).hint("`floatgate drives` lists them"))
+        }
+    }
+}
+
+/// The workload of the catalogue named `name`.
+///
+/// # Errors
+/// Names the nearest one.
+pub fn find_workload(name: &str) -> Result<Workload, Error> {
+    workload::catalogue::find_workload(name).ok_or_else(|| {
+        let known = workload::catalogue::workloads();
+        unknown("workload", name, known.iter().map(|workload| &*workload.name))
+    })
+}
+
+/// The protocol of the catalogue named `name`.
+///
+/// # Errors
+/// Names the nearest one.
+pub fn find_protocol(name: &str) -> Result<Protocol, Error> {
+    workload::catalogue::find_protocol(name).ok_or_else(|| {
+        let known = workload::catalogue::protocols();
+        unknown("protocol", name, known.iter().map(|protocol| &*protocol.name))
+    })
+}
+
+fn read_drive(path: &Path) -> Result<DriveSpec, Error> {
+    let shown = path.display().to_string();
+    let text = fs::read_to_string(path)
+        .map_err(|source| Error::new(Kind::Input, format!("reading {shown}")).source(source))?;
+    DriveSpec::parse(&text, &shown)
+        .map_err(|source| Error::new(Kind::Input, "reading a drive").source(source))
+}
+
+fn chosen(what: &str, asked: Option<&str>, known: &[String], drive: &str) -> Result<String, Error> {
+    match asked {
+        None => Ok(known.first().cloned().unwrap_or_default()),
+        Some(asked) if known.iter().any(|name| name == asked) => Ok(asked.to_owned()),
+        Some(asked) => {
+            let error = Error::new(Kind::Input, format!("{drive} has no {what} `{asked}`"));
+            Err(match nearest(asked, known.iter().map(String::as_str)) {
+                Some(near) => error.hint(format!("did you mean `{near}`?")),
+                None => error.hint(format!("it has {}", known.join(", "))),
+            })
+        }
+    }
+}
+
+fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Error {
+    let error = Error::new(Kind::Input, format!("unknown {what} `{name}`"));
+    match nearest(name, known) {
+        Some(near) => error.hint(format!("did you mean `{near}`?")),
+        None => error.hint(format!("`floatgate {what}s` lists them")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_in_a_drives_name_gets_the_nearest_one() {
+        let error = Subject::find("iodrive-dou").unwrap_err();
+        assert_eq!(error.to_string(), "unknown drive `iodrive-dou`");
+        assert_eq!(error.remedy(), "did you mean `iodrive-duo`?");
+    }
+
+    #[test]
+    fn all_formats_are_set_up_in_the_drives_order_at_its_own_time_lapse() {
+        let subject = Subject::find("iodrive-duo").unwrap();
+        let choice = Choice { format: Some("all".into()), ..Choice::default() };
+        let wanted = subject.setups(&choice).unwrap();
+        let formats: Vec<&str> = wanted.iter().map(|wanted| wanted.format.as_str()).collect();
+        assert_eq!(formats, ["stock", "high-performance"]);
+        assert!(wanted.iter().all(|wanted| wanted.time_lapse > 1));
+    }
+
+    #[test]
+    fn an_unknown_format_is_refused_with_the_known_ones() {
+        let subject = Subject::find("iodrive-duo").unwrap();
+        let choice = Choice { format: Some("turbo".into()), ..Choice::default() };
+        let error = subject.setups(&choice).unwrap_err();
+        assert_eq!(error.to_string(), "iodrive-duo has no format `turbo`");
+        assert_eq!(error.remedy(), "it has stock, high-performance");
+    }
+
+    #[test]
+    fn a_path_becomes_a_part_of_a_file_name() {
+        let wanted = |target: &str, format: &str| Wanted {
+            target: target.into(),
+            format: format.into(),
+            host: String::new(),
+            time_lapse: 1,
+        };
+        assert_eq!(wanted("iodrive-duo", "stock").slug(), "iodrive-duo-stock");
+        assert_eq!(wanted("/tmp/my disk.img", "").slug(), "my-disk");
+        assert_eq!(wanted("../..", "").slug(), "");
+    }
+
+    #[test]
+    fn a_real_drive_has_no_formats() {
+        let subject = Subject::find("./disk.img").unwrap();
+        let choice = Choice { format: Some("stock".into()), ..Choice::default() };
+        assert_eq!(subject.setups(&choice).unwrap_err().kind(), Kind::Input);
+        let choice = Choice { format: Some("all".into()), ..Choice::default() };
+        assert_eq!(subject.setups(&choice).unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,167 @@
+//! The protocol's promises, on a driver that only remembers what it was told.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use lab::driver::mock::{Mock, Told};
+use lab::plan::Plan;
+use lab::progress::{Event, Progress, Unwatched};
+use lab::results::{StepKind, TargetKind, WarningKind};
+use lab::runner::{Assignment, NoJournal, Outcome, Record, carry_out};
+use lab::workload::catalogue;
+use lab::{Driver, Error};
+
+fn plan(protocol: &str) -> Plan {
+    let protocol = catalogue::find_protocol(protocol).expect("the catalogue has it");
+    Plan::new(&protocol, &catalogue::workloads(), 1).expect("its workloads are there")
+}
+
+/// Carries `plan` out on mocks of `kind`, with `finished` from an earlier session.
+fn carried_out(
+    plan: &Plan,
+    kind: TargetKind,
+    finished: Vec<(usize, Record)>,
+    progress: &dyn Progress,
+) -> (Outcome, Vec<String>) {
+    let told = Told::default();
+    let drivers = || -> Result<Box<dyn Driver>, Error> { Ok(Box::new(Mock::new(kind, &told))) };
+    let assignment =
+        Assignment { label: "mock", plan, drivers: &drivers, journal: &NoJournal, finished };
+    let outcome = carry_out(&[assignment], 1, progress).expect("a mock does not fail").remove(0);
+    (outcome, told.all())
+}
+
+/// Stops after so many steps.
+struct StopAfterSteps {
+    left: AtomicUsize,
+}
+
+impl StopAfterSteps {
+    fn new(steps: usize) -> Self {
+        Self { left: AtomicUsize::new(steps) }
+    }
+}
+
+impl Progress for StopAfterSteps {
+    fn moved(&self, event: &Event<'_>) {
+        if event.step_finished {
+            let _ = self
+                .left
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        }
+    }
+
+    fn stop(&self) -> bool {
+        self.left.load(Ordering::Relaxed) == 0
+    }
+}
+
+#[test]
+fn each_suite_is_purged_once_preconditioned_once_and_then_measured() {
+    let plan = plan("enterprise");
+    let (_, told) = carried_out(&plan, TargetKind::Model, Vec::new(), &Unwatched);
+    let expected: Vec<&str> = plan
+        .steps
+        .iter()
+        .map(|step| if step.kind == StepKind::Purge { "purge" } else { step.id.as_str() })
+        .collect();
+    assert_eq!(told, expected);
+    assert_eq!(told.iter().filter(|what| *what == "purge").count(), 4);
+    assert_eq!(told.iter().filter(|what| what.ends_with("/precondition")).count(), 4);
+    assert_eq!(told.len(), 4 + 4 + 2 + 3 * 16);
+}
+
+#[test]
+fn nothing_comes_between_preconditioning_and_measuring() {
+    let plan = plan("enterprise");
+    let (_, told) = carried_out(&plan, TargetKind::Model, Vec::new(), &Unwatched);
+    for (index, what) in told.iter().enumerate() {
+        if what == "purge" {
+            assert!(told[index + 1].ends_with("/precondition"));
+        } else if let Some(suite) = what.strip_suffix("/precondition") {
+            assert!(told[index + 1].starts_with(&format!("{suite}/")));
+        }
+    }
+}
+
+#[test]
+fn a_stop_ends_before_the_next_step_and_keeps_what_was_finished() {
+    let plan = plan("enterprise");
+    let stop = StopAfterSteps::new(3);
+    let (outcome, told) = carried_out(&plan, TargetKind::Model, Vec::new(), &stop);
+    assert!(outcome.interrupted);
+    assert_eq!(told.len(), 3);
+    assert_eq!(outcome.records.len(), 3);
+}
+
+#[test]
+fn a_real_drive_is_preconditioned_again_and_keeps_what_was_measured() {
+    let plan = plan("enterprise");
+    let (first, _) = carried_out(&plan, TargetKind::File, Vec::new(), &StopAfterSteps::new(3));
+    let (second, told) = carried_out(&plan, TargetKind::File, first.records, &Unwatched);
+    assert_eq!(told[..2], ["purge", "4k/precondition"]);
+    assert_eq!(told[2], plan.steps[3].id, "the third step was measured before");
+    assert_eq!(second.records.len(), plan.steps.len());
+    let repeated = &second.records[1].1.warnings;
+    assert!(repeated.iter().any(|warning| warning.kind == WarningKind::Interrupted));
+}
+
+#[test]
+fn a_suite_that_was_finished_is_not_touched_again() {
+    let plan = plan("enterprise");
+    let suite = plan.suites()[0].clone();
+    for kind in [TargetKind::Model, TargetKind::BlockDevice] {
+        let stop = StopAfterSteps::new(suite.len());
+        let (first, _) = carried_out(&plan, kind, Vec::new(), &stop);
+        let (second, told) = carried_out(&plan, kind, first.records, &Unwatched);
+        assert!(told.iter().all(|what| !what.starts_with("4k/")), "{told:?}");
+        assert_eq!(second.records.len(), plan.steps.len());
+    }
+}
+
+#[test]
+fn a_model_begins_an_unfinished_suite_again() {
+    let plan = plan("enterprise");
+    let stop = StopAfterSteps::new(3);
+    let (first, _) = carried_out(&plan, TargetKind::Model, Vec::new(), &stop);
+    let (second, told) = carried_out(&plan, TargetKind::Model, first.records, &Unwatched);
+    assert_eq!(told.len(), plan.steps.len());
+    assert!(second.records.iter().all(|(_, record)| record.warnings.is_empty()));
+}
+
+#[test]
+fn progress_never_goes_back_and_ends_at_all_of_it() {
+    struct Seen(std::sync::Mutex<Vec<f64>>);
+    impl Progress for Seen {
+        fn moved(&self, event: &Event<'_>) {
+            self.0.lock().unwrap().push(event.done);
+        }
+        fn stop(&self) -> bool {
+            false
+        }
+    }
+    let seen = Seen(std::sync::Mutex::default());
+    carried_out(&plan("quick"), TargetKind::Model, Vec::new(), &seen);
+    let seen = seen.0.into_inner().unwrap();
+    assert!(seen.windows(2).all(|pair| pair[0] <= pair[1] + 1e-9));
+    assert!((seen.last().unwrap() - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_failure_names_what_failed_and_nothing_follows_it() {
+    let plan = plan("quick");
+    let step = plan.steps[1].id.clone();
+    let told = Told::default();
+    let drivers = || -> Result<Box<dyn Driver>, Error> {
+        Ok(Box::new(Mock::new(TargetKind::File, &told).failing_at(&step)))
+    };
+    let assignment = Assignment {
+        label: "mock",
+        plan: &plan,
+        drivers: &drivers,
+        journal: &NoJournal,
+        finished: Vec::new(),
+    };
+    let failed = carry_out(&[assignment], 1, &Unwatched).unwrap_err();
+    assert_eq!(failed.to_string(), "the mock was told to fail");
+    assert_eq!(told.all(), ["purge", step.as_str()]);
+}
