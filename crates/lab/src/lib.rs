@@ -5,12 +5,14 @@
 
 pub mod driver;
 mod error;
+pub mod guard;
 pub mod plan;
 mod pool;
 pub mod progress;
 pub mod runner;
 pub mod runs;
 pub mod subject;
+mod system;
 
 pub use driver::{Driver, Load, Loaded, Watch};
 pub use error::{Error, Kind};

@@ -1,0 +1,188 @@
+//! Whether a target may be written to, and holding it while it is.
+//!
+//! ```text
+//! path ─► resolved ─► in use? ────► refused, whatever was asked
+//!                        │ no
+//!                     has data? ──► refused unless named with `--destroy`
+//!                        │ no, or named
+//!                     held exclusively (disk and each partition; a file: locked) ─► Permit
+//! ```
+//!
+//! A device is in use when it, a partition of it or the disk around it is mounted, swapped on or
+//! held by LVM, MD or dm, or when it belongs to the disk of the root file system. What sysfs does
+//! not show (btrfs, ZFS, a mount in another container) holds the device exclusively, so that the
+//! exclusive open is refused. fio itself checks no more than the node that it is given: it writes
+//! to a disk below a mounted partition.
+
+use std::fs::{self, Metadata};
+use std::os::fd::OwnedFd;
+use std::os::linux::fs::MetadataExt;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use blockio::Bytes;
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::system::{Block, DeviceNumber, System};
+use crate::{Error, Kind};
+
+mod occupancy;
+
+/// The right to write to one target, which is held exclusively until this is dropped.
+#[derive(Debug)]
+pub struct Permit {
+    path: PathBuf,
+    #[expect(dead_code, reason = "open descriptors are the hold")]
+    held: Vec<OwnedFd>,
+}
+
+impl Permit {
+    /// The target with every symbolic link resolved.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Permits writing to `path`, which exists; with `destroy` even over data.
+///
+/// # Errors
+/// [`Kind::Refused`] says what holds the target, or what would be lost; [`Kind::Input`] that it is
+/// neither file nor block device.
+pub fn permit(path: &Path, destroy: bool) -> Result<Permit, Error> {
+    let shown = path.display();
+    let failed = |source| {
+        Error::new(Kind::Input, format!("opening the target {shown}"))
+            .hint("name an existing block device, or a file")
+            .source(source)
+    };
+    let path = fs::canonicalize(path).map_err(failed)?;
+    let metadata = fs::metadata(&path).map_err(failed)?;
+    let system = System::this_machine();
+    match DeviceNumber::of_node(&metadata) {
+        Some(device) => permit_device(&system, path, device, destroy),
+        None if metadata.is_file() => permit_file(&system, path, &metadata, destroy),
+        None => Err(no_target(&path, &metadata)),
+    }
+}
+
+fn no_target(path: &Path, metadata: &Metadata) -> Error {
+    let kind = metadata.file_type();
+    let what = match () {
+        () if kind.is_dir() => "a folder",
+        () if kind.is_char_device() => "a character device",
+        () => "neither file nor block device",
+    };
+    let hint = match () {
+        () if kind.is_dir() => format!("name a file in it: {}/disk.img", path.display()),
+        () if kind.is_char_device() => "an NVMe drive is /dev/nvme0n1, not /dev/nvme0".to_owned(),
+        () => "name a file or a block device".to_owned(),
+    };
+    Error::new(Kind::Input, format!("{} is {what}", path.display())).hint(hint)
+}
+
+fn permit_device(
+    system: &System,
+    path: PathBuf,
+    device: DeviceNumber,
+    destroy: bool,
+) -> Result<Permit, Error> {
+    let block = system.block(device).ok_or_else(|| {
+        refused(&path, format!("sysfs does not know it ({}:{})", device.major, device.minor))
+            .hint("without /sys nothing can be said about who uses it: mount /sys")
+    })?;
+    check_device(system, &path, &block, destroy)?;
+    let mut held = vec![open_exclusively(&path, &block)?];
+    for partition in block.partitions() {
+        held.push(open_exclusively(Path::new(&partition.node()), &partition)?);
+    }
+    Ok(Permit { path, held })
+}
+
+/// Everything about a device that reading the machine tells.
+fn check_device(system: &System, path: &Path, block: &Block, destroy: bool) -> Result<(), Error> {
+    if system.mounts().is_empty() {
+        return Err(refused(path, "what is mounted cannot be read")
+            .hint("/proc/self/mountinfo is needed: mount /proc"));
+    }
+    if block.read_only() {
+        return Err(refused(path, "it is read-only").hint("name a device that can be written"));
+    }
+    if let Some(use_) = occupancy::of_device(system, block) {
+        return Err(refused(path, use_.text).hint(use_.remedy));
+    }
+    if !destroy {
+        let what = described(block);
+        return Err(refused(path, format!("everything on it ({what}) would be lost"))
+            .hint("add --destroy if nothing on it is needed"));
+    }
+    Ok(())
+}
+
+/// Model, serial and size, as far as known: what a person recognises the drive by.
+fn described(block: &Block) -> String {
+    let mut parts = Vec::new();
+    let disk = block.disk();
+    for attribute in ["device/model", "device/serial", "serial"] {
+        parts.extend(disk.attribute(attribute));
+    }
+    parts.push(Bytes(block.capacity_bytes()).to_string());
+    parts.join(", ")
+}
+
+fn open_exclusively(path: &Path, block: &Block) -> Result<OwnedFd, Error> {
+    let flags = OFlags::RDWR | OFlags::EXCL | OFlags::CLOEXEC;
+    let open = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| match errno {
+        Errno::BUSY => refused(path, "it is open elsewhere exclusively").hint(
+            "a file system (btrfs, ZFS), a container or another program holds it: release it",
+        ),
+        Errno::ACCESS | Errno::PERM => {
+            refused(path, "this user may not write to it").hint("run as root")
+        }
+        errno => refused(path, "it cannot be opened for writing").source(errno),
+    })?;
+    let opened = rustix::fs::fstat(&open).map_err(|errno| refused(path, "fstat").source(errno))?;
+    let number = block.device();
+    let same = rustix::fs::major(opened.st_rdev) == number.major
+        && rustix::fs::minor(opened.st_rdev) == number.minor;
+    if !same {
+        return Err(refused(path, format!("it is no longer {}", block.node()))
+            .hint("the device changed while it was checked: try again"));
+    }
+    Ok(open)
+}
+
+fn permit_file(
+    system: &System,
+    path: PathBuf,
+    metadata: &Metadata,
+    destroy: bool,
+) -> Result<Permit, Error> {
+    if let Some(use_) = occupancy::of_file(system, &path) {
+        return Err(refused(&path, use_.text).hint(use_.remedy));
+    }
+    if let Some(process) = system.locker(DeviceNumber::below_file(metadata), metadata.st_ino()) {
+        return Err(refused(&path, format!("process {process} has it locked"))
+            .hint("another run, or a virtual machine, uses it: wait for it or name another file"));
+    }
+    if metadata.len() > 0 && !destroy {
+        let size = Bytes(metadata.len());
+        return Err(refused(&path, format!("its content ({size}) would be lost"))
+            .hint("name a file that does not exist, or add --destroy if it is not needed"));
+    }
+    let open = rustix::fs::open(&path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|errno| refused(&path, "it cannot be opened for writing").source(errno))?;
+    rustix::fs::flock(&open, FlockOperation::NonBlockingLockExclusive).map_err(|errno| {
+        refused(&path, "it cannot be locked: another program has it")
+            .hint("two runs cannot share a file: wait for the other or name another file")
+            .source(errno)
+    })?;
+    Ok(Permit { path, held: vec![open] })
+}
+
+fn refused(path: &Path, why: impl std::fmt::Display) -> Error {
+    Error::new(Kind::Refused, format!("refusing to write to {}: {why}", path.display()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! One block device as sysfs shows it: a disk, a partition, a loop, dm or md device.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::DeviceNumber;
+
+/// One block device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Block {
+    name: String,
+    folder: PathBuf,
+    device: DeviceNumber,
+}
+
+impl Block {
+    /// The block device whose sysfs folder is, or is linked from, `folder`.
+    pub(super) fn read(folder: &Path) -> Option<Self> {
+        let folder = fs::canonicalize(folder).ok()?;
+        let device = DeviceNumber::parse(fs::read_to_string(folder.join("dev")).ok()?.trim())?;
+        let name = folder.file_name()?.to_str()?.to_owned();
+        Some(Self { name, folder, device })
+    }
+
+    /// Kernel name, such as `sda1`.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Path of the node, such as `/dev/sda1`.
+    pub(crate) fn node(&self) -> String {
+        format!("/dev/{}", self.name.replace('!', "/"))
+    }
+
+    /// Number.
+    pub(crate) fn device(&self) -> DeviceNumber {
+        self.device
+    }
+
+    /// An attribute such as `queue/scheduler`; nothing where it is absent or empty.
+    pub(crate) fn attribute(&self, name: &str) -> Option<String> {
+        let text = fs::read_to_string(self.folder.join(name)).ok()?;
+        let text = text.trim();
+        (!text.is_empty()).then(|| text.to_owned())
+    }
+
+    /// An attribute that is a whole number.
+    pub(crate) fn number(&self, name: &str) -> Option<u64> {
+        self.attribute(name)?.parse().ok()
+    }
+
+    /// Capacity in bytes.
+    pub(crate) fn capacity_bytes(&self) -> u64 {
+        self.number("size").unwrap_or_default() * blockio::SECTOR_BYTES
+    }
+
+    /// Whether the kernel refuses writes to it.
+    pub(crate) fn read_only(&self) -> bool {
+        self.number("ro") == Some(1)
+    }
+
+    /// Whether it is a part of a disk.
+    pub(crate) fn is_partition(&self) -> bool {
+        self.folder.join("partition").exists()
+    }
+
+    /// The disk that it is a part of, or itself.
+    pub(crate) fn disk(&self) -> Self {
+        let parent = self.is_partition().then(|| Self::read(self.folder.parent()?)).flatten();
+        parent.unwrap_or_else(|| self.clone())
+    }
+
+    /// Its partitions, by number of the device.
+    pub(crate) fn partitions(&self) -> Vec<Self> {
+        self.linked("").into_iter().filter(Self::is_partition).collect()
+    }
+
+    /// Devices built on top of it: LVM volumes, MD arrays, dm-crypt.
+    pub(crate) fn holders(&self) -> Vec<Self> {
+        self.linked("holders")
+    }
+
+    /// The disks that it is stored on in the end: through partitions, LVM, MD, dm.
+    pub(crate) fn disks_below(&self) -> Vec<Self> {
+        let slaves = self.linked("slaves");
+        if slaves.is_empty() {
+            return vec![self.disk()];
+        }
+        slaves.iter().flat_map(Self::disks_below).collect()
+    }
+
+    /// File behind a loop device; nothing for other devices.
+    pub(crate) fn backing_file(&self) -> Option<PathBuf> {
+        self.attribute("loop/backing_file").map(PathBuf::from)
+    }
+
+    /// What it is, for a person: `dm-0 (LVM volume vg0-home)`.
+    pub(crate) fn described(&self) -> String {
+        let name = &self.name;
+        if let Some(level) = self.attribute("md/level") {
+            return format!("{name} (MD array, {level})");
+        }
+        let Some(volume) = self.attribute("dm/name") else { return name.clone() };
+        match self.attribute("dm/uuid").unwrap_or_default().split('-').next() {
+            Some("LVM") => format!("{name} (LVM volume {volume})"),
+            Some("CRYPT") => format!("{name} (encrypted volume {volume})"),
+            Some("mpath") => format!("{name} (multipath device {volume})"),
+            _ => format!("{name} (device mapper, {volume})"),
+        }
+    }
+
+    fn linked(&self, folder: &str) -> Vec<Self> {
+        let Ok(entries) = fs::read_dir(self.folder.join(folder)) else { return Vec::new() };
+        let mut found: Vec<Self> =
+            entries.flatten().filter_map(|entry| Self::read(&entry.path())).collect();
+        found.sort_by_key(Self::device);
+        found
+    }
+}
