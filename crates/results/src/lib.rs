@@ -6,11 +6,17 @@
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod error;
+#[cfg(test)]
+mod example;
 mod histogram;
 mod run;
 mod sample;
 pub mod steady;
+mod storage;
+mod table;
 
+pub use error::Error;
 pub use histogram::Latencies;
 pub use run::{
     Bin, Environment, Figure, HostSheet, Run, SheetRow, Steady, SteadyVariable, Step, StepKind,

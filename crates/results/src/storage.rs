@@ -1,0 +1,264 @@
+//! A run as files: `run.json`, `samples.parquet`, `latencies.parquet`.
+//!
+//! Nothing here opens a file: texts and bytes come and go through the caller, who writes them
+//! atomically. A column's name carries its unit, last but for what it is of (`_read`, `_write`).
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use bytes::Bytes;
+use serde::Deserialize;
+
+use crate::table::{Column, Table};
+use crate::{Bin, Error, Run, Sample, Step};
+
+const SAMPLES: &str = "samples.parquet";
+const LATENCIES: &str = "latencies.parquet";
+
+impl Run {
+    /// The text of `run.json`; samples and histograms are not in it.
+    ///
+    /// # Errors
+    /// When a number is not finite, so that the text could not be read again.
+    pub fn to_json(&self) -> Result<String, Error> {
+        let text = serde_json::to_string_pretty(self).map_err(Error::Json)?;
+        // JSON has no word for an infinite number or none: it would be a null in a number's place.
+        serde_json::from_str::<Self>(&text).map_err(Error::NotFinite)?;
+        Ok(text + "\n")
+    }
+
+    /// Reads the text of `run.json`; samples and histograms are empty.
+    ///
+    /// # Errors
+    /// When it is of another schema version, which it names, or no result at all.
+    pub fn from_json(text: &str) -> Result<Self, Error> {
+        #[derive(Deserialize)]
+        struct Head {
+            schema: Option<u64>,
+        }
+        let head: Head = serde_json::from_str(text).map_err(Error::Json)?;
+        match head.schema {
+            Some(found) if found == u64::from(Self::SCHEMA) => {}
+            Some(found) => return Err(Error::OtherSchema { found }),
+            None => return Err(Error::NoSchema),
+        }
+        serde_json::from_str(text).map_err(Error::Json)
+    }
+
+    /// Writes the samples of all steps, one row each.
+    ///
+    /// # Errors
+    /// When `to` does not take them.
+    pub fn samples_to_parquet(&self, to: impl Write + Send) -> Result<(), Error> {
+        let rows: Vec<(&str, &Sample)> = self
+            .steps
+            .iter()
+            .flat_map(|step| step.samples.iter().map(|sample| (step.id.as_str(), sample)))
+            .collect();
+        let mut table = Table::new(SAMPLES);
+        let steps = rows.iter().map(|(step, _)| (*step).to_owned());
+        table.insert("step", Column::Text(steps.collect()));
+        for field in fields() {
+            let column = match field.number {
+                Number::F64 { get, .. } => Column::F64(rows.iter().map(|row| get(row.1)).collect()),
+                Number::U64 { get, .. } => Column::U64(rows.iter().map(|row| get(row.1)).collect()),
+            };
+            table.insert(field.name, column);
+        }
+        table.write(to)
+    }
+
+    /// Reads the samples of all steps, replacing those that are there.
+    ///
+    /// # Errors
+    /// When they are not Parquet, lack a column, or belong to a step that the run does not have.
+    pub fn samples_from_parquet(&mut self, from: impl Into<Bytes>) -> Result<(), Error> {
+        let table = Table::read(SAMPLES, from.into())?;
+        let steps = table.text("step")?;
+        let mut samples = vec![Sample::default(); steps.len()];
+        for field in fields() {
+            match field.number {
+                Number::F64 { set, .. } => fill(&mut samples, table.f64(field.name)?, set),
+                Number::U64 { set, .. } => fill(&mut samples, table.u64(field.name)?, set),
+            }
+        }
+        let mut rows = rows_by_step(steps, samples);
+        for step in &mut self.steps {
+            step.samples = rows.remove(&step.id).unwrap_or_default();
+        }
+        none_left(&table, rows)
+    }
+
+    /// Writes the latency histograms of all steps, one row a bin.
+    ///
+    /// # Errors
+    /// When `to` does not take them.
+    pub fn latencies_to_parquet(&self, to: impl Write + Send) -> Result<(), Error> {
+        let rows: Vec<(&str, &str, Bin)> = self
+            .steps
+            .iter()
+            .flat_map(|step| {
+                let of = |op, bins: &'_ [Bin]| {
+                    bins.iter().map(|bin| (step.id.as_str(), op, *bin)).collect::<Vec<_>>()
+                };
+                [of(READ, &step.read_bins), of(WRITE, &step.write_bins)].concat()
+            })
+            .collect();
+        let mut table = Table::new(LATENCIES);
+        let texts =
+            |text: fn(&(&str, &str, Bin)) -> String| Column::Text(rows.iter().map(text).collect());
+        let numbers = |number: fn(&Bin) -> u64| {
+            Column::U64(rows.iter().map(|(_, _, bin)| Some(number(bin))).collect())
+        };
+        table.insert("step", texts(|(step, _, _)| (*step).to_owned()));
+        table.insert("op", texts(|(_, op, _)| (*op).to_owned()));
+        table.insert("latency_ns", numbers(|bin| bin.latency_ns));
+        table.insert("count", numbers(|bin| bin.count));
+        table.write(to)
+    }
+
+    /// Reads the latency histograms of all steps, replacing those that are there.
+    ///
+    /// # Errors
+    /// When they are not Parquet, lack a column, or belong to a step that the run does not have.
+    pub fn latencies_from_parquet(&mut self, from: impl Into<Bytes>) -> Result<(), Error> {
+        let table = Table::read(LATENCIES, from.into())?;
+        let (steps, ops) = (table.text("step")?, table.text("op")?);
+        let latencies_ns = table.u64("latency_ns")?.iter().map(|it| it.unwrap_or_default());
+        let counts = table.u64("count")?.iter().map(|it| it.unwrap_or_default());
+        let bins = latencies_ns.zip(counts).map(|(latency_ns, count)| Bin { latency_ns, count });
+        let bins: Vec<(&String, Bin)> = ops.iter().zip(bins).collect();
+        let mut rows = rows_by_step(steps, bins);
+        for step in &mut self.steps {
+            let bins = rows.remove(&step.id).unwrap_or_default();
+            let of = |op| bins.iter().filter(|row| row.0 == op).map(|row| row.1).collect();
+            (step.read_bins, step.write_bins) = (of(READ), of(WRITE));
+        }
+        none_left(&table, rows)
+    }
+
+    /// The step named `id`.
+    pub fn step(&self, id: &str) -> Option<&Step> {
+        self.steps.iter().find(|step| step.id == id)
+    }
+}
+
+const READ: &str = "read";
+const WRITE: &str = "write";
+
+fn rows_by_step<T>(steps: &[String], rows: Vec<T>) -> BTreeMap<String, Vec<T>> {
+    let mut by_step: BTreeMap<String, Vec<T>> = BTreeMap::new();
+    for (step, row) in steps.iter().zip(rows) {
+        by_step.entry(step.clone()).or_default().push(row);
+    }
+    by_step
+}
+
+fn none_left<T>(table: &Table, rows: BTreeMap<String, Vec<T>>) -> Result<(), Error> {
+    match rows.into_keys().next() {
+        Some(step) => Err(Error::NoStep { table: table.name(), step }),
+        None => Ok(()),
+    }
+}
+
+fn fill<T: Copy>(samples: &mut [Sample], values: &[Option<T>], set: fn(&mut Sample, T)) {
+    for (sample, value) in samples.iter_mut().zip(values) {
+        if let Some(value) = value {
+            set(sample, *value);
+        }
+    }
+}
+
+/// Every number of a sample.
+fn fields() -> impl Iterator<Item = &'static Field> {
+    SPAN_FIELDS.iter().chain(LATENCY_FIELDS.as_flattened())
+}
+
+/// One number of a sample and the column it is kept in.
+struct Field {
+    name: &'static str,
+    number: Number,
+}
+
+/// How a number of a sample is read and written.
+enum Number {
+    F64 { get: fn(&Sample) -> Option<f64>, set: fn(&mut Sample, f64) },
+    U64 { get: fn(&Sample) -> Option<u64>, set: fn(&mut Sample, u64) },
+}
+
+/// A number that every sample has, in the column `$name`.
+macro_rules! number {
+    ($kind:ident $name:expr => $($path:ident).+) => {
+        Field {
+            name: $name,
+            number: Number::$kind {
+                get: |sample| Some(sample.$($path).+),
+                set: |sample, value| sample.$($path).+ = value,
+            },
+        }
+    };
+}
+
+/// A number of the NAND writes, which a real drive does not tell.
+macro_rules! nand {
+    ($field:ident) => {
+        Field {
+            name: concat!("nand_", stringify!($field)),
+            number: Number::U64 {
+                get: |sample| sample.summary.nand.map(|nand| nand.$field),
+                set: |sample, value| sample.summary.nand.get_or_insert_default().$field = value,
+            },
+        }
+    };
+}
+
+/// The numbers of one latency summary, in columns that end with `$suffix`.
+macro_rules! latency {
+    ($kind:ident, $suffix:literal) => {
+        [
+            number!(U64 concat!("count", $suffix) => summary.$kind.count),
+            number!(F64 concat!("latency_ns_avg", $suffix) => summary.$kind.latency_ns_avg),
+            number!(F64 concat!("latency_ns_stdev", $suffix) => summary.$kind.latency_ns_stdev),
+            number!(U64 concat!("latency_ns_min", $suffix) => summary.$kind.latency_ns_min),
+            number!(U64 concat!("latency_ns_max", $suffix) => summary.$kind.latency_ns_max),
+            number!(U64 concat!("latency_ns_p50", $suffix) => summary.$kind.latency_ns_p50),
+            number!(U64 concat!("latency_ns_p90", $suffix) => summary.$kind.latency_ns_p90),
+            number!(U64 concat!("latency_ns_p99", $suffix) => summary.$kind.latency_ns_p99),
+            number!(U64 concat!("latency_ns_p999", $suffix) => summary.$kind.latency_ns_p999),
+            number!(U64 concat!("latency_ns_p9999", $suffix) => summary.$kind.latency_ns_p9999),
+        ]
+    };
+}
+
+/// The numbers of a sample that are not latencies.
+static SPAN_FIELDS: &[Field] = &[
+    number!(F64 "at_s" => at_s),
+    number!(F64 "span_s" => summary.span_s),
+    number!(F64 "iops" => summary.iops),
+    number!(F64 "iops_read" => summary.iops_read),
+    number!(F64 "iops_write" => summary.iops_write),
+    number!(F64 "throughput_mb_s_read" => summary.throughput_read_mb_s),
+    number!(F64 "throughput_mb_s_write" => summary.throughput_write_mb_s),
+    number!(F64 "outstanding_avg" => summary.outstanding_avg),
+    nand!(host_sent_bytes),
+    nand!(host_bytes),
+    nand!(relocation_bytes),
+    nand!(wear_bytes),
+    nand!(parity_bytes),
+    nand!(metadata_bytes),
+    nand!(erase_count),
+    Field {
+        name: "superblocks_free_share",
+        number: Number::F64 {
+            get: |sample| sample.superblocks_free_share,
+            set: |sample, value| sample.superblocks_free_share = Some(value),
+        },
+    },
+];
+
+/// The numbers of the three latency summaries of a sample.
+static LATENCY_FIELDS: &[[Field; 10]] =
+    &[latency!(latency, ""), latency!(read, "_read"), latency!(write, "_write")];
+
+#[cfg(test)]
+mod tests;
