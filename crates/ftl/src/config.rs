@@ -22,21 +22,23 @@ pub struct Config {
     pub seed: u64,
 }
 
-/// When garbage collection works, in free superblocks.
+/// When garbage collection works, by the room that is left, in superblocks: free ones, and what the
+/// open ones have left.
 ///
 /// ```text
-///  free   > high            relocation rests
-///  high ≥ free > low        relocation keeps pace with host writes, at most `pace_max` a write
-///  free  ≤ low              host writes wait until `low + burst` superblocks are free
+///  room   > high            relocation rests
+///  high ≥ room > low        relocation keeps pace with host writes, at most `pace_max` a write
+///  room  ≤ low              host writes wait until there is room for `burst` more
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Watermarks {
-    /// At or below this, host writes wait.
+    /// At or below this, host writes wait; above twice the banks, since all of it could be in open
+    /// superblocks.
     pub low: u32,
     /// At or below this, relocation keeps pace with host writes; above `low`.
     pub high: u32,
-    /// Superblocks that are gained while host writes wait, at least 1.
-    pub burst: u32,
+    /// Room gained while host writes wait, above 0: 0.3 is about one victim that was 70 % valid.
+    pub burst: f64,
     /// Most pages relocated for each page that the host writes while keeping pace; 0 and above.
     pub pace_max: f64,
 }
@@ -65,7 +67,7 @@ pub enum ConfigError {
     /// The user capacity leaves too little to work with.
     #[error(
         "user capacity of {pages_logical} pages exceeds the {limit} pages that {superblocks} \
-         superblocks leave after {reserved} kept free or open"
+         superblocks leave after {reserved} kept for relocation"
     )]
     NoSpare {
         /// Pages asked for.
@@ -74,17 +76,17 @@ pub enum ConfigError {
         limit: u64,
         /// Superblocks of the drive.
         superblocks: u32,
-        /// Superblocks that garbage collection keeps free or open.
+        /// Superblocks of room that garbage collection keeps.
         reserved: u32,
     },
 }
 
 impl Config {
-    /// Superblocks that never hold data at rest: kept free, or open at either stream.
-    ///
-    /// Effective over-provisioning is what remains: `(superblocks - reserved) x pages / logical`.
-    pub const fn superblocks_reserved(&self) -> u32 {
-        self.watermarks.low + self.watermarks.burst + 2 * self.geometry.banks
+    /// Superblocks of room that garbage collection works towards; the rest of the spare space is what
+    /// makes it cheap.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
+    pub fn superblocks_reserved(&self) -> u32 {
+        self.watermarks.high.max(self.watermarks.low + self.watermarks.burst.ceil() as u32)
     }
 
     /// Checks that this format can work.
@@ -100,7 +102,6 @@ impl Config {
             ("erase_blocks_per_plane", geometry.erase_blocks_per_plane),
             ("pages_per_erase_block", geometry.pages_per_erase_block),
             ("pages_logical", self.pages_logical),
-            ("watermarks.burst", self.watermarks.burst),
         ];
         for (name, value) in at_least_one {
             check(name, value.into(), value >= 1, "at least 1")?;
@@ -125,9 +126,12 @@ impl Config {
 
     fn check_watermarks(&self) -> Result<(), ConfigError> {
         let (low, high, banks) = (self.watermarks.low, self.watermarks.high, self.geometry.banks);
-        let limit = format!("above the {banks} that relocation may have to open");
-        check("watermarks.low", low.into(), low > banks, &limit)?;
-        check("watermarks.high", high.into(), high > low, &format!("above low ({low})"))
+        let limit = format!("above twice the banks ({banks})");
+        check("watermarks.low", low.into(), low > 2 * banks, &limit)?;
+        check("watermarks.high", high.into(), high > low, &format!("above low ({low})"))?;
+        let (burst, pace_max) = (self.watermarks.burst, self.watermarks.pace_max);
+        check("watermarks.burst", 0, burst > 0.0 && burst.is_finite(), "above 0")?;
+        check("watermarks.pace_max", 0, pace_max >= 0.0, "0 or above")
     }
 
     fn check_capacity(&self) -> Result<(), ConfigError> {

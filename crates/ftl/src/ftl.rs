@@ -14,12 +14,13 @@
 //! - A page is mapped as soon as it has a place; until its unit is full, its data is in the owner's
 //!   write buffer ([`Ftl::is_buffered`]).
 //! - `pages_host + pages_relocation + pages_wear` pages have been placed, no more and no fewer.
-//! - A free superblock remains for relocation whenever one is needed.
+//! - A free superblock remains for relocation whenever one is needed: `low` is more than all open
+//!   superblocks can have left.
 
 use blockio::{Bytes, Rng};
 
 use crate::mapping::Mapping;
-use crate::relocation::Relocation;
+use crate::relocation::{Relocation, Thresholds};
 use crate::superblock::Superblocks;
 use crate::{
     Cause, Config, ConfigError, Counters, DieId, Divider, Layout, Media, MediaOp, SuperblockId,
@@ -101,6 +102,9 @@ pub struct Ftl {
     pub(crate) superblocks: Superblocks,
     free_by_bank: Vec<Vec<SuperblockId>>,
     streams: [StreamState; 2],
+    /// Pages that can be placed before something has to be erased.
+    pub(crate) room_pages: u64,
+    pub(crate) thresholds: Thresholds,
     pub(crate) relocation: Relocation,
     pub(crate) counters: Counters,
     pub(crate) rng: Rng,
@@ -125,6 +129,8 @@ impl Ftl {
             superblocks: Superblocks::new(geometry.superblocks()),
             free_by_bank: vec![Vec::new(); geometry.banks as usize],
             streams: [stream.clone(), stream],
+            room_pages: geometry.pages(),
+            thresholds: Thresholds::new(config),
             relocation: Relocation::default(),
             counters: Counters::default(),
             rng: Rng::new(config.seed).split("victim"),
@@ -140,6 +146,7 @@ impl Ftl {
         let geometry = &self.config.geometry;
         self.streams.fill(StreamState::new(geometry.banks, geometry.units_per_bank()));
         self.relocation = Relocation::default();
+        self.room_pages = self.pages_good();
         self.list_free();
     }
 
@@ -167,6 +174,12 @@ impl Ftl {
     /// Superblocks that are free.
     pub const fn superblocks_free(&self) -> u32 {
         self.superblocks.free()
+    }
+
+    /// Pages that can be placed before something has to be erased: free superblocks, and what the
+    /// open ones have left.
+    pub const fn room_pages(&self) -> u64 {
+        self.room_pages
     }
 
     /// Superblocks in all, bad ones included.
@@ -280,6 +293,8 @@ impl Ftl {
             self.superblocks.invalidate(SuperblockId(superblock));
         }
         self.superblocks.validate(superblock);
+        self.room_pages -= 1;
+        self.watch_room();
         if cause != Cause::Host {
             let from = self.relocation.from;
             let die = self.die_of(self.unit_of(from));
@@ -352,7 +367,6 @@ impl Ftl {
             .expect("low watermark keeps a free superblock for relocation");
         let superblock = self.free_by_bank[bank].remove(index);
         self.superblocks.open(superblock);
-        self.watch_free();
         superblock
     }
 
@@ -364,7 +378,8 @@ impl Ftl {
         self.counters.superblocks_erased += 1;
         let bank = self.bank_of(superblock);
         self.free_by_bank[bank as usize].push(superblock);
-        self.watch_free();
+        self.room_pages += u64::from(self.config.geometry.pages_per_superblock());
+        self.watch_room();
     }
 
     /// Retires a free superblock whose media has failed; its capacity is lost for good.
@@ -373,26 +388,27 @@ impl Ftl {
     /// When too few would remain for the user capacity, retires nothing and says so: the owner
     /// makes the drive read-only.
     pub fn retire(&mut self, superblock: SuperblockId) -> Result<(), ConfigError> {
-        let usable = self.superblocks.ids();
-        let usable =
-            usable.filter(|id| self.superblocks.state(*id) != SuperblockState::Bad).count();
-        let usable = u32::try_from(usable).expect("a count of superblocks");
-        let reserved = self.config.superblocks_reserved();
         let pages = u64::from(self.config.geometry.pages_per_superblock());
-        let limit = u64::from(usable.saturating_sub(1 + reserved)) * pages;
+        let reserved = self.config.superblocks_reserved();
+        let limit = self.pages_good().saturating_sub(u64::from(1 + reserved) * pages);
         let pages_logical = u64::from(self.pages_logical());
         if pages_logical >= limit {
-            return Err(ConfigError::NoSpare {
-                pages_logical,
-                limit,
-                superblocks: usable,
-                reserved,
-            });
+            let superblocks = self.superblocks();
+            return Err(ConfigError::NoSpare { pages_logical, limit, superblocks, reserved });
         }
         let bank = self.bank_of(superblock) as usize;
         self.superblocks.retire(superblock);
         self.free_by_bank[bank].retain(|id| *id != superblock);
+        self.room_pages -= pages;
+        self.watch_room();
         Ok(())
+    }
+
+    /// Pages of all superblocks that are not bad.
+    fn pages_good(&self) -> u64 {
+        let good = |id: &SuperblockId| self.superblocks.state(*id) != SuperblockState::Bad;
+        self.superblocks.ids().filter(good).count() as u64
+            * u64::from(self.config.geometry.pages_per_superblock())
     }
 
     fn list_free(&mut self) {

@@ -1,17 +1,36 @@
 //! Garbage collection: reclaiming superblocks by relocating what is still valid in them.
 //!
-//! One victim at a time. How fast depends on what is free ([`crate::Watermarks`]): between `high`
+//! One victim at a time. How fast depends on the room left ([`crate::Watermarks`]): between `high`
 //! and `low` each host page brings a share of the victim's work that just replaces what the host
 //! uses up, `valid / (pages - valid)` pages, more as `low` comes nearer and never more than
-//! `pace_max`. Where that is not enough, `low` is reached and host writes wait until `burst`
-//! superblocks have been gained: the world stops, which is what makes the latency of a drive with
+//! `pace_max`. Where that is not enough, `low` is reached and host writes wait until room for
+//! `burst` superblocks has been gained: the world stops, which is what makes the latency of a drive with
 //! little spare space so uneven.
 
 use crate::ftl::Stream;
-use crate::{Cause, Ftl, Lpn, Media, Ppn, SuperblockId, wear};
+use crate::{Cause, Config, Ftl, Lpn, Media, Ppn, SuperblockId, wear};
 
 /// Victim pages whose map entries are looked up together.
 const CHUNK_PAGES: u32 = 64;
+
+/// The watermarks in pages of room.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Thresholds {
+    stop: u64,
+    resume: u64,
+    pace: u64,
+}
+
+impl Thresholds {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
+    pub(crate) fn new(config: &Config) -> Self {
+        let pages = u64::from(config.geometry.pages_per_superblock());
+        let watermarks = &config.watermarks;
+        let stop = u64::from(watermarks.low) * pages;
+        let burst = (watermarks.burst * pages as f64).ceil() as u64;
+        Self { stop, resume: stop + burst.max(1), pace: u64::from(watermarks.high) * pages }
+    }
+}
 
 /// State of garbage collection.
 #[derive(Clone, Debug)]
@@ -19,7 +38,7 @@ pub(crate) struct Relocation {
     victim: Option<Victim>,
     /// Pages owed to the host's writes, in pages.
     owed: f64,
-    /// Whether host writes wait: from `low` free superblocks until `low + burst` are.
+    /// Whether host writes wait: from `low` superblocks of room until there are `low + burst`.
     stopped: bool,
     /// Source of the page that is being placed.
     pub(crate) from: Ppn,
@@ -48,6 +67,12 @@ impl Ftl {
         self.relocation.stopped
     }
 
+    /// Whether relocation has anything to gain: an owner with time on its hands may relocate.
+    #[inline]
+    pub const fn wants_room(&self) -> bool {
+        self.room_pages < self.thresholds.pace
+    }
+
     /// Relocates until host writes may go on, if they may not.
     pub fn make_room(&mut self, media: &mut impl Media) {
         while self.needs_room() {
@@ -55,39 +80,38 @@ impl Ftl {
         }
     }
 
-    /// Relocates about as many pages as a program unit holds: one step of [`Ftl::make_room`], for an
-    /// owner that lets time pass between steps.
+    /// Relocates about as many pages as a program unit holds: one step of [`Ftl::make_room`], or of
+    /// relocation in the background, for an owner that lets time pass between steps.
     pub fn relocate_unit(&mut self, media: &mut impl Media) {
         for _ in 0..self.config.geometry.pages_per_unit() {
             self.relocate_page(media);
         }
     }
 
-    /// Stops host writes, or lets them go on, after the number of free superblocks has changed.
-    pub(crate) fn watch_free(&mut self) {
-        let watermarks = &self.config.watermarks;
-        let free = self.superblocks.free();
-        if free <= watermarks.low {
+    /// Stops host writes, or lets them go on, after room has been used or gained.
+    #[inline]
+    pub(crate) fn watch_room(&mut self) {
+        if self.room_pages <= self.thresholds.stop {
             self.relocation.stopped = true;
-        } else if free >= watermarks.low + watermarks.burst {
+        } else if self.room_pages >= self.thresholds.resume {
             self.relocation.stopped = false;
         }
     }
 
     /// Relocates in proportion to one page that the host wrote.
+    ///
+    /// Exactly the victim's price half-way between the watermarks, none at the upper one and twice
+    /// the price at the lower one.
     #[inline]
     pub(crate) fn keep_pace(&mut self, media: &mut impl Media) {
-        let watermarks = self.config.watermarks;
-        let free = self.superblocks.free();
-        if free > watermarks.high {
+        let thresholds = &self.thresholds;
+        if self.room_pages > thresholds.pace {
             return;
         }
-        // Exactly the victim's price half-way between the watermarks, none at the upper end and
-        // twice the price at the lower one.
-        let span = f64::from(watermarks.high - watermarks.low);
-        let urgency = 2.0 * f64::from(watermarks.high - free) / span;
+        let below = (thresholds.pace - self.room_pages) as f64;
+        let urgency = 2.0 * below / (thresholds.pace - thresholds.stop) as f64;
         let price = self.relocation.victim.map_or(1.0, |victim| victim.price);
-        self.relocation.owed += (price * urgency).min(watermarks.pace_max);
+        self.relocation.owed += (price * urgency).min(self.config.watermarks.pace_max);
         while self.relocation.owed >= 1.0 {
             self.relocation.owed -= 1.0;
             self.relocate_page(media);

@@ -185,7 +185,7 @@ impl Drive {
         self.in_flight.clear();
         self.slots_free.clear();
         for module in &mut self.modules {
-            module.ftl.purge();
+            module.purge();
         }
     }
 

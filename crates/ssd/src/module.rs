@@ -28,6 +28,8 @@ pub(crate) struct Module {
     channel_first: u16,
     /// Writes that wait for relocation, in order: request and extent.
     waiting: VecDeque<(u32, Extent)>,
+    /// Whether a step is in the event queue.
+    scheduled: bool,
 }
 
 /// What a read of a module still waits for.
@@ -53,7 +55,14 @@ impl Module {
             .map_err(|error| SpecError { place: spec.name.clone(), text: error.to_string() })?;
         let backend = Backend::new(spec, host, &config);
         let channel_first = index * backend.channels();
-        Ok(Self { ftl, backend, index, channel_first, waiting: VecDeque::new() })
+        Ok(Self { ftl, backend, index, channel_first, waiting: VecDeque::new(), scheduled: false })
+    }
+
+    /// Erases everything. No step may be in the event queue.
+    pub(crate) fn purge(&mut self) {
+        self.ftl.purge();
+        self.waiting.clear();
+        self.scheduled = false;
     }
 
     /// Sectors that this module offers.
@@ -72,16 +81,17 @@ impl Module {
         events: &mut EventQueue,
     ) -> Option<Nanos> {
         if !self.ftl.needs_room() {
-            return Some(self.write_at_once(at, extent));
-        }
-        if self.waiting.is_empty() {
-            events.push(at, Event::Relocate { module: self.index });
+            let done = self.write_at_once(at, extent);
+            self.schedule(at, events);
+            return Some(done);
         }
         self.waiting.push_back((slot, extent));
+        self.schedule(at, events);
         None
     }
 
-    /// One step of relocation while host writes wait, at `now`.
+    /// Relocation in the background, at `now`: while host writes wait, or while the controller has
+    /// nothing else to do.
     ///
     /// Once there is room, hands what waited and when it is acknowledged to `acknowledge`.
     pub(crate) fn step(
@@ -90,14 +100,26 @@ impl Module {
         events: &mut EventQueue,
         mut acknowledge: impl FnMut(u32, Nanos),
     ) {
+        self.scheduled = false;
         while !self.ftl.needs_room() {
-            let Some((slot, extent)) = self.waiting.pop_front() else { return };
+            let Some((slot, extent)) = self.waiting.pop_front() else { break };
             acknowledge(slot, self.write_at_once(now, extent));
         }
         self.backend.now = now;
-        self.ftl.relocate_unit(&mut self.backend);
-        let next = self.backend.controller_free_at().max(now + Nanos(1));
-        events.push(next, Event::Relocate { module: self.index });
+        if self.ftl.needs_room() || self.backend.controller_free_at() <= now {
+            self.ftl.relocate_unit(&mut self.backend);
+        }
+        self.schedule(now, events);
+    }
+
+    /// Has [`Module::step`] called when the controller is next free, if there is anything to gain.
+    #[inline]
+    fn schedule(&mut self, now: Nanos, events: &mut EventQueue) {
+        if !self.scheduled && (self.ftl.wants_room() || !self.waiting.is_empty()) {
+            self.scheduled = true;
+            let next = self.backend.controller_free_at().max(now + Nanos(1));
+            events.push(next, Event::Relocate { module: self.index });
+        }
     }
 
     /// Writes an extent. A mapping unit that is written in part is read first (read-modify-write).

@@ -213,12 +213,12 @@ pub struct BufferSpec {
 pub struct RelocationSpec {
     /// How victims are chosen.
     pub victim: VictimSpec,
-    /// Free superblocks at which host writes wait.
+    /// Room, in superblocks, at which host writes wait.
     pub watermark_low: u32,
-    /// Free superblocks at which relocation begins to keep pace.
+    /// Room, in superblocks, at which relocation begins to keep pace.
     pub watermark_high: u32,
-    /// Superblocks gained while host writes wait.
-    pub burst: u32,
+    /// Room gained while host writes wait, in superblocks.
+    pub burst: f64,
     /// Most pages relocated for each page written while keeping pace.
     pub pace_max: f64,
     /// Difference of erase counts at which static wear levelling begins; 0: never.
@@ -346,7 +346,7 @@ impl DriveSpec {
     pub fn ftl_config(&self, format: &FormatSpec, time_lapse: u32) -> Result<Config, SpecError> {
         let geometry = self.ftl_geometry();
         let (pages, superblocks) = (geometry.pages_per_superblock(), geometry.superblocks());
-        let held = f64::from(self.superblocks_held());
+        let held = self.superblocks_held();
         let scaled = (f64::from(superblocks) - held) / f64::from(time_lapse) + held;
         let erase_blocks_per_plane = round(scaled / f64::from(geometry.banks));
         let geometry = Geometry { erase_blocks_per_plane, ..geometry };
@@ -372,11 +372,9 @@ impl DriveSpec {
         Ok(config)
     }
 
-    /// Superblocks of a module that hold no data at rest: what is free between the watermarks, and
-    /// half of what is open.
-    const fn superblocks_held(&self) -> u32 {
-        let relocation = &self.relocation;
-        relocation.watermark_low.midpoint(relocation.watermark_high) + self.geometry.banks
+    /// Superblocks of room that a settled module has, on average: half-way between the watermarks.
+    fn superblocks_held(&self) -> f64 {
+        f64::from(self.relocation.watermark_low + self.relocation.watermark_high) / 2.0
     }
 
     const fn ftl_geometry(&self) -> Geometry {

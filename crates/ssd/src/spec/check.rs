@@ -50,6 +50,7 @@ impl DriveSpec {
             ("controller", "write_us_per_kib", controller.write_us_per_kib, 1e6),
             ("controller", "relocate_us", controller.relocate_us, 1e6),
             ("relocation", "pace_max", self.relocation.pace_max, 1e6),
+            ("relocation", "burst", self.relocation.burst, 1e6),
         ];
         for (table, key, value, limit) in times {
             at.within(table, key, value, (0.0, limit))?;
@@ -194,7 +195,7 @@ mod tests {
         check("t_read_us = 50", "t_read_us = -5", "nand.t_read_us is -5, must be from 0");
         check("t_read_us = 50", "t_read_ms = 50", "unknown field `t_read_ms`");
         check("user_gb = 640", "user_gb = 6400", "below the raw capacity of 859 GB");
-        check("user_gb = 640", "user_gb = 790", "kept free or open");
+        check("user_gb = 640", "user_gb = 790", "kept for relocation");
         check("source = \"estimated: a few", "source = \"a few", "must begin with published:");
         check("schema = 1", "schema = 2", "duo.toml:9: schema is 2, must be 1");
         check("cores = 1", "cores = 0", "controller.cores is 0, must be from 1 to 1024");

@@ -129,7 +129,7 @@ impl DriveSpec {
         sheet.row("Controller", &self.buffer.source, "Write buffer a module", buffer);
         let relocation = &self.relocation;
         let marks = format!(
-            "keeps pace from {} free superblocks, stops the host at {}",
+            "keeps pace from {} superblocks of room, stops the host at {}",
             relocation.watermark_high, relocation.watermark_low
         );
         sheet.row("Controller", &relocation.source, "Garbage collection", marks);
