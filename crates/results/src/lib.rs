@@ -10,6 +10,7 @@ mod error;
 #[cfg(test)]
 mod example;
 mod histogram;
+pub mod published;
 mod run;
 mod sample;
 pub mod steady;

@@ -1,0 +1,87 @@
+//! Published figures: what reviews and data sheets say of a drive, row by row.
+//!
+//! The project's own table is `published/figures.csv`, embedded; a user's table has the same
+//! columns. A row is compared with a run where it states a load and a metric that a run has:
+//!
+//! | phase | what of a run it is compared with |
+//! |---|---|
+//! | `burst` | the beginning of the preconditioning, see [`burst`] |
+//! | `precondition-end` | the last steady-state window of the preconditioning |
+//! | `steady` | the same; for a workload that is only measured, its measurement |
+//! | `primary` | the measurement at those threads and queue |
+//! | `datasheet` | nothing: a data sheet states no load |
+//!
+//! A range of loads, such as threads `2-16`, is compared for the maximum latency only: the largest
+//! over the grid. Latency and deviation are those of the reviews: the average is over reads and
+//! writes together, the deviation is the mean of theirs.
+
+mod measure;
+mod row;
+
+use std::sync::LazyLock;
+
+use thiserror::Error;
+
+pub use self::measure::burst;
+pub use self::row::{Confidence, FigureRow, Phase};
+use crate::{Figure, Run};
+
+/// Name of the project's own table.
+pub const FILE: &str = "published/figures.csv";
+const TEXT: &str = include_str!("../../../published/figures.csv");
+
+/// Why a text is not a table of figures.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{file}:{line}: {text}")]
+pub struct FiguresError {
+    /// File, as it was named by the caller.
+    pub file: String,
+    /// Line from 1.
+    pub line: u64,
+    /// Name of the column; empty where the whole line is meant.
+    pub column: String,
+    /// What is wrong and what would be right.
+    pub text: String,
+}
+
+/// Reads a table of figures; `file` names it in errors.
+///
+/// # Errors
+/// Says file, line, column and what would be right.
+pub fn parse(text: &str, file: &str) -> Result<Vec<FigureRow>, FiguresError> {
+    row::parse(text, file)
+}
+
+/// Every row of the project's own table, in its order.
+pub fn figures() -> &'static [FigureRow] {
+    static FIGURES: LazyLock<Vec<FigureRow>> =
+        LazyLock::new(|| parse(TEXT, FILE).expect("a test reads the embedded table"));
+    &FIGURES
+}
+
+/// The rows of `figures` that are about the drive known as `device` with `capacity_gb` on its label.
+pub fn figures_for<'a>(
+    figures: &'a [FigureRow],
+    device: &str,
+    capacity_gb: f64,
+) -> impl Iterator<Item = &'a FigureRow> {
+    figures.iter().filter(move |row| {
+        let same_size = |gb: f64| (gb - capacity_gb).abs() < 0.5;
+        row.device == device && row.capacity_gb.is_some_and(same_size)
+    })
+}
+
+/// The figures of `rows` that are about the run's format and host, with what the run measured.
+///
+/// Rows that no run can be compared with are left out; see [`FigureRow::obstacle`].
+pub fn compared<'a>(rows: impl IntoIterator<Item = &'a FigureRow>, run: &Run) -> Vec<Figure> {
+    rows.into_iter()
+        .filter(|row| row.obstacle().is_none())
+        .filter_map(FigureRow::figure)
+        .filter(|figure| figure.is_about(&run.target))
+        .map(|figure| Figure { measured: figure.measure(run), ..figure })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;
