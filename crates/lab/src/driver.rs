@@ -3,7 +3,8 @@
 pub mod mock;
 pub mod model;
 
-use results::{Environment, Interval, Target, Warning};
+use results::{Environment, Interval, Latencies, Target, Warning};
+use serde::{Deserialize, Serialize};
 use workload::Workload;
 
 use crate::Error;
@@ -25,8 +26,30 @@ pub struct Load<'a> {
     pub duration_s: f64,
     /// Length of one interval, in protocol seconds.
     pub interval_s: f64,
+    /// Rate at which requests come, at most threads times queue of them at a time; absent where each
+    /// completion is answered by the next request.
+    pub rate: Option<Rate>,
     /// Seed of the addresses.
     pub seed: u64,
+}
+
+/// Requests at times of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rate {
+    /// Requests due in each second of the drive's own time, above 0.
+    pub iops: f64,
+    /// What is between them.
+    pub gaps: Gaps,
+}
+
+/// Spans between requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Gaps {
+    /// Independent of each other: a Poisson process.
+    Exponential,
+    /// All alike.
+    Constant,
 }
 
 /// What a load measured.
@@ -36,6 +59,9 @@ pub struct Loaded {
     pub intervals: Vec<Interval>,
     /// What was done, in a sentence or a command line.
     pub how: String,
+    /// Latencies of all intervals from the time at which each request was due; absent where there
+    /// was no rate.
+    pub responses: Option<Latencies>,
     /// What the driver noticed.
     pub warnings: Vec<Warning>,
 }

@@ -14,7 +14,7 @@ pub mod runs;
 pub mod subject;
 mod system;
 
-pub use driver::{Driver, Load, Loaded, Watch};
+pub use driver::{Driver, Gaps, Load, Loaded, Rate, Watch};
 pub use error::{Error, Kind};
 
 pub use results;

@@ -12,7 +12,7 @@ use results::StepKind;
 use serde::{Deserialize, Serialize};
 use workload::{Measure, Protocol, Suite, Workload};
 
-use crate::{Error, Kind};
+use crate::{Error, Kind, Rate};
 
 /// Every step of one run, in order; each suite is a contiguous range that begins with a purge.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,6 +38,8 @@ pub struct OneLoad {
     pub precondition_s: f64,
     /// Measurement in protocol seconds.
     pub duration_s: f64,
+    /// Rate of the measurement; absent where each completion is answered by the next request.
+    pub rate: Option<Rate>,
 }
 
 /// One step to come.
@@ -65,6 +67,8 @@ pub struct PlannedStep {
     pub interval_s: f64,
     /// Length of one round of the steady-state rule, in protocol seconds; 0 where it is not applied.
     pub round_s: f64,
+    /// Rate at which requests come; absent where each completion is answered by the next request.
+    pub rate: Option<Rate>,
 }
 
 impl Plan {
@@ -105,6 +109,7 @@ impl Plan {
             duration_s: 0.0,
             interval_s: 0.0,
             round_s: 0.0,
+            rate: None,
         };
         let load = |id: &str, kind, duration_s: f64| PlannedStep {
             id: id.into(),
@@ -120,7 +125,10 @@ impl Plan {
             round_s: round_s(asked.precondition_s),
             ..load("run/precondition", StepKind::Precondition, asked.precondition_s)
         });
-        let measure = load("run/measure", StepKind::Measure, asked.duration_s);
+        let measure = PlannedStep {
+            rate: asked.rate,
+            ..load("run/measure", StepKind::Measure, asked.duration_s)
+        };
         Self {
             protocol: "run".into(),
             protocol_title: "One workload".into(),
@@ -204,6 +212,7 @@ fn purge(suite: &Suite) -> PlannedStep {
         duration_s: 0.0,
         interval_s: 0.0,
         round_s: 0.0,
+        rate: None,
     }
 }
 

@@ -37,6 +37,8 @@ pub use self::order::Order;
 
 const ORDER: &str = "order.json";
 const RUN: &str = "run.json";
+const SAMPLES: &str = "samples.parquet";
+const LATENCIES: &str = "latencies.parquet";
 const STEPS: &str = "steps";
 
 /// A folder of runs.
@@ -136,6 +138,16 @@ impl Runs {
         Ok(Folder { path, order })
     }
 
+    /// Writes a review of runs beside them, under `name`. Returns its path.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_review(&self, name: &str, html: &str) -> Result<PathBuf, Error> {
+        let path = self.root.join(name);
+        write_text(&path, html)?;
+        Ok(path)
+    }
+
     fn unknown(&self, asked: &str, names: &[String]) -> Error {
         let text = format!("no run `{asked}` in {}", self.root.display());
         let error = Error::new(Kind::Input, text);
@@ -211,25 +223,58 @@ impl Journal for Folder {
     }
 }
 
-/// Reads the result in the folder `path`.
-fn read_run(path: &Path) -> Result<Run, Error> {
-    read_json(&path.join(RUN))
+/// Writes a text that is there whole or not at all.
+///
+/// # Errors
+/// When it cannot be written; what was there before stays.
+pub fn write_text(path: &Path, text: &str) -> Result<(), Error> {
+    durable::write(path, |file| {
+        file.write_all(text.as_bytes()).map_err(|source| unwritable(path, source))
+    })
 }
 
-/// Writes the result into the folder `path`: what it points at first, `run.json` last.
+/// Reads the result in the folder `path`, with its samples and histograms.
+fn read_run(path: &Path) -> Result<Run, Error> {
+    let refused = |source: results::Error| {
+        let text = format!("reading the run in {}", path.display());
+        Error::new(Kind::Io, text)
+            .source(source)
+            .hint("measure it again, or read it with the program that wrote it")
+    };
+    let text = String::from_utf8_lossy(&read(&path.join(RUN))?).into_owned();
+    let mut run = Run::from_json(&text).map_err(refused)?;
+    run.samples_from_parquet(read(&path.join(SAMPLES))?).map_err(refused)?;
+    run.latencies_from_parquet(read(&path.join(LATENCIES))?).map_err(refused)?;
+    Ok(run)
+}
+
+/// Writes the result into the folder `path`: what belongs to it first, `run.json` last.
 fn write_run(path: &Path, run: &Run) -> Result<(), Error> {
-    write_json(&path.join(RUN), run)
+    let failed = |name: &str, source: results::Error| {
+        Error::new(Kind::Io, format!("writing {}", path.join(name).display())).source(source)
+    };
+    durable::write(&path.join(SAMPLES), |file| {
+        run.samples_to_parquet(file).map_err(|source| failed(SAMPLES, source))
+    })?;
+    durable::write(&path.join(LATENCIES), |file| {
+        run.latencies_to_parquet(file).map_err(|source| failed(LATENCIES, source))
+    })?;
+    write_text(&path.join(RUN), &run.to_json().map_err(|source| failed(RUN, source))?)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    fs::read(path).map_err(|source| {
+        Error::new(Kind::Io, format!("reading {}", path.display()))
+            .source(source)
+            .hint("an interrupted run may have no result yet: `floatgate review --resume` goes on")
+    })
 }
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
-    let shown = path.display();
-    let text = fs::read(path).map_err(|source| {
-        Error::new(Kind::Io, format!("reading {shown}"))
-            .source(source)
-            .hint("an interrupted run may have no result yet: `floatgate review --resume` goes on")
-    })?;
-    serde_json::from_slice(&text)
-        .map_err(|source| Error::new(Kind::Io, format!("understanding {shown}")).source(source))
+    let text = read(path)?;
+    serde_json::from_slice(&text).map_err(|source| {
+        Error::new(Kind::Io, format!("understanding {}", path.display())).source(source)
+    })
 }
 
 fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<(), Error> {

@@ -80,7 +80,7 @@ impl Driver for Mock {
             watch.progress(at_s / load.duration_s, "");
             at_s += load.interval_s;
         }
-        Ok(Loaded { intervals, how: "nothing was done".into(), warnings: Vec::new() })
+        Ok(Loaded { intervals, how: "nothing was done".into(), ..Loaded::default() })
     }
 }
 

@@ -15,16 +15,43 @@
 mod closed;
 mod feed;
 mod meter;
+mod open;
 
-use blockio::Nanos;
+use blockio::{Completion, Nanos};
 use results::{Environment, HostSheet, Interval, SheetRow, Target, TargetKind};
 use ssd::{Drive, DriveSpec, Setup};
 
 use self::closed::Closed;
 use self::feed::Feed;
 use self::meter::Meter;
-use super::{Driver, Load, Loaded, Watch};
+use self::open::Open;
+use super::{Driver, Gaps, Load, Loaded, Rate, Watch};
 use crate::{Error, Kind};
+
+/// Completions between two looks at whether to stop: some tens of milliseconds.
+const STOP_CHECK_COMPLETIONS: u32 = 1 << 18;
+
+/// What keeps a drive under load.
+trait Pressure {
+    /// The drive under load.
+    fn drive(&self) -> &Drive;
+    /// Keeps the load up until every completion at or before `until` is counted.
+    ///
+    /// Returns false when it was told to stop before.
+    ///
+    /// # Errors
+    /// When a request failed.
+    fn run(
+        &mut self,
+        until: Nanos,
+        meter: &mut Meter,
+        watch: &mut dyn Watch,
+    ) -> Result<bool, Error>;
+    /// Begins to measure: what was noted of the ramp is forgotten.
+    fn forget(&mut self) {}
+    /// Awaits everything outstanding without counting it. Returns when the last of it completed.
+    fn drain(self) -> Nanos;
+}
 
 /// A modelled drive with a load generator before it.
 #[derive(Debug)]
@@ -126,39 +153,59 @@ impl Driver for Model {
     fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<Loaded, Error> {
         let timetable = Timetable::new(load, self.now, self.setup.time_lapse);
         let feeds = self.feeds(load)?;
-        let mut closed = Closed::start(&mut self.drive, feeds, load, self.now);
-        let outcome = measure(&mut closed, &timetable, watch);
-        self.now = closed.drain().max(self.now);
+        let (drive, at) = (&mut self.drive, self.now);
+        let (outcome, responses, drained_at) = match load.rate {
+            None => {
+                let mut closed = Closed::start(drive, feeds, load, at);
+                let outcome = measure(&mut closed, &timetable, watch);
+                (outcome, None, closed.drain())
+            }
+            Some(rate) => {
+                let mut open = Open::start(drive, feeds, load, rate, at);
+                let outcome = measure(&mut open, &timetable, watch);
+                (outcome, Some(open.take_responses()), open.drain())
+            }
+        };
+        self.now = drained_at.max(timetable.end);
         let intervals =
             outcome.map_err(|error| Error::new(error.kind(), load.step).source(error))?;
-        Ok(Loaded { intervals, how: how(load, self.setup.time_lapse), warnings: Vec::new() })
+        let how = how(load, self.setup.time_lapse);
+        Ok(Loaded { intervals, how, responses, warnings: Vec::new() })
     }
 }
 
 /// Runs the ramp, every interval, and the rest of the load; stops early when told to.
 fn measure(
-    closed: &mut Closed<'_>,
+    pressure: &mut impl Pressure,
     timetable: &Timetable,
     watch: &mut dyn Watch,
 ) -> Result<Vec<Interval>, Error> {
     let mut intervals = Vec::new();
-    let mut ramp = Meter::new(closed.drive(), timetable.counted_from);
-    if !closed.run(timetable.counted_from, &mut ramp, watch)? {
+    let mut ramp = Meter::new(pressure.drive(), timetable.counted_from);
+    if !pressure.run(timetable.counted_from, &mut ramp, watch)? {
         return Ok(intervals);
     }
-    let mut meter = Meter::new(closed.drive(), timetable.counted_from);
+    pressure.forget();
+    let mut meter = Meter::new(pressure.drive(), timetable.counted_from);
     for index in 0..timetable.intervals {
         let end = timetable.interval_end(index);
-        if !closed.run(end, &mut meter, watch)? {
+        if !pressure.run(end, &mut meter, watch)? {
             return Ok(intervals);
         }
-        let interval = meter.cut(closed.drive(), end, timetable.interval_end_protocol_s(index));
+        let interval = meter.cut(pressure.drive(), end, timetable.interval_end_protocol_s(index));
         let done = (index + 1) as f64 / timetable.intervals as f64;
         watch.progress(done, &seen(&interval));
         intervals.push(interval);
     }
-    closed.run(timetable.end, &mut meter, watch)?;
+    pressure.run(timetable.end, &mut meter, watch)?;
     Ok(intervals)
+}
+
+#[cold]
+fn failed(done: &Completion) -> Error {
+    let Completion { op, status, completed_at, .. } = done;
+    let text = format!("after {completed_at} a {op:?} of the model ended with {status:?}");
+    Error::new(Kind::Program, text.to_lowercase())
 }
 
 fn seen(interval: &Interval) -> String {
@@ -167,12 +214,17 @@ fn seen(interval: &Interval) -> String {
 }
 
 fn how(load: &Load<'_>, time_lapse: u32) -> String {
-    let Load { threads, queue_per_thread, workload, .. } = load;
+    let Load { threads, queue_per_thread, workload, rate, .. } = load;
+    let rate = match rate {
+        None => String::new(),
+        Some(Rate { iops, gaps: Gaps::Exponential }) => format!(", {iops} IOPS at random"),
+        Some(Rate { iops, gaps: Gaps::Constant }) => format!(", {iops} IOPS evenly"),
+    };
     let lapse = match time_lapse {
         1 => "at full scale".to_owned(),
         k => format!("in time lapse, 1/{k} of the capacity for 1/{k} of the time"),
     };
-    format!("{} at T{threads}Q{queue_per_thread} in virtual time, {lapse}", workload.name)
+    format!("{} at T{threads}Q{queue_per_thread}{rate} in virtual time, {lapse}", workload.name)
 }
 
 #[cfg(test)]

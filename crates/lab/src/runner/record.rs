@@ -1,6 +1,8 @@
 //! What one step left: its figures, its verdict, its warnings.
 
-use results::{Interval, Latencies, Sample, Steady, Step, StepKind, Summary, Warning};
+use results::{
+    Interval, Latencies, LatencySummary, Sample, Steady, Step, StepKind, Summary, Warning,
+};
 
 use super::warning;
 use crate::Loaded;
@@ -11,6 +13,8 @@ use crate::plan::PlannedStep;
 pub struct Record {
     /// The step as it goes into the run.
     pub step: Step,
+    /// Latency from the time at which each request was due; absent where there was no rate.
+    pub response: Option<LatencySummary>,
     /// What a reader must know about it.
     pub warnings: Vec<Warning>,
 }
@@ -18,12 +22,12 @@ pub struct Record {
 impl Record {
     /// A purge, and `how` it was done.
     pub(super) fn of_purge(step: &PlannedStep, how: String) -> Self {
-        Self { step: bare(step, how), warnings: Vec::new() }
+        Self { step: bare(step, how), response: None, warnings: Vec::new() }
     }
 
     /// A load and what it measured.
     pub(super) fn of_load(step: &PlannedStep, loaded: Loaded) -> Self {
-        let Loaded { intervals, how, mut warnings } = loaded;
+        let Loaded { intervals, how, responses, mut warnings } = loaded;
         let samples: Vec<Sample> = intervals.iter().map(Sample::of).collect();
         let summary = (!intervals.is_empty()).then(|| Summary::of(&intervals));
         let judged = step.kind == StepKind::Precondition && !intervals.is_empty();
@@ -41,7 +45,8 @@ impl Record {
             write_bins: merged(&intervals, |interval| &interval.write).bins(),
             ..bare(step, how)
         };
-        Self { step: record, warnings }
+        let response = responses.map(|latencies| latencies.summary());
+        Self { step: record, response, warnings }
     }
 
     /// Whether less was measured than `planned`: fewer whole intervals.

@@ -99,6 +99,7 @@ fn perform(
         ramp_s: step.ramp_s,
         duration_s: step.duration_s,
         interval_s: step.interval_s,
+        rate: step.rate,
         seed: plan.seed_of(step),
     };
     let loaded = driver.load(&load, watch)?;

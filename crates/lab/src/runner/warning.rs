@@ -39,8 +39,11 @@ fn not_steady(step: &PlannedStep, steady: &Steady) -> Option<Warning> {
     })
 }
 
-/// Little's law: IOPS times mean latency is what was outstanding.
+/// Little's law: IOPS times mean latency is what was outstanding, unless a rate says how much is.
 fn outstanding(step: &PlannedStep, summary: &Summary) -> Option<Warning> {
+    if step.rate.is_some() {
+        return None;
+    }
     let asked = f64::from(step.outstanding());
     let deviation = summary.littles_law_deviation(asked)?;
     let found = asked * (1.0 + deviation);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use results::{Bin, Run, Sample, Step, TargetKind, Warning, WarningKind};
+use results::{Bin, LatencySummary, Run, Sample, Step, TargetKind, Warning, WarningKind};
 use serde::{Deserialize, Serialize};
 
 use crate::plan::Plan;
@@ -111,6 +111,7 @@ fn cut_short(done: usize, planned: usize) -> Warning {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Kept {
     step: Step,
+    response: Option<LatencySummary>,
     warnings: Vec<Warning>,
     samples: Vec<Sample>,
     read_bins: Vec<Bin>,
@@ -121,6 +122,7 @@ impl From<&Record> for Kept {
     fn from(record: &Record) -> Self {
         Self {
             step: record.step.clone(),
+            response: record.response,
             warnings: record.warnings.clone(),
             samples: record.step.samples.clone(),
             read_bins: record.step.read_bins.clone(),
@@ -131,7 +133,7 @@ impl From<&Record> for Kept {
 
 impl From<Kept> for Record {
     fn from(kept: Kept) -> Self {
-        let Kept { step, warnings, samples, read_bins, write_bins } = kept;
-        Self { step: Step { samples, read_bins, write_bins, ..step }, warnings }
+        let Kept { step, response, warnings, samples, read_bins, write_bins } = kept;
+        Self { step: Step { samples, read_bins, write_bins, ..step }, response, warnings }
     }
 }

@@ -57,10 +57,23 @@ fn a_finished_run_is_found_by_path_name_and_beginning() {
     let run = folder.finish(carry_on(&folder, &Unwatched)).unwrap();
     let path = folder.path().to_string_lossy().into_owned();
     for asked in [path.clone(), format!("{path}/run.json"), run.id.clone(), run.id[..12].into()] {
-        assert_eq!(runs.load(&asked).unwrap().id, run.id, "{asked}");
+        assert!(runs.load(&asked).unwrap() == run, "{asked}");
     }
     assert!(run.id.ends_with("Z-mock-stock"));
     assert!(!folder.path().join(STEPS).exists());
+}
+
+#[test]
+fn an_unreadable_result_is_one_clear_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let runs = Runs::new(dir.path());
+    let folder = runs.create(plan(), wanted("mock")).unwrap();
+    folder.finish(carry_on(&folder, &Unwatched)).unwrap();
+    for text in ["{}", "{\"schema\": 99}", "\u{0}"] {
+        fs::write(folder.path().join(RUN), text).unwrap();
+        let refused = runs.load(&folder.order().id).unwrap_err();
+        assert!(refused.to_string().starts_with("reading the run in "), "{refused}");
+    }
 }
 
 #[test]

@@ -1,15 +1,13 @@
 //! The closed loop: every completion is answered at once by the next request of its thread.
 
-use blockio::{Completion, Nanos, Status};
+use blockio::{Nanos, Status};
 use ssd::Drive;
 
 use super::feed::Feed;
 use super::meter::Meter;
+use super::{Pressure, STOP_CHECK_COMPLETIONS, failed};
+use crate::Error;
 use crate::driver::{Load, Watch};
-use crate::{Error, Kind};
-
-/// Completions between two looks at whether to stop: some tens of milliseconds.
-const STOP_CHECK_COMPLETIONS: u32 = 1 << 18;
 
 /// Threads that keep a constant number of requests outstanding on a drive.
 #[derive(Debug)]
@@ -36,19 +34,14 @@ impl<'a> Closed<'a> {
         }
         Self { drive, feeds, outstanding }
     }
+}
 
-    /// The drive under load.
-    pub(super) fn drive(&self) -> &Drive {
+impl Pressure for Closed<'_> {
+    fn drive(&self) -> &Drive {
         self.drive
     }
 
-    /// Keeps the load up until every completion at or before `until` is counted.
-    ///
-    /// Returns false when it was told to stop before.
-    ///
-    /// # Errors
-    /// When a request failed.
-    pub(super) fn run(
+    fn run(
         &mut self,
         until: Nanos,
         meter: &mut Meter,
@@ -63,8 +56,7 @@ impl<'a> Closed<'a> {
         Ok(false)
     }
 
-    /// Awaits everything outstanding without counting it. Returns when the last of it completed.
-    pub(super) fn drain(self) -> Nanos {
+    fn drain(self) -> Nanos {
         let completions =
             (0..self.outstanding).map_while(|_| self.drive.next_completion(Nanos::MAX));
         completions.map(|done| done.completed_at).max().unwrap_or(Nanos::ZERO)
@@ -87,11 +79,4 @@ fn answer(
         drive.submit(done.completed_at, feeds[usize::from(done.thread)].request(done.tag));
     }
     Ok(false)
-}
-
-#[cold]
-fn failed(done: &Completion) -> Error {
-    let Completion { op, status, completed_at, .. } = done;
-    let text = format!("after {completed_at} a {op:?} of the model ended with {status:?}");
-    Error::new(Kind::Program, text.to_lowercase())
 }

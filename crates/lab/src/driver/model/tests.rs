@@ -36,6 +36,7 @@ fn load(workload: &Workload) -> Load<'_> {
         ramp_s: 1.0,
         duration_s: 7.0,
         interval_s: 2.0,
+        rate: None,
         seed: 1,
     }
 }
@@ -123,4 +124,56 @@ fn a_drive_too_small_for_the_load_is_refused_with_a_remedy() {
     let refused = model(64).load(&load(&workload), &mut StopAfter(9)).unwrap_err();
     assert_eq!(refused.kind(), Kind::Input);
     assert!(!refused.remedy().is_empty());
+}
+
+/// A load of single requests that come at `iops` for a while.
+fn single(workload: &Workload, rate: Rate) -> Load<'_> {
+    Load {
+        threads: 1,
+        queue_per_thread: 1,
+        duration_s: 640.0,
+        interval_s: 64.0,
+        rate: Some(rate),
+        ..load(workload)
+    }
+}
+
+#[test]
+fn responses_at_random_follow_pollaczek_and_khinchine() {
+    // One server, arrivals at random: the mean wait is iops * E[S²] / (2 * (1 - load)).
+    let workload = workload("4k-rand-read");
+    let rate = Rate { iops: 30_000.0, gaps: Gaps::Exponential };
+    let loaded = model(64).load(&single(&workload, rate), &mut StopAfter(usize::MAX)).unwrap();
+    let service = results::Summary::of(&loaded.intervals).latency;
+    let (mean_s, stdev_s) = (service.latency_ns_avg / 1e9, service.latency_ns_stdev / 1e9);
+    let utilisation = rate.iops * mean_s;
+    assert!((0.2..0.9).contains(&utilisation), "{utilisation}");
+    let wait_s = rate.iops * (mean_s * mean_s + stdev_s * stdev_s) / (2.0 * (1.0 - utilisation));
+    let response_s = loaded.responses.unwrap().summary().latency_ns_avg / 1e9;
+    let found_s = response_s - mean_s;
+    assert!((found_s / wait_s - 1.0).abs() < 0.05, "waited {found_s} s, not {wait_s} s");
+}
+
+#[test]
+fn even_requests_below_saturation_never_wait_and_come_at_their_rate() {
+    let workload = workload("4k-rand-read");
+    let rate = Rate { iops: 2_000.0, gaps: Gaps::Constant };
+    let loaded = model(64).load(&single(&workload, rate), &mut StopAfter(usize::MAX)).unwrap();
+    let summary = results::Summary::of(&loaded.intervals);
+    assert!((summary.iops / rate.iops - 1.0).abs() < 0.001, "{}", summary.iops);
+    let responses = loaded.responses.unwrap().summary();
+    assert!((responses.latency_ns_avg / summary.latency.latency_ns_avg - 1.0).abs() < 1e-6);
+}
+
+#[test]
+fn more_than_a_drive_can_do_waits_at_the_host() {
+    let workload = workload("4k-rand-read");
+    let rate = Rate { iops: 1e6, gaps: Gaps::Constant };
+    let mut closed = single(&workload, rate);
+    closed.rate = None;
+    let most = results::Summary::of(&run(&mut model(64), &closed)).iops;
+    let loaded = model(64).load(&single(&workload, rate), &mut StopAfter(usize::MAX)).unwrap();
+    let summary = results::Summary::of(&loaded.intervals);
+    assert!((summary.iops / most - 1.0).abs() < 0.01, "{} of {most}", summary.iops);
+    assert!(loaded.responses.unwrap().summary().latency_ns_avg > 1e9);
 }
