@@ -32,8 +32,7 @@ pub struct Config {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Watermarks {
-    /// At or below this, host writes wait; above twice the banks, since all of it could be in open
-    /// superblocks.
+    /// At or below this, host writes wait; more than can be open, since all of it could be there.
     pub low: u32,
     /// At or below this, relocation keeps pace with host writes; above `low`.
     pub high: u32,
@@ -82,11 +81,19 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// Superblocks of room that garbage collection works towards; the rest of the spare space is what
-    /// makes it cheap.
+    /// Superblocks that can be without data worth keeping and yet no victims: the room that garbage
+    /// collection works towards, and the open ones. The rest of the spare space makes it cheap.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
     pub fn superblocks_reserved(&self) -> u32 {
-        self.watermarks.high.max(self.watermarks.low + self.watermarks.burst.ceil() as u32)
+        let resume = self.watermarks.low + self.watermarks.burst.ceil() as u32;
+        self.watermarks.high.max(resume + self.superblocks_open_max())
+    }
+
+    /// Superblocks open at most: one in each bank for the host, for garbage collection, and for wear
+    /// levelling where there is any.
+    const fn superblocks_open_max(&self) -> u32 {
+        let streams = if self.wear_spread_max == 0 { 2 } else { 3 };
+        streams * self.geometry.banks
     }
 
     /// Checks that this format can work.
@@ -125,9 +132,10 @@ impl Config {
     }
 
     fn check_watermarks(&self) -> Result<(), ConfigError> {
-        let (low, high, banks) = (self.watermarks.low, self.watermarks.high, self.geometry.banks);
-        let limit = format!("above twice the banks ({banks})");
-        check("watermarks.low", low.into(), low > 2 * banks, &limit)?;
+        let (low, high, open) =
+            (self.watermarks.low, self.watermarks.high, self.superblocks_open_max());
+        let limit = format!("above the {open} superblocks that can be open");
+        check("watermarks.low", low.into(), low > open, &limit)?;
         check("watermarks.high", high.into(), high > low, &format!("above low ({low})"))?;
         let (burst, pace_max) = (self.watermarks.burst, self.watermarks.pace_max);
         check("watermarks.burst", 0, burst > 0.0 && burst.is_finite(), "above 0")?;

@@ -1,7 +1,8 @@
 //! The state machine.
 //!
 //! Every host page goes to the open superblock of the host stream, every page that garbage
-//! collection saves to that of the relocation stream. A stream keeps one superblock open in each
+//! collection saves to that of the relocation stream, and what wear levelling moves to a third,
+//! since it has proven cold. A stream keeps one superblock open in each
 //! bank and fills them unit by unit in turn, so that all dies work.
 //!
 //! ```text
@@ -43,6 +44,7 @@ pub struct Ppn(pub u32);
 pub(crate) enum Stream {
     Host,
     Relocation,
+    Wear,
 }
 
 /// One open superblock and how far it is filled.
@@ -101,7 +103,7 @@ pub struct Ftl {
     pub(crate) mapping: Mapping,
     pub(crate) superblocks: Superblocks,
     free_by_bank: Vec<Vec<SuperblockId>>,
-    streams: [StreamState; 2],
+    streams: [StreamState; 3],
     /// Pages that can be placed before something has to be erased.
     pub(crate) room_pages: u64,
     pub(crate) thresholds: Thresholds,
@@ -128,7 +130,7 @@ impl Ftl {
             mapping: Mapping::new(config.pages_logical, pages),
             superblocks: Superblocks::new(geometry.superblocks()),
             free_by_bank: vec![Vec::new(); geometry.banks as usize],
-            streams: [stream.clone(), stream],
+            streams: [stream.clone(), stream.clone(), stream],
             room_pages: geometry.pages(),
             thresholds: Thresholds::new(config),
             relocation: Relocation::default(),
@@ -283,7 +285,7 @@ impl Ftl {
         cause: Cause,
         media: &mut impl Media,
     ) -> Ppn {
-        let frontier = self.frontier(stream);
+        let frontier = self.frontier(stream, cause);
         let superblock = frontier.superblock;
         let ppn = Ppn(
             superblock.0 * self.config.geometry.pages_per_superblock() + frontier.pages_written
@@ -344,16 +346,17 @@ impl Ftl {
 
     /// The open superblock of a stream in the bank whose turn it is.
     #[inline]
-    fn frontier(&mut self, stream: Stream) -> Frontier {
+    fn frontier(&mut self, stream: Stream, cause: Cause) -> Frontier {
         let state = &self.streams[stream as usize];
         match state.frontiers[state.bank as usize] {
             Some(frontier) => frontier,
-            None => Frontier { superblock: self.take_free(state.bank), pages_written: 0 },
+            None => Frontier { superblock: self.take_free(state.bank, cause), pages_written: 0 },
         }
     }
 
-    /// Opens the least worn free superblock of `bank`, or of the bank that has most if it has none.
-    fn take_free(&mut self, bank: u32) -> SuperblockId {
+    /// Opens a free superblock of `bank`, or of the bank that has most if it has none: the least
+    /// worn one, but the most worn one for what wear levelling moves, which stays longest.
+    fn take_free(&mut self, bank: u32, cause: Cause) -> SuperblockId {
         let bank = if self.free_by_bank[bank as usize].is_empty() {
             let most =
                 (0..self.free_by_bank.len()).rev().max_by_key(|b| self.free_by_bank[*b].len());
@@ -362,9 +365,12 @@ impl Ftl {
             bank as usize
         };
         let free = &self.free_by_bank[bank];
-        let index = (0..free.len())
-            .min_by_key(|index| self.superblocks.erase_count(free[*index]))
-            .expect("low watermark keeps a free superblock for relocation");
+        let wear = |index: &usize| self.superblocks.erase_count(free[*index]);
+        let index = match cause {
+            Cause::Wear => (0..free.len()).max_by_key(wear),
+            _ => (0..free.len()).min_by_key(wear),
+        };
+        let index = index.expect("low watermark keeps a free superblock for relocation");
         let superblock = self.free_by_bank[bank].remove(index);
         self.superblocks.open(superblock);
         superblock
@@ -384,10 +390,16 @@ impl Ftl {
 
     /// Retires a free superblock whose media has failed; its capacity is lost for good.
     ///
+    /// Relocates before and after if there is too little room, as [`Ftl::write`] does.
+    ///
     /// # Errors
     /// When too few would remain for the user capacity, retires nothing and says so: the owner
     /// makes the drive read-only.
-    pub fn retire(&mut self, superblock: SuperblockId) -> Result<(), ConfigError> {
+    pub fn retire(
+        &mut self,
+        superblock: SuperblockId,
+        media: &mut impl Media,
+    ) -> Result<(), ConfigError> {
         let pages = u64::from(self.config.geometry.pages_per_superblock());
         let reserved = self.config.superblocks_reserved();
         let limit = self.pages_good().saturating_sub(u64::from(1 + reserved) * pages);
@@ -396,11 +408,13 @@ impl Ftl {
             let superblocks = self.superblocks();
             return Err(ConfigError::NoSpare { pages_logical, limit, superblocks, reserved });
         }
+        self.make_room(media);
         let bank = self.bank_of(superblock) as usize;
         self.superblocks.retire(superblock);
         self.free_by_bank[bank].retain(|id| *id != superblock);
         self.room_pages -= pages;
         self.watch_room();
+        self.make_room(media);
         Ok(())
     }
 

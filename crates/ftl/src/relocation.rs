@@ -40,6 +40,8 @@ pub(crate) struct Relocation {
     owed: f64,
     /// Whether host writes wait: from `low` superblocks of room until there are `low + burst`.
     stopped: bool,
+    /// Whether the last victim was chosen by wear levelling.
+    levelled: bool,
     /// Source of the page that is being placed.
     pub(crate) from: Ppn,
 }
@@ -56,7 +58,7 @@ struct Victim {
 
 impl Default for Relocation {
     fn default() -> Self {
-        Self { victim: None, owed: 0.0, stopped: false, from: Ppn(0) }
+        Self { victim: None, owed: 0.0, stopped: false, levelled: false, from: Ppn(0) }
     }
 }
 
@@ -127,11 +129,14 @@ impl Ftl {
             let (from, lpn) = self.next_valid(&mut victim).expect("as many as pages_valid counts");
             self.relocation.victim = Some(victim);
             self.relocation.from = from;
-            self.place(lpn, Stream::Relocation, victim.cause, media);
-            match victim.cause {
-                Cause::Wear => self.counters.pages_wear += 1,
-                _ => self.counters.pages_relocation += 1,
-            }
+            let stream = if victim.cause == Cause::Wear {
+                self.counters.pages_wear += 1;
+                Stream::Wear
+            } else {
+                self.counters.pages_relocation += 1;
+                Stream::Relocation
+            };
+            self.place(lpn, stream, victim.cause, media);
         }
         if self.superblocks.pages_valid(victim.superblock) == 0 {
             self.relocation.victim = None;
@@ -165,7 +170,11 @@ impl Ftl {
 
     fn choose_victim(&mut self) -> Option<Victim> {
         let pages = self.config.geometry.pages_per_superblock();
-        let overdue = wear::overdue(&self.superblocks, self.config.wear_spread_max);
+        // At most every second victim, so that worn superblocks come free in between.
+        let due = !self.relocation.levelled;
+        let overdue =
+            due.then(|| wear::overdue(&self.superblocks, self.config.wear_spread_max)).flatten();
+        self.relocation.levelled = overdue.is_some();
         let (superblock, cause) = if let Some(superblock) = overdue {
             (superblock, Cause::Wear)
         } else {

@@ -3,7 +3,8 @@
 //! *Dynamic*: a stream that opens a superblock takes the least worn free one (`Ftl::take_free`).
 //! *Static*: data that never changes would hold its little-worn superblock for ever; when erase
 //! counts have drifted apart by more than `wear_spread_max`, the least worn closed superblock is
-//! reclaimed out of turn, whatever it costs, and its pages go to the relocation stream.
+//! reclaimed out of turn. Its pages go to a stream of their own, into the most worn superblock that
+//! is free, where they stay longest.
 
 use crate::superblock::Superblocks;
 use crate::{SuperblockId, SuperblockState};
