@@ -6,9 +6,11 @@
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+pub mod compare;
 mod error;
 #[cfg(test)]
 mod example;
+pub mod findings;
 mod histogram;
 pub mod published;
 mod run;

@@ -1,0 +1,258 @@
+//! Runs side by side: the same load in each, ratios, ranks, and what else differs between them.
+
+use std::borrow::Borrow;
+
+use serde::Serialize;
+
+use crate::{Run, Step, StepKind, Summary, TargetKind};
+
+/// One load in every run that has it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// A preconditioning, compared by its settled window, or a measurement.
+    pub kind: StepKind,
+    /// Name of the suite.
+    pub suite: String,
+    /// Name of the workload.
+    pub workload: String,
+    /// Jobs.
+    pub threads: u16,
+    /// Requests that each job kept outstanding.
+    pub queue_per_thread: u16,
+    /// One entry a run, in the order of the runs; absent where a run has no such load.
+    pub entries: Vec<Option<Entry>>,
+}
+
+/// What one run measured under a load, beside the others.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Entry {
+    /// Name of the step in its run.
+    pub step: String,
+    /// What it measured: the settled window of a preconditioning, all of a measurement.
+    pub summary: Summary,
+    /// IOPS over those of the first run that has this load; absent where those are 0.
+    pub iops_ratio: Option<f64>,
+    /// Average latency over that of the first run that has this load; absent where that is 0.
+    pub latency_ratio: Option<f64>,
+    /// Place by IOPS among the runs that have this load, from 1; equals share a place.
+    pub rank: u32,
+}
+
+/// Puts `runs` side by side: every load that any of them measured, in order of appearance.
+pub fn compare<R: Borrow<Run>>(runs: &[R]) -> Vec<Comparison> {
+    let runs: Vec<&Run> = runs.iter().map(Borrow::borrow).collect();
+    let mut loads: Vec<&Step> = Vec::new();
+    for step in runs.iter().flat_map(|run| &run.steps) {
+        if measured(step).is_some() && !loads.iter().any(|load| same_load(load, step)) {
+            loads.push(step);
+        }
+    }
+    loads.into_iter().map(|load| comparison(load, &runs)).collect()
+}
+
+/// What a step is compared by; absent for a purge and for a step that measured nothing.
+pub fn measured(step: &Step) -> Option<&Summary> {
+    match step.kind {
+        StepKind::Purge => None,
+        StepKind::Precondition => step.settled.as_ref(),
+        StepKind::Measure => step.summary.as_ref(),
+    }
+}
+
+fn same_load(a: &Step, b: &Step) -> bool {
+    (a.kind, &a.suite, &a.workload, a.threads, a.queue_per_thread)
+        == (b.kind, &b.suite, &b.workload, b.threads, b.queue_per_thread)
+}
+
+fn comparison(load: &Step, runs: &[&Run]) -> Comparison {
+    let found: Vec<Option<(&Step, &Summary)>> = runs
+        .iter()
+        .map(|run| {
+            let mut steps = run.steps.iter().filter(|step| same_load(load, step));
+            steps.find_map(|step| Some((step, measured(step)?)))
+        })
+        .collect();
+    let summaries: Vec<&Summary> = found.iter().flatten().map(|(_, summary)| *summary).collect();
+    let first = summaries.first().copied();
+    let entry = |(step, summary): (&Step, &Summary)| {
+        let ahead = summaries.iter().filter(|other| other.iops > summary.iops).count();
+        let over_first = |of: fn(&Summary) -> f64| ratio(of(summary), of(first?));
+        Entry {
+            step: step.id.clone(),
+            summary: summary.clone(),
+            iops_ratio: over_first(|summary| summary.iops),
+            latency_ratio: over_first(|summary| summary.latency.latency_ns_avg),
+            rank: u32::try_from(ahead + 1).unwrap_or(u32::MAX),
+        }
+    };
+    Comparison {
+        kind: load.kind,
+        suite: load.suite.clone(),
+        workload: load.workload.clone(),
+        threads: load.threads,
+        queue_per_thread: load.queue_per_thread,
+        entries: found.into_iter().map(|found| found.map(entry)).collect(),
+    }
+}
+
+/// `a / b`; absent where that is no number.
+pub(crate) fn ratio(a: f64, b: f64) -> Option<f64> {
+    (b > 0.0).then(|| a / b)
+}
+
+/// The order of the runs over all measurements of one workload.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Ranking {
+    /// Name of the workload.
+    pub workload: String,
+    /// The runs that measured it under every load that any did, the best first.
+    pub standings: Vec<Standing>,
+}
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Standing {
+    /// Index of the run.
+    pub run: usize,
+    /// Its IOPS over those of the best run: the geometric mean over all loads, 0 to 1.
+    pub share: f64,
+}
+
+/// Ranks the runs for each workload, by what was measured after preconditioning.
+pub fn rankings(comparisons: &[Comparison]) -> Vec<Ranking> {
+    let measures = || comparisons.iter().filter(|it| it.kind == StepKind::Measure);
+    let mut workloads: Vec<&str> = Vec::new();
+    for comparison in measures() {
+        if !workloads.contains(&comparison.workload.as_str()) {
+            workloads.push(&comparison.workload);
+        }
+    }
+    workloads
+        .into_iter()
+        .map(|workload| {
+            let loads: Vec<_> = measures().filter(|it| it.workload == workload).collect();
+            let runs = loads.first().map_or(0, |load| load.entries.len());
+            let mut standings: Vec<Standing> = (0..runs)
+                .filter_map(|run| Some(Standing { run, share: share_of_best(&loads, run)? }))
+                .collect();
+            standings.sort_by(|a, b| b.share.total_cmp(&a.share));
+            Ranking { workload: workload.to_owned(), standings }
+        })
+        .collect()
+}
+
+/// Geometric mean over `loads` of a run's IOPS over the best run's.
+fn share_of_best(loads: &[&Comparison], run: usize) -> Option<f64> {
+    let mut product = 1.0;
+    for load in loads {
+        let iops = load.entries.get(run)?.as_ref()?.summary.iops;
+        let all = load.entries.iter().flatten().map(|entry| entry.summary.iops);
+        product *= ratio(iops, all.fold(0.0, f64::max))?;
+    }
+    Some(product.powf(1.0 / loads.len() as f64))
+}
+
+/// Something besides the drive that differs between runs, which a comparison must say.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// What, such as `model version`.
+    pub what: &'static str,
+    /// Its value in each run.
+    pub values: Vec<String>,
+}
+
+/// What differs between `runs` besides what was measured: results of different model versions, for
+/// one, are never compared without saying so.
+pub fn differences<R: Borrow<Run>>(runs: &[R]) -> Vec<Difference> {
+    let difference = |what, value: fn(&Run) -> String| Difference {
+        what,
+        values: runs.iter().map(|run| value(run.borrow())).collect(),
+    };
+    let version = |run: &Run| run.model_version.map_or("none".to_owned(), |it| it.to_string());
+    let kind = |run: &Run| match run.target.kind {
+        TargetKind::Model => "model".to_owned(),
+        TargetKind::BlockDevice | TargetKind::File => "real drive".to_owned(),
+    };
+    let mut differences = vec![
+        difference("protocol", |run| run.protocol.clone()),
+        difference("kind of target", kind),
+        difference("model version", version),
+        difference("program version", |run| run.floatgate_version.clone()),
+        difference("time lapse", |run| run.target.time_lapse.to_string()),
+    ];
+    differences.retain(|it| it.values.iter().any(|value| *value != it.values[0]));
+    differences
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example;
+
+    /// The example with every figure of measurements from another rate.
+    fn other(iops: u64) -> Run {
+        let mut run = example::run();
+        for step in run.steps.iter_mut().filter(|step| step.kind == StepKind::Measure) {
+            let load = (step.threads, step.queue_per_thread);
+            *step = example::step(&step.id, &step.workload, load, &example::minutes(&[iops], 70));
+        }
+        run
+    }
+
+    #[test]
+    fn every_load_is_put_beside_itself() {
+        let runs = [example::run(), other(85_200)];
+        let comparisons = compare(&runs);
+        assert_eq!(comparisons.len(), 6, "two preconditionings and four measurements");
+        let write = comparisons
+            .iter()
+            .find(|it| it.kind == StepKind::Measure && it.workload == "4k-rand-write")
+            .unwrap();
+        let [first, second] = write.entries.as_slice() else { panic!("two runs") };
+        let (first, second) = (first.as_ref().unwrap(), second.as_ref().unwrap());
+        assert_eq!((first.rank, second.rank), (2, 1));
+        assert!((second.iops_ratio.unwrap() - 2.0).abs() < 1e-9);
+        assert!((second.latency_ratio.unwrap() - 0.5).abs() < 1e-4);
+        assert_eq!(first.iops_ratio, Some(1.0));
+    }
+
+    #[test]
+    fn a_preconditioning_is_compared_by_its_settled_window() {
+        let comparisons = compare(&[example::run()]);
+        let entry = comparisons[0].entries[0].as_ref().unwrap();
+        assert_eq!(entry.step, "4k/precondition");
+        assert!((entry.summary.iops - 42_000.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_load_that_a_run_lacks_is_absent_there() {
+        let mut shorter = example::run();
+        shorter.steps.retain(|step| step.suite == "4k");
+        let comparisons = compare(&[shorter, example::run()]);
+        let mixed = comparisons.iter().find(|it| it.workload == "8k-70-30").unwrap();
+        assert!(mixed.entries[0].is_none());
+        let present = mixed.entries[1].as_ref().unwrap();
+        assert_eq!((present.rank, present.iops_ratio), (1, Some(1.0)));
+    }
+
+    #[test]
+    fn runs_are_ranked_over_all_loads_of_a_workload() {
+        let rankings = rankings(&compare(&[example::run(), other(26_000)]));
+        let mixed = rankings.iter().find(|ranking| ranking.workload == "8k-70-30").unwrap();
+        // 13K and 52K against 26K twice: half and double, a tie by the geometric mean.
+        let shares: Vec<f64> = mixed.standings.iter().map(|standing| standing.share).collect();
+        assert!(shares.iter().all(|share| (share - 0.5_f64.sqrt()).abs() < 1e-9), "{shares:?}");
+        let read = rankings.iter().find(|ranking| ranking.workload == "4k-rand-read").unwrap();
+        assert_eq!(read.standings[0], Standing { run: 0, share: 1.0 });
+    }
+
+    #[test]
+    fn what_differs_besides_the_drive_is_told() {
+        let newer = Run { model_version: Some(2), ..example::run() };
+        assert_eq!(
+            differences(&[example::run(), newer]),
+            [Difference { what: "model version", values: vec!["1".into(), "2".into()] }]
+        );
+        assert_eq!(differences(&[example::run(), example::run()]), []);
+    }
+}

@@ -1,0 +1,383 @@
+//! What stands out in a run, or between runs: plain numbers judged by stated rules.
+//!
+//! A report's pros, cons and bottom line say these in prose and add nothing. Each finding is one
+//! ratio; at or beyond one limit it is a strength, at or beyond the other a weakness, between them
+//! neither. The limits are this project's, set so that the drives of the published reviews fall on
+//! the side on which their reviewers put them.
+//!
+//! | finding | ratio | strength | weakness |
+//! |---|---|---|---|
+//! | burst over settled | IOPS of the burst / IOPS of the settled window | ≤ 1.5 | ≥ 4 |
+//! | unsteady | 1 where the steady-state rule was never met, else 0 | | 1 |
+//! | deviation | standard deviation / average of the latency, greatest load | ≤ 0.5 | ≥ 2 |
+//! | peak | maximum / average of the latency, greatest load | ≤ 10 | ≥ 100 |
+//! | read over write | IOPS of reads / IOPS of writes, 4K random, same load | ≤ 2 | ≥ 5 |
+//! | scaling | IOPS at the greatest load / IOPS at the least | ≥ 8 | ≤ 1.5 |
+//! | write amplification | NAND writes / host writes, settled window | ≤ 1.5 | ≥ 5 |
+//! | host parity | least / greatest IOPS over hosts, worst load | ≥ 0.95 | ≤ 0.8 |
+//! | format gain | settled IOPS of the best format / of the worst | ≥ 1.5 | |
+
+use serde::Serialize;
+
+use crate::compare::{Comparison, Entry, compare, ratio};
+use crate::published::burst;
+use crate::{Run, Step, StepKind, Target};
+
+/// One number that may be worth a sentence.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// Which ratio.
+    pub kind: FindingKind,
+    /// The ratio itself; always finite.
+    pub value: f64,
+    /// What it means by the rule of its kind.
+    pub verdict: Verdict,
+    /// Workload that it was found with.
+    pub workload: String,
+    /// Hosts or formats that it compares, the better first; empty within one run.
+    pub between: Vec<String>,
+    /// Names of the steps that it comes from.
+    pub steps: Vec<String>,
+}
+
+/// Kind of finding; the rules are in the head of this file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FindingKind {
+    /// How much faster a purged drive is than a settled one.
+    BurstOverSettled,
+    /// The steady-state rule was never met.
+    Unsteady,
+    /// How widely latencies scatter.
+    Deviation,
+    /// How far the worst latency stands out.
+    Peak,
+    /// How much faster reads are than writes.
+    ReadOverWrite,
+    /// What more load gains.
+    Scaling,
+    /// What a host write costs the NAND.
+    WriteAmplification,
+    /// How alike hosts are.
+    HostParity,
+    /// What another format gains.
+    FormatGain,
+}
+
+/// What a finding means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// At or beyond the limit of a strength.
+    Strength,
+    /// Between the limits.
+    Neither,
+    /// At or beyond the limit of a weakness.
+    Weakness,
+}
+
+impl FindingKind {
+    /// Limit of a strength and limit of a weakness; the better side is that of the strength.
+    pub const fn limits(self) -> (f64, f64) {
+        match self {
+            Self::BurstOverSettled => (1.5, 4.0),
+            Self::Unsteady => (f64::NEG_INFINITY, 1.0),
+            Self::Deviation => (0.5, 2.0),
+            Self::Peak => (10.0, 100.0),
+            Self::ReadOverWrite => (2.0, 5.0),
+            Self::Scaling => (8.0, 1.5),
+            Self::WriteAmplification => (1.5, 5.0),
+            Self::HostParity => (0.95, 0.8),
+            Self::FormatGain => (1.5, f64::NEG_INFINITY),
+        }
+    }
+
+    /// What `value` means.
+    pub fn judge(self, value: f64) -> Verdict {
+        let (strength, weakness) = self.limits();
+        let sign = if strength < weakness { 1.0 } else { -1.0 };
+        if sign * value <= sign * strength {
+            Verdict::Strength
+        } else if sign * value >= sign * weakness {
+            Verdict::Weakness
+        } else {
+            Verdict::Neither
+        }
+    }
+}
+
+/// What stands out in one run, by suite.
+pub fn of_run(run: &Run) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for step in &run.steps {
+        match step.kind {
+            StepKind::Purge => {}
+            StepKind::Precondition => findings.extend(of_precondition(run, step)),
+            StepKind::Measure => findings.extend(of_measure(run, step)),
+        }
+    }
+    findings.extend(read_over_write(run));
+    findings
+}
+
+/// What stands out between runs of one drive: its hosts and its formats.
+pub fn between(runs: &[Run]) -> Vec<Finding> {
+    let hosts = groups(runs, |a, b| a.name == b.name && a.format == b.format);
+    let formats = groups(runs, |a, b| a.name == b.name && a.host == b.host);
+    let parities = hosts.iter().filter_map(|runs| host_parity(runs));
+    parities.chain(formats.iter().filter_map(|runs| format_gain(runs))).collect()
+}
+
+/// The runs whose targets are `alike`, group by group, in order of appearance.
+fn groups(runs: &[Run], alike: fn(&Target, &Target) -> bool) -> Vec<Vec<&Run>> {
+    let mut groups: Vec<Vec<&Run>> = Vec::new();
+    for run in runs {
+        match groups.iter_mut().find(|group| alike(&group[0].target, &run.target)) {
+            Some(group) => group.push(run),
+            None => groups.push(vec![run]),
+        }
+    }
+    groups
+}
+
+fn finding(kind: FindingKind, value: Option<f64>, steps: &[&Step]) -> Option<Finding> {
+    let value = value.filter(|value| value.is_finite())?;
+    Some(Finding {
+        kind,
+        value,
+        verdict: kind.judge(value),
+        workload: steps.first()?.workload.clone(),
+        between: Vec::new(),
+        steps: steps.iter().map(|step| step.id.clone()).collect(),
+    })
+}
+
+fn of_precondition(run: &Run, step: &Step) -> Vec<Finding> {
+    let Some(settled) = &step.settled else { return Vec::new() };
+    let burst = burst(run, step);
+    let burst_iops =
+        burst.iter().map(|sample| sample.summary.iops).sum::<f64>() / burst.len() as f64;
+    let fallen = ratio(burst_iops, settled.iops);
+    let amplification = settled.nand.and_then(|nand| nand.write_amplification());
+    let unsteady = step.steady.as_ref().map(|steady| f64::from(u8::from(!steady.achieved)));
+    [
+        finding(FindingKind::BurstOverSettled, fallen, &[step]),
+        finding(FindingKind::Unsteady, unsteady, &[step]),
+        finding(FindingKind::WriteAmplification, amplification, &[step]),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Findings of the greatest load of a workload; nothing for the other loads.
+fn of_measure(run: &Run, step: &Step) -> Vec<Finding> {
+    let loads = || {
+        run.steps.iter().filter(|other| {
+            let same = other.suite == step.suite && other.workload == step.workload;
+            same && other.kind == StepKind::Measure && other.summary.is_some()
+        })
+    };
+    let greatest = loads().max_by_key(|load| outstanding(load));
+    let (Some(summary), true) = (&step.summary, greatest.is_some_and(|it| it.id == step.id)) else {
+        return Vec::new();
+    };
+    let average = summary.latency.latency_ns_avg;
+    let deviation = ratio(summary.latency_ns_stdev_reviewed(), average);
+    let peak = ratio(summary.latency.latency_ns_max as f64, average);
+    let least = loads().min_by_key(|load| outstanding(load));
+    let scaling = least.filter(|least| outstanding(least) < outstanding(step)).and_then(|least| {
+        let gained = ratio(summary.iops, least.summary.as_ref()?.iops);
+        finding(FindingKind::Scaling, gained, &[step, least])
+    });
+    [
+        finding(FindingKind::Deviation, deviation, &[step]),
+        finding(FindingKind::Peak, peak, &[step]),
+        scaling,
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn outstanding(step: &Step) -> u32 {
+    u32::from(step.threads) * u32::from(step.queue_per_thread)
+}
+
+/// Pure reads over pure writes, of the greatest load that a suite measured both at.
+fn read_over_write(run: &Run) -> Option<Finding> {
+    let measured = |workload: &'static str| {
+        let steps = run.steps.iter();
+        steps.filter(move |step| step.kind == StepKind::Measure && step.workload == workload)
+    };
+    let (read, write) = measured("4k-rand-read")
+        .filter_map(|read| {
+            let load = (read.threads, read.queue_per_thread);
+            let write = measured("4k-rand-write")
+                .find(|write| (write.threads, write.queue_per_thread) == load)?;
+            Some((read, write))
+        })
+        .max_by_key(|(read, _)| outstanding(read))?;
+    let value = ratio(read.summary.as_ref()?.iops, write.summary.as_ref()?.iops);
+    finding(FindingKind::ReadOverWrite, value, &[read, write])
+}
+
+/// The load at which the hosts of one drive in one format differ most.
+fn host_parity(runs: &[&Run]) -> Option<Finding> {
+    let loads = compare(runs);
+    let worst = loads
+        .iter()
+        .filter_map(|load| Extremes::of(load, runs, |target| &target.host))
+        .max_by(|a, b| a.gain().total_cmp(&b.gain()))?;
+    Some(worst.finding(FindingKind::HostParity, 1.0 / worst.gain()))
+}
+
+/// The preconditioning at which the formats of one drive on one host differ most.
+fn format_gain(runs: &[&Run]) -> Option<Finding> {
+    let loads = compare(runs);
+    let widest = loads
+        .iter()
+        .filter(|load| load.kind == StepKind::Precondition)
+        .filter_map(|load| Extremes::of(load, runs, |target| &target.format))
+        .max_by(|a, b| a.gain().total_cmp(&b.gain()))?;
+    Some(widest.finding(FindingKind::FormatGain, widest.gain()))
+}
+
+/// The best and the worst run of a load, by IOPS.
+struct Extremes<'a> {
+    workload: &'a str,
+    best: (&'a str, &'a Entry),
+    worst: (&'a str, &'a Entry),
+}
+
+impl<'a> Extremes<'a> {
+    /// Absent where fewer than two runs completed something under the load.
+    fn of(load: &'a Comparison, runs: &[&'a Run], name: fn(&Target) -> &String) -> Option<Self> {
+        let named = runs
+            .iter()
+            .zip(&load.entries)
+            .filter_map(|(run, entry)| Some((name(&run.target).as_str(), entry.as_ref()?)));
+        let mut named: Vec<_> = named.filter(|(_, entry)| entry.summary.iops > 0.0).collect();
+        named.sort_by(|(_, a), (_, b)| b.summary.iops.total_cmp(&a.summary.iops));
+        let [best, .., worst] = named.as_slice() else { return None };
+        Some(Self { workload: &load.workload, best: *best, worst: *worst })
+    }
+
+    /// IOPS of the best over those of the worst, at least 1.
+    fn gain(&self) -> f64 {
+        self.best.1.summary.iops / self.worst.1.summary.iops
+    }
+
+    fn finding(&self, kind: FindingKind, value: f64) -> Finding {
+        Finding {
+            kind,
+            value,
+            verdict: kind.judge(value),
+            workload: self.workload.to_owned(),
+            between: vec![self.best.0.to_owned(), self.worst.0.to_owned()],
+            steps: vec![self.best.1.step.clone(), self.worst.1.step.clone()],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example;
+
+    fn of_kind(findings: &[Finding], kind: FindingKind, workload: &str) -> Finding {
+        let mut found =
+            findings.iter().filter(|it| it.kind == kind && it.workload == workload).cloned();
+        let only = found.next().unwrap();
+        assert_eq!(found.next(), None, "one finding of a kind for a workload");
+        only
+    }
+
+    #[test]
+    fn limits_judge_to_the_better_side() {
+        use FindingKind::{FormatGain, HostParity, Peak, Unsteady};
+        use Verdict::{Neither, Strength, Weakness};
+        let cases = [
+            (Peak, 10.0, Strength),
+            (Peak, 26.0, Neither),
+            (Peak, 663.0, Weakness),
+            (HostParity, 0.96, Strength),
+            (HostParity, 0.9, Neither),
+            (HostParity, 0.5, Weakness),
+            (Unsteady, 0.0, Neither),
+            (Unsteady, 1.0, Weakness),
+            (FormatGain, 1.1, Neither),
+            (FormatGain, 2.1, Strength),
+        ];
+        for (kind, value, expect) in cases {
+            assert_eq!(kind.judge(value), expect, "{kind:?} {value}");
+        }
+    }
+
+    #[test]
+    fn the_ratios_of_a_run_are_those_of_its_steps() {
+        let findings = of_run(&example::run());
+        let cases = [
+            (FindingKind::BurstOverSettled, "4k-rand-write", 257.0 / 42.0),
+            (FindingKind::Unsteady, "4k-rand-write", 0.0),
+            (FindingKind::WriteAmplification, "4k-rand-write", 3.0),
+            (FindingKind::Deviation, "4k-rand-write", 0.5),
+            (FindingKind::Peak, "8k-70-30", 1.5),
+            (FindingKind::Scaling, "8k-70-30", 4.0),
+            (FindingKind::ReadOverWrite, "4k-rand-read", 140.0 / 42.6),
+        ];
+        for (kind, workload, expect) in cases {
+            let found = of_kind(&findings, kind, workload).value;
+            assert!((found - expect).abs() <= expect * 1e-6, "{kind:?}: {found}");
+        }
+    }
+
+    #[test]
+    fn only_the_greatest_load_of_a_sweep_is_judged() {
+        let findings = of_run(&example::run());
+        let peak = of_kind(&findings, FindingKind::Peak, "8k-70-30");
+        assert_eq!(peak.steps, ["8k-70-30/measure/T16Q16"]);
+        let scaling = of_kind(&findings, FindingKind::Scaling, "8k-70-30");
+        assert_eq!(scaling.steps, ["8k-70-30/measure/T16Q16", "8k-70-30/measure/T2Q2"]);
+    }
+
+    #[test]
+    fn a_run_that_measured_nothing_has_no_findings() {
+        let mut run = example::run();
+        for step in &mut run.steps {
+            *step = example::step(&step.id, &step.workload, (1, 1), &[]);
+        }
+        run.steps.retain(|step| step.kind != StepKind::Precondition);
+        assert_eq!(of_run(&run), []);
+    }
+
+    #[test]
+    fn hosts_and_formats_are_compared_within_one_drive() {
+        let slower = |format: &str, host: &str, percent: u64| {
+            let mut run = example::run();
+            (run.target.format, run.target.host) = (format.into(), host.into());
+            for step in run.steps.iter_mut().filter(|step| step.summary.is_some()) {
+                let summaries = step.summary.iter_mut().chain(&mut step.settled);
+                summaries.for_each(|summary| summary.iops *= percent as f64 / 100.0);
+            }
+            run
+        };
+        let mut other = slower("stock", "linux", 10);
+        other.target.name = "another drive".into();
+        let runs = [
+            slower("stock", "linux", 100),
+            slower("stock", "windows", 90),
+            slower("high-performance", "linux", 210),
+            other,
+        ];
+        let findings = between(&runs);
+        assert_eq!(findings.len(), 2, "{findings:?}");
+        assert_eq!(findings[0].kind, FindingKind::HostParity);
+        assert_eq!(findings[0].between, ["linux", "windows"]);
+        assert!((findings[0].value - 0.9).abs() < 1e-9);
+        assert_eq!(findings[1].kind, FindingKind::FormatGain);
+        assert_eq!(findings[1].between, ["high-performance", "stock"]);
+        assert!((findings[1].value - 2.1).abs() < 1e-9);
+        assert_eq!(findings[1].verdict, Verdict::Strength);
+    }
+}
