@@ -58,7 +58,7 @@ impl Latencies {
         let bin = bin_of(latency_ns);
         match self.open.get_mut(bin) {
             Some(count) => *count += 1,
-            None => self.grow_and_add(bin, 1),
+            None => self.add(bin, 1),
         }
         self.count += 1;
         self.sum_ns += u128::from(latency_ns);
@@ -73,7 +73,7 @@ impl Latencies {
             return;
         }
         let latency_ns = latency_ns.min(Self::LATENCY_NS_LIMIT);
-        self.grow_and_add(bin_of(latency_ns), count);
+        self.add(bin_of(latency_ns), count);
         let (latency, many) = (u128::from(latency_ns), u128::from(count));
         self.count = self.count.saturating_add(count);
         self.sum_ns = self.sum_ns.saturating_add(latency * many);
@@ -92,7 +92,7 @@ impl Latencies {
     /// Adds all that `other` counted.
     pub fn merge(&mut self, other: &Self) {
         for (bin, count) in other.filled() {
-            self.grow_and_add(bin, count);
+            self.add(bin, count);
         }
         self.count = self.count.saturating_add(other.count);
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
@@ -188,7 +188,7 @@ impl Latencies {
         std::iter::from_fn(move || match (closed.peek(), open.peek()) {
             (Some(old), Some(new)) if old.0 == new.0 => {
                 let (bin, count) = closed.next()?;
-                Some((bin, count + open.next()?.1))
+                Some((bin, count.saturating_add(open.next()?.1)))
             }
             (Some(old), Some(new)) if old.0 > new.0 => open.next(),
             (None, _) => open.next(),
@@ -196,8 +196,8 @@ impl Latencies {
         })
     }
 
-    #[cold]
-    fn grow_and_add(&mut self, bin: usize, count: u64) {
+    #[inline(never)]
+    fn add(&mut self, bin: usize, count: u64) {
         if bin >= self.open.len() {
             self.open.resize((bin + 1).next_multiple_of(BINS_PER_OCTAVE), 0);
         }

@@ -59,7 +59,7 @@ pub fn figures() -> &'static [FigureRow] {
     &FIGURES
 }
 
-/// The rows of `figures` that are about the drive known as `device` with `capacity_gb` on its label.
+/// The rows of `figures` about the drive known as `device` with `capacity_gb` on its label.
 pub fn figures_for<'a>(
     figures: &'a [FigureRow],
     device: &str,

@@ -15,7 +15,8 @@ pub struct Run {
     pub started_at: String,
     /// Version of the program.
     pub floatgate_version: String,
-    /// Version of the drive models: rises whenever a simulated number moves. Absent for real drives.
+    /// Version of the drive models: rises whenever a simulated number moves. Absent for real
+    /// drives.
     pub model_version: Option<u32>,
     /// Seed of every random stream.
     pub seed: u64,

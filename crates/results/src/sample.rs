@@ -195,7 +195,8 @@ impl Sample {
 pub struct Interval {
     /// End of the interval in protocol time since the step began, in seconds.
     pub at_s: f64,
-    /// Length of the interval in the drive's own time (not multiplied by the time lapse), in seconds.
+    /// Length of the interval in the drive's own time (not multiplied by the time lapse), in
+    /// seconds.
     pub span_s: f64,
     /// Latencies of the reads that completed in it.
     pub read: Latencies,

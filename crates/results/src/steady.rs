@@ -4,8 +4,8 @@
 //! both hold:
 //!
 //! - range: `max - min <= 0.20 * average` (the full width, not an excursion to either side);
-//! - slope: the least-squares line over the five points rises or falls by at most 10 % of the average
-//!   from the first round to the last, that is `|slope| * 4 <= 0.10 * average`.
+//! - slope: the least-squares line over the five points rises or falls by at most 10 % of the
+//!   average from the first round to the last, that is `|slope| * 4 <= 0.10 * average`.
 //!
 //! Tracked are IOPS and average latency; both must be steady in the same window. A round is a slice
 //! of time (`round_s`), rounds follow each other from the start of the step, and a last round that
@@ -17,7 +17,8 @@ use crate::{Interval, Sample, Steady, SteadyVariable, Summary};
 pub const WINDOW_ROUNDS: usize = 5;
 /// Largest range that passes, as a share of the average.
 pub const RANGE_MAX: f64 = 0.20;
-/// Largest rise or fall of the fitted line across the window that passes, as a share of the average.
+/// Largest rise or fall of the fitted line across the window that passes, as a share of the
+/// average.
 pub const SLOPE_MAX: f64 = 0.10;
 
 impl Steady {
@@ -41,7 +42,7 @@ impl Steady {
 }
 
 impl Summary {
-    /// What the last window of a step measured: the settled figures, whether or not they are steady.
+    /// What the last window of a step measured: the settled figures, steady or not.
     ///
     /// Absent where there is not one whole round. A step of fewer than five gives what there is.
     pub fn of_last_window(intervals: &[Interval], round_s: f64) -> Option<Self> {

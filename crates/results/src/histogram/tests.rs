@@ -118,7 +118,8 @@ proptest! {
         let summary = recorded(&latencies_ns).summary();
         let count = latencies_ns.len() as f64;
         let avg = latencies_ns.iter().map(|&it| it as f64).sum::<f64>() / count;
-        let variance = latencies_ns.iter().map(|&it| (it as f64 - avg).powi(2)).sum::<f64>() / count;
+        let squares = latencies_ns.iter().map(|&it| (it as f64 - avg).powi(2));
+        let variance = squares.sum::<f64>() / count;
         prop_assert!((summary.latency_ns_avg - avg).abs() <= avg * 1e-9);
         prop_assert!((summary.latency_ns_stdev - variance.sqrt()).abs() <= avg * 1e-9 + 1e-9);
         prop_assert_eq!(Some(&summary.latency_ns_min), latencies_ns.iter().min());
@@ -155,7 +156,9 @@ proptest! {
     }
 
     #[test]
-    fn recording_many_equals_recording_one_by_one(latency_ns in 0_u64..1 << 45, count in 0_u64..50) {
+    fn recording_many_equals_recording_one_by_one(
+        latency_ns in 0_u64..1 << 45, count in 0_u64..50,
+    ) {
         let mut many = Latencies::default();
         many.record_many(latency_ns, count);
         let one_by_one = vec![latency_ns; usize::try_from(count).unwrap()];

@@ -142,7 +142,8 @@ impl Metric {
 }
 
 impl Summary {
-    /// Deviation as the reviews chart it: the mean of the reads' and the writes' own, in nanoseconds.
+    /// Deviation as the reviews chart it: the mean of that of reads and that of writes, in
+    /// nanoseconds.
     pub fn latency_ns_stdev_reviewed(&self) -> f64 {
         match (self.read.count, self.write.count) {
             (0, _) => self.write.latency_ns_stdev,
