@@ -13,6 +13,7 @@ pub mod runner;
 pub mod runs;
 pub mod subject;
 mod system;
+pub mod validate;
 
 pub use driver::{Driver, Gaps, Load, Loaded, Rate, Watch};
 pub use error::{Error, Kind};

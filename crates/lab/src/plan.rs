@@ -5,6 +5,7 @@
 //!               └─► printed by `plan`, kept beside the run so that it can be resumed
 //! ```
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use blockio::{Rng, nearest};
@@ -135,6 +136,13 @@ impl Plan {
             seed,
             steps: std::iter::once(blank.clone()).chain(precondition).chain([measure]).collect(),
         }
+    }
+
+    /// This plan with the suites named in `suites` only.
+    #[must_use]
+    pub fn only(&self, suites: &BTreeSet<&str>) -> Self {
+        let steps = self.steps.iter().filter(|step| suites.contains(step.suite.as_str()));
+        Self { steps: steps.cloned().collect(), ..self.clone() }
     }
 
     /// The ranges of `steps` that make one suite each.

@@ -9,6 +9,7 @@
 //!                                       └──► outcome of each assignment, in plan order
 //! ```
 
+mod outcome;
 mod record;
 mod suite;
 mod warning;
@@ -16,13 +17,12 @@ mod warning;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use results::{Environment, Target};
-
 use crate::plan::Plan;
 use crate::pool::in_parallel;
 use crate::progress::{Progress, Tally};
 use crate::{Driver, Error};
 
+pub use self::outcome::Outcome;
 pub use self::record::Record;
 
 /// Makes a driver for one suite, at its state before the first write or not: the suite purges it.
@@ -60,19 +60,6 @@ pub struct Assignment<'a> {
     pub journal: &'a dyn Journal,
     /// What an earlier session finished, by index in the plan.
     pub finished: Vec<(usize, Record)>,
-}
-
-/// What became of one plan.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// What was measured.
-    pub target: Target,
-    /// What it was measured on.
-    pub environment: Environment,
-    /// What was finished, by index in the plan, ascending.
-    pub records: Vec<(usize, Record)>,
-    /// Whether it was stopped before the plan was done.
-    pub interrupted: bool,
 }
 
 /// Carries out `assignments` on at most `threads` threads; real targets one suite at a time.

@@ -196,7 +196,9 @@ impl Folder {
     /// When something cannot be written; the finished steps are still there then.
     pub fn finish(&self, outcome: Outcome) -> Result<Run, Error> {
         let complete = !outcome.interrupted;
-        let run = self.order.run(outcome);
+        let Order { id, started_at, plan, wanted, .. } = &self.order;
+        let mut run = outcome.into_run(plan, id.clone(), started_at.clone());
+        run.published = wanted.published(&run);
         write_run(&self.path, &run)?;
         if complete {
             // The result holds all that is in there.

@@ -1,9 +1,11 @@
 //! What is to be measured, found by the name that was given for it.
 
+use std::fmt;
 use std::fs;
 use std::path::Path;
 
 use blockio::nearest;
+use results::{Figure, Run, published};
 use serde::{Deserialize, Serialize};
 use ssd::{DriveSpec, Setup};
 use workload::{Protocol, Workload};
@@ -40,7 +42,7 @@ pub struct Choice {
 }
 
 /// What to measure, as a run remembers it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Wanted {
     /// Name in the catalogue, or a path.
     pub target: String,
@@ -53,12 +55,38 @@ pub struct Wanted {
 }
 
 impl Wanted {
+    /// As a drive model takes it.
+    pub(crate) fn setup(&self, seed: u64) -> Setup {
+        let Self { format, host, time_lapse, .. } = self.clone();
+        Setup { format, host, time_lapse, seed }
+    }
+
+    /// Published figures of the modelled drive beside what `run` measured for them.
+    pub(crate) fn published(&self, run: &Run) -> Vec<Figure> {
+        let Ok(Subject::Model { spec, .. }) = Subject::find(&self.target) else {
+            return Vec::new();
+        };
+        spec.published_as().map_or_else(Vec::new, |(device, capacity_gb)| {
+            published::compared(
+                published::figures_for(published::figures(), device, capacity_gb),
+                run,
+            )
+        })
+    }
+
     /// Target and format as part of a file name: letters, digits and hyphens.
     pub(crate) fn slug(&self) -> String {
         let name = Path::new(&self.target).file_stem().unwrap_or_default().to_string_lossy();
         let joined = format!("{name}-{}", self.format).to_lowercase();
         let words = joined.split(|c: char| !c.is_ascii_alphanumeric());
         words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-")
+    }
+}
+
+impl fmt::Display for Wanted {
+    /// `iodrive-duo stock linux`; for a real drive its path.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", format!("{} {} {}", self.target, self.format, self.host).trim_end())
     }
 }
 
@@ -129,9 +157,7 @@ impl Subject {
     ) -> Result<Box<dyn Driver>, Error> {
         match self {
             Self::Model { spec, .. } => {
-                let Wanted { format, host, time_lapse, .. } = wanted.clone();
-                let setup = Setup { format, host, time_lapse, seed };
-                Ok(Box::new(Model::new((**spec).clone(), setup)?))
+                Ok(Box::new(Model::new((**spec).clone(), wanted.setup(seed))?))
             }
             Self::Real { path } => {
                 let _ = destroy;

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use results::{Bin, LatencySummary, Run, Sample, Step, TargetKind, Warning, WarningKind};
+use results::{Bin, LatencySummary, Sample, Step, Warning};
 use serde::{Deserialize, Serialize};
 
 use crate::plan::Plan;
-use crate::runner::{Outcome, Record};
+use crate::runner::Record;
 use crate::subject::Wanted;
 use crate::{Error, Kind};
 
@@ -52,58 +52,6 @@ impl Order {
             ));
         }
         Ok(())
-    }
-
-    /// The result that `outcome` makes.
-    pub(super) fn run(&self, outcome: Outcome) -> Run {
-        let Outcome { target, environment, records, interrupted } = outcome;
-        let mut run = Run {
-            schema: Run::SCHEMA,
-            id: self.id.clone(),
-            started_at: self.started_at.clone(),
-            floatgate_version: env!("CARGO_PKG_VERSION").into(),
-            model_version: (target.kind == TargetKind::Model).then_some(ssd::MODEL_VERSION),
-            seed: self.plan.seed,
-            protocol: self.plan.protocol.clone(),
-            protocol_title: self.plan.protocol_title.clone(),
-            target,
-            environment,
-            steps: Vec::with_capacity(records.len()),
-            steps_planned: u32::try_from(self.plan.steps.len()).unwrap_or(u32::MAX),
-            warnings: Vec::new(),
-            published: Vec::new(),
-        };
-        run.warnings.extend(time_lapse(&run));
-        if interrupted {
-            run.warnings.push(cut_short(records.len(), self.plan.steps.len()));
-        }
-        for (_, record) in records {
-            run.warnings.extend(record.warnings);
-            run.steps.push(record.step);
-        }
-        run
-    }
-}
-
-fn time_lapse(run: &Run) -> Option<Warning> {
-    let k = run.target.time_lapse;
-    (k > 1).then(|| Warning {
-        kind: WarningKind::Scale,
-        step: String::new(),
-        text: format!(
-            "simulated in time lapse: 1/{k} of the capacity for 1/{k} of the time; rates, write \
-             amplification and latencies are those of the whole drive"
-        ),
-        remedy: "--full-scale simulates all of it".into(),
-    })
-}
-
-fn cut_short(done: usize, planned: usize) -> Warning {
-    Warning {
-        kind: WarningKind::Interrupted,
-        step: String::new(),
-        text: format!("stopped after {done} of {planned} steps"),
-        remedy: "`floatgate review --resume` goes on".into(),
     }
 }
 

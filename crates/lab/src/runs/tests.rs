@@ -169,10 +169,9 @@ fn the_bytes_of_a_result_do_not_depend_on_the_number_of_threads() {
             finished: Vec::new(),
         };
         let outcome = carry_out(&[assignment], threads, &Unwatched).unwrap().remove(0);
-        let order =
-            Order::new("id".into(), "1970-01-01T00:00:00Z".into(), plan.clone(), wanted.clone());
         let records = outcome.records.clone();
-        (serde_json::to_string(&order.run(outcome)).unwrap(), records)
+        let run = outcome.into_run(&plan, "id".into(), "1970-01-01T00:00:00Z".into());
+        (run.to_json().unwrap(), records)
     };
     assert!(bytes(1) == bytes(2));
 }
