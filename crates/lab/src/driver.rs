@@ -1,5 +1,6 @@
 //! What carries out a load: a modelled drive, fio on a real one, or a mock.
 
+pub mod fio;
 pub mod mock;
 pub mod model;
 

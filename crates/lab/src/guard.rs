@@ -33,14 +33,26 @@ mod occupancy;
 #[derive(Debug)]
 pub struct Permit {
     path: PathBuf,
-    #[expect(dead_code, reason = "open descriptors are the hold")]
-    held: Vec<OwnedFd>,
+    target: OwnedFd,
+    #[expect(dead_code, reason = "an open descriptor is the hold")]
+    partitions: Vec<OwnedFd>,
+    is_file: bool,
 }
 
 impl Permit {
     /// The target with every symbolic link resolved.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether the target is a file; else it is a block device.
+    pub const fn is_file(&self) -> bool {
+        self.is_file
+    }
+
+    /// The target, open for writing.
+    pub(crate) const fn target(&self) -> &OwnedFd {
+        &self.target
     }
 }
 
@@ -92,11 +104,11 @@ fn permit_device(
             .hint("without /sys nothing can be said about who uses it: mount /sys")
     })?;
     check_device(system, &path, &block, destroy)?;
-    let mut held = vec![open_exclusively(&path, &block)?];
-    for partition in block.partitions() {
-        held.push(open_exclusively(Path::new(&partition.node()), &partition)?);
-    }
-    Ok(Permit { path, held })
+    let target = open_exclusively(&path, &block)?;
+    let partitions = block.partitions();
+    let partitions = partitions.iter().map(|part| open_exclusively(Path::new(&part.node()), part));
+    let partitions = partitions.collect::<Result<_, _>>()?;
+    Ok(Permit { path, target, partitions, is_file: false })
 }
 
 /// Everything about a device that reading the machine tells.
@@ -177,7 +189,7 @@ fn permit_file(
             .hint("two runs cannot share a file: wait for the other or name another file")
             .source(errno)
     })?;
-    Ok(Permit { path, held: vec![open] })
+    Ok(Permit { path, target: open, partitions: Vec::new(), is_file: true })
 }
 
 fn refused(path: &Path, why: impl std::fmt::Display) -> Error {

@@ -3,7 +3,9 @@
 //! A protocol becomes a plan, step by step; a [`Driver`] carries it out on a modelled or a real
 //! drive; the run lands in a folder of its own, written atomically.
 
+pub mod doctor;
 pub mod driver;
+mod environment;
 mod error;
 pub mod guard;
 pub mod plan;

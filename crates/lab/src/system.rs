@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 mod block;
 
-pub(crate) use block::Block;
+pub(crate) use block::{Block, DiskCounts};
 
 /// Where `/proc`, `/sys` and `/dev` are read from.
 #[derive(Clone, Debug)]

@@ -117,3 +117,45 @@ impl Block {
         found
     }
 }
+
+/// Requests that a device has carried out since the machine started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DiskCounts {
+    /// Reads.
+    pub(crate) reads: u64,
+    /// Writes.
+    pub(crate) writes: u64,
+    /// Sectors of 512 bytes written.
+    pub(crate) sectors_written: u64,
+}
+
+impl DiskCounts {
+    /// Reads and writes.
+    pub(crate) fn requests(self) -> u64 {
+        self.reads + self.writes
+    }
+}
+
+impl Block {
+    /// The counters of `/sys/block/*/stat`.
+    pub(crate) fn counts(&self) -> Option<DiskCounts> {
+        let text = self.attribute("stat")?;
+        let numbers: Vec<u64> =
+            text.split_whitespace().map_while(|number| number.parse().ok()).collect();
+        match numbers[..] {
+            [reads, _, _, _, writes, _, sectors_written, ..] => {
+                Some(DiskCounts { reads, writes, sectors_written })
+            }
+            _ => None,
+        }
+    }
+
+    /// The nearest ancestor in the tree of hardware that has the attribute `name`, and its value:
+    /// `current_link_speed` belongs to the PCI function.
+    pub(crate) fn inherited(&self, name: &str) -> Option<String> {
+        self.folder.ancestors().take(8).find_map(|folder| {
+            let text = fs::read_to_string(folder.join(name)).ok()?;
+            Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+        })
+    }
+}

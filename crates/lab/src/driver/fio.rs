@@ -1,0 +1,383 @@
+//! Real drives: one fio process for each load, on a file or a block device.
+//!
+//! ```text
+//! <raw>/4k/precondition/
+//! ├── job.fio                       what was asked; runs by hand
+//! ├── output.json                   totals (json+)
+//! ├── latency_clat_hist.1.log …     histograms of each job, interval by interval
+//! ├── latency_clat.1.log …          largest latencies of each job
+//! ├── messages.txt                  what fio said besides
+//! └── fill/                         the same of the fill, where one came before
+//! ```
+//!
+//! After a purge, and where a file has holes, everything is written once in order before the next
+//! load (twice on a device, as the SNIA specification asks): a read of space that was never written
+//! measures the file system or the mapping table, not the medium.
+
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use blockio::{Bytes, SECTOR_BYTES};
+use results::{Environment, Target, Warning, WarningKind};
+use rustix::fs::{SeekFrom, fstat, fstatvfs, ftruncate, seek};
+
+use self::engine::{Engine, Version};
+use self::interval::JobLog;
+use self::job::{ARGUMENTS, JOB_FILE, Logging, OUTPUT_FILE, Place, SLACK_MS};
+use self::meter::Meter;
+use self::output::Output;
+use self::process::Ending;
+use super::{Driver, Load, Loaded, Watch};
+use crate::environment::Site;
+use crate::guard::{self, Permit};
+use crate::{Error, Kind};
+
+pub(crate) mod engine;
+mod interval;
+mod job;
+mod log;
+mod meter;
+mod output;
+mod process;
+mod purge;
+
+/// Size of a file that is made because none was there and no size was given: 1 GiB.
+pub const SIZE_DEFAULT: Bytes = Bytes(1 << 30);
+
+/// Share of threads times queue that is to be outstanding, or a warning says so.
+const QUEUE_FILLED_MIN: f64 = 0.9;
+/// Deviation from the asked rate, as a share of it, from which a warning tells it.
+const RATE_MISSED_MAX: f64 = 0.02;
+/// CPU time of a job from which it, not the drive, is measured, in percent of a core.
+const JOB_CPU_PERCENT_MAX: f64 = 90.0;
+
+/// What to measure, and how far one may go.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// File or block device. A file that does not exist is made.
+    pub path: PathBuf,
+    /// Size of a file that is made or resized; a file that exists keeps its own by default.
+    pub size: Option<Bytes>,
+    /// Whether data on it may be destroyed.
+    pub destroy: bool,
+    /// Folder for fio's job files, reports and logs.
+    pub raw: PathBuf,
+}
+
+/// fio on one target. Clones share the target: it is held until the last one is dropped.
+#[derive(Clone, Debug)]
+pub struct Fio {
+    held: Arc<Held>,
+    raw: PathBuf,
+    unwritten: bool,
+    shortfall: String,
+}
+
+/// What is found out once.
+#[derive(Debug)]
+struct Held {
+    permit: Permit,
+    site: Site,
+    version: Version,
+    engine: Engine,
+    warned: AtomicBool,
+}
+
+impl Fio {
+    /// Takes hold of the target and finds out how fio can work on it.
+    ///
+    /// # Errors
+    /// When the guard refuses the target, fio is missing or too old, or it cannot read from it. A
+    /// file that was made for it is then gone again.
+    pub fn open(request: &Request) -> Result<Self, Error> {
+        let version = Version::usable()?;
+        let made = make_if_absent(&request.path)?;
+        let opened = Self::open_existing(request, version, made);
+        if opened.is_err() && made {
+            // The error that is returned matters more than one of tidying up.
+            let _ = fs::remove_file(&request.path);
+        }
+        opened
+    }
+
+    fn open_existing(request: &Request, version: Version, made: bool) -> Result<Self, Error> {
+        let permit = guard::permit(&request.path, request.destroy)?;
+        resize(request, &permit, made)?;
+        let site = Site::of(&request.path, permit.path())?;
+        if site.capacity_bytes() < job::FILL_BYTES {
+            let size = Bytes(site.capacity_bytes());
+            let text = format!("{} holds {size}, too little to measure", request.path.display());
+            return Err(Error::new(Kind::Input, text).hint("give it a size: --size 1GiB"));
+        }
+        let engine = Engine::probe(permit.path())?;
+        let warned = AtomicBool::new(false);
+        let held = Arc::new(Held { permit, site, version, engine, warned });
+        let raw = request.raw.clone();
+        Ok(Self { held, raw, unwritten: false, shortfall: String::new() })
+    }
+
+    fn place(&self) -> Place<'_> {
+        let Held { permit, site, .. } = &*self.held;
+        Place {
+            path: permit.path(),
+            capacity_bytes: site.capacity_bytes(),
+            sector_bytes: site.sector_bytes(),
+        }
+    }
+
+    /// Whether a read could meet space that was never written.
+    fn needs_fill(&self) -> bool {
+        let size = self.held.site.capacity_bytes();
+        self.unwritten
+            || (self.held.permit.is_file()
+                && seek(self.held.permit.target(), SeekFrom::Hole(0)).is_ok_and(|at| at < size))
+    }
+
+    /// Writes everything in order; says how, or nothing when it was stopped.
+    fn fill(&mut self, step: &Path, watch: &mut dyn Watch) -> Result<Option<String>, Error> {
+        self.check_space()?;
+        let passes = if self.held.permit.is_file() { 1 } else { 2 };
+        let folder = fresh_folder(&step.join("fill"))?;
+        let text = job::of_fill(self.place(), self.held.engine, passes)?;
+        write_job(&folder, &text)?;
+        let meter = Meter::new(self.held.site.device());
+        let size = self.held.site.capacity_bytes();
+        let whole = size * u64::from(passes);
+        let ending = process::run(&folder, watch, |watch, _| {
+            let percent = (meter.written_bytes() * 100 / whole).min(100);
+            watch.progress(0.0, &format!("filling, {percent} %"));
+        })?;
+        if ending == Ending::Stopped {
+            return Ok(None);
+        }
+        Output::read(&folder.join(OUTPUT_FILE))?;
+        self.unwritten = false;
+        let times = if passes == 1 { "once" } else { "twice" };
+        Ok(Some(format!("all {} written {times} in order before; ", Bytes(size))))
+    }
+
+    /// A file with holes needs room for them.
+    fn check_space(&self) -> Result<(), Error> {
+        let Held { permit, site, .. } = &*self.held;
+        if !permit.is_file() {
+            return Ok(());
+        }
+        let path = permit.path().display();
+        let io = |errno| Error::new(Kind::Io, format!("space for {path}")).source(errno);
+        let system = fstatvfs(permit.target()).map_err(io)?;
+        let free_bytes = system.f_bavail.saturating_mul(system.f_frsize);
+        let blocks = fstat(permit.target()).map_err(io)?.st_blocks;
+        let taken_bytes = u64::try_from(blocks).unwrap_or(0) * SECTOR_BYTES;
+        let missing_bytes = site.capacity_bytes().saturating_sub(taken_bytes);
+        if missing_bytes > free_bytes {
+            let (missing, free) = (Bytes(missing_bytes), Bytes(free_bytes));
+            let text = format!("{path} needs {missing} more, its file system has {free} free");
+            return Err(Error::new(Kind::Io, text).hint("make room, or take a smaller --size"));
+        }
+        Ok(())
+    }
+
+    /// What fio did, as far as it came.
+    fn measured(&self, folder: &Path, logging: Logging, load: &Load<'_>) -> Result<Loaded, Error> {
+        let output = Output::read(&folder.join(OUTPUT_FILE))?;
+        let logs = (1..=output.jobs.len()).map(|job| {
+            Ok(JobLog { rows: log::rows(folder, job)?, largest: log::largest(folder, job)? })
+        });
+        let logs = logs.collect::<Result<Vec<_>, Error>>()?;
+        let intervals = interval::merged(logging, &logs, &output.jobs);
+        let mut warnings = judged(load, &output);
+        if logging.interval_ms != job::milliseconds(load.interval_s) {
+            warnings.push(stretched(load, logging));
+        }
+        // fio's latency begins with the submission: nothing is known of when a request was due.
+        Ok(Loaded { intervals, how: self.how(folder), responses: None, warnings })
+    }
+
+    fn how(&self, folder: &Path) -> String {
+        let Held { version, engine, .. } = &*self.held;
+        let arguments = ARGUMENTS.join(" ");
+        format!("fio {version} ({engine}): `fio {arguments}` in {}", folder.display())
+    }
+
+    /// What is to be said once, before anything was measured.
+    fn first_warnings(&mut self, step: &str) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        if !self.held.warned.swap(true, Ordering::Relaxed) {
+            warnings = self.held.site.warnings(self.held.engine.direct);
+        }
+        let shortfall = std::mem::take(&mut self.shortfall);
+        if !shortfall.is_empty() {
+            warnings.push(Warning {
+                kind: WarningKind::Purge,
+                step: step.into(),
+                text: shortfall,
+                remedy: "give the drive a secure erase or format before, if its first hours matter"
+                    .into(),
+            });
+        }
+        warnings
+    }
+}
+
+impl Driver for Fio {
+    fn target(&self) -> Target {
+        self.held.site.target()
+    }
+
+    fn environment(&self) -> Environment {
+        let Held { site, version, engine, .. } = &*self.held;
+        site.environment(&format!("{version}, {engine}"))
+    }
+
+    fn purge(&mut self) -> Result<String, Error> {
+        let Held { permit, site, .. } = &*self.held;
+        let purged = if permit.is_file() {
+            purge::of_file(permit, site.capacity_bytes())?
+        } else {
+            purge::of_device(permit.path(), site.discards())
+        };
+        self.unwritten = true;
+        self.shortfall = purged.shortfall;
+        Ok(purged.how)
+    }
+
+    fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<Loaded, Error> {
+        let logging = Logging::of(load)?;
+        job::check_rate(load, self.held.version)?;
+        let text = job::of_load(load, self.place(), self.held.engine, logging)?;
+        let folder = fresh_folder(&self.raw.join(load.step))?;
+        let mut before = String::new();
+        if self.needs_fill() {
+            match self.fill(&folder, watch)? {
+                Some(how) => before = how,
+                None => {
+                    return Ok(Loaded { how: "stopped while filling".into(), ..Loaded::default() });
+                }
+            }
+        }
+        write_job(&folder, &text)?;
+        let mut meter = Meter::new(self.held.site.device());
+        let slack_s = SLACK_MS as f64 / 1e3;
+        let length_s = load.ramp_s + load.duration_s + slack_s;
+        let ending = process::run(&folder, watch, |watch, passed_s| {
+            watch.progress((passed_s / length_s).min(1.0), meter.rate());
+        })?;
+        let warnings = self.first_warnings(load.step);
+        let mut loaded = match self.measured(&folder, logging, load) {
+            // Stopped before it measured anything, fio may leave no report.
+            Err(_) if ending == Ending::Stopped => Loaded::default(),
+            measured => measured?,
+        };
+        if loaded.intervals.is_empty() && ending == Ending::Done {
+            return Err(nothing_logged(load, &folder));
+        }
+        loaded.how.insert_str(0, &before);
+        loaded.warnings.splice(0..0, warnings);
+        Ok(loaded)
+    }
+}
+
+/// Makes the file where there is none; whether it did.
+fn make_if_absent(path: &Path) -> Result<bool, Error> {
+    if path.exists() {
+        return Ok(false);
+    }
+    OpenOptions::new().write(true).create_new(true).open(path).map_err(|source| {
+        Error::new(Kind::Io, format!("making the file {}", path.display()))
+            .hint("name a file in a folder that exists and can be written to")
+            .source(source)
+    })?;
+    Ok(true)
+}
+
+/// Gives a file the size that was asked for, or a new one the default.
+fn resize(request: &Request, permit: &Permit, made: bool) -> Result<(), Error> {
+    let path = request.path.display();
+    if !permit.is_file() {
+        let text = format!("{path} is a block device: it has its own size");
+        let refused = Err(Error::new(Kind::Input, text).hint("leave out --size"));
+        return if request.size.is_some() { refused } else { Ok(()) };
+    }
+    match request.size.or(made.then_some(SIZE_DEFAULT)) {
+        Some(Bytes(size)) => ftruncate(permit.target(), size).map_err(|errno| {
+            Error::new(Kind::Io, format!("giving {path} the size {}", Bytes(size))).source(errno)
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Makes an empty folder, in place of what an earlier session left there.
+fn fresh_folder(folder: &Path) -> Result<PathBuf, Error> {
+    let io = |source| Error::new(Kind::Io, format!("making {}", folder.display())).source(source);
+    if folder.exists() {
+        fs::remove_dir_all(folder).map_err(io)?;
+    }
+    fs::create_dir_all(folder).map_err(io)?;
+    Ok(folder.to_owned())
+}
+
+fn write_job(folder: &Path, text: &str) -> Result<(), Error> {
+    let path = folder.join(JOB_FILE);
+    fs::write(&path, text).map_err(|source| {
+        Error::new(Kind::Io, format!("writing {}", path.display())).source(source)
+    })
+}
+
+/// What the totals say against the measurement.
+fn judged(load: &Load<'_>, output: &Output) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let wanted = f64::from(load.threads) * f64::from(load.queue_per_thread);
+    let (outstanding, iops) = (output.outstanding(), output.iops());
+    match load.rate {
+        None if outstanding < wanted * QUEUE_FILLED_MIN => warnings.push(Warning {
+            kind: WarningKind::QueueNotFilled,
+            step: load.step.into(),
+            text: format!("{outstanding:.1} requests outstanding on average of {wanted:.0}"),
+            remedy: "take fewer threads or a faster machine: the load generator is the limit"
+                .into(),
+        }),
+        Some(rate) if (iops / rate.iops - 1.0).abs() > RATE_MISSED_MAX => warnings.push(Warning {
+            kind: WarningKind::Environment,
+            step: load.step.into(),
+            text: format!("{iops:.0} requests a second came of the {:.0} asked for", rate.iops),
+            remedy: "the drive is saturated, or fio's gaps of whole microseconds are too coarse: \
+                     spread the rate over more threads"
+                .into(),
+        }),
+        _ => {}
+    }
+    let cpu = output.cpu_percent();
+    if cpu > JOB_CPU_PERCENT_MAX {
+        warnings.push(Warning {
+            kind: WarningKind::Environment,
+            step: load.step.into(),
+            text: format!("each job used {cpu:.0} % of a core: fio, not the drive, is the limit"),
+            remedy: "spread the load over more threads, or take a faster machine".into(),
+        });
+    }
+    warnings
+}
+
+fn stretched(load: &Load<'_>, logging: Logging) -> Warning {
+    let (asked_s, taken_s) = (load.interval_s, logging.interval_ms as f64 / 1e3);
+    Warning {
+        kind: WarningKind::Environment,
+        step: load.step.into(),
+        text: format!(
+            "intervals of {taken_s} s instead of {asked_s} s: fio keeps all histograms in memory"
+        ),
+        remedy: "take fewer threads, a shorter step or longer intervals".into(),
+    }
+}
+
+fn nothing_logged(load: &Load<'_>, folder: &Path) -> Error {
+    let text = format!("step {}: no job completed an interval of {} s", load.step, load.interval_s);
+    let folder = folder.display();
+    Error::new(Kind::Program, text)
+        .hint(format!("the target stood still, or the interval is too short; fio's logs: {folder}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! The fio of this machine: whether there is one, how old it is, and which of its engines the
+//! kernel and the target take.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::process::Command;
+
+use super::process;
+use crate::{Error, Kind};
+
+/// Version of fio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Version {
+    major: u32,
+    minor: u32,
+}
+
+/// How fio submits requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Engine {
+    /// fio's name of it.
+    pub(crate) name: &'static str,
+    /// Whether the page cache is passed by.
+    pub(crate) direct: bool,
+}
+
+impl Version {
+    /// The first in which fixed rates come out right with mixed sizes.
+    pub(crate) const RECOMMENDED: Self = Self { major: 3, minor: 42 };
+    /// The first whose histogram logs and `io_uring` are as read here.
+    pub(crate) const OLDEST: Self = Self { major: 3, minor: 20 };
+
+    /// Reads `fio-3.33` or `fio-3.42-12-gabcdef`.
+    fn parse(text: &str) -> Option<Self> {
+        let mut numbers = text.trim().strip_prefix("fio-")?.split(['.', '-']);
+        Some(Self { major: numbers.next()?.parse().ok()?, minor: numbers.next()?.parse().ok()? })
+    }
+
+    /// The version of the fio on the path, if it can be used.
+    ///
+    /// # Errors
+    /// When there is none, or it is too old.
+    pub(super) fn usable() -> Result<Self, Error> {
+        let version = Self::installed()?;
+        if version < Self::OLDEST {
+            let text = format!("fio is {version}, {} is needed", Self::OLDEST);
+            let hint = format!("install fio {} or later", Self::RECOMMENDED);
+            return Err(Error::new(Kind::Program, text).hint(hint));
+        }
+        Ok(version)
+    }
+
+    /// The version of the fio on the path.
+    ///
+    /// # Errors
+    /// When there is none, or it does not say.
+    pub(crate) fn installed() -> Result<Self, Error> {
+        let output = Command::new("fio").arg("--version").output().map_err(not_started)?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        Self::parse(&text).ok_or_else(|| {
+            Error::new(Kind::Program, format!("`fio --version` answered `{}`", text.trim()))
+                .hint("install fio 3.42 or later")
+        })
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// The error of an fio that could not be started.
+pub(super) fn not_started(source: io::Error) -> Error {
+    let missing = source.kind() == io::ErrorKind::NotFound;
+    let text = if missing { "fio is not installed" } else { "starting fio" };
+    Error::new(Kind::Program, text)
+        .hint("install it: apt install fio, dnf install fio or pacman -S fio")
+        .source(source)
+}
+
+impl Engine {
+    /// In order of preference. Through the page cache only when nothing else works.
+    const ALL: [Self; 3] = [
+        Self { name: "io_uring", direct: true },
+        Self { name: "libaio", direct: true },
+        Self { name: "io_uring", direct: false },
+    ];
+
+    /// The first engine that reads from `target`.
+    ///
+    /// # Errors
+    /// Says what fio said when none does.
+    pub(crate) fn probe(target: &Path) -> Result<Self, Error> {
+        let mut said = String::new();
+        for engine in Self::ALL {
+            match engine.reads(target) {
+                Ok(()) => return Ok(engine),
+                Err(Failed::Start(source)) => return Err(not_started(source)),
+                Err(Failed::Read(line)) => said = line,
+            }
+        }
+        let text = format!("fio cannot read from {}: {said}", target.display());
+        Err(Error::new(Kind::Program, text).hint("`floatgate doctor` checks fio and the kernel"))
+    }
+
+    /// Reads one block.
+    fn reads(self, target: &Path) -> Result<(), Failed> {
+        let name = target.to_string_lossy().replace(':', "\\:");
+        let output = Command::new("fio")
+            .args(["--name=probe", "--readonly", "--rw=read", "--bs=4k", "--number_ios=1"])
+            .args(["--allow_file_create=0", "--size=4k", "--output-format=terse"])
+            .arg(format!("--ioengine={}", self.name))
+            .arg(format!("--direct={}", u8::from(self.direct)))
+            .arg(format!("--filename={name}"))
+            .env("LC_ALL", "C")
+            .output()
+            .map_err(Failed::Start)?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let mut said = String::from_utf8_lossy(&output.stderr).into_owned();
+        said.push_str(&String::from_utf8_lossy(&output.stdout));
+        Err(Failed::Read(process::reason(&said).unwrap_or_else(|| output.status.to_string())))
+    }
+}
+
+/// Why a block could not be read.
+enum Failed {
+    /// fio did not start.
+    Start(io::Error),
+    /// fio said this.
+    Read(String),
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}, {}",
+            self.name,
+            if self.direct { "direct" } else { "through the page cache" }
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_releases_and_of_builds_in_between_are_read() {
+        assert_eq!(Version::parse("fio-3.33\n"), Some(Version { major: 3, minor: 33 }));
+        assert_eq!(Version::parse("fio-3.42-12-gabcdef"), Some(Version { major: 3, minor: 42 }));
+        assert_eq!(Version::parse("fio 3"), None);
+        assert!(Version::parse("fio-3.9") < Some(Version::RECOMMENDED));
+    }
+}

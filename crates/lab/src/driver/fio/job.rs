@@ -1,0 +1,336 @@
+//! The job file of one step: everything that fio is told, kept beside what it answers.
+//!
+//! Each line is there because fio's own default, or its silence, would measure something else:
+//!
+//! - `size` counts for each job, so it is given in bytes; sequential jobs get a slice each
+//!   (`offset_increment`), or all of them would read the same addresses;
+//! - `norandommap`: addresses are drawn independently, as the models draw them; fio's map would
+//!   visit each block once and cannot hold mixed sizes;
+//! - `randseed` gives the same addresses on the next run, and others to each job;
+//! - `refill_buffers`: new incompressible data in each write, for drives that compress;
+//! - `exitall_on_error`, `allow_file_create=0`: no job goes on alone, no node becomes a file;
+//! - the logs are kept for each job: fio cannot merge them, see [`super::interval`].
+
+use std::fmt::{Display, Write as _};
+use std::path::Path;
+
+use workload::{Access, Workload};
+
+use super::engine::{Engine, Version};
+use crate::driver::Gaps;
+use crate::{Error, Kind, Load};
+
+/// Name of the job file.
+pub(super) const JOB_FILE: &str = "job.fio";
+/// Name of fio's report.
+pub(super) const OUTPUT_FILE: &str = "output.json";
+/// What fio is called with, in the folder of the job file.
+pub(super) const ARGUMENTS: [&str; 3] =
+    ["--output-format=json+", "--output=output.json", "job.fio"];
+
+/// Load after the last interval, so that a request completes after its end: only then fio logs it.
+pub(super) const SLACK_MS: u64 = 500;
+
+/// Transfer size of the fill, and what capacities are rounded down to, in bytes.
+pub(super) const FILL_BYTES: u64 = 1 << 20;
+
+/// fio's histogram of one row: 1856 counters of 8 bytes, all of them in memory until the end.
+const ROW_BYTES: u64 = 1856 * 8;
+/// The same row as text, at full resolution: most counters are a digit and two separators.
+const ROW_TEXT_BYTES: u64 = 1856 * 3;
+/// Memory that the histograms of one step may take.
+const LOG_BYTES_MAX: u64 = 1 << 30;
+/// Space that the histogram logs of one step may take.
+const LOG_TEXT_BYTES_MAX: u64 = 256 << 20;
+/// Merging 4 bins (6 % wide) is the most that percentiles bear.
+const COARSENESS_MAX: u32 = 2;
+
+/// What the jobs work on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'a> {
+    /// The file or device, absolute.
+    pub(super) path: &'a Path,
+    /// Its capacity in bytes.
+    pub(super) capacity_bytes: u64,
+    /// Smallest transfer that it takes, in bytes.
+    pub(super) sector_bytes: u64,
+}
+
+/// How requests are logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Logging {
+    /// Length of one row, in milliseconds: a multiple of the interval that was asked for.
+    pub(super) interval_ms: u64,
+    /// Rows that are wanted.
+    pub(super) rows: u64,
+    /// Each value in a row is the sum of `2^coarseness` bins.
+    pub(super) coarseness: u32,
+}
+
+impl Logging {
+    /// The finest logging of `load` that neither exhausts the memory nor fills the disk: fio keeps
+    /// 15 KB in memory for each row of each job and direction, whatever the coarseness.
+    pub(super) fn of(load: &Load<'_>) -> Result<Self, Error> {
+        let asked_ms = milliseconds(load.interval_s);
+        let duration_ms = milliseconds(load.duration_s);
+        if asked_ms == 0 || duration_ms < asked_ms {
+            let text = format!(
+                "step {}: {} s of load hold no interval of {} s",
+                load.step, load.duration_s, load.interval_s
+            );
+            return Err(Error::new(Kind::Input, text).hint("measure for one interval at least"));
+        }
+        let directions =
+            if load.workload.only_reads() || load.workload.only_writes() { 1 } else { 2 };
+        let logs = u64::from(load.threads) * directions;
+        let asked_bytes = logs * (duration_ms / asked_ms) * ROW_BYTES;
+        let stretch = asked_bytes.div_ceil(LOG_BYTES_MAX).max(1);
+        let interval_ms = asked_ms * stretch;
+        let rows = duration_ms / interval_ms;
+        let text_bytes = logs * rows * ROW_TEXT_BYTES;
+        let coarseness = (0..COARSENESS_MAX).find(|by| text_bytes >> by <= LOG_TEXT_BYTES_MAX);
+        Ok(Self { interval_ms, rows, coarseness: coarseness.unwrap_or(COARSENESS_MAX) })
+    }
+}
+
+/// Seconds as whole milliseconds; never negative.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
+pub(super) fn milliseconds(seconds: f64) -> u64 {
+    (seconds * 1e3).round().max(0.0) as u64
+}
+
+/// The text of the job file of `load`.
+///
+/// # Errors
+/// When fio cannot express it, or the place cannot take it.
+pub(super) fn of_load(
+    load: &Load<'_>,
+    place: Place<'_>,
+    engine: Engine,
+    logging: Logging,
+) -> Result<String, Error> {
+    let Load { workload, threads, queue_per_thread, .. } = *load;
+    check_transfers(workload, place, engine)?;
+    let warning = if workload.only_reads() { "" } else { ": it overwrites the target" };
+    let mut job = heading(&format!("step {}, workload {}{warning}", load.step, workload.name));
+    job.target(place, engine)?;
+    job.requests(workload)?;
+    job.addresses(load, place)?;
+    job.rate(load);
+    job.line("iodepth", queue_per_thread);
+    job.line("time_based", 1);
+    if load.ramp_s > 0.0 {
+        job.line("ramp_time", format!("{}ms", milliseconds(load.ramp_s)));
+    }
+    job.line("runtime", format!("{}ms", logging.interval_ms * logging.rows + SLACK_MS));
+    job.line("disable_slat", 1);
+    job.line("write_hist_log", "latency");
+    job.line("log_hist_msec", logging.interval_ms);
+    job.line("log_hist_coarseness", logging.coarseness);
+    job.line("write_lat_log", "latency");
+    job.line("log_avg_msec", logging.interval_ms);
+    job.line("log_max_value", 1);
+    job.section(&format!("T{threads}Q{queue_per_thread}"));
+    job.line("numjobs", threads);
+    Ok(job.text)
+}
+
+/// The text of the job file that writes all of `place`, `passes` times, in order.
+pub(super) fn of_fill(place: Place<'_>, engine: Engine, passes: u32) -> Result<String, Error> {
+    let mut job = heading("every address in order: it overwrites the target");
+    job.target(place, engine)?;
+    job.line("rw", "write");
+    job.line("bs", FILL_BYTES);
+    job.line("size", place.capacity_bytes / FILL_BYTES * FILL_BYTES);
+    job.line("iodepth", 16);
+    job.line("loops", passes);
+    job.section("fill");
+    Ok(job.text)
+}
+
+fn check_transfers(workload: &Workload, place: Place<'_>, engine: Engine) -> Result<(), Error> {
+    let sector = place.sector_bytes;
+    let align = u64::from(workload.alignment_bytes());
+    let smallest = workload.sizes.iter().map(|size| u64::from(size.bytes)).min().unwrap_or(align);
+    let fits = align.is_multiple_of(sector)
+        && workload.sizes.iter().all(|size| u64::from(size.bytes).is_multiple_of(sector));
+    if engine.direct && !fits {
+        let text = format!(
+            "workload {} has transfers of {smallest} bytes at multiples of {align}, {} takes \
+             multiples of {sector}",
+            workload.name,
+            place.path.display()
+        );
+        return Err(Error::new(Kind::Input, text)
+            .hint("take a workload of whole sectors, or format the drive to smaller ones"));
+    }
+    Ok(())
+}
+
+/// Whether fio of this `version` keeps the rate of `load`: before 3.42 its even gaps are those of
+/// the smallest transfer, so that a mix of sizes comes out 8 to 30 times too slow.
+pub(super) fn check_rate(load: &Load<'_>, version: Version) -> Result<(), Error> {
+    let even = load.rate.is_some_and(|rate| rate.gaps == Gaps::Constant);
+    if even && load.workload.sizes.len() > 1 && version < Version::RECOMMENDED {
+        let (name, needed) = (&load.workload.name, Version::RECOMMENDED);
+        let text =
+            format!("workload {name} mixes sizes: fio {version} cannot send them at even gaps");
+        return Err(Error::new(Kind::Input, text)
+            .hint(format!("ask for exponential gaps, or install fio {needed} or later")));
+    }
+    Ok(())
+}
+
+/// A job file in the making.
+struct Job {
+    text: String,
+}
+
+fn heading(what: &str) -> Job {
+    let text =
+        format!("# {what}\n# By hand, in this folder: fio {}\n[global]\n", ARGUMENTS.join(" "));
+    Job { text }
+}
+
+impl Job {
+    fn line(&mut self, key: &str, value: impl Display) {
+        writeln!(self.text, "{key}={value}").expect("writing to a string cannot fail");
+    }
+
+    fn section(&mut self, name: &str) {
+        writeln!(self.text, "[{name}]").expect("writing to a string cannot fail");
+    }
+
+    fn target(&mut self, place: Place<'_>, engine: Engine) -> Result<(), Error> {
+        self.line("filename", file_name(place.path)?);
+        self.line("allow_file_create", 0);
+        self.line("fallocate", "none");
+        self.line("ioengine", engine.name);
+        self.line("direct", u8::from(engine.direct));
+        self.line("thread", 1);
+        self.line("exitall_on_error", 1);
+        self.line("refill_buffers", 1);
+        Ok(())
+    }
+
+    /// Direction and sizes.
+    fn requests(&mut self, workload: &Workload) -> Result<(), Error> {
+        let order = if workload.access == Access::Sequential { "" } else { "rand" };
+        if workload.only_reads() {
+            self.line("rw", format!("{order}read"));
+        } else if workload.only_writes() {
+            self.line("rw", format!("{order}write"));
+        } else {
+            self.line("rw", if order.is_empty() { "rw" } else { "randrw" });
+            let share = whole_percent(workload, "read_percent", workload.read_percent)?;
+            self.line("rwmixread", share);
+        }
+        if let [size] = workload.sizes.as_slice() {
+            self.line("bs", size.bytes);
+        } else {
+            let mix = size_mix(workload)?;
+            self.line("bssplit", format!("{mix},{mix}"));
+        }
+        Ok(())
+    }
+
+    /// Requests a second. fio's rates are whole numbers for each job and direction, and zero is no
+    /// limit; what was reached is compared with what was asked for afterwards.
+    fn rate(&mut self, load: &Load<'_>) {
+        let Some(rate) = load.rate else { return };
+        let of_all = rate.iops / f64::from(load.threads);
+        let share = |percent: f64| (of_all * percent / 100.0).round().max(1.0);
+        let read_percent = load.workload.read_percent;
+        if load.workload.only_reads() || load.workload.only_writes() {
+            self.line("rate_iops", share(100.0));
+        } else {
+            let (reads, writes) = (share(read_percent), share(100.0 - read_percent));
+            self.line("rate_iops", format!("{reads},{writes}"));
+        }
+        if rate.gaps == Gaps::Exponential {
+            self.line("rate_process", "poisson");
+        }
+    }
+
+    fn addresses(&mut self, load: &Load<'_>, place: Place<'_>) -> Result<(), Error> {
+        let workload = load.workload;
+        let footprint_bytes = footprint_bytes(workload, place.capacity_bytes);
+        let largest = workload.sizes.iter().map(|size| u64::from(size.bytes)).max().unwrap_or(1);
+        let slices =
+            if workload.access == Access::Sequential { u64::from(load.threads) } else { 1 };
+        let slice_bytes = footprint_bytes / slices / largest * largest;
+        if slice_bytes == 0 {
+            let text = format!(
+                "step {}: {footprint_bytes} bytes cannot hold {slices} jobs with transfers of \
+                 {largest} bytes",
+                load.step
+            );
+            return Err(Error::new(Kind::Input, text).hint("take a larger target"));
+        }
+        self.line("size", if slices == 1 { footprint_bytes } else { slice_bytes });
+        if slices > 1 {
+            self.line("offset_increment", slice_bytes);
+        }
+        if workload.access != Access::Sequential {
+            self.line("norandommap", 1);
+            self.line("blockalign", workload.alignment_bytes());
+            self.line("random_generator", "tausworthe64");
+        }
+        match workload.access {
+            Access::Random | Access::Sequential => {}
+            Access::Zipf { theta } => self.line("random_distribution", format!("zipf:{theta}")),
+            Access::HotCold { hot_request_percent, hot_space_percent } => {
+                let requests = whole_percent(workload, "hot_request_percent", hot_request_percent)?;
+                let space = whole_percent(workload, "hot_space_percent", hot_space_percent)?;
+                let zones = format!("{requests}/{space}:{}/{}", 100 - requests, 100 - space);
+                self.line("random_distribution", format!("zoned:{zones}"));
+            }
+        }
+        // Zero would make the seeds of all jobs equal.
+        self.line("randrepeat", 1);
+        self.line("randseed", load.seed.max(1));
+        Ok(())
+    }
+}
+
+/// Bytes from the start that are addressed, in whole fill transfers.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below the capacity")]
+fn footprint_bytes(workload: &Workload, capacity_bytes: u64) -> u64 {
+    let capacity_bytes = capacity_bytes / FILL_BYTES * FILL_BYTES;
+    let bytes = (capacity_bytes as f64 * (workload.footprint_percent / 100.0)) as u64;
+    bytes.min(capacity_bytes) / FILL_BYTES * FILL_BYTES
+}
+
+fn size_mix(workload: &Workload) -> Result<String, Error> {
+    let shares = workload.sizes.iter().map(|size| {
+        let percent = whole_percent(workload, "percent", size.percent)?;
+        Ok(format!("{}/{percent}", size.bytes))
+    });
+    Ok(shares.collect::<Result<Vec<_>, Error>>()?.join(":"))
+}
+
+/// fio reads percentages as whole numbers and drops the rest.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 100, checked")]
+fn whole_percent(workload: &Workload, key: &str, percent: f64) -> Result<u32, Error> {
+    if percent.fract().abs() > 1e-9 || !(0.0..=100.0).contains(&percent) {
+        let name = &workload.name;
+        let text = format!("workload {name}: {key} is {percent}, fio takes whole percents only");
+        return Err(Error::new(Kind::Input, text).hint("round it in the workload's file"));
+    }
+    Ok(percent as u32)
+}
+
+/// A path as fio's `filename` takes it: `:` separates files, and what its reader of job files
+/// would take for a comment or a variable cannot be escaped.
+fn file_name(path: &Path) -> Result<String, Error> {
+    let name = path
+        .to_str()
+        .filter(|name| !name.contains([';', '#', '$', '\\', '\n', '"']) && name.trim() == *name);
+    name.map(|name| name.replace(':', "\\:")).ok_or_else(|| {
+        let text = format!("fio cannot be given the path {}", path.display());
+        Error::new(Kind::Input, text).hint("rename it: none of ; # $ \\ \" and no line ends")
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! fio's report in JSON: totals of each job.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::{Error, Kind};
+
+/// The report.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Output {
+    /// The jobs in the order of their numbers.
+    pub(super) jobs: Vec<Job>,
+}
+
+/// Totals of one job after its ramp.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Job {
+    /// Number of the error that ended it; 0 if none did.
+    pub(super) error: i32,
+    /// Reads.
+    pub(super) read: Totals,
+    /// Writes.
+    pub(super) write: Totals,
+    /// CPU time in user space, percent of the job's time.
+    pub(super) usr_cpu: f64,
+    /// CPU time in the kernel, percent of the job's time.
+    pub(super) sys_cpu: f64,
+}
+
+/// Totals of one direction.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Totals {
+    /// Bytes transferred.
+    pub(super) io_bytes: u64,
+    /// Requests completed.
+    pub(super) total_ios: u64,
+    /// Requests completed in each second.
+    pub(super) iops: f64,
+    /// Latency from before the submission to the completion.
+    pub(super) lat_ns: Latency,
+}
+
+/// One kind of latency.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Latency {
+    /// Arithmetic mean, in nanoseconds.
+    pub(super) mean: f64,
+}
+
+impl Totals {
+    /// Mean transfer size in bytes; 0 where nothing was transferred.
+    pub(super) fn mean_bytes(&self) -> f64 {
+        if self.total_ios == 0 { 0.0 } else { self.io_bytes as f64 / self.total_ios as f64 }
+    }
+
+    /// Requests outstanding on average, by Little's law.
+    fn outstanding(&self) -> f64 {
+        self.iops * self.lat_ns.mean / 1e9
+    }
+}
+
+impl Output {
+    /// Reads the report at `path`.
+    pub(super) fn read(path: &Path) -> Result<Self, Error> {
+        let unreadable = || Error::new(Kind::Program, format!("reading {}", path.display()));
+        let text = fs::read_to_string(path).map_err(|source| unreadable().source(source))?;
+        let output = Self::parse(&text).map_err(|source| {
+            unreadable().source(source).hint("fio did not finish its report: is the disk full?")
+        })?;
+        match output.jobs.iter().find(|job| job.error != 0) {
+            Some(job) => {
+                let cause = std::io::Error::from_raw_os_error(job.error);
+                Err(Error::new(Kind::Program, "fio ended a job early").source(cause))
+            }
+            None => Ok(output),
+        }
+    }
+
+    /// Reads a report that messages may precede.
+    fn parse(text: &str) -> Result<Self, serde_json::Error> {
+        let start = if text.starts_with('{') { 0 } else { text.find("\n{").unwrap_or(0) };
+        let mut values = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Self>();
+        values.next().unwrap_or_else(|| serde_json::from_str(""))
+    }
+
+    /// Requests outstanding on average over all jobs.
+    pub(super) fn outstanding(&self) -> f64 {
+        self.jobs.iter().map(|job| job.read.outstanding() + job.write.outstanding()).sum()
+    }
+
+    /// Requests completed in each second by all jobs.
+    pub(super) fn iops(&self) -> f64 {
+        self.jobs.iter().map(|job| job.read.iops + job.write.iops).sum()
+    }
+
+    /// CPU time of a job, percent of one core, on average over the jobs.
+    pub(super) fn cpu_percent(&self) -> f64 {
+        let sum: f64 = self.jobs.iter().map(|job| job.usr_cpu + job.sys_cpu).sum();
+        sum / self.jobs.len().max(1) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RECORDED: &str = include_str!("tests/file-server/output.json");
+
+    #[test]
+    fn totals_of_a_recorded_report_are_read() {
+        let output = Output::parse(RECORDED).unwrap();
+        assert_eq!(output.jobs.len(), 2);
+        let read = &output.jobs[0].read;
+        let outstanding = output.outstanding();
+        assert!((7.8..=8.0).contains(&outstanding), "{outstanding} of T2Q4");
+        assert_eq!((read.total_ios, read.io_bytes), (41_181, 478_518_784));
+    }
+
+    #[test]
+    fn messages_around_the_report_are_skipped() {
+        let text = format!("fio: {{a message}}\n{RECORDED}\nbye");
+        assert_eq!(Output::parse(&text).unwrap().jobs.len(), 2);
+    }
+
+    #[test]
+    fn half_a_report_is_an_error() {
+        assert!(Output::parse(&RECORDED[..RECORDED.len() / 2]).is_err());
+        assert!(Output::parse("").is_err());
+        assert!(Output::parse("killed").is_err());
+    }
+}

@@ -1,0 +1,243 @@
+//! Real fio on small files. Each test says so where it cannot run.
+
+use std::cell::Cell;
+
+use results::{Interval, TargetKind};
+use tempfile::TempDir;
+use workload::{Workload, catalogue};
+
+use super::*;
+use crate::driver::{Gaps, Rate};
+
+const SIZE: Bytes = Bytes(64 << 20);
+
+/// Stops after it was asked `after` times.
+struct Waiter {
+    asked: Cell<u32>,
+    after: u32,
+    told: Vec<f64>,
+}
+
+impl Waiter {
+    fn patient() -> Self {
+        Self::until(u32::MAX)
+    }
+
+    fn until(after: u32) -> Self {
+        Self { asked: Cell::new(0), after, told: Vec::new() }
+    }
+}
+
+impl Watch for Waiter {
+    fn progress(&mut self, done: f64, _: &str) {
+        self.told.push(done);
+    }
+
+    fn stop(&self) -> bool {
+        self.asked.set(self.asked.get() + 1);
+        self.asked.get() > self.after
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a skipped test says why")]
+fn fio_is_missing() -> bool {
+    let missing = Version::usable().is_err();
+    if missing {
+        eprintln!("skipped: fio is not installed, or too old");
+    }
+    missing
+}
+
+fn request(folder: &TempDir) -> Request {
+    let (path, raw) = (folder.path().join("disk.img"), folder.path().join("raw"));
+    Request { path, size: Some(SIZE), destroy: false, raw }
+}
+
+fn load<'a>(workload: &'a Workload, step: &'a str) -> Load<'a> {
+    Load {
+        step,
+        workload,
+        threads: 2,
+        queue_per_thread: 4,
+        ramp_s: 0.2,
+        duration_s: 1.5,
+        interval_s: 0.5,
+        rate: None,
+        seed: 7,
+    }
+}
+
+fn total(intervals: &[Interval], of: impl Fn(&Interval) -> u64) -> f64 {
+    intervals.iter().map(of).sum::<u64>() as f64
+}
+
+#[test]
+fn a_file_is_made_filled_and_loaded_with_the_mix_that_was_asked_for() {
+    if fio_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let mut fio = Fio::open(&request(&folder)).unwrap();
+    assert_eq!(fio.target().kind, TargetKind::File);
+    assert_eq!(fio.target().user_capacity_bytes, SIZE.0);
+    fio.purge().unwrap();
+    let workload = catalogue::find_workload("file-server").unwrap();
+    let mut watch = Waiter::patient();
+    let loaded = fio.load(&load(&workload, "file-server/T2Q4"), &mut watch).unwrap();
+
+    assert_eq!(loaded.intervals.len(), 3);
+    assert!(loaded.how.starts_with("all 64 MiB written once in order before; fio "), "{loaded:?}");
+    assert!(loaded.warnings.iter().any(|warning| warning.kind == WarningKind::Purge));
+    assert!(!fio.needs_fill(), "a read meets written space only");
+    assert!(watch.told.is_sorted() && watch.told.iter().any(|done| *done > 0.5));
+
+    let reads = total(&loaded.intervals, |interval| interval.read.count());
+    let writes = total(&loaded.intervals, |interval| interval.write.count());
+    let share = reads / (reads + writes);
+    assert!((share - 0.8).abs() < 0.01, "{share} of {} requests read", reads + writes);
+    let bytes = total(&loaded.intervals, |interval| interval.read_bytes + interval.write_bytes);
+    let mean_bytes = bytes / (reads + writes);
+    // Four standard errors of the mean of this mix are 3 % at 5000 requests; far more are made.
+    let ratio = mean_bytes / workload.mean_bytes();
+    assert!(
+        (ratio - 1.0).abs() < 0.03,
+        "{mean_bytes} bytes a request of {}",
+        workload.mean_bytes()
+    );
+}
+
+#[test]
+fn a_second_load_writes_nothing_first() {
+    if fio_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let mut fio = Fio::open(&request(&folder)).unwrap();
+    let workload = catalogue::find_workload("4k-rand-read").unwrap();
+    let short = |step| Load { duration_s: 0.5, interval_s: 0.25, ..load(&workload, step) };
+    let first = fio.load(&short("1"), &mut Waiter::patient()).unwrap();
+    let second = fio.load(&short("2"), &mut Waiter::patient()).unwrap();
+    assert!(first.how.contains("written once"), "the new file was all holes: {}", first.how);
+    assert!(second.how.starts_with("fio "), "{}", second.how);
+    assert_eq!(second.intervals[0].write.count(), 0);
+    assert!(fio.raw.join("2/job.fio").is_file() && !fio.raw.join("2/fill").exists());
+}
+
+#[test]
+fn a_rate_with_mixed_sizes_is_reached() {
+    if fio_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let mut fio = Fio::open(&request(&folder)).unwrap();
+    let workload = catalogue::find_workload("file-server").unwrap();
+    let rate = Some(Rate { iops: 1000.0, gaps: Gaps::Exponential });
+    let load = Load { rate, ..load(&workload, "rate") };
+    let loaded = fio.load(&load, &mut Waiter::patient()).unwrap();
+    let requests = total(&loaded.intervals, |at| at.read.count() + at.write.count());
+    let iops = requests / 1.5;
+    // Four standard deviations of a Poisson count of 1500 are 10 %.
+    assert!((900.0..1100.0).contains(&iops), "{iops} of 1000: 32 were the known defect");
+    let queue = |warning: &Warning| warning.kind == WarningKind::QueueNotFilled;
+    assert!(!loaded.warnings.iter().any(queue), "a rate fills no queue");
+}
+
+#[test]
+fn a_stop_keeps_the_intervals_that_were_measured() {
+    if fio_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let mut fio = Fio::open(&request(&folder)).unwrap();
+    let workload = catalogue::find_workload("4k-rand-write").unwrap();
+    let warm = Load { duration_s: 0.25, interval_s: 0.25, ..load(&workload, "warm") };
+    fio.load(&warm, &mut Waiter::patient()).unwrap();
+    let long = Load { duration_s: 600.0, interval_s: 0.25, ..load(&workload, "long") };
+    // Asked every 100 ms: about three seconds, of which start and ramp take one.
+    let loaded = fio.load(&long, &mut Waiter::until(30)).unwrap();
+    let count = loaded.intervals.len();
+    assert!((2..=12).contains(&count), "{count} intervals");
+    assert!(loaded.intervals.iter().all(|interval| interval.write.count() > 0));
+}
+
+#[test]
+fn a_stop_during_the_fill_measures_nothing_and_fills_again() {
+    if fio_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let mut fio = Fio::open(&request(&folder)).unwrap();
+    let workload = catalogue::find_workload("4k-rand-write").unwrap();
+    fio.unwritten = true;
+    let loaded = fio.load(&load(&workload, "s"), &mut Waiter::until(0)).unwrap();
+    assert!(loaded.intervals.is_empty());
+    assert!(fio.needs_fill());
+}
+
+#[test]
+fn a_run_holds_its_file_and_its_clones_share_it() {
+    if fio_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let first = Fio::open(&request(&folder)).unwrap();
+    let other = first.clone();
+    drop(first);
+    let again = Request { destroy: true, ..request(&folder) };
+    assert_eq!(Fio::open(&again).unwrap_err().kind(), Kind::Refused);
+    drop(other);
+    Fio::open(&again).unwrap();
+}
+
+#[test]
+fn an_existing_file_keeps_its_size_and_needs_leave_to_be_destroyed() {
+    if fio_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let request = Request { size: None, ..request(&folder) };
+    fs::write(&request.path, vec![1; 3 << 20]).unwrap();
+    assert_eq!(Fio::open(&request).unwrap_err().kind(), Kind::Refused);
+    let fio = Fio::open(&Request { destroy: true, ..request }).unwrap();
+    assert_eq!(fio.target().user_capacity_bytes, 3 << 20);
+}
+
+#[test]
+fn a_file_too_small_is_refused_and_not_left_behind() {
+    if fio_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let request = Request { size: Some(Bytes(4096)), ..request(&folder) };
+    let error = Fio::open(&request).unwrap_err();
+    assert!(error.to_string().ends_with("holds 4 KiB, too little to measure"), "{error}");
+    assert!(!request.path.exists());
+}
+
+#[test]
+fn a_file_larger_than_the_free_space_is_refused_before_anything_is_written() {
+    if fio_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let request = Request { size: Some(Bytes(1 << 43)), ..request(&folder) };
+    let mut fio = Fio::open(&request).unwrap();
+    let workload = catalogue::find_workload("4k-rand-write").unwrap();
+    let error = fio.load(&load(&workload, "s"), &mut Waiter::patient()).unwrap_err();
+    assert!(error.to_string().contains("its file system has"), "{error}");
+}
+
+#[test]
+fn a_report_of_a_failed_job_is_an_error_with_its_cause() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join(OUTPUT_FILE);
+    let recorded = include_str!("tests/file-server/output.json");
+    fs::write(&path, recorded.replacen("\"error\" : 0", "\"error\" : 5", 1)).unwrap();
+    let error = Output::read(&path).unwrap_err();
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert_eq!(
+        (error.to_string().as_str(), error.kind()),
+        ("fio ended a job early", Kind::Program)
+    );
+    assert!(cause.starts_with("Input/output error"), "{cause}");
+}

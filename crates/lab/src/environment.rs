@@ -1,0 +1,265 @@
+//! What a real measurement takes place on: target, device below it, machine; and what of it stands
+//! between the figures and the drive.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use blockio::{Bytes, SECTOR_BYTES};
+use results::{Environment, HostSheet, SheetRow, Target, TargetKind, Warning, WarningKind};
+
+use crate::system::{Block, DeviceNumber, DiskCounts, Mount, System};
+use crate::{Error, Kind};
+
+pub(crate) mod machine;
+
+/// How long the device is watched before the first load, to see whether others use it.
+const IDLE_CHECK: Duration = Duration::from_millis(300);
+/// Foreign requests a second from which a device is busy.
+const IDLE_IOPS_MAX: f64 = 50.0;
+
+/// A target and all that is known of where it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Site {
+    system: System,
+    name: String,
+    capacity_bytes: u64,
+    /// The file system that a file lies in; nothing for a device.
+    mount: Option<Mount>,
+    /// The device itself, or the one below a file's file system, where it has one.
+    device: Option<Block>,
+    /// Requests a second that others sent to it before the first load.
+    foreign_iops: f64,
+}
+
+impl Site {
+    /// Looks at the target named `name`, which is `path` with its links resolved.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(crate) fn of(name: &Path, path: &Path) -> Result<Self, Error> {
+        let metadata = fs::metadata(path).map_err(|source| {
+            Error::new(Kind::Io, format!("looking at {}", path.display())).source(source)
+        })?;
+        let system = System::this_machine();
+        let name = name.display().to_string();
+        let mut site = if let Some(number) = DeviceNumber::of_node(&metadata) {
+            Self::of_device(system, name, number)
+        } else {
+            let below = DeviceNumber::below_file(&metadata);
+            Self::of_file(system, name, path, (below, metadata.len()))
+        };
+        site.watch_others();
+        Ok(site)
+    }
+
+    fn of_device(system: System, name: String, number: DeviceNumber) -> Self {
+        let device = system.block(number);
+        let capacity_bytes = device.as_ref().map_or(0, Block::capacity_bytes);
+        Self { system, name, capacity_bytes, mount: None, device, foreign_iops: 0.0 }
+    }
+
+    fn of_file(system: System, name: String, path: &Path, file: (DeviceNumber, u64)) -> Self {
+        let (below, capacity_bytes) = file;
+        let mount = system.mount_of(path);
+        let source = || system.block_at(&mount.as_ref()?.source);
+        let device = system.block(below).or_else(source);
+        Self { system, name, capacity_bytes, mount, device, foreign_iops: 0.0 }
+    }
+
+    fn watch_others(&mut self) {
+        let counts = || self.device.as_ref().and_then(Block::counts);
+        let before = counts();
+        if before.is_some() {
+            thread::sleep(IDLE_CHECK);
+        }
+        self.foreign_iops = foreign_iops(before, counts());
+    }
+
+    /// Capacity in bytes.
+    pub(crate) const fn capacity_bytes(&self) -> u64 {
+        self.capacity_bytes
+    }
+
+    /// The device itself, or the one below the file.
+    pub(crate) const fn device(&self) -> Option<&Block> {
+        self.device.as_ref()
+    }
+
+    /// The smallest transfer that the device takes, in bytes.
+    pub(crate) fn sector_bytes(&self) -> u64 {
+        let size = self.disk().and_then(|disk| disk.number("queue/logical_block_size"));
+        size.unwrap_or(SECTOR_BYTES)
+    }
+
+    /// Whether the device takes discards.
+    pub(crate) fn discards(&self) -> bool {
+        let limit = self.disk().and_then(|disk| disk.number("queue/discard_max_bytes"));
+        limit.is_some_and(|bytes| bytes > 0)
+    }
+
+    fn disk(&self) -> Option<Block> {
+        self.device.as_ref().map(Block::disk)
+    }
+
+    /// The target as the result names it.
+    pub(crate) fn target(&self) -> Target {
+        let model = self.disk().and_then(|disk| disk.attribute("device/model"));
+        let (kind, title) = match &self.mount {
+            None => (TargetKind::BlockDevice, model.unwrap_or_else(|| self.name.clone())),
+            Some(mount) => (TargetKind::File, format!("{} on {}", self.name, mount.file_system)),
+        };
+        Target {
+            kind,
+            name: self.name.clone(),
+            title,
+            format: String::new(),
+            host: "linux".into(),
+            user_capacity_bytes: self.capacity_bytes,
+            raw_capacity_bytes: None,
+            time_lapse: 1,
+            sheet: self.sheet(),
+        }
+    }
+
+    fn sheet(&self) -> Vec<SheetRow> {
+        let row = |group: &str, (name, value): (&str, String)| SheetRow {
+            group: group.into(),
+            name: name.into(),
+            value,
+            source: "derived: read from the kernel".into(),
+        };
+        let mut rows = Vec::new();
+        if let Some(mount) = &self.mount {
+            rows.push(row("File", ("Path", self.name.clone())));
+            rows.push(row("File", ("Size", Bytes(self.capacity_bytes).to_string())));
+            rows.push(row("File", ("File system", mount.file_system.clone())));
+            rows.push(row("File", ("Mounted from", mount.source.display().to_string())));
+        }
+        let Some(device) = &self.device else { return rows };
+        rows.push(row("Device", ("Node", device.node())));
+        rows.extend(device_rows(&device.disk()).into_iter().map(|cells| row("Device", cells)));
+        rows
+    }
+
+    /// The machine as the result describes it; `fio` is its version and engine.
+    pub(crate) fn environment(&self, fio: &str) -> Environment {
+        let mut rows = machine::rows(&self.system);
+        rows.push(("fio", fio.to_owned()));
+        let row = |(name, value): (&str, String)| HostSheet { name: name.into(), value };
+        Environment { sheet: rows.into_iter().map(row).collect() }
+    }
+
+    /// What stands between the figures and the drive, for the whole run.
+    pub(crate) fn warnings(&self, direct: bool) -> Vec<Warning> {
+        let mut found = Vec::new();
+        found.extend(self.cached(direct));
+        found.extend(self.elsewhere());
+        found.extend(machine::hypervisor(&self.system).map(|vendor| {
+            (
+                WarningKind::Environment,
+                format!("the machine is virtual ({vendor}): its disk and its cores are shared"),
+                "measure on the machine itself",
+            )
+        }));
+        found.extend(machine::governor(&self.system).filter(|name| name != "performance").map(
+            |name| {
+                (
+                    WarningKind::Environment,
+                    format!("the CPU frequency governor is {name}: latencies vary with the clock"),
+                    "cpupower frequency-set --governor performance",
+                )
+            },
+        ));
+        if self.foreign_iops > IDLE_IOPS_MAX {
+            let text = format!(
+                "others sent {:.0} requests a second to the device before the first load",
+                self.foreign_iops
+            );
+            found.push((WarningKind::Environment, text, "end what uses it (iostat, iotop)"));
+        }
+        let warning = |(kind, text, remedy): (_, _, &str)| Warning {
+            kind,
+            step: String::new(),
+            text,
+            remedy: remedy.into(),
+        };
+        found.into_iter().map(warning).collect()
+    }
+
+    fn cached(&self, direct: bool) -> Option<(WarningKind, String, &'static str)> {
+        let memory = ["tmpfs", "ramfs"];
+        let in_memory = self.mount.as_ref().is_some_and(|at| memory.contains(&&*at.file_system))
+            || self.device.as_ref().is_some_and(|device| {
+                device.name().starts_with("zram") || device.name().starts_with("ram")
+            });
+        let looped = self.device.as_ref().and_then(|device| device.number("loop/dio")) == Some(0);
+        let (text, remedy) = if in_memory {
+            ("the target lies in memory: no drive is measured", "name a file on a drive")
+        } else if !direct {
+            (
+                "direct I/O was refused: the page cache is measured with the drive",
+                "take a file system with O_DIRECT (ext4, xfs), or the block device itself",
+            )
+        } else if looped {
+            (
+                "the loop device goes through the page cache",
+                "losetup --direct-io=on, or name the backing file itself",
+            )
+        } else {
+            return None;
+        };
+        Some((WarningKind::PageCache, text.into(), remedy))
+    }
+
+    fn elsewhere(&self) -> Option<(WarningKind, String, &'static str)> {
+        let kind = &self.mount.as_ref()?.file_system;
+        let remote = ["nfs", "nfs4", "cifs", "smb3", "9p", "virtiofs", "ceph"];
+        let is_remote = remote.contains(&&**kind) || kind.starts_with("fuse");
+        is_remote.then(|| {
+            let text = format!("{kind}: the drive is on another machine or behind a program");
+            (WarningKind::Environment, text, "measure where the drive is")
+        })
+    }
+}
+
+fn foreign_iops(before: Option<DiskCounts>, after: Option<DiskCounts>) -> f64 {
+    let Some((before, after)) = before.zip(after) else { return 0.0 };
+    after.requests().saturating_sub(before.requests()) as f64 / IDLE_CHECK.as_secs_f64()
+}
+
+/// What sysfs says of a disk.
+fn device_rows(disk: &Block) -> Vec<(&'static str, String)> {
+    let bytes = |name: &str| disk.number(name).map(|bytes| format!("{bytes} B"));
+    let firmware =
+        || disk.attribute("device/firmware_rev").or_else(|| disk.attribute("device/rev"));
+    let serial = || disk.attribute("device/serial").or_else(|| disk.attribute("serial"));
+    let medium = disk.number("queue/rotational").map(|rotates| {
+        if rotates == 1 { "rotating, or unknown to the kernel" } else { "solid state" }.to_owned()
+    });
+    let link = disk.inherited("current_link_speed").zip(disk.inherited("current_link_width"));
+    let cells = [
+        ("Model", disk.attribute("device/model")),
+        ("Serial number", serial()),
+        ("Firmware", firmware()),
+        ("Capacity", Some(Bytes(disk.capacity_bytes()).to_string())),
+        ("Logical sector", bytes("queue/logical_block_size")),
+        ("Physical sector", bytes("queue/physical_block_size")),
+        ("Medium", medium),
+        ("Write cache", disk.attribute("queue/write_cache")),
+        ("Scheduler", disk.attribute("queue/scheduler").map(|names| chosen(&names))),
+        ("PCIe link", link.map(|(speed, width)| format!("{speed}, x{width}"))),
+        ("Backing file", disk.backing_file().map(|path| path.display().to_string())),
+    ];
+    cells.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+/// The chosen one of `none [mq-deadline] kyber`.
+fn chosen(names: &str) -> String {
+    let within = names.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    within.map_or(names, |(name, _)| name).to_owned()
+}
+
+#[cfg(test)]
+mod tests;

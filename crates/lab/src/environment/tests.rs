@@ -1,0 +1,110 @@
+//! Sites on machines made of plain files.
+
+use super::*;
+use crate::system::fixture::Machine;
+
+fn warned(site: &Site, direct: bool) -> Vec<(WarningKind, String)> {
+    site.warnings(direct).into_iter().map(|warning| (warning.kind, warning.text)).collect()
+}
+
+fn disk_of(machine: &Machine) -> Site {
+    let number = DeviceNumber { major: 8, minor: 0 };
+    Site::of_device(machine.system(), "/dev/sda".into(), number)
+}
+
+fn file_on(machine: &Machine, path: &str) -> Site {
+    let below = DeviceNumber { major: 8, minor: 2 };
+    Site::of_file(machine.system(), path.into(), Path::new(path), (below, 1 << 30))
+}
+
+#[test]
+fn a_device_is_described_by_what_sysfs_tells() {
+    let machine = Machine::with_disk();
+    for (name, text) in [
+        ("device/model", "EXAMPLE X1"),
+        ("device/serial", "S1"),
+        ("queue/logical_block_size", "4096"),
+        ("queue/scheduler", "none [mq-deadline] kyber"),
+        ("queue/discard_max_bytes", "1073741824"),
+    ] {
+        machine.write(&format!("sys/devices/block/sda/{name}"), text);
+    }
+    let site = disk_of(&machine);
+    assert_eq!((site.sector_bytes(), site.discards()), (4096, true));
+    let target = site.target();
+    assert_eq!((target.kind, target.title.as_str()), (TargetKind::BlockDevice, "EXAMPLE X1"));
+    assert_eq!(target.user_capacity_bytes, 1 << 30);
+    let value =
+        |name: &str| target.sheet.iter().find(|row| row.name == name).map(|row| row.value.as_str());
+    assert_eq!(value("Serial number"), Some("S1"));
+    assert_eq!(value("Scheduler"), Some("mq-deadline"));
+    assert_eq!(value("PCIe link"), None, "what is not told is not listed");
+}
+
+#[test]
+fn a_file_is_described_by_its_file_system_and_the_device_below() {
+    let machine = Machine::with_disk();
+    machine.mount("8:2", "/dev/sda2", "/srv");
+    let site = file_on(&machine, "/srv/disk.img");
+    assert_eq!(site.target().title, "/srv/disk.img on ext4");
+    assert_eq!(site.device().unwrap().name(), "sda2");
+    assert_eq!(warned(&site, true), []);
+}
+
+#[test]
+fn a_refused_direct_open_is_a_warning_of_the_page_cache() {
+    let machine = Machine::with_disk();
+    machine.mount("8:2", "/dev/sda2", "/srv");
+    let warnings = warned(&file_on(&machine, "/srv/disk.img"), false);
+    assert_eq!(warnings.len(), 1);
+    assert_eq!(warnings[0].0, WarningKind::PageCache);
+}
+
+#[test]
+fn a_file_in_memory_is_said_to_be_no_drive() {
+    let machine = Machine::with_disk();
+    machine.write("proc/self/mountinfo", "25 1 0:23 / /shm rw - tmpfs tmpfs rw");
+    let warnings = warned(&file_on(&machine, "/shm/disk.img"), true);
+    assert!(warnings[0].1.contains("lies in memory"), "{warnings:?}");
+}
+
+#[test]
+fn a_virtual_machine_and_a_saving_governor_are_warned_of() {
+    let machine = Machine::with_disk();
+    machine.write("proc/cpuinfo", "processor : 0\nmodel name : X\nflags : fpu hypervisor sse");
+    let governor = "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
+    machine.write(governor, "powersave");
+    let warnings = warned(&disk_of(&machine), true);
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    machine.write(governor, "performance");
+    assert_eq!(warned(&disk_of(&machine), true).len(), 1);
+}
+
+#[test]
+fn a_device_that_others_use_is_busy() {
+    let counts = |reads| Some(DiskCounts { reads, writes: 7, sectors_written: 0 });
+    assert!(foreign_iops(counts(100), counts(130)) > IDLE_IOPS_MAX);
+    assert!(foreign_iops(counts(100), counts(101)) < IDLE_IOPS_MAX);
+    let machine = Machine::with_disk();
+    let site = Site { foreign_iops: 100.0, ..disk_of(&machine) };
+    assert!(warned(&site, true)[0].1.contains("100 requests a second"));
+}
+
+#[test]
+fn the_machine_is_listed_as_far_as_it_is_known() {
+    let machine = Machine::with_disk();
+    machine.write("proc/cpuinfo", "processor : 0\nmodel name : X 9000\nprocessor : 1\nflags : fpu");
+    machine.write("proc/meminfo", "MemTotal: 4194304 kB");
+    machine.write("etc/os-release", "NAME=D\nPRETTY_NAME=\"Example Linux 12\"");
+    let sheet = disk_of(&machine).environment("3.33, io_uring, direct").sheet;
+    let rows: Vec<_> = sheet.iter().map(|row| (row.name.as_str(), row.value.as_str())).collect();
+    assert_eq!(
+        rows,
+        [
+            ("CPU", "X 9000, 2 logical processors"),
+            ("Memory", "4.29 GB"),
+            ("Distribution", "Example Linux 12"),
+            ("fio", "3.33, io_uring, direct"),
+        ]
+    );
+}
