@@ -1,2 +1,44 @@
-//! The `floatgate` command.
-fn main() {}
+//! The `floatgate` command: what was typed becomes a call of the lab, and what came out is shown.
+//!
+//! Results go to stdout, talk to stderr. Exit status: 0 done, 1 failed, 2 usage, 3 measured but not
+//! steady.
+
+mod args;
+mod command;
+mod failure;
+mod output;
+mod progress;
+mod quantity;
+mod setup;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::args::{Cli, Command};
+
+/// How a command ended that did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// Done as asked.
+    Done,
+    /// Measured, but some preconditioning never met the steady-state rule.
+    NotSteady,
+}
+
+fn main() -> ExitCode {
+    let ending = match Cli::parse().command {
+        Command::Run(args) => command::run::run(&args),
+        Command::Plan(args) => command::plan::plan(&args),
+        Command::Drives(args) => command::drives::drives(&args),
+        Command::Workloads(args) => command::workloads::workloads(&args),
+        Command::Validate(args) => command::validate::validate(&args),
+        Command::Completions { shell } => command::completions::completions(shell),
+    };
+    match ending {
+        Ok(Ending::Done) => ExitCode::SUCCESS,
+        Ok(Ending::NotSteady) => ExitCode::from(3),
+        Err(error) => failure::report(&error),
+    }
+}

@@ -1,0 +1,172 @@
+//! The command line as it is typed.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use blockio::Bytes;
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+
+use crate::quantity;
+
+/// Reviews drives: modelled ones in virtual time, real ones through fio, by one protocol.
+#[derive(Debug, Parser)]
+#[command(name = "floatgate", version, propagate_version = true, max_term_width = 100)]
+#[command(after_help = "\
+Examples:
+  floatgate run                  one rate and one latency, at once
+  floatgate plan iodrive-duo     what a review would do
+  floatgate validate             the models against published figures")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Runs one workload on one drive and prints what came out
+    #[command(after_help = "\
+Examples:
+  floatgate run
+  floatgate run iodrive-duo 4k-rand-write --threads 16 --queue 16 --runtime 60s
+  floatgate run iodrive-duo 8k-70-30 --precondition 6h --format high-performance
+  floatgate run iodrive-duo 4k-rand-read --rate 50k")]
+    Run(Run),
+    /// Says what a review would do, step by step, and does nothing
+    #[command(after_help = "\
+Examples:
+  floatgate plan iodrive-duo
+  floatgate plan ./disk.img --protocol quick --json")]
+    Plan(Plan),
+    /// Lists the modelled drives, or shows one
+    #[command(after_help = "\
+Examples:
+  floatgate drives
+  floatgate drives iodrive-duo --json")]
+    Drives(Named),
+    /// Lists the workloads, or shows one
+    #[command(after_help = "\
+Examples:
+  floatgate workloads
+  floatgate workloads file-server")]
+    Workloads(Named),
+    /// Runs the models against published figures, row by row
+    #[command(after_help = "\
+Exit status is 0 only when every row that can be expressed is in tolerance.
+
+Examples:
+  floatgate validate
+  floatgate validate iodrive-duo --figures figures.csv --json")]
+    Validate(Validate),
+    /// Prints completions for a shell
+    #[command(after_help = "\
+Examples:
+  floatgate completions bash > ~/.local/share/bash-completion/completions/floatgate")]
+    Completions {
+        /// Shell to complete in
+        shell: Shell,
+    },
+}
+
+/// How a modelled drive is set up.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Model")]
+pub(crate) struct ModelArgs {
+    /// Host driver of a modelled drive [default: its first]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) host: Option<String>,
+    /// Runs the drive at 1/K of its capacity for 1/K of the time [default: the drive's own]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) time_lapse: Option<u32>,
+    /// Runs the whole capacity for the whole time
+    #[arg(long, conflicts_with = "time_lapse")]
+    pub(crate) full_scale: bool,
+    /// Seed of every random stream: the same seed gives the same figures
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+/// `floatgate run`.
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// A drive of the catalogue, a drive.toml, or a file or block device
+    #[arg(default_value = "iodrive-duo")]
+    pub(crate) target: String,
+    /// Workload to run
+    #[arg(default_value = "4k-rand-write")]
+    pub(crate) workload: String,
+    /// Jobs
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: u16,
+    /// Requests that each job keeps outstanding
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    pub(crate) queue: u16,
+    /// Length of the measurement, in the drive's protocol time
+    #[arg(long, default_value = "60s", value_parser = quantity::span, value_name = "TIME")]
+    pub(crate) runtime: Duration,
+    /// Loads the drive with the same workload for this long before measuring
+    #[arg(long, value_parser = quantity::span, value_name = "TIME")]
+    pub(crate) precondition: Option<Duration>,
+    /// One transfer size instead of the workload's own, such as 8k
+    #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
+    pub(crate) bs: Option<Bytes>,
+    /// Requests come at this rate, at random, instead of one after the other; such as 50k
+    #[arg(long, value_parser = quantity::rate, value_name = "IOPS")]
+    pub(crate) rate: Option<f64>,
+    /// Format of a modelled drive [default: its first]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) format: Option<String>,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// Allows what is on a real target to be destroyed
+    #[arg(long, help_heading = "Real drives")]
+    pub(crate) destroy: bool,
+    /// Prints everything that was measured as JSON
+    #[arg(long, help_heading = "Results")]
+    pub(crate) json: bool,
+}
+
+/// `floatgate plan`.
+#[derive(Debug, Args)]
+pub(crate) struct Plan {
+    /// A drive of the catalogue, a drive.toml, or a file or block device
+    pub(crate) target: String,
+    /// Protocol to plan
+    #[arg(long, default_value = "enterprise", value_name = "NAME")]
+    pub(crate) protocol: String,
+    /// Format of a modelled drive, or `all`
+    #[arg(long, default_value = "all", value_name = "NAME")]
+    pub(crate) format: String,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// Prints the plan as JSON
+    #[arg(long, help_heading = "Results")]
+    pub(crate) json: bool,
+}
+
+/// `floatgate drives`, `floatgate workloads`.
+#[derive(Debug, Args)]
+pub(crate) struct Named {
+    /// The one to show
+    pub(crate) name: Option<String>,
+    /// Prints JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `floatgate validate`.
+#[derive(Debug, Args)]
+pub(crate) struct Validate {
+    /// Drives of the catalogue [default: all that have published figures]
+    pub(crate) drives: Vec<String>,
+    /// Figures to compare with, with the columns of the project's own [default: the project's own]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) figures: Option<PathBuf>,
+    /// Prints the rows as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Simulations at once [default: the processors of this machine]
+    #[arg(long, value_name = "N")]
+    pub(crate) jobs: Option<usize>,
+}

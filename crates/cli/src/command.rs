@@ -1,0 +1,8 @@
+//! The commands, one file each.
+
+pub(crate) mod completions;
+pub(crate) mod drives;
+pub(crate) mod plan;
+pub(crate) mod run;
+pub(crate) mod validate;
+pub(crate) mod workloads;

@@ -1,0 +1,60 @@
+//! `floatgate plan`: what a review would do.
+
+use anyhow::Result;
+use blockio::Nanos;
+use lab::plan::{Plan, PlannedStep};
+use lab::results::StepKind;
+use lab::subject::Wanted;
+use serde_json::json;
+
+use crate::args;
+use crate::{Ending, output, setup, table};
+
+/// Prints every step of a review, and how long it lasts in protocol time.
+pub(crate) fn plan(args: &args::Plan) -> Result<Ending> {
+    let subject = lab::subject::Subject::find(&args.target)?;
+    let wanted = subject.setups(&setup::choice(Some(&args.format), &args.model))?;
+    let plan = setup::plan(&args.protocol, args.model.seed)?;
+    if args.json {
+        output::json(&json!({ "targets": wanted, "plan": plan }))?;
+    } else {
+        output::data(&shown(&plan, &wanted))?;
+    }
+    Ok(Ending::Done)
+}
+
+fn shown(plan: &Plan, wanted: &[Wanted]) -> String {
+    let targets: Vec<String> = wanted.iter().map(target).collect();
+    let rows: Vec<[String; 4]> = plan.steps.iter().map(row).collect();
+    format!(
+        "{}\n{}\n\n{}\n\n{} steps, {} of protocol time for each target, seed {}",
+        plan.protocol_title,
+        targets.join("\n"),
+        table::columns(&rows),
+        plan.steps.len(),
+        Nanos::from_secs_f64(plan.duration_s()),
+        plan.seed
+    )
+}
+
+fn target(wanted: &Wanted) -> String {
+    let Wanted { target, format, host, time_lapse } = wanted;
+    match time_lapse {
+        _ if host.is_empty() => format!("target {target}"),
+        1 => format!("target {target}, format {format}, host {host}, at full scale"),
+        k => format!("target {target}, format {format}, host {host}, time lapse {k}"),
+    }
+}
+
+fn row(step: &PlannedStep) -> [String; 4] {
+    let what = match step.kind {
+        StepKind::Purge => "purge".into(),
+        StepKind::Precondition => format!("precondition with {}", step.workload_name()),
+        StepKind::Measure => format!("measure {}", step.workload_name()),
+    };
+    let length = match step.kind {
+        StepKind::Purge => String::new(),
+        _ => Nanos::from_secs_f64(step.length_s()).to_string(),
+    };
+    [step.id.clone(), what, step.load_name(), length]
+}

@@ -1,0 +1,115 @@
+//! `floatgate run`: one workload on one drive, at once.
+
+use anyhow::Result;
+use blockio::Nanos;
+use lab::plan::{OneLoad, Plan};
+use lab::results::{LatencySummary, StepKind, Summary, WarningKind};
+use lab::runner::{Assignment, NoJournal, Outcome, Record, carry_out};
+use lab::subject::{Subject, find_workload};
+use lab::workload::{SizeShare, Workload};
+use lab::{Error, Gaps, Kind, Rate};
+use serde_json::json;
+
+use crate::args;
+use crate::progress::Terminal;
+use crate::{Ending, output, setup, table};
+
+/// Measures, prints the rate and the mean latency, and says the rest on stderr.
+pub(crate) fn run(args: &args::Run) -> Result<Ending> {
+    let subject = Subject::find(&args.target)?;
+    let wanted = subject.setups(&setup::choice(args.format.as_deref(), &args.model))?.remove(0);
+    let plan = Plan::of_one(&workload(args)?, &load(args), args.model.seed);
+    let drivers = || subject.driver(&wanted, plan.seed, args.destroy);
+    let assignment = Assignment {
+        label: &wanted.format,
+        plan: &plan,
+        drivers: &drivers,
+        journal: &NoJournal,
+        finished: Vec::new(),
+    };
+    let progress = Terminal::new()?;
+    let outcomes = carry_out(&[assignment], 1, &progress);
+    progress.clear();
+    shown(&outcomes?.remove(0), args.json)
+}
+
+/// The workload, with the one transfer size that was asked for.
+fn workload(args: &args::Run) -> Result<Workload> {
+    let workload = find_workload(&args.workload)?;
+    let Some(size) = args.bs else { return Ok(workload) };
+    let refused =
+        || Error::new(Kind::Input, format!("--bs {size}: not a multiple of 512 bytes up to 1 GiB"));
+    let bytes = u32::try_from(size.0).ok().filter(|bytes| bytes % 512 == 0 && *bytes <= 1 << 30);
+    Ok(Workload {
+        title: format!("{} at {size}", workload.title),
+        sizes: vec![SizeShare { bytes: bytes.ok_or_else(refused)?, percent: 100.0 }],
+        align_bytes: 0,
+        ..workload
+    })
+}
+
+fn load(args: &args::Run) -> OneLoad {
+    OneLoad {
+        threads: args.threads,
+        queue_per_thread: args.queue,
+        precondition_s: args.precondition.map_or(0.0, |span| span.as_secs_f64()),
+        duration_s: args.runtime.as_secs_f64(),
+        rate: args.rate.map(|iops| Rate { iops, gaps: Gaps::Exponential }),
+    }
+}
+
+fn shown(outcome: &Outcome, json: bool) -> Result<Ending> {
+    let measured = |kind| {
+        let mut records = outcome.records.iter().map(|(_, record)| record);
+        records.find(|record: &&Record| record.step.kind == kind)
+    };
+    let record = measured(StepKind::Measure)
+        .and_then(|record| Some((record, record.step.summary.as_ref()?)));
+    let Some((record, summary)) = record else {
+        return Err(Error::new(Kind::Program, "stopped before anything was measured").into());
+    };
+    if json {
+        output::json(&json!({ "step": record.step, "response": record.response }))?;
+    } else {
+        output::data(&figures(summary))?;
+        let preconditioned = measured(StepKind::Precondition).is_some();
+        output::talk(&details(summary, record.response.as_ref(), preconditioned));
+    }
+    let mut ending = Ending::Done;
+    for warning in outcome.records.iter().flat_map(|(_, record)| &record.warnings) {
+        output::talk(&format!("warning: {}: {}", warning.step, warning.text));
+        if warning.kind == WarningKind::NotSteady {
+            ending = Ending::NotSteady;
+        }
+    }
+    Ok(ending)
+}
+
+/// The two numbers: what it did, and how long each took.
+fn figures(summary: &Summary) -> String {
+    let mean = Nanos::from_micros_f64(summary.latency.latency_ns_avg / 1e3);
+    format!("{:.0} IOPS\n{mean} mean latency", summary.iops)
+}
+
+fn details(summary: &Summary, response: Option<&LatencySummary>, preconditioned: bool) -> String {
+    let response = response.map(|response| ("response", response));
+    let kinds = [("read", &summary.read), ("write", &summary.write)].into_iter().chain(response);
+    let head = ["", "p50", "p99", "p99.9", "max"].map(str::to_owned);
+    let rows: Vec<[String; 5]> = std::iter::once(head)
+        .chain(kinds.filter(|(_, latency)| latency.count > 0).map(percentiles))
+        .collect();
+    let state = match (preconditioned, summary.nand.and_then(|nand| nand.write_amplification())) {
+        (true, Some(factor)) => format!("preconditioned; write amplification {factor:.2}"),
+        (true, None) => "preconditioned".into(),
+        (false, _) => "not preconditioned: --precondition 6h gives the settled rate".into(),
+    };
+    format!("{}\n{state}", table::columns(&rows))
+}
+
+fn percentiles((kind, latency): (&str, &LatencySummary)) -> [String; 5] {
+    let LatencySummary { latency_ns_p50, latency_ns_p99, latency_ns_p999, latency_ns_max, .. } =
+        *latency;
+    let [p50, p99, p999, max] = [latency_ns_p50, latency_ns_p99, latency_ns_p999, latency_ns_max]
+        .map(|latency_ns| Nanos(latency_ns).to_string());
+    [kind.into(), p50, p99, p999, max]
+}

@@ -1,0 +1,161 @@
+//! `floatgate validate`: the models against published figures.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Result;
+use lab::results::published::{self, FigureRow};
+use lab::ssd::{DriveSpec, catalogue};
+use lab::subject::find_drive;
+use lab::validate::{Bench, Row, Verdict, is_about, validate as compare};
+use lab::{Error, Kind};
+
+use crate::args::Validate;
+use crate::progress::Terminal;
+use crate::{Ending, output, setup, table};
+
+/// Seed of every validation: its table must come out the same.
+const SEED: u64 = 1;
+
+/// Prints every row with what the model made of it; fails when one is out of tolerance.
+pub(crate) fn validate(args: &Validate) -> Result<Ending> {
+    let drives = drives(&args.drives)?;
+    let table = figures(args.figures.as_deref())?;
+    let of_drives = |row: &&FigureRow| {
+        args.drives.is_empty() || drives.iter().any(|drive| is_about(row, drive))
+    };
+    let rows: Vec<&FigureRow> = table.iter().filter(of_drives).collect();
+    let plan = setup::plan("enterprise", SEED)?;
+    let bench = Bench { drives: &drives, plan: &plan, threads: setup::jobs(args.jobs) };
+    let progress = Terminal::new()?;
+    let compared = compare(&rows, bench, &progress);
+    progress.clear();
+    let compared = compared?;
+    if args.json {
+        output::json(&compared)?;
+    } else {
+        output::data(&shown(&compared))?;
+    }
+    judged(&compared)
+}
+
+fn drives(names: &[String]) -> Result<Vec<DriveSpec>> {
+    if names.is_empty() {
+        return Ok(catalogue::drives());
+    }
+    names.iter().map(|name| Ok(find_drive(name)?)).collect()
+}
+
+fn figures(file: Option<&Path>) -> Result<Vec<FigureRow>> {
+    let Some(path) = file else { return Ok(published::figures().to_vec()) };
+    let shown = path.display().to_string();
+    let unreadable = |kind, source: Box<dyn std::error::Error + Send + Sync>| {
+        Error::new(kind, "reading published figures")
+            .source(source)
+            .hint("the columns are those of the project's own published/figures.csv")
+    };
+    let text = fs::read_to_string(path)
+        .map_err(|source| Error::new(Kind::Io, format!("reading {shown}")).source(source))?;
+    Ok(published::parse(&text, &shown).map_err(|source| unreadable(Kind::Io, source.into()))?)
+}
+
+/// The rows that were compared, then those that could not be, each with its reason.
+fn shown(rows: &[Row]) -> String {
+    let head = ["row", "model", "workload", "load", "phase", "metric", "published", "modelled"];
+    let head = head.into_iter().chain(["ratio", ""]).map(str::to_owned).collect::<Vec<_>>();
+    let head: [String; 10] = head.try_into().expect("ten columns");
+    let compared: Vec<[String; 10]> =
+        std::iter::once(head).chain(rows.iter().filter_map(compared_cells)).collect();
+    let others: Vec<[String; 6]> = rows.iter().filter_map(other_cells).collect();
+    format!(
+        "{}\n\nnot expressible yet:\n{}\n\n{}",
+        table::columns(&compared),
+        table::columns(&others),
+        count(rows)
+    )
+}
+
+fn compared_cells(row: &Row) -> Option<[String; 10]> {
+    let (compared, verdict) = match &row.verdict {
+        Verdict::In(compared) => (compared, "in"),
+        Verdict::Out(compared) => (compared, "OUT"),
+        Verdict::NotExpressible { .. } => return None,
+    };
+    Some([
+        row.id.clone(),
+        compared.model.clone(),
+        row.workload.clone(),
+        load(row),
+        row.phase.clone(),
+        row.metric.clone(),
+        published_value(row),
+        number(compared.modelled),
+        format!("{:.2}", compared.ratio),
+        verdict.into(),
+    ])
+}
+
+fn other_cells(row: &Row) -> Option<[String; 6]> {
+    let Verdict::NotExpressible { reason } = &row.verdict else { return None };
+    Some([
+        row.id.clone(),
+        row.device.clone(),
+        row.workload.clone(),
+        row.metric.clone(),
+        published_value(row),
+        reason.clone(),
+    ])
+}
+
+fn load(row: &Row) -> String {
+    format!("T{}Q{}", row.threads, row.queue_per_thread)
+}
+
+fn published_value(row: &Row) -> String {
+    match (row.value_low, row.value_high) {
+        (Some(low), Some(high)) if low < high => format!("{} to {}", number(low), number(high)),
+        (Some(value), _) => number(value),
+        (None, _) => String::new(),
+    }
+}
+
+/// Whole above a hundred, else three decimals at most.
+fn number(value: f64) -> String {
+    let decimals = if value.abs() >= 100.0 { 0 } else { 3 };
+    let text = format!("{value:.decimals$}");
+    if decimals == 0 { text } else { text.trim_end_matches('0').trim_end_matches('.').into() }
+}
+
+fn count(rows: &[Row]) -> String {
+    let of = |wanted: fn(&Verdict) -> bool| rows.iter().filter(|row| wanted(&row.verdict)).count();
+    let inside = of(|verdict| matches!(verdict, Verdict::In(_)));
+    let outside = of(|verdict| matches!(verdict, Verdict::Out(_)));
+    let others = rows.len() - inside - outside;
+    format!("{inside} in tolerance, {outside} out, {others} not expressible yet")
+}
+
+fn judged(rows: &[Row]) -> Result<Ending> {
+    let out: Vec<&str> = rows
+        .iter()
+        .filter(|row| matches!(row.verdict, Verdict::Out(_)))
+        .map(|row| row.id.as_str())
+        .collect();
+    if out.is_empty() {
+        return Ok(Ending::Done);
+    }
+    let text = format!("{} rows out of tolerance: {}", out.len(), out.join(", "));
+    Err(Error::new(Kind::Program, text).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_as_long_as_they_are_worth() {
+        assert_eq!(number(42_644.0), "42644");
+        assert_eq!(number(0.0422), "0.042");
+        assert_eq!(number(6.0), "6");
+        assert_eq!(number(1.5), "1.5");
+    }
+}

@@ -1,0 +1,40 @@
+//! The one place that prints.
+
+use std::io::{self, Write as _};
+
+use anyhow::{Context as _, Result};
+use serde::Serialize;
+
+/// Prints one line, or several, of what was asked for to stdout.
+///
+/// # Errors
+/// When stdout takes no more.
+pub(crate) fn data(text: &str) -> Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.trim_end_matches('\n').as_bytes())?;
+    stdout.write_all(b"\n")?;
+    stdout.flush()?;
+    Ok(())
+}
+
+/// Prints a value as JSON to stdout.
+///
+/// # Errors
+/// When stdout takes no more.
+pub(crate) fn json(value: &impl Serialize) -> Result<()> {
+    data(&serde_json::to_string_pretty(value).context("writing JSON")?)
+}
+
+/// Prints bytes to stdout as they are.
+///
+/// # Errors
+/// When stdout takes no more.
+pub(crate) fn bytes(bytes: &[u8]) -> Result<()> {
+    Ok(io::stdout().lock().write_all(bytes)?)
+}
+
+/// Prints a line about the work to stderr.
+pub(crate) fn talk(text: &str) {
+    // Nobody is left to be told that stderr is closed.
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}

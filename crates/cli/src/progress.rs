@@ -1,0 +1,80 @@
+//! Progress on stderr: a bar on a terminal, a line for each finished step elsewhere.
+
+use std::io::{self, IsTerminal as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context as _, Result};
+use indicatif::{ProgressBar, ProgressStyle};
+use lab::progress::{Event, Progress};
+
+use crate::output;
+
+/// Positions of the bar.
+const BAR_LENGTH: u64 = 1000;
+
+/// Shows progress, and remembers that Ctrl-C was pressed.
+#[derive(Debug)]
+pub(crate) struct Terminal {
+    bar: Option<ProgressBar>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Terminal {
+    /// Takes Ctrl-C over for the rest of the program.
+    ///
+    /// # Errors
+    /// When Ctrl-C was already taken over.
+    pub(crate) fn new() -> Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&stop);
+        ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
+            .context("taking over Ctrl-C")?;
+        Ok(Self { bar: io::stderr().is_terminal().then(bar), stop })
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Progress for Terminal {
+    fn moved(&self, event: &Event<'_>) {
+        let left = event.left_s.map_or_else(String::new, |left_s| format!("{} left", span(left_s)));
+        if let Some(bar) = &self.bar {
+            bar.set_position(position(event.done));
+            bar.set_message(format!("{left}  {} {} {}", event.run, event.step.id, event.text));
+        } else if event.step_finished {
+            let percent = event.done * 100.0;
+            output::talk(&format!("{percent:3.0} %  {} {}  {left}", event.run, event.step.id));
+        }
+    }
+
+    fn stop(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+fn bar() -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {wide_msg}")
+        .expect("the template is well-formed")
+        .progress_chars("━━╌");
+    ProgressBar::new(BAR_LENGTH).with_style(style)
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1000")]
+fn position(done: f64) -> u64 {
+    (done.clamp(0.0, 1.0) * BAR_LENGTH as f64) as u64
+}
+
+/// A span as one says it: `40 s`, `12 min`, `3.5 h`.
+fn span(seconds: f64) -> String {
+    match seconds {
+        ..90.0 => format!("{seconds:.0} s"),
+        ..5400.0 => format!("{:.0} min", seconds / 60.0),
+        _ => format!("{:.1} h", seconds / 3600.0),
+    }
+}

@@ -1,0 +1,29 @@
+//! What several commands make of their arguments in the same way.
+
+use std::thread;
+
+use anyhow::Result;
+use lab::plan::Plan;
+use lab::subject::{Choice, find_protocol};
+
+use crate::args::ModelArgs;
+
+/// Which setups of a target the arguments mean.
+pub(crate) fn choice(format: Option<&str>, model: &ModelArgs) -> Choice {
+    Choice {
+        format: format.map(str::to_owned),
+        host: model.host.clone(),
+        time_lapse: if model.full_scale { Some(1) } else { model.time_lapse },
+    }
+}
+
+/// The plan of the protocol named `protocol`.
+pub(crate) fn plan(protocol: &str, seed: u64) -> Result<Plan> {
+    let workloads = lab::workload::catalogue::workloads();
+    Ok(Plan::new(&find_protocol(protocol)?, &workloads, seed)?)
+}
+
+/// Simulations at once: as many as were asked for, or as there are processors.
+pub(crate) fn jobs(asked: Option<usize>) -> usize {
+    asked.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from))
+}

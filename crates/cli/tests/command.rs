@@ -1,0 +1,146 @@
+//! The built command: what it says to right and wrong input, where, and how it exits.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn floatgate(args: &[&str]) -> Output {
+    floatgate_in(Path::new("."), args)
+}
+
+fn floatgate_in(dir: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_floatgate"))
+        .args(args)
+        .current_dir(dir)
+        .env("COLUMNS", "100")
+        .env_remove("RUST_BACKTRACE")
+        .output()
+        .expect("the command was built")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// What was refused: exit status, and all of stderr; nothing may be on stdout.
+fn refused(args: &[&str]) -> (Option<i32>, String) {
+    let output = floatgate(args);
+    assert_eq!(stdout(&output), "", "a refusal is no result");
+    (output.status.code(), stderr(&output))
+}
+
+#[test]
+fn an_unknown_drive_is_refused_once_with_the_nearest_name() {
+    let (status, said) = refused(&["run", "iodrive-dou"]);
+    assert_eq!(status, Some(2));
+    assert_eq!(said, "error: unknown drive `iodrive-dou`\nhint: did you mean `iodrive-duo`?\n");
+}
+
+#[test]
+fn an_unknown_format_is_refused_with_those_there_are() {
+    let (status, said) = refused(&["plan", "iodrive-duo", "--format", "turbo"]);
+    assert_eq!(status, Some(2));
+    assert_eq!(
+        said,
+        "error: iodrive-duo has no format `turbo`\nhint: it has stock, high-performance\n"
+    );
+}
+
+#[test]
+fn an_unknown_workload_and_an_unknown_protocol_get_the_nearest_names() {
+    let (_, said) = refused(&["run", "iodrive-duo", "4k-rnd-write"]);
+    assert!(said.ends_with("hint: did you mean `4k-rand-write`?\n"), "{said}");
+    let (_, said) = refused(&["plan", "iodrive-duo", "--protocol", "entreprise"]);
+    assert!(said.ends_with("hint: did you mean `enterprise`?\n"), "{said}");
+}
+
+#[test]
+fn a_time_without_a_unit_is_refused_with_what_would_be_right() {
+    let (status, said) = refused(&["run", "--runtime", "60"]);
+    assert_eq!(status, Some(2));
+    assert!(said.contains("no unit: write `60s`, `60min` or `60h`"), "{said}");
+}
+
+#[test]
+fn a_drive_file_that_is_none_is_refused_with_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("mine.toml"), "schema = \"one\"\n").unwrap();
+    let output = floatgate_in(dir.path(), &["plan", "mine.toml"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).starts_with("error: reading a drive: mine.toml"), "{output:?}");
+}
+
+#[test]
+fn figures_that_are_none_are_refused_with_their_place() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("mine.csv"), "a,b\n1,2\n").unwrap();
+    let output = floatgate_in(dir.path(), &["validate", "--figures", "mine.csv"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("mine.csv:1: the columns are not id,"), "{output:?}");
+}
+
+#[test]
+fn a_run_prints_two_numbers() {
+    let output = floatgate(&["run", "--runtime", "2s"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let text = stdout(&output);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 2);
+    assert!(lines[0].ends_with(" IOPS") && lines[1].ends_with(" mean latency"), "{text}");
+}
+
+#[test]
+fn a_run_gives_the_same_figures_again() {
+    let json = || stdout(&floatgate(&["run", "--runtime", "2s", "--json", "--seed", "7"]));
+    let first = json();
+    assert!(first.contains("\"latency_ns_avg\""));
+    assert_eq!(first, json());
+}
+
+#[test]
+fn a_preconditioning_too_short_to_settle_exits_with_3() {
+    let output = floatgate(&["run", "--runtime", "2s", "--precondition", "3s"]);
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    assert!(stderr(&output).contains("warning: run/precondition: steady state not achieved"));
+    assert_eq!(stdout(&output).lines().count(), 2, "it was measured all the same");
+}
+
+#[test]
+fn every_command_has_a_json_form() {
+    for args in [
+        ["drives", "--json"].as_slice(),
+        &["drives", "iodrive-duo", "--json"],
+        &["workloads", "--json"],
+        &["workloads", "file-server", "--json"],
+        &["plan", "iodrive-duo", "--json"],
+    ] {
+        let text = stdout(&floatgate(args));
+        serde_json::from_str::<serde_json::Value>(&text).expect("JSON and nothing else");
+    }
+}
+
+#[test]
+fn every_shell_gets_completions() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        assert!(stdout(&floatgate(&["completions", shell])).contains("floatgate"));
+    }
+}
+
+#[test]
+fn the_plan_of_a_review_names_every_step() {
+    insta::assert_snapshot!(stdout(&floatgate(&["plan", "iodrive-duo", "--protocol", "quick"])));
+}
+
+#[test]
+fn the_help_is_as_it_was_agreed() {
+    let commands = ["", "run", "plan", "drives", "workloads", "validate", "completions"];
+    for command in commands {
+        let args: Vec<&str> = [command, "--help"].into_iter().filter(|it| !it.is_empty()).collect();
+        let name = format!("help-{command}").trim_end_matches('-').to_owned();
+        insta::assert_snapshot!(name, stdout(&floatgate(&args)));
+    }
+}
