@@ -19,7 +19,8 @@ pub(crate) fn span(text: &str) -> Result<Duration, String> {
         .map_err(|_| format!("`{text}` is longer than any run"))
 }
 
-/// A size: a number and one of `b`, `k`, `m`, `g` (binary, as fio and the reviews have block sizes).
+/// A size: a number and one of `b`, `k`, `m`, `g` (binary, as fio and the reviews have block
+/// sizes).
 pub(crate) fn size(text: &str) -> Result<Bytes, String> {
     let lower = text.to_lowercase();
     let (number, unit) = split(&lower);

@@ -89,8 +89,8 @@ impl Config {
         self.watermarks.high.max(resume + self.superblocks_open_max())
     }
 
-    /// Superblocks open at most: one in each bank for the host, for garbage collection, and for wear
-    /// levelling where there is any.
+    /// Superblocks open at most: one in each bank for the host, for garbage collection, and for
+    /// wear levelling where there is any.
     const fn superblocks_open_max(&self) -> u32 {
         let streams = if self.wear_spread_max == 0 { 2 } else { 3 };
         streams * self.geometry.banks

@@ -4,8 +4,8 @@
 //! and `low` each host page brings a share of the victim's work that just replaces what the host
 //! uses up, `valid / (pages - valid)` pages, more as `low` comes nearer and never more than
 //! `pace_max`. Where that is not enough, `low` is reached and host writes wait until room for
-//! `burst` superblocks has been gained: the world stops, which is what makes the latency of a drive with
-//! little spare space so uneven.
+//! `burst` superblocks has been gained: the world stops, which is what makes the latency of a drive
+//! with little spare space so uneven.
 
 use crate::ftl::Stream;
 use crate::{Cause, Config, Ftl, Lpn, Media, Ppn, SuperblockId, wear};

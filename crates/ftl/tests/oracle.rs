@@ -395,7 +395,8 @@ prop_compose! {
         config.geometry.erase_blocks_per_plane = superblocks.div_ceil(banks);
         let usable = config.geometry.superblocks() - config.superblocks_reserved();
         let pages = u64::from(usable) * u64::from(geometry.pages_per_superblock());
-        config.pages_logical = u32::try_from((pages * used_percent / 100).clamp(1, pages - 1)).expect("small");
+        let used = (pages * used_percent / 100).clamp(1, pages - 1);
+        config.pages_logical = u32::try_from(used).expect("a small geometry");
         config
     }
 }
@@ -415,7 +416,11 @@ fn commands() -> impl Strategy<Value = Command> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 512,
+        failure_persistence: None,
+        ..Default::default()
+    })]
 
     #[test]
     fn any_sequence_of_commands_equals_a_plain_map(

@@ -72,7 +72,8 @@ fn the_cost_of_static_levelling_is_counted_apart() {
     let mut ftl = Ftl::format(&config(16)).expect("a feasible format");
     write_skewed(&mut ftl, 80);
     let counters = ftl.counters();
-    // Nine tenths of the data are cold; levelling moves each of them now and then, not all the time.
+    // Nine tenths of the data are cold; levelling moves each of them now and then, not all the
+    // time.
     assert!(counters.pages_wear > 0);
     assert!(counters.pages_wear < counters.pages_host / 10, "{counters:?}");
 }

@@ -27,8 +27,8 @@ pub struct Load<'a> {
     pub duration_s: f64,
     /// Length of one interval, in protocol seconds.
     pub interval_s: f64,
-    /// Rate at which requests come, at most threads times queue of them at a time; absent where each
-    /// completion is answered by the next request.
+    /// Rate at which requests come, at most threads times queue of them at a time; absent where
+    /// each completion is answered by the next request.
     pub rate: Option<Rate>,
     /// Seed of the addresses.
     pub seed: u64,

@@ -66,7 +66,8 @@ pub struct PlannedStep {
     pub duration_s: f64,
     /// Length of one sample, in protocol seconds.
     pub interval_s: f64,
-    /// Length of one round of the steady-state rule, in protocol seconds; 0 where it is not applied.
+    /// Length of one round of the steady-state rule, in protocol seconds; 0 where it is not
+    /// applied.
     pub round_s: f64,
     /// Rate at which requests come; absent where each completion is answered by the next request.
     pub rate: Option<Rate>,

@@ -1,8 +1,8 @@
 //! Carries plans out.
 //!
-//! Each suite begins with a purge and so gets a driver of its own; suites of models run in parallel,
-//! and what comes back is in the order of the plan, so that the bytes of a result do not depend on
-//! how many threads there were.
+//! Each suite begins with a purge and so gets a driver of its own; suites of models run in
+//! parallel, and what comes back is in the order of the plan, so that the bytes of a result do not
+//! depend on how many threads there were.
 //!
 //! ```text
 //! assignments ──► suites ──► pool ──► steps, each into its journal as soon as it is done

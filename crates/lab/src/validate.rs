@@ -5,8 +5,8 @@
 //!               └─ none: listed with the reason
 //! ```
 //!
-//! A row that is about any format or any host is compared with the drive's first one. Tolerances are
-//! those of [`tolerance`].
+//! A row that is about any format or any host is compared with the drive's first one. Tolerances
+//! are those of [`tolerance`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -84,8 +84,8 @@ pub struct Compared {
 /// Ratios of modelled to published that are in tolerance, from and to.
 ///
 /// Rates within 15 %. Average latencies within 20 %: they are rates seen through Little's law, but
-/// printed with two or three figures. Deviations and maxima within a factor of two: a maximum is one
-/// request among millions, and reviews printed no deviation's definition.
+/// printed with two or three figures. Deviations and maxima within a factor of two: a maximum is
+/// one request among millions, and reviews printed no deviation's definition.
 pub fn tolerance(metric: &str) -> (f64, f64) {
     match metric {
         "stdev_latency_ms" | "max_latency_ms" => (0.5, 2.0),

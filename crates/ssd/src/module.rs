@@ -70,8 +70,8 @@ impl Module {
         u64::from(self.ftl.pages_logical()) * UNIT_SECTORS
     }
 
-    /// Writes an extent that reaches the module at `at`; returns when it is acknowledged, or nothing
-    /// if it has to wait for relocation: then [`Module::step`] reports it.
+    /// Writes an extent that reaches the module at `at`; returns when it is acknowledged, or
+    /// nothing if it has to wait for relocation: then [`Module::step`] reports it.
     #[inline]
     pub(crate) fn write(
         &mut self,

@@ -45,8 +45,8 @@ impl PriorityServer {
         self.urgent_free_at
     }
 
-    /// Books work that will be ready at `ready`, later than `now`: it takes its share of the server,
-    /// but nothing that is ready sooner waits for it to arrive.
+    /// Books work that will be ready at `ready`, later than `now`: it takes its share of the
+    /// server, but nothing that is ready sooner waits for it to arrive.
     #[inline]
     pub(crate) fn book_ahead(&mut self, now: Nanos, ready: Nanos, span: Nanos) -> Nanos {
         self.book(now, span).max(ready + span)

@@ -1,8 +1,8 @@
 //! The open loop: requests come at times of their own, whether or not the drive keeps up.
 //!
-//! At most threads times queue requests are on the drive; one that finds no place waits at the host.
-//! Its latency counts from submission, as in every other figure; its response counts from the time
-//! at which it was due, so waiting is in it.
+//! At most threads times queue requests are on the drive; one that finds no place waits at the
+//! host. Its latency counts from submission, as in every other figure; its response counts from the
+//! time at which it was due, so waiting is in it.
 
 use std::collections::VecDeque;
 
@@ -56,7 +56,8 @@ impl<'a> Open<'a> {
         std::mem::take(&mut self.responses)
     }
 
-    /// Lets something happen: a completion, or an arrival. Returns when, unless it is after `until`.
+    /// Lets something happen: a completion, or an arrival. Returns when, unless it is after
+    /// `until`.
     fn step(&mut self, until: Nanos, meter: &mut Meter) -> Result<Option<Nanos>, Error> {
         let arrives_at = self.schedule.next;
         let horizon = if self.free.is_empty() { until } else { until.min(arrives_at) };
