@@ -1,0 +1,52 @@
+//! Other programs: whether they are there, installing them, running them.
+
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::root;
+
+/// Runs `program` with `args` in the root, its output going to ours.
+///
+/// # Errors
+/// When it cannot be started, or ends with a failure.
+pub(crate) fn run(program: &str, args: &[&str], environment: &[(&str, &str)]) -> Result<()> {
+    let shown = format!("{program} {}", args.join(" "));
+    println!("\n$ {shown}");
+    let status = Command::new(program)
+        .args(args)
+        .envs(environment.iter().copied())
+        .current_dir(root())
+        .status()
+        .with_context(|| format!("starting `{shown}`"))?;
+    if !status.success() {
+        bail!("`{shown}` failed: {status}");
+    }
+    Ok(())
+}
+
+/// Whether `program` with `args` can be run and succeeds; what it prints is not shown.
+pub(crate) fn succeeds(program: &str, args: &[&str]) -> bool {
+    let command = Command::new(program)
+        .args(args)
+        .current_dir(root())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    command.is_ok_and(|status| status.success())
+}
+
+/// Whether this process may install packages of the system.
+pub(crate) fn may_install() -> bool {
+    let user = Command::new("id").arg("-u").output();
+    let is_root = user.is_ok_and(|output| output.stdout.trim_ascii() == b"0");
+    is_root && succeeds("apt-get", &["--version"])
+}
+
+/// Installs packages of the system, quietly.
+pub(crate) fn install(packages: &[&str]) -> bool {
+    let mut args = vec!["install", "--yes", "--no-install-recommends"];
+    args.extend(packages);
+    succeeds("apt-get", &["update"]) && succeeds("apt-get", &args)
+}

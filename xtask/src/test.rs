@@ -1,0 +1,89 @@
+//! `cargo xtask test`: everything that must hold before a change lands.
+//!
+//! First what is missing on this machine, then form and lints, then every test. The tests come
+//! last, so that the last lines are the test runner's own.
+
+use anyhow::{Context, Result};
+
+use crate::program::{install, may_install, run, succeeds};
+
+/// A program that some tests need, and go without where it is missing.
+struct Tool {
+    /// Names that it may go by.
+    programs: &'static [&'static str],
+    /// Package of the system that holds it.
+    package: &'static str,
+    /// What is skipped without it.
+    skipped: &'static str,
+}
+
+const TOOLS: [Tool; 2] = [
+    Tool { programs: &["fio"], package: "fio", skipped: "tests of the fio driver on a real file" },
+    Tool {
+        programs: &["chromium", "chromium-browser", "google-chrome"],
+        package: "chromium",
+        skipped: "tests that open a review in a browser",
+    },
+];
+
+/// Checks that are run only where they are installed.
+const OPTIONAL_CHECKS: [(&str, &[&str]); 2] =
+    [("typos", &[]), ("cargo-deny", &["--all-features", "check"])];
+
+impl Tool {
+    fn is_there(&self) -> bool {
+        self.programs.iter().any(|program| succeeds(program, &["--version"]))
+    }
+}
+
+/// Runs the task.
+///
+/// # Errors
+/// Names the first step that failed.
+pub(crate) fn run_all() -> Result<()> {
+    provide_toolchain()?;
+    provide_tools();
+    check_form()?;
+    run("cargo", &["test", "--workspace"], &[])
+}
+
+fn provide_toolchain() -> Result<()> {
+    for (component, subcommand) in [("rustfmt", "fmt"), ("clippy", "clippy")] {
+        if !succeeds("cargo", &[subcommand, "--version"]) {
+            run("rustup", &["component", "add", component], &[]).with_context(|| {
+                format!("{component} is needed: install it, then run this again")
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn provide_tools() {
+    let mut missing: Vec<&Tool> = TOOLS.iter().filter(|tool| !tool.is_there()).collect();
+    if !missing.is_empty() && may_install() {
+        let packages: Vec<&str> = missing.iter().map(|tool| tool.package).collect();
+        println!("installing {}", packages.join(" and "));
+        install(&packages);
+        missing.retain(|tool| !tool.is_there());
+    }
+    for Tool { package, skipped, .. } in missing {
+        println!("{package} is missing and may not be installed by this user: skips {skipped}");
+        println!("  to run them: apt-get install {package}");
+    }
+}
+
+fn check_form() -> Result<()> {
+    run("cargo", &["fmt", "--all", "--check"], &[])?;
+    let clippy = ["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    run("cargo", &clippy, &[])?;
+    let doc = ["doc", "--quiet", "--workspace", "--no-deps", "--document-private-items"];
+    run("cargo", &doc, &[("RUSTDOCFLAGS", "-D warnings")])?;
+    for (program, args) in OPTIONAL_CHECKS {
+        if succeeds(program, &["--version"]) {
+            run(program, args, &[])?;
+        } else {
+            println!("\n{program} is not installed: skips its check");
+        }
+    }
+    Ok(())
+}

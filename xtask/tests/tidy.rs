@@ -1,0 +1,278 @@
+//! Properties of the source itself. One rule when one mistake has been made twice.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+const LINE_WIDTH_MAX: usize = 100;
+const FILE_LINES_MAX: usize = 800;
+
+/// The crate graph, leaf first. A new arrow is a design decision, so it fails here first.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("blockio", &[]),
+    ("ftl", &["blockio"]),
+    ("ssd", &["blockio", "ftl"]),
+    ("workload", &["blockio"]),
+    ("results", &["blockio"]),
+    ("lab", &["blockio", "ssd", "workload", "results"]),
+    ("report", &["blockio", "results"]),
+    ("cli", &["blockio", "lab", "report"]),
+];
+
+/// Crates in which nothing may read the machine's clock, entropy or order.
+const DETERMINISTIC: [&str; 5] = ["blockio", "ftl", "ssd", "workload", "results"];
+
+/// Words that say nothing about what a file holds.
+const BANNED_FILE_WORDS: [&str; 10] =
+    ["util", "utils", "helper", "helpers", "common", "misc", "base", "manager", "handler", "mod"];
+
+/// Folders that are not the project's own.
+const FOREIGN_FOLDERS: [&str; 4] = ["target", "runs", "node_modules", "vendor"];
+
+#[test]
+fn sources_are_tidy() {
+    let mut faults = Vec::new();
+    for path in files(root(), &["rs"]) {
+        let (text, shown) = (read(&path), shown(&path));
+        if !text.starts_with("//!") {
+            faults.push(format!("{shown}:1: no module doc: say what this file is for"));
+        }
+        if text.lines().count() > FILE_LINES_MAX {
+            faults.push(format!("{shown}: over {FILE_LINES_MAX} lines: split it"));
+        }
+        for (index, line) in text.lines().enumerate() {
+            let at = format!("{shown}:{}", index + 1);
+            if line.chars().count() > LINE_WIDTH_MAX && !line.contains("https://") {
+                faults.push(format!("{at}: over {LINE_WIDTH_MAX} columns"));
+            }
+            if line.contains(concat!("FIX", "ME")) {
+                faults.push(format!("{at}: leftover, resolve before merge"));
+            }
+        }
+    }
+    report(&faults);
+}
+
+#[test]
+fn file_names_are_nouns() {
+    let mut faults = Vec::new();
+    for path in files(root(), &["rs"]) {
+        let stem = path.file_stem().expect("a file has a name").to_string_lossy();
+        if stem.split('_').any(|word| BANNED_FILE_WORDS.contains(&word)) {
+            faults.push(format!("{}: name it after what it holds", shown(&path)));
+        }
+    }
+    report(&faults);
+}
+
+#[test]
+fn crate_graph_has_only_the_agreed_arrows() {
+    let crates: BTreeSet<&str> = ARROWS.iter().map(|(name, _)| *name).collect();
+    let mut folders = BTreeSet::new();
+    for entry in fs::read_dir(root().join("crates")).expect("crates/ is readable") {
+        folders.insert(entry.expect("an entry").file_name().to_string_lossy().into_owned());
+    }
+    assert_eq!(folders, crates.iter().map(ToString::to_string).collect());
+    for (name, arrows) in ARROWS {
+        let manifest = toml_of(&root().join("crates").join(name).join("Cargo.toml"));
+        for kind in ["dependencies", "dev-dependencies", "build-dependencies"] {
+            let Some(dependencies) = manifest.get(kind).and_then(Value::as_table) else { continue };
+            let ours = dependencies.keys().map(String::as_str).filter(|name| crates.contains(name));
+            for other in ours {
+                assert!(arrows.contains(&other), "{name} -> {other} in [{kind}]");
+            }
+        }
+    }
+}
+
+#[test]
+fn deterministic_crates_ban_clocks_threads_and_hash_maps() {
+    for name in DETERMINISTIC {
+        let text = read(&root().join("crates").join(name).join("src/lib.rs"));
+        let ban = "\n#![deny(clippy::disallowed_methods, clippy::disallowed_types)]\n";
+        assert!(text.contains(ban), "{name} does not opt in to the bans of clippy.toml");
+    }
+}
+
+#[test]
+fn every_number_of_a_drive_has_a_source() {
+    let mut faults = Vec::new();
+    for folder in ["drives", "xtask/bench"] {
+        for path in files(&root().join(folder), &["toml"]) {
+            for (key, value) in toml_of(&path) {
+                check_sources(&value, &format!("{}: [{key}]", shown(&path)), &mut faults);
+            }
+        }
+    }
+    report(&faults);
+}
+
+/// Every table below `value` that holds numbers says what kind they are and where they come from.
+fn check_sources(value: &Value, place: &str, faults: &mut Vec<String>) {
+    match value {
+        Value::Array(values) => values.iter().for_each(|one| check_sources(one, place, faults)),
+        Value::Table(table) => {
+            let source = table.get("source").and_then(Value::as_str).unwrap_or_default();
+            let kind = source.split(':').next().unwrap_or_default();
+            let known = ["published", "derived", "estimated"].contains(&kind);
+            if table.values().any(holds_numbers) && !known {
+                faults.push(format!("{place}: source is {source:?}, begin with its kind"));
+            }
+            for (key, value) in table {
+                check_sources(value, &format!("{place}.{key}"), faults);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn holds_numbers(value: &Value) -> bool {
+    match value {
+        Value::Integer(_) | Value::Float(_) => true,
+        Value::Array(values) => values.iter().any(holds_numbers),
+        _ => false,
+    }
+}
+
+#[test]
+fn nothing_names_a_path_of_one_machine() {
+    let places = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("../sha", "red")];
+    let mut faults = Vec::new();
+    for path in files(root(), &["rs", "md", "toml", "html", "js", "css", "json", "csv"]) {
+        for (index, line) in read(&path).lines().enumerate() {
+            if places.iter().any(|place| line.contains(place)) {
+                faults.push(format!("{}:{}: {}", shown(&path), index + 1, line.trim()));
+            }
+        }
+    }
+    report(&faults);
+}
+
+#[test]
+fn links_of_documents_resolve() {
+    let mut faults = Vec::new();
+    for path in files(root(), &["md"]) {
+        let folder = path.parent().expect("a file lies in a folder");
+        for (index, line) in prose(&read(&path)) {
+            for target in links(&line) {
+                let file = target.split('#').next().unwrap_or_default();
+                if !file.is_empty() && !folder.join(file).exists() {
+                    faults.push(format!("{}:{index}: {target} does not exist", shown(&path)));
+                }
+            }
+        }
+    }
+    report(&faults);
+}
+
+/// The numbered lines of a Markdown text that are not code.
+fn prose(text: &str) -> Vec<(usize, String)> {
+    let mut in_code = false;
+    let mut lines = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            in_code = !in_code;
+        } else if !in_code {
+            lines.push((index + 1, line.to_owned()));
+        }
+    }
+    lines
+}
+
+/// Targets of the links of a line that lead to files of the project.
+fn links(line: &str) -> Vec<String> {
+    line.split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next())
+        .filter(|target| !target.contains("://") && !target.starts_with("mailto:"))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn every_work_that_is_cited_is_in_the_bibliography() {
+    let bibliography = read(&root().join("docs/sources.md"));
+    let mut faults = Vec::new();
+    for path in files(root(), &["rs", "md", "toml"]) {
+        for key in citations(&read(&path)) {
+            if !bibliography.contains(&format!("**[{key}]**")) {
+                faults.push(format!("{}: [{key}] is not in docs/sources.md", shown(&path)));
+            }
+        }
+    }
+    report(&faults);
+}
+
+/// Keys such as `desnoyers-2012` that stand in brackets.
+fn citations(text: &str) -> BTreeSet<&str> {
+    let mut keys = BTreeSet::new();
+    for key in text.split('[').skip(1).filter_map(|rest| rest.split(']').next()) {
+        let is_key = key.rsplit_once('-').is_some_and(|(name, year)| {
+            let letters = name.chars().all(|char| char.is_ascii_lowercase() || char == '-');
+            letters && !name.is_empty() && year.len() == 4 && year.parse::<u32>().is_ok()
+        });
+        if is_key {
+            keys.insert(key);
+        }
+    }
+    keys
+}
+
+#[test]
+fn continuous_integration_runs_the_command_of_the_readme() {
+    let command = "cargo xtask test";
+    assert!(read(&root().join("README.md")).contains(&format!("\n{command}\n")));
+    assert!(read(&root().join(".ci/run")).contains(&format!("\nexec {command}\n")));
+}
+
+#[test]
+fn the_manifest_of_every_crate_opts_in_to_the_lints() {
+    for path in files(root(), &["toml"]).iter().filter(|path| path.ends_with("Cargo.toml")) {
+        let manifest = toml_of(path);
+        if manifest.contains_key("package") {
+            let lints = manifest.get("lints").and_then(|lints| lints.get("workspace"));
+            assert_eq!(lints, Some(&Value::Boolean(true)), "{}", shown(path));
+        }
+    }
+}
+
+fn report(faults: &[String]) {
+    assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask/ lies in the root")
+}
+
+fn shown(path: &Path) -> String {
+    path.strip_prefix(root()).expect("a file of the project").display().to_string()
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("reading {}: {error}", path.display()))
+}
+
+fn toml_of(path: &Path) -> Table {
+    read(path).parse().unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The project's own files below `folder` with one of these extensions, in order.
+fn files(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let Ok(entries) = fs::read_dir(folder) else { return found };
+    for entry in entries {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().expect("an entry has a name").to_string_lossy().into_owned();
+        if path.is_dir() {
+            if !FOREIGN_FOLDERS.contains(&name.as_str()) && name != ".git" {
+                found.extend(files(&path, extensions));
+            }
+        } else if extensions.iter().any(|extension| path.extension() == Some(extension.as_ref())) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
