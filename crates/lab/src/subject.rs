@@ -1,16 +1,18 @@
 //! What is to be measured, found by the name that was given for it.
 
 use std::fmt;
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::{env, fs, process};
 
-use blockio::nearest;
+use blockio::{Bytes, nearest};
 use results::{Figure, Run, published};
 use serde::{Deserialize, Serialize};
 use ssd::{DriveSpec, Setup};
 use workload::{Protocol, Workload};
 
+use crate::driver::fio::{Fio, Request};
 use crate::driver::model::Model;
+use crate::runner::Drivers;
 use crate::{Driver, Error, Kind};
 
 /// A drive, modelled or real.
@@ -52,6 +54,32 @@ pub struct Wanted {
     pub host: String,
     /// Time lapse of a model; 1 for a real drive.
     pub time_lapse: u32,
+}
+
+/// How a real target may be treated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Whether data on it may be destroyed.
+    pub destroy: bool,
+    /// Size of a file that is made or resized.
+    pub size: Option<Bytes>,
+    /// Folder for fio's job files, reports and logs, such as `fio` in the folder of the run.
+    pub raw: PathBuf,
+}
+
+impl Default for Access {
+    /// Nothing may be destroyed, raw output goes where temporary files go.
+    fn default() -> Self {
+        let raw = env::temp_dir().join(format!("floatgate-{}", process::id()));
+        Self { destroy: false, size: None, raw }
+    }
+}
+
+impl Access {
+    fn to(&self, path: &str) -> Request {
+        let Self { destroy, size, raw } = self.clone();
+        Request { path: path.into(), size, destroy, raw }
+    }
 }
 
 impl Wanted {
@@ -145,7 +173,7 @@ impl Subject {
     }
 
     /// A driver for one setup of this subject. What is on a real one is destroyed only with
-    /// `destroy`.
+    /// `destroy`; its raw output goes where temporary files go.
     ///
     /// # Errors
     /// When the setup does not fit, or the guard refuses the target.
@@ -160,8 +188,28 @@ impl Subject {
                 Ok(Box::new(Model::new((**spec).clone(), wanted.setup(seed))?))
             }
             Self::Real { path } => {
-                let _ = destroy;
-                Err(Error::new(Kind::Input, format!("{path}: real drives are not measured yet")))
+                let access = Access { destroy, ..Access::default() };
+                Ok(Box::new(Fio::open(&access.to(path))?))
+            }
+        }
+    }
+
+    /// The drivers of one setup, one for each suite. A real target is taken hold of here, once: a
+    /// file that is made for the first suite needs no leave to be destroyed by the second.
+    ///
+    /// # Errors
+    /// When the guard refuses the target.
+    pub fn drivers<'a>(
+        &'a self,
+        wanted: &'a Wanted,
+        seed: u64,
+        access: &Access,
+    ) -> Result<Box<Drivers<'a>>, Error> {
+        match self {
+            Self::Model { .. } => Ok(Box::new(move || self.driver(wanted, seed, false))),
+            Self::Real { path } => {
+                let fio = Fio::open(&access.to(path))?;
+                Ok(Box::new(move || Ok(Box::new(fio.clone()))))
             }
         }
     }

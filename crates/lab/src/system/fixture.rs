@@ -8,6 +8,10 @@ use tempfile::TempDir;
 
 use super::System;
 
+mod loops;
+
+pub(crate) use loops::LoopDisk;
+
 /// A folder with `proc`, `sys` and `dev`, deleted with it.
 pub(crate) struct Machine {
     folder: TempDir,

@@ -28,8 +28,8 @@ pub(crate) struct Engine {
 impl Version {
     /// The first in which fixed rates come out right with mixed sizes.
     pub(crate) const RECOMMENDED: Self = Self { major: 3, minor: 42 };
-    /// The first whose histogram logs and `io_uring` are as read here.
-    pub(crate) const OLDEST: Self = Self { major: 3, minor: 20 };
+    /// The first with `io_uring`; its histogram logs are those of 3.33 and 3.42.
+    pub(crate) const OLDEST: Self = Self { major: 3, minor: 13 };
 
     /// Reads `fio-3.33` or `fio-3.42-12-gabcdef`.
     fn parse(text: &str) -> Option<Self> {

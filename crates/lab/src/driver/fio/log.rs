@@ -9,7 +9,7 @@
 //! first request after its end completes, that request included, and takes the next row from where
 //! this one should have ended: row after row, a job's rows of one direction are its intervals in
 //! order, without drift, whatever their time stamps say after a stall. The last partial row is not
-//! written. (fio 3.33 and 3.42, `stat.c`, `add_clat_sample`.)
+//! written. (`add_clat_sample` in `stat.c` of fio 3.13, 3.33 and 3.42.)
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};

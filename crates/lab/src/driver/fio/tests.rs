@@ -8,6 +8,8 @@ use workload::{Workload, catalogue};
 
 use super::*;
 use crate::driver::{Gaps, Rate};
+use crate::subject::{Access, Choice, Subject};
+use crate::system::fixture::LoopDisk;
 
 const SIZE: Bytes = Bytes(64 << 20);
 
@@ -103,6 +105,80 @@ fn a_file_is_made_filled_and_loaded_with_the_mix_that_was_asked_for() {
         (ratio - 1.0).abs() < 0.03,
         "{mean_bytes} bytes a request of {}",
         workload.mean_bytes()
+    );
+}
+
+#[test]
+fn shares_of_sizes_and_directions_are_those_of_the_workload() {
+    if fio_is_missing() {
+        return;
+    }
+    // fio's null engine completes at once: enough requests for shares within a percent.
+    let engine = Engine { name: "null", direct: true };
+    let folder = TempDir::new().unwrap();
+    let place = Place { path: Path::new("/null"), capacity_bytes: SIZE.0, sector_bytes: 512 };
+    let workload = catalogue::find_workload("file-server").unwrap();
+    let load = Load { duration_s: 0.5, ..load(&workload, "conformance") };
+    let text = job::of_load(&load, place, engine, Logging::of(&load).unwrap()).unwrap();
+    // With data in each write there would be too few of them.
+    write_job(folder.path(), &text.replace("refill_buffers=1", "zero_buffers=1")).unwrap();
+    process::run(folder.path(), &mut Waiter::patient(), |_, _| {}).unwrap();
+    let output = Output::read(&folder.path().join(OUTPUT_FILE)).unwrap();
+    let sum = |of: fn(&output::Job) -> u64| output.jobs.iter().map(of).sum::<u64>() as f64;
+    let (reads, writes) = (sum(|job| job.read.total_ios), sum(|job| job.write.total_ios));
+    assert!(reads + writes > 50_000.0, "{reads} reads, {writes} writes");
+    assert!((reads / (reads + writes) - 0.8).abs() < 0.01);
+    for (bytes, requests) in
+        [(sum(|job| job.read.io_bytes), reads), (sum(|job| job.write.io_bytes), writes)]
+    {
+        // Four standard errors of the mean of `requests` sizes, whose deviation is 18 KiB.
+        let error_max = 4.0 * 18.0 * 1024.0 / requests.sqrt();
+        let mean_bytes = bytes / requests;
+        assert!((mean_bytes - workload.mean_bytes()).abs() < error_max, "{mean_bytes}");
+    }
+}
+
+#[test]
+fn the_suites_of_one_run_share_a_file_that_was_made_for_it() {
+    if fio_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let Request { path, size, raw, .. } = request(&folder);
+    let subject = Subject::find(path.to_str().unwrap()).unwrap();
+    let wanted = subject.setups(&Choice::default()).unwrap().remove(0);
+    let access = Access { destroy: false, size, raw };
+    let drivers = subject.drivers(&wanted, 1, &access).unwrap();
+    let workload = catalogue::find_workload("4k-rand-write").unwrap();
+    let load = Load { duration_s: 0.25, interval_s: 0.25, ramp_s: 0.0, ..load(&workload, "s") };
+    for _ in 0..2 {
+        let mut driver = drivers().unwrap();
+        driver.purge().unwrap();
+        let loaded = driver.load(&load, &mut Waiter::patient()).unwrap();
+        assert!(loaded.how.starts_with("all 64 MiB written once"), "{}", loaded.how);
+    }
+}
+
+#[test]
+fn a_loop_device_is_discarded_written_twice_and_loaded_in_slices() {
+    if fio_is_missing() {
+        return;
+    }
+    let Some(disk) = LoopDisk::new() else { return };
+    let raw = TempDir::new().unwrap();
+    let path = disk.node().to_owned();
+    let request = Request { path, size: None, destroy: true, raw: raw.path().into() };
+    let mut fio = Fio::open(&request).unwrap();
+    assert_eq!(fio.target().kind, TargetKind::BlockDevice);
+    assert_eq!(fio.purge().unwrap(), "every block discarded (blkdiscard)");
+    let workload = catalogue::find_workload("128k-seq-write").unwrap();
+    let load = Load { duration_s: 0.5, ..load(&workload, "slices") };
+    let loaded = fio.load(&load, &mut Waiter::patient()).unwrap();
+    assert!(loaded.how.starts_with("all 16 MiB written twice"), "{}", loaded.how);
+    let interval = &loaded.intervals[0];
+    assert_eq!(interval.write_bytes, interval.write.count() * (128 << 10));
+    assert!(
+        fio.held.site.warnings(true).iter().any(|warning| warning.kind == WarningKind::PageCache)
     );
 }
 
