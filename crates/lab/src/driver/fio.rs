@@ -118,21 +118,22 @@ impl Fio {
         Ok(Self { held, raw, unwritten: false, shortfall: String::new() })
     }
 
+    /// What is addressed: less than a MiB at the end may be left out.
     fn place(&self) -> Place<'_> {
         let Held { permit, site, .. } = &*self.held;
         Place {
             path: permit.path(),
-            capacity_bytes: site.capacity_bytes(),
+            capacity_bytes: site.capacity_bytes() / job::FILL_BYTES * job::FILL_BYTES,
             sector_bytes: site.sector_bytes(),
         }
     }
 
     /// Whether a read could meet space that was never written.
     fn needs_fill(&self) -> bool {
-        let size = self.held.site.capacity_bytes();
-        self.unwritten
-            || (self.held.permit.is_file()
-                && seek(self.held.permit.target(), SeekFrom::Hole(0)).is_ok_and(|at| at < size))
+        let Held { permit, .. } = &*self.held;
+        let first_hole = || seek(permit.target(), SeekFrom::Hole(0));
+        let has_holes = || first_hole().is_ok_and(|at| at < self.place().capacity_bytes);
+        self.unwritten || (permit.is_file() && has_holes())
     }
 
     /// Writes everything in order; says how, or nothing when it was stopped.
@@ -143,7 +144,7 @@ impl Fio {
         let text = job::of_fill(self.place(), self.held.engine, passes)?;
         write_job(&folder, &text)?;
         let meter = Meter::new(self.held.site.device());
-        let size = self.held.site.capacity_bytes();
+        let size = self.place().capacity_bytes;
         let whole = size * u64::from(passes);
         let ending = process::run(&folder, watch, |watch, _| {
             let percent = (meter.written_bytes() * 100 / whole).min(100);

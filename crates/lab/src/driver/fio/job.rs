@@ -50,7 +50,7 @@ const COARSENESS_MAX: u32 = 2;
 pub(super) struct Place<'a> {
     /// The file or device, absolute.
     pub(super) path: &'a Path,
-    /// Its capacity in bytes.
+    /// Its capacity in bytes, whole fill transfers.
     pub(super) capacity_bytes: u64,
     /// Smallest transfer that it takes, in bytes.
     pub(super) sector_bytes: u64,
@@ -141,7 +141,7 @@ pub(super) fn of_fill(place: Place<'_>, engine: Engine, passes: u32) -> Result<S
     job.target(place, engine)?;
     job.line("rw", "write");
     job.line("bs", FILL_BYTES);
-    job.line("size", place.capacity_bytes / FILL_BYTES * FILL_BYTES);
+    job.line("size", place.capacity_bytes);
     job.line("iodepth", 16);
     job.line("loops", passes);
     job.section("fill");
@@ -296,7 +296,6 @@ impl Job {
 /// Bytes from the start that are addressed, in whole fill transfers.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below the capacity")]
 fn footprint_bytes(workload: &Workload, capacity_bytes: u64) -> u64 {
-    let capacity_bytes = capacity_bytes / FILL_BYTES * FILL_BYTES;
     let bytes = (capacity_bytes as f64 * (workload.footprint_percent / 100.0)) as u64;
     bytes.min(capacity_bytes) / FILL_BYTES * FILL_BYTES
 }
