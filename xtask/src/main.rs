@@ -2,8 +2,10 @@
 
 #![expect(clippy::print_stdout, reason = "a tool of the workspace talks to who runs it")]
 
+mod bench;
 mod program;
 mod test;
+mod validate;
 
 use std::path::Path;
 
@@ -21,12 +23,41 @@ struct Args {
 enum Task {
     /// Installs what the tests need where it may, then checks form and lints and runs every test
     Test,
+    /// Measures speed and memory of the model in release
+    Bench {
+        /// Beginning of the names of the cases to run
+        #[arg(default_value = "")]
+        case: String,
+        /// Prints a line of JSON for each case
+        #[arg(long)]
+        json: bool,
+    },
+    /// Writes published figures beside modelled ones into the documents; takes minutes
+    Validate,
+    /// Does so in this process
+    #[command(hide = true)]
+    ValidateHere,
+    /// Measures one case in this process
+    #[command(hide = true)]
+    BenchCase {
+        /// Its name
+        name: String,
+    },
 }
 
 fn main() -> Result<()> {
     match Args::parse().task {
         Task::Test => test::run_all(),
+        Task::Validate => in_release("validate-here"),
+        Task::ValidateHere => validate::run(),
+        Task::Bench { case, json } => bench::run_all(&case, json),
+        Task::BenchCase { name } => bench::run_case(&name),
     }
+}
+
+/// Runs one of these tasks again, compiled for speed.
+fn in_release(task: &str) -> Result<()> {
+    program::run("cargo", &["run", "--quiet", "--release", "--package", "xtask", "--", task], &[])
 }
 
 /// The root of the workspace.

@@ -44,7 +44,9 @@ fn sources_are_tidy() {
         }
         for (index, line) in text.lines().enumerate() {
             let at = format!("{shown}:{}", index + 1);
-            if line.chars().count() > LINE_WIDTH_MAX && !line.contains("https://") {
+            // A line of a text literal stays as long as it is.
+            let literal = line.contains("https://") || line.ends_with("\\n\\");
+            if line.chars().count() > LINE_WIDTH_MAX && !literal {
                 faults.push(format!("{at}: over {LINE_WIDTH_MAX} columns"));
             }
             if line.contains(concat!("FIX", "ME")) {
@@ -165,6 +167,29 @@ fn links_of_documents_resolve() {
         }
     }
     report(&faults);
+}
+
+#[test]
+fn files_that_documents_name_exist() {
+    let mut faults = Vec::new();
+    for path in files(root(), &["md"]) {
+        for (index, line) in prose(&read(&path)) {
+            for name in line.split('`').skip(1).step_by(2).filter(|name| is_file_name(name)) {
+                let known = [root().join(name), root().join("crates").join(name)];
+                if !known.iter().any(|path| path.exists()) {
+                    faults.push(format!("{}:{index}: {name} does not exist", shown(&path)));
+                }
+            }
+        }
+    }
+    report(&faults);
+}
+
+/// Whether a piece of code in prose is the name of one source file, with its folder.
+fn is_file_name(text: &str) -> bool {
+    let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+    let source = [".rs", ".toml", ".csv"].iter().any(|end| text.ends_with(end));
+    plain && source && text.contains('/') && !text.starts_with('.')
 }
 
 /// The numbered lines of a Markdown text that are not code.

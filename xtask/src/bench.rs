@@ -1,0 +1,139 @@
+//! `cargo xtask bench`: how fast and how large the model is, through the lab's own driver.
+//!
+//! Every case runs in a process of its own, so that its peak memory is its own. Within it the drive
+//! is prepared once and then loaded several times; the median of those counts.
+
+mod case;
+
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+
+pub(crate) use self::case::run as run_case;
+use crate::root;
+
+/// One thing to measure.
+struct Case {
+    name: &'static str,
+    /// What it is, for the table.
+    about: &'static str,
+    /// What MQSim of October 2022 [tavakkol-2018] did for the same, in simulated host I/Os a second
+    /// of wall time: the median of five runs on one core of an AMD EPYC with two virtual
+    /// processors.
+    mqsim_ios_per_s: Option<f64>,
+}
+
+const CASES: [Case; 5] = [
+    Case {
+        name: "4k-rand-write",
+        about: "ioDrive Duo 640 GB at full scale, settled, T16Q16",
+        mqsim_ios_per_s: None,
+    },
+    Case {
+        name: "4k-rand-read",
+        about: "ioDrive Duo 640 GB at full scale, written at random before, T16Q16",
+        mqsim_ios_per_s: None,
+    },
+    Case {
+        name: "mqsim-read",
+        about: "16 GiB, 70 % mapped, T1Q256",
+        mqsim_ios_per_s: Some(208_203.0),
+    },
+    Case {
+        name: "mqsim-write",
+        about: "16 GiB, 70 % mapped, garbage collection, no device cache, T1Q256",
+        mqsim_ios_per_s: Some(116_604.0),
+    },
+    Case {
+        name: "mqsim-write-cached",
+        about: "the same with a write buffer of 256 MiB",
+        mqsim_ios_per_s: Some(28_080.0),
+    },
+];
+
+/// What one case measured.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Measured {
+    /// Name of the case.
+    case: String,
+    /// Simulated host I/Os a second of wall time, of each load.
+    ios_per_s: Vec<f64>,
+    /// Simulated I/Os a second of virtual time, over all loads.
+    iops: f64,
+    /// NAND writes over host writes; absent for reads.
+    write_amplification: Option<f64>,
+    /// Wall time that the preparation took, in seconds.
+    prepare_s: f64,
+    /// Most memory that the process had, in bytes.
+    memory_bytes_max: u64,
+    /// The same for each page of 4 KiB of raw capacity.
+    memory_bytes_per_page: f64,
+}
+
+impl Measured {
+    fn ios_per_s_median(&self) -> f64 {
+        let mut sorted = self.ios_per_s.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted[sorted.len() / 2]
+    }
+}
+
+/// Runs the cases whose names begin with `prefix`; prints a table, or a line of JSON for each.
+///
+/// # Errors
+/// When no case is meant, or one failed.
+pub(crate) fn run_all(prefix: &str, json: bool) -> Result<()> {
+    let cases: Vec<&Case> = CASES.iter().filter(|case| case.name.starts_with(prefix)).collect();
+    if cases.is_empty() {
+        let names: Vec<&str> = CASES.iter().map(|case| case.name).collect();
+        bail!("no case begins with {prefix:?} (there are: {})", names.join(", "));
+    }
+    if !json {
+        println!(
+            "{:<20} {:>12} {:>7} {:>9} {:>8} {:>5}",
+            "case", "I/Os per s", "x MQSim", "memory", "B/page", "WA"
+        );
+    }
+    for case in cases {
+        let line = measure(case.name)?;
+        let measured: Measured = serde_json::from_str(&line)
+            .with_context(|| format!("reading what case {} measured", case.name))?;
+        if json {
+            println!("{}", line.trim());
+        } else {
+            show(case, &measured);
+        }
+    }
+    Ok(())
+}
+
+/// Runs one case in release and returns its line of JSON.
+fn measure(name: &str) -> Result<String> {
+    let args = ["run", "--quiet", "--release", "--package", "xtask", "--", "bench-case", name];
+    let output = Command::new("cargo")
+        .args(args)
+        .current_dir(root())
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .with_context(|| format!("starting case {name}"))?;
+    if !output.status.success() {
+        bail!("case {name} failed: {}", output.status);
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("reading the output of case {name}"))
+}
+
+fn show(case: &Case, measured: &Measured) {
+    let median = measured.ios_per_s_median();
+    let ratio = case.mqsim_ios_per_s.map(|mqsim| format!("{:.0}", median / mqsim));
+    println!(
+        "{:<20} {:>11.2}M {:>7} {:>5} MiB {:>8.2} {:>5}   {}",
+        case.name,
+        median / 1e6,
+        ratio.unwrap_or_default(),
+        measured.memory_bytes_max >> 20,
+        measured.memory_bytes_per_page,
+        measured.write_amplification.map_or_else(String::new, |wa| format!("{wa:.2}")),
+        case.about,
+    );
+}
