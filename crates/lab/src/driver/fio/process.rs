@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn the_line_with_the_cause_is_preferred() {
         let said = "note: both iodepth >= 1 and synchronous I/O engine are selected\n\
-                    fio: pid=77, err=28/file:backend.c:1, func=write, error=No space left on device\n\
+                    fio: pid=77, err=28/file:b.c:1, func=write, error=No space left on device\n\
                     fio: exiting";
         let said = reason(said).unwrap();
         assert!(said.ends_with("error=No space left on device"), "{said}");
