@@ -3,12 +3,34 @@
 use crate::module::Extent;
 use crate::spec::{ModuleLayout, ModulesSpec};
 
+/// A divisor, by shifting where it is a power of two, which it nearly always is.
+#[derive(Clone, Copy, Debug)]
+struct Divisor {
+    divisor: u64,
+    shift: Option<u32>,
+}
+
+impl Divisor {
+    fn new(divisor: u64) -> Self {
+        Self { divisor, shift: divisor.is_power_of_two().then(|| divisor.trailing_zeros()) }
+    }
+
+    /// Quotient and remainder.
+    #[inline]
+    fn divide(self, number: u64) -> (u64, u64) {
+        match self.shift {
+            Some(shift) => (number >> shift, number & (self.divisor - 1)),
+            None => (number / self.divisor, number % self.divisor),
+        }
+    }
+}
+
 /// The arrangement of the modules' sectors in one address space.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stripe {
-    modules: u64,
+    modules: Divisor,
     module_sectors: u64,
-    unit_sectors: u64,
+    unit_sectors: Divisor,
 }
 
 impl Stripe {
@@ -18,29 +40,33 @@ impl Stripe {
             ModuleLayout::Striped => u64::from(spec.stripe_kib) * 2,
             ModuleLayout::Jbod => module_sectors,
         };
-        Self { modules: spec.count.into(), module_sectors, unit_sectors }
+        Self {
+            modules: Divisor::new(spec.count.into()),
+            module_sectors,
+            unit_sectors: Divisor::new(unit_sectors),
+        }
     }
 
     /// Sectors of the drive.
     pub(crate) const fn sectors(&self) -> u64 {
-        self.modules * self.module_sectors
+        self.modules.divisor * self.module_sectors
     }
 
     /// Calls `take` with each module and extent of a request, in order; requests that stay within
     /// one stripe unit are one extent.
     #[inline]
     pub(crate) fn split(&self, first: u64, sectors: u32, mut take: impl FnMut(usize, Extent)) {
-        if self.modules == 1 {
+        if self.modules.divisor == 1 {
             take(0, Extent { first, sectors });
             return;
         }
         let mut at = first;
         let end = first + u64::from(sectors);
         while at < end {
-            let (unit, within) = (at / self.unit_sectors, at % self.unit_sectors);
-            let (row, module) = (unit / self.modules, unit % self.modules);
-            let length = (self.unit_sectors - within).min(end - at);
-            let first = row * self.unit_sectors + within;
+            let (unit, within) = self.unit_sectors.divide(at);
+            let (row, module) = self.modules.divide(unit);
+            let length = (self.unit_sectors.divisor - within).min(end - at);
+            let first = row * self.unit_sectors.divisor + within;
             let sectors = u32::try_from(length).expect("no longer than the request");
             take(usize::try_from(module).expect("a module"), Extent { first, sectors });
             at += length;

@@ -28,7 +28,8 @@ impl<'a> Closed<'a> {
         let mut outstanding = 0;
         for feed in &mut feeds {
             for _ in 0..load.queue_per_thread {
-                drive.submit(at, feed.request(outstanding));
+                let request = feed.request(outstanding, drive);
+                drive.submit(at, request);
                 outstanding += 1;
             }
         }
@@ -76,7 +77,8 @@ fn answer(
             return Err(failed(&done));
         }
         meter.count(&done);
-        drive.submit(done.completed_at, feeds[usize::from(done.thread)].request(done.tag));
+        let request = feeds[usize::from(done.thread)].request(done.tag, drive);
+        drive.submit(done.completed_at, request);
     }
     Ok(false)
 }

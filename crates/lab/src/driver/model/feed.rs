@@ -1,22 +1,23 @@
 //! The next requests of one thread, drawn ahead of their turn.
 //!
 //! Drawing ahead changes nothing in what is asked, since each thread draws from a generator of its
-//! own; it gives the drive time to fetch what a request will touch.
+//! own; it lets the drive look up what a whole batch will touch at once ([`Drive::prefetch`]).
 
 use blockio::Request;
+use ssd::Drive;
 use workload::{Demand, Generator, Job, Span};
 
 use crate::driver::Load;
 use crate::{Error, Kind};
 
-/// Requests drawn ahead for one thread.
-const AHEAD: usize = 8;
+/// Requests drawn at a time for one thread.
+const BATCH: usize = 32;
 
 /// What one thread asks.
 #[derive(Debug)]
 pub(super) struct Feed {
     generator: Generator,
-    ahead: [Demand; AHEAD],
+    batch: [Demand; BATCH],
     next: usize,
     thread: u16,
 }
@@ -34,17 +35,24 @@ impl Feed {
                     .source(error)
                     .hint("lower the time lapse, or the number of threads")
             })?;
-        let ahead = std::array::from_fn(|_| generator.next());
-        Ok(Self { generator, ahead, next: 0, thread })
+        let batch = std::array::from_fn(|_| generator.next());
+        Ok(Self { generator, batch, next: 0, thread })
     }
 
-    /// The thread's next request, named `tag`.
+    /// The thread's next request, named `tag`, for `drive`.
     #[inline]
-    pub(super) fn request(&mut self, tag: u32) -> Request {
-        // The place taken is refilled at once: here the drive may be told what comes.
-        let Demand { op, lba, sectors } =
-            std::mem::replace(&mut self.ahead[self.next], self.generator.next());
-        self.next = (self.next + 1) % AHEAD;
+    pub(super) fn request(&mut self, tag: u32, drive: &Drive) -> Request {
+        if self.next == BATCH {
+            self.refill(drive);
+        }
+        let Demand { op, lba, sectors } = self.batch[self.next];
+        self.next += 1;
         Request { tag, thread: self.thread, op, lba, sectors }
+    }
+
+    fn refill(&mut self, drive: &Drive) {
+        self.batch.fill_with(|| self.generator.next());
+        self.next = 0;
+        drive.prefetch(self.batch.iter().map(|demand| demand.lba.0));
     }
 }

@@ -79,7 +79,8 @@ impl<'a> Open<'a> {
             let Some(tag) = self.free.pop_front() else { return };
             self.due_at[tag as usize] = self.schedule.take();
             let feed = &mut self.feeds[(tag / self.queue_per_thread) as usize];
-            self.drive.submit(now, feed.request(tag));
+            let request = feed.request(tag, self.drive);
+            self.drive.submit(now, request);
         }
     }
 }

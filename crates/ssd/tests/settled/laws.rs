@@ -1,0 +1,119 @@
+//! Laws that hold for every drive, whatever its numbers.
+
+use crate::closed_loop::{Load, Loop, Seen};
+use std::sync::LazyLock;
+
+use blockio::{Lba, Nanos, Op, Request, Status};
+use ssd::{Drive, Setup, catalogue};
+
+const WRITES: Load = Load { read_share: 0.0, sectors: 8, outstanding: 256, seed: 1 };
+
+fn duo(time_lapse: u32) -> Drive {
+    let setup = Setup { format: "stock".into(), host: "linux".into(), time_lapse, seed: 1 };
+    let spec = catalogue::find("iodrive-duo").expect("in the catalogue");
+    Drive::new(&spec, &setup).expect("a drive at that scale")
+}
+
+/// A small drive that relocates, and when it was last busy.
+static FILLED: LazyLock<(Drive, Nanos)> = LazyLock::new(|| {
+    let mut drive = duo(128);
+    let mut filling = Loop::start(&mut drive, WRITES, Nanos::ZERO);
+    filling.run(Nanos::from_secs(20), false);
+    let at = filling.drain();
+    (drive, at)
+});
+
+fn settled(load: Load) -> Seen {
+    let (mut drive, at) = FILLED.clone();
+    let mut measured = Loop::start(&mut drive, load, at);
+    measured.run(Nanos::from_secs(1), false);
+    measured.run(Nanos::from_secs(3), true)
+}
+
+#[test]
+fn iops_times_latency_is_what_was_outstanding() {
+    for load in [
+        WRITES,
+        Load { read_share: 1.0, ..WRITES },
+        Load { read_share: 0.7, sectors: 16, ..WRITES },
+        Load { read_share: 0.7, sectors: 16, outstanding: 4, ..WRITES },
+        Load { read_share: 0.5, sectors: 3, ..WRITES },
+        Load { read_share: 0.5, sectors: 512, outstanding: 16, ..WRITES },
+    ] {
+        let seen = settled(load);
+        let outstanding = seen.iops() * seen.latency_ns_avg() / 1e9;
+        let deviation = outstanding / f64::from(load.outstanding) - 1.0;
+        assert!(deviation.abs() < 0.01, "{load:?}: {outstanding:.2} outstanding");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_completions() {
+    let load = Load { read_share: 0.5, ..WRITES };
+    assert_eq!(settled(load).latencies_ns, settled(load).latencies_ns);
+    assert_ne!(settled(load).latencies_ns, settled(Load { seed: 2, ..load }).latencies_ns);
+}
+
+#[test]
+fn everything_programmed_has_a_cause() {
+    let seen = settled(WRITES);
+    let (before, after) = &seen.counters;
+    let difference = |count: fn(&ftl::Counters) -> u64| count(after) - count(before);
+    let relocated = difference(|counters| counters.pages_relocation);
+    assert!(relocated > 0, "nothing relocated");
+    let placed = difference(|counters| counters.pages_host) + relocated;
+    // One unit of 24 carries parity; open stripes may be short of theirs.
+    let parity = difference(|counters| counters.pages_parity);
+    assert!((placed / 24).abs_diff(parity) <= 64, "{placed} placed, {parity} parity");
+}
+
+#[test]
+fn a_request_beyond_the_end_is_refused_and_changes_nothing() {
+    let mut drive = duo(128);
+    let before = drive.counters();
+    for (lba, sectors) in [(drive.user_sectors(), 8), (drive.user_sectors() - 7, 8), (u64::MAX, 8)]
+    {
+        let request = Request { tag: 7, thread: 0, op: Op::Write, lba: Lba(lba), sectors };
+        drive.submit(Nanos::ZERO, request);
+        let done = drive.next_completion(Nanos::MAX).unwrap();
+        assert_eq!((done.tag, done.status), (7, Status::OutOfRange));
+    }
+    assert_eq!(drive.counters(), before);
+}
+
+#[test]
+fn a_write_of_part_of_a_page_reads_it_first() {
+    let mut drive = duo(128);
+    let mut latency = |op, sectors, at: u64| {
+        let request = Request { tag: 0, thread: 0, op, lba: Lba(0), sectors };
+        drive.submit(Nanos::from_millis(at), request);
+        drive.next_completion(Nanos::MAX).unwrap().latency()
+    };
+    let fresh = latency(Op::Write, 1, 0);
+    let whole = latency(Op::Write, 8, 100);
+    // Fill the unit, so that the page is on the media and no longer in the buffer.
+    for at in 2..20 {
+        latency(Op::Write, 8, at * 100);
+    }
+    latency(Op::Write, 128, 2_000);
+    let part = latency(Op::Write, 1, 3_000);
+    assert!(fresh < Nanos::from_micros(40) && whole < Nanos::from_micros(40), "{fresh} {whole}");
+    assert!(part > whole + Nanos::from_micros(50), "{part} against {whole}");
+}
+
+#[test]
+fn trimmed_and_unwritten_sectors_are_read_without_the_nand() {
+    let mut drive = duo(128);
+    let mut latency = |op, lba, at: u64| {
+        let request = Request { tag: 0, thread: 0, op, lba: Lba(lba), sectors: 128 };
+        drive.submit(Nanos::from_millis(at), request);
+        drive.next_completion(Nanos::MAX).unwrap().latency()
+    };
+    let unwritten = latency(Op::Read, 0, 0);
+    latency(Op::Write, 0, 100);
+    let written = latency(Op::Read, 0, 200);
+    latency(Op::Trim, 0, 300);
+    let trimmed = latency(Op::Read, 0, 400);
+    assert!(written > unwritten + Nanos::from_micros(50), "{written} against {unwritten}");
+    assert_eq!(trimmed, unwritten);
+}
