@@ -4,6 +4,7 @@
 //! runs/2026-11-21T101503Z-iodrive-duo-stock/
 //! ├── order.json          what was asked: plan and target, enough to go on after an interruption
 //! ├── steps/007.json      one finished step each, until the run is done
+//! ├── fio/                job files, reports and logs of fio, where that was the load generator
 //! ├── run.json            the result (schema of the crate `results`)
 //! └── *.parquet           samples and histograms
 //! ```
@@ -39,6 +40,7 @@ const ORDER: &str = "order.json";
 const RUN: &str = "run.json";
 const SAMPLES: &str = "samples.parquet";
 const LATENCIES: &str = "latencies.parquet";
+const RAW: &str = "fio";
 const STEPS: &str = "steps";
 
 /// A folder of runs.
@@ -130,11 +132,15 @@ impl Runs {
     /// Opens the folder of a run to go on with it.
     ///
     /// # Errors
-    /// When there is none, or its order cannot be understood.
+    /// When there is none, its order cannot be understood, or it is finished.
     pub fn open(&self, asked: &str) -> Result<Folder, Error> {
         let path = self.find(asked)?;
         let order: Order = read_json(&path.join(ORDER))?;
         order.check(&path)?;
+        if path.join(RUN).exists() && !path.join(STEPS).exists() {
+            let text = format!("going on with {}: it is finished", path.display());
+            return Err(Error::new(Kind::Input, text).hint("`floatgate compare` shows it"));
+        }
         Ok(Folder { path, order })
     }
 
@@ -205,6 +211,21 @@ impl Folder {
             let _ = fs::remove_dir_all(self.path.join(STEPS));
         }
         Ok(run)
+    }
+
+    /// Says whether there is something to go on with; else removes the folder.
+    pub fn give_up(&self) -> bool {
+        let begun = self.path.join(STEPS).exists() || self.path.join(RUN).exists();
+        if !begun {
+            // An empty folder that stays does no harm.
+            let _ = fs::remove_dir_all(&self.path);
+        }
+        begun
+    }
+
+    /// Folder for what a load generator leaves.
+    pub fn raw(&self) -> PathBuf {
+        self.path.join(RAW)
     }
 
     fn step_path(&self, index: usize) -> PathBuf {

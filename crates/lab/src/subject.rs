@@ -131,6 +131,11 @@ impl Subject {
         if path.extension().is_some_and(|extension| extension == "toml") {
             return Ok(Self::Model { name: name.into(), spec: Box::new(read_drive(path)?) });
         }
+        if path.starts_with("/dev") && !path.exists() {
+            // Else a file of that name would be made, in memory.
+            let text = format!("there is no device {name}");
+            return Err(Error::new(Kind::Input, text).hint("`lsblk` lists what is there"));
+        }
         if name.contains('/') || path.exists() {
             return Ok(Self::Real { path: name.into() });
         }
@@ -172,33 +177,11 @@ impl Subject {
         }
     }
 
-    /// A driver for one setup of this subject. What is on a real one is destroyed only with
-    /// `destroy`; its raw output goes where temporary files go.
-    ///
-    /// # Errors
-    /// When the setup does not fit, or the guard refuses the target.
-    pub fn driver(
-        &self,
-        wanted: &Wanted,
-        seed: u64,
-        destroy: bool,
-    ) -> Result<Box<dyn Driver>, Error> {
-        match self {
-            Self::Model { spec, .. } => {
-                Ok(Box::new(Model::new((**spec).clone(), wanted.setup(seed))?))
-            }
-            Self::Real { path } => {
-                let access = Access { destroy, ..Access::default() };
-                Ok(Box::new(Fio::open(&access.to(path))?))
-            }
-        }
-    }
-
     /// The drivers of one setup, one for each suite. A real target is taken hold of here, once: a
     /// file that is made for the first suite needs no leave to be destroyed by the second.
     ///
     /// # Errors
-    /// When the guard refuses the target.
+    /// When the setup does not fit, or the guard refuses the target.
     pub fn drivers<'a>(
         &'a self,
         wanted: &'a Wanted,
@@ -206,7 +189,14 @@ impl Subject {
         access: &Access,
     ) -> Result<Box<Drivers<'a>>, Error> {
         match self {
-            Self::Model { .. } => Ok(Box::new(move || self.driver(wanted, seed, false))),
+            Self::Model { spec, .. } => {
+                let make = move || -> Result<Box<dyn Driver>, Error> {
+                    Ok(Box::new(Model::new((**spec).clone(), wanted.setup(seed))?))
+                };
+                // A setup that does not fit is refused here, not when all else is under way.
+                make()?;
+                Ok(Box::new(make))
+            }
             Self::Real { path } => {
                 let fio = Fio::open(&access.to(path))?;
                 Ok(Box::new(move || Ok(Box::new(fio.clone()))))
@@ -327,6 +317,12 @@ mod tests {
         assert_eq!(wanted("iodrive-duo", "stock").slug(), "iodrive-duo-stock");
         assert_eq!(wanted("/tmp/my disk.img", "").slug(), "my-disk");
         assert_eq!(wanted("../..", "").slug(), "");
+    }
+
+    #[test]
+    fn a_device_that_is_not_there_becomes_no_file() {
+        let error = Subject::find("/dev/nvme99n1").unwrap_err();
+        assert_eq!(error.to_string(), "there is no device /dev/nvme99n1");
     }
 
     #[test]

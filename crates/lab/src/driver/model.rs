@@ -106,8 +106,13 @@ impl Model {
     /// # Errors
     /// Names the format, host or time lapse that the drive does not have.
     pub fn new(spec: DriveSpec, setup: Setup) -> Result<Self, Error> {
-        let drive = Drive::new(&spec, &setup)
-            .map_err(|error| Error::new(Kind::Input, "setting up the drive").source(error))?;
+        let drive = Drive::new(&spec, &setup).map_err(|source| {
+            let error = Error::new(Kind::Input, "setting up the drive").source(source);
+            match setup.time_lapse {
+                0 | 1 => error,
+                k => error.hint(format!("a time lapse below {k} leaves more of the drive")),
+            }
+        })?;
         Ok(Self { spec, setup, drive, now: Nanos::ZERO })
     }
 

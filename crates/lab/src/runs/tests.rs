@@ -10,7 +10,7 @@ use crate::Driver;
 use crate::driver::mock::{Mock, Told};
 use crate::progress::{Event, Progress, Unwatched};
 use crate::runner::{Assignment, carry_out};
-use crate::subject::Subject;
+use crate::subject::{Access, Subject};
 
 fn plan() -> Plan {
     let protocol = catalogue::find_protocol("quick").unwrap();
@@ -106,6 +106,19 @@ fn an_interrupted_run_is_written_and_goes_on_with_the_next_step() {
         steps.find(|step| step.kind == StepKind::Measure).cloned().unwrap()
     };
     assert_eq!(measured(&whole), measured(&cut), "what was measured is kept");
+    assert!(runs.open(&cut.id).unwrap_err().to_string().ends_with("it is finished"));
+}
+
+#[test]
+fn a_folder_in_which_nothing_was_finished_can_be_given_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let runs = Runs::new(dir.path());
+    let empty = runs.create(plan(), wanted("empty")).unwrap();
+    let begun = runs.create(plan(), wanted("begun")).unwrap();
+    carry_on(&begun, &StopAtMeasure::default());
+    assert!(!empty.give_up());
+    assert!(begun.give_up(), "there is something to go on with");
+    assert_eq!(runs.names(), [begun.order().id.clone()]);
 }
 
 #[test]
@@ -160,11 +173,11 @@ fn the_bytes_of_a_result_do_not_depend_on_the_number_of_threads() {
         (step.ramp_s, step.duration_s, step.interval_s, step.round_s) = (0.1, 0.4, 0.2, 0.2);
     }
     let bytes = |threads| {
-        let drivers = || subject.driver(&wanted, plan.seed, false);
+        let drivers = subject.drivers(&wanted, plan.seed, &Access::default()).unwrap();
         let assignment = Assignment {
             label: "",
             plan: &plan,
-            drivers: &drivers,
+            drivers: drivers.as_ref(),
             journal: &crate::runner::NoJournal,
             finished: Vec::new(),
         };

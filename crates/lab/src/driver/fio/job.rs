@@ -286,9 +286,9 @@ impl Job {
                 self.line("random_distribution", format!("zoned:{zones}"));
             }
         }
-        // Zero would make the seeds of all jobs equal.
         self.line("randrepeat", 1);
-        self.line("randseed", load.seed.max(1));
+        // fio reads 63 bits; zero would make the seeds of all jobs equal.
+        self.line("randseed", (load.seed & (u64::MAX >> 1)).max(1));
         Ok(())
     }
 }

@@ -116,6 +116,14 @@ fn a_seed_of_zero_still_gives_each_job_its_own_addresses() {
 }
 
 #[test]
+fn a_seed_of_64_bits_fits_the_63_that_fio_reads() {
+    let workload = named("4k-rand-read");
+    let load = Load { seed: u64::MAX, ..load(&workload) };
+    let text = of_load(&load, place("/d"), DIRECT, Logging::of(&load).unwrap()).unwrap();
+    assert!(text.contains(&format!("\nrandseed={}\n", i64::MAX)));
+}
+
+#[test]
 fn a_rate_is_split_over_jobs_and_directions() {
     let asked = |gaps, name| {
         let workload = named(name);
