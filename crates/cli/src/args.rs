@@ -14,9 +14,10 @@ use crate::quantity;
 #[command(name = "floatgate", version, propagate_version = true, max_term_width = 100)]
 #[command(after_help = "\
 Examples:
-  floatgate run                  one rate and one latency, at once
-  floatgate plan iodrive-duo     what a review would do
-  floatgate validate             the models against published figures")]
+  floatgate review iodrive-duo                    review a modelled drive
+  floatgate review ./disk.img --protocol quick    review a real file through fio
+  floatgate compare RUN RUN --out side-by-side.html
+  floatgate run                                   one number or two, at once")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -25,6 +26,15 @@ pub(crate) struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Runs a whole protocol on a drive and writes the review
+    #[command(after_help = "\
+Examples:
+  floatgate review iodrive-duo
+  floatgate review iodrive-duo --format stock --full-scale
+  floatgate review ./my-drive.toml
+  floatgate review /dev/disk/by-id/nvme-EXAMPLE --protocol quick --destroy
+  floatgate review --resume 2026-11-21T101503Z-iodrive-duo-stock")]
+    Review(Review),
     /// Runs one workload on one drive and prints what came out
     #[command(after_help = "\
 Examples:
@@ -33,6 +43,12 @@ Examples:
   floatgate run iodrive-duo 8k-70-30 --precondition 6h --format high-performance
   floatgate run iodrive-duo 4k-rand-read --rate 50k")]
     Run(Run),
+    /// Puts runs side by side in one review
+    #[command(after_help = "\
+Examples:
+  floatgate compare 2026-11-21T101503Z-iodrive-duo-stock 2026-11-21T101503Z-iodrive-duo-high
+  floatgate compare runs/first runs/second --out compared.html")]
+    Compare(Compare),
     /// Says what a review would do, step by step, and does nothing
     #[command(after_help = "\
 Examples:
@@ -59,6 +75,8 @@ Examples:
   floatgate validate
   floatgate validate iodrive-duo --figures figures.csv --json")]
     Validate(Validate),
+    /// Says what this machine has and lacks for measuring real drives
+    Doctor(Doctor),
     /// Prints completions for a shell
     #[command(after_help = "\
 Examples:
@@ -85,6 +103,50 @@ pub(crate) struct ModelArgs {
     /// Seed of every random stream: the same seed gives the same figures
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+}
+
+/// How far one may go on a real drive.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Real drives")]
+pub(crate) struct RealArgs {
+    /// Allows what is on the target to be destroyed
+    ///
+    /// Needed for a block device, and for a file that exists and is not empty.
+    #[arg(long)]
+    pub(crate) destroy: bool,
+    /// Size of a file that is made for the test, such as 4g
+    #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
+    pub(crate) size: Option<Bytes>,
+}
+
+/// `floatgate review`.
+#[derive(Debug, Args)]
+pub(crate) struct Review {
+    /// A drive of the catalogue, a drive.toml, or a file or block device
+    #[arg(required_unless_present = "resume")]
+    pub(crate) target: Option<String>,
+    /// Protocol to run
+    #[arg(long, default_value = "enterprise", value_name = "NAME")]
+    pub(crate) protocol: String,
+    /// Format of a modelled drive, or `all`
+    #[arg(long, default_value = "all", value_name = "NAME")]
+    pub(crate) format: String,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// Folder for the runs and the review
+    #[arg(long, default_value = "runs", value_name = "DIR", help_heading = "Results")]
+    pub(crate) out: PathBuf,
+    /// Goes on with an interrupted run; may be given for each format
+    #[arg(long, value_name = "RUN", conflicts_with = "target", help_heading = "Results")]
+    pub(crate) resume: Vec<String>,
+    /// Prints the runs as JSON instead of the path of the review
+    #[arg(long, help_heading = "Results")]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) real: RealArgs,
+    /// Suites to simulate at once [default: the processors of this machine]
+    #[arg(long, value_name = "N", help_heading = "Model")]
+    pub(crate) jobs: Option<usize>,
 }
 
 /// `floatgate run`.
@@ -119,11 +181,27 @@ pub(crate) struct Run {
     pub(crate) format: Option<String>,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
-    /// Allows what is on a real target to be destroyed
-    #[arg(long, help_heading = "Real drives")]
-    pub(crate) destroy: bool,
+    #[command(flatten)]
+    pub(crate) real: RealArgs,
     /// Prints everything that was measured as JSON
     #[arg(long, help_heading = "Results")]
+    pub(crate) json: bool,
+}
+
+/// `floatgate compare`.
+#[derive(Debug, Args)]
+pub(crate) struct Compare {
+    /// Runs: paths, names, or the beginnings of names
+    #[arg(required = true, value_name = "RUN")]
+    pub(crate) runs: Vec<String>,
+    /// Folder that holds the runs
+    #[arg(long, default_value = "runs", value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Where to write the review
+    #[arg(long, default_value = "compare.html", value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// Prints the runs as JSON and writes no review
+    #[arg(long)]
     pub(crate) json: bool,
 }
 
@@ -169,4 +247,15 @@ pub(crate) struct Validate {
     /// Simulations at once [default: the processors of this machine]
     #[arg(long, value_name = "N")]
     pub(crate) jobs: Option<usize>,
+}
+
+/// `floatgate doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Folder in which runs would be kept
+    #[arg(long, default_value = "runs", value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Prints JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }

@@ -1,8 +1,11 @@
 //! The commands, one file each.
 
+pub(crate) mod compare;
 pub(crate) mod completions;
+pub(crate) mod doctor;
 pub(crate) mod drives;
 pub(crate) mod plan;
+pub(crate) mod review;
 pub(crate) mod run;
 pub(crate) mod validate;
 pub(crate) mod workloads;

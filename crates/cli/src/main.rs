@@ -29,11 +29,14 @@ enum Ending {
 
 fn main() -> ExitCode {
     let ending = match Cli::parse().command {
+        Command::Review(args) => command::review::review(&args),
         Command::Run(args) => command::run::run(&args),
+        Command::Compare(args) => command::compare::compare(&args),
         Command::Plan(args) => command::plan::plan(&args),
         Command::Drives(args) => command::drives::drives(&args),
         Command::Workloads(args) => command::workloads::workloads(&args),
         Command::Validate(args) => command::validate::validate(&args),
+        Command::Doctor(args) => command::doctor::doctor(&args),
         Command::Completions { shell } => command::completions::completions(shell),
     };
     match ending {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context as _, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use lab::progress::{Event, Progress};
+use lab::results::StepKind;
 
 use crate::output;
 
@@ -47,7 +48,7 @@ impl Progress for Terminal {
         if let Some(bar) = &self.bar {
             bar.set_position(position(event.done));
             bar.set_message(format!("{left}  {} {} {}", event.run, event.step.id, event.text));
-        } else if event.step_finished {
+        } else if event.step_finished && event.step.kind != StepKind::Purge {
             let percent = event.done * 100.0;
             output::talk(&format!("{percent:3.0} %  {} {}  {left}", event.run, event.step.id));
         }

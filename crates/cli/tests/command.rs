@@ -117,10 +117,86 @@ fn every_command_has_a_json_form() {
         &["workloads", "--json"],
         &["workloads", "file-server", "--json"],
         &["plan", "iodrive-duo", "--json"],
+        &["doctor", "--json"],
     ] {
         let text = stdout(&floatgate(args));
         serde_json::from_str::<serde_json::Value>(&text).expect("JSON and nothing else");
     }
+}
+
+/// Reviews a small model by the quick protocol into `dir`. Returns what was printed.
+fn quick_review(dir: &Path) -> String {
+    let model = ["review", "iodrive-duo", "--protocol", "quick", "--time-lapse", "64"];
+    let output = floatgate_in(dir, &[model.as_slice(), &["--jobs", "2"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    stdout(&output)
+}
+
+#[test]
+fn a_review_ends_with_its_path_and_leaves_the_runs_beside_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let printed = quick_review(dir.path());
+    let review = dir.path().join(printed.trim_end());
+    assert!(fs::read_to_string(&review).unwrap().contains("ioDrive Duo"));
+    let beside = fs::read_dir(dir.path().join("runs")).unwrap();
+    let mut names: Vec<String> =
+        beside.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(names.len(), 3, "{names:?}");
+    assert!(names[0].ends_with("-iodrive-duo-high-performance"));
+    assert!(names[1].ends_with("-iodrive-duo-stock"));
+    assert!(names[2].ends_with("-iodrive-duo.html"));
+}
+
+#[test]
+fn runs_are_compared_by_the_beginnings_of_their_names() {
+    let dir = tempfile::tempdir().unwrap();
+    quick_review(dir.path());
+    let run = fs::read_dir(dir.path().join("runs")).unwrap();
+    let mut names: Vec<String> =
+        run.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.retain(|name| !name.ends_with("html"));
+    let cut = |name: &str| name[..name.len() - 3].to_owned();
+    let output =
+        floatgate_in(dir.path(), &["compare", &cut(&names[0]), &cut(&names[1]), "--out", "x.html"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(stdout(&output), "x.html\n");
+    assert!(dir.path().join("x.html").is_file());
+
+    let resumed = floatgate_in(dir.path(), &["review", "--resume", &names[0]]);
+    assert_eq!(resumed.status.code(), Some(2));
+    assert!(stderr(&resumed).contains("it is finished"), "{resumed:?}");
+}
+
+#[test]
+fn an_unreadable_result_is_one_clear_error() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("broken")).unwrap();
+    fs::write(dir.path().join("broken/run.json"), "{\"schema\": 99}").unwrap();
+    let output = floatgate_in(dir.path(), &["compare", "broken"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    assert!(said.starts_with("error: reading the run in broken: run.json has schema"), "{said}");
+    assert_eq!(said.lines().count(), 2, "the error and its hint: {said}");
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_one_clear_error_and_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("file"), "").unwrap();
+    let output = floatgate_in(dir.path(), &["review", "iodrive-duo", "--out", "file"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).starts_with("error: writing file"), "{output:?}");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_target_that_is_refused_leaves_no_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = floatgate_in(dir.path(), &["review", "/dev/null", "--protocol", "quick"]);
+    assert_ne!(output.status.code(), Some(0));
+    let left = fs::read_dir(dir.path().join("runs")).map_or(0, Iterator::count);
+    assert_eq!(left, 0, "{output:?}");
 }
 
 #[test]
@@ -137,7 +213,18 @@ fn the_plan_of_a_review_names_every_step() {
 
 #[test]
 fn the_help_is_as_it_was_agreed() {
-    let commands = ["", "run", "plan", "drives", "workloads", "validate", "completions"];
+    let commands = [
+        "",
+        "review",
+        "run",
+        "compare",
+        "plan",
+        "drives",
+        "workloads",
+        "validate",
+        "doctor",
+        "completions",
+    ];
     for command in commands {
         let args: Vec<&str> = [command, "--help"].into_iter().filter(|it| !it.is_empty()).collect();
         let name = format!("help-{command}").trim_end_matches('-').to_owned();

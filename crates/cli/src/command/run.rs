@@ -5,7 +5,7 @@ use blockio::Nanos;
 use lab::plan::{OneLoad, Plan};
 use lab::results::{LatencySummary, StepKind, Summary, WarningKind};
 use lab::runner::{Assignment, NoJournal, Outcome, Record, carry_out};
-use lab::subject::{Subject, find_workload};
+use lab::subject::{Access, Subject, find_workload};
 use lab::workload::{SizeShare, Workload};
 use lab::{Error, Gaps, Kind, Rate};
 use serde_json::json;
@@ -19,11 +19,12 @@ pub(crate) fn run(args: &args::Run) -> Result<Ending> {
     let subject = Subject::find(&args.target)?;
     let wanted = subject.setups(&setup::choice(args.format.as_deref(), &args.model))?.remove(0);
     let plan = Plan::of_one(&workload(args)?, &load(args), args.model.seed);
-    let drivers = || subject.driver(&wanted, plan.seed, args.destroy);
+    let access = Access { destroy: args.real.destroy, size: args.real.size, ..Access::default() };
+    let drivers = subject.drivers(&wanted, plan.seed, &access)?;
     let assignment = Assignment {
         label: &wanted.format,
         plan: &plan,
-        drivers: &drivers,
+        drivers: drivers.as_ref(),
         journal: &NoJournal,
         finished: Vec::new(),
     };

@@ -1,0 +1,33 @@
+//! `floatgate compare`: runs side by side.
+
+use anyhow::Result;
+use lab::results::Run;
+use lab::runs::{Runs, write_text};
+
+use crate::args::Compare;
+use crate::{Ending, output};
+
+/// Writes one review of several runs, and prints its path.
+pub(crate) fn compare(args: &Compare) -> Result<Ending> {
+    let runs = Runs::new(&args.dir);
+    let loaded: Vec<Run> =
+        args.runs.iter().map(|asked| runs.load(asked)).collect::<Result<_, _>>()?;
+    if args.json {
+        output::json(&loaded)?;
+    } else {
+        write_text(&args.out, &report::review(&loaded, &title(&loaded)))?;
+        output::data(&args.out.display().to_string())?;
+    }
+    Ok(Ending::Done)
+}
+
+/// The targets, each once.
+fn title(runs: &[Run]) -> String {
+    let mut titles: Vec<&str> = Vec::new();
+    for run in runs {
+        if !titles.contains(&run.target.title.as_str()) {
+            titles.push(&run.target.title);
+        }
+    }
+    titles.join(" against ")
+}

@@ -1,0 +1,119 @@
+//! `floatgate review`: a whole protocol on a drive, and the review of it.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use lab::results::{Run, WarningKind};
+use lab::runner::{Assignment, Drivers, Outcome, carry_out};
+use lab::runs::{Folder, Runs};
+use lab::subject::{Access, Subject};
+use lab::{Error, Kind};
+
+use crate::args::{RealArgs, Review};
+use crate::progress::Terminal;
+use crate::{Ending, output, setup};
+
+/// Runs the protocol, or goes on with interrupted runs, and prints the path of the review.
+pub(crate) fn review(args: &Review) -> Result<Ending> {
+    let runs = Runs::new(&args.out);
+    let folders = if args.resume.is_empty() { begin(args, &runs) } else { go_on(args, &runs) }?;
+    let measured = carried_out(&folders, args)?;
+    let path = publish(&runs, &measured)?;
+    if args.json {
+        output::json(&measured)?;
+    } else {
+        output::data(&path.display().to_string())?;
+    }
+    ending(&measured)
+}
+
+fn begin(args: &Review, runs: &Runs) -> Result<Vec<Folder>> {
+    let name = args.target.as_deref().unwrap_or_default();
+    let subject = Subject::find(name)?;
+    let wanted = subject.setups(&setup::choice(Some(&args.format), &args.model))?;
+    let plan = setup::plan(&args.protocol, args.model.seed)?;
+    let make = |wanted| Ok(runs.create(plan.clone(), wanted)?);
+    wanted.into_iter().map(make).collect()
+}
+
+fn go_on(args: &Review, runs: &Runs) -> Result<Vec<Folder>> {
+    args.resume.iter().map(|asked| Ok(runs.open(asked)?)).collect()
+}
+
+/// Carries the orders out; what fails before anything was finished leaves no folder.
+fn carried_out(folders: &[Folder], args: &Review) -> Result<Vec<Run>> {
+    let outcomes = outcomes(folders, args).inspect_err(|_| {
+        let kept = folders.iter().filter(|folder| folder.give_up());
+        let resume: Vec<String> = kept.map(|folder| go_on_with(&folder.order().id)).collect();
+        if !resume.is_empty() {
+            let go_on = resume.join(" ");
+            output::talk(&format!("what was finished is kept: `floatgate review {go_on}` goes on"));
+        }
+    })?;
+    let finish = |(folder, outcome): (&Folder, _)| Ok(folder.finish(outcome)?);
+    folders.iter().zip(outcomes).map(finish).collect()
+}
+
+fn outcomes(folders: &[Folder], args: &Review) -> Result<Vec<Outcome>> {
+    let subjects: Vec<Subject> = folders
+        .iter()
+        .map(|folder| Subject::find(&folder.order().wanted.target))
+        .collect::<Result<_, _>>()?;
+    let drivers: Vec<Box<Drivers<'_>>> = folders
+        .iter()
+        .zip(&subjects)
+        .map(|(folder, subject)| {
+            let RealArgs { destroy, size } = args.real;
+            let access = Access { destroy, size, raw: folder.raw() };
+            subject.drivers(&folder.order().wanted, folder.order().plan.seed, &access)
+        })
+        .collect::<Result<_, _>>()?;
+    let assignments: Vec<Assignment<'_>> = folders
+        .iter()
+        .zip(&drivers)
+        .map(|(folder, drivers)| {
+            let (order, finished) = (folder.order(), folder.finished()?);
+            let (label, drivers) = (&order.wanted.format, drivers.as_ref());
+            Ok(Assignment { label, plan: &order.plan, drivers, journal: folder, finished })
+        })
+        .collect::<Result<_, Error>>()?;
+    let parallel = subjects.iter().all(Subject::runs_in_parallel);
+    let threads = if parallel { setup::jobs(args.jobs) } else { 1 };
+    let progress = Terminal::new()?;
+    let outcomes = carry_out(&assignments, threads, &progress);
+    progress.clear();
+    Ok(outcomes?)
+}
+
+fn go_on_with(id: &str) -> String {
+    format!("--resume {id}")
+}
+
+/// Writes the review of `runs` beside them.
+fn publish(runs: &Runs, measured: &[Run]) -> Result<PathBuf> {
+    let first = measured.first().context("nothing was measured")?;
+    let name = first.id.strip_suffix(&format!("-{}", first.target.format)).unwrap_or(&first.id);
+    let html = report::review(measured, &first.target.title);
+    Ok(runs.write_review(&format!("{name}.html"), &html)?)
+}
+
+fn ending(measured: &[Run]) -> Result<Ending> {
+    let unfinished: Vec<&Run> = measured
+        .iter()
+        .filter(|run| run.steps.len() < usize::try_from(run.steps_planned).unwrap_or(usize::MAX))
+        .collect();
+    if !unfinished.is_empty() {
+        let go_on: Vec<String> = unfinished.iter().map(|run| go_on_with(&run.id)).collect();
+        let hint = format!("`floatgate review {}` goes on", go_on.join(" "));
+        return Err(Error::new(Kind::Program, "interrupted before the plan was done")
+            .hint(hint)
+            .into());
+    }
+    let warnings = measured.iter().flat_map(|run| &run.warnings);
+    let mut ending = Ending::Done;
+    for warning in warnings.filter(|warning| warning.kind == WarningKind::NotSteady) {
+        output::talk(&format!("warning: {}: {}", warning.step, warning.text));
+        ending = Ending::NotSteady;
+    }
+    Ok(ending)
+}
