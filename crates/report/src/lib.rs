@@ -2,7 +2,7 @@
 
 use results::Run;
 
-/// The review of `runs`, side by side, under the heading `title`: one HTML file that needs no other.
+/// The review of `runs`, side by side, under the heading `title`: one HTML file, nothing beside.
 pub fn review(runs: &[Run], title: &str) -> String {
     let items: Vec<String> = runs.iter().map(|run| escaped(&run.id)).collect();
     let (title, items) = (escaped(title), items.join("<li>"));
