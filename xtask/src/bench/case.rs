@@ -89,7 +89,7 @@ fn plan(name: &str) -> Result<Plan> {
         let part = |workload| Workload { footprint_percent: 70.0, ..workload };
         let mut drive = parse_drive()?;
         let measure = match name {
-            "mqsim-read" => (part(read), 40.0),
+            "mqsim-read" => (part(read), 10.0),
             "mqsim-write" => (part(write), 60.0),
             "mqsim-write-cached" => {
                 drive.buffer.kib = 256 * 1024;
