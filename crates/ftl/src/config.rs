@@ -27,7 +27,7 @@ pub struct Config {
 ///
 /// ```text
 ///  room   > high            relocation rests
-///  high ≥ room > low        relocation keeps pace with host writes, at most `pace_max` a write
+///  high ≥ room > low        relocation keeps pace with host writes, unless it is too dear
 ///  room  ≤ low              host writes wait until there is room for `burst` more
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,8 +38,9 @@ pub struct Watermarks {
     pub high: u32,
     /// Room gained while host writes wait, above 0: 0.3 is about one victim that was 70 % valid.
     pub burst: f64,
-    /// Most pages relocated for each page that the host writes while keeping pace; 0 and above.
-    pub pace_max: f64,
+    /// Most pages relocated for each page gained while keeping pace; a victim that costs more is put
+    /// off until host writes wait for it. 0: relocation never keeps pace.
+    pub price_max: f64,
 }
 
 /// Why a format is not feasible.
@@ -137,9 +138,9 @@ impl Config {
         let limit = format!("above the {open} superblocks that can be open");
         check("watermarks.low", low.into(), low > open, &limit)?;
         check("watermarks.high", high.into(), high > low, &format!("above low ({low})"))?;
-        let (burst, pace_max) = (self.watermarks.burst, self.watermarks.pace_max);
+        let (burst, price_max) = (self.watermarks.burst, self.watermarks.price_max);
         check("watermarks.burst", 0, burst > 0.0 && burst.is_finite(), "above 0")?;
-        check("watermarks.pace_max", 0, pace_max >= 0.0, "0 or above")
+        check("watermarks.price_max", 0, price_max >= 0.0, "0 or above")
     }
 
     fn check_capacity(&self) -> Result<(), ConfigError> {

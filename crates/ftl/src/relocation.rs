@@ -2,10 +2,10 @@
 //!
 //! One victim at a time. How fast depends on the room left ([`crate::Watermarks`]): between `high`
 //! and `low` each host page brings a share of the victim's work that just replaces what the host
-//! uses up, `valid / (pages - valid)` pages, more as `low` comes nearer and never more than
-//! `pace_max`. Where that is not enough, `low` is reached and host writes wait until room for
-//! `burst` superblocks has been gained: the world stops, which is what makes the latency of a drive
-//! with little spare space so uneven.
+//! uses up, `valid / (pages - valid)` pages, more as `low` comes nearer. A victim that costs more
+//! than `price_max` is put off until `low` is reached; then host writes wait until room for `burst`
+//! superblocks has been gained: the world stops, which is what makes the latency of a drive with
+//! little spare space so uneven.
 
 use crate::ftl::Stream;
 use crate::{Cause, Config, Ftl, Lpn, Media, Ppn, SuperblockId, wear};
@@ -103,7 +103,8 @@ impl Ftl {
     /// Relocates in proportion to one page that the host wrote.
     ///
     /// Exactly the victim's price half-way between the watermarks, none at the upper one and twice
-    /// the price at the lower one.
+    /// the price at the lower one. A victim dearer than `price_max` is left alone: it may become
+    /// cheaper before it has to be paid for.
     #[inline]
     pub(crate) fn keep_pace(&mut self, media: &mut impl Media) {
         let thresholds = &self.thresholds;
@@ -112,12 +113,24 @@ impl Ftl {
         }
         let below = (thresholds.pace - self.room_pages) as f64;
         let urgency = 2.0 * below / (thresholds.pace - thresholds.stop) as f64;
-        let price = self.relocation.victim.map_or(1.0, |victim| victim.price);
-        self.relocation.owed += (price * urgency).min(self.config.watermarks.pace_max);
+        let price = self.victim_price();
+        if price > self.config.watermarks.price_max {
+            return;
+        }
+        self.relocation.owed += price * urgency;
         while self.relocation.owed >= 1.0 {
             self.relocation.owed -= 1.0;
             self.relocate_page(media);
         }
+    }
+
+    /// Pages relocated for each page gained from the present victim, or the next one.
+    #[inline]
+    fn victim_price(&mut self) -> f64 {
+        if self.relocation.victim.is_none() {
+            self.relocation.victim = self.choose_victim();
+        }
+        self.relocation.victim.map_or(f64::INFINITY, |victim| victim.price)
     }
 
     /// Relocates the next valid page of the victim; erases the victim when none is left.

@@ -219,8 +219,8 @@ pub struct RelocationSpec {
     pub watermark_high: u32,
     /// Room gained while host writes wait, in superblocks.
     pub burst: f64,
-    /// Most pages relocated for each page written while keeping pace.
-    pub pace_max: f64,
+    /// Most pages relocated for each page gained while keeping pace; dearer victims are put off.
+    pub price_max: f64,
     /// Difference of erase counts at which static wear levelling begins; 0: never.
     pub wear_spread_max: u32,
     /// Source.
@@ -418,7 +418,7 @@ impl RelocationSpec {
             low: self.watermark_low,
             high: self.watermark_high,
             burst: self.burst,
-            pace_max: self.pace_max,
+            price_max: self.price_max,
         }
     }
 }

@@ -49,7 +49,7 @@ impl DriveSpec {
             ("controller", "write_us", controller.write_us, 1e6),
             ("controller", "write_us_per_kib", controller.write_us_per_kib, 1e6),
             ("controller", "relocate_us", controller.relocate_us, 1e6),
-            ("relocation", "pace_max", self.relocation.pace_max, 1e6),
+            ("relocation", "price_max", self.relocation.price_max, 1e6),
             ("relocation", "burst", self.relocation.burst, 1e6),
         ];
         for (table, key, value, limit) in times {
