@@ -3,6 +3,7 @@
 use std::io::{self, Write as _};
 
 use anyhow::{Context as _, Result};
+use lab::results::Warning;
 use serde::Serialize;
 
 /// Prints one line, or several, of what was asked for to stdout.
@@ -31,6 +32,16 @@ pub(crate) fn json(value: &impl Serialize) -> Result<()> {
 /// When stdout takes no more.
 pub(crate) fn bytes(bytes: &[u8]) -> Result<()> {
     Ok(io::stdout().lock().write_all(bytes)?)
+}
+
+/// Prints what a reader must know before trusting a number to stderr.
+pub(crate) fn warning(warning: &Warning) {
+    let Warning { step, text, .. } = warning;
+    if step.is_empty() {
+        talk(&format!("warning: {text}"));
+    } else {
+        talk(&format!("warning: {step}: {text}"));
+    }
 }
 
 /// Prints a line about the work to stderr.

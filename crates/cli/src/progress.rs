@@ -45,12 +45,14 @@ impl Terminal {
 impl Progress for Terminal {
     fn moved(&self, event: &Event<'_>) {
         let left = event.left_s.map_or_else(String::new, |left_s| format!("{} left", span(left_s)));
+        let step = format!("{} {}", event.run, event.step.id);
+        let step = step.trim_start();
         if let Some(bar) = &self.bar {
             bar.set_position(position(event.done));
-            bar.set_message(format!("{left}  {} {} {}", event.run, event.step.id, event.text));
+            bar.set_message(format!("{left}  {step}  {}", event.text));
         } else if event.step_finished && event.step.kind != StepKind::Purge {
             let percent = event.done * 100.0;
-            output::talk(&format!("{percent:3.0} %  {} {}  {left}", event.run, event.step.id));
+            output::talk(&format!("{percent:3.0} %  {step}  {left}"));
         }
     }
 

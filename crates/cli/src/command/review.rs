@@ -24,7 +24,7 @@ pub(crate) fn review(args: &Review) -> Result<Ending> {
     } else {
         output::data(&path.display().to_string())?;
     }
-    ending(&measured)
+    ending(&measured, args)
 }
 
 fn begin(args: &Review, runs: &Runs) -> Result<Vec<Folder>> {
@@ -44,10 +44,9 @@ fn go_on(args: &Review, runs: &Runs) -> Result<Vec<Folder>> {
 fn carried_out(folders: &[Folder], args: &Review) -> Result<Vec<Run>> {
     let outcomes = outcomes(folders, args).inspect_err(|_| {
         let kept = folders.iter().filter(|folder| folder.give_up());
-        let resume: Vec<String> = kept.map(|folder| go_on_with(&folder.order().id)).collect();
-        if !resume.is_empty() {
-            let go_on = resume.join(" ");
-            output::talk(&format!("what was finished is kept: `floatgate review {go_on}` goes on"));
+        let ids: Vec<&str> = kept.map(|folder| folder.order().id.as_str()).collect();
+        if !ids.is_empty() {
+            output::talk(&format!("what was finished is kept: {}", how_to_go_on(&ids, args)));
         }
     })?;
     let finish = |(folder, outcome): (&Folder, _)| Ok(folder.finish(outcome)?);
@@ -85,8 +84,10 @@ fn outcomes(folders: &[Folder], args: &Review) -> Result<Vec<Outcome>> {
     Ok(outcomes?)
 }
 
-fn go_on_with(id: &str) -> String {
-    format!("--resume {id}")
+fn how_to_go_on(ids: &[&str], args: &Review) -> String {
+    let resume: Vec<String> = ids.iter().map(|id| format!("--resume {id}")).collect();
+    let out = args.out.display();
+    format!("`floatgate review {} --out {out}` goes on", resume.join(" "))
 }
 
 /// Writes the review of `runs` beside them.
@@ -97,22 +98,18 @@ fn publish(runs: &Runs, measured: &[Run]) -> Result<PathBuf> {
     Ok(runs.write_review(&format!("{name}.html"), &html)?)
 }
 
-fn ending(measured: &[Run]) -> Result<Ending> {
-    let unfinished: Vec<&Run> = measured
-        .iter()
-        .filter(|run| run.steps.len() < usize::try_from(run.steps_planned).unwrap_or(usize::MAX))
-        .collect();
-    if !unfinished.is_empty() {
-        let go_on: Vec<String> = unfinished.iter().map(|run| go_on_with(&run.id)).collect();
-        let hint = format!("`floatgate review {}` goes on", go_on.join(" "));
+fn ending(measured: &[Run], args: &Review) -> Result<Ending> {
+    let is_cut = |run: &&Run| u32::try_from(run.steps.len()).is_ok_and(|it| it < run.steps_planned);
+    let cut: Vec<&str> = measured.iter().filter(is_cut).map(|run| run.id.as_str()).collect();
+    if !cut.is_empty() {
         return Err(Error::new(Kind::Program, "interrupted before the plan was done")
-            .hint(hint)
+            .hint(how_to_go_on(&cut, args))
             .into());
     }
     let warnings = measured.iter().flat_map(|run| &run.warnings);
     let mut ending = Ending::Done;
     for warning in warnings.filter(|warning| warning.kind == WarningKind::NotSteady) {
-        output::talk(&format!("warning: {}: {}", warning.step, warning.text));
+        output::warning(warning);
         ending = Ending::NotSteady;
     }
     Ok(ending)

@@ -78,7 +78,7 @@ fn shown(outcome: &Outcome, json: bool) -> Result<Ending> {
     }
     let mut ending = Ending::Done;
     for warning in outcome.records.iter().flat_map(|(_, record)| &record.warnings) {
-        output::talk(&format!("warning: {}: {}", warning.step, warning.text));
+        output::warning(warning);
         if warning.kind == WarningKind::NotSteady {
             ending = Ending::NotSteady;
         }
