@@ -38,8 +38,8 @@ pub struct Watermarks {
     pub high: u32,
     /// Room gained while host writes wait, above 0: 0.3 is about one victim that was 70 % valid.
     pub burst: f64,
-    /// Most pages relocated for each page gained while keeping pace; a victim that costs more is put
-    /// off until host writes wait for it. 0: relocation never keeps pace.
+    /// Most pages relocated for each page gained while keeping pace; a victim that costs more is
+    /// put off until host writes wait for it. 0: relocation never keeps pace.
     pub price_max: f64,
 }
 
