@@ -1,14 +1,39 @@
 //! What a reviewer sees: one self-contained HTML file.
+//!
+//! [`review`] makes a page of one or more runs, side by side. The page loads nothing, reads and
+//! prints without script, and becomes interactive with it.
+//!
+//! Invariants:
+//! - Same runs and title, same bytes.
+//! - Every chart names the runs that its numbers come from.
+//! - No statistic is computed here: numbers come from [`results`].
+//! - Every string of a run passes through `text::Text` or JSON before it reaches the page.
+
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+
+mod chart;
+mod conclusion;
+mod explain;
+mod method;
+mod number;
+mod overview;
+mod page;
+mod platform;
+mod provenance;
+mod published;
+mod subject;
+mod suite;
+mod summary;
+mod text;
+
+#[cfg(test)]
+mod example;
+#[cfg(test)]
+mod tests;
 
 use results::Run;
 
-/// The review of `runs`, side by side, under the heading `title`: one HTML file, nothing beside.
+/// A page on `runs`: a review of one drive in its formats, or a comparison of any runs.
 pub fn review(runs: &[Run], title: &str) -> String {
-    let items: Vec<String> = runs.iter().map(|run| escaped(&run.id)).collect();
-    let (title, items) = (escaped(title), items.join("<li>"));
-    format!("<!doctype html><title>{title}</title><h1>{title}</h1><ul><li>{items}</ul>")
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;")
+    page::page(runs, title)
 }

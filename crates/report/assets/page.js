@@ -1,0 +1,293 @@
+// Makes the charts interactive. The page is whole without it.
+(() => {
+  "use strict";
+  const DASHES = [[], [7, 3], [3, 3], [9, 3, 2, 3]];
+  const drawn = new Map();
+  const root = document.documentElement;
+  const colour = (name) => getComputedStyle(root).getPropertyValue(name).trim();
+  const make = (tag, attributes = {}, text = "") => {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    element.textContent = text;
+    return element;
+  };
+
+  const trimmed = (value) => {
+    if (!Number.isFinite(value)) return "–";
+    if (Math.abs(value) >= 99.95) return Math.round(value).toLocaleString("en");
+    return String(Number(value.toPrecision(3)));
+  };
+  const short = (value) => {
+    for (const [size, suffix] of [[1e9, "G"], [1e6, "M"], [1e3, "K"]]) {
+      if (Math.abs(value) >= size * 0.9995) return trimmed(value / size) + suffix;
+    }
+    return trimmed(value);
+  };
+  const show = (axis, value) => {
+    if (axis.spacing === "nines") return String(Number((value * 100).toPrecision(7)));
+    if (axis.unit === "IOPS") return short(value);
+    if (axis.unit === "%") return trimmed(value * 100);
+    return trimmed(value);
+  };
+  const say = (axis, value) => `${show(axis, value)} ${axis.unit}`.trim();
+  const slotName = ([threads, queue]) => `T${threads}Q${queue}`;
+  const place = (chart, x) => {
+    if (chart.slots.length) {
+      const slot = chart.slots[Math.round(x)];
+      return slot ? `${slotName(slot)}, ${slot[0] * slot[1]} outstanding` : "";
+    }
+    return chart.x.spacing === "nines" ? `${show(chart.x, x)} % of requests` : say(chart.x, x);
+  };
+
+  // Values of a stacked area lie upon each other; the tip shows each by itself.
+  const stacked = (series) => {
+    const tops = [];
+    series.forEach((one, index) => {
+      tops.push(one.y.map((y, at) => y + (index ? tops[index - 1][at] ?? 0 : 0)));
+    });
+    return tops;
+  };
+  const columns = (chart) => {
+    const ys = chart.kind === "area" ? stacked(chart.series) : chart.series.map((one) => one.y);
+    const tables = chart.series.map((one, index) => [one.x, ys[index]]);
+    const same = tables.every(([x]) => x.length === tables[0][0].length
+      && x.every((value, at) => value === tables[0][0][at]));
+    return same ? [tables[0][0], ...ys] : uPlot.join(tables);
+  };
+
+  const scaleOf = (axis, isX, chart) => {
+    if (chart.slots.length && isX) return { time: false, range: [-0.5, chart.slots.length - 0.5] };
+    if (axis.spacing === "nines") {
+      return { time: false, distr: 100, fwd: (v) => -Math.log10(1 - Math.min(v, 0.999999)),
+        bwd: (v) => 1 - 10 ** -v, range: (u, low, high) => [low ?? 0.5, high ?? 0.9999] };
+    }
+    if (axis.spacing === "log") {
+      return { distr: 3, range: (u, low, high) => uPlot.rangeLog(low || 0.1, high || 1, 10, false) };
+    }
+    if (isX) return { time: false };
+    return { range: (u, low, high) => [0, high > 0 ? high * 1.06 : 1] };
+  };
+
+  const axisOf = (axis, isX, chart) => {
+    const options = {
+      stroke: colour("--soft"), font: "11.5px system-ui, sans-serif",
+      labelFont: "11.5px system-ui, sans-serif", labelSize: 16, labelGap: 0,
+      grid: { stroke: isX ? "transparent" : colour("--grid"), width: 1 },
+      ticks: { stroke: isX ? colour("--faint") : "transparent", size: 4, width: 1 },
+      values: (u, splits) => splits.map((value) => (value === null ? "" : show(axis, value))),
+      gap: 5,
+    };
+    if (!isX) return { ...options, size: 48 };
+    if (chart.slots.length) {
+      return { ...options, size: 54, splits: () => chart.slots.map((_, at) => at),
+        values: () => chart.slots.map(([t, q]) => `${t}\n${q}\n${t * q}`) };
+    }
+    options.label = axis.unit ? `${axis.label}, ${axis.unit}` : axis.label;
+    options.size = 26;
+    if (axis.spacing === "nines") {
+      options.splits = () => [0.5, 0.9, 0.99, 0.999, 0.9999];
+    }
+    return options;
+  };
+
+  const marks = (chart) => (u) => {
+    const { ctx, bbox } = u;
+    const ratio = devicePixelRatio;
+    chart.windows.forEach(([tone, from, to, achieved], row) => {
+      const left = Math.max(u.valToPos(from, "x", true), bbox.left);
+      const right = Math.min(u.valToPos(to, "x", true), bbox.left + bbox.width);
+      if (right <= left) return;
+      const top = bbox.top + row * 5 * ratio;
+      ctx.save();
+      ctx.fillStyle = colour(`--t${tone}`);
+      ctx.globalAlpha = achieved ? 0.06 : 0;
+      ctx.fillRect(left, top, right - left, bbox.top + bbox.height - top);
+      ctx.globalAlpha = achieved ? 0.8 : 0.35;
+      ctx.fillRect(left, top, right - left, 3 * ratio);
+      ctx.restore();
+    });
+  };
+  const ends = (chart) => (u) => {
+    const { ctx, bbox } = u;
+    const ratio = devicePixelRatio;
+    const labels = [];
+    chart.series.forEach((one, index) => {
+      if (!u.series[index + 1].show || !one.y.length) return;
+      if (chart.kind === "area" && index < chart.series.length - 1) return;
+      const top = u.data[index + 1].findLast((value) => value != null);
+      labels.push({ y: u.valToPos(top, "y", true), text: show(chart.y, top),
+        colour: chart.kind === "area" ? colour("--ink") : colour(`--t${one.tone}`) });
+    });
+    labels.sort((a, b) => a.y - b.y);
+    let free = bbox.top;
+    for (const label of labels) { label.y = Math.max(label.y, free); free = label.y + 12 * ratio; }
+    free = bbox.top + bbox.height;
+    for (const label of labels.reverse()) {
+      label.y = Math.min(label.y, free);
+      free = label.y - 12 * ratio;
+    }
+    ctx.save();
+    ctx.font = `600 ${11.5 * ratio}px system-ui, sans-serif`;
+    ctx.textBaseline = "middle";
+    ctx.textAlign = "left";
+    for (const { y, text, colour } of labels) {
+      ctx.fillStyle = colour;
+      ctx.fillText(text, bbox.left + bbox.width + 6 * ratio, y);
+    }
+    ctx.restore();
+  };
+
+  const tip = (chart) => {
+    const box = make("div", { class: "tip", hidden: "" });
+    return {
+      hooks: {
+        init: (u) => { u.over.append(box); u.over.addEventListener("mouseleave", () => { box.hidden = true; }); },
+        setCursor: (u) => {
+          const { idx, left, top } = u.cursor;
+          if (idx == null || left < 0) { box.hidden = true; return; }
+          box.replaceChildren(make("p", {}, place(chart, u.data[0][idx])));
+          chart.series.forEach((one, index) => {
+            if (!u.series[index + 1].show) return;
+            let value = u.data[index + 1][idx];
+            if (value == null) return;
+            if (chart.kind === "area") value -= index ? u.data[index][idx] : 0;
+            const line = make("p", { class: `t${one.tone}` });
+            line.append(make("i"), `${one.name} `, make("b", {}, say(chart.y, value)));
+            box.append(line);
+          });
+          box.hidden = false;
+          const right = left > u.over.clientWidth / 2;
+          box.style.left = right ? "" : `${left + 14}px`;
+          box.style.right = right ? `${u.over.clientWidth - left + 14}px` : "";
+          box.style.top = `${Math.max(0, Math.min(top - 20, u.over.clientHeight - box.offsetHeight))}px`;
+        },
+      },
+    };
+  };
+
+  const seriesOf = (chart) => chart.series.map((one, index) => {
+    const area = chart.kind === "area";
+    const few = one.y.length <= 24 && !area && chart.x.spacing !== "nines";
+    return {
+      label: one.name, stroke: colour(`--t${one.tone}`), width: area ? 0 : 1.6,
+      dash: DASHES[one.dash], spanGaps: true,
+      fill: area ? colour(`--t${one.tone}`) : undefined,
+      points: { show: few, size: 6, fill: colour("--paper"), width: 1.6 },
+      show: one.show ?? true, index,
+    };
+  });
+
+  const draw = (figure, chart) => {
+    const plot = figure.querySelector(".plot");
+    drawn.get(figure)?.destroy();
+    const height = () => Math.max(240, Math.min(320, plot.clientWidth * 0.48));
+    const bands = chart.kind === "area"
+      ? chart.series.slice(1).map((_, index) => ({ series: [index + 2, index + 1] })) : [];
+    const u = new uPlot({
+      width: plot.clientWidth, height: height(), padding: [12, 52, 0, 0],
+      legend: { show: false }, plugins: [tip(chart)], bands,
+      cursor: { drag: { x: true, y: false }, points: { size: 6 }, y: false },
+      scales: { x: scaleOf(chart.x, true, chart), y: scaleOf(chart.y, false, chart) },
+      axes: [axisOf(chart.x, true, chart), axisOf(chart.y, false, chart)],
+      series: [{}, ...seriesOf(chart)],
+      hooks: { drawClear: [marks(chart)], draw: [ends(chart)] },
+    }, columns(chart), plot);
+    u.root.setAttribute("aria-hidden", "true");
+    plot.classList.add("drawn");
+    drawn.set(figure, u);
+  };
+
+  const csv = (chart) => {
+    const quote = (value) => {
+      const text = String(value ?? "");
+      return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+    };
+    const y = chart.y.unit === "%" ? "share" : chart.y.unit;
+    const rows = [["series", `${chart.x.label} ${chart.x.unit}`.trim(), `${chart.y.label} ${y}`.trim()]];
+    for (const one of chart.series) {
+      one.y.forEach((value, at) => {
+        const slot = chart.slots[one.x?.[at]];
+        const label = slot ? slotName(slot) : one.labels?.[at];
+        rows.push([one.name, one.x && !slot ? one.x[at] : label, value]);
+        if (chart.kind === "curve") rows.at(-1).push(label);
+      });
+    }
+    return rows.map((row) => row.map(quote).join(",")).join("\r\n") + "\r\n";
+  };
+  const save = (figure, chart) => {
+    const url = URL.createObjectURL(new Blob([csv(chart)], { type: "text/csv" }));
+    const link = make("a", { href: url, download: `${figure.id}.csv` });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(url), 1000);
+  };
+
+  const legend = (figure, chart) => {
+    figure.querySelectorAll(".legend li").forEach((item, index) => {
+      const button = make("button", { type: "button", "aria-pressed": "true",
+        title: "Show or hide" });
+      button.append(...item.childNodes);
+      item.append(button);
+      button.addEventListener("click", () => {
+        const on = button.getAttribute("aria-pressed") !== "true";
+        button.setAttribute("aria-pressed", on);
+        chart.series[index].show = on;
+        drawn.get(figure)?.setSeries(index + 1, { show: on });
+      });
+    });
+  };
+  const tools = (figure, chart) => {
+    const bar = make("div", { class: "tools" });
+    if (chart.y.switchable) {
+      const label = () => (chart.y.spacing === "log" ? "Linear scale" : "Log scale");
+      const button = make("button", { type: "button" }, label());
+      button.addEventListener("click", () => {
+        chart.y.spacing = chart.y.spacing === "log" ? "linear" : "log";
+        button.textContent = label();
+        const unit = figure.querySelector(".unit");
+        unit.textContent = chart.y.unit + (chart.y.spacing === "log" ? ", log scale" : "");
+        draw(figure, chart);
+      });
+      bar.append(button);
+    }
+    const button = make("button", { type: "button" }, "CSV");
+    button.addEventListener("click", () => save(figure, chart));
+    bar.append(button);
+    figure.querySelector("header").append(bar);
+  };
+
+  const interactive = (chart) => chart.kind === "lines" || chart.kind === "area";
+  const charts = new Map();
+  const open = (figure) => {
+    const chart = JSON.parse(figure.querySelector("script").textContent);
+    charts.set(figure, chart);
+    tools(figure, chart);
+    if (!interactive(chart)) return;
+    // Areas cannot lose a layer without lying about the sum.
+    if (chart.kind === "lines") legend(figure, chart);
+    draw(figure, chart);
+  };
+
+  const seen = new IntersectionObserver((entries) => {
+    for (const { isIntersecting, target } of entries) {
+      if (!isIntersecting) continue;
+      seen.unobserve(target);
+      open(target);
+    }
+  }, { rootMargin: "300px" });
+  document.querySelectorAll("figure.chart").forEach((figure) => seen.observe(figure));
+
+  const redraw = () => drawn.forEach((_, figure) => draw(figure, charts.get(figure)));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  let waiting = 0;
+  addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(redraw, 150); });
+
+  const links = new Map([...document.querySelectorAll("nav a")].map((a) => [a.hash.slice(1), a]));
+  const current = new IntersectionObserver((entries) => {
+    for (const { isIntersecting, target } of entries) {
+      if (!isIntersecting) continue;
+      links.forEach((a) => a.removeAttribute("aria-current"));
+      links.get(target.id)?.setAttribute("aria-current", "true");
+    }
+  }, { rootMargin: "-10% 0px -80% 0px" });
+  links.forEach((_, id) => { const target = document.getElementById(id); if (target) current.observe(target); });
+})();

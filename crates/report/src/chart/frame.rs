@@ -1,0 +1,145 @@
+//! The frame that the charts share: size, gridlines, tick labels, title and description.
+
+use std::fmt::Write as _;
+
+use super::scale::Scale;
+use super::{Axis, Chart};
+use crate::text::Text;
+
+/// Width of every chart, in units of its own.
+pub(super) const WIDTH: f64 = 560.0;
+const HEIGHT: f64 = 270.0;
+const LEFT: f64 = 46.0;
+const RIGHT: f64 = 504.0;
+const TOP: f64 = 12.0;
+
+/// Where a chart draws.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame {
+    /// Places of x.
+    pub(super) x: Scale,
+    /// Places of y, upwards.
+    pub(super) y: Scale,
+    /// Left edge of the plot.
+    pub(super) left: f64,
+    /// Right edge of the plot.
+    pub(super) right: f64,
+    /// Top edge of the plot.
+    pub(super) top: f64,
+    /// Bottom edge of the plot.
+    pub(super) bottom: f64,
+}
+
+impl Frame {
+    /// A frame for `chart` with these scales.
+    pub(super) fn new(chart: &Chart, x: Scale, y: Scale) -> Self {
+        let bottom = if chart.x.slots.is_empty() { HEIGHT - 36.0 } else { HEIGHT - 52.0 };
+        let (x, y) = (x.onto(LEFT, RIGHT), y.onto(bottom, TOP));
+        Self { x, y, left: LEFT, right: RIGHT, top: TOP, bottom }
+    }
+
+    /// Gridlines and tick labels of both axes.
+    pub(super) fn axes(&self, chart: &Chart) -> String {
+        let mut svg = String::new();
+        for tick in self.y.ticks() {
+            let y = place(self.y.at(tick));
+            let (left, right) = (self.left, self.right);
+            let _ = write!(svg, "<path class=\"grid\" d=\"M{left} {y}H{right}\"/>");
+            let _ = write!(
+                svg,
+                "<text class=\"tick\" x=\"{}\" y=\"{y}\" dy=\".32em\" \
+                 text-anchor=\"end\">{}</text>",
+                left - 7.0,
+                chart.y.unit.show(tick),
+            );
+        }
+        svg.push_str(&if chart.x.slots.is_empty() {
+            self.x_ticks(&chart.x)
+        } else {
+            self.x_slots(&chart.x)
+        });
+        svg
+    }
+
+    fn x_ticks(&self, axis: &Axis) -> String {
+        let mut svg = String::new();
+        for tick in self.x.ticks() {
+            let x = place(self.x.at(tick));
+            let _ = write!(
+                svg,
+                "<path class=\"notch\" d=\"M{x} {}v4\"/>\
+                 <text class=\"tick\" x=\"{x}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+                self.bottom,
+                self.bottom + 16.0,
+                axis.unit.show(tick),
+            );
+        }
+        let unit = axis.unit.symbol();
+        let title =
+            if unit.is_empty() { axis.label.into() } else { format!("{}, {unit}", axis.label) };
+        let _ = write!(
+            svg,
+            "<text class=\"axis\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{title}</text>",
+            f64::midpoint(self.left, self.right),
+            self.bottom + 32.0,
+        );
+        svg
+    }
+
+    /// Three rows under every load: threads, queue of each, outstanding in all.
+    fn x_slots(&self, axis: &Axis) -> String {
+        let mut svg = String::new();
+        let rows = [(15.0, "T"), (28.0, "Q"), (44.0, "T×Q")];
+        for (offset, name) in rows {
+            let _ = write!(
+                svg,
+                "<text class=\"axis\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{name}</text>",
+                self.left - 7.0,
+                self.bottom + offset,
+            );
+        }
+        for (index, slot) in axis.slots.iter().enumerate() {
+            let x = place(self.x.at(index as f64));
+            let texts = [slot.threads.into(), slot.queue_per_thread.into(), slot.outstanding()];
+            let _ = write!(
+                svg,
+                "<g><title>{}, {} outstanding</title>",
+                slot.name(),
+                slot.outstanding()
+            );
+            for ((offset, _), text) in rows.into_iter().zip(texts) {
+                let _ = write!(
+                    svg,
+                    "<text class=\"tick\" x=\"{x}\" y=\"{}\" text-anchor=\"middle\">{text}</text>",
+                    self.bottom + offset,
+                );
+            }
+            svg.push_str("</g>");
+        }
+        svg
+    }
+}
+
+/// The element around what is drawn: its name and description for those who do not see it.
+pub(super) fn wrap(chart: &Chart, height: f64, inner: &str) -> String {
+    let id = &chart.id;
+    let names: Vec<&str> = chart.names().into_iter().map(|(name, _)| name).collect();
+    format!(
+        "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\">\
+         <title id=\"{id}-t\">{}</title><desc id=\"{id}-d\">{}, one for each of: {}.</desc>\
+         {inner}</svg>",
+        Text(&chart.title),
+        chart.y.label,
+        Text(&names.join(", ")),
+    )
+}
+
+/// Height of charts that share the frame.
+pub(super) const fn height() -> f64 {
+    HEIGHT
+}
+
+/// A place to a tenth of a unit, in as few digits as it takes.
+pub(super) fn place(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
+}

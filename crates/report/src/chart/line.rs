@@ -1,0 +1,162 @@
+//! Lines over time, over loads and over percentiles, and curves of one metric over another.
+
+use std::fmt::Write as _;
+
+use super::decimate::{Point, decimate};
+use super::frame::{self, Frame, place};
+use super::{Chart, Series, Window};
+use crate::text::Text;
+
+/// Points of a line that static SVG draws at most: more than columns of pixels shown.
+const POINTS_MAX: usize = 700;
+/// Lines with so few points show each as a dot.
+const DOTS_MAX: usize = 24;
+/// Distance between labels at the ends of lines.
+const LABEL_GAP: f64 = 12.0;
+
+/// Lines, the windows marked above them, and the last value of each at its end.
+pub(super) fn svg(chart: &Chart, series: &[Series], windows: &[Window]) -> String {
+    let frame = framed(chart, series);
+    let mut inner = frame.axes(chart);
+    for (row, window) in windows.iter().enumerate() {
+        inner.push_str(&marked(&frame, row, window));
+    }
+    let drawn: Vec<(&Series, Vec<Point>)> = series
+        .iter()
+        .filter(|series| !series.points.is_empty())
+        .map(|series| (series, decimate(&series.points, POINTS_MAX)))
+        .collect();
+    for (series, points) in &drawn {
+        inner.push_str(&path(&frame, series, points));
+        if points.len() <= DOTS_MAX {
+            inner.push_str(&dots(&frame, chart, series));
+        }
+    }
+    inner.push_str(&end_labels(&frame, chart, &drawn));
+    frame::wrap(chart, frame::height(), &inner)
+}
+
+/// Points of one load each, joined in the order of their load; the ends say which load.
+pub(super) fn curve_svg(chart: &Chart, series: &[Series]) -> String {
+    let frame = framed(chart, series);
+    let mut inner = frame.axes(chart);
+    for series in series {
+        inner.push_str(&path(&frame, series, &series.points));
+        inner.push_str(&dots(&frame, chart, series));
+        for index in [0, series.points.len().saturating_sub(1)] {
+            let (Some(point), Some(label)) = (series.points.get(index), series.labels.get(index))
+            else {
+                continue;
+            };
+            let (x, y) = (frame.x.at(point.0), frame.y.at(point.1));
+            let above = if y < frame.top + 16.0 { 18.0 } else { -8.0 };
+            let _ = write!(
+                inner,
+                "<text class=\"end {}\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+                series.look.class(),
+                place(x),
+                place(y + above),
+                Text(label),
+            );
+        }
+    }
+    frame::wrap(chart, frame::height(), &inner)
+}
+
+fn framed(chart: &Chart, series: &[Series]) -> Frame {
+    let points = series.iter().flat_map(|series| &series.points);
+    let x = chart.x.scale(points.clone().map(|point| point.0));
+    let y = chart.y.scale(points.map(|point| point.1));
+    Frame::new(chart, x, y)
+}
+
+fn path(frame: &Frame, series: &Series, points: &[Point]) -> String {
+    let mut d = String::new();
+    for (index, (x, y)) in points.iter().enumerate() {
+        let command = if index == 0 { 'M' } else { 'L' };
+        let _ = write!(d, "{command}{} {}", place(frame.x.at(*x)), place(frame.y.at(*y)));
+    }
+    format!("<path class=\"line {}\" d=\"{d}\"/>", series.look.class())
+}
+
+/// Every point as a dot that says its values on hovering.
+fn dots(frame: &Frame, chart: &Chart, series: &Series) -> String {
+    let mut svg = String::new();
+    for (index, (x, y)) in series.points.iter().enumerate() {
+        let at = match (series.labels.get(index), slot_name(chart, *x)) {
+            (Some(label), _) => format!("{label}, {}", chart.x.unit.say(*x)),
+            (None, Some(name)) => name,
+            (None, None) => chart.x.unit.say(*x),
+        };
+        let _ = write!(
+            svg,
+            "<circle class=\"dot {}\" cx=\"{}\" cy=\"{}\" r=\"3\"><title>{}, {}: {}</title>\
+             </circle>",
+            series.look.class(),
+            place(frame.x.at(*x)),
+            place(frame.y.at(*y)),
+            Text(&series.name),
+            Text(&at),
+            chart.y.unit.say(*y),
+        );
+    }
+    svg
+}
+
+fn slot_name(chart: &Chart, x: f64) -> Option<String> {
+    let slots = chart.x.slots.iter().enumerate();
+    slots
+        .map(|(index, slot)| (index as f64, slot))
+        .find(|(at, _)| (at - x).abs() < 0.5)
+        .map(|(_, slot)| slot.name())
+}
+
+/// The steady-state window: a band over the height of the plot and a bar on top of it.
+fn marked(frame: &Frame, row: usize, window: &Window) -> String {
+    let (from, to) = (frame.x.at(window.from), frame.x.at(window.to));
+    let top = frame.top + row as f64 * 5.0;
+    let class = if window.achieved { "reached" } else { "missed" };
+    format!(
+        "<g class=\"window {class} t{}\"><rect class=\"band\" x=\"{1}\" y=\"{2}\" width=\"{3}\" \
+         height=\"{4}\"/><rect class=\"bar\" x=\"{1}\" y=\"{2}\" width=\"{3}\" height=\"3\"/></g>",
+        window.tone,
+        place(from),
+        place(top),
+        place(to - from),
+        place(frame.bottom - top),
+    )
+}
+
+/// The last value of every line, apart from each other.
+fn end_labels(frame: &Frame, chart: &Chart, drawn: &[(&Series, Vec<Point>)]) -> String {
+    let mut labels: Vec<(f64, &Series, f64)> = drawn
+        .iter()
+        .filter_map(|(series, points)| {
+            let value = points.last()?.1;
+            Some((frame.y.at(value), *series, value))
+        })
+        .collect();
+    labels.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut free_from = frame.top;
+    for (y, ..) in &mut labels {
+        *y = y.max(free_from);
+        free_from = *y + LABEL_GAP;
+    }
+    let mut free_to = frame.bottom;
+    for (y, ..) in labels.iter_mut().rev() {
+        *y = y.min(free_to);
+        free_to = *y - LABEL_GAP;
+    }
+    let mut svg = String::new();
+    for (y, series, value) in labels {
+        let _ = write!(
+            svg,
+            "<text class=\"end {}\" x=\"{}\" y=\"{}\" dy=\".32em\">{}</text>",
+            series.look.class(),
+            frame.right + 6.0,
+            place(y),
+            chart.y.unit.show(value),
+        );
+    }
+    svg
+}

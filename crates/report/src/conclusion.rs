@@ -1,0 +1,139 @@
+//! Pros, cons and bottom line: what `results::findings` found, said in prose, nothing added.
+
+use std::fmt::Write as _;
+
+use results::Run;
+use results::findings::{Finding, FindingKind, Verdict, between, of_run};
+
+use crate::explain;
+use crate::number;
+use crate::overview::{listed, verdict};
+use crate::published;
+use crate::subject::Subject;
+use crate::text::Text;
+
+/// Cases that one sentence lists at most, the farthest from its limit first.
+const CASES_MAX: usize = 3;
+
+/// A finding, and where it was found.
+struct Case {
+    finding: Finding,
+    place: String,
+}
+
+/// The section; `runs` are those of `subjects`.
+pub(crate) fn section(subjects: &[Subject<'_>], runs: &[Run]) -> String {
+    let cases = cases(subjects, runs);
+    let mut html = String::from("<section id=\"conclusion\"><h2>Conclusion</h2>\n");
+    html.push_str("<div class=\"verdict-lists\">");
+    html.push_str(&list("Pros", "pros", &cases, Verdict::Strength));
+    html.push_str(&list("Cons", "cons", &cases, Verdict::Weakness));
+    let _ = write!(
+        html,
+        "</div><h3>Bottom line</h3><p class=\"bottom-line\">{}</p>",
+        Text(&bottom_line(subjects, &cases)),
+    );
+    html + "<p class=\"small\">Every sentence follows from a stated ratio and limit, shown with \
+            it; nothing is added by hand.</p></section>\n"
+}
+
+fn cases(subjects: &[Subject<'_>], runs: &[Run]) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for subject in subjects {
+        for finding in of_run(subject.run) {
+            let place = match subjects.len() {
+                1 => finding.workload.clone(),
+                _ => format!("{}, {}", finding.workload, subject.label),
+            };
+            cases.push(Case { finding, place });
+        }
+    }
+    for finding in between(runs) {
+        let place = format!("{}, {}", finding.workload, finding.between.join(" over "));
+        cases.push(Case { finding, place });
+    }
+    cases
+}
+
+fn list(title: &str, class: &str, cases: &[Case], verdict: Verdict) -> String {
+    let mut kinds: Vec<FindingKind> = cases.iter().map(|case| case.finding.kind).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let items: String = kinds.iter().map(|kind| item(*kind, cases, verdict)).collect();
+    let items = if items.is_empty() {
+        "<li class=\"none\">Nothing beyond a limit.</li>".to_owned()
+    } else {
+        items
+    };
+    format!("<div class=\"{class}\"><h3>{title}</h3><ul>{items}</ul></div>")
+}
+
+/// One sentence for all cases of `kind` with that verdict; empty without any.
+fn item(kind: FindingKind, cases: &[Case], verdict: Verdict) -> String {
+    let mut cases: Vec<&Case> = cases
+        .iter()
+        .filter(|case| case.finding.kind == kind && case.finding.verdict == verdict)
+        .collect();
+    if cases.is_empty() {
+        return String::new();
+    }
+    let limits = kind.limits();
+    let (strength, weakness) = explain::sentences(kind);
+    let (sentence, limit) = match verdict {
+        Verdict::Weakness => (weakness, limits.1),
+        Verdict::Strength | Verdict::Neither => (strength, limits.0),
+    };
+    // A value that is good when low is at its farthest when lowest for a strength.
+    let ascending = (limits.0 < limits.1) == (verdict == Verdict::Strength);
+    cases.sort_by(|a, b| {
+        let order = a.finding.value.total_cmp(&b.finding.value);
+        if ascending { order } else { order.reverse() }
+    });
+    let more = cases.len().saturating_sub(CASES_MAX);
+    let mut named: Vec<String> =
+        cases.iter().take(CASES_MAX).map(|case| said(kind, case)).collect();
+    if more > 0 {
+        named.push(format!("{more} more"));
+    }
+    let sign = if ascending { "≤" } else { "≥" };
+    let rule = format!("{} {sign} {}", explain::ratio(kind), number::trimmed(limit));
+    format!(
+        "<li title=\"{1}\"><b>{0}:</b> {2}. <span class=\"rule\">{1}.</span></li>",
+        sentence,
+        Text(&rule),
+        Text(&listed(&named)),
+    )
+}
+
+fn said(kind: FindingKind, case: &Case) -> String {
+    match kind {
+        FindingKind::Unsteady => case.place.clone(),
+        _ => format!("{} ({}×)", case.place, number::trimmed(case.finding.value)),
+    }
+}
+
+fn bottom_line(subjects: &[Subject<'_>], cases: &[Case]) -> String {
+    let mut said = verdict(subjects);
+    let gains = cases.iter().filter(|case| case.finding.kind == FindingKind::FormatGain);
+    for gain in gains {
+        if let [best, worst] = gain.finding.between.as_slice() {
+            let _ = write!(
+                said,
+                " Formatted as {best} instead of {worst}, the same drive settles {} times as high \
+                 under {}.",
+                number::trimmed(gain.finding.value),
+                gain.finding.workload,
+            );
+        }
+    }
+    let judged = cases.iter().filter(|case| case.finding.kind == FindingKind::Unsteady);
+    let reached = judged.clone().filter(|case| case.finding.value < 0.5).count();
+    let all = judged.count();
+    if all > 0 {
+        let _ = write!(said, " Steady state was reached in {reached} of {all} preconditionings.");
+    }
+    if subjects.iter().any(|subject| !subject.run.published.is_empty()) {
+        let _ = write!(said, " {}", published::tally(subjects));
+    }
+    said
+}

@@ -1,0 +1,71 @@
+//! The prose: how to read each chart, and what each finding says.
+
+use results::findings::FindingKind;
+
+pub(crate) const THROUGHPUT: &str = "Reads and writes together in each interval: a purged drive \
+    starts fast, falls off the cliff once its spare area is used up, and what counts is the level \
+    that it then holds.";
+pub(crate) const AVERAGE: &str = "Lower is better; with a constant number of requests \
+    outstanding it mirrors the throughput.";
+pub(crate) const APART: &str = "The same average with reads (solid) and writes (dashed) told \
+    apart: the gap between them is what a read pays for waiting behind programs and erases.";
+pub(crate) const MAXIMUM: &str = "The slowest single request of each interval: watch how often \
+    peaks come, not only how high they are.";
+pub(crate) const DEVIATION: &str = "How widely latencies scatter around the average within an \
+    interval (reads' and writes' deviations averaged): a low, flat line is a drive that an \
+    application can plan for.";
+pub(crate) const AMPLIFICATION: &str = "Bytes programmed for each byte that the host wrote, \
+    stacked by cause; the top edge is the write amplification, and what lies above 1 is the \
+    price of sustained writing.";
+pub(crate) const FREE: &str = "Superblocks that are erased and ready: the cliff comes when the \
+    stock of a purged drive runs out, and settled relocation holds it just above its watermark.";
+pub(crate) const BARS: &str = "One bar for each run at one constant load; all bars start at zero.";
+pub(crate) const SWEEP_THROUGHPUT: &str = "Each place is one load, threads by requests that each \
+    keeps outstanding; a good drive gains with load and does not fall back.";
+pub(crate) const SWEEP_AVERAGE: &str = "Latency rises with what is outstanding once throughput \
+    no longer does; compare places of equal T×Q.";
+pub(crate) const SWEEP_MAXIMUM: &str = "The slowest single request under each load.";
+pub(crate) const SWEEP_DEVIATION: &str = "How widely latencies scatter under each load (reads' \
+    and writes' deviations averaged).";
+pub(crate) const CURVE: &str = "Each dot is one load, from light to heavy: a good drive goes far \
+    to the right before it turns up.";
+pub(crate) const PERCENTILES: &str = "Of all requests, the share on the x axis was answered \
+    within the latency on the y axis; every step of the axis is ten times rarer, and a late, \
+    gentle rise is a drive without surprises.";
+
+/// What a finding of `kind` says when it is a strength, and when it is a weakness.
+pub(crate) const fn sentences(kind: FindingKind) -> (&'static str, &'static str) {
+    match kind {
+        FindingKind::BurstOverSettled => (
+            "Holds close to its burst rate once settled",
+            "Falls far from its burst rate once settled",
+        ),
+        FindingKind::Unsteady => ("Reaches steady state", "Never met the steady-state rule"),
+        FindingKind::Deviation => ("Consistent latency", "Latency scatters widely"),
+        FindingKind::Peak => {
+            ("Worst requests stay near the average", "Worst requests stand far out")
+        }
+        FindingKind::ReadOverWrite => {
+            ("Writes nearly as fast as it reads", "Settled writes far behind reads")
+        }
+        FindingKind::Scaling => ("Gains throughput with load", "More load gains little"),
+        FindingKind::WriteAmplification => ("Low write amplification", "High write amplification"),
+        FindingKind::HostParity => ("Alike on every host", "Depends on the host"),
+        FindingKind::FormatGain => ("Formatting for performance pays", "Formatting gains little"),
+    }
+}
+
+/// The ratio that a finding of `kind` judges, in words.
+pub(crate) const fn ratio(kind: FindingKind) -> &'static str {
+    match kind {
+        FindingKind::BurstOverSettled => "IOPS of the burst ÷ IOPS of the settled window",
+        FindingKind::Unsteady => "1 where the steady-state rule was never met, else 0",
+        FindingKind::Deviation => "standard deviation ÷ average latency at the greatest load",
+        FindingKind::Peak => "maximum ÷ average latency at the greatest load",
+        FindingKind::ReadOverWrite => "IOPS of 4K random reads ÷ of writes at the same load",
+        FindingKind::Scaling => "IOPS at the greatest load ÷ at the least",
+        FindingKind::WriteAmplification => "NAND writes ÷ host writes in the settled window",
+        FindingKind::HostParity => "least ÷ greatest IOPS over hosts, at the worst load",
+        FindingKind::FormatGain => "settled IOPS of the best format ÷ of the worst",
+    }
+}

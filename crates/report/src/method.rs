@@ -1,0 +1,110 @@
+//! How it was tested: the steps of each protocol, their lengths, and what time lapse means.
+
+use std::fmt::Write as _;
+
+use results::{Step, StepKind};
+
+use crate::number::span;
+use crate::subject::{Subject, Suite};
+use crate::text::Text;
+
+/// The section.
+pub(crate) fn section(subjects: &[Subject<'_>], suites: &[Suite<'_>]) -> String {
+    let mut html = String::from("<section id=\"method\"><h2>How it was tested</h2>\n");
+    let mut protocols: Vec<&str> = Vec::new();
+    for subject in subjects {
+        if !protocols.contains(&subject.run.protocol_title.as_str()) {
+            protocols.push(&subject.run.protocol_title);
+        }
+    }
+    let _ = write!(
+        html,
+        "<p>Protocol: {}. For every workload in turn the drive is purged, then preconditioned with \
+         that same workload at constant load, then measured at once, without erasing. Steady state \
+         is judged by the rule of the SNIA performance test specification over five rounds: the \
+         range of the rounds is at most 20 % of their average, and a straight line through them \
+         rises or falls by at most 10 %.</p>",
+        Text(&protocols.join("; ")),
+    );
+    for subject in subjects.iter().filter(|subject| subject.run.target.time_lapse > 1) {
+        let lapse = subject.run.target.time_lapse;
+        let _ = write!(
+            html,
+            "<p><b>Time lapse, {}:</b> 1/{lapse} of the capacity for 1/{lapse} of the time. Times \
+             shown are protocol times, latencies are as measured.</p>",
+            Text(&subject.label),
+        );
+    }
+    html.push_str(&steps(suites));
+    html + "</section>\n"
+}
+
+fn steps(suites: &[Suite<'_>]) -> String {
+    if suites.is_empty() {
+        return String::new();
+    }
+    let mut html = String::from(
+        "<div class=\"scroll\"><table class=\"steps\"><thead><tr><th scope=\"col\">Suite</th><th \
+         scope=\"col\">Run</th><th scope=\"col\">Precondition</th><th scope=\"col\">For</th><th \
+         scope=\"col\">Measure</th><th scope=\"col\">Loads</th><th scope=\"col\">Each for</th>\
+         </tr></thead><tbody>",
+    );
+    for suite in suites {
+        for part in &suite.parts {
+            let load = |step: &Step| {
+                format!("{}, T{}Q{}", step.workload, step.threads, step.queue_per_thread)
+            };
+            let precondition = part.precondition;
+            let mut workloads: Vec<&str> = Vec::new();
+            for step in &part.measures {
+                if !workloads.contains(&step.workload.as_str()) {
+                    workloads.push(&step.workload);
+                }
+            }
+            let each = part.measures.first().map_or(String::new(), |step| span(step.duration_s));
+            let _ = write!(
+                html,
+                "<tr><th scope=\"row\">{}</th><td class=\"prose\">{}</td>\
+                 <td class=\"prose\">{}</td><td>{}</td>\
+                 <td class=\"prose\">{}</td><td>{}</td><td>{each}</td></tr>",
+                Text(suite.title),
+                Text(&part.subject.label),
+                Text(&precondition.map_or(String::new(), load)),
+                precondition.map_or(String::new(), |step| span(step.duration_s)),
+                Text(&workloads.join(", ")),
+                part.measures.len(),
+            );
+        }
+    }
+    html + "</tbody></table></div>" + &how(suites)
+}
+
+/// What was done in each step, in the words of its driver.
+fn how(suites: &[Suite<'_>]) -> String {
+    let mut items = String::new();
+    let subjects = suites.iter().flat_map(|suite| &suite.parts).map(|part| part.subject);
+    let mut seen: Vec<usize> = Vec::new();
+    for subject in subjects {
+        if seen.contains(&subject.index) {
+            continue;
+        }
+        seen.push(subject.index);
+        for step in subject.run.steps.iter().filter(|step| !step.how.is_empty()) {
+            let kind = if step.kind == StepKind::Purge { "purge" } else { "load" };
+            let _ = write!(
+                items,
+                "<li class=\"{kind}\"><b>{}, {}</b> <code>{}</code></li>",
+                Text(&subject.label),
+                Text(&step.id),
+                Text(&step.how),
+            );
+        }
+    }
+    if items.is_empty() {
+        return items;
+    }
+    format!(
+        "<details><summary>Every step, in the words of its driver</summary>\
+         <ul class=\"how\">{items}</ul></details>"
+    )
+}

@@ -1,0 +1,123 @@
+//! The page: head with its security policy, table of contents, sections in order, scripts.
+
+use std::fmt::Write as _;
+
+use results::Run;
+use sha2::{Digest, Sha256};
+
+use crate::subject::{Subject, Suite, subjects, suites};
+use crate::text::{Text, anchor};
+use crate::{conclusion, method, overview, platform, provenance, published, suite, summary};
+
+const STYLE: &str =
+    concat!(include_str!("../assets/vendor/uPlot.min.css"), include_str!("../assets/style.css"));
+const UPLOT: &str = include_str!("../assets/vendor/uPlot.iife.min.js");
+const LICENCE: &str = include_str!("../assets/vendor/uPlot.LICENSE.txt");
+const SCRIPT: &str = include_str!("../assets/page.js");
+
+/// The whole page.
+pub(crate) fn page(runs: &[Run], title: &str) -> String {
+    let subjects = subjects(runs);
+    let suites = suites(&subjects);
+    let mut html = head(title);
+    let _ = write!(
+        html,
+        "<body><a class=\"skip\" href=\"#summary\">Skip to the summary</a><div class=\"page\">{}\
+         <main>",
+        contents(&subjects, &suites),
+    );
+    html.push_str(&overview::header(&subjects, title));
+    html.push_str(&summary::section(&subjects));
+    html.push_str(&conclusion::section(&subjects, runs));
+    html.push_str(&published::section(&subjects));
+    html.push_str(&platform::section(&subjects));
+    html.push_str(&method::section(&subjects, &suites));
+    for suite in &suites {
+        html.push_str(&suite::section(suite));
+    }
+    html.push_str(&provenance::footer(&subjects));
+    html.push_str("</main></div>");
+    let _ = write!(html, "<script>{}</script><script>{SCRIPT}</script>", vendored());
+    html + "</body></html>\n"
+}
+
+fn vendored() -> String {
+    format!("/*!\n{LICENCE}*/\n{UPLOT}")
+}
+
+fn head(title: &str) -> String {
+    let policy = format!(
+        "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src {}; \
+         script-src {} {}",
+        hash(STYLE),
+        hash(&vendored()),
+        hash(SCRIPT),
+    );
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <meta name=\"color-scheme\" content=\"light dark\">\
+         <meta name=\"referrer\" content=\"no-referrer\">\
+         <title>{}</title><style>{STYLE}</style></head>\n",
+        Text(title),
+    )
+}
+
+/// The hash by which a security policy allows `text`.
+fn hash(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    format!("'sha256-{}'", base64(&digest))
+}
+
+/// Base64 (RFC 4648, section 4).
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let word = (0..3).fold(0_usize, |word, index| {
+            word << 8 | usize::from(chunk.get(index).copied().unwrap_or(0))
+        });
+        for place in 0..4 {
+            let digit = char::from(DIGITS[word >> (18 - 6 * place) & 63]);
+            text.push(if place <= chunk.len() { digit } else { '=' });
+        }
+    }
+    text
+}
+
+fn contents(subjects: &[Subject<'_>], suites: &[Suite<'_>]) -> String {
+    let mut html = String::from(
+        "<nav aria-label=\"Contents\"><p class=\"brand\">Floatgate</p><ol>\
+         <li><a href=\"#summary\">Summary</a></li><li><a href=\"#conclusion\">Conclusion</a></li>",
+    );
+    if subjects.iter().any(|subject| !subject.run.published.is_empty()) {
+        html.push_str("<li><a href=\"#published\">Published figures</a></li>");
+    }
+    html.push_str(
+        "<li><a href=\"#drive\">The drive</a></li>\
+         <li><a href=\"#method\">How it was tested</a></li>",
+    );
+    for suite in suites {
+        let _ = write!(
+            html,
+            "<li><a href=\"#suite-{}\">{}</a></li>",
+            anchor(suite.name),
+            Text(suite.title),
+        );
+    }
+    html + "<li><a href=\"#provenance\">Provenance</a></li></ol></nav>\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_that_of_the_rfc() {
+        assert_eq!(
+            ["f", "fo", "foo", "foob"].map(|it| base64(it.as_bytes())),
+            ["Zg==", "Zm8=", "Zm9v", "Zm9vYg=="]
+        );
+    }
+}

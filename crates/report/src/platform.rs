@@ -1,0 +1,91 @@
+//! Specification sheets of the drives, and what they were tested on.
+
+use std::fmt::Write as _;
+
+use results::{Environment, SheetRow};
+
+use crate::subject::Subject;
+use crate::text::Text;
+
+/// The section: sheets that several runs share are shown once.
+pub(crate) fn section(subjects: &[Subject<'_>]) -> String {
+    let mut html = String::from("<section id=\"drive\"><h2>The drive</h2>\n");
+    for (names, sheet) in shared(subjects, |subject| &subject.run.target.sheet) {
+        if !sheet.is_empty() {
+            let _ =
+                write!(html, "<h3>Specification: {}</h3>{}", Text(&names), specification(sheet));
+        }
+    }
+    html.push_str(
+        "<p class=\"small\">Every value carries its kind: <span class=\"kind published\">P\
+         </span> published, <span class=\"kind derived\">D</span> derived from published \
+         values, <span class=\"kind estimated\">E</span> estimated; hover for the source.</p>",
+    );
+    for (names, environment) in shared(subjects, |subject| &subject.run.environment) {
+        if !environment.sheet.is_empty() {
+            let _ =
+                write!(html, "<h3>Test platform: {}</h3>{}", Text(&names), machine(environment));
+        }
+    }
+    html + "</section>\n"
+}
+
+/// Values that subjects have, each once, with the names of those who have it.
+fn shared<'a, T: PartialEq>(
+    subjects: &'a [Subject<'a>],
+    of: fn(&'a Subject<'a>) -> &'a T,
+) -> Vec<(String, &'a T)> {
+    let mut groups: Vec<(String, &T)> = Vec::new();
+    for subject in subjects {
+        match groups.iter_mut().find(|(_, value)| *value == of(subject)) {
+            Some((names, _)) => {
+                let _ = write!(names, ", {}", subject.label);
+            }
+            None => groups.push((subject.label.clone(), of(subject))),
+        }
+    }
+    groups
+}
+
+fn specification(sheet: &[SheetRow]) -> String {
+    let mut html = String::from("<div class=\"sheet\">");
+    let mut groups: Vec<&str> = Vec::new();
+    for row in sheet {
+        if !groups.contains(&row.group.as_str()) {
+            groups.push(&row.group);
+        }
+    }
+    for group in groups {
+        let _ = write!(html, "<div class=\"card\"><h4>{}</h4><dl>", Text(group));
+        for row in sheet.iter().filter(|row| row.group == group) {
+            let _ = write!(
+                html,
+                "<div><dt>{}</dt><dd title=\"{}\">{} {}</dd></div>",
+                Text(&row.name),
+                Text(&row.source),
+                Text(&row.value),
+                mark(&row.source),
+            );
+        }
+        html.push_str("</dl></div>");
+    }
+    html + "</div>"
+}
+
+/// The kind of a source, by its first word.
+fn mark(source: &str) -> String {
+    let kinds = [("published", "P"), ("derived", "D"), ("estimated", "E")];
+    let kind = kinds.into_iter().find(|(kind, _)| source.starts_with(kind));
+    kind.map_or(String::new(), |(kind, letter)| {
+        format!("<abbr class=\"kind {kind}\" title=\"{}\">{letter}</abbr>", Text(source))
+    })
+}
+
+fn machine(environment: &Environment) -> String {
+    let mut html = String::from("<div class=\"sheet\"><div class=\"card\"><dl>");
+    for row in &environment.sheet {
+        let (name, value) = (Text(&row.name), Text(&row.value));
+        let _ = write!(html, "<div><dt>{name}</dt><dd>{value}</dd></div>");
+    }
+    html + "</dl></div></div>"
+}

@@ -1,0 +1,94 @@
+//! Published figures beside what was measured.
+
+use std::fmt::Write as _;
+
+use results::Figure;
+
+use crate::chart::Look;
+use crate::number;
+use crate::subject::Subject;
+use crate::text::Text;
+
+/// How far a ratio may be from 1 to count as reproduced.
+pub(crate) const TOLERANCE: f64 = 0.15;
+
+/// The section; empty where no run has published figures.
+pub(crate) fn section(subjects: &[Subject<'_>]) -> String {
+    let published = || subjects.iter().filter(|subject| !subject.run.published.is_empty());
+    if published().next().is_none() {
+        return String::new();
+    }
+    let mut html = format!(
+        "<section id=\"published\"><h2>Against published figures</h2><p>{}</p>",
+        Text(&tally(subjects)),
+    );
+    html.push_str(
+        "<div class=\"scroll\"><table class=\"published\"><thead><tr><th scope=\"col\">Figure</th>\
+         <th scope=\"col\">Conditions</th><th scope=\"col\">Metric</th><th scope=\"col\">Published\
+         </th><th scope=\"col\">Measured</th><th scope=\"col\">Ratio</th><th scope=\"col\">Within \
+         15 %</th></tr></thead>",
+    );
+    for subject in published() {
+        let _ = write!(
+            html,
+            "<tbody><tr class=\"load\"><th scope=\"rowgroup\" colspan=\"7\" class=\"t{}\"><i \
+             class=\"key\"></i>{}</th></tr>",
+            Look::of_run(subject.index).tone,
+            Text(&subject.label),
+        );
+        subject.run.published.iter().for_each(|figure| html.push_str(&row(figure)));
+        html.push_str("</tbody>");
+    }
+    html + "</table></div><p class=\"small\">The ratio is measured ÷ published, to the nearest end \
+            of a published range.</p></section>\n"
+}
+
+/// How many comparable figures were reproduced.
+pub(crate) fn tally(subjects: &[Subject<'_>]) -> String {
+    let figures = || subjects.iter().flat_map(|subject| &subject.run.published);
+    let judged: Vec<bool> = figures().filter_map(|it| it.is_within(TOLERANCE)).collect();
+    let within = judged.iter().filter(|within| **within).count();
+    let missing = figures().count() - judged.len();
+    let mut said = format!(
+        "{within} of {} figures that these runs can be compared with are reproduced within 15 %.",
+        judged.len(),
+    );
+    if missing > 0 {
+        let _ = write!(said, " {missing} more were not measured by these runs.");
+    }
+    said
+}
+
+fn row(figure: &Figure) -> String {
+    let load = match (figure.threads.as_str(), figure.queue_per_thread.as_str()) {
+        ("", "") => String::new(),
+        (threads, queue) => format!(", T{threads}Q{queue}"),
+    };
+    let conditions = format!(
+        "{}{load}, {}, {} format, {} host",
+        figure.workload, figure.phase, figure.mode, figure.host
+    );
+    let range = figure.value_high - figure.value_low > figure.value_high.abs() * 1e-9;
+    let published = if range {
+        format!("{} to {}", number::plain(figure.value_low), number::plain(figure.value_high))
+    } else {
+        number::plain(figure.value_high)
+    };
+    let (class, within) = match figure.is_within(TOLERANCE) {
+        Some(true) => ("good", "in"),
+        Some(false) => ("bad", "out"),
+        None => ("absent", "not measured"),
+    };
+    let note = if figure.note.is_empty() { &figure.document } else { &figure.note };
+    format!(
+        "<tr><th scope=\"row\" title=\"{}\">{}</th><td class=\"prose\">{}</td>\
+         <td class=\"prose\">{}\
+         </td><td>{published}</td><td>{}</td><td>{}</td><td class=\"{class}\">{within}</td></tr>",
+        Text(note),
+        Text(&figure.id),
+        Text(&conditions),
+        Text(&figure.metric),
+        figure.measured.map_or("–".into(), number::plain),
+        figure.ratio().map_or("–".into(), |ratio| format!("{ratio:.2}")),
+    )
+}

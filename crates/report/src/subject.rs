@@ -1,0 +1,154 @@
+//! The runs under review: what each is called, and what it did suite by suite.
+
+use results::{Run, Step, StepKind};
+
+use crate::number;
+
+/// One run under review.
+#[derive(Clone, Debug)]
+pub(crate) struct Subject<'a> {
+    /// The run.
+    pub(crate) run: &'a Run,
+    /// What it is called beside the others: what tells it apart from them.
+    pub(crate) label: String,
+    /// Its place, from 0: the colour that it has in every chart.
+    pub(crate) index: usize,
+}
+
+/// One workload family in every run that has it.
+#[derive(Clone, Debug)]
+pub(crate) struct Suite<'a> {
+    /// Name, such as `8k-70-30`.
+    pub(crate) name: &'a str,
+    /// Heading.
+    pub(crate) title: &'a str,
+    /// What each run did of it.
+    pub(crate) parts: Vec<Part<'a>>,
+}
+
+/// What one run did of a suite.
+#[derive(Clone, Debug)]
+pub(crate) struct Part<'a> {
+    /// The run.
+    pub(crate) subject: &'a Subject<'a>,
+    /// Its preconditioning, where it got there.
+    pub(crate) precondition: Option<&'a Step>,
+    /// Its measurements.
+    pub(crate) measures: Vec<&'a Step>,
+}
+
+/// Names `runs` by what tells them apart: drive, format, host, protocol, time lapse, seed, folder.
+pub(crate) fn subjects(runs: &[Run]) -> Vec<Subject<'_>> {
+    let traits: [fn(&Run) -> String; 7] = [
+        |run| run.target.title.clone(),
+        |run| run.target.format.clone(),
+        |run| run.target.host.clone(),
+        |run| run.protocol_title.clone(),
+        |run| format!("time lapse {}", run.target.time_lapse),
+        |run| format!("seed {}", run.seed),
+        |run| run.id.clone(),
+    ];
+    let mut labels = vec![String::new(); runs.len()];
+    for of in traits {
+        let unique = (1..labels.len()).all(|index| !labels[..index].contains(&labels[index]));
+        let differs = runs.iter().any(|run| of(run) != of(&runs[0]));
+        if differs && (!unique || labels[0].is_empty()) {
+            for (label, run) in labels.iter_mut().zip(runs) {
+                let part = of(run);
+                if !label.is_empty() && !part.is_empty() {
+                    label.push_str(", ");
+                }
+                label.push_str(&part);
+            }
+        }
+    }
+    runs.iter()
+        .zip(labels)
+        .enumerate()
+        .map(|(index, (run, label))| Subject { run, label: named(run, label, index), index })
+        .collect()
+}
+
+fn named(run: &Run, label: String, index: usize) -> String {
+    match (label.is_empty(), run.target.format.is_empty()) {
+        (false, _) => label,
+        (true, false) => run.target.format.clone(),
+        (true, true) if run.target.title.is_empty() => format!("run {}", index + 1),
+        (true, true) => run.target.title.clone(),
+    }
+}
+
+/// The suites of all runs, in order of appearance.
+pub(crate) fn suites<'a>(subjects: &'a [Subject<'a>]) -> Vec<Suite<'a>> {
+    let mut suites: Vec<Suite<'a>> = Vec::new();
+    for step in subjects.iter().flat_map(|subject| &subject.run.steps) {
+        if !suites.iter().any(|suite| suite.name == step.suite) {
+            let parts = subjects.iter().filter_map(|subject| part(subject, &step.suite)).collect();
+            suites.push(Suite { name: &step.suite, title: &step.suite_title, parts });
+        }
+    }
+    suites
+}
+
+fn part<'a>(subject: &'a Subject<'a>, suite: &str) -> Option<Part<'a>> {
+    let steps = || subject.run.steps.iter().filter(|step| step.suite == suite);
+    steps().next()?;
+    Some(Part {
+        subject,
+        precondition: steps().find(|step| step.kind == StepKind::Precondition),
+        measures: steps().filter(|step| step.kind == StepKind::Measure).collect(),
+    })
+}
+
+impl Subject<'_> {
+    /// Where numbers of `steps` come from: run, seed, interval.
+    pub(crate) fn provenance(&self, steps: &[&Step]) -> String {
+        let mut intervals: Vec<f64> = steps.iter().map(|step| step.interval_s).collect();
+        intervals.dedup();
+        let intervals: Vec<String> = intervals.into_iter().map(number::span).collect();
+        format!(
+            "{}: run {}, seed {}, interval {}.",
+            self.label,
+            self.run.id,
+            self.run.seed,
+            intervals.join(" and "),
+        )
+    }
+
+    /// Warnings about any of `steps`, with their remedies.
+    pub(crate) fn cautions(&self, steps: &[&Step]) -> Vec<String> {
+        let warnings = self.run.warnings.iter();
+        warnings
+            .filter(|warning| steps.iter().any(|step| step.id == warning.step))
+            .map(|warning| format!("{}: {}. Remedy: {}.", self.label, warning.text, warning.remedy))
+            .collect()
+    }
+}
+
+impl<'a> Suite<'a> {
+    /// The preconditionings, each with its run.
+    pub(crate) fn preconditions(&self) -> Vec<(&'a Subject<'a>, &'a Step)> {
+        let parts = self.parts.iter();
+        parts.filter_map(|part| Some((part.subject, part.precondition?))).collect()
+    }
+
+    /// The measurements of `workload`, each with its run.
+    pub(crate) fn measures(&self, workload: &str) -> Vec<(&'a Subject<'a>, Vec<&'a Step>)> {
+        let of = |part: &Part<'a>| {
+            let steps = part.measures.iter().copied().filter(|step| step.workload == workload);
+            (part.subject, steps.filter(|step| step.summary.is_some()).collect::<Vec<_>>())
+        };
+        self.parts.iter().map(of).filter(|(_, steps)| !steps.is_empty()).collect()
+    }
+
+    /// Workloads that were measured, in order of appearance.
+    pub(crate) fn workloads(&self) -> Vec<&'a str> {
+        let mut names = Vec::new();
+        for step in self.parts.iter().flat_map(|part| &part.measures) {
+            if step.summary.is_some() && !names.contains(&step.workload.as_str()) {
+                names.push(step.workload.as_str());
+            }
+        }
+        names
+    }
+}

@@ -1,0 +1,106 @@
+//! What the NAND did during preconditioning: write amplification by cause, free superblocks.
+
+use results::{NandWrites, Step};
+
+use super::preconditioning::{points, time_axis};
+use super::{
+    Axis, Body, Chart, Look, Subject, Suite, Taken, Unit, cautions, group, line, provenance, table,
+};
+use crate::explain;
+use crate::number;
+
+/// A cause of NAND writes, and the bytes of it.
+type Cause = (&'static str, fn(&NandWrites) -> u64);
+
+const CAUSES: [Cause; 5] = [
+    ("host", |nand| nand.host_bytes),
+    ("relocation", |nand| nand.relocation_bytes),
+    ("wear levelling", |nand| nand.wear_bytes),
+    ("parity", |nand| nand.parity_bytes),
+    ("metadata", |nand| nand.metadata_bytes),
+];
+
+/// The NAND's side of the preconditioning of `suite`; empty for real drives.
+pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
+    let taken = suite.preconditions();
+    let modelled: Vec<Taken<'_>> = taken
+        .into_iter()
+        .filter(|(_, step)| step.samples.iter().any(|sample| sample.summary.nand.is_some()))
+        .collect();
+    let several = modelled.len() > 1;
+    let mut charts: Vec<Chart> =
+        modelled.iter().map(|(subject, step)| by_cause(subject, step, id, several)).collect();
+    charts.push(free_superblocks(&modelled, id));
+    group("Inside the drive", "", &charts, &numbers(&modelled))
+}
+
+fn by_cause(subject: &Subject<'_>, step: &Step, id: &str, several: bool) -> Chart {
+    let taken = [(subject, step)];
+    let (x, secs) = time_axis(&taken);
+    let series = CAUSES
+        .iter()
+        .enumerate()
+        .filter(|(_, (_, bytes))| {
+            step.samples.iter().any(|it| it.summary.nand.is_some_and(|nand| bytes(&nand) > 0))
+        })
+        .map(|(index, (name, bytes))| {
+            let share = points(step, secs, |sample| {
+                let nand = sample.summary.nand?;
+                Some(bytes(&nand) as f64 / (nand.host_sent_bytes as f64).max(1.0))
+            });
+            line((*name).into(), Look { tone: Look::AREA + index, dash: 0 }, share)
+        })
+        .collect();
+    let title = "Write amplification by cause";
+    Chart {
+        id: format!("{id}-wa-{}", subject.index),
+        title: if several { format!("{title}, {}", subject.label) } else { title.into() },
+        explain: explain::AMPLIFICATION,
+        provenance: provenance(&taken),
+        cautions: cautions(&taken),
+        x,
+        y: Axis::linear("Write amplification", Unit::Times),
+        body: Body::Area(series),
+    }
+}
+
+fn free_superblocks(taken: &[Taken<'_>], id: &str) -> Chart {
+    let (x, secs) = time_axis(taken);
+    let series = taken
+        .iter()
+        .map(|(subject, step)| {
+            let share = points(step, secs, |sample| sample.superblocks_free_share);
+            line(subject.label.clone(), Look::of_run(subject.index), share)
+        })
+        .collect();
+    Chart {
+        id: format!("{id}-free"),
+        title: "Free superblocks".into(),
+        explain: explain::FREE,
+        provenance: provenance(taken),
+        cautions: cautions(taken),
+        x,
+        y: Axis { switchable: true, ..Axis::linear("Free superblocks", Unit::Share) },
+        body: Body::Lines(series, Vec::new()),
+    }
+}
+
+/// Bytes by cause over each whole preconditioning.
+fn numbers(taken: &[Taken<'_>]) -> String {
+    let heads: Vec<String> = ["Run, whole preconditioning", "host sent, GB"]
+        .into_iter()
+        .map(String::from)
+        .chain(CAUSES.iter().map(|(name, _)| format!("{name}, GB")))
+        .chain(["erases".into(), "write amplification".into()])
+        .collect();
+    let rows = taken.iter().filter_map(|(subject, step)| {
+        let nand = step.summary.as_ref()?.nand?;
+        let gigabytes = |bytes: u64| number::plain(bytes as f64 / 1e9);
+        let mut row = vec![subject.label.clone(), gigabytes(nand.host_sent_bytes)];
+        row.extend(CAUSES.iter().map(|(_, bytes)| gigabytes(bytes(&nand))));
+        row.push(number::whole(nand.erase_count as f64));
+        row.push(nand.write_amplification().map_or("–".into(), number::plain));
+        Some(row)
+    });
+    table(&heads, rows)
+}

@@ -1,0 +1,186 @@
+//! Preconditioning: every metric against time, the steady-state window marked.
+
+use std::fmt::Write as _;
+
+use results::steady::{RANGE_MAX, SLOPE_MAX};
+use results::{Sample, Step, Summary};
+
+use super::{
+    Axis, Body, Chart, Look, METRICS, Metric, Point, Series, Subject, Suite, Taken, Text, Unit,
+    Window, apart, cautions, group, is_mixed, line, millis, provenance, table,
+};
+use crate::explain;
+use crate::number::{self, percent, span};
+
+const EXPLAIN: [&str; 4] =
+    [explain::THROUGHPUT, explain::AVERAGE, explain::MAXIMUM, explain::DEVIATION];
+/// Rows of the table of numbers at most.
+const ROWS_MAX: usize = 24;
+
+/// The preconditioning of `suite`; `id` begins the names of its charts.
+pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
+    let taken = suite.preconditions();
+    let Some((_, first)) = taken.first() else { return String::new() };
+    let mut charts: Vec<Chart> = METRICS
+        .iter()
+        .zip(EXPLAIN)
+        .map(|(metric, explain)| over_time(&taken, *metric, explain, id))
+        .collect();
+    if taken.iter().any(|(_, step)| step.summary.as_ref().is_some_and(is_mixed)) {
+        charts.insert(2, reads_and_writes(&taken, id));
+    }
+    group(&title(first), &verdicts(&taken), &charts, &numbers(&taken))
+}
+
+fn title(step: &Step) -> String {
+    let (threads, queue) = (step.threads, step.queue_per_thread);
+    format!("Preconditioning with {}, T{threads}Q{queue}", step.workload)
+}
+
+/// The axis of protocol time that suits all of `taken`, and the seconds in its unit.
+pub(super) fn time_axis(taken: &[Taken<'_>]) -> (Axis, f64) {
+    let ends = taken.iter().filter_map(|(_, step)| Some(step.samples.last()?.at_s));
+    let (unit, secs) = Unit::of_span(ends.fold(0.0, f64::max));
+    (Axis::linear("protocol time", unit), secs)
+}
+
+/// A number of every sample of `step` against time.
+pub(super) fn points(step: &Step, secs: f64, of: impl Fn(&Sample) -> Option<f64>) -> Vec<Point> {
+    step.samples.iter().filter_map(|sample| Some((sample.at_s / secs, of(sample)?))).collect()
+}
+
+fn over_time(taken: &[Taken<'_>], metric: Metric, explain: &'static str, id: &str) -> Chart {
+    let (x, secs) = time_axis(taken);
+    let series = taken
+        .iter()
+        .map(|(subject, step)| {
+            let points = points(step, secs, |sample| Some((metric.of)(&sample.summary)));
+            line(subject.label.clone(), Look::of_run(subject.index), points)
+        })
+        .collect();
+    Chart {
+        id: format!("{id}-time-{}", metric.id),
+        title: metric.title.into(),
+        explain,
+        provenance: provenance(taken),
+        cautions: cautions(taken),
+        x,
+        y: metric.axis(),
+        body: Body::Lines(series, windows(taken, secs)),
+    }
+}
+
+fn reads_and_writes(taken: &[Taken<'_>], id: &str) -> Chart {
+    let (x, secs) = time_axis(taken);
+    let one = |subject: &Subject<'_>, step: &Step, writes: bool| {
+        let (name, look) = apart(subject, writes);
+        let of = |sample: &Sample| {
+            let Summary { read, write, .. } = &sample.summary;
+            let latency = if writes { write } else { read };
+            (latency.count > 0).then(|| millis(latency.latency_ns_avg))
+        };
+        line(name, look, points(step, secs, of))
+    };
+    let series: Vec<Series> = taken
+        .iter()
+        .flat_map(|(subject, step)| [false, true].map(|writes| one(subject, step, writes)))
+        .collect();
+    Chart {
+        id: format!("{id}-time-apart"),
+        title: "Average latency, reads and writes apart".into(),
+        explain: explain::APART,
+        provenance: provenance(taken),
+        cautions: cautions(taken),
+        x,
+        y: Axis::log("Average latency", Unit::Millis),
+        body: Body::Lines(series, Vec::new()),
+    }
+}
+
+fn windows(taken: &[Taken<'_>], secs: f64) -> Vec<Window> {
+    let of = |(subject, step): &Taken<'_>| {
+        let steady = step.steady.as_ref()?;
+        let rounds = steady.variables.first()?.rounds.len();
+        Some(Window {
+            tone: Look::of_run(subject.index).tone,
+            from: (steady.at_s - steady.round_s * rounds as f64).max(0.0) / secs,
+            to: steady.at_s / secs,
+            achieved: steady.achieved,
+        })
+    };
+    taken.iter().filter_map(of).collect()
+}
+
+/// One sentence a run: whether and when it settled, and by how much it passed or failed.
+fn verdicts(taken: &[Taken<'_>]) -> String {
+    let mut html = String::from("<ul class=\"verdicts\">");
+    for (subject, step) in taken {
+        let _ = write!(
+            html,
+            "<li class=\"t{}\"><b>{}</b> {}</li>",
+            Look::of_run(subject.index).tone,
+            Text(&subject.label),
+            Text(&verdict(step)),
+        );
+    }
+    html + "</ul>"
+}
+
+fn verdict(step: &Step) -> String {
+    let Some(steady) = &step.steady else {
+        return "was not judged: too few samples.".into();
+    };
+    let judged: Vec<String> = steady
+        .variables
+        .iter()
+        .map(|variable| {
+            let name = if variable.name == "iops" { "IOPS" } else { "average latency" };
+            format!(
+                "{name} range {} (limit {}), slope {} (limit {})",
+                percent(variable.range),
+                percent(RANGE_MAX),
+                percent(variable.slope),
+                percent(SLOPE_MAX),
+            )
+        })
+        .collect();
+    let judged = judged.join("; ");
+    let (rounds, round, at) = (steady.rounds, span(steady.round_s), span(steady.at_s));
+    if steady.achieved {
+        format!("reached steady state after {at}, in round {rounds} of {round} each: {judged}.")
+    } else {
+        format!(
+            "did not reach steady state in {rounds} rounds of {round} each; last window: {judged}."
+        )
+    }
+}
+
+fn numbers(taken: &[Taken<'_>]) -> String {
+    let mut html = String::new();
+    for (subject, step) in taken.iter().filter(|(_, step)| !step.samples.is_empty()) {
+        let stride = step.samples.len().div_ceil(ROWS_MAX);
+        let _ = write!(
+            html,
+            "<h4>{}</h4><p class=\"small\">{} of {} intervals of {}.</p>",
+            Text(&subject.label),
+            if stride == 1 { "All".into() } else { format!("Every {stride}th") },
+            step.samples.len(),
+            span(step.interval_s),
+        );
+        let heads = ["Time", "IOPS", "Average, ms", "Maximum, ms", "Deviation, ms", "p99.9, ms"];
+        let rows = step.samples.iter().skip(stride - 1).step_by(stride).map(|sample| {
+            let numbers = METRICS.map(|metric| (metric.of)(&sample.summary));
+            let p999 = millis(sample.summary.latency.latency_ns_p999 as f64);
+            vec![
+                span(sample.at_s),
+                number::whole(numbers[0]),
+                number::plain(numbers[1]),
+                number::plain(numbers[2]),
+                number::plain(numbers[3]),
+                number::plain(p999),
+            ]
+        });
+        html.push_str(&table(&heads.map(String::from), rows));
+    }
+    html
+}

@@ -1,0 +1,197 @@
+//! The primary test: bars at one load, lines over a grid of loads, and latency over throughput.
+
+use results::Step;
+
+use super::{
+    Axis, Body, Chart, Look, METRICS, Metric, Series, Subject, Suite, Taken, Unit, cautions, group,
+    line, millis, provenance, table,
+};
+use crate::chart::{Bar, Group, Slot};
+use crate::explain;
+use crate::number;
+use crate::text::anchor;
+
+const EXPLAIN: [&str; 4] = [
+    explain::SWEEP_THROUGHPUT,
+    explain::SWEEP_AVERAGE,
+    explain::SWEEP_MAXIMUM,
+    explain::SWEEP_DEVIATION,
+];
+
+/// The measurements of one workload, by run.
+type Measured<'a> = Vec<(&'a Subject<'a>, Vec<&'a Step>)>;
+
+/// The primary test of `suite`: workloads at one load share bars, each sweep has charts of its own.
+pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
+    let mut html = String::new();
+    let mut single: Vec<(&str, Measured<'_>)> = Vec::new();
+    for workload in suite.workloads() {
+        let measured = suite.measures(workload);
+        let loads = slots(&measured);
+        if loads.len() > 1 {
+            html.push_str(&sweep(workload, &measured, &loads, id));
+        } else {
+            single.push((workload, measured));
+        }
+    }
+    bars_section(&single, id) + &html
+}
+
+/// Every load of `measured`, by threads and then by queue.
+fn slots(measured: &Measured<'_>) -> Vec<Slot> {
+    let steps = measured.iter().flat_map(|(_, steps)| steps);
+    let mut slots: Vec<Slot> = steps.map(|step| slot(step)).collect();
+    slots.sort_unstable();
+    slots.dedup();
+    slots
+}
+
+fn slot(step: &Step) -> Slot {
+    Slot { threads: step.threads, queue_per_thread: step.queue_per_thread }
+}
+
+fn taken<'a>(measured: &Measured<'a>) -> Vec<Taken<'a>> {
+    let each = measured.iter();
+    each.flat_map(|(subject, steps)| steps.iter().map(|step| (*subject, *step))).collect()
+}
+
+fn bars_section(single: &[(&str, Measured<'_>)], id: &str) -> String {
+    let taken: Vec<Taken<'_>> = single.iter().flat_map(|(_, measured)| taken(measured)).collect();
+    let charts: Vec<Chart> =
+        METRICS.iter().map(|metric| bars(single, &taken, *metric, id)).collect();
+    group("Primary test", "", &charts, &numbers(&taken))
+}
+
+fn bars(single: &[(&str, Measured<'_>)], taken: &[Taken<'_>], metric: Metric, id: &str) -> Chart {
+    let groups = single
+        .iter()
+        .map(|(workload, measured)| Group {
+            label: measured
+                .first()
+                .and_then(|(_, steps)| steps.first())
+                .map_or((*workload).into(), |step| format!("{workload}, {}", slot(step).name())),
+            bars: measured
+                .iter()
+                .filter_map(|(subject, steps)| {
+                    Some(Bar {
+                        name: subject.label.clone(),
+                        tone: Look::of_run(subject.index).tone,
+                        value: (metric.of)(steps.first()?.summary.as_ref()?),
+                    })
+                })
+                .collect(),
+        })
+        .collect();
+    Chart {
+        id: format!("{id}-bars-{}", metric.id),
+        title: metric.title.into(),
+        explain: explain::BARS,
+        provenance: provenance(taken),
+        cautions: cautions(taken),
+        x: Axis::loads(Vec::new()),
+        y: Axis::linear(metric.title, metric.unit),
+        body: Body::Bars(groups),
+    }
+}
+
+fn sweep(workload: &str, measured: &Measured<'_>, loads: &[Slot], id: &str) -> String {
+    let id = format!("{id}-{}", anchor(workload));
+    let taken = taken(measured);
+    let mut charts: Vec<Chart> = METRICS
+        .iter()
+        .zip(EXPLAIN)
+        .map(|(metric, explain)| Chart {
+            id: format!("{id}-sweep-{}", metric.id),
+            title: metric.title.into(),
+            explain,
+            provenance: provenance(&taken),
+            cautions: cautions(&taken),
+            x: Axis::loads(loads.to_vec()),
+            y: metric.axis(),
+            body: Body::Lines(over_loads(measured, loads, *metric), Vec::new()),
+        })
+        .collect();
+    charts.push(curve(measured, &taken, &id));
+    let title = match loads {
+        [first, .., last] => {
+            format!("Primary test with {workload}, {} to {}", first.name(), last.name())
+        }
+        _ => format!("Primary test with {workload}"),
+    };
+    group(&title, "", &charts, &numbers(&taken))
+}
+
+fn over_loads(measured: &Measured<'_>, loads: &[Slot], metric: Metric) -> Vec<Series> {
+    let of = |(subject, steps): &(&Subject<'_>, Vec<&Step>)| {
+        let at = |(index, load): (usize, &Slot)| {
+            let step = steps.iter().find(|step| slot(step) == *load)?;
+            Some((index as f64, (metric.of)(step.summary.as_ref()?)))
+        };
+        let points = loads.iter().enumerate().filter_map(at).collect();
+        line(subject.label.clone(), Look::of_run(subject.index), points)
+    };
+    measured.iter().map(of).collect()
+}
+
+fn curve(measured: &Measured<'_>, taken: &[Taken<'_>], id: &str) -> Chart {
+    let of = |(subject, steps): &(&Subject<'_>, Vec<&Step>)| {
+        let mut steps = steps.clone();
+        steps.sort_by_key(|step| (slot(step).outstanding(), slot(step)));
+        let (points, labels) = steps
+            .iter()
+            .filter_map(|step| {
+                let summary = step.summary.as_ref()?;
+                let place = (summary.iops, millis(summary.latency.latency_ns_avg));
+                Some((place, slot(step).name()))
+            })
+            .unzip();
+        Series { name: subject.label.clone(), look: Look::of_run(subject.index), points, labels }
+    };
+    Chart {
+        id: format!("{id}-curve"),
+        title: "Average latency against throughput".into(),
+        explain: explain::CURVE,
+        provenance: provenance(taken),
+        cautions: cautions(taken),
+        x: Axis::linear("throughput", Unit::Iops),
+        y: Axis { switchable: false, ..Axis::log("Average latency", Unit::Millis) },
+        body: Body::Curve(measured.iter().map(of).collect()),
+    }
+}
+
+fn numbers(taken: &[Taken<'_>]) -> String {
+    let heads = [
+        "Run",
+        "Workload",
+        "Load",
+        "Outstanding",
+        "IOPS",
+        "MB/s",
+        "Average, ms",
+        "p99, ms",
+        "p99.9, ms",
+        "p99.99, ms",
+        "Maximum, ms",
+        "Deviation, ms",
+    ];
+    let rows = taken.iter().filter_map(|(subject, step)| {
+        let summary = step.summary.as_ref()?;
+        let latency = &summary.latency;
+        let show = |nanos: u64| number::plain(millis(nanos as f64));
+        Some(vec![
+            subject.label.clone(),
+            step.workload.clone(),
+            slot(step).name(),
+            slot(step).outstanding().to_string(),
+            number::whole(summary.iops),
+            number::whole(summary.throughput_mb_s()),
+            number::plain(millis(latency.latency_ns_avg)),
+            show(latency.latency_ns_p99),
+            show(latency.latency_ns_p999),
+            show(latency.latency_ns_p9999),
+            show(latency.latency_ns_max),
+            number::plain(millis(summary.latency_ns_stdev_reviewed())),
+        ])
+    });
+    table(&heads.map(String::from), rows)
+}

@@ -1,0 +1,142 @@
+//! The summary: what every run settled at, and what it measured at its greatest load.
+
+use std::fmt::Write as _;
+
+use results::compare::{Comparison, compare, differences};
+use results::{StepKind, Summary};
+
+use crate::chart::Look;
+use crate::number::{self, millis};
+use crate::subject::Subject;
+use crate::text::Text;
+
+const HEADS: [&str; 8] = ["Run", "IOPS", "MB/s", "Average", "p99.9", "Maximum", "Deviation", "WA"];
+
+/// The section: settled, primary, and what else differs between the runs.
+pub(crate) fn section(subjects: &[Subject<'_>]) -> String {
+    let runs: Vec<_> = subjects.iter().map(|subject| subject.run).collect();
+    let comparisons = compare(&runs);
+    let settled: Vec<&Comparison> =
+        comparisons.iter().filter(|it| it.kind == StepKind::Precondition).collect();
+    let mut html = String::from("<section id=\"summary\"><h2>Summary</h2>\n");
+    html.push_str(&table(
+        subjects,
+        "Settled: the last steady-state window of each preconditioning",
+        &settled,
+        true,
+    ));
+    html.push_str(&table(
+        subjects,
+        "Primary test: each workload at its greatest load",
+        &greatest(&comparisons),
+        false,
+    ));
+    html.push_str(&different(subjects));
+    html + "</section>\n"
+}
+
+/// Of every workload that was measured, the comparison with most outstanding.
+fn greatest(comparisons: &[Comparison]) -> Vec<&Comparison> {
+    let outstanding = |it: &Comparison| u32::from(it.threads) * u32::from(it.queue_per_thread);
+    let mut greatest: Vec<&Comparison> = Vec::new();
+    for it in comparisons.iter().filter(|it| it.kind == StepKind::Measure) {
+        let same =
+            |other: &&mut &Comparison| other.suite == it.suite && other.workload == it.workload;
+        match greatest.iter_mut().find(same) {
+            Some(other) if outstanding(other) < outstanding(it) => *other = it,
+            Some(_) => {}
+            None => greatest.push(it),
+        }
+    }
+    greatest
+}
+
+fn table(subjects: &[Subject<'_>], title: &str, loads: &[&Comparison], steady: bool) -> String {
+    if loads.is_empty() {
+        return String::new();
+    }
+    let mut html =
+        format!("<h3>{title}</h3><div class=\"scroll\"><table class=\"summary\"><thead><tr>");
+    for head in HEADS.iter().chain(steady.then_some(&"Steady state")) {
+        let _ = write!(html, "<th scope=\"col\">{head}</th>");
+    }
+    html.push_str("</tr></thead>");
+    for load in loads {
+        let columns = HEADS.len() + usize::from(steady);
+        let _ = write!(
+            html,
+            "<tbody><tr class=\"load\"><th scope=\"rowgroup\" colspan=\"{columns}\">{} \
+             <span>T{}Q{}</span></th></tr>",
+            Text(&load.workload),
+            load.threads,
+            load.queue_per_thread,
+        );
+        for (subject, entry) in subjects.iter().zip(&load.entries) {
+            let Some(entry) = entry else { continue };
+            html.push_str(&row(subject, &entry.summary));
+            if steady {
+                html.push_str(&verdict(subject, &entry.step));
+            }
+            html.push_str("</tr>");
+        }
+        html.push_str("</tbody>");
+    }
+    html + "</table></div><p class=\"small\">Latencies in ms. WA is NAND writes ÷ host writes.</p>"
+}
+
+fn row(subject: &Subject<'_>, summary: &Summary) -> String {
+    let latency = &summary.latency;
+    let amplification = summary.nand.and_then(|nand| nand.write_amplification());
+    let cells = [
+        number::whole(summary.iops),
+        number::whole(summary.throughput_mb_s()),
+        number::plain(millis(latency.latency_ns_avg)),
+        number::plain(millis(latency.latency_ns_p999 as f64)),
+        number::plain(millis(latency.latency_ns_max as f64)),
+        number::plain(millis(summary.latency_ns_stdev_reviewed())),
+        amplification.map_or("–".into(), number::plain),
+    ];
+    let mut html = format!(
+        "<tr><th scope=\"row\" class=\"t{}\"><i class=\"key\"></i>{}</th>",
+        Look::of_run(subject.index).tone,
+        Text(&subject.label),
+    );
+    for cell in cells {
+        let _ = write!(html, "<td>{cell}</td>");
+    }
+    html
+}
+
+fn verdict(subject: &Subject<'_>, step: &str) -> String {
+    let step = subject.run.steps.iter().find(|it| it.id == step);
+    match step.and_then(|step| step.steady.as_ref()) {
+        None => "<td>not judged</td>".into(),
+        Some(steady) if steady.achieved => {
+            format!("<td class=\"good\">after {}</td>", number::span(steady.at_s))
+        }
+        Some(_) => "<td class=\"bad\">not reached</td>".into(),
+    }
+}
+
+fn different(subjects: &[Subject<'_>]) -> String {
+    let runs: Vec<_> = subjects.iter().map(|subject| subject.run).collect();
+    let mut html = String::new();
+    for difference in differences(&runs) {
+        let values = subjects
+            .iter()
+            .zip(&difference.values)
+            .map(|(subject, value)| format!("{value} ({})", subject.label));
+        let _ = write!(
+            html,
+            "<li>{}: {}</li>",
+            difference.what,
+            Text(&values.collect::<Vec<_>>().join(", ")),
+        );
+    }
+    if html.is_empty() {
+        return html;
+    }
+    format!(
+        "<aside class=\"warnings\"><p><b>These runs also differ in</b></p><ul>{html}</ul></aside>"
+    )
+}

@@ -1,0 +1,168 @@
+//! The page as a whole: complete, harmless, the same every time, and small.
+
+use crate::example::{FAST, STOCK, Shape, review_of_two, run};
+use crate::review;
+use results::{Run, Warning, WarningKind};
+
+const TITLE: &str = "Fusion-io ioDrive Duo 640 GB (MLC)";
+
+/// The page without the vendored library, whose licence and banner name addresses.
+fn own(page: &str) -> String {
+    let from = page.find("<script>/*!").unwrap();
+    let to = from + page[from..].find("</script>").unwrap();
+    format!("{}{}", &page[..from], &page[to..])
+}
+
+#[test]
+fn the_same_runs_give_the_same_bytes() {
+    assert_eq!(review(&review_of_two(), TITLE), review(&review_of_two(), TITLE));
+}
+
+#[test]
+fn a_review_is_small_enough_to_mail() {
+    let page = review(&review_of_two(), TITLE);
+    let charts = page.matches("<figure ").count();
+    assert!(charts >= 50, "{charts} charts");
+    assert!(page.len() * 70 / charts < 3_000_000, "{} bytes for {charts} charts", page.len());
+}
+
+#[test]
+fn nothing_is_asked_of_a_network() {
+    let page = own(&review(&review_of_two(), TITLE));
+    for request in ["http:", "https:", " src=", "url(", "@import", "fetch(", "XMLHttp"] {
+        assert!(!page.contains(request), "{request}");
+    }
+    let links = page.split(" href=\"").skip(1);
+    assert!(links.clone().count() > 5);
+    assert!(links.into_iter().all(|link| link.starts_with('#')));
+}
+
+#[test]
+fn names_of_a_run_cannot_become_markup() {
+    const HOSTILE: &str = "</script><script>alert(1)</script><img onerror='x' a=\"b\">&<!--";
+    let mut runs = review_of_two();
+    let text = || HOSTILE.to_owned();
+    for run in &mut runs {
+        (run.id, run.started_at, run.floatgate_version) = (text(), text(), text());
+        (run.protocol, run.protocol_title) = (text(), text());
+        (run.target.title, run.target.name, run.target.host) = (text(), text(), text());
+        run.target.format.push_str(HOSTILE);
+        for row in &mut run.target.sheet {
+            (row.group, row.name, row.value, row.source) = (text(), text(), text(), text());
+        }
+        for row in &mut run.environment.sheet {
+            (row.name, row.value) = (text(), text());
+        }
+        for figure in &mut run.published {
+            (figure.id, figure.document, figure.note) = (text(), text(), text());
+            (figure.mode, figure.host, figure.phase) = (text(), text(), text());
+        }
+        for step in &mut run.steps {
+            (step.how, step.suite_title) = (text(), text());
+            step.suite.push_str(HOSTILE);
+            step.workload.push_str(HOSTILE);
+            step.id.push_str(HOSTILE);
+        }
+        let step = run.steps[1].id.clone();
+        let kind = WarningKind::NotSteady;
+        run.warnings.push(Warning { kind, step, text: text(), remedy: text() });
+    }
+    let harmless = review(&review_of_two(), TITLE);
+    let page = review(&runs, HOSTILE);
+    for tag in ["<script", "</script", "<img", "<!--"] {
+        assert_eq!(page.matches(tag).count(), harmless.matches(tag).count(), "{tag}");
+    }
+}
+
+#[test]
+fn every_chart_names_its_runs() {
+    let runs = review_of_two();
+    let page = review(&runs, TITLE);
+    for figure in page.split("<figure ").skip(1) {
+        let figure = figure.split("</figure>").next().unwrap();
+        let named = runs.iter().filter(|run| figure.contains(&format!("run {}, seed", run.id)));
+        let own = figure.contains("-wa-");
+        assert_eq!(named.count(), if own { 1 } else { 2 }, "{figure}");
+    }
+}
+
+#[test]
+fn a_warning_stands_on_top_and_at_the_charts_of_its_step() {
+    let mut runs = vec![run(STOCK)];
+    runs[0].warnings.push(Warning {
+        kind: WarningKind::NotSteady,
+        step: "8k-70-30/precondition".into(),
+        text: "rounds still fell by 31 %".into(),
+        remedy: "precondition for longer".into(),
+    });
+    let page = review(&runs, TITLE);
+    let marked = page.matches("class=\"caution\"").count();
+    assert_eq!(marked, 7, "four metrics, reads and writes apart, amplification, free superblocks");
+    assert_eq!(page.matches("rounds still fell by 31 %").count(), marked + 1);
+}
+
+#[test]
+fn identifiers_are_unique() {
+    let page = review(&review_of_two(), TITLE);
+    let mut ids: Vec<&str> =
+        page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let all = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), all);
+}
+
+#[test]
+fn a_run_that_was_stopped_is_still_a_page() {
+    let mut nothing = run(STOCK);
+    nothing.steps.clear();
+    let mut purged = run(STOCK);
+    purged.steps.truncate(1);
+    let mut unsampled = run(FAST);
+    for step in &mut unsampled.steps {
+        step.samples.clear();
+        (step.summary, step.settled, step.steady) = (None, None, None);
+        (step.read_bins, step.write_bins) = (Vec::new(), Vec::new());
+    }
+    let pages: [Vec<Run>; 4] =
+        [Vec::new(), vec![nothing.clone()], vec![purged, unsampled], vec![nothing, run(FAST)]];
+    for runs in pages {
+        let page = review(&runs, TITLE);
+        assert!(page.ends_with("</html>\n"));
+        assert!(!page.contains("NaN") && !page.contains(">inf"), "{}", runs.len());
+    }
+    let page = review(&[run(FAST)], TITLE);
+    assert!(!page.contains("steps were done"));
+}
+
+#[test]
+fn runs_of_other_protocols_stand_side_by_side() {
+    let mut quick = run(FAST);
+    quick.protocol = "quick".into();
+    quick.protocol_title = "Quick look".into();
+    quick.steps.retain(|step| step.suite == "4k");
+    let page = review(&[run(STOCK), quick], TITLE);
+    assert!(page.contains("Enterprise steady state; Quick look"));
+    assert!(page.contains("These runs also differ in"));
+}
+
+/// Writes pages to look at into the folder that `REPORT_DUMP` names.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "where a person asked for pages, not a result")]
+fn pages_can_be_looked_at() {
+    let Ok(folder) = std::env::var("REPORT_DUMP") else { return };
+    let many: Vec<_> = (1..=6_u32)
+        .map(|index| {
+            let settled_iops = 20_000.0 * f64::from(index);
+            run(Shape { settled_iops, seed: u64::from(index), ..STOCK })
+        })
+        .collect();
+    let mut odd = vec![run(STOCK), run(FAST)];
+    odd[0].steps.truncate(2);
+    odd[1].steps.clear();
+    for (name, runs) in
+        [("two", review_of_two()), ("six", many), ("one", vec![run(FAST)]), ("odd", odd)]
+    {
+        std::fs::write(format!("{folder}/{name}.html"), review(&runs, TITLE)).unwrap();
+    }
+}

@@ -1,0 +1,44 @@
+//! Text on its way into HTML: whatever comes from a run passes through here.
+
+use std::fmt;
+
+/// A string that is displayed escaped, safe as element text and inside quoted attributes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Text<'a>(pub(crate) &'a str);
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.0;
+        while let Some(at) = rest.find(['&', '<', '>', '"', '\'']) {
+            f.write_str(&rest[..at])?;
+            f.write_str(match rest.as_bytes()[at] {
+                b'&' => "&amp;",
+                b'<' => "&lt;",
+                b'>' => "&gt;",
+                b'"' => "&quot;",
+                _ => "&#39;",
+            })?;
+            rest = &rest[at + 1..];
+        }
+        f.write_str(rest)
+    }
+}
+
+/// A name for an element, from any text: letters, digits and hyphens only.
+pub(crate) fn anchor(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_in_a_name_stays_text() {
+        let hostile = r#"<b a="x" b='y'>&"#;
+        assert_eq!(Text(hostile).to_string(), "&lt;b a=&quot;x&quot; b=&#39;y&#39;&gt;&amp;");
+        assert_eq!(anchor("8K 70/30 \"x\""), "8k-70-30--x-");
+    }
+}
