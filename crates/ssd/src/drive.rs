@@ -10,6 +10,8 @@
 //! those resources in the order of submission. What a die has read reaches channel and link in an
 //! order of its own, so that is an event. A completion is an event too.
 
+use std::ops::Range;
+
 use blockio::{Bytes, Completion, Nanos, Op, Request, SECTOR_BYTES, Status};
 use ftl::Counters;
 
@@ -19,6 +21,12 @@ use crate::module::Module;
 use crate::server::Server;
 use crate::spec::{DriveSpec, SpecError};
 use crate::stripe::Stripe;
+
+/// Lane of the event queue for what leaves the link in its order.
+const READ_LANE: usize = 0;
+/// Lanes for what the modules' controllers acknowledge in their order.
+const WRITE_LANES: Range<usize> = 1..5;
+const LANES: usize = 5;
 
 /// How a drive is set up for a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +71,8 @@ struct InFlight {
     request: Request,
     status: Status,
     submitted_at: Nanos,
+    /// One of the modules that it goes to.
+    module: u16,
     /// Parts that are still on their way: dies that read for it, extents that wait to be written.
     parts: u32,
     /// When the last of its parts was done.
@@ -95,7 +105,7 @@ impl Drive {
             raw_capacity_full_scale: spec.raw_capacity(),
             in_flight: Vec::new(),
             slots_free: Vec::new(),
-            events: EventQueue::default(),
+            events: EventQueue::new(LANES),
         })
     }
 
@@ -123,6 +133,7 @@ impl Drive {
             request,
             status: if inside { Status::Ok } else { Status::OutOfRange },
             submitted_at: at,
+            module: 0,
             parts: 0,
             done_at: self.host.submit(request.thread, at),
         };
@@ -138,7 +149,8 @@ impl Drive {
         }
         self.in_flight[slot as usize] = flight;
         if flight.parts == 0 {
-            self.events.push(flight.done_at, Event::Done { slot });
+            let lane = WRITE_LANES.start + usize::from(flight.module) % WRITE_LANES.len();
+            self.events.push_in_order(lane, flight.done_at, Event::Done { slot });
         }
     }
 
@@ -220,6 +232,7 @@ impl Drive {
         let at = self.link.write(flight.done_at, sectors);
         let (modules, events) = (&mut self.modules, &mut self.events);
         self.stripe.split(lba.0, sectors, |module, extent| {
+            flight.module = modules[module].index;
             match modules[module].write(at, extent, slot, events) {
                 Some(done_at) => flight.done_at = flight.done_at.max(done_at),
                 None => flight.parts += 1,
@@ -281,6 +294,7 @@ impl Drive {
             request: Request { tag: 0, thread: 0, op: Op::Flush, lba: blockio::Lba(0), sectors: 0 },
             status: Status::Ok,
             submitted_at: Nanos::ZERO,
+            module: 0,
             parts: 0,
             done_at: Nanos::ZERO,
         });
@@ -295,7 +309,7 @@ impl InFlight {
         self.done_at = self.done_at.max(at);
         self.parts -= 1;
         if self.parts == 0 {
-            events.push(self.done_at, Event::Done { slot });
+            events.push_in_order(READ_LANE, self.done_at, Event::Done { slot });
         }
     }
 }

@@ -1,8 +1,11 @@
 //! The event queue: what will happen, in the order of time.
 //!
-//! A heap of four children a node, whose root may be vacant: most events are followed by one new
-//! event (a completion by the next request), which then takes the vacant root and sinks, so that
-//! one pass does the work of two.
+//! Most events come from a resource that serves in order, so they are pushed in the order of time
+//! already: those wait in **lanes**, first in, first out. The others are in a heap of four children a
+//! node, whose root may be vacant: an event taken from the heap is usually followed by one put into
+//! it, which then takes the vacant root and sinks, so that one pass does the work of two.
+
+use std::collections::VecDeque;
 
 use blockio::Nanos;
 
@@ -49,30 +52,96 @@ impl Entry {
 }
 
 /// Events by time; equal times in the order of insertion.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct EventQueue {
+    lanes: Vec<VecDeque<Entry>>,
     heap: Vec<Entry>,
-    /// Whether the root has been taken and not been replaced yet.
+    /// Whether the heap's root has been taken and not been replaced yet.
     vacant: bool,
     inserted: u32,
 }
 
+/// Where the earliest event is.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Lane(usize),
+    Heap,
+}
+
 impl EventQueue {
+    /// No events; `lanes` lanes.
+    pub(crate) fn new(lanes: usize) -> Self {
+        Self { lanes: vec![VecDeque::new(); lanes], heap: Vec::new(), vacant: false, inserted: 0 }
+    }
+
     /// Time of the earliest event.
-    #[inline]
     pub(crate) fn next_at(&self) -> Option<Nanos> {
-        if self.vacant {
-            self.heap.iter().skip(1).take(CHILDREN).map(|entry| entry.at).min()
-        } else {
-            self.heap.first().map(|entry| entry.at)
-        }
+        let lanes = self.lanes.iter().filter_map(VecDeque::front);
+        let heap = self.heap.iter().skip(usize::from(self.vacant));
+        let heap = heap.take(if self.vacant { CHILDREN } else { 1 });
+        lanes.chain(heap).map(|entry| entry.at).min()
     }
 
     /// Inserts an event.
     #[inline]
     pub(crate) fn push(&mut self, at: Nanos, event: Event) {
-        let entry = Entry { at, order: self.inserted, event };
+        let entry = self.entry(at, event);
+        self.push_heap(entry);
+    }
+
+    /// Inserts an event that comes after those inserted into `lane` before, as a rule.
+    #[inline]
+    pub(crate) fn push_in_order(&mut self, lane: usize, at: Nanos, event: Event) {
+        let entry = self.entry(at, event);
+        let lane = &mut self.lanes[lane];
+        if lane.back().is_none_or(|last| last.at <= at) {
+            lane.push_back(entry);
+        } else {
+            self.push_heap(entry);
+        }
+    }
+
+    /// Removes the earliest event if it is not after `until`.
+    #[inline]
+    pub(crate) fn pop(&mut self, until: Nanos) -> Option<(Nanos, Event)> {
+        self.fill_vacant();
+        let mut earliest = self.heap.first().map(|entry| (entry.key(), Place::Heap));
+        for (index, lane) in self.lanes.iter().enumerate() {
+            if let Some(entry) = lane.front()
+                && earliest.is_none_or(|(key, _)| entry.key() < key)
+            {
+                earliest = Some((entry.key(), Place::Lane(index)));
+            }
+        }
+        let (key, place) = earliest?;
+        if key >> 32 > u128::from(until.0) {
+            return None;
+        }
+        let entry = match place {
+            Place::Lane(index) => self.lanes[index].pop_front()?,
+            Place::Heap => {
+                self.vacant = true;
+                self.heap[0]
+            }
+        };
+        Some((entry.at, entry.event))
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        self.lanes.iter_mut().for_each(VecDeque::clear);
+        self.heap.clear();
+        self.vacant = false;
+    }
+
+    #[inline]
+    fn entry(&mut self, at: Nanos, event: Event) -> Entry {
         self.inserted = self.inserted.wrapping_add(1);
+        Entry { at, order: self.inserted, event }
+    }
+
+    #[inline]
+    fn push_heap(&mut self, entry: Entry) {
         if self.vacant {
             self.vacant = false;
             self.sink(entry);
@@ -82,9 +151,9 @@ impl EventQueue {
         }
     }
 
-    /// Removes the earliest event if it is not after `until`.
+    /// Gives a vacant root to the last entry.
     #[inline]
-    pub(crate) fn pop(&mut self, until: Nanos) -> Option<(Nanos, Event)> {
+    fn fill_vacant(&mut self) {
         if self.vacant {
             self.vacant = false;
             let last = self.heap.pop().expect("a vacant root is an entry");
@@ -92,18 +161,6 @@ impl EventQueue {
                 self.sink(last);
             }
         }
-        let first = *self.heap.first()?;
-        if first.at > until {
-            return None;
-        }
-        self.vacant = true;
-        Some((first.at, first.event))
-    }
-
-    /// Forgets everything.
-    pub(crate) fn clear(&mut self) {
-        self.heap.clear();
-        self.vacant = false;
     }
 
     /// Places `entry` at the root and lets it sink to where it belongs.
@@ -167,7 +224,7 @@ mod tests {
 
     #[test]
     fn equal_times_keep_their_order() {
-        let mut queue = EventQueue::default();
+        let mut queue = EventQueue::new(0);
         for slot in [3, 1, 2] {
             queue.push(Nanos(5), Event::Done { slot });
         }
@@ -181,10 +238,14 @@ mod tests {
         fn pushes_and_pops_agree_with_a_sorted_list(
             steps in prop::collection::vec(prop::option::weighted(0.6, 0_u64..50), 1..200)
         ) {
-            let (mut queue, mut list) = (EventQueue::default(), Vec::new());
+            let (mut queue, mut list) = (EventQueue::new(2), Vec::new());
             for (number, step) in (0_u32..).zip(steps) {
                 if let Some(at) = step {
-                    queue.push(Nanos(at), Event::Done { slot: number });
+                    let (at, event) = (at, Event::Done { slot: number });
+                    match number % 3 {
+                        2 => queue.push(Nanos(at), event),
+                        lane => queue.push_in_order(lane as usize, Nanos(at), event),
+                    }
                     list.push((at, number));
                     list.sort_unstable();
                 } else {

@@ -24,7 +24,7 @@ pub(crate) struct Extent {
 pub(crate) struct Module {
     pub(crate) ftl: Ftl,
     pub(crate) backend: Backend,
-    index: u16,
+    pub(crate) index: u16,
     channel_first: u16,
     /// Writes that wait for relocation, in order: request and extent.
     waiting: VecDeque<(u32, Extent)>,
