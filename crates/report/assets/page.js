@@ -55,6 +55,17 @@
     return same ? [tables[0][0], ...ys] : uPlot.join(tables);
   };
 
+  // 1, 2 or 5 times a power of ten, just beyond the values.
+  const logRange = (low, high) => {
+    const rounded = (value, digits, fits) => {
+      const decade = 10 ** Math.floor(Math.log10(value) + 1e-9);
+      return digits.map((digit) => digit * decade).find((it) => fits(it, value));
+    };
+    const from = rounded(low, [5, 2, 1], (it, value) => it <= value * 1.0001);
+    const to = rounded(high, [1, 2, 5, 10], (it, value) => it >= value * 0.9999);
+    return from < to ? [from, to] : [from, from * 10];
+  };
+
   const scaleOf = (axis, isX, chart) => {
     if (chart.slots.length && isX) return { time: false, range: [-0.5, chart.slots.length - 0.5] };
     if (axis.spacing === "nines") {
@@ -62,25 +73,38 @@
         bwd: (v) => 1 - 10 ** -v, range: (u, low, high) => [low ?? 0.5, high ?? 0.9999] };
     }
     if (axis.spacing === "log") {
-      return { distr: 3, range: (u, low, high) => uPlot.rangeLog(low || 0.1, high || 1, 10, false) };
+      return { distr: 3, range: (u, low, high) => logRange(low || 0.1, high || 1) };
     }
     if (isX) return { time: false };
     return { range: (u, low, high) => [0, high > 0 ? high * 1.06 : 1] };
   };
 
-  const axisOf = (axis, isX, chart) => {
+  // Powers of ten, and 2 and 5 times them where the scale is short.
+  const round = ({ min, max }, value) => {
+    const digit = Math.round(value / 10 ** Math.floor(Math.log10(value) + 1e-9));
+    return max / min < 99 ? [1, 2, 5].includes(digit) : digit === 1;
+  };
+
+  const axisOf = (axis, isX, chart, plotWidth) => {
     const options = {
-      stroke: colour("--soft"), font: "11.5px system-ui, sans-serif",
-      labelFont: "11.5px system-ui, sans-serif", labelSize: 16, labelGap: 0,
+      stroke: colour("--soft"), font: "12px system-ui, sans-serif", // whole pixels: uPlot scales it
+      labelFont: "12px system-ui, sans-serif", labelSize: 16, labelGap: 0,
       grid: { stroke: isX ? "transparent" : colour("--grid"), width: 1 },
       ticks: { stroke: isX ? colour("--faint") : "transparent", size: 4, width: 1 },
       values: (u, splits) => splits.map((value) => (value === null ? "" : show(axis, value))),
       gap: 5,
     };
+    if (!isX && axis.spacing === "log") {
+      const filter = (u, splits) => splits.map((value) => (round(u.scales.y, value) ? value : null));
+      return { ...options, size: 48, filter, grid: { ...options.grid, filter } };
+    }
     if (!isX) return { ...options, size: 48 };
     if (chart.slots.length) {
-      return { ...options, size: 54, splits: () => chart.slots.map((_, at) => at),
-        values: () => chart.slots.map(([t, q]) => `${t}\n${q}\n${t * q}`) };
+      const narrow = plotWidth < 420;
+      return { ...options, size: narrow ? 38 : 54, lineGap: 1.3,
+        font: narrow ? "10px system-ui, sans-serif" : options.font,
+        splits: () => chart.slots.map((_, at) => at),
+        values: () => chart.slots.map(([t, q]) => (narrow ? `${t}\n${q}` : `T${t}\nQ${q}\n${t * q}`)) };
     }
     options.label = axis.unit ? `${axis.label}, ${axis.unit}` : axis.label;
     options.size = 26;
@@ -100,7 +124,7 @@
       const top = bbox.top + row * 5 * ratio;
       ctx.save();
       ctx.fillStyle = colour(`--t${tone}`);
-      ctx.globalAlpha = achieved ? 0.06 : 0;
+      ctx.globalAlpha = achieved ? 0.045 : 0;
       ctx.fillRect(left, top, right - left, bbox.top + bbox.height - top);
       ctx.globalAlpha = achieved ? 0.8 : 0.35;
       ctx.fillRect(left, top, right - left, 3 * ratio);
@@ -141,7 +165,10 @@
     const box = make("div", { class: "tip", hidden: "" });
     return {
       hooks: {
-        init: (u) => { u.over.append(box); u.over.addEventListener("mouseleave", () => { box.hidden = true; }); },
+        init: (u) => {
+          u.over.append(box);
+          u.over.addEventListener("mouseleave", () => { box.hidden = true; });
+        },
         setCursor: (u) => {
           const { idx, left, top } = u.cursor;
           if (idx == null || left < 0) { box.hidden = true; return; }
@@ -159,7 +186,8 @@
           const right = left > u.over.clientWidth / 2;
           box.style.left = right ? "" : `${left + 14}px`;
           box.style.right = right ? `${u.over.clientWidth - left + 14}px` : "";
-          box.style.top = `${Math.max(0, Math.min(top - 20, u.over.clientHeight - box.offsetHeight))}px`;
+          const lowest = u.over.clientHeight - box.offsetHeight;
+          box.style.top = `${Math.max(0, Math.min(top - 20, lowest))}px`;
         },
       },
     };
@@ -188,7 +216,7 @@
       legend: { show: false }, plugins: [tip(chart)], bands,
       cursor: { drag: { x: true, y: false }, points: { size: 6 }, y: false },
       scales: { x: scaleOf(chart.x, true, chart), y: scaleOf(chart.y, false, chart) },
-      axes: [axisOf(chart.x, true, chart), axisOf(chart.y, false, chart)],
+      axes: [axisOf(chart.x, true, chart, plot.clientWidth), axisOf(chart.y, false, chart)],
       series: [{}, ...seriesOf(chart)],
       hooks: { drawClear: [marks(chart)], draw: [ends(chart)] },
     }, columns(chart), plot);
@@ -203,7 +231,8 @@
       return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
     };
     const y = chart.y.unit === "%" ? "share" : chart.y.unit;
-    const rows = [["series", `${chart.x.label} ${chart.x.unit}`.trim(), `${chart.y.label} ${y}`.trim()]];
+    const head = ["series", `${chart.x.label} ${chart.x.unit}`, `${chart.y.label} ${y}`];
+    const rows = [head.map((text) => text.trim())];
     for (const one of chart.series) {
       one.y.forEach((value, at) => {
         const slot = chart.slots[one.x?.[at]];
@@ -289,5 +318,5 @@
       links.get(target.id)?.setAttribute("aria-current", "true");
     }
   }, { rootMargin: "-10% 0px -80% 0px" });
-  links.forEach((_, id) => { const target = document.getElementById(id); if (target) current.observe(target); });
+  document.querySelectorAll("section[id], footer[id]").forEach((part) => current.observe(part));
 })();

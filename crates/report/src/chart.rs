@@ -142,9 +142,8 @@ impl Chart {
             let _ = write!(html, "<p class=\"caution\">{}</p>", Text(caution));
         }
         let _ = write!(html, "<p><b>How to read this.</b> {}</p>", Text(self.explain));
-        for line in &self.provenance {
-            let _ = write!(html, "<p class=\"provenance\">{}</p>", Text(line));
-        }
+        let provenance = self.provenance.join(" ");
+        let _ = write!(html, "<p class=\"provenance\">{}</p>", Text(&provenance));
         html.push_str("</figcaption>");
         html.push_str(&embed::script(self));
         html.push_str("</figure>\n");

@@ -8,7 +8,8 @@ pub(crate) const THROUGHPUT: &str = "Reads and writes together in each interval:
 pub(crate) const AVERAGE: &str = "Lower is better; with a constant number of requests \
     outstanding it mirrors the throughput.";
 pub(crate) const APART: &str = "The same average with reads (solid) and writes (dashed) told \
-    apart: the gap between them is what a read pays for waiting behind programs and erases.";
+    apart: reads wait behind programs and erases, writes behind relocation, and each shows its \
+    own price.";
 pub(crate) const MAXIMUM: &str = "The slowest single request of each interval: watch how often \
     peaks come, not only how high they are.";
 pub(crate) const DEVIATION: &str = "How widely latencies scatter around the average within an \

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use results::{Step, StepKind};
 
 use crate::number::span;
-use crate::subject::{Subject, Suite};
+use crate::subject::{Subject, Suite, shared};
 use crate::text::Text;
 
 /// The section.
@@ -26,13 +26,13 @@ pub(crate) fn section(subjects: &[Subject<'_>], suites: &[Suite<'_>]) -> String 
          rises or falls by at most 10 %.</p>",
         Text(&protocols.join("; ")),
     );
-    for subject in subjects.iter().filter(|subject| subject.run.target.time_lapse > 1) {
-        let lapse = subject.run.target.time_lapse;
+    let lapses = shared(subjects, |subject| &subject.run.target.time_lapse);
+    for (names, lapse) in lapses.into_iter().filter(|(_, lapse)| **lapse > 1) {
         let _ = write!(
             html,
             "<p><b>Time lapse, {}:</b> 1/{lapse} of the capacity for 1/{lapse} of the time. Times \
              shown are protocol times, latencies are as measured.</p>",
-            Text(&subject.label),
+            Text(&names),
         );
     }
     html.push_str(&steps(suites));

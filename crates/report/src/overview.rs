@@ -10,6 +10,9 @@ use crate::number;
 use crate::subject::Subject;
 use crate::text::Text;
 
+/// Warnings that are shown at once; the others open on asking.
+const WARNINGS_MAX: usize = 8;
+
 /// Title, verdict, one card a run, and every warning.
 pub(crate) fn header(subjects: &[Subject<'_>], title: &str) -> String {
     let mut html = format!("<header id=\"top\"><h1>{}</h1>\n", Text(title));
@@ -93,29 +96,47 @@ fn card(subject: &Subject<'_>) -> String {
 }
 
 fn warnings(subjects: &[Subject<'_>]) -> String {
-    let all: Vec<(&Subject<'_>, &Warning)> = subjects
-        .iter()
-        .flat_map(|subject| subject.run.warnings.iter().map(move |warning| (subject, warning)))
-        .collect();
-    let unfinished = subjects.iter().filter_map(unfinished);
-    let mut items: String = unfinished.collect();
-    for (subject, warning) in &all {
-        let step = if warning.step.is_empty() { "whole run" } else { &warning.step };
-        let _ = write!(
-            items,
-            "<li><b>{}, {}:</b> {}. <span class=\"remedy\">{}.</span></li>",
-            Text(&subject.label),
-            Text(step),
-            Text(&warning.text),
-            Text(&warning.remedy),
-        );
+    let mut all: Vec<(String, &Warning)> = Vec::new();
+    for subject in subjects {
+        for warning in &subject.run.warnings {
+            match all.iter_mut().find(|(_, other)| *other == warning) {
+                Some((names, _)) => {
+                    let _ = write!(names, ", {}", subject.label);
+                }
+                None => all.push((subject.label.clone(), warning)),
+            }
+        }
     }
-    if items.is_empty() {
+    let mut items: Vec<String> = subjects.iter().filter_map(unfinished).collect();
+    items.extend(all.iter().map(|(names, warning)| said(names, warning)));
+    let (shown, more) = items.split_at(items.len().min(WARNINGS_MAX));
+    if shown.is_empty() {
         return String::new();
     }
-    format!(
+    let mut html = format!(
         "<aside class=\"warnings\" aria-label=\"Warnings\"><p><b>Before you trust a number</b></p>\
-         <ul>{items}</ul></aside>"
+         <ul>{}</ul>",
+        shown.concat(),
+    );
+    if !more.is_empty() {
+        let _ = write!(
+            html,
+            "<details><summary>{} more</summary><ul>{}</ul></details>",
+            more.len(),
+            more.concat(),
+        );
+    }
+    html + "</aside>"
+}
+
+fn said(names: &str, warning: &Warning) -> String {
+    let step = if warning.step.is_empty() { "whole run" } else { &warning.step };
+    format!(
+        "<li><b>{}, {}:</b> {}. <span class=\"remedy\">{}.</span></li>",
+        Text(names),
+        Text(step),
+        Text(&warning.text),
+        Text(&warning.remedy),
     )
 }
 

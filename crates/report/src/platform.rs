@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use results::{Environment, SheetRow};
 
-use crate::subject::Subject;
+use crate::subject::{Subject, shared};
 use crate::text::Text;
 
 /// The section: sheets that several runs share are shown once.
@@ -28,23 +28,6 @@ pub(crate) fn section(subjects: &[Subject<'_>]) -> String {
         }
     }
     html + "</section>\n"
-}
-
-/// Values that subjects have, each once, with the names of those who have it.
-fn shared<'a, T: PartialEq>(
-    subjects: &'a [Subject<'a>],
-    of: fn(&'a Subject<'a>) -> &'a T,
-) -> Vec<(String, &'a T)> {
-    let mut groups: Vec<(String, &T)> = Vec::new();
-    for subject in subjects {
-        match groups.iter_mut().find(|(_, value)| *value == of(subject)) {
-            Some((names, _)) => {
-                let _ = write!(names, ", {}", subject.label);
-            }
-            None => groups.push((subject.label.clone(), of(subject))),
-        }
-    }
-    groups
 }
 
 fn specification(sheet: &[SheetRow]) -> String {

@@ -1,5 +1,7 @@
 //! The runs under review: what each is called, and what it did suite by suite.
 
+use std::fmt::Write as _;
+
 use results::{Run, Step, StepKind};
 
 use crate::number;
@@ -98,6 +100,23 @@ fn part<'a>(subject: &'a Subject<'a>, suite: &str) -> Option<Part<'a>> {
         precondition: steps().find(|step| step.kind == StepKind::Precondition),
         measures: steps().filter(|step| step.kind == StepKind::Measure).collect(),
     })
+}
+
+/// Values that subjects have, each once, with the names of those who have it.
+pub(crate) fn shared<'a, T: PartialEq>(
+    subjects: &'a [Subject<'a>],
+    of: fn(&'a Subject<'a>) -> &'a T,
+) -> Vec<(String, &'a T)> {
+    let mut groups: Vec<(String, &T)> = Vec::new();
+    for subject in subjects {
+        match groups.iter_mut().find(|(_, value)| *value == of(subject)) {
+            Some((names, _)) => {
+                let _ = write!(names, ", {}", subject.label);
+            }
+            None => groups.push((subject.label.clone(), of(subject))),
+        }
+    }
+    groups
 }
 
 impl Subject<'_> {

@@ -89,25 +89,27 @@ impl Frame {
     /// Three rows under every load: threads, queue of each, outstanding in all.
     fn x_slots(&self, axis: &Axis) -> String {
         let mut svg = String::new();
-        let rows = [(15.0, "T"), (28.0, "Q"), (44.0, "T×Q")];
-        for (offset, name) in rows {
-            let _ = write!(
-                svg,
-                "<text class=\"axis\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{name}</text>",
-                self.left - 7.0,
-                self.bottom + offset,
-            );
-        }
+        let rows = [15.0, 28.0, 44.0];
+        let _ = write!(
+            svg,
+            "<text class=\"axis\" x=\"{}\" y=\"{}\" text-anchor=\"end\">T×Q</text>",
+            self.left - 7.0,
+            self.bottom + rows[2],
+        );
         for (index, slot) in axis.slots.iter().enumerate() {
             let x = place(self.x.at(index as f64));
-            let texts = [slot.threads.into(), slot.queue_per_thread.into(), slot.outstanding()];
+            let texts = [
+                format!("T{}", slot.threads),
+                format!("Q{}", slot.queue_per_thread),
+                slot.outstanding().to_string(),
+            ];
             let _ = write!(
                 svg,
                 "<g><title>{}, {} outstanding</title>",
                 slot.name(),
                 slot.outstanding()
             );
-            for ((offset, _), text) in rows.into_iter().zip(texts) {
+            for (offset, text) in rows.into_iter().zip(texts) {
                 let _ = write!(
                     svg,
                     "<text class=\"tick\" x=\"{x}\" y=\"{}\" text-anchor=\"middle\">{text}</text>",

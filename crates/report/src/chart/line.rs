@@ -43,24 +43,29 @@ pub(super) fn curve_svg(chart: &Chart, series: &[Series]) -> String {
     for series in series {
         inner.push_str(&path(&frame, series, &series.points));
         inner.push_str(&dots(&frame, chart, series));
-        for index in [0, series.points.len().saturating_sub(1)] {
-            let (Some(point), Some(label)) = (series.points.get(index), series.labels.get(index))
-            else {
-                continue;
-            };
-            let (x, y) = (frame.x.at(point.0), frame.y.at(point.1));
-            let above = if y < frame.top + 16.0 { 18.0 } else { -8.0 };
-            let _ = write!(
-                inner,
-                "<text class=\"end {}\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
-                series.look.class(),
-                place(x),
-                place(y + above),
-                Text(label),
-            );
-        }
+        inner.push_str(&curve_ends(&frame, series));
     }
     frame::wrap(chart, frame::height(), &inner)
+}
+
+/// The loads at the ends of a curve: the lightest above its dot, the heaviest beside it.
+fn curve_ends(frame: &Frame, series: &Series) -> String {
+    let ends = [series.points.first(), series.points.last()];
+    let labels = [series.labels.first(), series.labels.last()];
+    let mut svg = String::new();
+    for (index, (point, label)) in ends.into_iter().zip(labels).enumerate() {
+        let (Some(point), Some(label)) = (point, label) else { continue };
+        let (dx, dy, anchor) = if index == 0 { (0.0, -8.0, "middle") } else { (8.0, 4.0, "start") };
+        let _ = write!(
+            svg,
+            "<text class=\"end {}\" x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\">{}</text>",
+            series.look.class(),
+            place(frame.x.at(point.0) + dx),
+            place(frame.y.at(point.1) + dy),
+            Text(label),
+        );
+    }
+    svg
 }
 
 fn framed(chart: &Chart, series: &[Series]) -> Frame {

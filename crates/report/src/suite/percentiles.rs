@@ -1,7 +1,8 @@
-//! Latency percentiles of every workload at its greatest load, on an axis of nines.
+//! Latency in depth: against throughput, and its percentiles on an axis of nines.
 
 use results::{Bin, LatencySummary, Step};
 
+use super::primary::curves;
 use super::{
     Axis, Body, Chart, Point, Series, Subject, Suite, Taken, Unit, apart, cautions, group, line,
     millis, provenance, table,
@@ -16,10 +17,10 @@ const SHARE_MIN: f64 = 0.5;
 /// Four nines: what lies right of it are single requests.
 const SHARE_MAX: f64 = 0.9999;
 
-/// The percentile charts of `suite`, one a workload.
+/// Curves over the sweeps of `suite`, and percentiles of every workload at its greatest load.
 pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
     let mut all: Vec<Taken<'_>> = Vec::new();
-    let mut charts = Vec::new();
+    let mut charts = curves(suite, id);
     for workload in suite.workloads() {
         let taken: Vec<Taken<'_>> = suite
             .measures(workload)
@@ -29,7 +30,7 @@ pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
         charts.push(chart(workload, &taken, id));
         all.extend(taken);
     }
-    group("Latency percentiles", "", &charts, &numbers(&all))
+    group("Latency in depth", "", &charts, &numbers(&all))
 }
 
 /// The step with most outstanding.
@@ -44,21 +45,21 @@ fn chart(workload: &str, taken: &[Taken<'_>], id: &str) -> Chart {
     });
     Chart {
         id: format!("{id}-{}-percentiles", anchor(workload)),
-        title: format!("{workload}{load}"),
+        title: format!("{workload}{load}, percentiles"),
         explain: explain::PERCENTILES,
         provenance: provenance(taken),
         cautions: cautions(taken),
         x: Axis::nines("percentile of requests"),
         y: Axis::log("Latency", Unit::Millis),
         body: Body::Lines(
-            taken.iter().flat_map(|(subject, step)| curves(subject, step)).collect(),
+            taken.iter().flat_map(|(subject, step)| lines(subject, step)).collect(),
             Vec::new(),
         ),
     }
 }
 
-/// One curve, or one for reads and one for writes where both happened.
-fn curves(subject: &Subject<'_>, step: &Step) -> Vec<Series> {
+/// One line, or one for reads and one for writes where both happened.
+fn lines(subject: &Subject<'_>, step: &Step) -> Vec<Series> {
     let mixed = !step.read_bins.is_empty() && !step.write_bins.is_empty();
     [(false, &step.read_bins), (true, &step.write_bins)]
         .into_iter()

@@ -27,7 +27,7 @@ pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
         .map(|(metric, explain)| over_time(&taken, *metric, explain, id))
         .collect();
     if taken.iter().any(|(_, step)| step.summary.as_ref().is_some_and(is_mixed)) {
-        charts.insert(2, reads_and_writes(&taken, id));
+        charts.push(reads_and_writes(&taken, id));
     }
     group(&title(first), &verdicts(&taken), &charts, &numbers(&taken))
 }
@@ -123,7 +123,8 @@ fn verdicts(taken: &[Taken<'_>]) -> String {
             Text(&verdict(step)),
         );
     }
-    html + "</ul>"
+    html + "</ul><p class=\"small\">The bars on top of the charts mark the window that was judged, \
+            in the colour of its run.</p>"
 }
 
 fn verdict(step: &Step) -> String {

@@ -97,7 +97,7 @@ fn bars(single: &[(&str, Measured<'_>)], taken: &[Taken<'_>], metric: Metric, id
 fn sweep(workload: &str, measured: &Measured<'_>, loads: &[Slot], id: &str) -> String {
     let id = format!("{id}-{}", anchor(workload));
     let taken = taken(measured);
-    let mut charts: Vec<Chart> = METRICS
+    let charts: Vec<Chart> = METRICS
         .iter()
         .zip(EXPLAIN)
         .map(|(metric, explain)| Chart {
@@ -111,7 +111,6 @@ fn sweep(workload: &str, measured: &Measured<'_>, loads: &[Slot], id: &str) -> S
             body: Body::Lines(over_loads(measured, loads, *metric), Vec::new()),
         })
         .collect();
-    charts.push(curve(measured, &taken, &id));
     let title = match loads {
         [first, .., last] => {
             format!("Primary test with {workload}, {} to {}", first.name(), last.name())
@@ -133,7 +132,18 @@ fn over_loads(measured: &Measured<'_>, loads: &[Slot], metric: Metric) -> Vec<Se
     measured.iter().map(of).collect()
 }
 
-fn curve(measured: &Measured<'_>, taken: &[Taken<'_>], id: &str) -> Chart {
+/// Latency against throughput over the sweeps of `suite`, one chart each.
+pub(super) fn curves(suite: &Suite<'_>, id: &str) -> Vec<Chart> {
+    let workloads = suite.workloads();
+    let swept = workloads.iter().map(|workload| (*workload, suite.measures(workload)));
+    swept
+        .filter(|(_, measured)| slots(measured).len() > 1)
+        .map(|(workload, measured)| curve(workload, &measured, id))
+        .collect()
+}
+
+fn curve(workload: &str, measured: &Measured<'_>, id: &str) -> Chart {
+    let taken = taken(measured);
     let of = |(subject, steps): &(&Subject<'_>, Vec<&Step>)| {
         let mut steps = steps.clone();
         steps.sort_by_key(|step| (slot(step).outstanding(), slot(step)));
@@ -148,11 +158,11 @@ fn curve(measured: &Measured<'_>, taken: &[Taken<'_>], id: &str) -> Chart {
         Series { name: subject.label.clone(), look: Look::of_run(subject.index), points, labels }
     };
     Chart {
-        id: format!("{id}-curve"),
-        title: "Average latency against throughput".into(),
+        id: format!("{id}-{}-curve", anchor(workload)),
+        title: format!("{workload}, average latency against throughput"),
         explain: explain::CURVE,
-        provenance: provenance(taken),
-        cautions: cautions(taken),
+        provenance: provenance(&taken),
+        cautions: cautions(&taken),
         x: Axis::linear("throughput", Unit::Iops),
         y: Axis { switchable: false, ..Axis::log("Average latency", Unit::Millis) },
         body: Body::Curve(measured.iter().map(of).collect()),
