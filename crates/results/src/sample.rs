@@ -177,6 +177,13 @@ impl Summary {
         let found = self.iops * self.latency.latency_ns_avg / 1e9;
         (found > 0.0 && outstanding > 0.0).then(|| found / outstanding - 1.0)
     }
+
+    /// How much of [`Summary::littles_law_deviation`] the edges of the span explain: requests that
+    /// began before it count whole, those that end after it not at all. At most the largest latency
+    /// ÷ span.
+    pub fn littles_law_edge(&self) -> f64 {
+        if self.span_s > 0.0 { self.latency.latency_ns_max as f64 / 1e9 / self.span_s } else { 0.0 }
+    }
 }
 
 impl Sample {
@@ -260,10 +267,17 @@ mod tests {
     }
 
     #[test]
+    fn a_long_request_at_the_edge_of_a_short_span_is_allowed_for() {
+        let summary = Summary::of(&[second(0, 1000, 100_000_000)]);
+        assert!((summary.littles_law_edge() - 0.1).abs() < 0.001);
+    }
+
+    #[test]
     fn nothing_measured_is_finite() {
         for summary in [Summary::of(&[]), Summary::of(&[Interval::default()])] {
             assert_eq!(summary, Summary::default());
             assert_eq!(summary.littles_law_deviation(256.0), None);
+            assert!(summary.littles_law_edge().abs() < f64::EPSILON);
         }
     }
 

@@ -39,24 +39,26 @@ fn not_steady(step: &PlannedStep, steady: &Steady) -> Option<Warning> {
     })
 }
 
-/// Little's law: IOPS times mean latency is what was outstanding, unless a rate says how much is.
+/// Little's law: IOPS times mean latency is what was outstanding, unless a rate says how much is;
+/// what the edges of the span explain is allowed for.
 fn outstanding(step: &PlannedStep, summary: &Summary) -> Option<Warning> {
     if step.rate.is_some() {
         return None;
     }
     let asked = f64::from(step.outstanding());
     let deviation = summary.littles_law_deviation(asked)?;
+    let edge = summary.littles_law_edge();
     let found = asked * (1.0 + deviation);
     let warning = |kind, text, remedy: &str| {
         Some(Warning { kind, step: step.id.clone(), text, remedy: remedy.into() })
     };
-    if deviation < -QUEUE_SHORT_MAX {
+    if deviation < -QUEUE_SHORT_MAX - edge {
         warning(
             WarningKind::QueueNotFilled,
             format!("on average {found:.1} requests were outstanding, {asked} were asked for"),
             "give the load generator more processors, or measure for longer",
         )
-    } else if deviation > LITTLES_LAW_MAX {
+    } else if deviation > LITTLES_LAW_MAX + edge {
         warning(
             WarningKind::LittlesLaw,
             format!("IOPS times mean latency is {found:.1}, but {asked} were outstanding"),

@@ -27,7 +27,7 @@ fn settled(load: Load) -> Seen {
     let (mut drive, at) = FILLED.clone();
     let mut measured = Loop::start(&mut drive, load, at);
     measured.run(Nanos::from_secs(1), false);
-    measured.run(Nanos::from_secs(3), true)
+    measured.run(Nanos::from_secs(20), true)
 }
 
 #[test]
