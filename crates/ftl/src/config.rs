@@ -18,6 +18,9 @@ pub struct Config {
     /// Static wear levelling begins when the erase counts of two superblocks differ by more than
     /// this. Zero: never.
     pub wear_spread_max: u32,
+    /// Good erase blocks that each die keeps to replace ones that go bad; see
+    /// [`crate::Ftl::replace_erase_block`].
+    pub spares_per_die: u32,
     /// Seed of the random choices (d-choices).
     pub seed: u64,
 }

@@ -93,6 +93,18 @@ impl StreamState {
     }
 }
 
+/// What became of a superblock with an erase block gone bad.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replacement {
+    /// A spare took its place.
+    Spare {
+        /// Spares that the die has left.
+        left: u32,
+    },
+    /// The superblock was retired.
+    Retired,
+}
+
 /// A flash translation layer.
 #[derive(Clone, Debug)]
 pub struct Ftl {
@@ -103,6 +115,8 @@ pub struct Ftl {
     pub(crate) mapping: Mapping,
     pub(crate) superblocks: Superblocks,
     free_by_bank: Vec<Vec<SuperblockId>>,
+    /// Spare erase blocks left, die by die.
+    spares_by_die: Vec<u32>,
     streams: [StreamState; 3],
     /// Pages that can be placed before something has to be erased.
     pub(crate) room_pages: u64,
@@ -130,6 +144,7 @@ impl Ftl {
             mapping: Mapping::new(config.pages_logical, pages),
             superblocks: Superblocks::new(geometry.superblocks()),
             free_by_bank: vec![Vec::new(); geometry.banks as usize],
+            spares_by_die: vec![config.spares_per_die; geometry.dies() as usize],
             streams: [stream.clone(), stream.clone(), stream],
             room_pages: geometry.pages(),
             thresholds: Thresholds::new(config),
@@ -386,6 +401,26 @@ impl Ftl {
         self.free_by_bank[bank as usize].push(superblock);
         self.room_pages += u64::from(self.config.geometry.pages_per_superblock());
         self.watch_room();
+    }
+
+    /// An erase block of `die` in a free superblock has gone bad: a spare of the same die takes its
+    /// place, so that the superblock stays whole. Without a spare the superblock is retired.
+    ///
+    /// # Errors
+    /// As [`Ftl::retire`].
+    pub fn replace_erase_block(
+        &mut self,
+        superblock: SuperblockId,
+        die: DieId,
+        media: &mut impl Media,
+    ) -> Result<Replacement, ConfigError> {
+        let spares = &mut self.spares_by_die[die.0 as usize];
+        if *spares > 0 {
+            *spares -= 1;
+            return Ok(Replacement::Spare { left: *spares });
+        }
+        self.retire(superblock, media)?;
+        Ok(Replacement::Retired)
     }
 
     /// Retires a free superblock whose media has failed; its capacity is lost for good.

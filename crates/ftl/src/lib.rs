@@ -21,7 +21,7 @@ mod wear;
 pub use config::{Config, ConfigError, Watermarks};
 pub use counters::Counters;
 pub use divider::Divider;
-pub use ftl::{Ftl, Lpn, Ppn, UNIT_BYTES};
+pub use ftl::{Ftl, Lpn, Ppn, Replacement, UNIT_BYTES};
 pub use geometry::{DieId, Geometry, Layout};
 pub use media::{Cause, Media, MediaOp, NoMedia};
 pub use superblock::{SuperblockId, SuperblockState};

@@ -48,6 +48,7 @@ fn measure(victim: VictimPolicy, over_provisioning_percent: u32, pages: u32) -> 
         // Relocation only when it must, one superblock at a time.
         watermarks: Watermarks { low: 3, high: 4, burst: 0.1, price_max: 0.0 },
         wear_spread_max: 0,
+        spares_per_die: 0,
         seed: 1,
     };
     let mut ftl = Ftl::format(&config).expect("a feasible format");

@@ -390,7 +390,8 @@ prop_compose! {
         let watermarks =
             Watermarks { low: watermarks.low + open, high: watermarks.high + open, ..watermarks };
         let mut config =
-            Config { geometry, pages_logical: 1, victim, watermarks, wear_spread_max, seed };
+            Config {
+ geometry, pages_logical: 1, victim, watermarks, wear_spread_max, spares_per_die: 0, seed };
         let superblocks = config.superblocks_reserved() + spare;
         config.geometry.erase_blocks_per_plane = superblocks.div_ceil(banks);
         let usable = config.geometry.superblocks() - config.superblocks_reserved();

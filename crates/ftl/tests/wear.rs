@@ -2,7 +2,8 @@
 
 use blockio::Rng;
 use ftl::{
-    Config, Ftl, Geometry, Lpn, NoMedia, SuperblockId, SuperblockState, VictimPolicy, Watermarks,
+    Config, DieId, Ftl, Geometry, Lpn, NoMedia, Replacement, SuperblockId, SuperblockState,
+    VictimPolicy, Watermarks,
 };
 
 const SUPERBLOCKS: u32 = 64;
@@ -23,6 +24,7 @@ fn config(wear_spread_max: u32) -> Config {
         victim: VictimPolicy::Greedy,
         watermarks: Watermarks { low: 4, high: 6, burst: 1.0, price_max: 4.0 },
         wear_spread_max,
+        spares_per_die: 0,
         seed: 1,
     }
 }
@@ -92,6 +94,19 @@ fn retiring_stops_where_the_user_capacity_would_suffer() {
     }
     let needed = ftl.pages_logical() / PAGES_PER_SUPERBLOCK + 1;
     assert_eq!(retired, SUPERBLOCKS - config(0).superblocks_reserved() - needed);
+}
+
+#[test]
+fn a_spare_takes_the_place_of_a_bad_erase_block_until_the_die_has_none() {
+    let config = Config { spares_per_die: 2, ..config(0) };
+    let mut ftl = Ftl::format(&config).expect("a feasible format");
+    let free = first_free(&ftl).expect("nothing written yet");
+    let mut replace =
+        |die| ftl.replace_erase_block(free, DieId(die), &mut NoMedia).expect("room for one less");
+    assert_eq!(replace(0), Replacement::Spare { left: 1 });
+    assert_eq!(replace(0), Replacement::Spare { left: 0 });
+    assert_eq!(replace(0), Replacement::Retired);
+    assert_eq!(ftl.superblock_state(free), SuperblockState::Bad);
 }
 
 #[test]

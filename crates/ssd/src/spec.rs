@@ -363,6 +363,10 @@ impl DriveSpec {
             victim: self.relocation.victim.policy(),
             watermarks: self.relocation.watermarks(),
             wear_spread_max: self.relocation.wear_spread_max,
+            // Half of what forms no superblock was bad from the beginning.
+            spares_per_die: self.geometry.spare_erase_blocks_per_plane
+                * self.geometry.planes_per_die
+                / 2,
             seed: 0,
         };
         config.check().map_err(|error| SpecError {
