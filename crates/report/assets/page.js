@@ -24,7 +24,7 @@
     return trimmed(value);
   };
   const show = (axis, value) => {
-    if (axis.spacing === "nines") return String(Number((value * 100).toPrecision(7)));
+    if (axis.spacing === "nines") return String(Number((value * 100).toPrecision(value < 0.99 ? 3 : 5)));
     if (axis.unit === "IOPS") return short(value);
     if (axis.unit === "%") return trimmed(value * 100);
     return trimmed(value);
@@ -110,6 +110,7 @@
     options.size = 26;
     if (axis.spacing === "nines") {
       options.splits = () => [0.5, 0.9, 0.99, 0.999, 0.9999];
+      options.filter = (u, splits) => splits;
     }
     return options;
   };
@@ -124,7 +125,7 @@
       const top = bbox.top + row * 5 * ratio;
       ctx.save();
       ctx.fillStyle = colour(`--t${tone}`);
-      ctx.globalAlpha = achieved ? 0.045 : 0;
+      ctx.globalAlpha = achieved && chart.windows.length <= 2 ? 0.045 : 0;
       ctx.fillRect(left, top, right - left, bbox.top + bbox.height - top);
       ctx.globalAlpha = achieved ? 0.8 : 0.35;
       ctx.fillRect(left, top, right - left, 3 * ratio);

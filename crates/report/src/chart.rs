@@ -209,3 +209,6 @@ impl Chart {
         html + "</ul>"
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -87,8 +87,8 @@ fn row(figure: &Figure) -> String {
         Text(note),
         Text(&figure.id),
         Text(&conditions),
-        Text(&figure.metric),
+        Text(&figure.metric.replace('_', " ")),
         figure.measured.map_or("–".into(), number::plain),
-        figure.ratio().map_or("–".into(), |ratio| format!("{ratio:.2}")),
+        figure.ratio().map_or("–".into(), number::plain),
     )
 }

@@ -89,10 +89,10 @@ impl Frame {
     /// Three rows under every load: threads, queue of each, outstanding in all.
     fn x_slots(&self, axis: &Axis) -> String {
         let mut svg = String::new();
-        let rows = [15.0, 28.0, 44.0];
+        let rows = [15.0, 29.0, 45.0];
         let _ = write!(
             svg,
-            "<text class=\"axis\" x=\"{}\" y=\"{}\" text-anchor=\"end\">T×Q</text>",
+            "<text class=\"axis slot\" x=\"{}\" y=\"{}\" text-anchor=\"end\">T×Q</text>",
             self.left - 7.0,
             self.bottom + rows[2],
         );
@@ -112,7 +112,7 @@ impl Frame {
             for (offset, text) in rows.into_iter().zip(texts) {
                 let _ = write!(
                     svg,
-                    "<text class=\"tick\" x=\"{x}\" y=\"{}\" text-anchor=\"middle\">{text}</text>",
+                    "<text class=\"slot\" x=\"{x}\" y=\"{}\" text-anchor=\"middle\">{text}</text>",
                     self.bottom + offset,
                 );
             }

@@ -11,6 +11,8 @@ use crate::text::Text;
 const POINTS_MAX: usize = 700;
 /// Lines with so few points show each as a dot.
 const DOTS_MAX: usize = 24;
+/// More bands than these lie upon each other.
+const BANDS_MAX: usize = 2;
 /// Distance between labels at the ends of lines.
 const LABEL_GAP: f64 = 12.0;
 
@@ -19,7 +21,10 @@ pub(super) fn svg(chart: &Chart, series: &[Series], windows: &[Window]) -> Strin
     let frame = framed(chart, series);
     let mut inner = frame.axes(chart);
     for (row, window) in windows.iter().enumerate() {
-        inner.push_str(&marked(&frame, row, window));
+        inner.push_str(&bar(&frame, row, window));
+        if windows.len() <= BANDS_MAX {
+            inner.push_str(&band(&frame, window));
+        }
     }
     let drawn: Vec<(&Series, Vec<Point>)> = series
         .iter()
@@ -40,22 +45,23 @@ pub(super) fn svg(chart: &Chart, series: &[Series], windows: &[Window]) -> Strin
 pub(super) fn curve_svg(chart: &Chart, series: &[Series]) -> String {
     let frame = framed(chart, series);
     let mut inner = frame.axes(chart);
-    for series in series {
+    for (index, series) in series.iter().enumerate() {
         inner.push_str(&path(&frame, series, &series.points));
         inner.push_str(&dots(&frame, chart, series));
-        inner.push_str(&curve_ends(&frame, series));
+        inner.push_str(&curve_ends(&frame, series, index % 2 == 0));
     }
     frame::wrap(chart, frame::height(), &inner)
 }
 
-/// The loads at the ends of a curve: the lightest above its dot, the heaviest beside it.
-fn curve_ends(frame: &Frame, series: &Series) -> String {
+/// The loads at the ends of a curve: the lightest above or below its dot, the heaviest beside it.
+fn curve_ends(frame: &Frame, series: &Series, above: bool) -> String {
+    let lightest = (0.0, if above { -8.0 } else { 17.0 }, "middle");
     let ends = [series.points.first(), series.points.last()];
     let labels = [series.labels.first(), series.labels.last()];
     let mut svg = String::new();
     for (index, (point, label)) in ends.into_iter().zip(labels).enumerate() {
         let (Some(point), Some(label)) = (point, label) else { continue };
-        let (dx, dy, anchor) = if index == 0 { (0.0, -8.0, "middle") } else { (8.0, 4.0, "start") };
+        let (dx, dy, anchor) = if index == 0 { lightest } else { (8.0, 4.0, "start") };
         let _ = write!(
             svg,
             "<text class=\"end {}\" x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\">{}</text>",
@@ -116,19 +122,32 @@ fn slot_name(chart: &Chart, x: f64) -> Option<String> {
         .map(|(_, slot)| slot.name())
 }
 
-/// The steady-state window: a band over the height of the plot and a bar on top of it.
-fn marked(frame: &Frame, row: usize, window: &Window) -> String {
+/// A bar on top of the plot over a window; windows lie one below the other.
+fn bar(frame: &Frame, row: usize, window: &Window) -> String {
     let (from, to) = (frame.x.at(window.from), frame.x.at(window.to));
-    let top = frame.top + row as f64 * 5.0;
-    let class = if window.achieved { "reached" } else { "missed" };
     format!(
-        "<g class=\"window {class} t{}\"><rect class=\"band\" x=\"{1}\" y=\"{2}\" width=\"{3}\" \
-         height=\"{4}\"/><rect class=\"bar\" x=\"{1}\" y=\"{2}\" width=\"{3}\" height=\"3\"/></g>",
+        "<rect class=\"bar {} t{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"3\"/>",
+        if window.achieved { "reached" } else { "missed" },
         window.tone,
         place(from),
-        place(top),
+        place(frame.top + row as f64 * 5.0),
         place(to - from),
-        place(frame.bottom - top),
+    )
+}
+
+/// A faint band over the height of the plot, for a window that met its rule.
+fn band(frame: &Frame, window: &Window) -> String {
+    if !window.achieved {
+        return String::new();
+    }
+    let (from, to) = (frame.x.at(window.from), frame.x.at(window.to));
+    format!(
+        "<rect class=\"band t{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
+        window.tone,
+        place(from),
+        frame.top,
+        place(to - from),
+        place(frame.bottom - frame.top),
     )
 }
 

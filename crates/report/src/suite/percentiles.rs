@@ -16,6 +16,8 @@ use crate::text::anchor;
 const SHARE_MIN: f64 = 0.5;
 /// Four nines: what lies right of it are single requests.
 const SHARE_MAX: f64 = 0.9999;
+/// Steps from one to the other.
+const STEPS: u32 = 160;
 
 /// Curves over the sweeps of `suite`, and percentiles of every workload at its greatest load.
 pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
@@ -70,30 +72,27 @@ fn lines(subject: &Subject<'_>, step: &Step) -> Vec<Series> {
             } else {
                 (subject.label.clone(), Look::of_run(subject.index))
             };
-            line(name, look, cumulated(bins))
+            line(name, look, by_share(bins))
         })
         .collect()
 }
 
-/// Latency in milliseconds against the share of requests within it.
-fn cumulated(bins: &[Bin]) -> Vec<Point> {
+/// Latency in milliseconds at shares that every run has, equally far apart by nines.
+fn by_share(bins: &[Bin]) -> Vec<Point> {
     let count: u64 = bins.iter().map(|bin| bin.count).sum();
-    let mut within = 0;
-    let mut points: Vec<Point> = Vec::new();
-    for bin in bins {
-        let before = within as f64 / count.max(1) as f64;
-        within += bin.count;
-        let share = within as f64 / count.max(1) as f64;
-        let latency = millis(bin.latency_ns as f64);
-        if before < SHARE_MIN && share >= SHARE_MIN {
-            points.push((SHARE_MIN, latency));
+    let mut rest = bins.iter();
+    let (mut within, mut latency_ns) = (0, 0);
+    let nines = |share: f64| -(1.0 - share).log10();
+    let step = (nines(SHARE_MAX) - nines(SHARE_MIN)) / f64::from(STEPS);
+    let mut points = Vec::new();
+    for index in 0..=STEPS {
+        let share = 1.0 - 10_f64.powf(-(nines(SHARE_MIN) + step * f64::from(index)));
+        while (within as f64) < share * count as f64 {
+            let Some(bin) = rest.next() else { break };
+            within += bin.count;
+            latency_ns = bin.latency_ns;
         }
-        if share > SHARE_MIN && share < SHARE_MAX {
-            points.push((share, latency));
-        }
-        if before < SHARE_MAX && share >= SHARE_MAX {
-            points.push((SHARE_MAX, latency));
-        }
+        points.push((share.clamp(SHARE_MIN, SHARE_MAX), millis(latency_ns as f64)));
     }
     points
 }
@@ -135,4 +134,19 @@ fn row(subject: &Subject<'_>, step: &Step, kind: &str, latency: &LatencySummary)
         show(latency.latency_ns_p9999),
         show(latency.latency_ns_max),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latency_at_a_share_is_that_of_the_bin_that_reaches_it() {
+        let bins = [(1_000_000, 900), (5_000_000, 90), (20_000_000, 9), (80_000_000, 1)]
+            .map(|(latency_ns, count)| Bin { latency_ns, count });
+        let points = by_share(&bins);
+        let at = |share: f64| points.iter().find(|point| point.0 >= share).unwrap().1;
+        let shown = [0.5, 0.89, 0.91, 0.98, 0.995, 0.9999].map(|share| at(share).to_string());
+        assert_eq!(shown, ["1", "1", "5", "5", "20", "80"]);
+    }
 }

@@ -1,0 +1,89 @@
+//! Small charts, drawn out.
+
+use super::*;
+
+fn chart(x: Axis, y: Axis, body: Body) -> Chart {
+    Chart {
+        id: "it".into(),
+        title: "It".into(),
+        explain: "Look.",
+        provenance: vec!["a: run r, seed 1, interval 60 s.".into()],
+        cautions: Vec::new(),
+        x,
+        y,
+        body,
+    }
+}
+
+fn series(name: &str, points: &[Point]) -> Series {
+    let look = Look::of_run(0);
+    Series { name: name.into(), look, points: points.to_vec(), labels: Vec::new() }
+}
+
+/// One element a line, so that a difference is seen.
+fn lines(svg: &str) -> String {
+    svg.replace('>', ">\n").replace("\n</", "</").replace("</", "\n</").replace("\n\n", "\n")
+}
+
+#[test]
+fn a_line_has_axes_a_window_and_its_last_value() {
+    let window = Window { tone: 0, from: 1.0, to: 2.0, achieved: true };
+    let points = [(0.0, 257_000.0), (1.0, 60_000.0), (2.0, 42_600.0)];
+    let body = Body::Lines(vec![series("a", &points)], vec![window]);
+    let time = Axis::linear("protocol time", Unit::Hours);
+    let svg = chart(time, Axis::linear("Throughput", Unit::Iops), body).svg();
+    insta::assert_snapshot!(lines(&svg));
+}
+
+#[test]
+fn bars_begin_at_zero_and_say_their_values() {
+    let bar = |name: &str, tone, value| Bar { name: name.into(), tone, value };
+    let bars = vec![bar("stock", 0, 42_644.0), bar("fast", 1, 91_000.0)];
+    let body = Body::Bars(vec![Group { label: "4k-rand-write, T16Q16".into(), bars }]);
+    let svg = chart(Axis::loads(Vec::new()), Axis::linear("Throughput", Unit::Iops), body).svg();
+    insta::assert_snapshot!(lines(&svg));
+}
+
+#[test]
+fn layers_of_an_area_lie_upon_each_other() {
+    let layers = vec![
+        series("host", &[(1.0, 1.0), (2.0, 1.0)]),
+        series("relocation", &[(1.0, 0.0), (2.0, 2.0)]),
+    ];
+    let time = Axis::linear("protocol time", Unit::Minutes);
+    let axis = Axis::linear("Write amplification", Unit::Times);
+    insta::assert_snapshot!(lines(&chart(time, axis, Body::Area(layers)).svg()));
+}
+
+#[test]
+fn a_spike_among_many_samples_is_in_the_picture_and_in_the_data() {
+    let mut points: Vec<Point> = (0..100_000_u32).map(|at| (f64::from(at), 2.0)).collect();
+    points[77_777].1 = 1208.0;
+    let time = Axis::linear("protocol time", Unit::Seconds);
+    let body = Body::Lines(vec![series("a", &points)], Vec::new());
+    let chart = chart(time, Axis::log("Maximum latency", Unit::Millis), body);
+    let figure = chart.figure();
+    assert!(figure.contains(",1208,"), "the data keep it");
+    let scale = chart.y.scale([2.0, 1208.0].into_iter()).onto(234.0, 12.0);
+    let top = (scale.at(1208.0) * 10.0).round() / 10.0;
+    assert!(figure.contains(&format!(" {top}L")), "the line reaches {top}");
+    assert!(figure.len() < 60_000, "{}", figure.len());
+}
+
+#[test]
+fn a_chart_without_data_is_no_figure() {
+    let time = || Axis::linear("protocol time", Unit::Hours);
+    for body in [Body::Lines(vec![series("a", &[])], Vec::new()), Body::Bars(Vec::new())] {
+        assert_eq!(chart(time(), Axis::linear("Throughput", Unit::Iops), body).figure(), "");
+    }
+}
+
+#[test]
+fn the_data_of_a_chart_are_short_numbers() {
+    let points = [(0.016_666_666, 42_644.37), (0.033_333_333, 0.0)];
+    let body = Body::Lines(vec![series("</script>", &points)], Vec::new());
+    let time = Axis::linear("protocol time", Unit::Hours);
+    let data = embed::script(&chart(time, Axis::linear("Throughput", Unit::Iops), body));
+    assert!(data.contains(r#""x":[0.0166667,0.0333333],"y":[42640,0]"#), "{data}");
+    assert!(data.contains(r#""name":"\u003c/script>""#), "{data}");
+}
