@@ -243,14 +243,15 @@ impl Ftl {
         DieId(self.die_first(superblock) + u32::from(self.layout.unit(unit).die))
     }
 
-    /// Whether the data of a page is still in the write buffer, its unit not being full.
-    pub fn is_buffered(&self, ppn: Ppn) -> bool {
-        let (superblock, page) = self.pages_per_superblock.divide(ppn.0);
-        let unit = self.pages_per_unit.divide(page).0;
-        self.streams.iter().flat_map(|stream| &stream.frontiers).flatten().any(|frontier| {
-            frontier.superblock.0 == superblock
-                && unit == self.pages_per_unit.divide(frontier.pages_written).0
-        })
+    /// Whether the data of a unit is still in the write buffer, the unit not being full.
+    #[inline]
+    pub fn is_buffered(&self, (superblock, unit): (SuperblockId, u32)) -> bool {
+        // Few superblocks are open, and closed ones are all that most requests meet.
+        self.superblocks.state(superblock) == SuperblockState::Open
+            && self.streams.iter().flat_map(|stream| &stream.frontiers).flatten().any(|frontier| {
+                frontier.superblock == superblock
+                    && unit == self.pages_per_unit.divide(frontier.pages_written).0
+            })
     }
 
     /// Maps `lpn` to a new page of the host stream.

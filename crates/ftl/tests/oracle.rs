@@ -280,7 +280,8 @@ impl Pair {
         let ppn = self.ftl.lookup(lpn);
         assert_eq!(ppn.and_then(|ppn| self.flash.read(ppn)), expected, "{lpn:?} at {ppn:?}");
         if let Some(ppn) = ppn {
-            assert_eq!(self.ftl.is_buffered(ppn), self.flash.buffer.contains_key(&ppn), "{ppn:?}");
+            let buffered = self.ftl.is_buffered(self.ftl.unit_of(ppn));
+            assert_eq!(buffered, self.flash.buffer.contains_key(&ppn), "{ppn:?}");
             assert_eq!(self.ftl.logical(ppn), Some(lpn));
         }
     }

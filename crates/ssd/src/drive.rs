@@ -61,8 +61,8 @@ pub struct Drive {
 struct Link {
     to_host: Server,
     to_drive: Server,
-    read_mb_s: f64,
-    write_mb_s: f64,
+    read_sector_ps: u64,
+    write_sector_ps: u64,
 }
 
 /// One request on its way.
@@ -316,27 +316,33 @@ impl InFlight {
 
 impl Link {
     fn new(read_mb_s: f64, write_mb_s: f64) -> Self {
-        Self { to_host: Server::default(), to_drive: Server::default(), read_mb_s, write_mb_s }
+        Self {
+            to_host: Server::default(),
+            to_drive: Server::default(),
+            read_sector_ps: sector_ps(read_mb_s),
+            write_sector_ps: sector_ps(write_mb_s),
+        }
     }
 
     #[inline]
     fn read(&mut self, at: Nanos, sectors: u32) -> Nanos {
-        self.to_host.book(at, span(sectors, self.read_mb_s))
+        self.to_host.book(at, span(sectors, self.read_sector_ps))
     }
 
     #[inline]
     fn write(&mut self, at: Nanos, sectors: u32) -> Nanos {
-        self.to_drive.book(at, span(sectors, self.write_mb_s))
+        self.to_drive.book(at, span(sectors, self.write_sector_ps))
     }
 }
 
-/// Time of `sectors` at a rate in decimal MB/s.
+/// Picoseconds that a sector takes at a rate in decimal MB/s.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive time")]
+fn sector_ps(mb_s: f64) -> u64 {
+    (SECTOR_BYTES as f64 * 1e6 / mb_s).round() as u64
+}
+
+/// Time of `sectors` that take `sector_ps` picoseconds each.
 #[inline]
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a short positive time"
-)]
-fn span(sectors: u32, mb_s: f64) -> Nanos {
-    Nanos((f64::from(sectors) * (SECTOR_BYTES as f64 * 1e3) / mb_s) as u64)
+fn span(sectors: u32, sector_ps: u64) -> Nanos {
+    Nanos(u64::from(sectors) * sector_ps / 1000)
 }

@@ -155,7 +155,7 @@ impl Module {
         for unit in first..=last {
             let ppn = self.ftl.lookup(lpn(unit));
             let place =
-                ppn.filter(|ppn| !self.ftl.is_buffered(*ppn)).map(|ppn| self.ftl.unit_of(ppn));
+                ppn.map(|ppn| self.ftl.unit_of(ppn)).filter(|place| !self.ftl.is_buffered(*place));
             match (run, place) {
                 (Some((place, pages)), Some(next)) if place == next => {
                     run = Some((place, pages + 1));
@@ -195,9 +195,10 @@ impl Module {
     }
 
     fn fetch(&mut self, at: Nanos, lpn: Lpn) -> Nanos {
-        match self.ftl.lookup(lpn) {
-            Some(ppn) if !self.ftl.is_buffered(ppn) => {
-                let die = self.ftl.die_of(self.ftl.unit_of(ppn));
+        let place = self.ftl.lookup(lpn).map(|ppn| self.ftl.unit_of(ppn));
+        match place {
+            Some(place) if !self.ftl.is_buffered(place) => {
+                let die = self.ftl.die_of(place);
                 self.backend.fetch(at, die)
             }
             _ => at,
