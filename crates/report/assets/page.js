@@ -215,7 +215,8 @@
     const u = new uPlot({
       width: plot.clientWidth, height: height(), padding: [12, 52, 0, 0],
       legend: { show: false }, plugins: [tip(chart)], bands,
-      cursor: { drag: { x: true, y: false }, points: { size: 6 }, y: false },
+      cursor: { drag: { x: true, y: false }, y: false,
+        points: { size: 7, fill: (_, index) => colour(`--t${chart.series[index - 1].tone}`) } },
       scales: { x: scaleOf(chart.x, true, chart), y: scaleOf(chart.y, false, chart) },
       axes: [axisOf(chart.x, true, chart, plot.clientWidth), axisOf(chart.y, false, chart)],
       series: [{}, ...seriesOf(chart)],

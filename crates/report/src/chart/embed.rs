@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::area::averaged;
 use super::decimate::{Point, decimate};
 use super::{Body, Chart, Series, Spacing};
 use crate::number;
@@ -22,9 +23,10 @@ fn value(chart: &Chart) -> Value {
     let slots: Vec<Value> =
         chart.x.slots.iter().map(|slot| json!([slot.threads, slot.queue_per_thread])).collect();
     let (kind, series, windows) = match &chart.body {
-        Body::Lines(series, windows) => ("lines", lines(series), windows.as_slice()),
-        Body::Curve(series) => ("curve", lines(series), [].as_slice()),
-        Body::Area(series) => ("area", lines(series), [].as_slice()),
+        Body::Lines(series, windows) => ("lines", lines(series, decimate), windows.as_slice()),
+        Body::Curve(series) => ("curve", lines(series, whole), [].as_slice()),
+        // Layers need the same x throughout, which averages keep and extremes do not.
+        Body::Area(series) => ("area", lines(series, averaged), [].as_slice()),
         Body::Bars(_) => ("bars", bars(chart), [].as_slice()),
     };
     let windows: Vec<Value> = windows
@@ -56,12 +58,17 @@ fn axis(axis: &super::Axis) -> Value {
     })
 }
 
-fn lines(series: &[Series]) -> Vec<Value> {
+/// All points: a curve has few, and x need not ascend.
+fn whole(points: &[Point], _limit: usize) -> Vec<Point> {
+    points.to_vec()
+}
+
+fn lines(series: &[Series], fewer: fn(&[Point], usize) -> Vec<Point>) -> Vec<Value> {
     let limit = (POINTS_MAX / series.len().max(1)).clamp(4, SERIES_POINTS_MAX);
     series
         .iter()
         .map(|series| {
-            let points = decimate(&series.points, limit);
+            let points = fewer(&series.points, limit);
             let column = |of: fn(&Point) -> f64, places: i32| -> Vec<Value> {
                 points.iter().map(|point| digits(of(point), places)).collect()
             };

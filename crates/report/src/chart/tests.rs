@@ -71,6 +71,21 @@ fn a_spike_among_many_samples_is_in_the_picture_and_in_the_data() {
 }
 
 #[test]
+fn layers_of_a_long_run_keep_their_places() {
+    let layer = |swing: f64| -> Vec<Point> {
+        (0..5000_u32).map(|at| (f64::from(at), swing * f64::from(at % 7))).collect()
+    };
+    let layers = vec![series("host", &layer(0.0)), series("relocation", &layer(1.0))];
+    let time = Axis::linear("protocol time", Unit::Seconds);
+    let axis = Axis::linear("Write amplification", Unit::Times);
+    let data = embed::script(&chart(time, axis, Body::Area(layers)));
+    let places: Vec<&str> =
+        data.split("\"x\":[").skip(1).map(|x| x.split(']').next().unwrap()).collect();
+    assert_eq!(places.len(), 2);
+    assert_eq!(places[0], places[1]);
+}
+
+#[test]
 fn a_chart_without_data_is_no_figure() {
     let time = || Axis::linear("protocol time", Unit::Hours);
     for body in [Body::Lines(vec![series("a", &[])], Vec::new()), Body::Bars(Vec::new())] {
