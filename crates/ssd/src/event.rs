@@ -1,9 +1,9 @@
 //! The event queue: what will happen, in the order of time.
 //!
 //! Most events come from a resource that serves in order, so they are pushed in the order of time
-//! already: those wait in **lanes**, first in, first out. The others are in a heap of four children a
-//! node, whose root may be vacant: an event taken from the heap is usually followed by one put into
-//! it, which then takes the vacant root and sinks, so that one pass does the work of two.
+//! already: those wait in **lanes**, first in, first out. The others are in a heap of four children
+//! a node, whose root may be vacant: an event taken from the heap is usually followed by one put
+//! into it, which then takes the vacant root and sinks, so that one pass does the work of two.
 
 use std::collections::VecDeque;
 
