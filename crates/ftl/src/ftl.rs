@@ -114,7 +114,7 @@ pub struct Ftl {
     pages_per_unit: Divider,
     pub(crate) mapping: Mapping,
     pub(crate) superblocks: Superblocks,
-    free_by_bank: Vec<Vec<SuperblockId>>,
+    pub(crate) free_by_bank: Vec<Vec<SuperblockId>>,
     /// Spare erase blocks left, die by die.
     spares_by_die: Vec<u32>,
     streams: [StreamState; 3],

@@ -191,13 +191,26 @@ impl Ftl {
         let (superblock, cause) = if let Some(superblock) = overdue {
             (superblock, Cause::Wear)
         } else {
-            let policy = self.config.victim;
-            (policy.choose(&self.superblocks, pages, &mut self.rng)?, Cause::Relocation)
+            (self.choose_by_policy(pages)?, Cause::Relocation)
         };
         self.superblocks.choose(superblock);
         let valid = self.superblocks.pages_valid(superblock);
         let gained = (pages - valid).max(1);
         let price = f64::from(valid) / f64::from(gained);
         Some(Victim { superblock, cause, pages_scanned: 0, price })
+    }
+
+    /// The victim in the bank that has fewest free superblocks, so that every bank keeps some and no
+    /// stream has to borrow dies of another; from all banks if that one has nothing to gain.
+    fn choose_by_policy(&mut self, pages: u32) -> Option<SuperblockId> {
+        let (policy, banks) = (self.config.victim, self.config.geometry.banks);
+        let (superblocks, rng) = (&self.superblocks, &mut self.rng);
+        let free = |bank: &usize| self.free_by_bank[*bank].len();
+        let neediest = (0..self.free_by_bank.len()).min_by_key(free)?;
+        let in_bank = superblocks.ids().skip(neediest).step_by(banks as usize);
+        policy
+            .choose(in_bank, superblocks, pages, rng)
+            .filter(|id| superblocks.pages_valid(*id) < pages)
+            .or_else(|| policy.choose(superblocks.ids(), superblocks, pages, rng))
     }
 }

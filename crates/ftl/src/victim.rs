@@ -23,15 +23,15 @@ pub enum VictimPolicy {
 }
 
 impl VictimPolicy {
-    /// The victim among the closed superblocks of `pages` pages each; none if none is closed.
+    /// The victim among those `candidates`, of `pages` pages each, that are closed; none if none is.
     pub(crate) fn choose(
         self,
+        candidates: impl Iterator<Item = SuperblockId>,
         superblocks: &Superblocks,
         pages: u32,
         rng: &mut Rng,
     ) -> Option<SuperblockId> {
-        let closed =
-            superblocks.ids().filter(|id| superblocks.state(*id) == SuperblockState::Closed);
+        let closed = candidates.filter(|id| superblocks.state(*id) == SuperblockState::Closed);
         match self {
             Self::Greedy => closed.min_by_key(|id| superblocks.pages_valid(*id)),
             Self::Fifo => closed.min_by_key(|id| superblocks.closed_at(*id)),

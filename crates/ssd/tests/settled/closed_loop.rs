@@ -39,13 +39,6 @@ impl Seen {
         self.latencies_ns.iter().sum::<u64>() as f64 / self.latencies_ns.len() as f64
     }
 
-    /// A percentile of the latency in nanoseconds, 0 to 1.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index")]
-    pub(crate) fn latency_ns(&self, percentile: f64) -> f64 {
-        let last = self.latencies_ns.len() - 1;
-        self.latencies_ns[(percentile * last as f64).round() as usize] as f64
-    }
-
     /// NAND writes for each host write.
     pub(crate) fn write_amplification(&self) -> f64 {
         let (before, after) = &self.counters;
