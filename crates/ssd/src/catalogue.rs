@@ -3,8 +3,14 @@
 use crate::DriveSpec;
 
 /// Name and text of every drive file, ordered by name.
-const FILES: &[(&str, &str)] =
-    &[("drives/iodrive-duo.toml", include_str!("../../../drives/iodrive-duo.toml"))];
+const FILES: &[(&str, &str)] = &[
+    ("drives/flashmax-ii.toml", include_str!("../../../drives/flashmax-ii.toml")),
+    ("drives/iodrive-duo.toml", include_str!("../../../drives/iodrive-duo.toml")),
+    ("drives/iodrive-duo-mlc-1280.toml", include_str!("../../../drives/iodrive-duo-mlc-1280.toml")),
+    ("drives/iodrive-duo-slc-320.toml", include_str!("../../../drives/iodrive-duo-slc-320.toml")),
+    ("drives/iodrive-duo-slc-640.toml", include_str!("../../../drives/iodrive-duo-slc-640.toml")),
+    ("drives/px600-2600.toml", include_str!("../../../drives/px600-2600.toml")),
+];
 
 /// The catalogue, ordered by name.
 pub fn drives() -> Vec<DriveSpec> {
