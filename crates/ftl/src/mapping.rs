@@ -49,6 +49,20 @@ impl Mapping {
         (lpn != NONE && self.ppn_of[lpn as usize] == ppn.0).then_some(Lpn(lpn))
     }
 
+    /// How many of the pages from `first` on are valid, of `count`.
+    ///
+    /// Without a branch on what is found: a wrong guess would end the overlap of cache misses that
+    /// this is called for.
+    #[inline]
+    pub(crate) fn count_valid(&self, first: Ppn, count: u32) -> u32 {
+        let pages = &self.lpn_of[first.0 as usize..(first.0 + count) as usize];
+        let valid = |(ppn, lpn): (u32, &u32)| {
+            let index = if *lpn == NONE { 0 } else { *lpn as usize };
+            u32::from(self.ppn_of[index] == ppn)
+        };
+        (first.0..).zip(pages).map(valid).sum()
+    }
+
     /// Maps `lpn` to `ppn`; returns where it was.
     #[inline]
     pub(crate) fn map(&mut self, lpn: Lpn, ppn: Ppn) -> Option<Ppn> {
