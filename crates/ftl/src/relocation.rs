@@ -198,8 +198,8 @@ impl Ftl {
         Some(Victim { superblock, cause, pages_scanned: 0, price })
     }
 
-    /// The victim in the bank that has fewest free superblocks, so that every bank keeps some and no
-    /// stream has to borrow dies of another; from all banks if that one has nothing to gain.
+    /// The victim in the bank that has fewest free superblocks, so that every bank keeps some and
+    /// no stream has to borrow dies of another; from all banks if that one has nothing to gain.
     fn choose_by_policy(&mut self, pages: u32) -> Option<SuperblockId> {
         let (policy, banks) = (self.config.victim, self.config.geometry.banks);
         let (superblocks, rng) = (&self.superblocks, &mut self.rng);

@@ -23,7 +23,7 @@ pub enum VictimPolicy {
 }
 
 impl VictimPolicy {
-    /// The victim among those `candidates`, of `pages` pages each, that are closed; none if none is.
+    /// The victim among those `candidates`, of `pages` pages each, that are closed, if any is.
     pub(crate) fn choose(
         self,
         candidates: impl Iterator<Item = SuperblockId>,
