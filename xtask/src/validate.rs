@@ -9,7 +9,7 @@ use lab::plan::Plan;
 use lab::progress::Unwatched;
 use lab::results::published;
 use lab::ssd::{MODEL_VERSION, catalogue};
-use lab::validate::{Bench, Compared, Row, Verdict, validate};
+use lab::validate::{Bench, Compared, Row, Verdict, number_text, validate};
 
 use crate::root;
 
@@ -78,8 +78,8 @@ fn compared_line(row: &Row, compared: &Compared, verdict: &str) -> String {
         load(row),
         row.phase,
         row.metric,
-        published_value(row),
-        number(compared.modelled),
+        row.published_text(),
+        number_text(compared.modelled),
         compared.ratio,
     )
 }
@@ -89,22 +89,6 @@ fn load(row: &Row) -> String {
         ("", _) | (_, "") => String::new(),
         (threads, queue) => format!("T{threads}Q{queue}"),
     }
-}
-
-fn published_value(row: &Row) -> String {
-    match (row.value_low, row.value_high) {
-        (Some(low), Some(high)) if low < high => format!("{} to {}", number(low), number(high)),
-        (Some(value), _) => number(value),
-        (None, _) => String::new(),
-    }
-}
-
-/// Whole from a hundred on, else three decimals at most.
-fn number(value: f64) -> String {
-    if value.abs() >= 100.0 {
-        return format!("{value:.0}");
-    }
-    format!("{value:.3}").trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// Rows that cannot be compared, by reason, in the order of their first row.

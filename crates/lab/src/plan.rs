@@ -81,7 +81,7 @@ impl Plan {
     pub fn new(protocol: &Protocol, workloads: &[Workload], seed: u64) -> Result<Self, Error> {
         let mut steps = Vec::new();
         for suite in &protocol.suites {
-            steps.push(purge(suite));
+            steps.push(purge(&suite.name, &suite.title));
             steps.push(precondition(suite, workloads)?);
             for measure in &suite.measure {
                 let workload = find(workloads, &measure.workload, &suite.name)?;
@@ -99,20 +99,7 @@ impl Plan {
     /// One workload at one load: purge, preconditioning with the same load where asked for,
     /// measurement.
     pub fn of_one(workload: &Workload, asked: &OneLoad, seed: u64) -> Self {
-        let blank = PlannedStep {
-            id: "run/purge".into(),
-            kind: StepKind::Purge,
-            suite: "run".into(),
-            suite_title: workload.title.clone(),
-            workload: None,
-            threads: 0,
-            queue_per_thread: 0,
-            ramp_s: 0.0,
-            duration_s: 0.0,
-            interval_s: 0.0,
-            round_s: 0.0,
-            rate: None,
-        };
+        let blank = purge("run", &workload.title);
         let load = |id: &str, kind, duration_s: f64| PlannedStep {
             id: id.into(),
             kind,
@@ -208,12 +195,12 @@ fn round_s(duration_s: f64) -> f64 {
     intervals * interval_s
 }
 
-fn purge(suite: &Suite) -> PlannedStep {
+fn purge(suite: &str, suite_title: &str) -> PlannedStep {
     PlannedStep {
-        id: format!("{}/purge", suite.name),
+        id: format!("{suite}/purge"),
         kind: StepKind::Purge,
-        suite: suite.name.clone(),
-        suite_title: suite.title.clone(),
+        suite: suite.to_owned(),
+        suite_title: suite_title.to_owned(),
         workload: None,
         threads: 0,
         queue_per_thread: 0,
@@ -236,7 +223,7 @@ fn precondition(suite: &Suite, workloads: &[Workload]) -> Result<PlannedStep, Er
         duration_s: asked.duration_s as f64,
         interval_s: asked.interval_s as f64,
         round_s: asked.round_s as f64,
-        ..purge(suite)
+        ..purge(&suite.name, &suite.title)
     })
 }
 
@@ -255,7 +242,7 @@ fn measured(
         ramp_s: measure.ramp_s as f64,
         duration_s: measure.duration_s as f64,
         interval_s: measure.interval_s as f64,
-        ..purge(suite)
+        ..purge(&suite.name, &suite.title)
     }
 }
 

@@ -55,6 +55,28 @@ pub struct Row {
     pub verdict: Verdict,
 }
 
+impl Row {
+    /// The published value for a table: `42644`, or `41000 to 42000`; empty where there is none.
+    pub fn published_text(&self) -> String {
+        match (self.value_low, self.value_high) {
+            (Some(low), Some(high)) if low < high => {
+                format!("{} to {}", number_text(low), number_text(high))
+            }
+            (Some(value), _) => number_text(value),
+            (None, _) => String::new(),
+        }
+    }
+}
+
+/// A number for a table: whole from a hundred on, else three decimals at most.
+pub fn number_text(value: f64) -> String {
+    if value.abs() >= 100.0 {
+        return format!("{value:.0}");
+    }
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// What became of one row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "verdict", rename_all = "kebab-case")]

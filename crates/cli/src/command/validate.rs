@@ -7,7 +7,7 @@ use anyhow::Result;
 use lab::results::published::{self, FigureRow};
 use lab::ssd::{DriveSpec, catalogue};
 use lab::subject::find_drive;
-use lab::validate::{Bench, Row, Verdict, is_about, validate as compare};
+use lab::validate::{Bench, Row, Verdict, is_about, number_text, validate as compare};
 use lab::{Error, Kind};
 
 use crate::args::Validate;
@@ -88,8 +88,8 @@ fn compared_cells(row: &Row) -> Option<[String; 10]> {
         load(row),
         row.phase.clone(),
         row.metric.clone(),
-        published_value(row),
-        number(compared.modelled),
+        row.published_text(),
+        number_text(compared.modelled),
         format!("{:.2}", compared.ratio),
         verdict.into(),
     ])
@@ -102,28 +102,13 @@ fn other_cells(row: &Row) -> Option<[String; 6]> {
         row.device.clone(),
         row.workload.clone(),
         row.metric.clone(),
-        published_value(row),
+        row.published_text(),
         reason.clone(),
     ])
 }
 
 fn load(row: &Row) -> String {
     format!("T{}Q{}", row.threads, row.queue_per_thread)
-}
-
-fn published_value(row: &Row) -> String {
-    match (row.value_low, row.value_high) {
-        (Some(low), Some(high)) if low < high => format!("{} to {}", number(low), number(high)),
-        (Some(value), _) => number(value),
-        (None, _) => String::new(),
-    }
-}
-
-/// Whole above a hundred, else three decimals at most.
-fn number(value: f64) -> String {
-    let decimals = if value.abs() >= 100.0 { 0 } else { 3 };
-    let text = format!("{value:.decimals$}");
-    if decimals == 0 { text } else { text.trim_end_matches('0').trim_end_matches('.').into() }
 }
 
 fn count(rows: &[Row]) -> String {
@@ -153,9 +138,9 @@ mod tests {
 
     #[test]
     fn numbers_are_as_long_as_they_are_worth() {
-        assert_eq!(number(42_644.0), "42644");
-        assert_eq!(number(0.0422), "0.042");
-        assert_eq!(number(6.0), "6");
-        assert_eq!(number(1.5), "1.5");
+        assert_eq!(number_text(42_644.0), "42644");
+        assert_eq!(number_text(0.0422), "0.042");
+        assert_eq!(number_text(6.0), "6");
+        assert_eq!(number_text(1.5), "1.5");
     }
 }
