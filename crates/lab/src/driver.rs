@@ -34,6 +34,15 @@ pub struct Load<'a> {
     pub seed: u64,
 }
 
+/// Everything written once, in order.
+#[derive(Clone, Copy, Debug)]
+pub struct Fill<'a> {
+    /// Name of the step, unique in the run: `4k-read/fill`.
+    pub step: &'a str,
+    /// What each request looks like: sequential writes.
+    pub workload: &'a Workload,
+}
+
 /// Requests at times of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rate {
@@ -86,6 +95,12 @@ pub trait Driver: Send {
     /// # Errors
     /// When the target cannot be purged.
     fn purge(&mut self) -> Result<String, Error>;
+    /// Writes everything once, in order; says how. Afterwards no read meets space that was never
+    /// written.
+    ///
+    /// # Errors
+    /// When a write failed. Being stopped is no error.
+    fn fill(&mut self, fill: &Fill<'_>, watch: &mut dyn Watch) -> Result<String, Error>;
     /// Loads the target.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ pub mod subject;
 mod system;
 pub mod validate;
 
-pub use driver::{Driver, Gaps, Load, Loaded, Rate, Watch};
+pub use driver::{Driver, Fill, Gaps, Load, Loaded, Rate, Watch};
 pub use error::{Error, Kind};
 
 pub use results;

@@ -11,7 +11,7 @@ use std::ops::Range;
 use blockio::{Rng, nearest};
 use results::StepKind;
 use serde::{Deserialize, Serialize};
-use workload::{Measure, Protocol, Suite, Workload};
+use workload::{Access, Measure, Protocol, Suite, Workload};
 
 use crate::{Error, Kind, Rate};
 
@@ -56,9 +56,9 @@ pub struct PlannedStep {
     pub suite_title: String,
     /// What each request looks like; absent for a purge.
     pub workload: Option<Workload>,
-    /// Jobs; 0 for a purge.
+    /// Jobs; 0 for a purge or a fill.
     pub threads: u16,
-    /// Requests that each job keeps outstanding; 0 for a purge.
+    /// Requests that each job keeps outstanding; 0 for a purge or a fill.
     pub queue_per_thread: u16,
     /// Load before the measurement that is not counted, in protocol seconds.
     pub ramp_s: f64,
@@ -82,7 +82,8 @@ impl Plan {
         let mut steps = Vec::new();
         for suite in &protocol.suites {
             steps.push(purge(&suite.name, &suite.title));
-            steps.push(precondition(suite, workloads)?);
+            steps.extend(fill(suite, workloads)?);
+            steps.extend(precondition(suite, workloads)?);
             for measure in &suite.measure {
                 let workload = find(workloads, &measure.workload, &suite.name)?;
                 steps.extend(measure.points().map(|at| measured(suite, measure, workload, at)));
@@ -172,10 +173,10 @@ impl PlannedStep {
         u32::from(self.threads) * u32::from(self.queue_per_thread)
     }
 
-    /// Its load, as the field writes it: `T16Q16`; empty for a purge.
+    /// Its load, as the field writes it: `T16Q16`; empty for a purge or a fill.
     pub fn load_name(&self) -> String {
         match self.kind {
-            StepKind::Purge => String::new(),
+            StepKind::Purge | StepKind::Fill => String::new(),
             StepKind::Precondition | StepKind::Measure => {
                 format!("T{}Q{}", self.threads, self.queue_per_thread)
             }
@@ -212,9 +213,25 @@ fn purge(suite: &str, suite_title: &str) -> PlannedStep {
     }
 }
 
-fn precondition(suite: &Suite, workloads: &[Workload]) -> Result<PlannedStep, Error> {
-    let asked = &suite.precondition;
-    Ok(PlannedStep {
+fn fill(suite: &Suite, workloads: &[Workload]) -> Result<Option<PlannedStep>, Error> {
+    let Some(name) = &suite.fill else { return Ok(None) };
+    let workload = find(workloads, name, &suite.name)?;
+    if !workload.only_writes() || workload.access != Access::Sequential {
+        let text = format!("suite {}: a fill with `{name}` leaves space unwritten", suite.name);
+        let hint = "take a sequential workload that only writes, such as `128k-seq-write`";
+        return Err(Error::new(Kind::Input, text).hint(hint));
+    }
+    Ok(Some(PlannedStep {
+        id: format!("{}/fill", suite.name),
+        kind: StepKind::Fill,
+        workload: Some(workload.clone()),
+        ..purge(&suite.name, &suite.title)
+    }))
+}
+
+fn precondition(suite: &Suite, workloads: &[Workload]) -> Result<Option<PlannedStep>, Error> {
+    let Some(asked) = &suite.precondition else { return Ok(None) };
+    Ok(Some(PlannedStep {
         id: format!("{}/precondition", suite.name),
         kind: StepKind::Precondition,
         workload: Some(find(workloads, &asked.workload, &suite.name)?.clone()),
@@ -224,7 +241,7 @@ fn precondition(suite: &Suite, workloads: &[Workload]) -> Result<PlannedStep, Er
         interval_s: asked.interval_s as f64,
         round_s: asked.round_s as f64,
         ..purge(&suite.name, &suite.title)
-    })
+    }))
 }
 
 fn measured(
@@ -309,9 +326,18 @@ mod tests {
     }
 
     #[test]
+    fn a_fill_that_leaves_space_unwritten_is_refused() {
+        let mut protocol = catalogue::find_protocol("quick").unwrap();
+        protocol.suites[0].fill = Some("4k-rand-write".into());
+        let error = Plan::new(&protocol, &catalogue::workloads(), 1).unwrap_err();
+        let expected = "suite 4k: a fill with `4k-rand-write` leaves space unwritten";
+        assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
     fn an_unknown_workload_is_refused_with_the_nearest_one() {
         let mut protocol = catalogue::find_protocol("quick").unwrap();
-        protocol.suites[0].precondition.workload = "4k-rand-wirte".into();
+        protocol.suites[0].precondition.as_mut().unwrap().workload = "4k-rand-wirte".into();
         let error = Plan::new(&protocol, &catalogue::workloads(), 1).unwrap_err();
         assert_eq!(error.remedy(), "did you mean `4k-rand-write`?");
     }

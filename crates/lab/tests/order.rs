@@ -71,6 +71,17 @@ fn each_suite_is_purged_once_preconditioned_once_and_then_measured() {
 }
 
 #[test]
+fn a_suite_that_says_so_is_filled_between_purge_and_the_first_load() {
+    let mut protocol = catalogue::find_protocol("quick").expect("the catalogue has it");
+    protocol.suites.truncate(1);
+    protocol.suites[0].fill = Some("128k-seq-write".into());
+    protocol.suites[0].precondition = None;
+    let plan = Plan::new(&protocol, &catalogue::workloads(), 1).expect("its workloads are there");
+    let (_, told) = carried_out(&plan, TargetKind::Model, Vec::new(), &Unwatched);
+    assert_eq!(told[..3], ["purge", "4k/fill", "4k/4k-rand-write/T2Q2"]);
+}
+
+#[test]
 fn nothing_comes_between_preconditioning_and_measuring() {
     let plan = plan("enterprise");
     let (_, told) = carried_out(&plan, TargetKind::Model, Vec::new(), &Unwatched);

@@ -50,10 +50,10 @@ pub fn compare<R: Borrow<Run>>(runs: &[R]) -> Vec<Comparison> {
     loads.into_iter().map(|load| comparison(load, &runs)).collect()
 }
 
-/// What a step is compared by; absent for a purge and for a step that measured nothing.
+/// What a step is compared by; absent for a purge, a fill and for a step that measured nothing.
 pub fn measured(step: &Step) -> Option<&Summary> {
     match step.kind {
-        StepKind::Purge => None,
+        StepKind::Purge | StepKind::Fill => None,
         StepKind::Precondition => step.settled.as_ref(),
         StepKind::Measure => step.summary.as_ref(),
     }

@@ -111,7 +111,7 @@ pub fn of_run(run: &Run) -> Vec<Finding> {
     let mut findings = Vec::new();
     for step in &run.steps {
         match step.kind {
-            StepKind::Purge => {}
+            StepKind::Purge | StepKind::Fill => {}
             StepKind::Precondition => findings.extend(of_precondition(run, step)),
             StepKind::Measure => findings.extend(of_measure(run, step)),
         }

@@ -119,6 +119,8 @@ pub struct Bin {
 pub enum StepKind {
     /// Returned the drive to its state before the first write.
     Purge,
+    /// Wrote everything once, in order.
+    Fill,
     /// Loaded it until it settled.
     Precondition,
     /// Measured it.
@@ -138,9 +140,9 @@ pub struct Step {
     pub suite_title: String,
     /// Name of the workload; empty for a purge.
     pub workload: String,
-    /// Jobs; 0 for a purge.
+    /// Jobs; 0 for a purge or a fill.
     pub threads: u16,
-    /// Requests that each job kept outstanding; 0 for a purge.
+    /// Requests that each job kept outstanding; 0 for a purge or a fill.
     pub queue_per_thread: u16,
     /// Length in protocol time, in seconds (ramp excluded).
     pub duration_s: f64,

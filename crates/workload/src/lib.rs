@@ -17,5 +17,5 @@ mod zipf;
 
 pub use error::SpecError;
 pub use generator::{Demand, Generator, Job, Span, SpanError};
-pub use protocol::{Measure, Precondition, Protocol, Suite};
+pub use protocol::{Measure, Precondition, Protocol, Published, PublishedPhase, Suite};
 pub use spec::{Access, SizeShare, Workload};

@@ -23,11 +23,46 @@ pub struct Protocol {
     /// Where it comes from.
     #[serde(deserialize_with = "prose")]
     pub source: String,
+    /// Which published figures it expresses; absent where it stands for none.
+    #[serde(default)]
+    pub published: Option<Published>,
     /// Suites, in order; each begins with a purge.
     pub suites: Vec<Suite>,
 }
 
-/// One workload family: purge, precondition, then measure without erasing.
+/// How published figures name what a protocol measures.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Published {
+    /// Documents whose figures were measured so; none: any document.
+    #[serde(default)]
+    pub documents: Vec<String>,
+    /// What they call its measurements.
+    #[serde(default)]
+    pub phase: PublishedPhase,
+    /// Bytes of the `MB` of their `mb_s`: 1 000 000, or 1 048 576 where a tool divides by 2^20.
+    #[serde(default = "decimal_mb")]
+    pub mb_bytes: u32,
+}
+
+/// What published figures call the measurements of a protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PublishedPhase {
+    /// Measured on a settled drive.
+    #[default]
+    Primary,
+    /// Measured on a drive that was purged just before.
+    Burst,
+    /// Stated by a data sheet: the best of several loads.
+    Datasheet,
+}
+
+const fn decimal_mb() -> u32 {
+    1_000_000
+}
+
+/// One workload family: purge, fill or precondition where it says so, then measure without erasing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Suite {
@@ -35,8 +70,13 @@ pub struct Suite {
     pub name: String,
     /// Heading on a report.
     pub title: String,
-    /// What runs first, at constant load.
-    pub precondition: Precondition,
+    /// Name of the sequential workload with which everything is written once after the purge;
+    /// absent: nothing is written before the first load.
+    #[serde(default)]
+    pub fill: Option<String>,
+    /// What runs first, at constant load; absent: measured at once.
+    #[serde(default)]
+    pub precondition: Option<Precondition>,
     /// What is measured afterwards, in order.
     pub measure: Vec<Measure>,
 }
@@ -65,6 +105,9 @@ pub struct Precondition {
 pub struct Measure {
     /// Name of the workload.
     pub workload: String,
+    /// Names by which published figures know it here; none: its own name.
+    #[serde(default)]
+    pub published_as: Vec<String>,
     /// Jobs, each value in turn (outer loop).
     pub threads: Vec<u16>,
     /// Requests that each job keeps outstanding, each value in turn (inner loop).
@@ -99,8 +142,7 @@ impl Protocol {
     pub fn check(&self, known: &[Workload]) -> Result<(), SpecError> {
         let known = known.iter().map(|workload| workload.name.as_str());
         for suite in &self.suites {
-            let measured = suite.measure.iter().map(|measure| measure.workload.as_str());
-            for name in std::iter::once(suite.precondition.workload.as_str()).chain(measured) {
+            for name in suite.workloads() {
                 if known.clone().any(|known| known == name) {
                     continue;
                 }
@@ -117,7 +159,7 @@ impl Protocol {
         Ok(())
     }
 
-    /// Length of all loads with their ramps, in seconds; purges are not counted.
+    /// Length of all loads with their ramps, in seconds; purges and fills are not counted.
     pub fn duration_s(&self) -> u64 {
         self.suites.iter().map(Suite::duration_s).sum()
     }
@@ -130,6 +172,9 @@ impl Protocol {
         )?;
         Fault::unless(!self.name.is_empty(), "name", "name is empty")?;
         Fault::unless(!self.suites.is_empty(), "suites", "suites are empty: nothing to do")?;
+        if let Some(published) = &self.published {
+            published.check().map_err(|fault| fault.within("published"))?;
+        }
         for (index, suite) in self.suites.iter().enumerate() {
             let place = format!("suites.{index}");
             suite.check().map_err(|fault| fault.within(&place))?;
@@ -143,15 +188,36 @@ impl Protocol {
     }
 }
 
+impl Published {
+    fn check(&self) -> Result<(), Fault> {
+        let known = [decimal_mb(), 1 << 20];
+        Fault::unless(
+            known.contains(&self.mb_bytes),
+            "mb_bytes",
+            format!("mb_bytes is {}, neither 1000000 nor 1048576", self.mb_bytes),
+        )
+    }
+}
+
 impl Suite {
-    /// Length of its loads with their ramps, in seconds; the purge is not counted.
+    /// Length of its loads with their ramps, in seconds; purge and fill are not counted.
     pub fn duration_s(&self) -> u64 {
-        self.precondition.duration_s + self.measure.iter().map(Measure::duration_all_s).sum::<u64>()
+        let precondition_s = self.precondition.as_ref().map_or(0, |it| it.duration_s);
+        precondition_s + self.measure.iter().map(Measure::duration_all_s).sum::<u64>()
+    }
+
+    /// Names of its workloads, in the order in which they are needed.
+    fn workloads(&self) -> impl Iterator<Item = &str> {
+        let precondition = self.precondition.as_ref().map(|it| it.workload.as_str());
+        let measured = self.measure.iter().map(|measure| measure.workload.as_str());
+        self.fill.as_deref().into_iter().chain(precondition).chain(measured)
     }
 
     fn check(&self) -> Result<(), Fault> {
         Fault::unless(!self.name.is_empty(), "name", "name is empty")?;
-        self.precondition.check().map_err(|fault| fault.within("precondition"))?;
+        if let Some(precondition) = &self.precondition {
+            precondition.check().map_err(|fault| fault.within("precondition"))?;
+        }
         let mut seen = Vec::new();
         for (index, measure) in self.measure.iter().enumerate() {
             let place = format!("measure.{index}");

@@ -49,11 +49,12 @@ fn target(wanted: &Wanted) -> String {
 fn row(step: &PlannedStep) -> [String; 4] {
     let what = match step.kind {
         StepKind::Purge => "purge".into(),
+        StepKind::Fill => format!("write everything once with {}", step.workload_name()),
         StepKind::Precondition => format!("precondition with {}", step.workload_name()),
         StepKind::Measure => format!("measure {}", step.workload_name()),
     };
     let length = match step.kind {
-        StepKind::Purge => String::new(),
+        StepKind::Purge | StepKind::Fill => String::new(),
         _ => Nanos::from_secs_f64(step.length_s()).to_string(),
     };
     [step.id.clone(), what, step.load_name(), length]

@@ -29,7 +29,7 @@ use self::job::{ARGUMENTS, JOB_FILE, Logging, OUTPUT_FILE, Place, SLACK_MS};
 use self::meter::Meter;
 use self::output::Output;
 use self::process::Ending;
-use super::{Driver, Load, Loaded, Watch};
+use super::{Driver, Fill, Load, Loaded, Watch};
 use crate::environment::Site;
 use crate::guard::{self, Permit};
 use crate::{Error, Kind};
@@ -137,10 +137,10 @@ impl Fio {
     }
 
     /// Writes everything in order; says how, or nothing when it was stopped.
-    fn fill(&mut self, step: &Path, watch: &mut dyn Watch) -> Result<Option<String>, Error> {
+    fn write_all(&mut self, folder: &Path, watch: &mut dyn Watch) -> Result<Option<String>, Error> {
         self.check_space()?;
         let passes = if self.held.permit.is_file() { 1 } else { 2 };
-        let folder = fresh_folder(&step.join("fill"))?;
+        let folder = fresh_folder(folder)?;
         let text = job::of_fill(self.place(), self.held.engine, passes)?;
         write_job(&folder, &text)?;
         let meter = Meter::new(self.held.site.device());
@@ -156,7 +156,7 @@ impl Fio {
         Output::read(&folder.join(OUTPUT_FILE))?;
         self.unwritten = false;
         let times = if passes == 1 { "once" } else { "twice" };
-        Ok(Some(format!("all {} written {times} in order before; ", Bytes(size))))
+        Ok(Some(format!("all {} written {times} in order", Bytes(size))))
     }
 
     /// A file with holes needs room for them.
@@ -244,6 +244,12 @@ impl Driver for Fio {
         Ok(purged.how)
     }
 
+    /// In blocks of its own size, whatever the workload's are.
+    fn fill(&mut self, fill: &Fill<'_>, watch: &mut dyn Watch) -> Result<String, Error> {
+        let how = self.write_all(&self.raw.join(fill.step), watch)?;
+        Ok(how.unwrap_or_else(|| "stopped while filling".into()))
+    }
+
     fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<Loaded, Error> {
         let logging = Logging::of(load)?;
         job::check_rate(load, self.held.version)?;
@@ -251,8 +257,8 @@ impl Driver for Fio {
         let folder = fresh_folder(&self.raw.join(load.step))?;
         let mut before = String::new();
         if self.needs_fill() {
-            match self.fill(&folder, watch)? {
-                Some(how) => before = how,
+            match self.write_all(&folder.join("fill"), watch)? {
+                Some(how) => before = format!("{how} before; "),
                 None => {
                     return Ok(Loaded { how: "stopped while filling".into(), ..Loaded::default() });
                 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use results::{Environment, Interval, Target, TargetKind};
 
-use super::{Driver, Load, Loaded, Watch};
+use super::{Driver, Fill, Load, Loaded, Watch};
 use crate::{Error, Kind};
 
 /// What drivers that share it were told, in order: `purge`, or the name of a step.
@@ -66,6 +66,11 @@ impl Driver for Mock {
     fn purge(&mut self) -> Result<String, Error> {
         self.told.push("purge");
         Ok("nothing was purged".into())
+    }
+
+    fn fill(&mut self, fill: &Fill<'_>, _: &mut dyn Watch) -> Result<String, Error> {
+        self.told.push(fill.step);
+        Ok("nothing was written".into())
     }
 
     fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<Loaded, Error> {

@@ -14,6 +14,7 @@
 
 mod closed;
 mod feed;
+mod fill;
 mod meter;
 mod open;
 
@@ -25,7 +26,7 @@ use self::closed::Closed;
 use self::feed::Feed;
 use self::meter::Meter;
 use self::open::Open;
-use super::{Driver, Gaps, Load, Loaded, Rate, Watch};
+use super::{Driver, Fill, Gaps, Load, Loaded, Rate, Watch};
 use crate::{Error, Kind};
 
 /// Completions between two looks at whether to stop: some tens of milliseconds.
@@ -153,6 +154,12 @@ impl Driver for Model {
     fn purge(&mut self) -> Result<String, Error> {
         self.drive.purge();
         Ok(format!("purged the model, formatted `{}`", self.setup.format))
+    }
+
+    fn fill(&mut self, fill: &Fill<'_>, watch: &mut dyn Watch) -> Result<String, Error> {
+        let filled = fill::fill(&mut self.drive, fill, self.now, watch);
+        self.now = filled.map_err(|error| Error::new(error.kind(), fill.step).source(error))?;
+        Ok(format!("wrote everything once with {}", fill.workload.name))
     }
 
     fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<Loaded, Error> {

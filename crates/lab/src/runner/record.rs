@@ -20,8 +20,8 @@ pub struct Record {
 }
 
 impl Record {
-    /// A purge, and `how` it was done.
-    pub(super) fn of_purge(step: &PlannedStep, how: String) -> Self {
+    /// A purge or a fill, and `how` it was done.
+    pub(super) fn unmeasured(step: &PlannedStep, how: String) -> Self {
         Self { step: bare(step, how), response: None, warnings: Vec::new() }
     }
 
@@ -52,7 +52,7 @@ impl Record {
     /// Whether less was measured than `planned`: fewer whole intervals.
     pub(super) fn is_partial(&self, planned: &PlannedStep) -> bool {
         self.step.duration_s + planned.interval_s <= planned.duration_s
-            && planned.kind != StepKind::Purge
+            && !matches!(planned.kind, StepKind::Purge | StepKind::Fill)
     }
 }
 

@@ -7,7 +7,7 @@ use results::{Environment, StepKind, Target, TargetKind, Warning, WarningKind};
 use super::{Assignment, Record, Site};
 use crate::plan::{Plan, PlannedStep};
 use crate::progress::Event;
-use crate::{Driver, Error, Load, Watch};
+use crate::{Driver, Error, Fill, Load, Watch};
 
 /// What became of one suite.
 pub(super) struct Suite {
@@ -89,8 +89,12 @@ fn perform(
 ) -> Result<Record, Error> {
     let Some(workload) = &step.workload else {
         watch.progress(0.0, "purging");
-        return Ok(Record::of_purge(step, driver.purge()?));
+        return Ok(Record::unmeasured(step, driver.purge()?));
     };
+    if step.kind == StepKind::Fill {
+        let how = driver.fill(&Fill { step: &step.id, workload }, watch)?;
+        return Ok(Record::unmeasured(step, how));
+    }
     let load = Load {
         step: &step.id,
         workload,

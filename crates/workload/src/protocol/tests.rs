@@ -75,6 +75,28 @@ fn values_out_of_range_are_told_the_range() {
 }
 
 #[test]
+fn a_suite_may_be_filled_and_measured_at_once() {
+    let from = GOOD.find("[suites.precondition]").unwrap();
+    let to = GOOD.find("[[suites.measure]]").unwrap();
+    let text = GOOD.replacen(&GOOD[from..to], "fill = \"128k-seq-write\"\n", 1);
+    let protocol = Protocol::parse(&text, "p.toml").unwrap();
+    assert_eq!(protocol.suites[0].precondition, None);
+    assert_eq!(protocol.duration_s(), 6 * 35);
+    assert_eq!(protocol.check(&crate::catalogue::workloads()), Ok(()));
+}
+
+#[test]
+fn published_figures_count_in_one_of_two_megabytes() {
+    let with = |published: &str| {
+        Protocol::parse(&GOOD.replacen("[[suites]]", &format!("{published}\n[[suites]]"), 1), "p")
+    };
+    let published = with("[published]\nphase = \"burst\"").unwrap().published.unwrap();
+    assert_eq!((published.phase, published.mb_bytes), (PublishedPhase::Burst, 1_000_000));
+    let error = with("[published]\nmb_bytes = 1024").unwrap_err();
+    assert_eq!(error.text, "mb_bytes is 1024, neither 1000000 nor 1048576");
+}
+
+#[test]
 fn two_suites_of_one_name_are_refused() {
     let (head, suite) = GOOD.split_once("[[suites]]").unwrap();
     let text = format!("{head}[[suites]]{suite}[[suites]]{suite}");

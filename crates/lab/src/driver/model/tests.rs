@@ -78,6 +78,22 @@ fn iops_times_mean_latency_is_what_was_outstanding() {
 }
 
 #[test]
+fn after_a_fill_every_read_comes_from_the_flash() {
+    let mut model = model(64);
+    let (reads, writes) = (workload("4k-rand-read"), workload("128k-seq-write"));
+    let fastest_ns = |model: &mut Model| {
+        let summary = results::Summary::of(&run(model, &load(&reads)));
+        summary.read.latency_ns_min
+    };
+    let t_read_ns = 50_000;
+    assert!(fastest_ns(&mut model) < t_read_ns);
+    model.fill(&Fill { step: "test/fill", workload: &writes }, &mut StopAfter(usize::MAX)).unwrap();
+    assert!(fastest_ns(&mut model) > t_read_ns);
+    let bytes = model.drive.user_sectors() * blockio::SECTOR_BYTES;
+    assert_eq!(model.drive.counters().host_sent_bytes, bytes / 131_072 * 131_072);
+}
+
+#[test]
 fn the_same_seed_gives_the_same_figures_and_another_seed_others() {
     let workload = workload("file-server");
     let bytes = |seed| {
