@@ -85,8 +85,8 @@ impl Plan {
             steps.extend(fill(suite, workloads)?);
             steps.extend(precondition(suite, workloads)?);
             for measure in &suite.measure {
-                let workload = find(workloads, &measure.workload, &suite.name)?;
-                steps.extend(measure.points().map(|at| measured(suite, measure, workload, at)));
+                let workload = suite.adapted(find(workloads, &measure.workload, suite)?);
+                steps.extend(measure.points().map(|at| measured(suite, measure, &workload, at)));
             }
         }
         Ok(Self {
@@ -215,7 +215,7 @@ fn purge(suite: &str, suite_title: &str) -> PlannedStep {
 
 fn fill(suite: &Suite, workloads: &[Workload]) -> Result<Option<PlannedStep>, Error> {
     let Some(name) = &suite.fill else { return Ok(None) };
-    let workload = find(workloads, name, &suite.name)?;
+    let workload = find(workloads, name, suite)?;
     if !workload.only_writes() || workload.access != Access::Sequential {
         let text = format!("suite {}: a fill with `{name}` leaves space unwritten", suite.name);
         let hint = "take a sequential workload that only writes, such as `128k-seq-write`";
@@ -234,7 +234,7 @@ fn precondition(suite: &Suite, workloads: &[Workload]) -> Result<Option<PlannedS
     Ok(Some(PlannedStep {
         id: format!("{}/precondition", suite.name),
         kind: StepKind::Precondition,
-        workload: Some(find(workloads, &asked.workload, &suite.name)?.clone()),
+        workload: Some(suite.adapted(find(workloads, &asked.workload, suite)?)),
         threads: asked.threads,
         queue_per_thread: asked.queue_per_thread,
         duration_s: asked.duration_s as f64,
@@ -263,8 +263,9 @@ fn measured(
     }
 }
 
-fn find<'a>(workloads: &'a [Workload], name: &str, suite: &str) -> Result<&'a Workload, Error> {
+fn find<'a>(workloads: &'a [Workload], name: &str, suite: &Suite) -> Result<&'a Workload, Error> {
     workloads.iter().find(|workload| workload.name == name).ok_or_else(|| {
+        let suite = &suite.name;
         let error = Error::new(Kind::Input, format!("suite {suite}: no workload named `{name}`"));
         match nearest(name, workloads.iter().map(|workload| workload.name.as_str())) {
             Some(near) => error.hint(format!("did you mean `{near}`?")),
@@ -332,6 +333,20 @@ mod tests {
         let error = Plan::new(&protocol, &catalogue::workloads(), 1).unwrap_err();
         let expected = "suite 4k: a fill with `4k-rand-write` leaves space unwritten";
         assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
+    fn a_footprint_of_a_suite_holds_for_all_its_loads_but_the_fill() {
+        let mut protocol = catalogue::find_protocol("quick").unwrap();
+        protocol.suites[0].footprint_percent = Some(20.0);
+        protocol.suites[0].fill = Some("128k-seq-write".into());
+        let plan = Plan::new(&protocol, &catalogue::workloads(), 1).unwrap();
+        let loads = plan.steps.iter().filter_map(|step| Some((step, step.workload.as_ref()?)));
+        for (step, workload) in loads {
+            let narrowed = step.suite == protocol.suites[0].name && step.kind != StepKind::Fill;
+            let expected = if narrowed { 20.0 } else { 100.0 };
+            assert!((workload.footprint_percent - expected).abs() < 1e-9, "{}", step.id);
+        }
     }
 
     #[test]

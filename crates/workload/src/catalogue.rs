@@ -31,7 +31,7 @@ const WORKLOADS: &[(&str, &str)] = embedded!("workloads":
 );
 
 /// Path and text of each protocol, ordered by name.
-const PROTOCOLS: &[(&str, &str)] = embedded!("protocols": "enterprise", "quick");
+const PROTOCOLS: &[(&str, &str)] = embedded!("protocols": "enterprise", "enterprise-2021", "quick");
 
 /// Every workload of the catalogue, ordered by name.
 pub fn workloads() -> Vec<Workload> {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Fault, parse};
 use crate::prose::prose;
-use crate::{SpecError, Workload};
+use crate::{SpecError, Workload, percent};
 
 /// A protocol, as in `protocols/enterprise.toml`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,6 +70,10 @@ pub struct Suite {
     pub name: String,
     /// Heading on a report.
     pub title: String,
+    /// Share of the drive that this suite's loads address in percent, instead of the workloads'
+    /// own; a fill writes everything all the same.
+    #[serde(default)]
+    pub footprint_percent: Option<f64>,
     /// Name of the sequential workload with which everything is written once after the purge;
     /// absent: nothing is written before the first load.
     #[serde(default)]
@@ -213,8 +217,19 @@ impl Suite {
         self.fill.as_deref().into_iter().chain(precondition).chain(measured)
     }
 
+    /// `workload` as this suite runs it.
+    pub fn adapted(&self, workload: &Workload) -> Workload {
+        Workload {
+            footprint_percent: self.footprint_percent.unwrap_or(workload.footprint_percent),
+            ..workload.clone()
+        }
+    }
+
     fn check(&self) -> Result<(), Fault> {
         Fault::unless(!self.name.is_empty(), "name", "name is empty")?;
+        if let Some(value) = self.footprint_percent {
+            percent::some("footprint_percent", value)?;
+        }
         if let Some(precondition) = &self.precondition {
             precondition.check().map_err(|fault| fault.within("precondition"))?;
         }
