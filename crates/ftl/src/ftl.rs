@@ -25,7 +25,7 @@ use crate::relocation::{Relocation, Thresholds};
 use crate::superblock::Superblocks;
 use crate::{
     Cause, Config, ConfigError, Counters, DieId, Divider, Layout, Media, MediaOp, SuperblockId,
-    SuperblockState,
+    SuperblockState, Watermarks,
 };
 
 /// Bytes of a mapping unit: one logical page.
@@ -165,6 +165,19 @@ impl Ftl {
         self.relocation = Relocation::default();
         self.room_pages = self.pages_good();
         self.list_free();
+    }
+
+    /// Changes when garbage collection works; what is mapped, and where, stays.
+    pub fn set_watermarks(&mut self, watermarks: Watermarks) {
+        self.config.watermarks = watermarks;
+        self.thresholds = Thresholds::new(&self.config);
+        self.relocation.stopped = false;
+        self.watch_room();
+    }
+
+    /// What it was formatted with.
+    pub const fn config(&self) -> &Config {
+        &self.config
     }
 
     /// Mapping units that the host sees.

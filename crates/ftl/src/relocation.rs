@@ -39,7 +39,7 @@ pub(crate) struct Relocation {
     /// Pages owed to the host's writes, in pages.
     owed: f64,
     /// Whether host writes wait: from `low` superblocks of room until there are `low + burst`.
-    stopped: bool,
+    pub(crate) stopped: bool,
     /// Whether the last victim was chosen by wear levelling.
     levelled: bool,
     /// Source of the page that is being placed.

@@ -10,10 +10,12 @@
 //! those resources in the order of submission. What a die has read reaches channel and link in an
 //! order of its own, so that is an event. A completion is an event too.
 
+mod state;
+
 use std::ops::Range;
 
 use blockio::{Bytes, Completion, Nanos, Op, Request, SECTOR_BYTES, Status};
-use ftl::Counters;
+use ftl::{Config, Counters, Ftl};
 
 use crate::event::{Event, EventQueue};
 use crate::host::Host;
@@ -21,6 +23,8 @@ use crate::module::Module;
 use crate::server::Server;
 use crate::spec::{DriveSpec, SpecError};
 use crate::stripe::Stripe;
+
+pub use self::state::Placement;
 
 /// Lane of the event queue for what leaves the link in its order.
 const READ_LANE: usize = 0;
@@ -85,22 +89,36 @@ impl Drive {
     /// # Errors
     /// Names the format, host or time lapse that the drive does not have.
     pub fn new(spec: &DriveSpec, setup: &Setup) -> Result<Self, SpecError> {
-        let (format, host) = (spec.format(&setup.format)?, spec.host(&setup.host)?);
         if setup.time_lapse == 0 {
             let text = "time lapse is 0, must be at least 1".to_owned();
             return Err(SpecError { place: spec.name.clone(), text });
         }
-        let channels = u16::try_from(spec.channels.count).expect("checked on reading");
-        let modules = (0..u16::try_from(spec.modules.count).expect("checked on reading"))
-            .map(|index| Module::new(spec, format, host, (index, setup.time_lapse, setup.seed)))
-            .collect::<Result<Vec<_>, _>>()?;
+        let config = spec.ftl_config(spec.format(&setup.format)?, setup.time_lapse)?;
+        let ftls = (0..u64::from(spec.modules.count)).map(|index| {
+            Ftl::format(&Config { seed: setup.seed + index, ..config })
+                .map_err(|error| SpecError { place: spec.name.clone(), text: error.to_string() })
+        });
+        Self::around(spec, setup, ftls)
+    }
+
+    /// An idle drive around flash translation layers, one for each module.
+    fn around(
+        spec: &DriveSpec,
+        setup: &Setup,
+        ftls: impl Iterator<Item = Result<Ftl, SpecError>>,
+    ) -> Result<Self, SpecError> {
+        let (format, host) = (spec.format(&setup.format)?, spec.host(&setup.host)?);
+        let modules = (0..u16::MAX)
+            .zip(ftls)
+            .map(|(index, ftl)| Ok(Module::around(ftl?, spec, host, index)))
+            .collect::<Result<Vec<_>, SpecError>>()?;
         let full_pages = u64::from(spec.ftl_config(format, 1)?.pages_logical);
         Ok(Self {
             host: Host::new(host),
             link: Link::new(spec.link.read_mb_s, spec.link.write_mb_s),
             stripe: Stripe::new(&spec.modules, modules[0].sectors()),
             modules,
-            channels_per_module: channels,
+            channels_per_module: u16::try_from(spec.channels.count).expect("checked on reading"),
             user_sectors_full_scale: full_pages * 8 * u64::from(spec.modules.count),
             raw_capacity_full_scale: spec.raw_capacity(),
             in_flight: Vec::new(),

@@ -17,11 +17,11 @@ mod server;
 mod spec;
 mod stripe;
 
-pub use drive::{Drive, Setup};
+pub use drive::{Drive, Placement, Setup};
 pub use spec::{
-    BufferSpec, ChannelsSpec, ControllerSpec, DriveSpec, Fact, FormatSpec, GeometrySpec, HostSpec,
-    LinkSpec, ModuleLayout, ModulesSpec, NandSpec, PowerSpec, PublishedSpec, RelocationSpec,
-    SpecError, VictimSpec,
+    BufferSpec, ChannelsSpec, ControllerSpec, DriveSpec, Fact, FitScale, FitSpec, FormatSpec,
+    GeometrySpec, HostSpec, LinkSpec, ModuleLayout, ModulesSpec, NandSpec, PowerSpec,
+    PublishedSpec, RelocationSpec, SpecError, VictimSpec,
 };
 
 /// Version of the models: rises whenever a simulated number moves.

@@ -7,7 +7,7 @@ use ftl::{Ftl, Lpn, UNIT_BYTES};
 
 use crate::backend::Backend;
 use crate::event::{Event, EventQueue};
-use crate::spec::{DriveSpec, FormatSpec, HostSpec, SpecError};
+use crate::spec::{DriveSpec, HostSpec};
 
 /// Sectors of a mapping unit.
 const UNIT_SECTORS: u64 = UNIT_BYTES / SECTOR_BYTES;
@@ -42,20 +42,11 @@ pub(crate) struct Sensing {
 }
 
 impl Module {
-    /// A purged module, the `index`-th of its drive, at 1/`time_lapse`.
-    pub(crate) fn new(
-        spec: &DriveSpec,
-        format: &FormatSpec,
-        host: &HostSpec,
-        (index, time_lapse, seed): (u16, u32, u64),
-    ) -> Result<Self, SpecError> {
-        let seed = seed + u64::from(index);
-        let config = ftl::Config { seed, ..spec.ftl_config(format, time_lapse)? };
-        let ftl = Ftl::format(&config)
-            .map_err(|error| SpecError { place: spec.name.clone(), text: error.to_string() })?;
-        let backend = Backend::new(spec, host, &config);
+    /// An idle module, the `index`-th of its drive, around its flash translation layer.
+    pub(crate) fn around(ftl: Ftl, spec: &DriveSpec, host: &HostSpec, index: u16) -> Self {
+        let backend = Backend::new(spec, host, ftl.config());
         let channel_first = index * backend.channels();
-        Ok(Self { ftl, backend, index, channel_first, waiting: VecDeque::new(), scheduled: false })
+        Self { ftl, backend, index, channel_first, waiting: VecDeque::new(), scheduled: false }
     }
 
     /// Erases everything. No step may be in the event queue.
@@ -225,7 +216,7 @@ impl Module {
 
 /// First and last mapping unit that an extent touches.
 #[inline]
-const fn units(extent: Extent) -> (u64, u64) {
+pub(crate) const fn units(extent: Extent) -> (u64, u64) {
     let end = extent.first + extent.sectors as u64;
     (extent.first / UNIT_SECTORS, (end - 1) / UNIT_SECTORS)
 }
@@ -238,7 +229,7 @@ const fn covers(extent: Extent, unit: u64) -> bool {
 }
 
 #[inline]
-fn lpn(unit: u64) -> Lpn {
+pub(crate) fn lpn(unit: u64) -> Lpn {
     Lpn(u32::try_from(unit).expect("Config::check limits pages to 32 bits"))
 }
 

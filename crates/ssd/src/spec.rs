@@ -4,6 +4,7 @@
 //! table of numbers names its source.
 
 mod check;
+mod fit;
 mod sheet;
 
 use blockio::Bytes;
@@ -11,6 +12,7 @@ use ftl::{Config, Geometry, UNIT_BYTES, VictimPolicy, Watermarks};
 use serde::Deserialize;
 use thiserror::Error;
 
+pub use fit::{FitScale, FitSpec};
 pub use sheet::Fact;
 
 /// A drive of the catalogue, or a user's own.
@@ -59,6 +61,9 @@ pub struct DriveSpec {
     pub hosts: Vec<HostSpec>,
     /// Power and thermal limits.
     pub power: Option<PowerSpec>,
+    /// Numbers that a fit may choose.
+    #[serde(rename = "fit", default)]
+    pub fits: Vec<FitSpec>,
 }
 
 /// How published figures name the drive.

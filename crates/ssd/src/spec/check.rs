@@ -22,6 +22,7 @@ impl DriveSpec {
         spec.check_identity(&at)?;
         spec.check_ranges(&at)?;
         spec.check_sources(&at)?;
+        spec.check_fits(&at)?;
         for format in &spec.formats {
             spec.check_format(&at, format)?;
         }
@@ -102,12 +103,30 @@ impl DriveSpec {
         ];
         let formats = self.formats.iter().map(|format| ("format", Some(&format.source)));
         let hosts = self.hosts.iter().map(|host| ("host", Some(&host.source)));
-        for (table, source) in sources.into_iter().chain(formats).chain(hosts) {
+        let fits = self.fits.iter().map(|fit| ("fit", fit.source.as_ref()));
+        for (table, source) in sources.into_iter().chain(formats).chain(hosts).chain(fits) {
             let Some(source) = source else { continue };
             let kind = source.split(':').next().unwrap_or_default();
             let known = matches!(kind, "published" | "derived" | "estimated");
             let text = format!("{source:?}, must begin with published:, derived: or estimated:");
             at.require(known, table, "source", &text)?;
+        }
+        Ok(())
+    }
+
+    fn check_fits(&self, at: &Text<'_>) -> Result<(), SpecError> {
+        for (index, fit) in self.fits.iter().enumerate() {
+            let parameter = &fit.parameter;
+            let fault = |text: String| SpecError {
+                place: at.place_of_text(&format!("\"{parameter}\"")),
+                text: format!("fit of {parameter}: {text}"),
+            };
+            if let Some(text) = fit.fault() {
+                return Err(fault(text));
+            }
+            if self.fits[..index].iter().any(|earlier| earlier.parameter == *parameter) {
+                return Err(fault("named twice, once is enough".into()));
+            }
         }
         Ok(())
     }
@@ -150,6 +169,13 @@ impl Text<'_> {
     ) -> Result<(), SpecError> {
         let holds = value.is_finite() && value >= least && value <= most;
         self.require(holds, table, key, &format!("{value}, must be from {least} to {most}"))
+    }
+
+    /// `file:line` of the last line that contains `part`.
+    fn place_of_text(&self, part: &str) -> String {
+        let lines = self.text.lines().enumerate();
+        let last = lines.filter(|(_, line)| line.contains(part)).last();
+        last.map_or(self.file.to_owned(), |(index, _)| format!("{}:{}", self.file, index + 1))
     }
 
     /// `file:line` of the first `key` in the first `table`.
@@ -200,5 +226,21 @@ mod tests {
         check("schema = 1", "schema = 2", "duo.toml:9: schema is 2, must be 1");
         check("cores = 1", "cores = 0", "controller.cores is 0, must be from 1 to 1024");
         check("stripe_dies = 25", "stripe_dies = 7", "stripe_dies is 7, must be 0, or a divisor");
+    }
+
+    #[test]
+    fn bounds_that_enclose_nothing_are_refused_with_their_line() {
+        let check_fit = |fit: &str, expected: &str| {
+            let text = format!("{DUO}\n[[fit]]\nparameter = \"nand.t_read_us\"\n{fit}\n");
+            let error = DriveSpec::parse(&text, "duo.toml").unwrap_err().to_string();
+            let line = DUO.lines().count() + 3;
+            assert!(
+                error.starts_with(&format!("duo.toml:{line}: fit of nand.t_read_us")),
+                "{error}"
+            );
+            assert!(error.contains(expected), "{error}\n  lacks {expected}");
+        };
+        check_fit("low = 50\nhigh = 50", "low must be below");
+        check_fit("low = 0\nhigh = 50\nscale = \"log\"", "low 0 has no logarithm");
     }
 }

@@ -2,4 +2,5 @@
 
 mod closed_loop;
 mod laws;
+mod state;
 mod time_lapse;

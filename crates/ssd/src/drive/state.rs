@@ -1,0 +1,75 @@
+//! What a drive holds, apart from how fast it is.
+//!
+//! Where data lies depends on the flash translation layer and on what was written, hardly on time.
+//! So a drive can be brought into its settled state once, without time passing, and that state can
+//! be put behind any timing: a search tries thousands of them.
+//!
+//! Two things do depend on timing, and are left to the first moments under load: how much room
+//! relocation in the background has made, and what is in the buffer.
+
+use blockio::Lba;
+use ftl::{Config, Ftl, NoMedia, Watermarks};
+
+use super::{Drive, Setup};
+use crate::module::{lpn, units};
+use crate::spec::{DriveSpec, ModulesSpec, SpecError};
+
+/// Everything that decides where data is put. Drives with equal placement can take over each
+/// other's state.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placement {
+    modules: ModulesSpec,
+    config: Config,
+}
+
+impl Placement {
+    /// That of `spec` set up as `setup` says.
+    ///
+    /// # Errors
+    /// Names the format or time lapse that the drive does not have.
+    pub fn new(spec: &DriveSpec, setup: &Setup) -> Result<Self, SpecError> {
+        let config = spec.ftl_config(spec.format(&setup.format)?, setup.time_lapse)?;
+        Ok(Self { modules: spec.modules.clone(), config: placing(&config) })
+    }
+}
+
+/// `config` without what only says when garbage collection works.
+fn placing(config: &Config) -> Config {
+    let watermarks = Watermarks { burst: 1.0, price_max: 0.0, ..config.watermarks };
+    Config { watermarks, seed: 0, ..*config }
+}
+
+impl Drive {
+    /// An idle drive of `spec` that holds what this one holds.
+    ///
+    /// # Errors
+    /// When `spec` puts data elsewhere (see [`Placement`]), or does not have the setup.
+    pub fn retimed(&self, spec: &DriveSpec, setup: &Setup) -> Result<Self, SpecError> {
+        let config = spec.ftl_config(spec.format(&setup.format)?, setup.time_lapse)?;
+        let same = self.modules.len() == spec.modules.count as usize
+            && self.modules.iter().all(|held| placing(held.ftl.config()) == placing(&config));
+        if !same {
+            let text = "places data otherwise than the drive whose state it is to take".to_owned();
+            return Err(SpecError { place: spec.name.clone(), text });
+        }
+        let modules = self.modules.iter().map(|held| {
+            let mut ftl = held.ftl.clone();
+            ftl.set_watermarks(config.watermarks);
+            Ok(ftl)
+        });
+        Self::around(spec, setup, modules)
+    }
+
+    /// Writes `sectors` from `lba` on in no time: only what is mapped changes. Nothing may be
+    /// outstanding, and what is written in part counts as written whole.
+    pub fn age(&mut self, lba: Lba, sectors: u32) {
+        let modules = &mut self.modules;
+        self.stripe.split(lba.0, sectors, |module, extent| {
+            let ftl: &mut Ftl = &mut modules[module].ftl;
+            let (first, last) = units(extent);
+            for unit in first..=last {
+                ftl.write(lpn(unit), &mut NoMedia);
+            }
+        });
+    }
+}
