@@ -105,6 +105,15 @@ pub(crate) struct ModelArgs {
     pub(crate) seed: u64,
 }
 
+/// What data is written.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Data")]
+pub(crate) struct DataArgs {
+    /// Share by which the data can be compressed, instead of the workloads' own: 50 is 2:1
+    #[arg(long, value_name = "PERCENT", value_parser = quantity::percent)]
+    pub(crate) compressible: Option<f64>,
+}
+
 /// How far one may go on a real drive.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Real drives")]
@@ -133,6 +142,8 @@ pub(crate) struct Review {
     pub(crate) format: String,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
     /// Folder for the runs and the review
     #[arg(long, default_value = "runs", value_name = "DIR", help_heading = "Results")]
     pub(crate) out: PathBuf,
@@ -182,6 +193,8 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
     #[command(flatten)]
+    pub(crate) data: DataArgs,
+    #[command(flatten)]
     pub(crate) real: RealArgs,
     /// Prints everything that was measured as JSON
     #[arg(long, help_heading = "Results")]
@@ -218,6 +231,8 @@ pub(crate) struct Plan {
     pub(crate) format: String,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
     /// Prints the plan as JSON
     #[arg(long, help_heading = "Results")]
     pub(crate) json: bool,

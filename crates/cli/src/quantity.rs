@@ -53,6 +53,15 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
     Ok(positive(number)? * factor)
 }
 
+/// A share in percent, 0 to 100.
+pub(crate) fn percent(text: &str) -> Result<f64, String> {
+    match text.strip_suffix('%').unwrap_or(text).parse::<f64>() {
+        Ok(value) if (0.0..=100.0).contains(&value) => Ok(value),
+        Ok(_) => Err("must be from 0 to 100".into()),
+        Err(_) => Err(format!("`{text}` is not a number; shares look like `50`")),
+    }
+}
+
 fn split(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     text.split_at(end)

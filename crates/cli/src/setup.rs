@@ -6,7 +6,7 @@ use anyhow::Result;
 use lab::plan::Plan;
 use lab::subject::{Choice, find_protocol};
 
-use crate::args::ModelArgs;
+use crate::args::{DataArgs, ModelArgs};
 
 /// Which setups of a target the arguments mean.
 pub(crate) fn choice(format: Option<&str>, model: &ModelArgs) -> Choice {
@@ -21,6 +21,14 @@ pub(crate) fn choice(format: Option<&str>, model: &ModelArgs) -> Choice {
 pub(crate) fn plan(protocol: &str, seed: u64) -> Result<Plan> {
     let workloads = lab::workload::catalogue::workloads();
     Ok(Plan::new(&find_protocol(protocol)?, &workloads, seed)?)
+}
+
+/// `plan` with the data that was asked for.
+pub(crate) fn with_data(plan: Plan, data: &DataArgs) -> Plan {
+    match data.compressible {
+        Some(percent) => plan.with_compressible(percent),
+        None => plan,
+    }
 }
 
 /// Simulations at once: as many as were asked for, or as there are processors.

@@ -127,6 +127,15 @@ impl Plan {
         }
     }
 
+    /// This plan with data that compresses by `percent`, 0 to 100, everywhere.
+    #[must_use]
+    pub fn with_compressible(mut self, percent: f64) -> Self {
+        for workload in self.steps.iter_mut().filter_map(|step| step.workload.as_mut()) {
+            workload.compressible_percent = percent;
+        }
+        self
+    }
+
     /// This plan with the suites named in `suites` only.
     #[must_use]
     pub fn only(&self, suites: &BTreeSet<&str>) -> Self {
@@ -166,6 +175,11 @@ impl PlannedStep {
     /// Name of its workload; empty for a purge.
     pub fn workload_name(&self) -> &str {
         self.workload.as_ref().map_or("", |workload| workload.name.as_str())
+    }
+
+    /// Compressibility of its data in percent; 0 for a purge.
+    pub fn compressible_percent(&self) -> f64 {
+        self.workload.as_ref().map_or(0.0, |workload| workload.compressible_percent)
     }
 
     /// Requests outstanding in all.
@@ -224,7 +238,10 @@ fn fill(suite: &Suite, workloads: &[Workload]) -> Result<Option<PlannedStep>, Er
     Ok(Some(PlannedStep {
         id: format!("{}/fill", suite.name),
         kind: StepKind::Fill,
-        workload: Some(workload.clone()),
+        workload: Some(Workload {
+            footprint_percent: workload.footprint_percent,
+            ..suite.adapted(workload)
+        }),
         ..purge(&suite.name, &suite.title)
     }))
 }
@@ -347,6 +364,23 @@ mod tests {
             let expected = if narrowed { 20.0 } else { 100.0 };
             assert!((workload.footprint_percent - expected).abs() < 1e-9, "{}", step.id);
         }
+    }
+
+    #[test]
+    fn a_suite_decides_what_the_data_of_all_its_steps_is_like() {
+        let mut protocol = catalogue::find_protocol("quick").unwrap();
+        protocol.suites[0].compressible_percent = Some(50.0);
+        protocol.suites[0].fill = Some("128k-seq-write".into());
+        let plan = Plan::new(&protocol, &catalogue::workloads(), 1).unwrap();
+        let percents = |plan: &Plan, suite: &str| -> Vec<f64> {
+            let loads = plan.steps.iter().filter(|step| step.workload.is_some());
+            let of_suite = loads.filter(|step| step.suite == suite);
+            of_suite.map(PlannedStep::compressible_percent).collect()
+        };
+        assert!(percents(&plan, "4k").iter().all(|percent| percent.total_cmp(&50.0).is_eq()));
+        assert!(percents(&plan, "8k-70-30").iter().all(|percent| percent.total_cmp(&0.0).is_eq()));
+        let plan = plan.with_compressible(20.0);
+        assert!(percents(&plan, "4k").iter().all(|percent| percent.total_cmp(&20.0).is_eq()));
     }
 
     #[test]

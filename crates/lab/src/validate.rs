@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use results::published::{FigureRow, figures_for};
+use results::published::{self, FigureRow, figures_for};
 use results::{Figure, Run};
 use serde::Serialize;
 use ssd::DriveSpec;
@@ -165,11 +165,14 @@ fn need<'a>(row: &FigureRow, bench: Bench<'a>) -> Result<Need<'a>, String> {
     let spec = spec.ok_or("the drive is not modelled")?;
     let wanted = Wanted {
         target: spec.name.clone(),
-        format: meant("format", &row.mode, &spec.formats())?,
+        format: format(row, spec)?,
         host: meant("host", &row.os, &spec.hosts())?,
         time_lapse: spec.time_lapse_default(),
     };
-    let steps = bench.plan.steps.iter().filter(|step| step.workload_name() == row.workload);
+    let steps = bench.plan.steps.iter().filter(|step| {
+        step.workload_name() == row.workload
+            && published::is_of(&row.mode, step.compressible_percent())
+    });
     let suites: BTreeSet<&str> = steps.map(|step| step.suite.as_str()).collect();
     if suites.is_empty() {
         return Err(format!("protocol {} does not have the workload", bench.plan.protocol));
@@ -182,6 +185,12 @@ pub fn is_about(row: &FigureRow, spec: &DriveSpec) -> bool {
     spec.published_as().is_some_and(|(device, capacity_gb)| {
         figures_for(std::slice::from_ref(row), device, capacity_gb).next().is_some()
     })
+}
+
+/// The format that `row` is about: the first one where its mode says what the data is like.
+fn format(row: &FigureRow, spec: &DriveSpec) -> Result<String, String> {
+    let mode = if published::compressible(&row.mode).is_some() { ANY } else { &row.mode };
+    meant("format", mode, &spec.formats())
 }
 
 fn meant(what: &str, asked: &str, known: &[String]) -> Result<String, String> {

@@ -196,6 +196,7 @@ impl Making<'_> {
             suite: self.name.into(),
             suite_title: self.title.into(),
             workload: workload.into(),
+            compressible_percent: 0.0,
             threads: load.0,
             queue_per_thread: load.1,
             duration_s: 0.0,

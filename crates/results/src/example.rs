@@ -51,6 +51,7 @@ pub(crate) fn step(id: &str, workload: &str, load: (u16, u16), intervals: &[Inte
         suite: suite.into(),
         suite_title: suite.to_uppercase(),
         workload: workload.into(),
+        compressible_percent: 0.0,
         threads: load.0,
         queue_per_thread: load.1,
         duration_s: intervals.len() as f64 * 60.0,

@@ -11,6 +11,10 @@
 //! | `primary` | the measurement at those threads and queue |
 //! | `datasheet` | nothing: a data sheet states no load |
 //!
+//! A mode names a format, or what the data is like: `uncompressed`, or a ratio as
+//! `compressed-2:1`. Rows of the second kind come from a protocol with one load a workload, so
+//! threads or queue that they do not state are the ones of that load.
+//!
 //! A range of loads, such as threads `2-16`, is compared for the maximum latency only: the largest
 //! over the grid. Latency and deviation are those of the reviews: the average is over reads and
 //! writes together, the deviation is the mean of theirs.
@@ -22,7 +26,7 @@ use std::sync::LazyLock;
 
 use thiserror::Error;
 
-pub use self::measure::burst;
+pub use self::measure::{burst, compressible, is_of};
 pub use self::row::{Confidence, FigureRow, Phase};
 use crate::{Figure, Run};
 

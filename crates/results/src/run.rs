@@ -140,6 +140,9 @@ pub struct Step {
     pub suite_title: String,
     /// Name of the workload; empty for a purge.
     pub workload: String,
+    /// Share by which its data could be compressed, in percent: 50 is 2:1.
+    #[serde(default)]
+    pub compressible_percent: f64,
     /// Jobs; 0 for a purge or a fill.
     pub threads: u16,
     /// Requests that each job kept outstanding; 0 for a purge or a fill.

@@ -70,6 +70,10 @@ pub struct Suite {
     pub name: String,
     /// Heading on a report.
     pub title: String,
+    /// Compressibility of all data of this suite in percent, instead of the workloads' own: 50 is
+    /// 2:1.
+    #[serde(default)]
+    pub compressible_percent: Option<f64>,
     /// Share of the drive that this suite's loads address in percent, instead of the workloads'
     /// own; a fill writes everything all the same.
     #[serde(default)]
@@ -220,6 +224,9 @@ impl Suite {
     /// `workload` as this suite runs it.
     pub fn adapted(&self, workload: &Workload) -> Workload {
         Workload {
+            compressible_percent: self
+                .compressible_percent
+                .unwrap_or(workload.compressible_percent),
             footprint_percent: self.footprint_percent.unwrap_or(workload.footprint_percent),
             ..workload.clone()
         }
@@ -227,6 +234,9 @@ impl Suite {
 
     fn check(&self) -> Result<(), Fault> {
         Fault::unless(!self.name.is_empty(), "name", "name is empty")?;
+        if let Some(value) = self.compressible_percent {
+            percent::up_to_whole("compressible_percent", value)?;
+        }
         if let Some(value) = self.footprint_percent {
             percent::some("footprint_percent", value)?;
         }

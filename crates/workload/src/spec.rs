@@ -36,6 +36,10 @@ pub struct Workload {
     /// Share of the drive that is addressed, from its start, above 0 to 100.
     #[serde(default = "whole")]
     pub footprint_percent: f64,
+    /// Share by which a good compressor shortens each 4 KiB of the data, 0 to 100: 50 is 2:1. As
+    /// fio's `buffer_compress_percentage`.
+    #[serde(default)]
+    pub compressible_percent: f64,
 }
 
 /// Order of addresses.
@@ -119,6 +123,7 @@ impl Workload {
         Fault::unless(!self.name.is_empty(), "name", "name is empty")?;
         percent::up_to_whole("read_percent", self.read_percent)?;
         percent::some("footprint_percent", self.footprint_percent)?;
+        percent::up_to_whole("compressible_percent", self.compressible_percent)?;
         Fault::unless(
             self.align_bytes.is_multiple_of(SECTOR),
             "align_bytes",

@@ -14,7 +14,7 @@ use crate::{Ending, output, setup, table};
 pub(crate) fn plan(args: &args::Plan) -> Result<Ending> {
     let subject = lab::subject::Subject::find(&args.target)?;
     let wanted = subject.setups(&setup::choice(Some(&args.format), &args.model))?;
-    let plan = setup::plan(&args.protocol, args.model.seed)?;
+    let plan = setup::with_data(setup::plan(&args.protocol, args.model.seed)?, &args.data);
     if args.json {
         output::json(&json!({ "targets": wanted, "plan": plan }))?;
     } else {

@@ -31,7 +31,7 @@ fn begin(args: &Review, runs: &Runs) -> Result<Vec<Folder>> {
     let name = args.target.as_deref().unwrap_or_default();
     let subject = Subject::find(name)?;
     let wanted = subject.setups(&setup::choice(Some(&args.format), &args.model))?;
-    let plan = setup::plan(&args.protocol, args.model.seed)?;
+    let plan = setup::with_data(setup::plan(&args.protocol, args.model.seed)?, &args.data);
     let make = |wanted| Ok(runs.create(plan.clone(), wanted)?);
     wanted.into_iter().map(make).collect()
 }

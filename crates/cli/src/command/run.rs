@@ -19,6 +19,7 @@ pub(crate) fn run(args: &args::Run) -> Result<Ending> {
     let subject = Subject::find(&args.target)?;
     let wanted = subject.setups(&setup::choice(args.format.as_deref(), &args.model))?.remove(0);
     let plan = Plan::of_one(&workload(args)?, &load(args), args.model.seed);
+    let plan = setup::with_data(plan, &args.data);
     let access = Access { destroy: args.real.destroy, size: args.real.size, ..Access::default() };
     let drivers = subject.drivers(&wanted, plan.seed, &access)?;
     let assignment = Assignment {

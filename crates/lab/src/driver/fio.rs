@@ -137,11 +137,16 @@ impl Fio {
     }
 
     /// Writes everything in order; says how, or nothing when it was stopped.
-    fn write_all(&mut self, folder: &Path, watch: &mut dyn Watch) -> Result<Option<String>, Error> {
+    fn write_all(
+        &mut self,
+        folder: &Path,
+        compressible_percent: f64,
+        watch: &mut dyn Watch,
+    ) -> Result<Option<String>, Error> {
         self.check_space()?;
         let passes = if self.held.permit.is_file() { 1 } else { 2 };
         let folder = fresh_folder(folder)?;
-        let text = job::of_fill(self.place(), self.held.engine, passes)?;
+        let text = job::of_fill(self.place(), self.held.engine, passes, compressible_percent)?;
         write_job(&folder, &text)?;
         let meter = Meter::new(self.held.site.device());
         let size = self.place().capacity_bytes;
@@ -246,7 +251,8 @@ impl Driver for Fio {
 
     /// In blocks of its own size, whatever the workload's are.
     fn fill(&mut self, fill: &Fill<'_>, watch: &mut dyn Watch) -> Result<String, Error> {
-        let how = self.write_all(&self.raw.join(fill.step), watch)?;
+        let how =
+            self.write_all(&self.raw.join(fill.step), fill.workload.compressible_percent, watch)?;
         Ok(how.unwrap_or_else(|| "stopped while filling".into()))
     }
 
@@ -257,7 +263,7 @@ impl Driver for Fio {
         let folder = fresh_folder(&self.raw.join(load.step))?;
         let mut before = String::new();
         if self.needs_fill() {
-            match self.write_all(&folder.join("fill"), watch)? {
+            match self.write_all(&folder.join("fill"), load.workload.compressible_percent, watch)? {
                 Some(how) => before = format!("{how} before; "),
                 None => {
                     return Ok(Loaded { how: "stopped while filling".into(), ..Loaded::default() });

@@ -63,6 +63,7 @@ fn bare(step: &PlannedStep, how: String) -> Step {
         suite: step.suite.clone(),
         suite_title: step.suite_title.clone(),
         workload: step.workload_name().to_owned(),
+        compressible_percent: step.compressible_percent(),
         threads: step.threads,
         queue_per_thread: step.queue_per_thread,
         duration_s: 0.0,

@@ -38,7 +38,13 @@ impl Figure {
     /// Whether it was published for this format and this host.
     pub fn is_about(&self, target: &Target) -> bool {
         let format = if target.format.is_empty() { "stock" } else { &target.format };
-        (self.mode == ANY || self.mode == format) && (self.host == ANY || self.host == target.host)
+        let mode = self.mode == ANY || self.mode == format || compressible(&self.mode).is_some();
+        mode && (self.host == ANY || self.host == target.host)
+    }
+
+    /// The loads that it is about; absent where they are not known.
+    fn load(&self) -> Option<Loads> {
+        Loads::parse(&self.mode, &self.threads, &self.queue_per_thread)
     }
 
     /// What `run` measured for it; absent where the run has no such step, format or host.
@@ -47,16 +53,16 @@ impl Figure {
             return None;
         }
         let metric = Metric::named(&self.metric)?;
-        let threads = Range::parse(&self.threads)?;
-        let queue = Range::parse(&self.queue_per_thread)?;
-        if metric != Metric::MaxLatency && !(threads.is_one() && queue.is_one()) {
+        let load = self.load()?;
+        if metric != Metric::MaxLatency && !load.is_one() {
             return None;
         }
         let steps: Vec<&Step> = run
             .steps
             .iter()
             .filter(|step| step.workload == self.workload)
-            .filter(|step| threads.holds(step.threads) && queue.holds(step.queue_per_thread))
+            .filter(|step| load.holds(step.threads, step.queue_per_thread))
+            .filter(|step| is_of(&self.mode, step.compressible_percent))
             .collect();
         let of = |kind| steps.iter().copied().filter(move |step| step.kind == kind);
         let settled = || largest(of(StepKind::Precondition).map(|step| &step.settled), metric);
@@ -153,20 +159,68 @@ impl Summary {
     }
 }
 
+/// Compressibility in percent where a mode is a property of the data and not a format:
+/// `uncompressed`, or a ratio as `compressed-2:1`.
+pub fn compressible(mode: &str) -> Option<f64> {
+    if mode == "uncompressed" {
+        return Some(0.0);
+    }
+    let (before, after) = mode.strip_prefix("compressed-")?.split_once(':')?;
+    let (before, after): (f64, f64) = (before.parse().ok()?, after.parse().ok()?);
+    (after > 0.0 && before >= after).then(|| (1.0 - after / before) * 100.0)
+}
+
+/// Whether figures of `mode` are about data that compresses by `percent`: by as much as the mode
+/// says, or not at all.
+pub fn is_of(mode: &str, percent: f64) -> bool {
+    (percent - compressible(mode).unwrap_or(0.0)).abs() < 0.05
+}
+
+/// Loads that a figure is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Loads {
+    threads: Range,
+    queue: Range,
+    /// Whether threads or queue are not stated, since the protocol has one load a workload.
+    implied: bool,
+}
+
+impl Loads {
+    /// As a row states them. Where its mode is a compressibility, what is not stated is the only
+    /// load that the protocol has for the workload.
+    pub(super) fn parse(mode: &str, threads: &str, queue: &str) -> Option<Self> {
+        let implied = compressible(mode).is_some() && (threads.is_empty() || queue.is_empty());
+        let range = |text: &str| match text {
+            "" if implied => Some(Range { low: 1, high: u16::MAX }),
+            text => Range::parse(text),
+        };
+        Some(Self { threads: range(threads)?, queue: range(queue)?, implied })
+    }
+
+    /// Whether they are one load and not a sweep.
+    pub(super) const fn is_one(self) -> bool {
+        self.implied || (self.threads.is_one() && self.queue.is_one())
+    }
+
+    const fn holds(self, threads: u16, queue: u16) -> bool {
+        self.threads.holds(threads) && self.queue.holds(queue)
+    }
+}
+
 /// Numbers from one to another, as `16` or `2-16`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Range {
+struct Range {
     low: u16,
     high: u16,
 }
 
 impl Range {
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         let (low, high) = text.split_once('-').unwrap_or((text, text));
         Some(Self { low: low.parse().ok()?, high: high.parse().ok()? })
     }
 
-    pub(super) const fn is_one(self) -> bool {
+    const fn is_one(self) -> bool {
         self.low == self.high
     }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use csv::{ReaderBuilder, StringRecord, Trim};
 
 use super::FiguresError;
-use super::measure::{Metric, Range};
+use super::measure::{Loads, Metric};
 use crate::Figure;
 
 /// The columns, in their order.
@@ -39,7 +39,7 @@ pub struct FigureRow {
     pub device: String,
     /// Capacity on its label, in decimal GB; absent where a row is about several.
     pub capacity_gb: Option<f64>,
-    /// Format, such as `stock`, or `any`.
+    /// Format, such as `stock`; what the data is like, such as `compressed-2:1`; or `any`.
     pub mode: String,
     /// Operating system, or `any`.
     pub os: String,
@@ -128,13 +128,10 @@ impl FigureRow {
         let Some(metric) = Metric::named(&self.metric) else {
             return Some("not a metric that a run has");
         };
-        match (Range::parse(&self.threads), Range::parse(&self.queue_per_thread)) {
-            (Some(threads), Some(queue)) => {
-                let several = !threads.is_one() || !queue.is_one();
-                (several && metric != Metric::MaxLatency)
-                    .then_some("a range of loads has only a maximum latency")
-            }
-            _ => Some("threads and queue are not stated"),
+        match Loads::parse(&self.mode, &self.threads, &self.queue_per_thread) {
+            Some(loads) => (!loads.is_one() && metric != Metric::MaxLatency)
+                .then_some("a range of loads has only a maximum latency"),
+            None => Some("threads and queue are not stated"),
         }
     }
 

@@ -105,6 +105,36 @@ fn what_a_run_does_not_have_is_not_measured() {
 }
 
 #[test]
+fn a_mode_may_say_what_the_data_is_like() {
+    let cases = [
+        ("uncompressed", Some(0.0)),
+        ("compressed-2:1", Some(50.0)),
+        ("compressed-4:1", Some(75.0)),
+        ("compressed-1:2", None),
+        ("compressed", None),
+        ("stock", None),
+    ];
+    for (mode, expect) in cases {
+        assert_eq!(compressible(mode), expect, "{mode}");
+    }
+}
+
+#[test]
+fn figures_of_compressible_data_are_compared_with_such_data() {
+    let of = |mode: &str, percent: f64| {
+        let row = format!("{HEAD}X1,d,x,640,{mode},linux,4k-rand-read,,,primary,iops,1,1,exact,\n");
+        let mut run = example::run();
+        run.steps.iter_mut().for_each(|step| step.compressible_percent = percent);
+        parse(&row, "f.csv").unwrap()[0].figure().unwrap().measure(&run)
+    };
+    assert_eq!(of("compressed-2:1", 50.0), Some(140_000.0));
+    assert_eq!(of("compressed-2:1", 0.0), None);
+    assert_eq!(of("uncompressed", 0.0), Some(140_000.0));
+    assert_eq!(of("uncompressed", 50.0), None);
+    assert_eq!(of("stock", 0.0), None, "a format's row must state its load");
+}
+
+#[test]
 fn a_burst_needs_a_purge_before_it() {
     let mut run = example::run();
     run.steps.retain(|step| step.kind != StepKind::Purge);

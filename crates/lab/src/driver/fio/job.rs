@@ -7,7 +7,8 @@
 //! - `norandommap`: addresses are drawn independently, as the models draw them; fio's map would
 //!   visit each block once and cannot hold mixed sizes;
 //! - `randseed` gives the same addresses on the next run, and others to each job;
-//! - `refill_buffers`: new incompressible data in each write, for drives that compress;
+//! - `refill_buffers`: new data in each write, incompressible but for `buffer_compress_percentage`,
+//!   for drives that compress;
 //! - `exitall_on_error`, `allow_file_create=0`: no job goes on alone, no node becomes a file;
 //! - the logs are kept for each job: fio cannot merge them, see [`super::interval`].
 
@@ -115,6 +116,7 @@ pub(super) fn of_load(
     let mut job = heading(&format!("step {}, workload {}{warning}", load.step, workload.name));
     job.target(place, engine)?;
     job.requests(workload)?;
+    job.compressible(&workload.name, workload.compressible_percent)?;
     job.addresses(load, place)?;
     job.rate(load);
     job.line("iodepth", queue_per_thread);
@@ -136,9 +138,15 @@ pub(super) fn of_load(
 }
 
 /// The text of the job file that writes all of `place`, `passes` times, in order.
-pub(super) fn of_fill(place: Place<'_>, engine: Engine, passes: u32) -> Result<String, Error> {
+pub(super) fn of_fill(
+    place: Place<'_>,
+    engine: Engine,
+    passes: u32,
+    compressible_percent: f64,
+) -> Result<String, Error> {
     let mut job = heading("every address in order: it overwrites the target");
     job.target(place, engine)?;
+    job.compressible("fill", compressible_percent)?;
     job.line("rw", "write");
     job.line("bs", FILL_BYTES);
     job.line("size", place.capacity_bytes);
@@ -222,7 +230,7 @@ impl Job {
             self.line("rw", format!("{order}write"));
         } else {
             self.line("rw", if order.is_empty() { "rw" } else { "randrw" });
-            let share = whole_percent(workload, "read_percent", workload.read_percent)?;
+            let share = whole_percent(&workload.name, "read_percent", workload.read_percent)?;
             self.line("rwmixread", share);
         }
         if let [size] = workload.sizes.as_slice() {
@@ -230,6 +238,15 @@ impl Job {
         } else {
             let mix = size_mix(workload)?;
             self.line("bssplit", format!("{mix},{mix}"));
+        }
+        Ok(())
+    }
+
+    /// Data that a compressor can shorten, in every write anew; without a word it is random.
+    fn compressible(&mut self, name: &str, percent: f64) -> Result<(), Error> {
+        if percent > 0.0 {
+            let share = whole_percent(name, "compressible_percent", percent)?;
+            self.line("buffer_compress_percentage", share);
         }
         Ok(())
     }
@@ -280,8 +297,9 @@ impl Job {
             Access::Random | Access::Sequential => {}
             Access::Zipf { theta } => self.line("random_distribution", format!("zipf:{theta}")),
             Access::HotCold { hot_request_percent, hot_space_percent } => {
-                let requests = whole_percent(workload, "hot_request_percent", hot_request_percent)?;
-                let space = whole_percent(workload, "hot_space_percent", hot_space_percent)?;
+                let requests =
+                    whole_percent(&workload.name, "hot_request_percent", hot_request_percent)?;
+                let space = whole_percent(&workload.name, "hot_space_percent", hot_space_percent)?;
                 let zones = format!("{requests}/{space}:{}/{}", 100 - requests, 100 - space);
                 self.line("random_distribution", format!("zoned:{zones}"));
             }
@@ -302,7 +320,7 @@ fn footprint_bytes(workload: &Workload, capacity_bytes: u64) -> u64 {
 
 fn size_mix(workload: &Workload) -> Result<String, Error> {
     let shares = workload.sizes.iter().map(|size| {
-        let percent = whole_percent(workload, "percent", size.percent)?;
+        let percent = whole_percent(&workload.name, "percent", size.percent)?;
         Ok(format!("{}/{percent}", size.bytes))
     });
     Ok(shares.collect::<Result<Vec<_>, Error>>()?.join(":"))
@@ -310,9 +328,8 @@ fn size_mix(workload: &Workload) -> Result<String, Error> {
 
 /// fio reads percentages as whole numbers and drops the rest.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 100, checked")]
-fn whole_percent(workload: &Workload, key: &str, percent: f64) -> Result<u32, Error> {
+fn whole_percent(name: &str, key: &str, percent: f64) -> Result<u32, Error> {
     if percent.fract().abs() > 1e-9 || !(0.0..=100.0).contains(&percent) {
-        let name = &workload.name;
         let text = format!("workload {name}: {key} is {percent}, fio takes whole percents only");
         return Err(Error::new(Kind::Input, text).hint("round it in the workload's file"));
     }

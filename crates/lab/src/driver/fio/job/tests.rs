@@ -42,7 +42,7 @@ fn every_workload_of_the_catalogue_has_its_job_file() {
     for workload in catalogue::workloads() {
         writeln!(all, "{}", text(&workload).unwrap()).unwrap();
     }
-    all.push_str(&of_fill(place("/srv/disk.img"), DIRECT, 2).unwrap());
+    all.push_str(&of_fill(place("/srv/disk.img"), DIRECT, 2, 0.0).unwrap());
     insta::assert_snapshot!(all);
 }
 
@@ -59,6 +59,15 @@ fn hot_addresses_become_two_zones() {
 fn a_share_of_the_drive_is_addressed_from_its_start() {
     let workload = Workload { footprint_percent: 20.0, ..named("4k-rand-write") };
     assert!(text(&workload).unwrap().contains(&format!("\nsize={}\n", 204 << 20)));
+}
+
+#[test]
+fn compressible_data_is_asked_of_fio_in_whole_percents() {
+    let workload = Workload { compressible_percent: 50.0, ..named("4k-rand-write") };
+    assert!(text(&workload).unwrap().contains("\nbuffer_compress_percentage=50\n"));
+    assert!(!text(&named("4k-rand-write")).unwrap().contains("compress"));
+    let workload = Workload { compressible_percent: 33.3, ..workload };
+    assert!(text(&workload).unwrap_err().to_string().contains("compressible_percent is 33.3"));
 }
 
 #[test]
