@@ -7,6 +7,7 @@ pub mod doctor;
 pub mod driver;
 mod environment;
 mod error;
+pub mod expression;
 pub mod guard;
 pub mod plan;
 mod pool;

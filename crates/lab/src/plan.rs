@@ -11,7 +11,7 @@ use std::ops::Range;
 use blockio::{Rng, nearest};
 use results::StepKind;
 use serde::{Deserialize, Serialize};
-use workload::{Access, Measure, Protocol, Suite, Workload};
+use workload::{Access, Measure, Protocol, Published, Suite, Workload};
 
 use crate::{Error, Kind, Rate};
 
@@ -22,6 +22,9 @@ pub struct Plan {
     pub protocol: String,
     /// Heading of the protocol.
     pub protocol_title: String,
+    /// Which published figures it expresses; absent where it stands for none.
+    #[serde(default)]
+    pub published: Option<Published>,
     /// Seed of every random stream.
     pub seed: u64,
     /// What is done, in order.
@@ -56,6 +59,9 @@ pub struct PlannedStep {
     pub suite_title: String,
     /// What each request looks like; absent for a purge.
     pub workload: Option<Workload>,
+    /// Names by which published figures know the workload here; none: its own name.
+    #[serde(default)]
+    pub published_as: Vec<String>,
     /// Jobs; 0 for a purge or a fill.
     pub threads: u16,
     /// Requests that each job keeps outstanding; 0 for a purge or a fill.
@@ -92,6 +98,7 @@ impl Plan {
         Ok(Self {
             protocol: protocol.name.clone(),
             protocol_title: protocol.title.clone(),
+            published: protocol.published.clone(),
             seed,
             steps,
         })
@@ -122,6 +129,7 @@ impl Plan {
         Self {
             protocol: "run".into(),
             protocol_title: "One workload".into(),
+            published: None,
             seed,
             steps: std::iter::once(blank.clone()).chain(precondition).chain([measure]).collect(),
         }
@@ -136,11 +144,23 @@ impl Plan {
         self
     }
 
-    /// This plan with the suites named in `suites` only.
+    /// This plan with the steps named in `ids` only, and what prepares the drive for them.
     #[must_use]
-    pub fn only(&self, suites: &BTreeSet<&str>) -> Self {
-        let steps = self.steps.iter().filter(|step| suites.contains(step.suite.as_str()));
-        Self { steps: steps.cloned().collect(), ..self.clone() }
+    pub fn with_steps(&self, ids: &BTreeSet<String>) -> Self {
+        let wanted = self.steps.iter().filter(|step| ids.contains(&step.id));
+        let suites: BTreeSet<&str> = wanted.map(|step| step.suite.as_str()).collect();
+        let needed = |step: &&PlannedStep| {
+            let prepares = step.kind != StepKind::Measure && suites.contains(step.suite.as_str());
+            prepares || ids.contains(&step.id)
+        };
+        Self { steps: self.steps.iter().filter(needed).cloned().collect(), ..self.clone() }
+    }
+
+    /// Whether figures of `document` were measured as this plan measures.
+    pub fn expresses_document(&self, document: &str) -> bool {
+        self.published.as_ref().is_some_and(|Published { documents, .. }| {
+            documents.is_empty() || documents.iter().any(|name| name == document)
+        })
     }
 
     /// The ranges of `steps` that make one suite each.
@@ -217,6 +237,7 @@ fn purge(suite: &str, suite_title: &str) -> PlannedStep {
         suite: suite.to_owned(),
         suite_title: suite_title.to_owned(),
         workload: None,
+        published_as: Vec::new(),
         threads: 0,
         queue_per_thread: 0,
         ramp_s: 0.0,
@@ -271,6 +292,7 @@ fn measured(
         id: format!("{}/{}/T{threads}Q{queue_per_thread}", suite.name, workload.name),
         kind: StepKind::Measure,
         workload: Some(workload.clone()),
+        published_as: measure.published_as.clone(),
         threads,
         queue_per_thread,
         ramp_s: measure.ramp_s as f64,

@@ -204,7 +204,7 @@ impl Folder {
         let complete = !outcome.interrupted;
         let Order { id, started_at, plan, wanted, .. } = &self.order;
         let mut run = outcome.into_run(plan, id.clone(), started_at.clone());
-        run.published = wanted.published(&run);
+        run.published = wanted.published(plan, &run);
         write_run(&self.path, &run)?;
         if complete {
             // The result holds all that is in there.

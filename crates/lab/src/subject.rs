@@ -12,6 +12,8 @@ use workload::{Protocol, Workload};
 
 use crate::driver::fio::{Fio, Request};
 use crate::driver::model::Model;
+use crate::expression::reading;
+use crate::plan::Plan;
 use crate::runner::Drivers;
 use crate::{Driver, Error, Kind};
 
@@ -89,17 +91,22 @@ impl Wanted {
         Setup { format, host, time_lapse, seed }
     }
 
-    /// Published figures of the modelled drive beside what `run` measured for them.
-    pub(crate) fn published(&self, run: &Run) -> Vec<Figure> {
+    /// Published figures of the modelled drive, for its format and host, that `plan` expresses,
+    /// beside what `run` measured for them.
+    pub(crate) fn published(&self, plan: &Plan, run: &Run) -> Vec<Figure> {
         let Ok(Subject::Model { spec, .. }) = Subject::find(&self.target) else {
             return Vec::new();
         };
-        spec.published_as().map_or_else(Vec::new, |(device, capacity_gb)| {
-            published::compared(
-                published::figures_for(published::figures(), device, capacity_gb),
-                run,
-            )
-        })
+        let Some((device, capacity_gb)) = spec.published_as() else { return Vec::new() };
+        let rows = published::figures_for(published::figures(), device, capacity_gb);
+        let of_document = rows.filter(|row| plan.expresses_document(&row.document));
+        of_document
+            .filter_map(|row| {
+                let figure = row.figure().filter(|figure| figure.is_about(&run.target))?;
+                let reading = reading(row, plan).ok()?;
+                Some(Figure { measured: reading.of(run), ..figure })
+            })
+            .collect()
     }
 
     /// Target and format as part of a file name: letters, digits and hyphens.

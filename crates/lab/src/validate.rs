@@ -1,29 +1,29 @@
 //! The models against published figures, row by row.
 //!
 //! ```text
-//! rows ──► which drive, format, host, suite? ──► each simulated once ──► modelled / published
-//!               └─ none: listed with the reason
+//! rows ──► which drive, format, host, protocol, steps? ──► each simulated once ──► modelled /
+//!               └─ none: listed with the reason                                    published
 //! ```
 //!
-//! A row that is about any format or any host is compared with the drive's first one. Tolerances
-//! are those of [`tolerance`].
+//! A row that is about any format or any host is compared with the drive's first one. It is
+//! expressed by the first protocol of the catalogue, in the order of their names, that has its
+//! workload, load and phase; protocols that name the row's document come before all others.
+//! Tolerances are those of [`tolerance`].
 
-use std::collections::{BTreeMap, BTreeSet};
+mod agenda;
+mod tally;
 
-use results::published::{self, FigureRow, figures_for};
-use results::{Figure, Run};
+use results::Figure;
+use results::published::{FigureRow, Phase};
 use serde::Serialize;
 use ssd::DriveSpec;
 
-use crate::driver::model::Model;
+use crate::Error;
 use crate::plan::Plan;
 use crate::progress::Progress;
-use crate::runner::{Assignment, NoJournal, carry_out};
-use crate::subject::Wanted;
-use crate::{Driver, Error, Kind};
 
-/// Word of a table of figures for all formats or all hosts.
-const ANY: &str = "any";
+pub use self::agenda::{Agenda, Entry, is_about};
+pub use self::tally::{Share, Tally, worst};
 
 /// One row of figures and what a model made of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -56,6 +56,29 @@ pub struct Row {
 }
 
 impl Row {
+    /// Whether a reviewer measured it; else a data sheet states it.
+    pub fn is_measured(&self) -> bool {
+        self.phase != Phase::Datasheet.name()
+    }
+
+    /// What the model made of it; absent where it could not be compared.
+    pub const fn compared(&self) -> Option<&Compared> {
+        match &self.verdict {
+            Verdict::In(compared) | Verdict::Out(compared) => Some(compared),
+            Verdict::NotExpressible { .. } => None,
+        }
+    }
+
+    /// The load for a table: `T16Q16`, or what of it is stated.
+    pub fn load_text(&self) -> String {
+        match (self.threads.as_str(), self.queue_per_thread.as_str()) {
+            ("", "") => String::new(),
+            (threads, "") => format!("T{threads}"),
+            ("", queue) => format!("Q{queue}"),
+            (threads, queue) => format!("T{threads}Q{queue}"),
+        }
+    }
+
     /// The published value for a table: `42644`, or `41000 to 42000`; empty where there is none.
     pub fn published_text(&self) -> String {
         match (self.value_low, self.value_high) {
@@ -95,8 +118,12 @@ pub enum Verdict {
 /// A published value beside the modelled one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Compared {
-    /// Name of the model and the format: `iodrive-duo stock linux`.
+    /// Name of the model.
+    pub drive: String,
+    /// Name of the model, the format and the host: `iodrive-duo stock linux`.
     pub model: String,
+    /// Name of the protocol that expresses the row.
+    pub protocol: String,
     /// Modelled value, in the unit of the metric.
     pub modelled: f64,
     /// Modelled over published; over the nearest end where a range was published.
@@ -106,13 +133,13 @@ pub struct Compared {
 /// Ratios of modelled to published that are in tolerance, from and to.
 ///
 /// Rates within 15 %. Average latencies within 20 %: they are rates seen through Little's law, but
-/// printed with two or three figures. Deviations and maxima within a factor of two: a maximum is
-/// one request among millions, and reviews printed no deviation's definition.
+/// printed with two or three figures. Deviations, maxima and percentiles within a factor of two: a
+/// maximum is one request among millions, and reviews printed no deviation's definition.
 pub fn tolerance(metric: &str) -> (f64, f64) {
     match metric {
-        "stdev_latency_ms" | "max_latency_ms" => (0.5, 2.0),
+        "iops" | "mb_s" => (0.85, 1.15),
         "avg_latency_ms" => (0.8, 1.2),
-        _ => (0.85, 1.15),
+        _ => (0.5, 2.0),
     }
 }
 
@@ -121,13 +148,24 @@ pub fn tolerance(metric: &str) -> (f64, f64) {
 pub struct Bench<'a> {
     /// The models, at the time lapse that is their own.
     pub drives: &'a [DriveSpec],
-    /// The plan whose steps stand for the published tests.
-    pub plan: &'a Plan,
+    /// The plans whose steps stand for the published tests, see [`plans`].
+    pub plans: &'a [Plan],
     /// Simulations at once.
     pub threads: usize,
 }
 
-/// Compares `rows` with the models; each suite that some row needs is simulated once, and no row is
+/// The plans of the protocols of the catalogue that stand for published tests, in its order.
+///
+/// # Errors
+/// Names the workload that a protocol lacks.
+pub fn plans(seed: u64) -> Result<Vec<Plan>, Error> {
+    let workloads = workload::catalogue::workloads();
+    let protocols = workload::catalogue::protocols().into_iter();
+    let published = protocols.filter(|protocol| protocol.published.is_some());
+    published.map(|protocol| Plan::new(&protocol, &workloads, seed)).collect()
+}
+
+/// Compares `rows` with the models; each step that some row needs is simulated once, and no row is
 /// left out.
 ///
 /// # Errors
@@ -137,118 +175,29 @@ pub fn validate(
     bench: Bench<'_>,
     progress: &dyn Progress,
 ) -> Result<Vec<Row>, Error> {
-    let needs: Vec<Result<Need<'_>, String>> = rows.iter().map(|row| need(row, bench)).collect();
-    let mut suites: BTreeMap<&Wanted, BTreeSet<&str>> = BTreeMap::new();
-    for need in needs.iter().flatten() {
-        suites.entry(&need.wanted).or_default().extend(&need.suites);
-    }
-    let runs = simulate(&suites, bench, progress)?;
-    let judged = rows.iter().zip(&needs).map(|(row, need)| match need {
-        Err(reason) => described(row, Verdict::NotExpressible { reason: reason.clone() }),
-        Ok(need) => described(row, judge(row, &need.wanted, &runs[&need.wanted])),
-    });
-    Ok(judged.collect())
-}
-
-/// What must be simulated for one row.
-#[derive(Clone, Debug)]
-struct Need<'a> {
-    wanted: Wanted,
-    suites: BTreeSet<&'a str>,
-}
-
-fn need<'a>(row: &FigureRow, bench: Bench<'a>) -> Result<Need<'a>, String> {
-    if let Some(obstacle) = row.obstacle() {
-        return Err(obstacle.into());
-    }
-    let spec = bench.drives.iter().find(|spec| is_about(row, spec));
-    let spec = spec.ok_or("the drive is not modelled")?;
-    let wanted = Wanted {
-        target: spec.name.clone(),
-        format: format(row, spec)?,
-        host: meant("host", &row.os, &spec.hosts())?,
-        time_lapse: spec.time_lapse_default(),
-    };
-    let steps = bench.plan.steps.iter().filter(|step| {
-        step.workload_name() == row.workload
-            && published::is_of(&row.mode, step.compressible_percent())
-    });
-    let suites: BTreeSet<&str> = steps.map(|step| step.suite.as_str()).collect();
-    if suites.is_empty() {
-        return Err(format!("protocol {} does not have the workload", bench.plan.protocol));
-    }
-    Ok(Need { wanted, suites })
-}
-
-/// Whether `row` was published for the drive that `spec` models.
-pub fn is_about(row: &FigureRow, spec: &DriveSpec) -> bool {
-    spec.published_as().is_some_and(|(device, capacity_gb)| {
-        figures_for(std::slice::from_ref(row), device, capacity_gb).next().is_some()
-    })
-}
-
-/// The format that `row` is about: the first one where its mode says what the data is like.
-fn format(row: &FigureRow, spec: &DriveSpec) -> Result<String, String> {
-    let mode = if published::compressible(&row.mode).is_some() { ANY } else { &row.mode };
-    meant("format", mode, &spec.formats())
-}
-
-fn meant(what: &str, asked: &str, known: &[String]) -> Result<String, String> {
-    let found = known.iter().find(|name| asked == ANY || asked == name.as_str());
-    found.cloned().ok_or_else(|| format!("the model has no {what} `{asked}`"))
-}
-
-/// Runs every setup through the suites that it is needed for.
-fn simulate(
-    suites: &BTreeMap<&Wanted, BTreeSet<&str>>,
-    bench: Bench<'_>,
-    progress: &dyn Progress,
-) -> Result<BTreeMap<Wanted, Run>, Error> {
-    let plans: Vec<(&Wanted, Plan, String)> = suites
-        .iter()
-        .map(|(wanted, suites)| (*wanted, bench.plan.only(suites), wanted.to_string()))
-        .collect();
-    let drivers: Vec<_> = plans
-        .iter()
-        .map(|(wanted, plan, _)| move || model(bench.drives, wanted, plan.seed))
-        .collect();
-    let assignments: Vec<Assignment<'_>> = plans
-        .iter()
-        .zip(&drivers)
-        .map(|((_, plan, label), drivers)| Assignment {
-            label,
-            plan,
-            drivers,
-            journal: &NoJournal,
-            finished: Vec::new(),
-        })
-        .collect();
-    let outcomes = carry_out(&assignments, bench.threads, progress)?;
-    if outcomes.iter().any(|outcome| outcome.interrupted) {
-        return Err(Error::new(Kind::Program, "stopped before all rows were compared"));
-    }
-    let named = plans.iter().zip(outcomes);
-    Ok(named
-        .map(|((wanted, plan, label), outcome)| {
-            ((*wanted).clone(), outcome.into_run(plan, label.clone(), String::new()))
+    let agenda = Agenda::new(rows, bench.drives, bench.plans);
+    let values = agenda.values(bench.drives, bench.threads, progress)?;
+    let judged = rows.iter().zip(agenda.entries()).zip(values);
+    Ok(judged
+        .map(|((row, entry), value)| {
+            let verdict = match entry {
+                Err(reason) => Verdict::NotExpressible { reason: reason.clone() },
+                Ok(entry) => judge(row, entry, value),
+            };
+            described(row, verdict)
         })
         .collect())
 }
 
-fn model(drives: &[DriveSpec], wanted: &Wanted, seed: u64) -> Result<Box<dyn Driver>, Error> {
-    let spec = drives.iter().find(|spec| spec.name == wanted.target);
-    let spec = spec.expect("rows are matched with these drives only").clone();
-    Ok(Box::new(Model::new(spec, wanted.setup(seed))?))
-}
-
-fn judge(row: &FigureRow, wanted: &Wanted, run: &Run) -> Verdict {
-    let figure = row.figure().map(|figure| Figure { measured: figure.measure(run), ..figure });
+fn judge(row: &FigureRow, entry: &Entry, measured: Option<f64>) -> Verdict {
+    let figure = row.figure().map(|figure| Figure { measured, ..figure });
     let found = figure.and_then(|figure| Some((figure.measured?, figure.ratio()?)));
     let Some((modelled, ratio)) = found else {
-        let reason = format!("protocol {} does not have the load in this phase", run.protocol);
+        let reason = "the model completed no request, or the figure is zero".to_owned();
         return Verdict::NotExpressible { reason };
     };
-    let compared = Compared { model: wanted.to_string(), modelled, ratio };
+    let (drive, model) = (entry.wanted.target.clone(), entry.wanted.to_string());
+    let compared = Compared { drive, model, protocol: entry.protocol.clone(), modelled, ratio };
     let (low, high) = tolerance(&row.metric);
     if (low..=high).contains(&ratio) { Verdict::In(compared) } else { Verdict::Out(compared) }
 }

@@ -1,34 +1,35 @@
 //! Published figures: what reviews and data sheets say of a drive, row by row.
 //!
 //! The project's own table is `published/figures.csv`, embedded; a user's table has the same
-//! columns. A row is compared with a run where it states a load and a metric that a run has:
+//! columns. Which step of which protocol a row was measured with is the lab's to find; a
+//! [`Reading`] says where in a run of it the value stands:
 //!
 //! | phase | what of a run it is compared with |
 //! |---|---|
-//! | `burst` | the beginning of the preconditioning, see [`burst`] |
+//! | `burst` | the beginning of the preconditioning, see [`burst`], or a measurement in burst |
 //! | `precondition-end` | the last steady-state window of the preconditioning |
 //! | `steady` | the same; for a workload that is only measured, its measurement |
 //! | `primary` | the measurement at those threads and queue |
-//! | `datasheet` | nothing: a data sheet states no load |
+//! | `datasheet` | the best of several loads: the highest rate, the lowest latency |
 //!
 //! A mode names a format, or what the data is like: `uncompressed`, or a ratio as
-//! `compressed-2:1`. Rows of the second kind come from a protocol with one load a workload, so
-//! threads or queue that they do not state are the ones of that load.
+//! `compressed-2:1`, see [`compressible`].
 //!
-//! A range of loads, such as threads `2-16`, is compared for the maximum latency only: the largest
-//! over the grid. Latency and deviation are those of the reviews: the average is over reads and
-//! writes together, the deviation is the mean of theirs.
+//! Over a range of loads, such as threads `2-16`, the median is compared, of a maximum the largest.
+//! Latency and deviation are those of the reviews: the average is over reads and writes together,
+//! the deviation is the mean of theirs.
 
-mod measure;
+mod condition;
+mod reading;
 mod row;
 
 use std::sync::LazyLock;
 
 use thiserror::Error;
 
-pub use self::measure::{burst, compressible, is_of};
+pub use self::condition::{Loads, Metric, Range, compressible, is_of};
+pub use self::reading::{Over, Part, Reading, burst};
 pub use self::row::{Confidence, FigureRow, Phase};
-use crate::{Figure, Run};
 
 /// Name of the project's own table.
 pub const FILE: &str = "published/figures.csv";
@@ -73,18 +74,6 @@ pub fn figures_for<'a>(
         let same_size = |gb: f64| (gb - capacity_gb).abs() < 0.5;
         row.device == device && row.capacity_gb.is_some_and(same_size)
     })
-}
-
-/// The figures of `rows` that are about the run's format and host, with what the run measured.
-///
-/// Rows that no run can be compared with are left out; see [`FigureRow::obstacle`].
-pub fn compared<'a>(rows: impl IntoIterator<Item = &'a FigureRow>, run: &Run) -> Vec<Figure> {
-    rows.into_iter()
-        .filter(|row| row.obstacle().is_none())
-        .filter_map(FigureRow::figure)
-        .filter(|figure| figure.is_about(&run.target))
-        .map(|figure| Figure { measured: figure.measure(run), ..figure })
-        .collect()
 }
 
 #[cfg(test)]

@@ -15,7 +15,12 @@ macro_rules! embedded {
 const WORKLOADS: &[(&str, &str)] = embedded!("workloads":
     "128k-seq-read",
     "128k-seq-write",
+    "2m-rand-read",
+    "2m-rand-write",
+    "2m-seq-read",
+    "2m-seq-write",
     "4k-70-30",
+    "4k-75-25",
     "4k-rand-read",
     "4k-rand-write",
     "512b-rand-read",
@@ -26,12 +31,20 @@ const WORKLOADS: &[(&str, &str)] = embedded!("workloads":
     "8k-seq-read",
     "8k-seq-write",
     "file-server",
+    "mail-server",
     "web-server",
     "web-server-precondition-100w",
 );
 
 /// Path and text of each protocol, ordered by name.
-const PROTOCOLS: &[(&str, &str)] = embedded!("protocols": "enterprise", "enterprise-2021", "quick");
+const PROTOCOLS: &[(&str, &str)] = embedded!("protocols":
+    "datasheet",
+    "enterprise",
+    "enterprise-2021",
+    "iometer",
+    "mail-trace",
+    "quick",
+);
 
 /// Every workload of the catalogue, ordered by name.
 pub fn workloads() -> Vec<Workload> {

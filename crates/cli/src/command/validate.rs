@@ -7,7 +7,9 @@ use anyhow::Result;
 use lab::results::published::{self, FigureRow};
 use lab::ssd::{DriveSpec, catalogue};
 use lab::subject::find_drive;
-use lab::validate::{Bench, Row, Verdict, is_about, number_text, validate as compare};
+use lab::validate::{
+    Bench, Row, Tally, Verdict, is_about, number_text, plans, validate as compare,
+};
 use lab::{Error, Kind};
 
 use crate::args::Validate;
@@ -25,8 +27,8 @@ pub(crate) fn validate(args: &Validate) -> Result<Ending> {
         args.drives.is_empty() || drives.iter().any(|drive| is_about(row, drive))
     };
     let rows: Vec<&FigureRow> = table.iter().filter(of_drives).collect();
-    let plan = setup::plan("enterprise", SEED)?;
-    let bench = Bench { drives: &drives, plan: &plan, threads: setup::jobs(args.jobs) };
+    let plans = plans(SEED)?;
+    let bench = Bench { drives: &drives, plans: &plans, threads: setup::jobs(args.jobs) };
     let progress = Terminal::new()?;
     let compared = compare(&rows, bench, &progress);
     progress.clear();
@@ -68,24 +70,37 @@ fn shown(rows: &[Row]) -> String {
         std::iter::once(head).chain(rows.iter().filter_map(compared_cells)).collect();
     let others: Vec<[String; 6]> = rows.iter().filter_map(other_cells).collect();
     format!(
-        "{}\n\nnot expressible yet:\n{}\n\n{}",
+        "{}\n\nnot expressible:\n{}\n\n{}\n{}",
         table::columns(&compared),
         table::columns(&others),
+        tallied(rows),
         count(rows)
     )
 }
 
-fn compared_cells(row: &Row) -> Option<[String; 10]> {
-    let (compared, verdict) = match &row.verdict {
-        Verdict::In(compared) => (compared, "in"),
-        Verdict::Out(compared) => (compared, "OUT"),
-        Verdict::NotExpressible { .. } => return None,
+/// How near measured rows are, and apart from them those of data sheets.
+fn tallied(rows: &[Row]) -> String {
+    let line = |what: &str, measured: bool| {
+        let Tally { typical, spread } =
+            Tally::of(rows.iter().filter(|it| it.is_measured() == measured));
+        let error = typical.error_median.unwrap_or(0.0) * 100.0;
+        format!(
+            "{what}: {} of {} rates and averages within 20 %, median error {error:.1} %; {} of {} \
+             deviations and maxima within a factor of two",
+            typical.near, typical.rows, spread.near, spread.rows
+        )
     };
+    format!("{}\n{}", line("measured", true), line("data sheets", false))
+}
+
+fn compared_cells(row: &Row) -> Option<[String; 10]> {
+    let compared = row.compared()?;
+    let verdict = if matches!(row.verdict, Verdict::In(_)) { "in" } else { "OUT" };
     Some([
         row.id.clone(),
         compared.model.clone(),
         row.workload.clone(),
-        load(row),
+        row.load_text(),
         row.phase.clone(),
         row.metric.clone(),
         row.published_text(),
@@ -107,16 +122,12 @@ fn other_cells(row: &Row) -> Option<[String; 6]> {
     ])
 }
 
-fn load(row: &Row) -> String {
-    format!("T{}Q{}", row.threads, row.queue_per_thread)
-}
-
 fn count(rows: &[Row]) -> String {
     let of = |wanted: fn(&Verdict) -> bool| rows.iter().filter(|row| wanted(&row.verdict)).count();
     let inside = of(|verdict| matches!(verdict, Verdict::In(_)));
     let outside = of(|verdict| matches!(verdict, Verdict::Out(_)));
     let others = rows.len() - inside - outside;
-    format!("{inside} in tolerance, {outside} out, {others} not expressible yet")
+    format!("{inside} in tolerance, {outside} out, {others} not expressible")
 }
 
 fn judged(rows: &[Row]) -> Result<Ending> {

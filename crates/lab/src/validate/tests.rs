@@ -1,8 +1,6 @@
 //! Tests of validation, on a protocol that lasts a moment.
 
-use results::StepKind;
 use results::published::parse;
-use workload::catalogue;
 
 use super::*;
 use crate::progress::Unwatched;
@@ -19,13 +17,14 @@ fn rows(lines: &[&str]) -> Vec<FigureRow> {
 }
 
 fn validated(lines: &[&str]) -> Vec<Row> {
-    let protocol = catalogue::find_protocol("enterprise").unwrap();
-    let mut plan = Plan::new(&protocol, &catalogue::workloads(), 1).unwrap();
-    for step in plan.steps.iter_mut().filter(|step| step.kind != StepKind::Purge) {
-        (step.ramp_s, step.duration_s, step.interval_s, step.round_s) = (0.5, 2.0, 0.5, 0.5);
+    let mut plans = plans(1).unwrap();
+    for step in plans.iter_mut().flat_map(|plan| &mut plan.steps) {
+        if step.duration_s > 0.0 {
+            (step.ramp_s, step.duration_s, step.interval_s, step.round_s) = (0.5, 2.0, 0.5, 0.5);
+        }
     }
     let drives = ssd::catalogue::drives();
-    let bench = Bench { drives: &drives, plan: &plan, threads: 2 };
+    let bench = Bench { drives: &drives, plans: &plans, threads: 2 };
     let rows = rows(lines);
     validate(&rows.iter().collect::<Vec<_>>(), bench, &Unwatched).unwrap()
 }
@@ -40,25 +39,61 @@ fn reason(row: &Row) -> &str {
 #[test]
 fn rows_that_cannot_be_compared_are_listed_with_the_reason() {
     let rows = validated(&[
-        "640,stock,any,64k-read,,,datasheet,mb_s,1500,1500",
+        "640,stock,any,64k-read,,,datasheet,read_percent,95,95",
         "320,stock,any,4k-rand-write,16,16,primary,iops,1,1",
         "640,turbo,any,4k-rand-write,16,16,primary,iops,1,1",
         "640,stock,plan9,4k-rand-write,16,16,primary,iops,1,1",
-        "640,stock,any,mail-trace-light,1,8,burst,mb_s,969,969",
+        "640,stock,any,mysql-sysbench,2,,steady,avg_latency_ms,5,5",
+        "640,stock,any,8k-70-30,,,primary,iops,1,1",
         "640,stock,any,4k-rand-write,3,16,primary,iops,1,1",
     ]);
     let reasons: Vec<&str> = rows.iter().map(reason).collect();
     assert_eq!(
         reasons,
         [
-            "a data sheet states no load",
+            "not a metric that a run has",
             "the drive is not modelled",
             "the model has no format `turbo`",
             "the model has no host `plan9`",
-            "protocol enterprise does not have the workload",
-            "protocol enterprise does not have the load in this phase",
+            "no protocol has the workload",
+            "threads and queue are not stated",
+            "no protocol has the load in this phase",
         ]
     );
+}
+
+#[test]
+fn each_row_is_simulated_with_the_protocol_that_expresses_it() {
+    let rows = validated(&[
+        "640,stock,linux,iometer-4k-rand-read,4,64+,burst,iops,140000,140000",
+        "640,stock,linux,64k-read,,,datasheet,mb_s,1500,1500",
+        "640,stock,linux,mail-trace-light,,8,burst,mb_s,969,969",
+    ]);
+    let protocols: Vec<&str> =
+        rows.iter().map(|row| row.compared().unwrap().protocol.as_str()).collect();
+    assert_eq!(protocols, ["iometer", "datasheet", "mail-trace"]);
+}
+
+#[test]
+fn the_worst_rows_are_measured_ones_and_twice_is_as_far_as_half() {
+    let row = |id: &str, phase: Phase, ratio: f64| {
+        let line = "640,stock,linux,4k-rand-read,16,16,primary,iops,1,1";
+        let (drive, model, protocol) = (String::new(), String::new(), String::new());
+        let compared = Compared { drive, model, protocol, modelled: ratio, ratio };
+        let of_table = described(&rows(&[line])[0], Verdict::Out(compared));
+        Row { id: id.into(), phase: phase.name().into(), ..of_table }
+    };
+    let rows = [
+        row("near", Phase::Primary, 1.1),
+        row("half", Phase::Primary, 0.4),
+        row("twice", Phase::Primary, 2.4),
+        row("sheet", Phase::Datasheet, 9.0),
+    ];
+    let ids: Vec<&str> = worst(&rows, 2).iter().map(|row| row.id.as_str()).collect();
+    assert_eq!(ids, ["half", "twice"]);
+    let Share { rows: count, near, error_median } = Tally::of(&rows[..3]).typical;
+    assert_eq!((count, near), (3, 1));
+    assert!((error_median.unwrap() - 0.6).abs() < 1e-9);
 }
 
 #[test]

@@ -5,8 +5,7 @@ use std::fmt;
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 
-use super::FiguresError;
-use super::measure::{Loads, Metric};
+use super::{FiguresError, Loads, Metric};
 use crate::Figure;
 
 /// The columns, in their order.
@@ -117,22 +116,23 @@ impl fmt::Display for Phase {
 }
 
 impl FigureRow {
-    /// Why no run can be compared with it; nothing where one could.
+    /// Why no run at all can be compared with it; nothing where one could.
     pub fn obstacle(&self) -> Option<&'static str> {
         if self.confidence == Confidence::Garbled {
             return Some("the value is garbled in its source");
         }
-        if self.phase == Phase::Datasheet {
-            return Some("a data sheet states no load");
-        }
-        let Some(metric) = Metric::named(&self.metric) else {
-            return Some("not a metric that a run has");
-        };
-        match Loads::parse(&self.mode, &self.threads, &self.queue_per_thread) {
-            Some(loads) => (!loads.is_one() && metric != Metric::MaxLatency)
-                .then_some("a range of loads has only a maximum latency"),
-            None => Some("threads and queue are not stated"),
-        }
+        let unknown = self.measured_metric().is_none();
+        unknown.then_some("not a metric that a run has")
+    }
+
+    /// Its metric; absent where no run has it.
+    pub fn measured_metric(&self) -> Option<Metric> {
+        Metric::named(&self.metric)
+    }
+
+    /// The loads that it was measured at; absent where they are not numbers or ranges.
+    pub fn loads(&self) -> Option<Loads> {
+        Loads::parse(&self.threads, &self.queue_per_thread)
     }
 
     /// The row as a run keeps it, nothing measured yet; absent for a garbled one.

@@ -1,7 +1,7 @@
 //! Tests of the table and of what a run is compared with.
 
 use super::*;
-use crate::{StepKind, example};
+use crate::{Figure, StepKind, example};
 
 const HEAD: &str = "id,document,device,capacity_gb,mode,os,workload,threads,queue_per_thread,\
                     phase,metric,value_low,value_high,confidence,note\n";
@@ -11,10 +11,12 @@ fn told(row: &str) -> String {
     parse(&format!("{HEAD}{row}"), "f.csv").unwrap_err().to_string()
 }
 
-/// What the example run measured for a row that ends like a row of the table.
-fn measured(row: &str) -> Option<f64> {
-    let rows = parse(&format!("{HEAD}X1,d,x,640,{row},1,1,exact,\n"), "f.csv").unwrap();
-    rows[0].figure().unwrap().measure(&example::run())
+/// What the example run measured in `part` of `steps`.
+fn read(metric: &str, part: Part, steps: &[&str]) -> Option<f64> {
+    let metric = Metric::named(metric).unwrap();
+    let steps = steps.iter().map(|id| (*id).to_owned()).collect();
+    let reading = Reading { metric, steps, part, over: Over::Range, mb_bytes: 1_000_000 };
+    reading.of(&example::run())
 }
 
 #[test]
@@ -67,41 +69,70 @@ fn other_columns_are_refused() {
 }
 
 #[test]
-fn each_phase_is_compared_with_its_part_of_the_run() {
+fn each_part_of_a_step_has_its_value() {
+    use Part::{Burst, Settled, Whole};
+    let (write, read_, mixed) = ("4k/measure/write", "4k/measure/read", "8k-70-30");
+    let precondition = "4k/precondition";
+    let mixed = format!("{mixed}/precondition");
     let cases = [
-        ("stock,any,4k-rand-write,16,16,burst,iops", 257_000.0),
-        ("stock,linux,4k-rand-write,16,16,precondition-end,iops", 42_000.0),
-        ("any,any,4k-rand-write,16,16,steady,iops", 42_000.0),
-        ("stock,linux,4k-rand-write,16,16,primary,iops", 42_600.0),
-        ("stock,linux,4k-rand-read,16,16,primary,iops", 140_000.0),
-        ("stock,linux,4k-rand-read,16,16,steady,iops", 140_000.0),
-        ("stock,linux,4k-rand-read,16,16,primary,mb_s", 140_000.0 * 4096.0 / 1e6),
-        ("stock,linux,4k-rand-write,16,16,primary,avg_latency_ms", 256.0 / 42.6),
-        ("stock,linux,4k-rand-write,16,16,primary,stdev_latency_ms", 128.0 / 42.6),
-        ("stock,linux,4k-rand-write,16,16,primary,max_latency_ms", 384.0 / 42.6),
-        ("stock,linux,8k-70-30,2-16,2-16,primary,max_latency_ms", 384.0 / 13.0),
-        ("stock,linux,8k-70-30,16,16,burst,avg_latency_ms", 256.0 / 120.0),
+        ("iops", Burst, precondition, 257_000.0),
+        ("iops", Settled, precondition, 42_000.0),
+        ("iops", Whole, write, 42_600.0),
+        ("iops", Whole, read_, 140_000.0),
+        ("mb_s", Whole, read_, 140_000.0 * 4096.0 / 1e6),
+        ("avg_latency_ms", Whole, write, 256.0 / 42.6),
+        ("stdev_latency_ms", Whole, write, 128.0 / 42.6),
+        ("max_latency_ms", Whole, write, 384.0 / 42.6),
+        ("avg_latency_ms", Burst, &mixed, 256.0 / 120.0),
     ];
-    for (row, expect) in cases {
-        let found = measured(row).unwrap();
-        assert!((found / expect - 1.0).abs() < 1e-4, "{row}: {found}, not {expect}");
+    for (metric, part, step, expect) in cases {
+        let found = read(metric, part, &[step]).unwrap();
+        assert!((found / expect - 1.0).abs() < 1e-4, "{metric} of {step}: {found}, not {expect}");
     }
 }
 
 #[test]
+fn a_tool_may_divide_by_another_megabyte() {
+    let metric = Metric::Throughput;
+    let steps = vec!["4k/measure/read".to_owned()];
+    let of = |mb_bytes| {
+        let (part, over) = (Part::Whole, Over::Range);
+        let reading = Reading { metric, steps: steps.clone(), part, over, mb_bytes };
+        reading.of(&example::run()).unwrap()
+    };
+    assert!((of(1_000_000) / of(1 << 20) - 1.048_576).abs() < 1e-9);
+}
+
+#[test]
+fn of_several_loads_a_maximum_is_the_largest_and_a_data_sheet_takes_the_best() {
+    let steps = ["4k/measure/write", "4k/measure/read"];
+    let over = |metric, over| {
+        let steps = steps.iter().map(|id| (*id).to_owned()).collect();
+        let reading = Reading { metric, steps, part: Part::Whole, over, mb_bytes: 1_000_000 };
+        reading.of(&example::run()).unwrap()
+    };
+    let close = |found: f64, expect: f64| assert!((found / expect - 1.0).abs() < 1e-4, "{found}");
+    close(over(Metric::MaxLatency, Over::Range), 384.0 / 42.6);
+    close(over(Metric::MaxLatency, Over::Best), 384.0 / 140.0);
+    close(over(Metric::Iops, Over::Best), 140_000.0);
+}
+
+#[test]
 fn what_a_run_does_not_have_is_not_measured() {
-    for row in [
-        "high-performance,linux,4k-rand-write,16,16,primary,iops",
-        "stock,windows,4k-rand-write,16,16,primary,iops",
-        "stock,linux,4k-rand-write,8,16,primary,iops",
-        "stock,linux,4k-rand-write,,,primary,iops",
-        "stock,linux,file-server,16,16,primary,iops",
-        "stock,linux,8k-70-30,2-16,2-16,primary,iops",
-        "stock,linux,4k-rand-write,16,16,datasheet,iops",
-        "stock,linux,4k-rand-write,16,16,primary,ratio_vs_comparables",
-    ] {
-        assert_eq!(measured(row), None, "{row}");
-    }
+    assert_eq!(read("iops", Part::Whole, &["4k/measure/none"]), None);
+    assert_eq!(read("iops", Part::Settled, &["4k/measure/write"]), None);
+    assert_eq!(read("iops", Part::Whole, &["4k/purge"]), None);
+}
+
+#[test]
+fn loads_are_numbers_ranges_or_left_out() {
+    let loads = |threads, queue| Loads::parse(threads, queue);
+    let Some(Loads::Grid(threads, queue)) = loads("2-16", "64+") else { panic!() };
+    assert!(threads.holds(2) && threads.holds(16) && !threads.holds(17));
+    assert!(queue.holds(64) && queue.holds(512) && !queue.holds(63));
+    assert!(matches!(loads("", "8"), Some(Loads::Outstanding(of)) if of.holds(8) && !of.holds(9)));
+    assert_eq!(loads("", ""), Some(Loads::Unstated));
+    assert_eq!(loads("many", "1"), None);
 }
 
 #[test]
@@ -121,17 +152,9 @@ fn a_mode_may_say_what_the_data_is_like() {
 
 #[test]
 fn figures_of_compressible_data_are_compared_with_such_data() {
-    let of = |mode: &str, percent: f64| {
-        let row = format!("{HEAD}X1,d,x,640,{mode},linux,4k-rand-read,,,primary,iops,1,1,exact,\n");
-        let mut run = example::run();
-        run.steps.iter_mut().for_each(|step| step.compressible_percent = percent);
-        parse(&row, "f.csv").unwrap()[0].figure().unwrap().measure(&run)
-    };
-    assert_eq!(of("compressed-2:1", 50.0), Some(140_000.0));
-    assert_eq!(of("compressed-2:1", 0.0), None);
-    assert_eq!(of("uncompressed", 0.0), Some(140_000.0));
-    assert_eq!(of("uncompressed", 50.0), None);
-    assert_eq!(of("stock", 0.0), None, "a format's row must state its load");
+    assert!(is_of("compressed-2:1", 50.0) && !is_of("compressed-2:1", 0.0));
+    assert!(is_of("uncompressed", 0.0) && !is_of("uncompressed", 50.0));
+    assert!(is_of("stock", 0.0) && !is_of("stock", 50.0));
 }
 
 #[test]
@@ -150,28 +173,12 @@ fn a_burst_shorter_than_its_tenth_ends_at_the_cliff() {
 }
 
 #[test]
-fn every_row_that_cannot_be_compared_says_why() {
+fn every_row_that_no_run_has_says_why() {
     let obstacle = |id| figures().iter().find(|row| row.id == id).unwrap().obstacle();
     assert_eq!(obstacle("A084"), None);
-    assert_eq!(obstacle("A104"), None);
+    assert_eq!(obstacle("A011"), None);
     assert_eq!(obstacle("B077"), Some("the value is garbled in its source"));
-    assert_eq!(obstacle("A011"), Some("a data sheet states no load"));
     assert_eq!(obstacle("A113"), Some("not a metric that a run has"));
-    assert_eq!(obstacle("A067"), Some("a range of loads has only a maximum latency"));
-    assert_eq!(obstacle("D027"), Some("threads and queue are not stated"));
-}
-
-#[test]
-fn the_figures_of_a_run_are_those_of_its_format_and_host() {
-    let run = example::run();
-    let rows = figures_for(figures(), "Fusion-io ioDrive Duo MLC", 640.0);
-    let figures = compared(rows, &run);
-    let find = |id: &str| figures.iter().find(|figure| figure.id == id);
-    assert_eq!(find("A084").unwrap().measured.map(f64::round), Some(42_600.0));
-    assert!(find("A123").is_none(), "of the other format");
-    assert!(find("A096").is_none(), "of the other host");
-    assert!(find("A011").is_none(), "of a data sheet");
-    assert_eq!(find("A107").unwrap().measured, None, "of a workload that was not run");
 }
 
 #[test]

@@ -1,0 +1,150 @@
+//! Which steps of a plan a published row was measured with.
+//!
+//! A row names a workload, a phase and, mostly, a load. A step expresses it when all three agree:
+//!
+//! - workload: one of the names by which the step's figures are published, or its own, with data
+//!   as compressible as the row's mode says;
+//! - phase: what the protocol calls its measurements, and for a protocol of settled drives the
+//!   beginning and the end of its preconditioning;
+//! - load: threads and queue, or a range of them. A row that leaves one of them out is about the
+//!   only load at which the protocol has the workload; where it has several, about those with as
+//!   many requests outstanding. A data sheet is about the best of all loads.
+
+use results::StepKind;
+use results::published::{FigureRow, Loads, Over, Part, Phase, Reading, is_of};
+use workload::PublishedPhase;
+
+use crate::plan::{Plan, PlannedStep};
+
+/// Why a plan cannot express a row. The later one is the nearer miss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Miss {
+    /// No figures of the row's document are expressed by it.
+    Document,
+    /// It does not have the workload.
+    Workload,
+    /// It has the workload, but not in the row's phase.
+    Phase,
+    /// It has several loads, and the row states none.
+    LoadUnstated,
+    /// It does not have the load.
+    Load,
+}
+
+impl Miss {
+    /// The miss in words.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Document | Self::Workload => "no protocol has the workload",
+            Self::Phase => "no protocol has the workload in this phase",
+            Self::LoadUnstated => "threads and queue are not stated",
+            Self::Load => "no protocol has the load in this phase",
+        }
+    }
+}
+
+/// Where in a run of `plan` the value of `row` stands.
+///
+/// # Errors
+/// Says what is missing. No plan expresses a row without a metric of a run.
+pub fn reading(row: &FigureRow, plan: &Plan) -> Result<Reading, Miss> {
+    let published = plan.published.as_ref().ok_or(Miss::Document)?;
+    let metric = row.measured_metric().ok_or(Miss::Workload)?;
+    let named: Vec<&PlannedStep> = plan.steps.iter().filter(|step| is_about(step, row)).collect();
+    if named.is_empty() {
+        return Err(Miss::Workload);
+    }
+    let (part, candidates) = of_phase(row.phase, published.phase, &named);
+    if candidates.is_empty() {
+        return Err(Miss::Phase);
+    }
+    let steps = of_load(row, &candidates)?.iter().map(|step| step.id.clone()).collect();
+    let over = if row.phase == Phase::Datasheet { Over::Best } else { Over::Range };
+    Ok(Reading { metric, steps, part, over, mb_bytes: published.mb_bytes })
+}
+
+/// Whether a step has the workload of `row`, with such data as its mode says.
+fn is_about(step: &PlannedStep, row: &FigureRow) -> bool {
+    let named = match step.published_as.as_slice() {
+        [] => step.workload_name() == row.workload,
+        names => names.contains(&row.workload),
+    };
+    named && is_of(&row.mode, step.compressible_percent())
+}
+
+/// The steps among `named` that a protocol of `measured` offers for `phase`, and their part.
+fn of_phase<'a>(
+    phase: Phase,
+    measured: PublishedPhase,
+    named: &[&'a PlannedStep],
+) -> (Part, Vec<&'a PlannedStep>) {
+    let of = |kind| named.iter().copied().filter(|step| step.kind == kind).collect::<Vec<_>>();
+    let (measures, preconditions) = (of(StepKind::Measure), of(StepKind::Precondition));
+    match (phase, measured) {
+        (Phase::Burst, PublishedPhase::Primary) => (Part::Burst, preconditions),
+        (Phase::Steady, PublishedPhase::Primary) if preconditions.is_empty() => {
+            (Part::Whole, measures)
+        }
+        (Phase::PreconditionEnd | Phase::Steady, PublishedPhase::Primary) => {
+            (Part::Settled, preconditions)
+        }
+        (Phase::Primary, PublishedPhase::Primary)
+        | (Phase::Burst, PublishedPhase::Burst)
+        | (Phase::Datasheet, PublishedPhase::Datasheet) => (Part::Whole, measures),
+        _ => (Part::Whole, Vec::new()),
+    }
+}
+
+/// The steps among `candidates` at the loads of `row`.
+fn of_load<'a>(
+    row: &FigureRow,
+    candidates: &[&'a PlannedStep],
+) -> Result<Vec<&'a PlannedStep>, Miss> {
+    let loads = row.loads().ok_or(Miss::Load)?;
+    let load = |step: &PlannedStep| (step.threads, step.queue_per_thread);
+    let one = candidates.windows(2).all(|pair| load(pair[0]) == load(pair[1]));
+    let steps: Vec<&PlannedStep> = match loads {
+        Loads::Unstated if one || row.phase == Phase::Datasheet => candidates.to_vec(),
+        Loads::Unstated => return Err(Miss::LoadUnstated),
+        Loads::Outstanding(_) if one => candidates.to_vec(),
+        Loads::Outstanding(range) => {
+            candidates.iter().filter(|step| range.holds(step.outstanding())).copied().collect()
+        }
+        Loads::Grid(threads, queue) => {
+            let holds = |step: &&&PlannedStep| {
+                threads.holds(step.threads.into()) && queue.holds(step.queue_per_thread.into())
+            };
+            candidates.iter().filter(holds).copied().collect()
+        }
+    };
+    if steps.is_empty() { Err(Miss::Load) } else { Ok(steps) }
+}
+
+/// The first of `plans` that expresses `row`, by its index, and where the value stands.
+///
+/// Plans whose protocol names the row's document come first, with those that are about any
+/// document; where none names it, all of them are asked. Among these the order is that of `plans`.
+///
+/// # Errors
+/// The nearest miss.
+pub fn express(row: &FigureRow, plans: &[Plan]) -> Result<(usize, Reading), Miss> {
+    let names = |plan: &Plan| {
+        let published = plan.published.as_ref();
+        published.is_some_and(|published| published.documents.contains(&row.document))
+    };
+    let is_known = plans.iter().any(names);
+    let mut nearest = Miss::Document;
+    for (index, plan) in plans.iter().enumerate() {
+        if is_known && !plan.expresses_document(&row.document) {
+            continue;
+        }
+        match reading(row, plan) {
+            Ok(reading) => return Ok((index, reading)),
+            Err(miss) => nearest = nearest.max(miss),
+        }
+    }
+    Err(nearest)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+//! What a row is about, parsed: its metric, the loads that it was measured at, the data.
+
+/// What a figure states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Metric {
+    /// `iops`: requests completed in each second.
+    Iops,
+    /// `mb_s`: MB read and written in each second.
+    Throughput,
+    /// `avg_latency_ms`: over reads and writes together.
+    AvgLatency,
+    /// `stdev_latency_ms`: the mean of that of reads and that of writes.
+    StdevLatency,
+    /// `max_latency_ms`: the largest.
+    MaxLatency,
+    /// `p50_latency_ms`: the median.
+    P50Latency,
+    /// `p99_latency_ms`.
+    P99Latency,
+    /// `p999_latency_ms`: the 99.9th percentile.
+    P999Latency,
+    /// `p9999_latency_ms`: the 99.99th percentile.
+    P9999Latency,
+}
+
+impl Metric {
+    /// The metric called `name` in a table; absent where no run has it.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "iops" => Some(Self::Iops),
+            "mb_s" => Some(Self::Throughput),
+            "avg_latency_ms" => Some(Self::AvgLatency),
+            "stdev_latency_ms" => Some(Self::StdevLatency),
+            "max_latency_ms" => Some(Self::MaxLatency),
+            "p50_latency_ms" => Some(Self::P50Latency),
+            "p99_latency_ms" => Some(Self::P99Latency),
+            "p999_latency_ms" => Some(Self::P999Latency),
+            "p9999_latency_ms" => Some(Self::P9999Latency),
+            _ => None,
+        }
+    }
+
+    /// Whether more of it is better.
+    pub const fn is_rate(self) -> bool {
+        matches!(self, Self::Iops | Self::Throughput)
+    }
+}
+
+/// The loads that a figure was measured at, as published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loads {
+    /// Jobs, and requests that each keeps outstanding.
+    Grid(Range, Range),
+    /// One number only: jobs, or requests outstanding in all.
+    Outstanding(Range),
+    /// Not stated.
+    Unstated,
+}
+
+impl Loads {
+    /// The loads of the two columns; absent where one of them is not a number or a range.
+    pub fn parse(threads: &str, queue_per_thread: &str) -> Option<Self> {
+        match (threads, queue_per_thread) {
+            ("", "") => Some(Self::Unstated),
+            (one, "") | ("", one) => Some(Self::Outstanding(Range::parse(one)?)),
+            (threads, queue) => Some(Self::Grid(Range::parse(threads)?, Range::parse(queue)?)),
+        }
+    }
+}
+
+/// Numbers from one to another, as `16`, `2-16` or `64+`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    low: u32,
+    high: u32,
+}
+
+impl Range {
+    fn parse(text: &str) -> Option<Self> {
+        if let Some(low) = text.strip_suffix('+') {
+            return Some(Self { low: low.parse().ok()?, high: u32::MAX });
+        }
+        let (low, high) = text.split_once('-').unwrap_or((text, text));
+        Some(Self { low: low.parse().ok()?, high: high.parse().ok()? })
+    }
+
+    /// Whether `value` is one of them.
+    pub const fn holds(self, value: u32) -> bool {
+        self.low <= value && value <= self.high
+    }
+}
+
+/// Compressibility in percent where a mode is a property of the data and not a format:
+/// `uncompressed`, or a ratio as `compressed-2:1`.
+pub fn compressible(mode: &str) -> Option<f64> {
+    if mode == "uncompressed" {
+        return Some(0.0);
+    }
+    let (before, after) = mode.strip_prefix("compressed-")?.split_once(':')?;
+    let (before, after): (f64, f64) = (before.parse().ok()?, after.parse().ok()?);
+    (after > 0.0 && before >= after).then(|| (1.0 - after / before) * 100.0)
+}
+
+/// Whether figures of `mode` are about data that compresses by `percent`: by as much as the mode
+/// says, or not at all.
+pub fn is_of(mode: &str, percent: f64) -> bool {
+    (percent - compressible(mode).unwrap_or(0.0)).abs() < 0.05
+}

@@ -1,0 +1,163 @@
+//! What a run measured for a published figure.
+
+use super::{Metric, compressible};
+use crate::{Figure, Run, Sample, Step, StepKind, Summary, Target};
+
+/// Share of the preconditioning, from its start, in which a burst is looked for.
+const BURST_PART: f64 = 0.1;
+/// Intervals of that part that reach this share of its best one belong to the burst.
+const BURST_SHARE: f64 = 0.8;
+
+/// Where in a run the value of a figure stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reading {
+    /// What is read.
+    pub metric: Metric,
+    /// Names of the steps that it is read from, at least one.
+    pub steps: Vec<String>,
+    /// Which part of them.
+    pub part: Part,
+    /// What becomes of several loads.
+    pub over: Over,
+    /// Bytes of an `MB`.
+    pub mb_bytes: u32,
+}
+
+/// A part of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Its beginning on a purged drive, see [`burst`].
+    Burst,
+    /// Its last steady-state window.
+    Settled,
+    /// All of it.
+    Whole,
+}
+
+/// What becomes of a value over several loads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// The median; of a maximum the largest.
+    Range,
+    /// The highest rate, the lowest latency.
+    Best,
+}
+
+/// The intervals in which a purged drive still wrote at full speed.
+///
+/// Those of the first tenth of the preconditioning that reach 80 % of the IOPS of the best one
+/// there: before the cliff, wherever in that tenth it lies, and without a slow first interval.
+/// Empty where the step does not follow a purge of its suite.
+pub fn burst<'a>(run: &'a Run, step: &Step) -> Vec<&'a Sample> {
+    let Some(index) = run.steps.iter().position(|other| other.id == step.id) else {
+        return Vec::new();
+    };
+    let purged = run.steps[..index]
+        .last()
+        .is_some_and(|before| before.kind == StepKind::Purge && before.suite == step.suite);
+    if !purged {
+        return Vec::new();
+    }
+    let samples = &run.steps[index].samples;
+    let part = &samples[..part_of(samples.len(), BURST_PART)];
+    let best = part.iter().map(|sample| sample.summary.iops).fold(0.0, f64::max);
+    part.iter().filter(|sample| sample.summary.iops >= best * BURST_SHARE).collect()
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to `count`")]
+fn part_of(count: usize, share: f64) -> usize {
+    (count as f64 * share).ceil() as usize
+}
+
+impl Reading {
+    /// Its value in `run`; absent where the run lacks one of the steps, or nothing was completed.
+    pub fn of(&self, run: &Run) -> Option<f64> {
+        let values: Option<Vec<f64>> =
+            self.steps.iter().map(|id| self.of_step(run, run.step(id)?)).collect();
+        let values = values?;
+        match self.over {
+            Over::Range => self.metric.over_range(values),
+            Over::Best => {
+                let best = if self.metric.is_rate() { f64::max } else { f64::min };
+                values.into_iter().reduce(best)
+            }
+        }
+    }
+
+    fn of_step(&self, run: &Run, step: &Step) -> Option<f64> {
+        let of = |summary: &Summary| self.metric.of(summary, self.mb_bytes);
+        match self.part {
+            Part::Burst => {
+                let samples = burst(run, step).into_iter();
+                self.metric.over_range(samples.filter_map(|it| of(&it.summary)).collect())
+            }
+            Part::Settled => of(step.settled.as_ref()?),
+            Part::Whole => of(step.summary.as_ref()?),
+        }
+    }
+}
+
+impl Metric {
+    /// Its value in the unit of its name; absent where nothing was completed.
+    fn of(self, summary: &Summary, mb_bytes: u32) -> Option<f64> {
+        let latency = &summary.latency;
+        let ms = |latency_ns: u64| latency_ns as f64 / 1e6;
+        (latency.count > 0).then(|| match self {
+            Self::Iops => summary.iops,
+            Self::Throughput => summary.throughput_mb_s() * 1e6 / f64::from(mb_bytes),
+            Self::AvgLatency => latency.latency_ns_avg / 1e6,
+            Self::StdevLatency => summary.latency_ns_stdev_reviewed() / 1e6,
+            Self::MaxLatency => ms(latency.latency_ns_max),
+            Self::P50Latency => ms(latency.latency_ns_p50),
+            Self::P99Latency => ms(latency.latency_ns_p99),
+            Self::P999Latency => ms(latency.latency_ns_p999),
+            Self::P9999Latency => ms(latency.latency_ns_p9999),
+        })
+    }
+
+    /// One value for several: the median, of a maximum the largest.
+    fn over_range(self, mut values: Vec<f64>) -> Option<f64> {
+        values.sort_by(f64::total_cmp);
+        match self {
+            Self::MaxLatency => values.last().copied(),
+            _ => values.get(values.len() / 2).copied(),
+        }
+    }
+}
+
+impl Figure {
+    /// Whether it was published for this format and this host.
+    pub fn is_about(&self, target: &Target) -> bool {
+        let format = if target.format.is_empty() { "stock" } else { &target.format };
+        let mode = self.mode == ANY || self.mode == format || compressible(&self.mode).is_some();
+        mode && (self.host == ANY || self.host == target.host)
+    }
+
+    /// What was measured over what was published: 1 within the published range, else the ratio to
+    /// its nearest end. Absent where nothing was measured.
+    pub fn ratio(&self) -> Option<f64> {
+        let measured = self.measured?;
+        let nearest = measured.clamp(self.value_low, self.value_high);
+        (nearest > 0.0).then(|| measured / nearest)
+    }
+
+    /// Whether the ratio is at most `tolerance` from 1, such as 0.15; absent as the ratio is.
+    pub fn is_within(&self, tolerance: f64) -> Option<bool> {
+        self.ratio().map(|ratio| (ratio - 1.0).abs() <= tolerance)
+    }
+}
+
+/// A mode or host that stands for all of them.
+const ANY: &str = "any";
+
+impl Summary {
+    /// Deviation as the reviews chart it: the mean of that of reads and that of writes, in
+    /// nanoseconds.
+    pub fn latency_ns_stdev_reviewed(&self) -> f64 {
+        match (self.read.count, self.write.count) {
+            (0, _) => self.write.latency_ns_stdev,
+            (_, 0) => self.read.latency_ns_stdev,
+            _ => f64::midpoint(self.read.latency_ns_stdev, self.write.latency_ns_stdev),
+        }
+    }
+}

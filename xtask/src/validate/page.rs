@@ -1,0 +1,192 @@
+//! The page of the validation: in short, the worst, every row.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use lab::ssd::MODEL_VERSION;
+use lab::validate::{Compared, Row, Share, Tally, Verdict, number_text, worst};
+
+use super::WORST;
+use super::discussion::Discussions;
+
+/// The page about `rows`, simulated with `seed`.
+pub(crate) fn page(rows: &[Row], discussions: &Discussions, seed: u64) -> String {
+    format!(
+        "# Validation\n\n\
+         Published figures beside modelled ones, written by `cargo xtask validate`; do not edit.\n\
+         Model version {MODEL_VERSION}, seed {seed}, each drive in its time lapse: {}.\n\n\
+         A row is expressed by the first protocol, in the order of their names, that has its \
+         workload, load and phase; protocols that name its document come first.\n\
+         A rate is in tolerance within 15 %, an average latency within 20 %, anything else within \
+         a factor of two.\n\
+         Where a range was published, the ratio is to its nearer end.\n\n\
+         {}\n{}\n{}\n{}\n{}",
+        count(rows),
+        in_short(rows),
+        worst_rows(rows, discussions),
+        compared("Measured rows", rows.iter().filter(|row| row.is_measured())),
+        compared("Data sheets", rows.iter().filter(|row| !row.is_measured())),
+        not_expressible(rows),
+    )
+}
+
+/// How many rows are in tolerance, out of it, and neither.
+pub(crate) fn count(rows: &[Row]) -> String {
+    let of = |wanted: fn(&Verdict) -> bool| rows.iter().filter(|row| wanted(&row.verdict)).count();
+    let inside = of(|verdict| matches!(verdict, Verdict::In(_)));
+    let outside = of(|verdict| matches!(verdict, Verdict::Out(_)));
+    let others = rows.len() - inside - outside;
+    format!("{inside} rows in tolerance, {outside} out, {others} not expressible")
+}
+
+/// Medians and shares, over all measured rows and for each drive.
+fn in_short(rows: &[Row]) -> String {
+    let mut text = String::from(
+        "## In short\n\n\
+         Rates and average latencies count as near within 20 %; deviations, maxima and percentiles \
+         within a factor of two.\n\n\
+         | rows | rates and averages | median error | near | deviations and maxima | near |\n\
+         |---|---|---|---|---|---|\n",
+    );
+    let measured = || rows.iter().filter(|row| row.is_measured());
+    let drive = |row: &Row| row.compared().map(|compared| compared.drive.clone());
+    text.push_str(&tally_line("**all measured**", &Tally::of(measured())));
+    for name in measured().filter_map(drive).collect::<BTreeSet<_>>() {
+        let tally = Tally::of(measured().filter(|row| drive(row).as_ref() == Some(&name)));
+        text.push_str(&tally_line(&name, &tally));
+    }
+    let sheets = Tally::of(rows.iter().filter(|row| !row.is_measured()));
+    text + &tally_line("*data sheets*", &sheets)
+}
+
+fn tally_line(name: &str, Tally { typical, spread }: &Tally) -> String {
+    let near = |share: &Share| {
+        share.near_percent().map_or_else(String::new, |percent| {
+            format!("{} of {} ({percent:.0} %)", share.near, share.rows)
+        })
+    };
+    let error = typical.error_median.map_or_else(String::new, |it| format!("{:.1} %", it * 100.0));
+    let (rates, spreads) = (typical.rows, spread.rows);
+    format!("| {name} | {rates} | {error} | {} | {spreads} | {} |\n", near(typical), near(spread))
+}
+
+/// The worst rows, and what is said of them.
+fn worst_rows(rows: &[Row], discussions: &Discussions) -> String {
+    let worst = worst(rows, WORST);
+    let mut text = compared(&format!("The worst {WORST}"), worst.iter().copied());
+    let mut discussed: BTreeSet<&str> = BTreeSet::new();
+    for row in &worst {
+        let Some(said) = discussions.of(&row.id) else { continue };
+        if discussed.insert(said) {
+            let _ = write!(text, "\n**{}**: {said}\n", discussions.together(&row.id).join(", "));
+        }
+    }
+    text
+}
+
+/// A table of those of `rows` that were compared, under `title`.
+fn compared<'a>(title: &str, rows: impl Iterator<Item = &'a Row>) -> String {
+    let mut text = format!(
+        "## {title}\n\n\
+         | row | model | protocol | workload | load | phase | metric | published | modelled \
+         | ratio | |\n|---|---|---|---|---|---|---|---|---|---|---|\n"
+    );
+    for row in rows {
+        if let Some(compared) = row.compared() {
+            text.push_str(&compared_line(row, compared));
+        }
+    }
+    text
+}
+
+fn compared_line(row: &Row, compared: &Compared) -> String {
+    let verdict = if matches!(row.verdict, Verdict::In(_)) { "in" } else { "**out**" };
+    format!(
+        "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {:.2} | {verdict} |\n",
+        row.id,
+        compared.model,
+        compared.protocol,
+        row.workload,
+        row.load_text(),
+        row.phase,
+        row.metric,
+        row.published_text(),
+        number_text(compared.modelled),
+        compared.ratio,
+    )
+}
+
+/// Rows that cannot be compared, by reason, in the order of their first row.
+fn not_expressible(rows: &[Row]) -> String {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for row in rows {
+        let Verdict::NotExpressible { reason } = &row.verdict else { continue };
+        match reasons.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, ids)) => ids.push(&row.id),
+            None => reasons.push((reason, vec![&row.id])),
+        }
+    }
+    let lines = reasons.iter().map(|(reason, ids)| format!("| {reason} | {} |\n", ids.join(", ")));
+    format!("## Not expressible\n\n| reason | rows |\n|---|---|\n{}", lines.collect::<String>())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A measured row that is `ratio` of what was published.
+    pub(crate) fn row(id: &str, ratio: f64) -> Row {
+        let compared = Compared {
+            drive: "duo".into(),
+            model: "duo stock linux".into(),
+            protocol: "enterprise".into(),
+            modelled: 42_600.0 * ratio,
+            ratio,
+        };
+        let inside = (0.85..=1.15).contains(&ratio);
+        Row {
+            id: id.into(),
+            device: "a drive".into(),
+            mode: "stock".into(),
+            host: "any".into(),
+            workload: "4k-rand-write".into(),
+            threads: "16".into(),
+            queue_per_thread: "16".into(),
+            phase: "steady".into(),
+            metric: "iops".into(),
+            value_low: Some(42_600.0),
+            value_high: Some(42_600.0),
+            verdict: if inside { Verdict::In(compared) } else { Verdict::Out(compared) },
+        }
+    }
+
+    #[test]
+    fn every_row_is_on_the_page() {
+        let reason = "the drive is not modelled".to_owned();
+        let verdict = Verdict::NotExpressible { reason };
+        let of_sheet = Row { phase: "datasheet".into(), ..row("A3", 2.0) };
+        let missing = Row { verdict, ..row("A4", 1.0) };
+        let rows = [row("A1", 0.99), row("A2", 0.5), of_sheet, missing.clone(), missing];
+        let discussions = toml::from_str("").unwrap();
+        let page = page(&rows, &discussions, 1);
+        for line in [
+            "1 rows in tolerance, 2 out, 2 not expressible",
+            "| **all measured** | 2 | 50.0 % | 1 of 2 (50 %) | 0 |  |",
+            "| duo | 2 | 50.0 % | 1 of 2 (50 %) | 0 |  |",
+            "| *data sheets* | 1 | 100.0 % | 0 of 1 (0 %) | 0 |  |",
+            "| A1 | duo stock linux | enterprise | 4k-rand-write | T16Q16 | steady | iops | 42600 \
+             | 42174 | 0.99 | in |",
+            "| the drive is not modelled | A4, A4 |",
+        ] {
+            assert!(page.contains(line), "{page}\nlacks {line}");
+        }
+    }
+
+    #[test]
+    fn a_discussion_stands_once_below_the_worst_rows() {
+        let text = "[[discussion]]\nrows = [\"A1\", \"A2\"]\ntext = \"Why.\"";
+        let rows = [row("A1", 0.5), row("A2", 0.4)];
+        let page = page(&rows, &toml::from_str(text).unwrap(), 1);
+        assert_eq!(page.matches("**A1, A2**: Why.").count(), 1, "{page}");
+    }
+}
