@@ -44,6 +44,8 @@ pub struct Watermarks {
     /// Most pages relocated for each page gained while keeping pace; a victim that costs more is
     /// put off until host writes wait for it. 0: relocation never keeps pace.
     pub price_max: f64,
+    /// Pages relocated in a go while keeping pace, once that many are owed; 1: as they fall due.
+    pub batch_pages: u32,
 }
 
 /// Why a format is not feasible.

@@ -118,6 +118,9 @@ impl Ftl {
             return;
         }
         self.relocation.owed += price * urgency;
+        if self.relocation.owed < f64::from(self.config.watermarks.batch_pages) {
+            return;
+        }
         while self.relocation.owed >= 1.0 {
             self.relocation.owed -= 1.0;
             self.relocate_page(media);

@@ -46,7 +46,7 @@ fn measure(victim: VictimPolicy, over_provisioning_percent: u32, pages: u32) -> 
         pages_logical,
         victim,
         // Relocation only when it must, one superblock at a time.
-        watermarks: Watermarks { low: 3, high: 4, burst: 0.1, price_max: 0.0 },
+        watermarks: Watermarks { low: 3, high: 4, burst: 0.1, price_max: 0.0, batch_pages: 1 },
         wear_spread_max: 0,
         spares_per_die: 0,
         seed: 1,

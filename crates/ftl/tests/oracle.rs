@@ -374,8 +374,9 @@ fn policies() -> impl Strategy<Value = VictimPolicy> {
 prop_compose! {
     fn watermarks()(
         low in 1_u32..3, high in 1_u32..5, burst in 0.1..3.0, price_max in 0.0..8.0,
+        batch_pages in 1_u32..100,
     ) -> Watermarks {
-        Watermarks { low, high: low + high, burst, price_max }
+        Watermarks { low, high: low + high, burst, price_max, batch_pages }
     }
 }
 

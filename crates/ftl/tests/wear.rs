@@ -22,7 +22,7 @@ fn config(wear_spread_max: u32) -> Config {
         },
         pages_logical: SUPERBLOCKS * PAGES_PER_SUPERBLOCK * 3 / 4,
         victim: VictimPolicy::Greedy,
-        watermarks: Watermarks { low: 4, high: 6, burst: 1.0, price_max: 4.0 },
+        watermarks: Watermarks { low: 4, high: 6, burst: 1.0, price_max: 4.0, batch_pages: 1 },
         wear_spread_max,
         spares_per_die: 0,
         seed: 1,

@@ -16,11 +16,14 @@ use crate::spec::{DriveSpec, HostSpec};
 struct Costs {
     read_command: Nanos,
     read_unit: Nanos,
+    read_unmapped: Nanos,
     write_command: Nanos,
     write_unit: Nanos,
     relocate: Nanos,
     t_read: Nanos,
     t_program: Vec<Nanos>,
+    /// Mean over the page types.
+    t_program_mean: Nanos,
     t_erase: Nanos,
     suspend: Option<Nanos>,
     channel_unit: Nanos,
@@ -41,6 +44,8 @@ pub(crate) struct Backend {
     pub(crate) now: Nanos,
     /// When the host data that is being placed will have arrived.
     pub(crate) arrived_at: Nanos,
+    /// When the last unit of host data that was handed over will have been programmed.
+    programmed_at: Nanos,
     /// When the relocated data that is waiting for its unit will have arrived.
     pub(crate) relocated_at: Nanos,
 }
@@ -58,15 +63,22 @@ impl Backend {
             buffer: Buffer::new(floor(f64::from(spec.buffer.kib) / unit_kib)),
             now: Nanos::ZERO,
             arrived_at: Nanos::ZERO,
+            programmed_at: Nanos::ZERO,
             relocated_at: Nanos::ZERO,
         }
     }
 
-    /// Books a read command of `units` mapping units on the controller; returns its end.
+    /// Books a read command of `sectors` on the controller; returns its end.
     #[inline]
     pub(crate) fn command_read(&mut self, at: Nanos, sectors: u32) -> Nanos {
         let span = self.costs.read_command + sectors_of(self.costs.read_unit, sectors);
         self.urgent(at, span)
+    }
+
+    /// Books a read that the map answers by itself on the controller; returns its end.
+    #[inline]
+    pub(crate) fn command_unmapped(&mut self, at: Nanos) -> Nanos {
+        self.urgent(at, self.costs.read_unmapped)
     }
 
     /// Books a write command on the controller; returns its end.
@@ -100,6 +112,18 @@ impl Backend {
     #[inline]
     pub(crate) const fn buffer_admits_at(&self) -> Nanos {
         self.buffer.admits_at()
+    }
+
+    /// When the unit of host data that was handed over last will have been programmed.
+    #[inline]
+    pub(crate) const fn programmed_at(&self) -> Nanos {
+        self.programmed_at
+    }
+
+    /// When a unit that is still open would have been programmed, were it full: it is closed with
+    /// padding if nothing else comes.
+    pub(crate) fn padded_at(&self, die: DieId) -> Nanos {
+        self.dies[die.0 as usize].free_at().max(self.arrived_at) + self.costs.t_program_mean
     }
 
     /// Books the host's read of a die; returns when the data is in its register.
@@ -154,6 +178,9 @@ impl Backend {
         let t_program = self.costs.t_program[row as usize % types];
         let end = self.dies[die.0 as usize].book(self.now, ready, t_program);
         self.buffer.fill(end);
+        if cause == Cause::Host {
+            self.programmed_at = end;
+        }
     }
 
     fn erase(&mut self, die_first: DieId) {
@@ -181,14 +208,18 @@ impl Costs {
         let factor = if controller.on_host { host.controller_factor } else { 1.0 };
         let command = |micros: f64| Nanos::from_micros_f64(micros * factor);
         let micros = Nanos::from_micros_f64;
+        let unmapped = spec.mapping.as_ref().and_then(|mapping| mapping.unmapped_read_us);
+        let types = nand.t_program_us.len() as f64;
         Self {
             read_command: command(controller.read_us),
             read_unit: command(controller.read_us_per_kib * 4.0),
+            read_unmapped: command(unmapped.unwrap_or(controller.read_us)),
             write_command: command(controller.write_us),
             write_unit: command(controller.write_us_per_kib * 4.0),
             relocate: command(controller.relocate_us),
             t_read: micros(nand.t_read_us),
             t_program: nand.t_program_us.iter().map(|time| micros(*time)).collect(),
+            t_program_mean: micros(nand.t_program_us.iter().sum::<f64>() / types),
             t_erase: micros(nand.t_erase_us),
             suspend: (nand.suspend_us > 0.0).then(|| micros(nand.suspend_us)),
             channel_unit: micros(UNIT_BYTES as f64 / spec.channels.mb_s),

@@ -30,6 +30,12 @@ impl Die {
         self.free_at.max(ready + span)
     }
 
+    /// When it will have done all that it has been told.
+    #[inline]
+    pub(crate) const fn free_at(&self) -> Nanos {
+        self.free_at
+    }
+
     /// Books a read at `at`; returns its end. `suspend` is the time to interrupt what is under way,
     /// none if that is not possible.
     #[inline]

@@ -12,6 +12,7 @@
 
 mod state;
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use blockio::{Bytes, Completion, Nanos, Op, Request, SECTOR_BYTES, Status};
@@ -49,6 +50,8 @@ pub struct Setup {
 #[derive(Clone, Debug)]
 pub struct Drive {
     host: Host,
+    /// Requests that the host driver keeps back, and when they were submitted.
+    kept_back: VecDeque<(Nanos, Request)>,
     link: Link,
     stripe: Stripe,
     modules: Vec<Module>,
@@ -114,7 +117,8 @@ impl Drive {
             .collect::<Result<Vec<_>, SpecError>>()?;
         let full_pages = u64::from(spec.ftl_config(format, 1)?.pages_logical);
         Ok(Self {
-            host: Host::new(host),
+            host: Host::new(host, setup.time_lapse),
+            kept_back: VecDeque::new(),
             link: Link::new(spec.link.read_mb_s, spec.link.write_mb_s),
             stripe: Stripe::new(&spec.modules, modules[0].sectors()),
             modules,
@@ -145,12 +149,22 @@ impl Drive {
     /// Takes a request that the host submits at `at`.
     #[inline]
     pub fn submit(&mut self, at: Nanos, request: Request) {
+        if self.host.admit() {
+            self.dispatch(at, (at, request));
+        } else {
+            self.kept_back.push_back((at, request));
+        }
+    }
+
+    /// Hands a request to the drive at `at`.
+    #[inline]
+    fn dispatch(&mut self, at: Nanos, (submitted_at, request): (Nanos, Request)) {
         let end = request.lba.0.checked_add(u64::from(request.sectors));
         let inside = end.is_some_and(|end| end <= self.stripe.sectors());
         let mut flight = InFlight {
             request,
             status: if inside { Status::Ok } else { Status::OutOfRange },
-            submitted_at: at,
+            submitted_at,
             module: 0,
             parts: 0,
             done_at: self.host.submit(request.thread, at),
@@ -187,7 +201,14 @@ impl Drive {
             match event {
                 Event::Sensed { slot, channel, pages } => self.sensed(at, slot, (channel, pages)),
                 Event::Relocate { module } => self.relocate(at, module),
-                Event::Done { slot } => return Some(self.complete(at, slot)),
+                Event::Done { slot } => {
+                    let thread = self.in_flight[slot as usize].request.thread;
+                    match self.host.held_until(thread, at) {
+                        Some(until) => self.events.push(until, Event::Noticed { slot }),
+                        None => return Some(self.complete(at, slot)),
+                    }
+                }
+                Event::Noticed { slot } => return Some(self.complete(at, slot)),
             }
         }
         None
@@ -212,6 +233,8 @@ impl Drive {
     /// Returns to the state before the first write, wear apart. Nothing may be outstanding.
     pub fn purge(&mut self) {
         self.events.clear();
+        self.kept_back.clear();
+        self.host.release_all();
         self.in_flight.clear();
         self.slots_free.clear();
         for module in &mut self.modules {
@@ -290,6 +313,10 @@ impl Drive {
     fn complete(&mut self, at: Nanos, slot: u32) -> Completion {
         let flight = self.in_flight[slot as usize];
         self.slots_free.push(slot);
+        match self.kept_back.pop_front() {
+            Some(next) => self.dispatch(at, next),
+            None => self.host.release(),
+        }
         let request = flight.request;
         Completion {
             tag: request.tag,

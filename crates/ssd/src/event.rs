@@ -33,6 +33,11 @@ pub(crate) enum Event {
         /// Request in flight.
         slot: u32,
     },
+    /// A request that was done earlier reaches the program after a stall of the host.
+    Noticed {
+        /// Request in flight.
+        slot: u32,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -217,7 +222,7 @@ mod tests {
 
     fn slot(event: Event) -> u32 {
         match event {
-            Event::Done { slot } | Event::Sensed { slot, .. } => slot,
+            Event::Done { slot } | Event::Noticed { slot } | Event::Sensed { slot, .. } => slot,
             Event::Relocate { module } => module.into(),
         }
     }

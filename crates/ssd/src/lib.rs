@@ -15,14 +15,16 @@ mod host;
 mod module;
 mod server;
 mod spec;
+mod stall;
 mod stripe;
 
 pub use drive::{Drive, Placement, Setup};
 pub use spec::{
     BufferSpec, ChannelsSpec, ControllerSpec, DriveSpec, Fact, FitScale, FitSpec, FormatSpec,
-    GeometrySpec, HostSpec, LinkSpec, ModuleLayout, ModulesSpec, NandSpec, PowerSpec,
-    PublishedSpec, RelocationSpec, SpecError, VictimSpec,
+    GeometrySpec, HostSpec, LinkSpec, MappingSpec, MappingUnit, ModuleLayout, ModulesSpec,
+    NandSpec, PowerSpec, PublishedSpec, RelocationSpec, SpecError, StallHolds, StallSpec,
+    VictimSpec,
 };
 
 /// Version of the models: rises whenever a simulated number moves.
-pub const MODEL_VERSION: u32 = 1;
+pub const MODEL_VERSION: u32 = 2;

@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 
 use blockio::{Bytes, Nanos, SECTOR_BYTES};
-use ftl::{Ftl, Lpn, UNIT_BYTES};
+use ftl::{Ftl, Lpn, NoMedia, UNIT_BYTES};
 
 use crate::backend::Backend;
 use crate::event::{Event, EventQueue};
-use crate::spec::{DriveSpec, HostSpec};
+use crate::spec::{DriveSpec, HostSpec, MappingUnit};
 
 /// Sectors of a mapping unit.
 const UNIT_SECTORS: u64 = UNIT_BYTES / SECTOR_BYTES;
@@ -26,6 +26,10 @@ pub(crate) struct Module {
     pub(crate) backend: Backend,
     pub(crate) index: u16,
     channel_first: u16,
+    mapping_unit: MappingUnit,
+    write_through: bool,
+    /// Sectors of parts of mapping units, written but not yet a page of their own.
+    sectors_packed: u64,
     /// Writes that wait for relocation, in order: request and extent.
     waiting: VecDeque<(u32, Extent)>,
     /// Whether a step is in the event queue.
@@ -46,13 +50,24 @@ impl Module {
     pub(crate) fn around(ftl: Ftl, spec: &DriveSpec, host: &HostSpec, index: u16) -> Self {
         let backend = Backend::new(spec, host, ftl.config());
         let channel_first = index * backend.channels();
-        Self { ftl, backend, index, channel_first, waiting: VecDeque::new(), scheduled: false }
+        Self {
+            ftl,
+            backend,
+            index,
+            channel_first,
+            mapping_unit: spec.mapping_unit(),
+            write_through: spec.buffer.write_through,
+            sectors_packed: 0,
+            waiting: VecDeque::new(),
+            scheduled: false,
+        }
     }
 
     /// Erases everything. No step may be in the event queue.
     pub(crate) fn purge(&mut self) {
         self.ftl.purge();
         self.waiting.clear();
+        self.sectors_packed = 0;
         self.scheduled = false;
     }
 
@@ -113,21 +128,86 @@ impl Module {
         }
     }
 
-    /// Writes an extent. A mapping unit that is written in part is read first (read-modify-write).
+    /// Writes an extent; returns when it is acknowledged.
     #[inline]
     fn write_at_once(&mut self, at: Nanos, extent: Extent) -> Nanos {
         self.backend.now = at;
-        let mut done = self.backend.command_write(at, extent.sectors);
         let (first, last) = units(extent);
+        let sectors = self.sectors_carried(extent, last - first + 1);
+        let mut done = self.backend.command_write(at, sectors);
         for unit in first..=last {
-            let lpn = lpn(unit);
-            self.backend.arrived_at =
-                if covers(extent, unit) { done } else { self.fetch(done, lpn) };
-            self.ftl.write_at_once(lpn, &mut self.backend);
-            done = done.max(self.backend.arrived_at).max(self.backend.buffer_admits_at());
+            self.backend.arrived_at = done;
+            if covers(extent, unit) || self.takes_page(extent, unit) {
+                done = done.max(self.place(unit));
+            }
         }
         self.ftl.count_host_bytes(bytes(extent), Bytes::ZERO);
-        done
+        done.max(self.backend.buffer_admits_at())
+    }
+
+    /// Gives a mapping unit a new page; returns when what it holds is safe.
+    #[inline]
+    fn place(&mut self, unit: u64) -> Nanos {
+        let ppn = self.ftl.write_at_once(lpn(unit), &mut self.backend);
+        if !self.write_through {
+            return self.backend.arrived_at;
+        }
+        let place = self.ftl.unit_of(ppn);
+        if self.ftl.is_buffered(place) {
+            self.backend.padded_at(self.ftl.die_of(place))
+        } else {
+            self.backend.programmed_at()
+        }
+    }
+
+    /// Whether a mapping unit that is written in part takes a page now.
+    ///
+    /// Where units are mapped whole it does, after what it holds was read (read-modify-write).
+    /// Where sectors are, parts of units are packed into pages: every eighth sector takes a page,
+    /// in the name of the unit that it belongs to, so that pages are taken and given up by the
+    /// sector, on average.
+    #[cold]
+    fn takes_page(&mut self, extent: Extent, unit: u64) -> bool {
+        match self.mapping_unit {
+            MappingUnit::Page => {
+                self.backend.arrived_at = self.fetch(self.backend.arrived_at, lpn(unit));
+                true
+            }
+            MappingUnit::Sector => self.fills_page(extent, unit),
+        }
+    }
+
+    /// Packs the part of a mapping unit that an extent covers; whether that fills a page.
+    fn fills_page(&mut self, extent: Extent, unit: u64) -> bool {
+        self.sectors_packed += sectors_within(extent, unit);
+        let full = self.sectors_packed >= UNIT_SECTORS;
+        if full {
+            self.sectors_packed -= UNIT_SECTORS;
+        }
+        full
+    }
+
+    /// Writes an extent in no time: only what is mapped changes.
+    pub(crate) fn age(&mut self, extent: Extent) {
+        let (first, last) = units(extent);
+        for unit in first..=last {
+            let taken = covers(extent, unit)
+                || self.mapping_unit == MappingUnit::Page
+                || self.fills_page(extent, unit);
+            if taken {
+                self.ftl.write(lpn(unit), &mut NoMedia);
+            }
+        }
+    }
+
+    /// Sectors that go through the controller for an extent that touches `units` mapping units.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "a request has less than 2^32 sectors")]
+    const fn sectors_carried(&self, extent: Extent, units: u64) -> u32 {
+        match self.mapping_unit {
+            MappingUnit::Page => (units * UNIT_SECTORS) as u32,
+            MappingUnit::Sector => extent.sectors,
+        }
     }
 
     /// Begins to read an extent: the dies that sense its pages report to `events` for `slot`.
@@ -139,8 +219,14 @@ impl Module {
         slot: u32,
         events: &mut EventQueue,
     ) -> Sensing {
-        let commanded_at = self.backend.command_read(at, extent.sectors);
         let (first, last) = units(extent);
+        let mapped = (first..=last).filter(|unit| self.ftl.lookup(lpn(*unit)).is_some()).count();
+        let commanded_at = if mapped == 0 {
+            self.backend.command_unmapped(at)
+        } else {
+            let sectors = self.sectors_carried(extent, last - first + 1);
+            self.backend.command_read(at, sectors)
+        };
         let mut sensing = Sensing { dies: 0, commanded_at };
         let mut run = None;
         for unit in first..=last {
@@ -216,7 +302,7 @@ impl Module {
 
 /// First and last mapping unit that an extent touches.
 #[inline]
-pub(crate) const fn units(extent: Extent) -> (u64, u64) {
+const fn units(extent: Extent) -> (u64, u64) {
     let end = extent.first + extent.sectors as u64;
     (extent.first / UNIT_SECTORS, (end - 1) / UNIT_SECTORS)
 }
@@ -228,8 +314,17 @@ const fn covers(extent: Extent, unit: u64) -> bool {
     extent.first <= first && first + UNIT_SECTORS <= extent.first + extent.sectors as u64
 }
 
+/// Sectors of a mapping unit that an extent covers.
+const fn sectors_within(extent: Extent, unit: u64) -> u64 {
+    let (first, end) = (unit * UNIT_SECTORS, (unit + 1) * UNIT_SECTORS);
+    let extent_end = extent.first + extent.sectors as u64;
+    let first = if extent.first > first { extent.first } else { first };
+    let end = if extent_end < end { extent_end } else { end };
+    end - first
+}
+
 #[inline]
-pub(crate) fn lpn(unit: u64) -> Lpn {
+fn lpn(unit: u64) -> Lpn {
     Lpn(u32::try_from(unit).expect("Config::check limits pages to 32 bits"))
 }
 

@@ -20,6 +20,12 @@ impl Server {
         self.free_at = self.free_at.max(at) + span;
         self.free_at
     }
+
+    /// When it will have done all that it has been told.
+    #[inline]
+    pub(crate) const fn free_at(self) -> Nanos {
+        self.free_at
+    }
 }
 
 /// One server where urgent work overtakes the rest.

@@ -50,6 +50,8 @@ pub struct DriveSpec {
     pub channels: ChannelsSpec,
     /// Controller of one module.
     pub controller: ControllerSpec,
+    /// What the map tells apart; mapping units of 4 KiB if absent.
+    pub mapping: Option<MappingSpec>,
     /// Link between host and drive.
     pub link: LinkSpec,
     /// Write buffer of one module.
@@ -190,6 +192,30 @@ pub struct ControllerSpec {
     pub source: String,
 }
 
+/// What the map of a drive tells apart, and what it answers by itself.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MappingSpec {
+    /// The smallest piece that is mapped.
+    pub unit: MappingUnit,
+    /// Controller's time for a read of sectors of which none was ever written, whatever its size;
+    /// that for a read command if absent.
+    pub unmapped_read_us: Option<f64>,
+    /// Source.
+    pub source: String,
+}
+
+/// The smallest piece that a drive maps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MappingUnit {
+    /// 4 KiB: a unit is read as a whole, and written in part only after it was read.
+    #[default]
+    Page,
+    /// 512 bytes: parts of units are packed into pages, nothing is read first.
+    Sector,
+}
+
 /// Link between host and drive, each direction by itself.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -208,6 +234,9 @@ pub struct LinkSpec {
 pub struct BufferSpec {
     /// Size in KiB.
     pub kib: u32,
+    /// Whether a write is acknowledged when it has been programmed, not when the buffer has it.
+    #[serde(default)]
+    pub write_through: bool,
     /// Source.
     pub source: String,
 }
@@ -226,6 +255,9 @@ pub struct RelocationSpec {
     pub burst: f64,
     /// Most pages relocated for each page gained while keeping pace; dearer victims are put off.
     pub price_max: f64,
+    /// Pages that are relocated in a go while keeping pace, once that many are owed.
+    #[serde(default = "one")]
+    pub batch_pages: u32,
     /// Difference of erase counts at which static wear levelling begins; 0: never.
     pub wear_spread_max: u32,
     /// Source.
@@ -260,12 +292,49 @@ pub struct HostSpec {
     pub submit_us: f64,
     /// Processor time of the submitting thread for each completion.
     pub complete_us: f64,
+    /// Time that the processor of a thread takes to wake up, once it has had nothing to do for as
+    /// long; 0: it never sleeps.
+    #[serde(default)]
+    pub wake_us: f64,
     /// Time in a section that only one request may be in.
     pub serial_us: f64,
     /// Multiplies the controller's times where it runs on the host.
     pub controller_factor: f64,
+    /// Requests that it hands to the drive at a time, the rest waiting in order; 0: no limit.
+    #[serde(default)]
+    pub outstanding_max: u32,
+    /// Stalls, if any.
+    #[serde(rename = "stall")]
+    #[serde(default)]
+    pub stalls: Vec<StallSpec>,
     /// Source.
     pub source: String,
+}
+
+/// Completions that now and then reach the program late.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StallSpec {
+    /// Time from one to the next.
+    pub every_s: f64,
+    /// How long it lasts.
+    pub span_ms: f64,
+    /// What it holds.
+    pub holds: StallHolds,
+    /// Source.
+    pub source: String,
+}
+
+/// What a stall holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StallHolds {
+    /// Every completion of a thread, whose processor does something else: each thread once every
+    /// `every_s` on the drive's own clock, whatever the time lapse.
+    Thread,
+    /// One completion, which was missed and is found later: once every `every_s` of protocol time,
+    /// so that in time lapse as many fall into an interval as at full scale.
+    Request,
 }
 
 /// Power and thermal limits.
@@ -331,6 +400,11 @@ impl DriveSpec {
     pub fn host(&self, name: &str) -> Result<&HostSpec, SpecError> {
         let found = self.hosts.iter().find(|host| host.name == name);
         found.ok_or_else(|| self.unknown("host", name, &self.hosts()))
+    }
+
+    /// The smallest piece that it maps.
+    pub(crate) fn mapping_unit(&self) -> MappingUnit {
+        self.mapping.as_ref().map_or_else(MappingUnit::default, |mapping| mapping.unit)
     }
 
     /// All NAND of the drive, bad and spare erase blocks and parity included.
@@ -428,8 +502,13 @@ impl RelocationSpec {
             high: self.watermark_high,
             burst: self.burst,
             price_max: self.price_max,
+            batch_pages: self.batch_pages,
         }
     }
+}
+
+const fn one() -> u32 {
+    1
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]

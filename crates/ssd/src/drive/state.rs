@@ -8,10 +8,9 @@
 //! relocation in the background has made, and what is in the buffer.
 
 use blockio::Lba;
-use ftl::{Config, Ftl, NoMedia, Watermarks};
+use ftl::{Config, Watermarks};
 
 use super::{Drive, Setup};
-use crate::module::{lpn, units};
 use crate::spec::{DriveSpec, ModulesSpec, SpecError};
 
 /// Everything that decides where data is put. Drives with equal placement can take over each
@@ -35,7 +34,7 @@ impl Placement {
 
 /// `config` without what only says when garbage collection works.
 fn placing(config: &Config) -> Config {
-    let watermarks = Watermarks { burst: 1.0, price_max: 0.0, ..config.watermarks };
+    let watermarks = Watermarks { burst: 1.0, price_max: 0.0, batch_pages: 1, ..config.watermarks };
     Config { watermarks, seed: 0, ..*config }
 }
 
@@ -61,15 +60,9 @@ impl Drive {
     }
 
     /// Writes `sectors` from `lba` on in no time: only what is mapped changes. Nothing may be
-    /// outstanding, and what is written in part counts as written whole.
+    /// outstanding.
     pub fn age(&mut self, lba: Lba, sectors: u32) {
         let modules = &mut self.modules;
-        self.stripe.split(lba.0, sectors, |module, extent| {
-            let ftl: &mut Ftl = &mut modules[module].ftl;
-            let (first, last) = units(extent);
-            for unit in first..=last {
-                ftl.write(lpn(unit), &mut NoMedia);
-            }
-        });
+        self.stripe.split(lba.0, sectors, |module, extent| modules[module].age(extent));
     }
 }

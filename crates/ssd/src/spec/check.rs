@@ -1,6 +1,6 @@
 //! Reading a drive: every fault is one sentence with file, line and what would be right.
 
-use crate::spec::{DriveSpec, SpecError};
+use crate::spec::{DriveSpec, SpecError, StallSpec};
 
 /// Where a key stands in the text, for errors about its value.
 struct Text<'a> {
@@ -21,6 +21,7 @@ impl DriveSpec {
         let at = Text { text, file };
         spec.check_identity(&at)?;
         spec.check_ranges(&at)?;
+        spec.check_mechanisms(&at)?;
         spec.check_sources(&at)?;
         spec.check_fits(&at)?;
         for format in &spec.formats {
@@ -74,6 +75,7 @@ impl DriveSpec {
             ("channels", "count", self.channels.count, 1024),
             ("controller", "cores", controller.cores, 1024),
             ("buffer", "kib", self.buffer.kib, 1 << 24),
+            ("relocation", "batch_pages", self.relocation.batch_pages, 1 << 20),
         ];
         for (table, key, value, limit) in counts {
             at.within(table, key, f64::from(value), (1.0, f64::from(limit)))?;
@@ -88,9 +90,27 @@ impl DriveSpec {
         )
     }
 
+    fn check_mechanisms(&self, at: &Text<'_>) -> Result<(), SpecError> {
+        let unmapped = self.mapping.as_ref().and_then(|mapping| mapping.unmapped_read_us);
+        at.within("mapping", "unmapped_read_us", unmapped.unwrap_or(0.0), (0.0, 1e6))?;
+        for host in &self.hosts {
+            at.within("host", "wake_us", host.wake_us, (0.0, 1e6))?;
+        }
+        for stall in self.stalls() {
+            at.within("host.stall", "every_s", stall.every_s, (0.001, 1e6))?;
+            at.within("host.stall", "span_ms", stall.span_ms, (0.0, stall.every_s * 1e3))?;
+        }
+        Ok(())
+    }
+
+    fn stalls(&self) -> impl Iterator<Item = &StallSpec> {
+        self.hosts.iter().flat_map(|host| &host.stalls)
+    }
+
     fn check_sources(&self, at: &Text<'_>) -> Result<(), SpecError> {
         let sources = [
             ("published", self.published.as_ref().map(|published| &published.source)),
+            ("mapping", self.mapping.as_ref().map(|mapping| &mapping.source)),
             ("modules", Some(&self.modules.source)),
             ("geometry", Some(&self.geometry.source)),
             ("nand", Some(&self.nand.source)),
@@ -103,8 +123,10 @@ impl DriveSpec {
         ];
         let formats = self.formats.iter().map(|format| ("format", Some(&format.source)));
         let hosts = self.hosts.iter().map(|host| ("host", Some(&host.source)));
+        let stalls = self.stalls().map(|stall| ("host.stall", Some(&stall.source)));
         let fits = self.fits.iter().map(|fit| ("fit", fit.source.as_ref()));
-        for (table, source) in sources.into_iter().chain(formats).chain(hosts).chain(fits) {
+        let many = formats.chain(hosts).chain(stalls).chain(fits);
+        for (table, source) in sources.into_iter().chain(many) {
             let Some(source) = source else { continue };
             let kind = source.split(':').next().unwrap_or_default();
             let known = matches!(kind, "published" | "derived" | "estimated");

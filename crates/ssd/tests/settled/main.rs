@@ -2,5 +2,6 @@
 
 mod closed_loop;
 mod laws;
+mod mechanisms;
 mod state;
 mod time_lapse;

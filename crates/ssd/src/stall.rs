@@ -1,0 +1,140 @@
+//! Stalls of the host: now and then a completion reaches the program late.
+//!
+//! What a stall holds decides whose clock it keeps under time lapse, see
+//! [`crate::spec::StallHolds`]:
+//!
+//! ```text
+//!  thread 0  ────██────────────────██────────────────██──────   its processor is taken away
+//!  thread 1  ──────────────██────────────────██──────────────   from it for `span`
+//!
+//!  request   ───────────────█───────────────────────────█────   one completion is missed and
+//!                                                                found `span` later
+//! ```
+//!
+//! Everything is a function of time: no random number is drawn.
+
+use blockio::Nanos;
+
+use crate::spec::{StallHolds, StallSpec};
+
+/// The golden ratio's fraction in 1/65536: threads' stalls are spread evenly, however many.
+const PHASE: u64 = 40_503;
+
+/// All stalls of a host.
+#[derive(Clone, Debug)]
+pub(crate) struct Stalls(Vec<Stall>);
+
+/// One kind of stall.
+#[derive(Clone, Debug)]
+struct Stall {
+    every: Nanos,
+    span: Nanos,
+    holds: StallHolds,
+    /// When the next one begins, or the one under way began: thread by thread, or the only one.
+    begins_at: Vec<Nanos>,
+}
+
+impl Stalls {
+    /// Stalls of a host at 1/`time_lapse`.
+    pub(crate) fn new(specs: &[StallSpec], time_lapse: u32) -> Self {
+        Self(specs.iter().map(|spec| Stall::new(spec, time_lapse)).collect())
+    }
+
+    /// Until when a completion that is due for `thread` at `at` is held, if it is.
+    #[inline]
+    pub(crate) fn held_until(&mut self, thread: u16, at: Nanos) -> Option<Nanos> {
+        self.0.iter_mut().filter_map(|stall| stall.held_until(thread, at)).max()
+    }
+}
+
+impl Stall {
+    fn new(spec: &StallSpec, time_lapse: u32) -> Self {
+        let every = Nanos::from_secs_f64(spec.every_s);
+        let every = match spec.holds {
+            StallHolds::Thread => every,
+            StallHolds::Request => every / u64::from(time_lapse),
+        };
+        let span = Nanos::from_micros_f64(spec.span_ms * 1e3);
+        Self { every: every.max(Nanos(1)), span, holds: spec.holds, begins_at: Vec::new() }
+    }
+
+    #[inline]
+    fn held_until(&mut self, thread: u16, at: Nanos) -> Option<Nanos> {
+        let line = match self.holds {
+            StallHolds::Thread => usize::from(thread),
+            StallHolds::Request => 0,
+        };
+        self.grow(line);
+        let begins_at = &mut self.begins_at[line];
+        if at < *begins_at {
+            return None;
+        }
+        // The last one that begins by now; those before hit nothing.
+        let begun = *begins_at + self.every * ((at - *begins_at).0 / self.every.0);
+        *begins_at = begun + self.every;
+        match self.holds {
+            StallHolds::Request => Some(at + self.span),
+            StallHolds::Thread if at < begun + self.span => {
+                *begins_at = begun;
+                Some(begun + self.span)
+            }
+            StallHolds::Thread => None,
+        }
+    }
+
+    #[inline]
+    fn grow(&mut self, line: usize) {
+        while self.begins_at.len() <= line {
+            let phase = 0x8000 + PHASE * self.begins_at.len() as u64;
+            self.begins_at.push(Nanos(self.every.0 / 0x1_0000 * (phase % 0x1_0000)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stalls(holds: StallHolds, time_lapse: u32) -> Stalls {
+        let source = "estimated: for a test".to_owned();
+        Stalls::new(&[StallSpec { every_s: 8.0, span_ms: 100.0, holds, source }], time_lapse)
+    }
+
+    /// When stalls begin for completions of two threads every 10 ms, of those held.
+    fn held(stalls: &mut Stalls, seconds: u64) -> Vec<(u16, Nanos, Nanos)> {
+        let times = (0..seconds * 100).map(|step| Nanos::from_millis(step * 10));
+        let due = times.flat_map(|at| [(0, at), (1, at)]);
+        due.filter_map(|(thread, at)| {
+            stalls.held_until(thread, at).map(|until| (thread, at, until))
+        })
+        .collect()
+    }
+
+    #[test]
+    fn a_thread_is_held_for_the_rest_of_the_span_and_the_others_are_not() {
+        let held = held(&mut stalls(StallHolds::Thread, 32), 16);
+        for thread in [0, 1] {
+            let mine: Vec<_> = held.iter().filter(|(t, ..)| *t == thread).collect();
+            assert!((18..=22).contains(&mine.len()), "{} of thread {thread}", mine.len());
+            assert!(mine.iter().all(|(_, at, until)| *until - *at <= Nanos::from_millis(100)));
+        }
+        let ends = |thread| held.iter().filter(move |(t, ..)| *t == thread).map(|held| held.2);
+        assert!(ends(0).all(|end| ends(1).all(|other| end != other)));
+    }
+
+    #[test]
+    fn one_request_is_held_for_the_whole_span_as_often_an_interval_as_at_full_scale() {
+        for (time_lapse, times) in [(1, 1), (4, 4)] {
+            let held = held(&mut stalls(StallHolds::Request, time_lapse), 8);
+            assert_eq!(held.len(), times);
+            assert!(held.iter().all(|(_, at, until)| *until - *at == Nanos::from_millis(100)));
+        }
+    }
+
+    #[test]
+    fn stalls_of_an_idle_time_are_not_made_up_for() {
+        let mut stalls = stalls(StallHolds::Request, 1);
+        assert!(stalls.held_until(0, Nanos::from_secs(3600)).is_some());
+        assert!(stalls.held_until(0, Nanos::from_secs(3601)).is_none());
+    }
+}

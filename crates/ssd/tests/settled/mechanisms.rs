@@ -1,0 +1,123 @@
+//! What each mechanism of a drive does to requests, seen from outside.
+
+use blockio::{Lba, Nanos, Op, Request};
+use ssd::{Drive, DriveSpec, MappingUnit, Setup, StallHolds, StallSpec, catalogue};
+
+/// The Duo with `change` made to it, at 1/128.
+fn duo(change: impl FnOnce(&mut DriveSpec)) -> Drive {
+    let mut spec = catalogue::find("iodrive-duo").expect("in the catalogue");
+    spec.hosts[0].stalls.clear();
+    change(&mut spec);
+    let setup = Setup { format: "stock".into(), host: "linux".into(), time_lapse: 128, seed: 1 };
+    Drive::new(&spec, &setup).expect("a drive at that scale")
+}
+
+fn with_unit(unit: MappingUnit) -> Drive {
+    duo(|spec| spec.mapping.as_mut().expect("the Duo has one").unit = unit)
+}
+
+fn request(tag: u32, op: Op, lba: u64, sectors: u32) -> Request {
+    Request { tag, thread: 0, op, lba: Lba(lba), sectors }
+}
+
+/// Latency of one request by itself, submitted at `at_ms`.
+fn latency(drive: &mut Drive, at_ms: u64, (op, lba, sectors): (Op, u64, u32)) -> Nanos {
+    drive.submit(Nanos::from_millis(at_ms), request(0, op, lba, sectors));
+    drive.next_completion(Nanos::MAX).expect("submitted").latency()
+}
+
+/// Latency of a write of one sector whose page is on the media, no longer in the buffer.
+fn latency_of_part(drive: &mut Drive) -> Nanos {
+    for step in 0..20 {
+        latency(drive, step * 100, (Op::Write, 0, 8));
+    }
+    latency(drive, 2_000, (Op::Write, 0, 128));
+    latency(drive, 3_000, (Op::Write, 0, 1))
+}
+
+#[test]
+fn a_map_of_pages_reads_before_it_writes_a_part_and_one_of_sectors_does_not() {
+    let whole = latency(&mut with_unit(MappingUnit::Page), 0, (Op::Write, 0, 8));
+    let page = latency_of_part(&mut with_unit(MappingUnit::Page));
+    let sector = latency_of_part(&mut with_unit(MappingUnit::Sector));
+    assert!(page > whole + Nanos::from_micros(50), "{page} against {whole}");
+    assert!(sector <= whole, "{sector} against {whole}");
+}
+
+#[test]
+fn a_map_of_sectors_takes_pages_by_the_sector() {
+    for (unit, pages) in [(MappingUnit::Page, 800), (MappingUnit::Sector, 300)] {
+        let mut drive = with_unit(unit);
+        for step in 0..800 {
+            latency(&mut drive, step, (Op::Write, step * 64 + 2, 3));
+        }
+        assert_eq!(drive.counters().pages_host, pages, "{unit:?}");
+    }
+}
+
+#[test]
+fn a_read_of_nothing_costs_what_the_map_needs_for_it() {
+    let unmapped = |micros| {
+        let mut drive = duo(|spec| {
+            spec.mapping.as_mut().expect("the Duo has one").unmapped_read_us = Some(micros);
+        });
+        latency(&mut drive, 0, (Op::Read, 0, 128))
+    };
+    assert_eq!(unmapped(100.0), unmapped(0.0) + Nanos::from_micros(100));
+}
+
+#[test]
+fn a_drive_that_writes_through_acknowledges_when_the_nand_has_it() {
+    let mut buffered = duo(|_| {});
+    let mut through = duo(|spec| spec.buffer.write_through = true);
+    let at_once = latency(&mut buffered, 0, (Op::Write, 0, 8));
+    for at_ms in [0, 100, 200] {
+        let programmed = latency(&mut through, at_ms, (Op::Write, at_ms, 8));
+        assert!(programmed >= at_once + Nanos::from_micros(500), "{programmed}");
+    }
+}
+
+#[test]
+fn a_driver_that_hands_over_one_at_a_time_serves_them_one_by_one_in_order() {
+    let mut drive = duo(|spec| spec.hosts[0].outstanding_max = 1);
+    latency(&mut drive, 0, (Op::Write, 0, 1024));
+    let alone = latency(&mut drive, 100, (Op::Read, 0, 8));
+    for tag in 0..4 {
+        drive.submit(Nanos::from_millis(200), request(tag, Op::Read, u64::from(tag) * 128, 8));
+    }
+    for tag in 0..4 {
+        let done = drive.next_completion(Nanos::MAX).expect("submitted");
+        assert_eq!(done.tag, tag);
+        assert!(done.latency() * 10 > alone * u64::from(tag + 1) * 9, "{}", done.latency());
+    }
+}
+
+#[test]
+fn a_processor_that_slept_takes_its_time_to_wake_and_a_busy_one_does_not() {
+    let read_of_media = |wake_us| {
+        let mut drive = duo(|spec| spec.hosts[0].wake_us = wake_us);
+        latency(&mut drive, 0, (Op::Write, 0, 8192));
+        latency(&mut drive, 100, (Op::Read, 0, 8))
+    };
+    // It takes less than 200 us, so a processor that sleeps no sooner stays awake.
+    let awake = read_of_media(0.0);
+    assert_eq!(read_of_media(50.0), awake + Nanos::from_micros(50));
+    assert_eq!(read_of_media(200.0), awake);
+}
+
+#[test]
+fn a_stall_delays_what_is_done_and_nothing_else() {
+    let stall = StallSpec {
+        every_s: 1.0,
+        span_ms: 20.0,
+        holds: StallHolds::Thread,
+        source: "estimated: for a test".into(),
+    };
+    let mut drive = duo(|spec| spec.hosts[0].stalls = vec![stall]);
+    let latencies: Vec<Nanos> =
+        (0..1_000).map(|at_ms| latency(&mut drive, at_ms, (Op::Read, 0, 8))).collect();
+    let longest = latencies.iter().max().expect("a thousand");
+    let held = latencies.iter().filter(|latency| **latency > Nanos::from_millis(1)).count();
+    assert!(*longest > Nanos::from_millis(19) && *longest < Nanos::from_millis(21), "{longest}");
+    assert!((18..=20).contains(&held), "{held} held");
+}
