@@ -5,7 +5,15 @@ use std::path::Path;
 
 #[test]
 fn the_page_of_drives_names_every_field() {
-    check("drive.md", &["ssd/src/spec.rs", "ssd/src/spec/fit.rs"]);
+    check(
+        "drive.md",
+        &[
+            "ssd/src/spec.rs",
+            "ssd/src/spec/fit.rs",
+            "ssd/src/spec/devices.rs",
+            "ssd/src/spec/in_place.rs",
+        ],
+    );
 }
 
 #[test]

@@ -119,6 +119,7 @@ impl Site {
             user_capacity_bytes: self.capacity_bytes,
             raw_capacity_bytes: None,
             time_lapse: 1,
+            devices: 1,
             sheet: self.sheet(),
         }
     }

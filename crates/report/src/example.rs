@@ -140,6 +140,7 @@ fn target(shape: Shape<'_>) -> Target {
         user_capacity_bytes: 640_000_000_000,
         raw_capacity_bytes: Some(800_000_000_000),
         time_lapse: 32,
+        devices: 1,
         sheet: rows.map(row).to_vec(),
     }
 }

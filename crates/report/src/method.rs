@@ -35,8 +35,24 @@ pub(crate) fn section(subjects: &[Subject<'_>], suites: &[Suite<'_>]) -> String 
             Text(&names),
         );
     }
+    html.push_str(&groups(subjects));
     html.push_str(&steps(suites));
     html + "</section>\n"
+}
+
+/// What threads and queue mean for several devices that are one target.
+fn groups(subjects: &[Subject<'_>]) -> String {
+    let groups = shared(subjects, |subject| &subject.run.target.devices);
+    let of = |(names, devices): (String, &u32)| {
+        format!(
+            "<p><b>{devices} devices, {}:</b> threads and queue are those of each device, \
+             which has jobs of its own; results are added. T16Q16 is {} requests outstanding in \
+             all.</p>",
+            Text(&names),
+            256 * devices,
+        )
+    };
+    groups.into_iter().filter(|(_, devices)| **devices > 1).map(of).collect()
 }
 
 fn steps(suites: &[Suite<'_>]) -> String {

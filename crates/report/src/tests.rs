@@ -27,6 +27,15 @@ fn a_review_is_small_enough_to_mail() {
 }
 
 #[test]
+fn a_group_of_devices_says_how_much_is_outstanding_on_all_of_them() {
+    let mut of_eight = run(STOCK);
+    of_eight.target.devices = 8;
+    let page = review(&[of_eight], TITLE);
+    assert!(page.contains("T16Q16 is 2048 requests outstanding in all"));
+    assert!(page.contains("<td>2048</td>"));
+}
+
+#[test]
 fn nothing_is_asked_of_a_network() {
     let page = own(&review(&review_of_two(), TITLE));
     for request in ["http:", "https:", " src=", "url(", "@import", "fetch(", "XMLHttp"] {

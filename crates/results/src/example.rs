@@ -94,6 +94,7 @@ pub(crate) fn run() -> Run {
             user_capacity_bytes: 640_000_000_000,
             raw_capacity_bytes: Some(800_000_000_000),
             time_lapse: 32,
+            devices: 1,
             sheet: vec![SheetRow {
                 group: "NAND".into(),
                 name: "Program time".into(),

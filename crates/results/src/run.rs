@@ -58,8 +58,21 @@ pub struct Target {
     /// The drive ran at 1/k of its capacity for 1/k of the time; 1 is full scale. All times in this
     /// file are the protocol's (multiplied by k) except latencies, which are what they are.
     pub time_lapse: u32,
+    /// Identical devices that are one target; threads and queues of every step are those of each
+    /// of them, results are added.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub devices: u32,
     /// Specification sheet, row by row.
     pub sheet: Vec<SheetRow>,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+const fn is_one(devices: &u32) -> bool {
+    *devices == 1
 }
 
 /// Kind of target.

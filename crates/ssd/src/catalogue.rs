@@ -9,6 +9,9 @@ const FILES: &[(&str, &str)] = &[
     ("drives/iodrive-duo-mlc-1280.toml", include_str!("../../../drives/iodrive-duo-mlc-1280.toml")),
     ("drives/iodrive-duo-slc-320.toml", include_str!("../../../drives/iodrive-duo-slc-320.toml")),
     ("drives/iodrive-duo-slc-640.toml", include_str!("../../../drives/iodrive-duo-slc-640.toml")),
+    ("drives/optane-pmem-200.toml", include_str!("../../../drives/optane-pmem-200.toml")),
+    ("drives/p5800x.toml", include_str!("../../../drives/p5800x.toml")),
+    ("drives/p5800x-pair.toml", include_str!("../../../drives/p5800x-pair.toml")),
     ("drives/px600-2600.toml", include_str!("../../../drives/px600-2600.toml")),
 ];
 
@@ -23,6 +26,20 @@ pub fn drives() -> Vec<DriveSpec> {
 /// The drive named `name`.
 pub fn find(name: &str) -> Option<DriveSpec> {
     drives().into_iter().find(|drive| drive.name == name)
+}
+
+/// Names of the drives, in order: those of the files.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    FILES.iter().map(|(file, _)| name_of(file))
+}
+
+/// Text of the drive named `name`.
+pub(crate) fn text(name: &str) -> Option<&'static str> {
+    FILES.iter().find(|(file, _)| name_of(file) == name).map(|(_, text)| *text)
+}
+
+fn name_of(file: &'static str) -> &'static str {
+    file.trim_start_matches("drives/").trim_end_matches(".toml")
 }
 
 #[cfg(test)]

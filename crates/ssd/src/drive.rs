@@ -20,6 +20,7 @@ use ftl::{Config, Counters, Ftl};
 
 use crate::event::{Event, EventQueue};
 use crate::host::Host;
+use crate::in_place::InPlace;
 use crate::module::Module;
 use crate::server::Server;
 use crate::spec::{DriveSpec, SpecError};
@@ -52,9 +53,14 @@ pub struct Drive {
     host: Host,
     /// Requests that the host driver keeps back, and when they were submitted.
     kept_back: VecDeque<(Nanos, Request)>,
-    link: Link,
+    /// One for each device.
+    links: Vec<Link>,
     stripe: Stripe,
+    /// Modules of NAND, device by device; none where media is written in place.
     modules: Vec<Module>,
+    /// Modules of media that is written in place, device by device.
+    in_place: Vec<InPlace>,
+    modules_per_device: usize,
     channels_per_module: u16,
     user_sectors_full_scale: u64,
     raw_capacity_full_scale: Bytes,
@@ -64,7 +70,7 @@ pub struct Drive {
 }
 
 /// Both directions of the link.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Link {
     to_host: Server,
     to_drive: Server,
@@ -96,39 +102,53 @@ impl Drive {
             let text = "time lapse is 0, must be at least 1".to_owned();
             return Err(SpecError { place: spec.name.clone(), text });
         }
-        let config = spec.ftl_config(spec.format(&setup.format)?, setup.time_lapse)?;
-        let ftls = (0..u64::from(spec.modules.count)).map(|index| {
-            Ftl::format(&Config { seed: setup.seed + index, ..config })
+        let modules = u64::from(spec.device_count() * spec.modules.count);
+        let config = spec.nand_config(&setup.format, setup.time_lapse)?;
+        let configs = config.into_iter().flat_map(|config| {
+            (0..modules).map(move |index| Config { seed: setup.seed + index, ..config })
+        });
+        let ftls = configs.map(|config| {
+            Ftl::format(&config)
                 .map_err(|error| SpecError { place: spec.name.clone(), text: error.to_string() })
         });
         Self::around(spec, setup, ftls)
     }
 
-    /// An idle drive around flash translation layers, one for each module.
+    /// An idle drive around flash translation layers: one for each module of NAND, none where media
+    /// is written in place.
     fn around(
         spec: &DriveSpec,
         setup: &Setup,
         ftls: impl Iterator<Item = Result<Ftl, SpecError>>,
     ) -> Result<Self, SpecError> {
         let (format, host) = (spec.format(&setup.format)?, spec.host(&setup.host)?);
-        let modules = (0..u16::MAX)
-            .zip(ftls)
-            .map(|(index, ftl)| Ok(Module::around(ftl?, spec, host, index)))
-            .collect::<Result<Vec<_>, SpecError>>()?;
-        let full_pages = u64::from(spec.ftl_config(format, 1)?.pages_logical);
+        let devices = spec.device_count();
+        let modules = devices * spec.modules.count;
+        let in_place = spec.in_place.as_ref().map(|media| InPlace::new(spec, media, host));
+        let sectors = spec.module_sectors(format, setup.time_lapse)?;
         Ok(Self {
-            host: Host::new(host, setup.time_lapse),
+            host: Host::new(host, devices, setup.time_lapse),
             kept_back: VecDeque::new(),
-            link: Link::new(spec.link.read_mb_s, spec.link.write_mb_s),
-            stripe: Stripe::new(&spec.modules, modules[0].sectors()),
-            modules,
+            links: vec![Link::new(spec.link.read_mb_s, spec.link.write_mb_s); devices as usize],
+            stripe: Stripe::new(devices, &spec.modules, sectors),
+            modules: (0..u16::MAX)
+                .zip(ftls)
+                .map(|(index, ftl)| Ok(Module::around(ftl?, spec, host, index)))
+                .collect::<Result<Vec<_>, SpecError>>()?,
+            in_place: in_place.map_or_else(Vec::new, |idle| vec![idle; modules as usize]),
+            modules_per_device: spec.modules.count as usize,
             channels_per_module: u16::try_from(spec.channels.count).expect("checked on reading"),
-            user_sectors_full_scale: full_pages * 8 * u64::from(spec.modules.count),
+            user_sectors_full_scale: spec.module_sectors(format, 1)? * u64::from(modules),
             raw_capacity_full_scale: spec.raw_capacity(),
             in_flight: Vec::new(),
             slots_free: Vec::new(),
             events: EventQueue::new(LANES),
         })
+    }
+
+    /// Devices of a group, each with `user_sectors` / `devices` consecutive sectors; else 1.
+    pub const fn devices(&self) -> usize {
+        self.links.len()
     }
 
     /// Sectors that the host sees, after time lapse.
@@ -161,22 +181,37 @@ impl Drive {
     fn dispatch(&mut self, at: Nanos, (submitted_at, request): (Nanos, Request)) {
         let end = request.lba.0.checked_add(u64::from(request.sectors));
         let inside = end.is_some_and(|end| end <= self.stripe.sectors());
-        let mut flight = InFlight {
+        let flight = InFlight {
             request,
             status: if inside { Status::Ok } else { Status::OutOfRange },
             submitted_at,
             module: 0,
             parts: 0,
-            done_at: self.host.submit(request.thread, at),
+            done_at: at,
         };
         let slot = self.take_slot();
+        if self.host.begins(request.thread, slot) {
+            self.begin(at, slot, flight);
+        } else {
+            self.in_flight[slot as usize] = flight;
+        }
+    }
+
+    /// The host begins with a request at `at`.
+    #[inline]
+    fn begin(&mut self, at: Nanos, slot: u32, mut flight: InFlight) {
+        let request = flight.request;
+        let inside = flight.status == Status::Ok;
+        let device = if inside { self.device_of(request.lba.0) } else { 0 };
+        flight.done_at = self.host.submit(&request, at, device);
         if inside && request.sectors > 0 {
             match request.op {
-                Op::Read => self.read(slot, &mut flight),
-                Op::Write => self.write(slot, &mut flight),
-                Op::Trim => self.trim(&mut flight),
                 // What is in the buffer survives a power cut: nothing is left to wait for.
                 Op::Flush => {}
+                _ if !self.in_place.is_empty() => self.access(&mut flight, device),
+                Op::Read => self.read(slot, &mut flight),
+                Op::Write => self.write(slot, &mut flight, device),
+                Op::Trim => self.trim(&mut flight),
             }
         }
         self.in_flight[slot as usize] = flight;
@@ -220,6 +255,9 @@ impl Drive {
     /// looked up together, the misses overlap instead of following one another.
     #[inline]
     pub fn prefetch(&self, sectors: impl Iterator<Item = u64>) {
+        if self.modules.is_empty() {
+            return;
+        }
         let touched = sectors.fold(0, |sum, sector| {
             let mut found = 0;
             self.stripe.split(sector, 1, |module, extent| {
@@ -244,15 +282,47 @@ impl Drive {
 
     /// What the flash translation layers have done since the drive was made.
     pub fn counters(&self) -> Counters {
-        self.modules.iter().fold(Counters::default(), |sum, module| sum + *module.ftl.counters())
+        let nand = self.modules.iter().map(|module| *module.ftl.counters());
+        let in_place = self.in_place.iter().map(InPlace::counters);
+        nand.chain(in_place).fold(Counters::default(), |sum, counters| sum + counters)
     }
 
-    /// Share of superblocks that are free, 0 to 1.
-    pub fn superblocks_free_share(&self) -> f64 {
+    /// Share of superblocks that are free, 0 to 1; none where media is written in place.
+    pub fn superblocks_free_share(&self) -> Option<f64> {
         let sum = |count: fn(&Module) -> u32| {
             self.modules.iter().map(|module| f64::from(count(module))).sum::<f64>()
         };
-        sum(|module| module.ftl.superblocks_free()) / sum(|module| module.ftl.superblocks())
+        let share =
+            sum(|module| module.ftl.superblocks_free()) / sum(|module| module.ftl.superblocks());
+        (!self.modules.is_empty()).then_some(share)
+    }
+
+    /// The device that holds a sector.
+    #[inline]
+    fn device_of(&self, sector: u64) -> usize {
+        usize::try_from(self.stripe.device(sector).0).expect("a device")
+    }
+
+    /// Carries out a request on media that is written in place: all of it is known at once.
+    fn access(&mut self, flight: &mut InFlight, device: usize) {
+        let Request { op, lba, sectors, .. } = flight.request;
+        let (link, modules) = (&mut self.links[device], &mut self.in_place);
+        let at = match op {
+            Op::Write => link.write(flight.done_at, sectors),
+            Op::Read | Op::Trim | Op::Flush => flight.done_at,
+        };
+        flight.done_at = at;
+        self.stripe.split(lba.0, sectors, |module, extent| {
+            let done_at = match op {
+                Op::Read => modules[module].read(at, extent),
+                Op::Write => modules[module].write(at, extent),
+                Op::Trim | Op::Flush => modules[module].trim(at),
+            };
+            flight.done_at = flight.done_at.max(done_at);
+        });
+        if op == Op::Read {
+            flight.done_at = link.read(flight.done_at, sectors);
+        }
     }
 
     #[inline]
@@ -268,9 +338,9 @@ impl Drive {
     }
 
     #[inline]
-    fn write(&mut self, slot: u32, flight: &mut InFlight) {
+    fn write(&mut self, slot: u32, flight: &mut InFlight, device: usize) {
         let Request { lba, sectors, .. } = flight.request;
-        let at = self.link.write(flight.done_at, sectors);
+        let at = self.links[device].write(flight.done_at, sectors);
         let (modules, events) = (&mut self.modules, &mut self.events);
         self.stripe.split(lba.0, sectors, |module, extent| {
             flight.module = modules[module].index;
@@ -303,9 +373,10 @@ impl Drive {
 
     #[inline]
     fn sensed(&mut self, at: Nanos, slot: u32, (channel, pages): (u16, u16)) {
-        let module = &mut self.modules[usize::from(channel / self.channels_per_module)];
-        let at = module.transfer_out(at, channel, pages);
-        let at = self.link.read(at, u32::from(pages) * 8);
+        let module = usize::from(channel / self.channels_per_module);
+        let at = self.modules[module].transfer_out(at, channel, pages);
+        let device = if self.links.len() == 1 { 0 } else { module / self.modules_per_device };
+        let at = self.links[device].read(at, u32::from(pages) * 8);
         self.in_flight[slot as usize].part_done(slot, at, &mut self.events);
     }
 
@@ -318,6 +389,10 @@ impl Drive {
             None => self.host.release(),
         }
         let request = flight.request;
+        let completed_at = self.host.complete(request.thread, at);
+        if let Some(next) = self.host.next_turn(request.thread) {
+            self.begin(completed_at, next, self.in_flight[next as usize]);
+        }
         Completion {
             tag: request.tag,
             thread: request.thread,
@@ -325,7 +400,7 @@ impl Drive {
             status: flight.status,
             sectors: request.sectors,
             submitted_at: flight.submitted_at,
-            completed_at: self.host.complete(request.thread, at),
+            completed_at,
         }
     }
 

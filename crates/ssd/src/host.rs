@@ -1,8 +1,13 @@
 //! The host's driver: processor time for every request, a section that only one may be in, and
 //! what makes it stumble: stalls, and a limit of what it hands to the drive at a time.
 
-use blockio::Nanos;
+mod processors;
+mod turns;
 
+use blockio::{Nanos, Request};
+
+use self::processors::Processors;
+use self::turns::Turns;
 use crate::server::Server;
 use crate::spec::HostSpec;
 use crate::stall::Stalls;
@@ -13,7 +18,9 @@ pub(crate) struct Host {
     submit: Nanos,
     complete: Nanos,
     serial: Nanos,
-    lock: Server,
+    copy_sector_ps: u64,
+    /// One for each device.
+    locks: Vec<Server>,
     wake: Nanos,
     threads: Vec<Thread>,
     stalls: Stalls,
@@ -21,6 +28,10 @@ pub(crate) struct Host {
     outstanding_max: u32,
     /// Requests that the drive has, counted where there is a limit.
     outstanding: u32,
+    /// What threads share, if it can be too little.
+    processors: Option<Processors>,
+    /// Whose turn it is, if threads carry out one request at a time.
+    turns: Option<Turns>,
 }
 
 /// A thread of the host's program, on a processor of its own.
@@ -32,18 +43,21 @@ struct Thread {
 }
 
 impl Host {
-    /// An idle host, at 1/`time_lapse`.
-    pub(crate) fn new(spec: &HostSpec, time_lapse: u32) -> Self {
+    /// An idle host of `devices` devices, at 1/`time_lapse`.
+    pub(crate) fn new(spec: &HostSpec, devices: u32, time_lapse: u32) -> Self {
         Self {
             submit: Nanos::from_micros_f64(spec.submit_us),
             complete: Nanos::from_micros_f64(spec.complete_us),
             serial: Nanos::from_micros_f64(spec.serial_us),
-            lock: Server::default(),
+            copy_sector_ps: Nanos::from_micros_f64(spec.copy_us_per_kib * 1000.0 / 2.0).0,
+            locks: vec![Server::default(); devices as usize],
             wake: Nanos::from_micros_f64(spec.wake_us),
             threads: Vec::new(),
             stalls: Stalls::new(&spec.stalls, time_lapse),
             outstanding_max: spec.outstanding_max,
             outstanding: 0,
+            processors: (spec.processors > 0).then(|| Processors::new(spec.processors)),
+            turns: spec.one_at_a_time.then(Turns::default),
         }
     }
 
@@ -66,9 +80,23 @@ impl Host {
         self.outstanding = self.outstanding.saturating_sub(1);
     }
 
+    /// Whether the request in `slot` may begin; else [`Host::next_turn`] says when.
+    #[inline]
+    pub(crate) fn begins(&mut self, thread: u16, slot: u32) -> bool {
+        self.turns.as_mut().is_none_or(|turns| turns.take(thread, slot))
+    }
+
+    /// The request that begins now that one of its thread has completed.
+    #[inline]
+    pub(crate) fn next_turn(&mut self, thread: u16) -> Option<u32> {
+        self.turns.as_mut()?.pass_on(thread)
+    }
+
     /// The drive has no requests.
-    pub(crate) const fn release_all(&mut self) {
+    pub(crate) fn release_all(&mut self) {
         self.outstanding = 0;
+        self.turns.iter_mut().for_each(Turns::forget);
+        self.processors.iter_mut().for_each(Processors::forget);
     }
 
     /// Until when a completion that is due for `thread` at `at` has to wait, if it has to: for the
@@ -94,27 +122,41 @@ impl Host {
         (at < thread.woken_at).then_some(thread.woken_at)
     }
 
-    /// Books the submission of a request; returns when the drive sees it.
+    /// Books the submission of a request to `device`; returns when the drive sees it.
     #[inline]
-    pub(crate) fn submit(&mut self, thread: u16, at: Nanos) -> Nanos {
-        let submit = self.submit;
-        let at = self.thread(thread).processor.book(at, submit);
-        self.lock.book(at, self.serial)
+    pub(crate) fn submit(&mut self, request: &Request, at: Nanos, device: usize) -> Nanos {
+        let mut span = self.submit + Nanos(u64::from(request.sectors) * self.copy_sector_ps / 1000);
+        if let Some(processors) = &mut self.processors {
+            processors.began(request.thread);
+            span = processors.stretched(span);
+        }
+        let at = self.thread(request.thread).processor.book(at, span);
+        self.locks[device].book(at, self.serial)
     }
 
     /// Books the completion of a request; returns when the host's program knows.
     #[inline]
     pub(crate) fn complete(&mut self, thread: u16, at: Nanos) -> Nanos {
-        let complete = self.complete;
-        self.thread(thread).processor.book(at, complete)
+        let mut span = self.complete;
+        if let Some(processors) = &mut self.processors {
+            span = processors.stretched(span);
+            processors.ended(thread);
+        }
+        self.thread(thread).processor.book(at, span)
     }
 
     #[inline]
     fn thread(&mut self, thread: u16) -> &mut Thread {
-        let thread = usize::from(thread);
-        if thread >= self.threads.len() {
-            self.threads.resize(thread + 1, Thread::default());
-        }
-        &mut self.threads[thread]
+        entry(&mut self.threads, thread)
     }
+}
+
+/// What is kept for a thread, dense from zero.
+#[inline]
+fn entry<T: Clone + Default>(of: &mut Vec<T>, thread: u16) -> &mut T {
+    let thread = usize::from(thread);
+    if thread >= of.len() {
+        of.resize(thread + 1, T::default());
+    }
+    &mut of[thread]
 }

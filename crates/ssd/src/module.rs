@@ -71,11 +71,6 @@ impl Module {
         self.scheduled = false;
     }
 
-    /// Sectors that this module offers.
-    pub(crate) fn sectors(&self) -> u64 {
-        u64::from(self.ftl.pages_logical()) * UNIT_SECTORS
-    }
-
     /// Writes an extent that reaches the module at `at`; returns when it is acknowledged, or
     /// nothing if it has to wait for relocation: then [`Module::step`] reports it.
     #[inline]

@@ -4,7 +4,10 @@
 //! table of numbers names its source.
 
 mod check;
+mod devices;
 mod fit;
+mod in_place;
+mod like;
 mod sheet;
 
 use blockio::Bytes;
@@ -12,8 +15,13 @@ use ftl::{Config, Geometry, UNIT_BYTES, VictimPolicy, Watermarks};
 use serde::Deserialize;
 use thiserror::Error;
 
+pub use devices::DevicesSpec;
 pub use fit::{FitScale, FitSpec};
+pub use in_place::InPlaceSpec;
 pub use sheet::Fact;
+
+/// Sectors of a mapping unit.
+const SECTORS_PER_UNIT: u64 = UNIT_BYTES / blockio::SECTOR_BYTES;
 
 /// A drive of the catalogue, or a user's own.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -40,13 +48,20 @@ pub struct DriveSpec {
     /// Formats, the default one first.
     #[serde(rename = "format")]
     pub formats: Vec<FormatSpec>,
+    /// How many such devices are one target; one if absent.
+    pub devices: Option<DevicesSpec>,
     /// Independent halves.
     pub modules: ModulesSpec,
+    /// Media written in place; then the four tables of NAND and the buffer's are absent.
+    pub in_place: Option<InPlaceSpec>,
     /// NAND arrangement of one module.
+    #[serde(default)]
     pub geometry: GeometrySpec,
     /// NAND timing.
+    #[serde(default)]
     pub nand: NandSpec,
     /// Channels of one module.
+    #[serde(default)]
     pub channels: ChannelsSpec,
     /// Controller of one module.
     pub controller: ControllerSpec,
@@ -55,8 +70,10 @@ pub struct DriveSpec {
     /// Link between host and drive.
     pub link: LinkSpec,
     /// Write buffer of one module.
+    #[serde(default)]
     pub buffer: BufferSpec,
     /// Garbage collection of one module.
+    #[serde(default)]
     pub relocation: RelocationSpec,
     /// Host drivers, the default one first.
     #[serde(rename = "host")]
@@ -86,7 +103,7 @@ pub struct PublishedSpec {
 pub struct FormatSpec {
     /// Name, such as `stock`.
     pub name: String,
-    /// User capacity of the whole drive in decimal GB.
+    /// User capacity of the whole drive in decimal GB, of each device of a group.
     pub user_gb: f64,
     /// Source.
     pub source: String,
@@ -117,7 +134,7 @@ pub enum ModuleLayout {
 }
 
 /// NAND arrangement of one module; see [`ftl::Geometry`].
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GeometrySpec {
     /// Sets of dies that form superblocks together.
@@ -141,7 +158,7 @@ pub struct GeometrySpec {
 }
 
 /// NAND timing, in microseconds.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NandSpec {
     /// tR: a page from the array into the die's register.
@@ -157,7 +174,7 @@ pub struct NandSpec {
 }
 
 /// Channels of one module.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChannelsSpec {
     /// How many; dies take turns over them.
@@ -229,7 +246,7 @@ pub struct LinkSpec {
 }
 
 /// Write buffer of one module.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BufferSpec {
     /// Size in KiB.
@@ -242,7 +259,7 @@ pub struct BufferSpec {
 }
 
 /// Garbage collection of one module; see [`ftl::Watermarks`].
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RelocationSpec {
     /// How victims are chosen.
@@ -265,10 +282,11 @@ pub struct RelocationSpec {
 }
 
 /// How victims are chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VictimSpec {
     /// Fewest valid pages.
+    #[default]
     Greedy,
     /// Fewest valid pages of ten drawn at random.
     DChoices,
@@ -307,6 +325,15 @@ pub struct HostSpec {
     #[serde(rename = "stall")]
     #[serde(default)]
     pub stalls: Vec<StallSpec>,
+    /// Processor time of the submitting thread for each KiB, where the processor itself copies.
+    #[serde(default)]
+    pub copy_us_per_kib: f64,
+    /// Whether a thread carries out one of its requests after the other, as where it copies.
+    #[serde(default)]
+    pub one_at_a_time: bool,
+    /// Processors that the threads of all devices share; 0: never too few.
+    #[serde(default)]
+    pub processors: u32,
     /// Source.
     pub source: String,
 }
@@ -407,11 +434,50 @@ impl DriveSpec {
         self.mapping.as_ref().map_or_else(MappingUnit::default, |mapping| mapping.unit)
     }
 
-    /// All NAND of the drive, bad and spare erase blocks and parity included.
+    /// Devices that are one target, at least one.
+    pub fn device_count(&self) -> u32 {
+        self.devices.as_ref().map_or(1, |devices| devices.count)
+    }
+
+    /// All media of the drive, of all devices of a group; bad and spare erase blocks and parity
+    /// included.
     pub fn raw_capacity(&self) -> Bytes {
-        let blocks = self.geometry.erase_blocks_per_plane;
-        let geometry = Geometry { erase_blocks_per_plane: blocks, ..self.ftl_geometry() };
-        Bytes(geometry.raw_capacity().0 * u64::from(self.modules.count))
+        Bytes(self.raw_device_capacity().0 * u64::from(self.device_count()))
+    }
+
+    /// All media of one device.
+    pub(crate) fn raw_device_capacity(&self) -> Bytes {
+        let module = self.in_place.as_ref().map_or_else(
+            || {
+                let blocks = self.geometry.erase_blocks_per_plane;
+                let geometry = Geometry { erase_blocks_per_plane: blocks, ..self.ftl_geometry() };
+                geometry.raw_capacity()
+            },
+            InPlaceSpec::raw_capacity,
+        );
+        Bytes(module.0 * u64::from(self.modules.count))
+    }
+
+    /// Sectors that the host sees of one module, at 1/`time_lapse` of its capacity.
+    pub(crate) fn module_sectors(
+        &self,
+        format: &FormatSpec,
+        time_lapse: u32,
+    ) -> Result<u64, SpecError> {
+        if self.in_place.is_some() {
+            return Ok(self.in_place_sectors(format, time_lapse));
+        }
+        Ok(u64::from(self.ftl_config(format, time_lapse)?.pages_logical) * SECTORS_PER_UNIT)
+    }
+
+    /// What one module of NAND is formatted with; none where media is written in place.
+    pub(crate) fn nand_config(
+        &self,
+        format: &str,
+        time_lapse: u32,
+    ) -> Result<Option<Config>, SpecError> {
+        let format = self.format(format)?;
+        self.in_place.is_none().then(|| self.ftl_config(format, time_lapse)).transpose()
     }
 
     /// What one module is formatted with, at 1/`time_lapse` of its capacity.

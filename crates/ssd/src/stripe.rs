@@ -1,4 +1,7 @@
-//! How the sectors of a drive are spread over its modules.
+//! How the sectors of a drive are spread over its devices and their modules.
+//!
+//! Devices of a group follow one another in the address space; modules of a device are striped or
+//! follow one another.
 
 use crate::module::Extent;
 use crate::spec::{ModuleLayout, ModulesSpec};
@@ -28,43 +31,57 @@ impl Divisor {
 /// The arrangement of the modules' sectors in one address space.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stripe {
+    devices: u64,
+    device_sectors: u64,
     modules: Divisor,
-    module_sectors: u64,
     unit_sectors: Divisor,
 }
 
 impl Stripe {
-    /// `spec.count` modules of `module_sectors` each.
-    pub(crate) fn new(spec: &ModulesSpec, module_sectors: u64) -> Self {
+    /// `devices` devices with `spec.count` modules of `module_sectors` each.
+    pub(crate) fn new(devices: u32, spec: &ModulesSpec, module_sectors: u64) -> Self {
         let unit_sectors = match spec.layout {
-            ModuleLayout::Striped => u64::from(spec.stripe_kib) * 2,
-            ModuleLayout::Jbod => module_sectors,
+            ModuleLayout::Striped if spec.count > 1 => u64::from(spec.stripe_kib) * 2,
+            ModuleLayout::Striped | ModuleLayout::Jbod => module_sectors,
         };
         Self {
+            devices: devices.into(),
+            device_sectors: u64::from(spec.count) * module_sectors,
             modules: Divisor::new(spec.count.into()),
-            module_sectors,
             unit_sectors: Divisor::new(unit_sectors),
         }
     }
 
-    /// Sectors of the drive.
+    /// Sectors of all devices.
     pub(crate) const fn sectors(&self) -> u64 {
-        self.modules.divisor * self.module_sectors
+        self.devices * self.device_sectors
+    }
+
+    /// The device that holds a sector of the drive, and its sector there.
+    #[inline]
+    pub(crate) fn device(&self, sector: u64) -> (u64, u64) {
+        if self.devices == 1 {
+            return (0, sector);
+        }
+        (sector / self.device_sectors, sector % self.device_sectors)
     }
 
     /// Calls `take` with each module and extent of a request, in order; requests that stay within
     /// one stripe unit are one extent.
     #[inline]
     pub(crate) fn split(&self, first: u64, sectors: u32, mut take: impl FnMut(usize, Extent)) {
-        if self.modules.divisor == 1 {
+        if self.modules.divisor == 1 && self.devices == 1 {
             take(0, Extent { first, sectors });
             return;
         }
         let mut at = first;
         let end = first + u64::from(sectors);
         while at < end {
-            let (unit, within) = self.unit_sectors.divide(at);
+            let (device, sector) = self.device(at);
+            let (unit, within) = self.unit_sectors.divide(sector);
             let (row, module) = self.modules.divide(unit);
+            let module = device * self.modules.divisor + module;
+            // A device ends where a stripe unit does.
             let length = (self.unit_sectors.divisor - within).min(end - at);
             let first = row * self.unit_sectors.divisor + within;
             let sectors = u32::try_from(length).expect("no longer than the request");
@@ -82,7 +99,7 @@ mod tests {
         let source = String::new();
         let spec = ModulesSpec { count: 2, layout, stripe_kib: 64, source };
         let mut extents = Vec::new();
-        Stripe::new(&spec, 1280).split(first, sectors, |module, extent| {
+        Stripe::new(2, &spec, 1280).split(first, sectors, |module, extent| {
             extents.push((module, extent.first, extent.sectors));
         });
         extents
@@ -93,6 +110,12 @@ mod tests {
         assert_eq!(split(ModuleLayout::Striped, 8, 8), [(0, 8, 8)]);
         assert_eq!(split(ModuleLayout::Striped, 120, 16), [(0, 120, 8), (1, 0, 8)]);
         assert_eq!(split(ModuleLayout::Striped, 256, 8), [(0, 128, 8)]);
+    }
+
+    #[test]
+    fn devices_follow_one_another() {
+        assert_eq!(split(ModuleLayout::Striped, 2568, 8), [(2, 8, 8)]);
+        assert_eq!(split(ModuleLayout::Striped, 2552, 16), [(1, 1272, 8), (2, 0, 8)]);
     }
 
     #[test]

@@ -55,6 +55,7 @@ impl Driver for Mock {
             user_capacity_bytes: 1_000_000_000,
             raw_capacity_bytes: None,
             time_lapse: 1,
+            devices: 1,
             sheet: Vec::new(),
         }
     }

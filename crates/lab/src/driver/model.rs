@@ -116,11 +116,6 @@ impl Model {
         })?;
         Ok(Self { spec, setup, drive, now: Nanos::ZERO })
     }
-
-    fn feeds(&self, load: &Load<'_>) -> Result<Vec<Feed>, Error> {
-        let sectors = self.drive.user_sectors();
-        (0..load.threads).map(|thread| Feed::new(load, thread, sectors)).collect()
-    }
 }
 
 impl Driver for Model {
@@ -135,6 +130,7 @@ impl Driver for Model {
             user_capacity_bytes: self.drive.user_sectors_full_scale() * blockio::SECTOR_BYTES,
             raw_capacity_bytes: Some(self.drive.raw_capacity_full_scale().0),
             time_lapse: self.setup.time_lapse,
+            devices: self.spec.device_count(),
             sheet: sheet
                 .map(|fact| SheetRow {
                     group: fact.group,
@@ -164,7 +160,7 @@ impl Driver for Model {
 
     fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<Loaded, Error> {
         let timetable = Timetable::new(load, self.now, self.setup.time_lapse);
-        let feeds = self.feeds(load)?;
+        let feeds = Feed::of_all(load, &self.drive)?;
         let (drive, at) = (&mut self.drive, self.now);
         let (outcome, responses, drained_at) = match load.rate {
             None => {
@@ -181,7 +177,7 @@ impl Driver for Model {
         self.now = drained_at.max(timetable.end);
         let intervals =
             outcome.map_err(|error| Error::new(error.kind(), load.step).source(error))?;
-        let how = how(load, self.setup.time_lapse);
+        let how = how(load, self.spec.device_count(), self.setup.time_lapse);
         Ok(Loaded { intervals, how, responses, warnings: Vec::new() })
     }
 }
@@ -225,7 +221,7 @@ fn seen(interval: &Interval) -> String {
     format!("{:.1}k IOPS", completed as f64 / interval.span_s / 1e3)
 }
 
-fn how(load: &Load<'_>, time_lapse: u32) -> String {
+fn how(load: &Load<'_>, devices: u32, time_lapse: u32) -> String {
     let Load { threads, queue_per_thread, workload, rate, .. } = load;
     let rate = match rate {
         None => String::new(),
@@ -236,7 +232,15 @@ fn how(load: &Load<'_>, time_lapse: u32) -> String {
         1 => "at full scale".to_owned(),
         k => format!("in time lapse, 1/{k} of the capacity for 1/{k} of the time"),
     };
-    format!("{} at T{threads}Q{queue_per_thread}{rate} in virtual time, {lapse}", workload.name)
+    let each = match devices {
+        1 => String::new(),
+        _ => format!(
+            " on each of {devices} devices, {} outstanding in all",
+            u32::from(*threads) * u32::from(*queue_per_thread) * devices
+        ),
+    };
+    let load = format!("{} at T{threads}Q{queue_per_thread}{each}{rate}", workload.name);
+    format!("{load} in virtual time, {lapse}")
 }
 
 #[cfg(test)]

@@ -25,15 +25,16 @@ impl Record {
         Self { step: bare(step, how), response: None, warnings: Vec::new() }
     }
 
-    /// A load and what it measured.
-    pub(super) fn of_load(step: &PlannedStep, loaded: Loaded) -> Self {
+    /// A load on each of `devices` devices and what it measured.
+    pub(super) fn of_load(step: &PlannedStep, devices: u32, loaded: Loaded) -> Self {
         let Loaded { intervals, how, responses, mut warnings } = loaded;
         let samples: Vec<Sample> = intervals.iter().map(Sample::of).collect();
         let summary = (!intervals.is_empty()).then(|| Summary::of(&intervals));
         let judged = step.kind == StepKind::Precondition && !intervals.is_empty();
         let steady = judged.then(|| Steady::judge(&samples, step.round_s));
         if let Some(summary) = &summary {
-            warnings.extend(warning::of_load(step, summary, steady.as_ref()));
+            let asked = step.outstanding() * devices;
+            warnings.extend(warning::of_load(step, asked, summary, steady.as_ref()));
         }
         let record = Step {
             duration_s: intervals.last().map_or(0.0, |interval| interval.at_s),

@@ -107,7 +107,7 @@ fn perform(
         seed: plan.seed_of(step),
     };
     let loaded = driver.load(&load, watch)?;
-    Ok(Record::of_load(step, loaded))
+    Ok(Record::of_load(step, driver.target().devices, loaded))
 }
 
 /// Passes what a driver says of one step on, as part of the whole.

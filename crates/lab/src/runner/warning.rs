@@ -11,13 +11,14 @@ const QUEUE_SHORT_MAX: f64 = 0.05;
 /// What was outstanding may exceed what was asked by this share.
 const LITTLES_LAW_MAX: f64 = 0.01;
 
-/// Warnings that follow from the figures of `step`.
+/// Warnings that follow from the figures of `step`, which asked for `asked` requests outstanding.
 pub(super) fn of_load(
     step: &PlannedStep,
+    asked: u32,
     summary: &Summary,
     steady: Option<&Steady>,
 ) -> Vec<Warning> {
-    let outstanding = outstanding(step, summary);
+    let outstanding = outstanding(step, asked.into(), summary);
     steady.and_then(|steady| not_steady(step, steady)).into_iter().chain(outstanding).collect()
 }
 
@@ -41,11 +42,10 @@ fn not_steady(step: &PlannedStep, steady: &Steady) -> Option<Warning> {
 
 /// Little's law: IOPS times mean latency is what was outstanding, unless a rate says how much is;
 /// what the edges of the span explain is allowed for.
-fn outstanding(step: &PlannedStep, summary: &Summary) -> Option<Warning> {
+fn outstanding(step: &PlannedStep, asked: f64, summary: &Summary) -> Option<Warning> {
     if step.rate.is_some() {
         return None;
     }
-    let asked = f64::from(step.outstanding());
     let deviation = summary.littles_law_deviation(asked)?;
     let edge = summary.littles_law_edge();
     let found = asked * (1.0 + deviation);

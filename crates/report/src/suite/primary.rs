@@ -192,7 +192,7 @@ fn numbers(taken: &[Taken<'_>]) -> String {
             subject.label.clone(),
             step.workload.clone(),
             slot(step).name(),
-            slot(step).outstanding().to_string(),
+            (slot(step).outstanding() * subject.run.target.devices).to_string(),
             number::whole(summary.iops),
             number::whole(summary.throughput_mb_s()),
             number::plain(millis(latency.latency_ns_avg)),

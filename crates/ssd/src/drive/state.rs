@@ -17,8 +17,10 @@ use crate::spec::{DriveSpec, ModulesSpec, SpecError};
 /// other's state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placement {
+    devices: u32,
     modules: ModulesSpec,
-    config: Config,
+    /// None where media is written in place: an address is a place.
+    config: Option<Config>,
 }
 
 impl Placement {
@@ -27,8 +29,9 @@ impl Placement {
     /// # Errors
     /// Names the format or time lapse that the drive does not have.
     pub fn new(spec: &DriveSpec, setup: &Setup) -> Result<Self, SpecError> {
-        let config = spec.ftl_config(spec.format(&setup.format)?, setup.time_lapse)?;
-        Ok(Self { modules: spec.modules.clone(), config: placing(&config) })
+        let config = spec.nand_config(&setup.format, setup.time_lapse)?;
+        let config = config.as_ref().map(placing);
+        Ok(Self { devices: spec.device_count(), modules: spec.modules.clone(), config })
     }
 }
 
@@ -44,17 +47,23 @@ impl Drive {
     /// # Errors
     /// When `spec` puts data elsewhere (see [`Placement`]), or does not have the setup.
     pub fn retimed(&self, spec: &DriveSpec, setup: &Setup) -> Result<Self, SpecError> {
-        let config = spec.ftl_config(spec.format(&setup.format)?, setup.time_lapse)?;
-        let same = self.modules.len() == spec.modules.count as usize
-            && self.modules.iter().all(|held| placing(held.ftl.config()) == placing(&config));
+        let config = spec.nand_config(&setup.format, setup.time_lapse)?;
+        let count = (spec.device_count() * spec.modules.count) as usize;
+        let same = self.modules.len() + self.in_place.len() == count
+            && self.modules.is_empty() == config.is_none()
+            && self.modules.iter().all(|held| {
+                config.is_some_and(|config| placing(held.ftl.config()) == placing(&config))
+            });
         if !same {
             let text = "places data otherwise than the drive whose state it is to take".to_owned();
             return Err(SpecError { place: spec.name.clone(), text });
         }
-        let modules = self.modules.iter().map(|held| {
-            let mut ftl = held.ftl.clone();
-            ftl.set_watermarks(config.watermarks);
-            Ok(ftl)
+        let modules = config.into_iter().flat_map(|config| {
+            self.modules.iter().map(move |held| {
+                let mut ftl = held.ftl.clone();
+                ftl.set_watermarks(config.watermarks);
+                Ok(ftl)
+            })
         });
         Self::around(spec, setup, modules)
     }
@@ -63,6 +72,9 @@ impl Drive {
     /// outstanding.
     pub fn age(&mut self, lba: Lba, sectors: u32) {
         let modules = &mut self.modules;
+        if modules.is_empty() {
+            return;
+        }
         self.stripe.split(lba.0, sectors, |module, extent| modules[module].age(extent));
     }
 }

@@ -1,6 +1,6 @@
 //! Reading a drive: every fault is one sentence with file, line and what would be right.
 
-use crate::spec::{DriveSpec, SpecError, StallSpec};
+use crate::spec::{DriveSpec, InPlaceSpec, SpecError, StallSpec};
 
 /// Where a key stands in the text, for errors about its value.
 struct Text<'a> {
@@ -14,12 +14,10 @@ impl DriveSpec {
     /// # Errors
     /// Says which line is not understood or out of range, and what would be right.
     pub fn parse(text: &str, file: &str) -> Result<Self, SpecError> {
-        let spec: Self = toml::from_str(text).map_err(|error| SpecError {
-            place: file.to_owned(),
-            text: error.to_string().trim_end().to_owned(),
-        })?;
+        let spec = Self::read(text, file)?;
         let at = Text { text, file };
         spec.check_identity(&at)?;
+        spec.check_media(&at)?;
         spec.check_ranges(&at)?;
         spec.check_mechanisms(&at)?;
         spec.check_sources(&at)?;
@@ -40,42 +38,51 @@ impl DriveSpec {
         at.require(!self.hosts.is_empty(), "", "host", "missing, at least one is needed")
     }
 
+    /// Media is NAND or written in place, and described as one of them only.
+    fn check_media(&self, at: &Text<'_>) -> Result<(), SpecError> {
+        let nand = [
+            ("geometry", &self.geometry.source),
+            ("nand", &self.nand.source),
+            ("channels", &self.channels.source),
+            ("buffer", &self.buffer.source),
+            ("relocation", &self.relocation.source),
+        ];
+        for (table, source) in nand {
+            let text = match self.in_place {
+                None => "missing, only media that is written in_place does without",
+                Some(_) => "given beside in_place: media is NAND or written in place",
+            };
+            at.require(self.in_place.is_some() == source.is_empty(), "", table, text)?;
+        }
+        match &self.in_place {
+            None => self.check_nand(at),
+            Some(in_place) => check_in_place(at, in_place),
+        }
+    }
+
     fn check_ranges(&self, at: &Text<'_>) -> Result<(), SpecError> {
-        let (nand, controller) = (&self.nand, &self.controller);
+        let controller = &self.controller;
         let times = [
-            ("nand", "t_read_us", nand.t_read_us, 1e6),
-            ("nand", "t_erase_us", nand.t_erase_us, 1e6),
-            ("nand", "suspend_us", nand.suspend_us, 1e6),
             ("controller", "read_us", controller.read_us, 1e6),
             ("controller", "read_us_per_kib", controller.read_us_per_kib, 1e6),
             ("controller", "write_us", controller.write_us, 1e6),
             ("controller", "write_us_per_kib", controller.write_us_per_kib, 1e6),
             ("controller", "relocate_us", controller.relocate_us, 1e6),
-            ("relocation", "price_max", self.relocation.price_max, 1e6),
-            ("relocation", "burst", self.relocation.burst, 1e6),
+            ("link", "read_mb_s", self.link.read_mb_s, 1e6),
+            ("link", "write_mb_s", self.link.write_mb_s, 1e6),
         ];
         for (table, key, value, limit) in times {
-            at.within(table, key, value, (0.0, limit))?;
+            let least = if table == "link" { 1.0 } else { 0.0 };
+            at.within(table, key, value, (least, limit))?;
         }
-        at.require(!nand.t_program_us.is_empty(), "nand", "t_program_us", "empty")?;
-        for time in &nand.t_program_us {
-            at.within("nand", "t_program_us", *time, (0.0, 1e6))?;
-        }
-        let rates = [
-            ("channels", "mb_s", self.channels.mb_s),
-            ("link", "read_mb_s", self.link.read_mb_s),
-            ("link", "write_mb_s", self.link.write_mb_s),
-        ];
-        for (table, key, value) in rates {
-            at.within(table, key, value, (1.0, 1e6))?;
+        for host in &self.hosts {
+            at.within("host", "copy_us_per_kib", host.copy_us_per_kib, (0.0, 1e6))?;
         }
         let counts = [
             ("", "time_lapse", self.time_lapse, 4096),
+            ("devices", "count", self.device_count(), 64),
             ("modules", "count", self.modules.count, 64),
-            ("channels", "count", self.channels.count, 1024),
             ("controller", "cores", controller.cores, 1024),
-            ("buffer", "kib", self.buffer.kib, 1 << 24),
-            ("relocation", "batch_pages", self.relocation.batch_pages, 1 << 20),
         ];
         for (table, key, value, limit) in counts {
             at.within(table, key, f64::from(value), (1.0, f64::from(limit)))?;
@@ -107,18 +114,47 @@ impl DriveSpec {
         self.hosts.iter().flat_map(|host| &host.stalls)
     }
 
+    fn check_nand(&self, at: &Text<'_>) -> Result<(), SpecError> {
+        let nand = &self.nand;
+        let times = [
+            ("nand", "t_read_us", nand.t_read_us),
+            ("nand", "t_erase_us", nand.t_erase_us),
+            ("nand", "suspend_us", nand.suspend_us),
+            ("relocation", "price_max", self.relocation.price_max),
+            ("relocation", "burst", self.relocation.burst),
+        ];
+        for (table, key, value) in times {
+            at.within(table, key, value, (0.0, 1e6))?;
+        }
+        at.require(!nand.t_program_us.is_empty(), "nand", "t_program_us", "empty")?;
+        for time in &nand.t_program_us {
+            at.within("nand", "t_program_us", *time, (0.0, 1e6))?;
+        }
+        at.within("channels", "mb_s", self.channels.mb_s, (1.0, 1e6))?;
+        at.within("channels", "count", self.channels.count.into(), (1.0, 1024.0))?;
+        let (modules, channels) = (self.device_count() * self.modules.count, self.channels.count);
+        let text = format!("{channels} in each of {modules} modules, must be below 65536 in all");
+        at.require(modules * channels < 65_536, "channels", "count", &text)?;
+        let batch_pages = self.relocation.batch_pages.into();
+        at.within("relocation", "batch_pages", batch_pages, (1.0, f64::from(1 << 20)))?;
+        at.within("buffer", "kib", self.buffer.kib.into(), (1.0, f64::from(1 << 24)))
+    }
+
     fn check_sources(&self, at: &Text<'_>) -> Result<(), SpecError> {
+        let nand = self.in_place.is_none();
         let sources = [
             ("published", self.published.as_ref().map(|published| &published.source)),
             ("mapping", self.mapping.as_ref().map(|mapping| &mapping.source)),
             ("modules", Some(&self.modules.source)),
-            ("geometry", Some(&self.geometry.source)),
-            ("nand", Some(&self.nand.source)),
-            ("channels", Some(&self.channels.source)),
+            ("devices", self.devices.as_ref().map(|devices| &devices.source)),
+            ("in_place", self.in_place.as_ref().map(|in_place| &in_place.source)),
+            ("geometry", nand.then_some(&self.geometry.source)),
+            ("nand", nand.then_some(&self.nand.source)),
+            ("channels", nand.then_some(&self.channels.source)),
             ("controller", Some(&self.controller.source)),
             ("link", Some(&self.link.source)),
-            ("buffer", Some(&self.buffer.source)),
-            ("relocation", Some(&self.relocation.source)),
+            ("buffer", nand.then_some(&self.buffer.source)),
+            ("relocation", nand.then_some(&self.relocation.source)),
             ("power", self.power.as_ref().map(|power| &power.source)),
         ];
         let formats = self.formats.iter().map(|format| ("format", Some(&format.source)));
@@ -158,7 +194,7 @@ impl DriveSpec {
         at: &Text<'_>,
         format: &crate::spec::FormatSpec,
     ) -> Result<(), SpecError> {
-        let raw_gb = self.raw_capacity().as_gb_f64();
+        let raw_gb = self.raw_device_capacity().as_gb_f64();
         let text = format!(
             "{} for {:?}, must be above 0 and below the raw capacity of {raw_gb:.0} GB",
             format.user_gb, format.name
@@ -166,11 +202,29 @@ impl DriveSpec {
         let fits = format.user_gb > 0.0 && format.user_gb < raw_gb;
         at.require(fits, "format", "user_gb", &text)?;
         for time_lapse in [1, self.time_lapse] {
-            self.ftl_config(format, time_lapse)
+            self.module_sectors(format, time_lapse)
                 .map_err(|error| SpecError { place: at.place("format", "user_gb"), ..error })?;
         }
         Ok(())
     }
+}
+
+fn check_in_place(at: &Text<'_>, in_place: &InPlaceSpec) -> Result<(), SpecError> {
+    let numbers = [
+        ("gib", in_place.gib.into(), 1.0, 65_536.0),
+        ("read_us", in_place.read_us, 0.0, 1e6),
+        ("write_us", in_place.write_us, 0.0, 1e6),
+        ("read_mb_s", in_place.read_mb_s, 1.0, 1e6),
+        ("write_mb_s", in_place.write_mb_s, 1.0, 1e6),
+        ("queue_kib", in_place.queue_kib.into(), 0.0, f64::from(1 << 24)),
+    ];
+    for (key, value, least, most) in numbers {
+        at.within("in_place", key, value, (least, most))?;
+    }
+    let line = in_place.line_bytes;
+    let whole = line.is_power_of_two() && (64..=65_536).contains(&line);
+    let text = format!("{line}, must be a power of two from 64 to 65536");
+    at.require(whole, "in_place", "line_bytes", &text)
 }
 
 impl Text<'_> {

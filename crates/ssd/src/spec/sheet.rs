@@ -2,7 +2,7 @@
 
 use blockio::Bytes;
 
-use crate::spec::{DriveSpec, ModuleLayout};
+use crate::spec::{DriveSpec, InPlaceSpec, ModuleLayout};
 
 /// One row of the specification sheet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,10 @@ impl DriveSpec {
         let mut sheet = Sheet(Vec::new());
         self.capacity(format, &mut sheet);
         self.layout(&mut sheet);
-        self.nand(&mut sheet);
+        match &self.in_place {
+            None => self.nand(&mut sheet),
+            Some(media) => in_place(media, &mut sheet),
+        }
         self.control(&mut sheet);
         self.limits(&mut sheet);
         sheet.0
@@ -41,19 +44,28 @@ impl DriveSpec {
     /// What is known of the host driver named `host` and the machine around it.
     pub fn host_sheet(&self, host: &str) -> Vec<(String, String)> {
         let Ok(host) = self.host(host) else { return Vec::new() };
-        [
+        let rows = [
             ("System and driver", host.title.clone()),
             ("Processors", host.processor.clone()),
             ("Processor time a request", format!("{} us", host.submit_us + host.complete_us)),
             ("Serialised section", format!("{} us", host.serial_us)),
             ("Flash management, relative time", format!("{}", host.controller_factor)),
-        ]
-        .map(|(name, value)| (name.to_owned(), value))
-        .to_vec()
+        ];
+        let copies = (host.copy_us_per_kib > 0.0).then(|| {
+            let turns = if host.one_at_a_time { ", one request of a thread at a time" } else { "" };
+            ("Copied by the processor", format!("{} us/KiB{turns}", host.copy_us_per_kib))
+        });
+        let shared = (host.processors > 0)
+            .then(|| ("Processors that threads share", host.processors.to_string()));
+        rows.into_iter()
+            .chain(copies)
+            .chain(shared)
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect()
     }
 
     fn capacity(&self, format: &str, sheet: &mut Sheet) {
-        let raw = self.raw_capacity();
+        let raw = self.raw_device_capacity();
         sheet.row("Drive", "published: maker", "Maker", self.vendor.clone());
         sheet.row("Drive", "published: maker", "Year", self.year.to_string());
         sheet.row("Drive", "published: maker", "Form", self.form.clone());
@@ -82,7 +94,15 @@ impl DriveSpec {
             }
             (count, ModuleLayout::Jbod) => format!("{count}, one after the other"),
         };
-        sheet.row("Drive", &modules.source, "Modules", count);
+        if let Some(devices) = &self.devices {
+            let count = format!("{}, each with jobs of its own; results are added", devices.count);
+            sheet.row("Drive", &devices.source, "Devices", count);
+        }
+        let name = if self.devices.is_some() { "Modules a device" } else { "Modules" };
+        sheet.row("Drive", &modules.source, name, count);
+    }
+
+    fn geometry(&self, sheet: &mut Sheet) {
         let geometry = &self.geometry;
         let source = &geometry.source;
         let dies = geometry.banks * geometry.dies_per_bank;
@@ -106,6 +126,7 @@ impl DriveSpec {
     }
 
     fn nand(&self, sheet: &mut Sheet) {
+        self.geometry(sheet);
         let (nand, channels) = (&self.nand, &self.channels);
         sheet.row("NAND", &nand.source, "Read (tR)", format!("{} us", nand.t_read_us));
         let programs: Vec<String> = nand.t_program_us.iter().map(ToString::to_string).collect();
@@ -123,6 +144,16 @@ impl DriveSpec {
         sheet.row("Controller", source, "Read command", read);
         let write = format!("{} us + {} us/KiB", controller.write_us, controller.write_us_per_kib);
         sheet.row("Controller", source, "Write command", write);
+        if self.in_place.is_none() {
+            self.background(sheet);
+        }
+        let link = format!("{} / {} MB/s read / write", self.link.read_mb_s, self.link.write_mb_s);
+        sheet.row("Controller", &self.link.source, "Link", link);
+    }
+
+    /// What the controller does with NAND behind the host's back.
+    fn background(&self, sheet: &mut Sheet) {
+        let (controller, source) = (&self.controller, &self.controller.source);
         let relocate = format!("{} us a page", controller.relocate_us);
         sheet.row("Controller", source, "Relocation", relocate);
         let buffer = Bytes::from_kib(self.buffer.kib.into()).to_string();
@@ -133,8 +164,6 @@ impl DriveSpec {
             relocation.watermark_high, relocation.watermark_low
         );
         sheet.row("Controller", &relocation.source, "Garbage collection", marks);
-        let link = format!("{} / {} MB/s read / write", self.link.read_mb_s, self.link.write_mb_s);
-        sheet.row("Controller", &self.link.source, "Link", link);
     }
 
     fn limits(&self, sheet: &mut Sheet) {
@@ -145,4 +174,16 @@ impl DriveSpec {
         sheet.row("Limits", source, "Slows down / powers off", limits);
         sheet.row("Limits", source, "Air flow", format!("{} LFM", power.airflow_lfm));
     }
+}
+
+fn in_place(media: &InPlaceSpec, sheet: &mut Sheet) {
+    let source = &media.source;
+    let line = Bytes(media.line_bytes.into()).to_string();
+    sheet.row("Media", source, "Written in place, in lines of", line);
+    let times = format!("{} / {} us read / write", media.read_us, media.write_us);
+    sheet.row("Media", source, "Latency", times);
+    let rates = format!("{} / {} MB/s read / write", media.read_mb_s, media.write_mb_s);
+    sheet.row("Media", source, "Rate of a module", rates);
+    let queue = Bytes::from_kib(media.queue_kib.into()).to_string();
+    sheet.row("Media", source, "Protected write queue a module", queue);
 }

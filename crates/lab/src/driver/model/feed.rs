@@ -3,7 +3,7 @@
 //! Drawing ahead changes nothing in what is asked, since each thread draws from a generator of its
 //! own; it lets the drive look up what a whole batch will touch at once ([`Drive::prefetch`]).
 
-use blockio::Request;
+use blockio::{Lba, Request, Rng};
 use ssd::Drive;
 use workload::{Demand, Generator, Job, Span};
 
@@ -17,26 +17,42 @@ const BATCH: usize = 32;
 #[derive(Debug)]
 pub(super) struct Feed {
     generator: Generator,
+    /// First sector of its device.
+    base: u64,
     batch: [Demand; BATCH],
     next: usize,
     thread: u16,
 }
 
 impl Feed {
-    /// What thread number `thread` of `load` asks of a drive with `sectors`.
+    /// What each thread asks of `drive`: the threads of `load` for every device of a group, which
+    /// they address alone.
     ///
     /// # Errors
-    /// When the drive is too small for the workload.
-    pub(super) fn new(load: &Load<'_>, thread: u16, sectors: u64) -> Result<Self, Error> {
-        let job = Job { index: thread, count: load.threads };
-        let mut generator = Generator::new(load.workload, Span { sectors }, job, load.seed)
-            .map_err(|error| {
+    /// When a device is too small for the workload.
+    pub(super) fn of_all(load: &Load<'_>, drive: &Drive) -> Result<Vec<Self>, Error> {
+        let devices = u16::try_from(drive.devices()).expect("at most 64 devices");
+        (0..devices * load.threads).map(|thread| Self::new(load, thread, drive)).collect()
+    }
+
+    /// What thread number `thread` of all devices asks.
+    fn new(load: &Load<'_>, thread: u16, drive: &Drive) -> Result<Self, Error> {
+        let (device, index) = (u64::from(thread / load.threads), thread % load.threads);
+        let sectors = drive.user_sectors() / drive.devices() as u64;
+        let job = Job { index, count: load.threads };
+        let seed = match device {
+            0 => load.seed,
+            _ => Rng::new(load.seed).split_index(device).next_u64(),
+        };
+        let mut generator =
+            Generator::new(load.workload, Span { sectors }, job, seed).map_err(|error| {
                 Error::new(Kind::Input, "generating the load")
                     .source(error)
                     .hint("lower the time lapse, or the number of threads")
             })?;
-        let batch = std::array::from_fn(|_| generator.next());
-        Ok(Self { generator, batch, next: 0, thread })
+        let base = device * sectors;
+        let batch = std::array::from_fn(|_| demand(&mut generator, base));
+        Ok(Self { generator, base, batch, next: 0, thread })
     }
 
     /// The thread's next request, named `tag`, for `drive`.
@@ -51,8 +67,15 @@ impl Feed {
     }
 
     fn refill(&mut self, drive: &Drive) {
-        self.batch.fill_with(|| self.generator.next());
+        self.batch.fill_with(|| demand(&mut self.generator, self.base));
         self.next = 0;
         drive.prefetch(self.batch.iter().map(|demand| demand.lba.0));
     }
+}
+
+/// The generator's next request on the device that begins at `base`.
+#[inline]
+fn demand(generator: &mut Generator, base: u64) -> Demand {
+    let demand = generator.next();
+    Demand { lba: Lba(base + demand.lba.0), ..demand }
 }

@@ -8,13 +8,14 @@ use super::feed::Feed;
 use crate::Error;
 use crate::driver::{Fill, Load, Watch};
 
-/// Requests that a fill keeps outstanding.
+/// Requests that a fill keeps outstanding on each device.
 const OUTSTANDING: u16 = 32;
 /// Requests between two looks at whether to stop.
 const STOP_CHECK_REQUESTS: u64 = 4096;
 
-/// Writes all of `drive` with the fill's workload, from `at` on. Returns when the last of it
-/// completed; less is written when it was told to stop.
+/// Writes all of `drive` with the fill's workload from `at` on, devices of a group side by side.
+///
+/// Returns when the last of it completed; less is written when it was told to stop.
 ///
 /// # Errors
 /// When the drive is too small for the workload, or a request failed.
@@ -24,30 +25,36 @@ pub(super) fn fill(
     at: Nanos,
     watch: &mut dyn Watch,
 ) -> Result<Nanos, Error> {
-    let mut feed = Feed::new(&load(fill), 0, drive.user_sectors())?;
-    let bytes = fill.workload.mean_bytes();
-    let mut left = requests(drive.user_sectors() * SECTOR_BYTES, bytes);
-    let total = left;
-    let (mut outstanding, mut ended_at) = (0, at);
-    while left > 0 && outstanding < u32::from(OUTSTANDING) {
-        drive.submit(at, feed.request(outstanding, drive));
-        (outstanding, left) = (outstanding + 1, left - 1);
+    let mut feeds = Feed::of_all(&load(fill), drive)?;
+    let device_bytes = drive.user_sectors() * SECTOR_BYTES / drive.devices() as u64;
+    let requests = requests(device_bytes, fill.workload.mean_bytes());
+    let total = requests * feeds.len() as u64;
+    let mut left: Vec<u64> = vec![requests; feeds.len()];
+    for (feed, left) in feeds.iter_mut().zip(&mut left) {
+        for tag in 0..u32::from(OUTSTANDING) {
+            if *left > 0 {
+                drive.submit(at, feed.request(tag, drive));
+                *left -= 1;
+            }
+        }
     }
+    let (mut completed, mut ended_at) = (0, at);
     while let Some(done) = drive.next_completion(Nanos::MAX) {
         if done.status != Status::Ok {
             return Err(failed(&done));
         }
         ended_at = ended_at.max(done.completed_at);
-        if left == 0 {
-            continue;
-        }
-        drive.submit(done.completed_at, feed.request(done.tag, drive));
-        left -= 1;
-        if left.is_multiple_of(STOP_CHECK_REQUESTS) {
-            watch.progress((total - left) as f64 / total as f64, "filling");
+        completed += 1;
+        if completed % STOP_CHECK_REQUESTS == 0 {
+            watch.progress(completed as f64 / total as f64, "filling");
             if watch.stop() {
-                left = 0;
+                left.fill(0);
             }
+        }
+        let thread = usize::from(done.thread);
+        if left[thread] > 0 {
+            drive.submit(done.completed_at, feeds[thread].request(done.tag, drive));
+            left[thread] -= 1;
         }
     }
     Ok(ended_at)
@@ -59,7 +66,7 @@ fn requests(bytes: u64, size: f64) -> u64 {
     (bytes as f64 / size) as u64
 }
 
-/// One job, however long it takes.
+/// One job for each device, however long it takes.
 const fn load<'a>(fill: &Fill<'a>) -> Load<'a> {
     Load {
         step: fill.step,

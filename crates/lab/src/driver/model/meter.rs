@@ -46,7 +46,7 @@ impl Meter {
             at_s,
             span_s: (at - self.began).as_secs_f64(),
             nand: Some(nand - self.nand_before),
-            superblocks_free_share: Some(drive.superblocks_free_share()),
+            superblocks_free_share: drive.superblocks_free_share(),
             ..std::mem::take(&mut self.interval)
         };
         interval.read.close();

@@ -39,7 +39,8 @@ impl<'a> Open<'a> {
         rate: Rate,
         at: Nanos,
     ) -> Self {
-        let tags = u32::from(load.threads) * u32::from(load.queue_per_thread);
+        let threads = u32::try_from(feeds.len()).expect("threads are 16-bit numbers");
+        let tags = threads * u32::from(load.queue_per_thread);
         Self {
             drive,
             feeds,

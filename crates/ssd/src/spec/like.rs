@@ -1,0 +1,94 @@
+//! Drive files that say only where they differ from a drive of the catalogue.
+
+use toml::Table;
+
+use crate::catalogue;
+use crate::spec::{DriveSpec, SpecError};
+
+/// Key that names the drive of the catalogue.
+const LIKE: &str = "like";
+/// What is about one drive alone: figures were measured on the drive that they name.
+const OWN: &str = "published";
+
+impl DriveSpec {
+    /// The drive that `text` describes, as far as its form is right.
+    ///
+    /// Where it is `like` another, each key and table that it lacks is that drive's.
+    pub(crate) fn read(text: &str, file: &str) -> Result<Self, SpecError> {
+        let error = |error: toml::de::Error| SpecError {
+            place: file.to_owned(),
+            text: error.to_string().trim_end().to_owned(),
+        };
+        let mut table: Table = toml::from_str(text).map_err(error)?;
+        let Some(like) = table.remove(LIKE) else { return toml::from_str(text).map_err(error) };
+        let other = other(like.as_str().unwrap_or_default(), file)?;
+        for (key, value) in other {
+            table.entry(key).or_insert(value);
+        }
+        table.try_into().map_err(error)
+    }
+}
+
+/// What a drive of the catalogue gives to one that is like it.
+fn other(name: &str, file: &str) -> Result<Table, SpecError> {
+    let fault = |text: String| SpecError { place: file.to_owned(), text };
+    let text = catalogue::text(name).ok_or_else(|| {
+        let near = blockio::nearest(name, catalogue::names());
+        let meant = near.map_or(String::new(), |near| format!(", did you mean {near}?"));
+        fault(format!("{LIKE} is {name:?}, must be a drive of the catalogue{meant}"))
+    })?;
+    let mut other: Table = toml::from_str(text).expect("tested: every file is a drive");
+    if let Some(further) = other.get(LIKE).and_then(toml::Value::as_str) {
+        return Err(fault(format!("{LIKE} is {name:?}, which is like {further:?}: name that one")));
+    }
+    other.remove(OWN);
+    Ok(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAIR: &str = include_str!("../../../../drives/p5800x-pair.toml");
+
+    fn refused(from: &str, to: &str) -> String {
+        let text = PAIR.replacen(from, to, 1);
+        assert_ne!(text, PAIR, "nothing replaced");
+        DriveSpec::parse(&text, "pair.toml").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_drive_like_another_differs_in_what_it_says_and_in_figures() {
+        let (pair, one) =
+            (catalogue::find("p5800x-pair").unwrap(), catalogue::find("p5800x").unwrap());
+        assert_eq!((pair.device_count(), one.device_count()), (2, 1));
+        assert_eq!((&pair.in_place, &pair.hosts), (&one.in_place, &one.hosts));
+        let text = PAIR
+            .replace("[published]", "[power]")
+            .replace("device = ", "#")
+            .replace("capacity_gb = ", "#");
+        let text = text.replacen(
+            "source = ",
+            "slot_w = 25\nthrottle_c = 70\nshutdown_c = 80\nairflow_lfm = 300\nsource = ",
+            1,
+        );
+        assert!(DriveSpec::parse(&text, "pair.toml").unwrap().published.is_none());
+    }
+
+    #[test]
+    fn a_drive_like_none_of_the_catalogue_is_refused_with_the_nearest() {
+        let error = refused("like = \"p5800x\"", "like = \"p5800\"");
+        let expected =
+            "pair.toml: like is \"p5800\", must be a drive of the catalogue, did you mean";
+        assert!(error.starts_with(expected), "{error}");
+        let error = refused("like = \"p5800x\"", "like = \"p5800x-pair\"");
+        assert!(error.ends_with("which is like \"p5800x\": name that one"), "{error}");
+    }
+
+    #[test]
+    fn media_of_both_kinds_is_refused() {
+        let error =
+            refused("[devices]", "[buffer]\nkib = 4\nsource = \"estimated: x\"\n\n[devices]");
+        assert!(error.contains("buffer is given beside in_place"), "{error}");
+    }
+}
