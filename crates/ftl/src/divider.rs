@@ -16,6 +16,12 @@ impl Divider {
         Self { divisor, reciprocal: (u64::MAX / u64::from(divisor)).wrapping_add(1) }
     }
 
+    /// What it divides by.
+    #[inline]
+    pub const fn divisor(self) -> u32 {
+        self.divisor
+    }
+
     /// Quotient and remainder.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "a quotient of two u32 is a u32")]

@@ -51,7 +51,14 @@ pub(crate) enum Stream {
 #[derive(Clone, Copy, Debug)]
 struct Frontier {
     superblock: SuperblockId,
-    pages_written: u32,
+    /// First die of its bank.
+    die_first: u32,
+    /// The page to be written next.
+    next: Ppn,
+    /// The unit which that page belongs to.
+    unit: u32,
+    /// Pages of the unit that have not been written.
+    unit_pages_left: u32,
 }
 
 /// The open superblocks of a stream, one a bank, and the bank whose turn it is.
@@ -110,8 +117,12 @@ pub enum Replacement {
 pub struct Ftl {
     pub(crate) config: Config,
     layout: Layout,
-    pages_per_superblock: Divider,
+    pub(crate) pages_per_superblock: Divider,
     pages_per_unit: Divider,
+    banks: Divider,
+    units_per_superblock: u32,
+    /// Units of a superblock for each bank.
+    units_per_bank: u32,
     pub(crate) mapping: Mapping,
     pub(crate) superblocks: Superblocks,
     pub(crate) free_by_bank: Vec<Vec<SuperblockId>>,
@@ -141,6 +152,9 @@ impl Ftl {
             layout: Layout::new(geometry),
             pages_per_superblock: Divider::new(geometry.pages_per_superblock()),
             pages_per_unit: Divider::new(geometry.pages_per_unit()),
+            banks: Divider::new(geometry.banks),
+            units_per_superblock: geometry.pages_per_superblock() / geometry.pages_per_unit(),
+            units_per_bank: geometry.units_per_bank(),
             mapping: Mapping::new(config.pages_logical, pages),
             superblocks: Superblocks::new(geometry.superblocks()),
             free_by_bank: vec![Vec::new(); geometry.banks as usize],
@@ -256,15 +270,24 @@ impl Ftl {
         DieId(self.die_first(superblock) + u32::from(self.layout.unit(unit).die))
     }
 
+    /// The die that holds page number `page` of a superblock whose bank begins with `die_first`.
+    #[inline]
+    pub(crate) fn die_at(&self, die_first: u32, page: u32) -> DieId {
+        let (unit, _) = self.pages_per_unit.divide(page);
+        DieId(die_first + u32::from(self.layout.unit(unit).die))
+    }
+
     /// Whether the data of a unit is still in the write buffer, the unit not being full.
     #[inline]
     pub fn is_buffered(&self, (superblock, unit): (SuperblockId, u32)) -> bool {
         // Few superblocks are open, and closed ones are all that most requests meet.
         self.superblocks.state(superblock) == SuperblockState::Open
-            && self.streams.iter().flat_map(|stream| &stream.frontiers).flatten().any(|frontier| {
-                frontier.superblock == superblock
-                    && unit == self.pages_per_unit.divide(frontier.pages_written).0
-            })
+            && self
+                .streams
+                .iter()
+                .flat_map(|stream| &stream.frontiers)
+                .flatten()
+                .any(|frontier| (frontier.superblock, frontier.unit) == (superblock, unit))
     }
 
     /// Maps `lpn` to a new page of the host stream.
@@ -296,13 +319,20 @@ impl Ftl {
         }
     }
 
-    /// Reads every map entry that `lpns` will need, so that the processor has them at hand.
+    /// Has the processor fetch the map entry of a page that will be asked for soon.
     ///
-    /// Changes nothing. One cache miss after another is what a large drive costs; asked for
-    /// together, they overlap. The sum keeps the reads from being optimised away.
+    /// Changes nothing. One cache miss after another is what a large map costs; fetched ahead, they
+    /// overlap with one another and with work.
     #[inline]
-    pub fn touch(&self, lpns: impl Iterator<Item = Lpn>) -> u32 {
-        lpns.fold(0, |sum, lpn| sum ^ self.mapping.ppn(lpn).map_or(0, |ppn| ppn.0))
+    pub fn prefetch(&self, lpn: Lpn) {
+        self.mapping.prefetch(lpn);
+    }
+
+    /// Has the processor fetch the rest of what writing `lpn` needs, some time after
+    /// [`Ftl::prefetch`] and some time before it is written.
+    #[inline]
+    pub fn prefetch_write(&self, lpn: Lpn) {
+        self.mapping.prefetch_validity(lpn);
     }
 
     /// Gives `lpn` the next page of a stream.
@@ -314,11 +344,7 @@ impl Ftl {
         cause: Cause,
         media: &mut impl Media,
     ) -> Ppn {
-        let frontier = self.frontier(stream, cause);
-        let superblock = frontier.superblock;
-        let ppn = Ppn(
-            superblock.0 * self.config.geometry.pages_per_superblock() + frontier.pages_written
-        );
+        let (superblock, ppn, unit_full) = self.advance(stream, cause);
         if let Some(was) = self.mapping.map(lpn, ppn) {
             let (superblock, _) = self.pages_per_superblock.divide(was.0);
             self.superblocks.invalidate(SuperblockId(superblock));
@@ -327,59 +353,65 @@ impl Ftl {
         self.room_pages -= 1;
         self.watch_room();
         if cause != Cause::Host {
-            let from = self.relocation.from;
-            let die = self.die_of(self.unit_of(from));
+            let (from, die) = self.relocation.from;
             media.submit(MediaOp::Relocate { from, die, to: ppn, cause });
         }
-        self.fill(stream, frontier, cause, media);
+        if unit_full {
+            self.program(stream, cause, media);
+        }
         ppn
     }
 
-    /// Notes that one more page of `frontier` is taken; a full unit is programmed.
+    /// Takes the next page of a stream: its superblock, the page, and whether it fills its unit.
     #[inline]
-    fn fill(&mut self, stream: Stream, frontier: Frontier, cause: Cause, media: &mut impl Media) {
-        let pages_written = frontier.pages_written + 1;
-        let state = &mut self.streams[stream as usize];
-        let bank = state.bank as usize;
-        state.frontiers[bank] = Some(Frontier { pages_written, ..frontier });
-        let (unit, rest) = self.pages_per_unit.divide(pages_written);
-        if rest == 0 {
-            self.program(frontier.superblock, unit - 1, cause, media);
-            let state = &mut self.streams[stream as usize];
-            if pages_written == self.config.geometry.pages_per_superblock() {
-                state.frontiers[bank] = None;
-                self.superblocks.close(frontier.superblock);
-            }
-            state.turn(self.config.geometry.banks, self.config.geometry.units_per_bank());
+    fn advance(&mut self, stream: Stream, cause: Cause) -> (SuperblockId, Ppn, bool) {
+        let state = &self.streams[stream as usize];
+        let bank = state.bank;
+        if state.frontiers[bank as usize].is_none() {
+            let opened = self.open(bank, cause);
+            self.streams[stream as usize].frontiers[bank as usize] = Some(opened);
         }
+        let open = &mut self.streams[stream as usize].frontiers[bank as usize];
+        let frontier = open.as_mut().expect("opened above");
+        let ppn = frontier.next;
+        frontier.next.0 += 1;
+        frontier.unit_pages_left -= 1;
+        (frontier.superblock, ppn, frontier.unit_pages_left == 0)
     }
 
-    fn program(
-        &mut self,
-        superblock: SuperblockId,
-        unit: u32,
-        cause: Cause,
-        media: &mut impl Media,
-    ) {
+    /// Programs the unit of a stream that has just been filled, and goes on to the next one.
+    fn program(&mut self, stream: Stream, cause: Cause, media: &mut impl Media) {
+        let state = &mut self.streams[stream as usize];
+        let open = &mut state.frontiers[state.bank as usize];
+        let frontier = open.as_mut().expect("a page of it was just written");
+        let Frontier { superblock, die_first, unit, .. } = *frontier;
+        frontier.unit += 1;
+        frontier.unit_pages_left = self.pages_per_unit.divisor();
+        if frontier.unit == self.units_per_superblock {
+            *open = None;
+            self.superblocks.close(superblock);
+        }
+        state.turn(self.banks.divisor(), self.units_per_bank);
         let place = self.layout.unit(unit);
-        let die_first = self.die_first(superblock);
         let row = u32::from(place.row);
         let die = DieId(die_first + u32::from(place.die));
         media.submit(MediaOp::Program { superblock, die, row, cause });
         if let Some(parity_die) = place.parity_die {
             let die = DieId(die_first + u32::from(parity_die));
             media.submit(MediaOp::Program { superblock, die, row, cause: Cause::Parity });
-            self.counters.pages_parity += u64::from(self.config.geometry.pages_per_unit());
+            self.counters.pages_parity += u64::from(self.pages_per_unit.divisor());
         }
     }
 
-    /// The open superblock of a stream in the bank whose turn it is.
-    #[inline]
-    fn frontier(&mut self, stream: Stream, cause: Cause) -> Frontier {
-        let state = &self.streams[stream as usize];
-        match state.frontiers[state.bank as usize] {
-            Some(frontier) => frontier,
-            None => Frontier { superblock: self.take_free(state.bank, cause), pages_written: 0 },
+    /// Opens a free superblock of `bank`, as far as there is one.
+    fn open(&mut self, bank: u32, cause: Cause) -> Frontier {
+        let superblock = self.take_free(bank, cause);
+        Frontier {
+            superblock,
+            die_first: self.die_first(superblock),
+            next: Ppn(superblock.0 * self.pages_per_superblock.divisor()),
+            unit: 0,
+            unit_pages_left: self.pages_per_unit.divisor(),
         }
     }
 
@@ -413,7 +445,7 @@ impl Ftl {
         self.counters.superblocks_erased += 1;
         let bank = self.bank_of(superblock);
         self.free_by_bank[bank as usize].push(superblock);
-        self.room_pages += u64::from(self.config.geometry.pages_per_superblock());
+        self.room_pages += u64::from(self.pages_per_superblock.divisor());
         self.watch_room();
     }
 
@@ -449,7 +481,7 @@ impl Ftl {
         superblock: SuperblockId,
         media: &mut impl Media,
     ) -> Result<(), ConfigError> {
-        let pages = u64::from(self.config.geometry.pages_per_superblock());
+        let pages = u64::from(self.pages_per_superblock.divisor());
         let reserved = self.config.superblocks_reserved();
         let limit = self.pages_good().saturating_sub(u64::from(1 + reserved) * pages);
         let pages_logical = u64::from(self.pages_logical());
@@ -471,7 +503,7 @@ impl Ftl {
     fn pages_good(&self) -> u64 {
         let good = |id: &SuperblockId| self.superblocks.state(*id) != SuperblockState::Bad;
         self.superblocks.ids().filter(good).count() as u64
-            * u64::from(self.config.geometry.pages_per_superblock())
+            * u64::from(self.pages_per_superblock.divisor())
     }
 
     fn list_free(&mut self) {
@@ -485,12 +517,12 @@ impl Ftl {
     }
 
     #[inline]
-    const fn bank_of(&self, superblock: SuperblockId) -> u32 {
-        superblock.0 % self.config.geometry.banks
+    fn bank_of(&self, superblock: SuperblockId) -> u32 {
+        self.banks.divide(superblock.0).1
     }
 
     #[inline]
-    const fn die_first(&self, superblock: SuperblockId) -> u32 {
+    pub(crate) fn die_first(&self, superblock: SuperblockId) -> u32 {
         self.bank_of(superblock) * self.config.geometry.dies_per_bank
     }
 }

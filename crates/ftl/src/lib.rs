@@ -15,6 +15,7 @@ mod mapping;
 mod media;
 mod relocation;
 mod superblock;
+mod table;
 mod victim;
 mod wear;
 

@@ -1,79 +1,132 @@
 //! The map from logical to physical pages and back.
 //!
-//! Both directions are plain vectors of 32-bit numbers: eight bytes a page and no more. A physical
-//! page is valid exactly when both directions agree, so there is no bitmap to keep in step.
+//! Both directions are plain tables of 32-bit numbers, eight bytes a page. Beside them one bit says
+//! of each physical page whether it is valid: it is small enough for a processor's cache where the
+//! tables are not, so that what a victim still holds is found without looking up what it does not.
+//!
+//! Invariant: a physical page is valid exactly when both directions agree.
 
+use prefetch_index::prefetch_index;
+
+use crate::table::Table;
 use crate::{Lpn, Ppn};
 
-const NONE: u32 = u32::MAX;
+/// Pages of a word of validity.
+const WORD_PAGES: u32 = u64::BITS;
 
-/// L2P and P2L.
+/// L2P, P2L and validity.
 #[derive(Clone, Debug)]
 pub(crate) struct Mapping {
-    ppn_of: Vec<u32>,
-    lpn_of: Vec<u32>,
+    /// By LPN, the PPN plus one; 0 is none, so that untouched memory means nothing mapped.
+    ppn_of: Table<u32>,
+    /// By PPN, the LPN that was written there last.
+    lpn_of: Table<u32>,
+    /// By PPN, one bit.
+    valid: Table<u64>,
 }
 
 impl Mapping {
     /// Nothing mapped.
     pub(crate) fn new(pages_logical: u32, pages_physical: u32) -> Self {
         Self {
-            ppn_of: vec![NONE; pages_logical as usize],
-            lpn_of: vec![NONE; pages_physical as usize],
+            ppn_of: Table::new(pages_logical as usize),
+            lpn_of: Table::new(pages_physical as usize),
+            valid: Table::new(pages_physical.div_ceil(WORD_PAGES) as usize),
         }
     }
 
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
-        self.ppn_of.fill(NONE);
-        self.lpn_of.fill(NONE);
+        self.ppn_of.clear();
+        self.lpn_of.clear();
+        self.valid.clear();
     }
 
     /// Logical pages that the host sees.
     #[expect(clippy::cast_possible_truncation, reason = "made from a u32")]
     pub(crate) fn pages_logical(&self) -> u32 {
-        self.ppn_of.len() as u32
+        self.ppn_of.entries().len() as u32
     }
 
     /// Where `lpn` is.
     #[inline]
     pub(crate) fn ppn(&self, lpn: Lpn) -> Option<Ppn> {
-        let ppn = self.ppn_of[lpn.0 as usize];
-        (ppn != NONE).then_some(Ppn(ppn))
+        self.ppn_of.entries()[lpn.0 as usize].checked_sub(1).map(Ppn)
     }
 
     /// What is at `ppn`, if it is valid.
     #[inline]
     pub(crate) fn lpn_if_valid(&self, ppn: Ppn) -> Option<Lpn> {
-        let lpn = self.lpn_of[ppn.0 as usize];
-        (lpn != NONE && self.ppn_of[lpn as usize] == ppn.0).then_some(Lpn(lpn))
+        (self.invalid_from(ppn) == 0).then(|| self.lpn(ppn))
     }
 
-    /// How many of the pages from `first` on are valid, of `count`.
-    ///
-    /// Without a branch on what is found: a wrong guess would end the overlap of cache misses that
-    /// this is called for.
+    /// What is at `ppn`, which is valid.
     #[inline]
-    pub(crate) fn count_valid(&self, first: Ppn, count: u32) -> u32 {
-        let pages = &self.lpn_of[first.0 as usize..(first.0 + count) as usize];
-        let valid = |(ppn, lpn): (u32, &u32)| {
-            let index = if *lpn == NONE { 0 } else { *lpn as usize };
-            u32::from(self.ppn_of[index] == ppn)
-        };
-        (first.0..).zip(pages).map(valid).sum()
+    pub(crate) fn lpn(&self, ppn: Ppn) -> Lpn {
+        Lpn(self.lpn_of.entries()[ppn.0 as usize])
+    }
+
+    /// How many pages from `ppn` on are invalid, as far as one word of validity tells: 0 if `ppn`
+    /// is valid, more otherwise.
+    #[inline]
+    pub(crate) fn invalid_from(&self, ppn: Ppn) -> u32 {
+        let bit = ppn.0 % WORD_PAGES;
+        let word = self.valid.entries()[word_of(ppn)] >> bit;
+        word.trailing_zeros().min(WORD_PAGES - bit)
+    }
+
+    /// Has the processor fetch the map entry of `lpn`, which will be needed soon.
+    #[inline]
+    pub(crate) fn prefetch(&self, lpn: Lpn) {
+        prefetch_index(self.ppn_of.entries(), lpn.0 as usize);
+    }
+
+    /// Has the processor fetch what overwriting `lpn` needs besides its map entry.
+    #[inline]
+    pub(crate) fn prefetch_validity(&self, lpn: Lpn) {
+        if let Some(ppn) = self.ppn(lpn) {
+            prefetch_index(self.valid.entries(), word_of(ppn));
+        }
+    }
+
+    /// Has the processor fetch the map entry of what is at `ppn`.
+    #[inline]
+    pub(crate) fn prefetch_at(&self, ppn: Ppn) {
+        prefetch_index(self.ppn_of.entries(), self.lpn_of.entries()[ppn.0 as usize] as usize);
     }
 
     /// Maps `lpn` to `ppn`; returns where it was.
     #[inline]
     pub(crate) fn map(&mut self, lpn: Lpn, ppn: Ppn) -> Option<Ppn> {
-        let was = std::mem::replace(&mut self.ppn_of[lpn.0 as usize], ppn.0);
-        self.lpn_of[ppn.0 as usize] = lpn.0;
-        (was != NONE).then_some(Ppn(was))
+        let entry = &mut self.ppn_of.entries_mut()[lpn.0 as usize];
+        let was = std::mem::replace(entry, ppn.0 + 1).checked_sub(1).map(Ppn);
+        self.lpn_of.entries_mut()[ppn.0 as usize] = lpn.0;
+        self.valid.entries_mut()[word_of(ppn)] |= bit_of(ppn);
+        self.invalidate(was)
     }
 
     /// Unmaps `lpn`; returns where it was.
     pub(crate) fn unmap(&mut self, lpn: Lpn) -> Option<Ppn> {
-        let was = std::mem::replace(&mut self.ppn_of[lpn.0 as usize], NONE);
-        (was != NONE).then_some(Ppn(was))
+        let entry = &mut self.ppn_of.entries_mut()[lpn.0 as usize];
+        let was = std::mem::take(entry).checked_sub(1).map(Ppn);
+        self.invalidate(was)
     }
+
+    #[inline]
+    fn invalidate(&mut self, was: Option<Ppn>) -> Option<Ppn> {
+        if let Some(ppn) = was {
+            self.valid.entries_mut()[word_of(ppn)] &= !bit_of(ppn);
+        }
+        was
+    }
+}
+
+#[inline]
+const fn word_of(ppn: Ppn) -> usize {
+    (ppn.0 / WORD_PAGES) as usize
+}
+
+#[inline]
+const fn bit_of(ppn: Ppn) -> u64 {
+    1 << (ppn.0 % WORD_PAGES)
 }

@@ -8,10 +8,11 @@
 //! little spare space so uneven.
 
 use crate::ftl::Stream;
-use crate::{Cause, Config, Ftl, Lpn, Media, Ppn, SuperblockId, wear};
+use crate::mapping::Mapping;
+use crate::{Cause, Config, DieId, Ftl, Lpn, Media, Ppn, SuperblockId, wear};
 
-/// Victim pages whose map entries are looked up together.
-const CHUNK_PAGES: u32 = 64;
+/// Valid pages of the victim whose map entries are fetched at a time, one such lot ahead.
+const PAGES_FETCHED: u32 = 16;
 
 /// The watermarks in pages of room.
 #[derive(Clone, Copy, Debug)]
@@ -42,23 +43,80 @@ pub(crate) struct Relocation {
     pub(crate) stopped: bool,
     /// Whether the last victim was chosen by wear levelling.
     levelled: bool,
-    /// Source of the page that is being placed.
-    pub(crate) from: Ppn,
+    /// Where the page that is being placed comes from, and the die that holds it.
+    pub(crate) from: (Ppn, DieId),
 }
 
-#[derive(Clone, Copy, Debug)]
+/// A superblock that is being reclaimed.
+#[derive(Clone, Debug)]
 struct Victim {
     superblock: SuperblockId,
+    /// Its first page, and the first die of its bank.
+    first: Ppn,
+    die_first: u32,
     cause: Cause,
-    /// Pages looked at so far.
-    pages_scanned: u32,
     /// Pages relocated for each page gained.
     price: f64,
+    /// What is to be relocated next.
+    next: ValidPages,
+    /// The same some pages further on, where the map is fetched ahead.
+    ahead: ValidPages,
+    /// Pages until that goes on.
+    until_fetch: u32,
+}
+
+impl Victim {
+    /// Fetches the map entries of the next pages; together, so that the cache misses overlap.
+    fn fetch_ahead(&mut self, mapping: &Mapping) {
+        for _ in 0..PAGES_FETCHED {
+            let Some(ppn) = self.ahead.next(mapping) else { break };
+            mapping.prefetch_at(ppn);
+        }
+        self.until_fetch = PAGES_FETCHED;
+    }
+
+    /// The next page that is still valid.
+    #[inline]
+    fn next_valid(&mut self, mapping: &Mapping) -> Option<(Ppn, Lpn)> {
+        self.until_fetch -= 1;
+        if self.until_fetch == 0 {
+            self.fetch_ahead(mapping);
+        }
+        let ppn = self.next.next(mapping)?;
+        Some((ppn, mapping.lpn(ppn)))
+    }
+}
+
+/// The valid pages of a superblock, in order.
+#[derive(Clone, Debug)]
+struct ValidPages {
+    /// The next page to look at.
+    at: u32,
+    /// The one after the last.
+    end: u32,
+}
+
+impl ValidPages {
+    /// The next page that is valid now.
+    #[inline]
+    fn next(&mut self, mapping: &Mapping) -> Option<Ppn> {
+        while self.at < self.end {
+            let ppn = Ppn(self.at);
+            match mapping.invalid_from(ppn) {
+                0 => {
+                    self.at += 1;
+                    return Some(ppn);
+                }
+                skipped => self.at += skipped,
+            }
+        }
+        None
+    }
 }
 
 impl Default for Relocation {
     fn default() -> Self {
-        Self { victim: None, owed: 0.0, stopped: false, levelled: false, from: Ppn(0) }
+        Self { victim: None, owed: 0.0, stopped: false, levelled: false, from: (Ppn(0), DieId(0)) }
     }
 }
 
@@ -133,53 +191,37 @@ impl Ftl {
         if self.relocation.victim.is_none() {
             self.relocation.victim = self.choose_victim();
         }
-        self.relocation.victim.map_or(f64::INFINITY, |victim| victim.price)
+        self.relocation.victim.as_ref().map_or(f64::INFINITY, |victim| victim.price)
     }
 
     /// Relocates the next valid page of the victim; erases the victim when none is left.
+    #[inline]
     fn relocate_page(&mut self, media: &mut impl Media) {
-        let Some(mut victim) = self.relocation.victim.or_else(|| self.choose_victim()) else {
-            return;
-        };
-        if self.superblocks.pages_valid(victim.superblock) > 0 {
-            let (from, lpn) = self.next_valid(&mut victim).expect("as many as pages_valid counts");
-            self.relocation.victim = Some(victim);
-            self.relocation.from = from;
-            let stream = if victim.cause == Cause::Wear {
+        if self.relocation.victim.is_none() {
+            self.relocation.victim = self.choose_victim();
+        }
+        let Some(victim) = &mut self.relocation.victim else { return };
+        let superblock = victim.superblock;
+        if self.superblocks.pages_valid(superblock) > 0 {
+            let found = victim.next_valid(&self.mapping);
+            let (from, lpn) = found.expect("as many as pages_valid counts");
+            let (cause, die_first, page) =
+                (victim.cause, victim.die_first, from.0 - victim.first.0);
+            let die = self.die_at(die_first, page);
+            self.relocation.from = (from, die);
+            let stream = if cause == Cause::Wear {
                 self.counters.pages_wear += 1;
                 Stream::Wear
             } else {
                 self.counters.pages_relocation += 1;
                 Stream::Relocation
             };
-            self.place(lpn, stream, victim.cause, media);
+            self.place(lpn, stream, cause, media);
         }
-        if self.superblocks.pages_valid(victim.superblock) == 0 {
+        if self.superblocks.pages_valid(superblock) == 0 {
             self.relocation.victim = None;
-            self.erase(victim.superblock, media);
+            self.erase(superblock, media);
         }
-    }
-
-    /// The next page of the victim that is still valid.
-    fn next_valid(&self, victim: &mut Victim) -> Option<(Ppn, Lpn)> {
-        let pages = self.config.geometry.pages_per_superblock();
-        let first = victim.superblock.0 * pages;
-        while victim.pages_scanned < pages {
-            if victim.pages_scanned.is_multiple_of(CHUNK_PAGES) {
-                self.touch_victim(first + victim.pages_scanned, pages - victim.pages_scanned);
-            }
-            let ppn = Ppn(first + victim.pages_scanned);
-            victim.pages_scanned += 1;
-            if let Some(lpn) = self.mapping.lpn_if_valid(ppn) {
-                return Some((ppn, lpn));
-            }
-        }
-        None
-    }
-
-    /// Looks up a chunk of the victim's pages, so that their cache misses overlap.
-    fn touch_victim(&self, first: u32, pages_left: u32) {
-        std::hint::black_box(self.mapping.count_valid(Ppn(first), pages_left.min(CHUNK_PAGES)));
     }
 
     fn choose_victim(&mut self) -> Option<Victim> {
@@ -198,7 +240,21 @@ impl Ftl {
         let valid = self.superblocks.pages_valid(superblock);
         let gained = (pages - valid).max(1);
         let price = f64::from(valid) / f64::from(gained);
-        Some(Victim { superblock, cause, pages_scanned: 0, price })
+        let first = Ppn(superblock.0 * pages);
+        let next = ValidPages { at: first.0, end: first.0 + pages };
+        let mut victim = Victim {
+            superblock,
+            first,
+            die_first: self.die_first(superblock),
+            cause,
+            price,
+            ahead: next.clone(),
+            next,
+            until_fetch: 0,
+        };
+        victim.fetch_ahead(&self.mapping);
+        victim.fetch_ahead(&self.mapping);
+        Some(victim)
     }
 
     /// The victim in the bank that has fewest free superblocks, so that every bank keeps some and

@@ -4,7 +4,7 @@
 //! that it needs, which answers when it will be done. Nothing here knows what the data is.
 
 use blockio::{Bytes, Nanos};
-use ftl::{Cause, Config, DieId, Media, MediaOp, UNIT_BYTES};
+use ftl::{Cause, Config, DieId, Divider, Media, MediaOp, UNIT_BYTES};
 
 use crate::buffer::Buffer;
 use crate::die::Die;
@@ -24,10 +24,13 @@ struct Costs {
     t_program: Vec<Nanos>,
     /// Mean over the page types.
     t_program_mean: Nanos,
+    /// By how many page types the pages of an erase block take turns.
+    page_types: Divider,
     t_erase: Nanos,
     suspend: Option<Nanos>,
     channel_unit: Nanos,
-    pages_per_unit: u64,
+    /// A whole program unit.
+    channel_program: Nanos,
     dies_per_bank: u32,
     read_first: bool,
 }
@@ -39,6 +42,7 @@ pub(crate) struct Backend {
     controller: ServerPool,
     dies: Vec<Die>,
     channels: Vec<PriorityServer>,
+    channel_by_die: Vec<u16>,
     buffer: Buffer,
     /// The present.
     pub(crate) now: Nanos,
@@ -54,12 +58,14 @@ impl Backend {
     /// An idle module.
     pub(crate) fn new(spec: &DriveSpec, host: &HostSpec, config: &Config) -> Self {
         let geometry = &config.geometry;
+        let channels = u16::try_from(spec.channels.count).expect("the spec limits channels");
         let unit_kib = (Bytes::from_kib(u64::from(geometry.pages_per_unit()) * 4)).as_kib_f64();
         Self {
             costs: Costs::new(spec, host, config),
             controller: ServerPool::new(spec.controller.cores),
             dies: vec![Die::default(); geometry.dies() as usize],
-            channels: vec![PriorityServer::default(); spec.channels.count as usize],
+            channels: vec![PriorityServer::default(); channels.into()],
+            channel_by_die: (0..channels).cycle().take(geometry.dies() as usize).collect(),
             buffer: Buffer::new(floor(f64::from(spec.buffer.kib) / unit_kib)),
             now: Nanos::ZERO,
             arrived_at: Nanos::ZERO,
@@ -126,10 +132,13 @@ impl Backend {
         self.dies[die.0 as usize].free_at().max(self.arrived_at) + self.costs.t_program_mean
     }
 
-    /// Books the host's read of a die; returns when the data is in its register.
+    /// Books the host's read of a die; returns when the data is in its register, and whether it had
+    /// to wait for the die.
     #[inline]
-    pub(crate) fn sense(&mut self, at: Nanos, die: DieId) -> Nanos {
-        self.dies[die.0 as usize].read(at, self.costs.t_read, self.costs.suspend)
+    pub(crate) fn sense(&mut self, at: Nanos, die: DieId) -> (Nanos, bool) {
+        let t_read = self.costs.t_read;
+        let sensed_at = self.dies[die.0 as usize].read(at, t_read, self.costs.suspend);
+        (sensed_at, sensed_at > at + t_read)
     }
 
     /// Books the transfer of pages that the host reads; returns its end.
@@ -141,15 +150,14 @@ impl Backend {
 
     /// The channel of a die.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the spec limits channels to 1024")]
     pub(crate) fn channel_of(&self, die: DieId) -> u16 {
-        (die.0 as usize % self.channels.len()) as u16
+        self.channel_by_die[die.0 as usize]
     }
 
     /// Books the page that a partial write has to read first; returns when it is there.
     pub(crate) fn fetch(&mut self, at: Nanos, die: DieId) -> Nanos {
         let at = self.urgent(at, self.costs.read_unit);
-        let at = self.sense(at, die);
+        let (at, _) = self.sense(at, die);
         let channel = self.channel_of(die);
         self.transfer_out(at, channel, 1)
     }
@@ -172,10 +180,10 @@ impl Backend {
             Cause::Parity => self.now,
         };
         let channel = usize::from(self.channel_of(die));
-        let span = self.costs.channel_unit * self.costs.pages_per_unit;
+        let span = self.costs.channel_program;
         let ready = self.channels[channel].book_ahead(self.now, ready, span);
-        let types = self.costs.t_program.len();
-        let t_program = self.costs.t_program[row as usize % types];
+        let (_, page_type) = self.costs.page_types.divide(row);
+        let t_program = self.costs.t_program[page_type as usize];
         let end = self.dies[die.0 as usize].book(self.now, ready, t_program);
         self.buffer.fill(end);
         if cause == Cause::Host {
@@ -210,6 +218,7 @@ impl Costs {
         let micros = Nanos::from_micros_f64;
         let unmapped = spec.mapping.as_ref().and_then(|mapping| mapping.unmapped_read_us);
         let types = nand.t_program_us.len() as f64;
+        let channel_unit = micros(UNIT_BYTES as f64 / spec.channels.mb_s);
         Self {
             read_command: command(controller.read_us),
             read_unit: command(controller.read_us_per_kib * 4.0),
@@ -220,10 +229,11 @@ impl Costs {
             t_read: micros(nand.t_read_us),
             t_program: nand.t_program_us.iter().map(|time| micros(*time)).collect(),
             t_program_mean: micros(nand.t_program_us.iter().sum::<f64>() / types),
+            page_types: Divider::new(u32::try_from(nand.t_program_us.len()).expect("a few")),
             t_erase: micros(nand.t_erase_us),
             suspend: (nand.suspend_us > 0.0).then(|| micros(nand.suspend_us)),
-            channel_unit: micros(UNIT_BYTES as f64 / spec.channels.mb_s),
-            pages_per_unit: config.geometry.pages_per_unit().into(),
+            channel_unit,
+            channel_program: channel_unit * u64::from(config.geometry.pages_per_unit()),
             dies_per_bank: config.geometry.dies_per_bank,
             read_first: controller.read_first,
         }

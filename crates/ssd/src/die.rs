@@ -24,7 +24,10 @@ impl Die {
     /// is ready sooner waits for it to arrive.
     #[inline]
     pub(crate) fn book(&mut self, now: Nanos, ready: Nanos, span: Nanos) -> Nanos {
-        self.begin_until(now);
+        if self.waiting.len() == self.waiting.capacity() {
+            // Now and then rather than each time; only a read needs to know.
+            self.begin_until(now);
+        }
         self.waiting.push_back((ready, span));
         self.free_at = self.free_at.max(now) + span;
         self.free_at.max(ready + span)

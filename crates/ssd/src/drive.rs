@@ -13,12 +13,11 @@
 mod state;
 
 use std::collections::VecDeque;
-use std::ops::Range;
 
 use blockio::{Bytes, Completion, Nanos, Op, Request, SECTOR_BYTES, Status};
-use ftl::{Config, Counters, Ftl};
+use ftl::{Config, Counters, Ftl, Lpn};
 
-use crate::event::{Event, EventQueue};
+use crate::event::{Event, EventQueue, Lane};
 use crate::host::Host;
 use crate::in_place::InPlace;
 use crate::module::Module;
@@ -27,12 +26,6 @@ use crate::spec::{DriveSpec, SpecError};
 use crate::stripe::Stripe;
 
 pub use self::state::Placement;
-
-/// Lane of the event queue for what leaves the link in its order.
-const READ_LANE: usize = 0;
-/// Lanes for what the modules' controllers acknowledge in their order.
-const WRITE_LANES: Range<usize> = 1..5;
-const LANES: usize = 5;
 
 /// How a drive is set up for a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,11 +77,20 @@ struct InFlight {
     request: Request,
     status: Status,
     submitted_at: Nanos,
-    /// One of the modules that it goes to.
-    module: u16,
     /// Parts that are still on their way: dies that read for it, extents that wait to be written.
     parts: u32,
     /// When the last of its parts was done.
+    done_at: Nanos,
+}
+
+/// How far the submission of a request has come.
+#[derive(Clone, Copy, Debug)]
+struct Progress {
+    /// One of the modules that it goes to.
+    module: u16,
+    /// Parts that are on their way.
+    parts: u32,
+    /// When those are done that need no event of their own.
     done_at: Nanos,
 }
 
@@ -131,6 +133,7 @@ impl Drive {
             kept_back: VecDeque::new(),
             links: vec![Link::new(spec.link.read_mb_s, spec.link.write_mb_s); devices as usize],
             stripe: Stripe::new(devices, &spec.modules, sectors),
+            events: EventQueue::new(modules as usize),
             modules: (0..u16::MAX)
                 .zip(ftls)
                 .map(|(index, ftl)| Ok(Module::around(ftl?, spec, host, index)))
@@ -142,7 +145,6 @@ impl Drive {
             raw_capacity_full_scale: spec.raw_capacity(),
             in_flight: Vec::new(),
             slots_free: Vec::new(),
-            events: EventQueue::new(LANES),
         })
     }
 
@@ -181,43 +183,37 @@ impl Drive {
     fn dispatch(&mut self, at: Nanos, (submitted_at, request): (Nanos, Request)) {
         let end = request.lba.0.checked_add(u64::from(request.sectors));
         let inside = end.is_some_and(|end| end <= self.stripe.sectors());
-        let flight = InFlight {
-            request,
-            status: if inside { Status::Ok } else { Status::OutOfRange },
-            submitted_at,
-            module: 0,
-            parts: 0,
-            done_at: at,
-        };
-        let slot = self.take_slot();
+        let status = if inside { Status::Ok } else { Status::OutOfRange };
+        let slot = self.take_slot(request, status, submitted_at);
         if self.host.begins(request.thread, slot) {
-            self.begin(at, slot, flight);
-        } else {
-            self.in_flight[slot as usize] = flight;
+            self.begin(at, slot, (request, status));
         }
     }
 
     /// The host begins with a request at `at`.
     #[inline]
-    fn begin(&mut self, at: Nanos, slot: u32, mut flight: InFlight) {
-        let request = flight.request;
-        let inside = flight.status == Status::Ok;
+    fn begin(&mut self, at: Nanos, slot: u32, (request, status): (Request, Status)) {
+        let inside = status == Status::Ok;
         let device = if inside { self.device_of(request.lba.0) } else { 0 };
-        flight.done_at = self.host.submit(&request, at, device);
+        let done_at = self.host.submit(&request, at, device);
+        let mut progress = Progress { module: 0, parts: 0, done_at };
         if inside && request.sectors > 0 {
             match request.op {
                 // What is in the buffer survives a power cut: nothing is left to wait for.
                 Op::Flush => {}
-                _ if !self.in_place.is_empty() => self.access(&mut flight, device),
-                Op::Read => self.read(slot, &mut flight),
-                Op::Write => self.write(slot, &mut flight, device),
-                Op::Trim => self.trim(&mut flight),
+                _ if !self.in_place.is_empty() => self.access(&request, &mut progress, device),
+                Op::Read => self.read(slot, &request, &mut progress),
+                Op::Write => self.write(slot, &request, &mut progress, device),
+                Op::Trim => self.trim(&request, &mut progress),
             }
         }
-        self.in_flight[slot as usize] = flight;
-        if flight.parts == 0 {
-            let lane = WRITE_LANES.start + usize::from(flight.module) % WRITE_LANES.len();
-            self.events.push_in_order(lane, flight.done_at, Event::Done { slot });
+        let Progress { module, parts, done_at } = progress;
+        if parts == 0 {
+            let lane = Lane::Acknowledged(module);
+            self.events.push_in_order(lane, done_at, Event::Done { slot });
+        } else {
+            let flight = &mut self.in_flight[slot as usize];
+            (flight.parts, flight.done_at) = (parts, done_at);
         }
     }
 
@@ -249,23 +245,30 @@ impl Drive {
         None
     }
 
-    /// Reads what requests at these sectors will need into the processor's caches.
+    /// Has the processor fetch what a request at `sector` will need, some requests ahead.
     ///
-    /// Changes nothing that can be observed. At full scale the map is far larger than any cache;
-    /// looked up together, the misses overlap instead of following one another.
+    /// Changes nothing that can be observed. At full scale the map is far larger than any cache,
+    /// and nothing else takes as long as looking it up.
     #[inline]
-    pub fn prefetch(&self, sectors: impl Iterator<Item = u64>) {
-        if self.modules.is_empty() {
-            return;
+    pub fn prefetch(&self, sector: u64) {
+        if let Some((module, lpn)) = self.place(sector) {
+            module.ftl.prefetch(lpn);
         }
-        let touched = sectors.fold(0, |sum, sector| {
-            let mut found = 0;
-            self.stripe.split(sector, 1, |module, extent| {
-                found = self.modules[module].touch(extent);
-            });
-            sum ^ found
-        });
-        std::hint::black_box(touched);
+    }
+
+    /// The same for what a write needs besides, later than [`Drive::prefetch`].
+    #[inline]
+    pub fn prefetch_write(&self, sector: u64) {
+        if let Some((module, lpn)) = self.place(sector) {
+            module.ftl.prefetch_write(lpn);
+        }
+    }
+
+    /// The module and the page of a sector; none where media are written in place.
+    #[inline]
+    fn place(&self, sector: u64) -> Option<(&Module, Lpn)> {
+        let (module, sector) = self.stripe.place(sector);
+        Some((self.modules.get(module)?, Module::lpn_at(sector)))
     }
 
     /// Returns to the state before the first write, wear apart. Nothing may be outstanding.
@@ -304,49 +307,49 @@ impl Drive {
     }
 
     /// Carries out a request on media that is written in place: all of it is known at once.
-    fn access(&mut self, flight: &mut InFlight, device: usize) {
-        let Request { op, lba, sectors, .. } = flight.request;
+    fn access(&mut self, request: &Request, progress: &mut Progress, device: usize) {
+        let &Request { op, lba, sectors, .. } = request;
         let (link, modules) = (&mut self.links[device], &mut self.in_place);
         let at = match op {
-            Op::Write => link.write(flight.done_at, sectors),
-            Op::Read | Op::Trim | Op::Flush => flight.done_at,
+            Op::Write => link.write(progress.done_at, sectors),
+            Op::Read | Op::Trim | Op::Flush => progress.done_at,
         };
-        flight.done_at = at;
+        progress.done_at = at;
         self.stripe.split(lba.0, sectors, |module, extent| {
             let done_at = match op {
                 Op::Read => modules[module].read(at, extent),
                 Op::Write => modules[module].write(at, extent),
                 Op::Trim | Op::Flush => modules[module].trim(at),
             };
-            flight.done_at = flight.done_at.max(done_at);
+            progress.done_at = progress.done_at.max(done_at);
         });
         if op == Op::Read {
-            flight.done_at = link.read(flight.done_at, sectors);
+            progress.done_at = link.read(progress.done_at, sectors);
         }
     }
 
     #[inline]
-    fn read(&mut self, slot: u32, flight: &mut InFlight) {
-        let Request { lba, sectors, .. } = flight.request;
-        let at = flight.done_at;
+    fn read(&mut self, slot: u32, request: &Request, progress: &mut Progress) {
+        let &Request { lba, sectors, .. } = request;
+        let at = progress.done_at;
         let (modules, events) = (&mut self.modules, &mut self.events);
         self.stripe.split(lba.0, sectors, |module, extent| {
             let sensing = modules[module].read(at, extent, slot, events);
-            flight.parts += sensing.dies;
-            flight.done_at = flight.done_at.max(sensing.commanded_at);
+            progress.parts += sensing.dies;
+            progress.done_at = progress.done_at.max(sensing.commanded_at);
         });
     }
 
     #[inline]
-    fn write(&mut self, slot: u32, flight: &mut InFlight, device: usize) {
-        let Request { lba, sectors, .. } = flight.request;
-        let at = self.links[device].write(flight.done_at, sectors);
+    fn write(&mut self, slot: u32, request: &Request, progress: &mut Progress, device: usize) {
+        let &Request { lba, sectors, .. } = request;
+        let at = self.links[device].write(progress.done_at, sectors);
         let (modules, events) = (&mut self.modules, &mut self.events);
         self.stripe.split(lba.0, sectors, |module, extent| {
-            flight.module = modules[module].index;
+            progress.module = modules[module].index;
             match modules[module].write(at, extent, slot, events) {
-                Some(done_at) => flight.done_at = flight.done_at.max(done_at),
-                None => flight.parts += 1,
+                Some(done_at) => progress.done_at = progress.done_at.max(done_at),
+                None => progress.parts += 1,
             }
         });
     }
@@ -362,12 +365,12 @@ impl Drive {
         }
     }
 
-    fn trim(&mut self, flight: &mut InFlight) {
-        let Request { lba, sectors, .. } = flight.request;
-        let at = flight.done_at;
+    fn trim(&mut self, request: &Request, progress: &mut Progress) {
+        let &Request { lba, sectors, .. } = request;
+        let at = progress.done_at;
         let modules = &mut self.modules;
         self.stripe.split(lba.0, sectors, |module, extent| {
-            flight.done_at = flight.done_at.max(modules[module].trim(at, extent));
+            progress.done_at = progress.done_at.max(modules[module].trim(at, extent));
         });
     }
 
@@ -391,7 +394,8 @@ impl Drive {
         let request = flight.request;
         let completed_at = self.host.complete(request.thread, at);
         if let Some(next) = self.host.next_turn(request.thread) {
-            self.begin(completed_at, next, self.in_flight[next as usize]);
+            let waiting = &self.in_flight[next as usize];
+            self.begin(completed_at, next, (waiting.request, waiting.status));
         }
         Completion {
             tag: request.tag,
@@ -405,19 +409,14 @@ impl Drive {
     }
 
     #[inline]
-    fn take_slot(&mut self) -> u32 {
+    fn take_slot(&mut self, request: Request, status: Status, submitted_at: Nanos) -> u32 {
+        let flight = InFlight { request, status, submitted_at, parts: 0, done_at: Nanos::ZERO };
         if let Some(slot) = self.slots_free.pop() {
+            self.in_flight[slot as usize] = flight;
             return slot;
         }
         let slot = u32::try_from(self.in_flight.len()).expect("fewer than 2^32 outstanding");
-        self.in_flight.push(InFlight {
-            request: Request { tag: 0, thread: 0, op: Op::Flush, lba: blockio::Lba(0), sectors: 0 },
-            status: Status::Ok,
-            submitted_at: Nanos::ZERO,
-            module: 0,
-            parts: 0,
-            done_at: Nanos::ZERO,
-        });
+        self.in_flight.push(flight);
         slot
     }
 }
@@ -429,7 +428,7 @@ impl InFlight {
         self.done_at = self.done_at.max(at);
         self.parts -= 1;
         if self.parts == 0 {
-            events.push_in_order(READ_LANE, self.done_at, Event::Done { slot });
+            events.push_in_order(Lane::Link, self.done_at, Event::Done { slot });
         }
     }
 }

@@ -40,12 +40,54 @@ pub(crate) enum Event {
     },
 }
 
+impl Event {
+    const DONE: u64 = 0;
+    const RELOCATE: u64 = 1;
+    const SENSED: u64 = 2;
+    const NOTICED: u64 = 3;
+
+    /// The event as one number, which moves through the queue in one piece: kind in the lowest two
+    /// bits, pages in 14, channel in 16, slot in 32.
+    #[inline]
+    fn packed(self) -> u64 {
+        match self {
+            Self::Done { slot } => Self::DONE | u64::from(slot) << 32,
+            Self::Noticed { slot } => Self::NOTICED | u64::from(slot) << 32,
+            Self::Relocate { module } => Self::RELOCATE | u64::from(module) << 32,
+            Self::Sensed { slot, channel, pages } => {
+                debug_assert!(pages < 1 << 14, "a program unit of {pages} pages");
+                Self::SENSED
+                    | u64::from(pages) << 2
+                    | u64::from(channel) << 16
+                    | u64::from(slot) << 32
+            }
+        }
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "parts of what was packed")]
+    const fn unpacked(packed: u64) -> Self {
+        let slot = (packed >> 32) as u32;
+        match packed & 3 {
+            Self::DONE => Self::Done { slot },
+            Self::NOTICED => Self::Noticed { slot },
+            Self::RELOCATE => Self::Relocate { module: slot as u16 },
+            _ => Self::Sensed {
+                slot,
+                channel: (packed >> 16) as u16,
+                pages: (packed >> 2) as u16 & 0x3fff,
+            },
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     at: Nanos,
+    /// The event, packed.
+    event: u64,
     /// Insertions before this one, modulo 2³²: orders events of the same nanosecond.
     order: u32,
-    event: Event,
 }
 
 impl Entry {
@@ -53,6 +95,31 @@ impl Entry {
     #[inline]
     fn key(&self) -> u128 {
         u128::from(self.at.0) << 32 | u128::from(self.order)
+    }
+}
+
+/// What comes out of one resource in the order of time, as a rule.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Lane {
+    /// The link to the host.
+    Link,
+    /// The controller of this module, which acknowledges.
+    Acknowledged(u16),
+    /// The dies of this module that were idle, as its controller commands them in order.
+    Sensed(u16),
+}
+
+/// Modules with lanes of their own; others share them.
+const MODULES_MAX: u16 = 4;
+
+impl Lane {
+    #[inline]
+    fn index(self) -> usize {
+        match self {
+            Self::Link => 0,
+            Self::Acknowledged(module) => 1 + usize::from(module % MODULES_MAX) * 2,
+            Self::Sensed(module) => 2 + usize::from(module % MODULES_MAX) * 2,
+        }
     }
 }
 
@@ -74,8 +141,9 @@ enum Place {
 }
 
 impl EventQueue {
-    /// No events; `lanes` lanes.
-    pub(crate) fn new(lanes: usize) -> Self {
+    /// No events of a drive of so many modules, at least one.
+    pub(crate) fn new(modules: usize) -> Self {
+        let lanes = 1 + 2 * modules.clamp(1, MODULES_MAX.into());
         Self { lanes: vec![VecDeque::new(); lanes], heap: Vec::new(), vacant: false, inserted: 0 }
     }
 
@@ -96,9 +164,9 @@ impl EventQueue {
 
     /// Inserts an event that comes after those inserted into `lane` before, as a rule.
     #[inline]
-    pub(crate) fn push_in_order(&mut self, lane: usize, at: Nanos, event: Event) {
+    pub(crate) fn push_in_order(&mut self, lane: Lane, at: Nanos, event: Event) {
         let entry = self.entry(at, event);
-        let lane = &mut self.lanes[lane];
+        let lane = &mut self.lanes[lane.index()];
         if lane.back().is_none_or(|last| last.at <= at) {
             lane.push_back(entry);
         } else {
@@ -129,7 +197,7 @@ impl EventQueue {
                 self.heap[0]
             }
         };
-        Some((entry.at, entry.event))
+        Some((entry.at, Event::unpacked(entry.event)))
     }
 
     /// Forgets everything.
@@ -142,7 +210,7 @@ impl EventQueue {
     #[inline]
     fn entry(&mut self, at: Nanos, event: Event) -> Entry {
         self.inserted = self.inserted.wrapping_add(1);
-        Entry { at, order: self.inserted, event }
+        Entry { at, event: event.packed(), order: self.inserted }
     }
 
     #[inline]
@@ -229,7 +297,7 @@ mod tests {
 
     #[test]
     fn equal_times_keep_their_order() {
-        let mut queue = EventQueue::new(0);
+        let mut queue = EventQueue::new(1);
         for slot in [3, 1, 2] {
             queue.push(Nanos(5), Event::Done { slot });
         }
@@ -240,16 +308,30 @@ mod tests {
 
     proptest! {
         #[test]
+        fn an_event_survives_packing(slot: u32, channel: u16, pages in 0_u16..1 << 14) {
+            let events = [
+                Event::Sensed { slot, channel, pages },
+                Event::Relocate { module: channel },
+                Event::Done { slot },
+                Event::Noticed { slot },
+            ];
+            for event in events {
+                prop_assert_eq!(Event::unpacked(event.packed()), event);
+            }
+        }
+
+        #[test]
         fn pushes_and_pops_agree_with_a_sorted_list(
             steps in prop::collection::vec(prop::option::weighted(0.6, 0_u64..50), 1..200)
         ) {
-            let (mut queue, mut list) = (EventQueue::new(2), Vec::new());
+            let (mut queue, mut list) = (EventQueue::new(1), Vec::new());
             for (number, step) in (0_u32..).zip(steps) {
                 if let Some(at) = step {
                     let (at, event) = (at, Event::Done { slot: number });
                     match number % 3 {
-                        2 => queue.push(Nanos(at), event),
-                        lane => queue.push_in_order(lane as usize, Nanos(at), event),
+                        0 => queue.push_in_order(Lane::Link, Nanos(at), event),
+                        1 => queue.push_in_order(Lane::Sensed(4), Nanos(at), event),
+                        _ => queue.push(Nanos(at), event),
                     }
                     list.push((at, number));
                     list.sort_unstable();

@@ -6,7 +6,7 @@ use blockio::{Bytes, Nanos, SECTOR_BYTES};
 use ftl::{Ftl, Lpn, NoMedia, UNIT_BYTES};
 
 use crate::backend::Backend;
-use crate::event::{Event, EventQueue};
+use crate::event::{Event, EventQueue, Lane};
 use crate::spec::{DriveSpec, HostSpec, MappingUnit};
 
 /// Sectors of a mapping unit.
@@ -254,10 +254,10 @@ impl Module {
         self.backend.command_write(at, 0)
     }
 
-    /// Looks up the first mapping unit of an extent, for its effect on the processor's caches.
+    /// The mapping unit that holds a sector.
     #[inline]
-    pub(crate) fn touch(&self, extent: Extent) -> u32 {
-        self.ftl.touch(std::iter::once(lpn(units(extent).0)))
+    pub(crate) fn lpn_at(sector: u64) -> Lpn {
+        lpn(sector / UNIT_SECTORS)
     }
 
     /// A read that has been sensed leaves the module.
@@ -288,9 +288,14 @@ impl Module {
     ) {
         let Some((place, pages)) = run else { return };
         let die = self.ftl.die_of(place);
-        let at = self.backend.sense(sensing.commanded_at, die);
+        let (at, waited) = self.backend.sense(sensing.commanded_at, die);
         let channel = self.channel_first + self.backend.channel_of(die);
-        events.push(at, Event::Sensed { slot, channel, pages });
+        let event = Event::Sensed { slot, channel, pages };
+        if waited {
+            events.push(at, event);
+        } else {
+            events.push_in_order(Lane::Sensed(self.index), at, event);
+        }
         sensing.dies += 1;
     }
 }

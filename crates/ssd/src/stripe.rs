@@ -66,6 +66,24 @@ impl Stripe {
         (sector / self.device_sectors, sector % self.device_sectors)
     }
 
+    /// The module that holds a sector, and its sector there.
+    #[inline]
+    pub(crate) fn place(&self, sector: u64) -> (usize, u64) {
+        let (module, first, _) = self.place_within(sector);
+        (module, first)
+    }
+
+    /// The same, and the sector's place within its stripe unit.
+    #[inline]
+    fn place_within(&self, sector: u64) -> (usize, u64, u64) {
+        let (device, sector) = self.device(sector);
+        let (unit, within) = self.unit_sectors.divide(sector);
+        let (row, module) = self.modules.divide(unit);
+        let module = device * self.modules.divisor + module;
+        let first = row * self.unit_sectors.divisor + within;
+        (usize::try_from(module).expect("a module"), first, within)
+    }
+
     /// Calls `take` with each module and extent of a request, in order; requests that stay within
     /// one stripe unit are one extent.
     #[inline]
@@ -77,15 +95,11 @@ impl Stripe {
         let mut at = first;
         let end = first + u64::from(sectors);
         while at < end {
-            let (device, sector) = self.device(at);
-            let (unit, within) = self.unit_sectors.divide(sector);
-            let (row, module) = self.modules.divide(unit);
-            let module = device * self.modules.divisor + module;
+            let (module, first, within) = self.place_within(at);
             // A device ends where a stripe unit does.
             let length = (self.unit_sectors.divisor - within).min(end - at);
-            let first = row * self.unit_sectors.divisor + within;
             let sectors = u32::try_from(length).expect("no longer than the request");
-            take(usize::try_from(module).expect("a module"), Extent { first, sectors });
+            take(module, Extent { first, sectors });
             at += length;
         }
     }

@@ -1,17 +1,18 @@
 //! The next requests of one thread, drawn ahead of their turn.
 //!
 //! Drawing ahead changes nothing in what is asked, since each thread draws from a generator of its
-//! own; it lets the drive look up what a whole batch will touch at once ([`Drive::prefetch`]).
+//! own; it lets the drive fetch early what a request will touch ([`Drive::prefetch`]).
 
-use blockio::{Lba, Request, Rng};
+use blockio::{Lba, Op, Request, Rng};
 use ssd::Drive;
 use workload::{Demand, Generator, Job, Span};
 
 use crate::driver::Load;
 use crate::{Error, Kind};
 
-/// Requests drawn at a time for one thread.
-const BATCH: usize = 32;
+/// Requests drawn at a time for one thread: enough that their cache misses overlap, and so few that
+/// what was fetched is still at hand when it is needed.
+const BATCH: usize = 16;
 
 /// What one thread asks.
 #[derive(Debug)]
@@ -19,8 +20,11 @@ pub(super) struct Feed {
     generator: Generator,
     /// First sector of its device.
     base: u64,
+    /// What is being asked, from `next` on.
     batch: [Demand; BATCH],
     next: usize,
+    /// What will be asked then.
+    drawn: [Demand; BATCH],
     thread: u16,
 }
 
@@ -52,7 +56,8 @@ impl Feed {
             })?;
         let base = device * sectors;
         let batch = std::array::from_fn(|_| demand(&mut generator, base));
-        Ok(Self { generator, base, batch, next: 0, thread })
+        let drawn = std::array::from_fn(|_| demand(&mut generator, base));
+        Ok(Self { generator, base, batch, next: 0, drawn, thread })
     }
 
     /// The thread's next request, named `tag`, for `drive`.
@@ -67,9 +72,17 @@ impl Feed {
     }
 
     fn refill(&mut self, drive: &Drive) {
-        self.batch.fill_with(|| demand(&mut self.generator, self.base));
+        self.batch = self.drawn;
         self.next = 0;
-        drive.prefetch(self.batch.iter().map(|demand| demand.lba.0));
+        for demand in &self.batch {
+            if demand.op == Op::Write {
+                drive.prefetch_write(demand.lba.0);
+            }
+        }
+        self.drawn.fill_with(|| demand(&mut self.generator, self.base));
+        for demand in &self.drawn {
+            drive.prefetch(demand.lba.0);
+        }
     }
 }
 
