@@ -75,6 +75,17 @@ Examples:
   floatgate validate
   floatgate validate iodrive-duo --figures figures.csv --json")]
     Validate(Validate),
+    /// Measures a drive at every point of a grid: what would happen if
+    #[command(after_help = "\
+Values are a list, `16,64`, or a range: `400G..720G` for five numbers evenly apart,
+`400G..720G:40G` for one every 40 GB, `400G..720G/9` for nine. Several options make a grid.
+
+Examples:
+  floatgate sweep iodrive-duo --user-capacity 400G..720G
+  floatgate sweep iodrive-duo --user-capacity 512G,640G --set relocation.victim=greedy,fifo
+  floatgate sweep iodrive-duo --read-percent 0..90:10 --workload 8k-70-30
+  floatgate sweep --resume 2026-11-21T101503Z-iodrive-duo-sweep")]
+    Sweep(Sweep),
     /// Says what this machine has and lacks for measuring real drives
     Doctor(Doctor),
     /// Prints completions for a shell
@@ -261,6 +272,58 @@ pub(crate) struct Validate {
     pub(crate) json: bool,
     /// Simulations at once [default: the processors of this machine]
     #[arg(long, value_name = "N")]
+    pub(crate) jobs: Option<usize>,
+}
+
+/// `floatgate sweep`.
+#[derive(Debug, Args)]
+pub(crate) struct Sweep {
+    /// A drive of the catalogue, or a drive.toml
+    #[arg(required_unless_present = "resume")]
+    pub(crate) target: Option<String>,
+    /// User capacities of the format, such as 400G..720G
+    #[arg(long, value_name = "VALUES", help_heading = "What is swept")]
+    pub(crate) user_capacity: Option<String>,
+    /// Jobs, or one number of them [default: 16]
+    #[arg(long, value_name = "VALUES", help_heading = "What is swept")]
+    pub(crate) threads: Option<String>,
+    /// Requests that each job keeps outstanding, or one number of them [default: 16]
+    #[arg(long, value_name = "VALUES", help_heading = "What is swept")]
+    pub(crate) queue: Option<String>,
+    /// Shares of requests that read, 0 to 100
+    #[arg(long, value_name = "VALUES", help_heading = "What is swept")]
+    pub(crate) read_percent: Option<String>,
+    /// Shares by which the data can be compressed: 50 is 2:1
+    #[arg(long, value_name = "VALUES", help_heading = "What is swept")]
+    pub(crate) compressible: Option<String>,
+    /// Values of any key of the drive's file; may be given for each of several
+    ///
+    /// Such as `nand.t_erase_us=2000..5000`, `relocation.victim=greedy,fifo`,
+    /// `geometry.stripe_dies=0,5,25`, `nand.t_program_us.1=1800,2400`, `host.linux.submit_us=1..8`.
+    #[arg(long, value_name = "KEY=VALUES", help_heading = "What is swept")]
+    pub(crate) set: Vec<String>,
+    /// Workload to run
+    #[arg(long, default_value = "4k-rand-write", value_name = "NAME")]
+    pub(crate) workload: String,
+    /// Format of the drive [default: its first]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) format: Option<String>,
+    /// Load for which a lifetime in years is told, in decimal GB written a day
+    #[arg(long, value_name = "GB", value_parser = quantity::amount)]
+    pub(crate) load_gb_per_day: Option<f64>,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// Folder for the results
+    #[arg(long, default_value = "runs", value_name = "DIR", help_heading = "Results")]
+    pub(crate) out: PathBuf,
+    /// Goes on with an interrupted sweep
+    #[arg(long, value_name = "SWEEP", conflicts_with = "target", help_heading = "Results")]
+    pub(crate) resume: Option<String>,
+    /// Prints the sweep as JSON
+    #[arg(long, help_heading = "Results")]
+    pub(crate) json: bool,
+    /// Points to simulate at once [default: the processors of this machine]
+    #[arg(long, value_name = "N", help_heading = "Model")]
     pub(crate) jobs: Option<usize>,
 }
 

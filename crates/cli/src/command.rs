@@ -7,5 +7,6 @@ pub(crate) mod drives;
 pub(crate) mod plan;
 pub(crate) mod review;
 pub(crate) mod run;
+pub(crate) mod sweep;
 pub(crate) mod validate;
 pub(crate) mod workloads;

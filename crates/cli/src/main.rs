@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         Command::Plan(args) => command::plan::plan(&args),
         Command::Drives(args) => command::drives::drives(&args),
         Command::Workloads(args) => command::workloads::workloads(&args),
+        Command::Sweep(args) => command::sweep::sweep(&args),
         Command::Validate(args) => command::validate::validate(&args),
         Command::Doctor(args) => command::doctor::doctor(&args),
         Command::Completions { shell } => command::completions::completions(shell),

@@ -42,6 +42,18 @@ pub(crate) fn size(text: &str) -> Result<Bytes, String> {
     }
 }
 
+/// A capacity in decimal GB: a number and `G` or `T`, as on the label of a drive.
+pub(crate) fn capacity(text: &str) -> Result<f64, String> {
+    let (number, unit) = split(text);
+    let gb = match unit.to_lowercase().as_str() {
+        "g" | "gb" => 1.0,
+        "t" | "tb" => 1000.0,
+        "" => return Err(format!("no unit: write `{text}G` or `{text}T`")),
+        other => return Err(format!("unknown unit `{other}`: use G or T")),
+    };
+    Ok(positive(number)? * gb)
+}
+
 /// A rate in requests a second: a number, optionally with `k` for thousands.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
     let (number, unit) = split(text);
@@ -60,6 +72,11 @@ pub(crate) fn percent(text: &str) -> Result<f64, String> {
         Ok(_) => Err("must be from 0 to 100".into()),
         Err(_) => Err(format!("`{text}` is not a number; shares look like `50`")),
     }
+}
+
+/// A plain amount above zero.
+pub(crate) fn amount(text: &str) -> Result<f64, String> {
+    positive(text)
 }
 
 fn split(text: &str) -> (&str, &str) {
@@ -112,5 +129,7 @@ mod tests {
         assert_eq!(size("512b"), Ok(Bytes(512)));
         assert_eq!(rate("50k"), Ok(50_000.0));
         assert_eq!(rate("1200"), Ok(1200.0));
+        assert_eq!((capacity("640G"), capacity("1.28TB")), (Ok(640.0), Ok(1280.0)));
+        assert_eq!(capacity("640"), Err("no unit: write `640G` or `640T`".into()));
     }
 }

@@ -51,6 +51,24 @@ fn an_unknown_format_is_refused_with_those_there_are() {
 }
 
 #[test]
+fn a_sweep_of_nothing_or_of_a_key_that_is_not_there_is_refused_once() {
+    let (status, said) = refused(&["sweep", "iodrive-duo"]);
+    assert_eq!(status, Some(2));
+    assert_eq!(
+        said,
+        "error: nothing to sweep\nhint: give a range, such as --user-capacity 400G..720G\n"
+    );
+    let (_, said) = refused(&["sweep", "iodrive-duo", "--set", "nand.t_raed_us=40,50"]);
+    assert_eq!(
+        said,
+        "error: the drive's file has no `nand.t_raed_us`\nhint: did you mean `nand.t_read_us`?\n"
+    );
+    let (_, said) = refused(&["sweep", "iodrive-duo", "--user-capacity", "400..720"]);
+    let expected = "error: sweeping user_capacity_gb over `400..720`: no unit: write `400G` or";
+    assert!(said.starts_with(expected), "{said}");
+}
+
+#[test]
 fn an_unknown_workload_and_an_unknown_protocol_get_the_nearest_names() {
     let (_, said) = refused(&["run", "iodrive-duo", "4k-rnd-write"]);
     assert!(said.ends_with("hint: did you mean `4k-rand-write`?\n"), "{said}");
@@ -221,6 +239,7 @@ fn the_help_is_as_it_was_agreed() {
         "plan",
         "drives",
         "workloads",
+        "sweep",
         "validate",
         "doctor",
         "completions",

@@ -15,6 +15,7 @@ pub mod progress;
 pub mod runner;
 pub mod runs;
 pub mod subject;
+pub mod sweep;
 mod system;
 pub mod validate;
 

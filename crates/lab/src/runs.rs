@@ -60,19 +60,23 @@ impl Runs {
     /// # Errors
     /// When it cannot be made.
     pub fn create(&self, plan: Plan, wanted: Wanted) -> Result<Folder, Error> {
+        let (path, id, started_at) = self.make_folder(&wanted.slug())?;
+        let folder = Folder { path, order: Order::new(id, started_at, plan, wanted) };
+        folder.write_json(ORDER, &folder.order)?;
+        Ok(folder)
+    }
+
+    /// Makes an empty folder that is named after the time and `slug`. Returns its path, its name
+    /// and the time.
+    pub(crate) fn make_folder(&self, slug: &str) -> Result<(PathBuf, String, String), Error> {
         let now = Moment::now();
         fs::create_dir_all(&self.root).map_err(|source| unwritable(&self.root, source))?;
-        let base = format!("{}-{}", now.stamp(), wanted.slug());
+        let base = format!("{}-{slug}", now.stamp());
         for attempt in 1.. {
             let id = if attempt == 1 { base.clone() } else { format!("{base}-{attempt}") };
             let path = self.root.join(&id);
             match fs::create_dir(&path) {
-                Ok(()) => {
-                    let order = Order::new(id, now.to_string(), plan, wanted);
-                    let folder = Folder { path, order };
-                    folder.write_json(ORDER, &folder.order)?;
-                    return Ok(folder);
-                }
+                Ok(()) => return Ok((path, id, now.to_string())),
                 Err(taken) if taken.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(source) => return Err(unwritable(&path, source)),
             }
@@ -293,14 +297,14 @@ fn read(path: &Path) -> Result<Vec<u8>, Error> {
     })
 }
 
-fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
     let text = read(path)?;
     serde_json::from_slice(&text).map_err(|source| {
         Error::new(Kind::Io, format!("understanding {}", path.display())).source(source)
     })
 }
 
-fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<(), Error> {
+pub(crate) fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<(), Error> {
     durable::write(path, |file| {
         serde_json::to_writer_pretty(&mut *file, value)
             .map_err(io::Error::from)

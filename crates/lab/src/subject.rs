@@ -231,6 +231,15 @@ pub fn find_drive(name: &str) -> Result<DriveSpec, Error> {
     }
 }
 
+/// The text of the drive of the catalogue, or of the TOML file, named `name`.
+///
+/// # Errors
+/// As [`find_drive`].
+pub fn find_drive_text(name: &str) -> Result<String, Error> {
+    find_drive(name)?;
+    ssd::catalogue::text(name).map_or_else(|| read_text(Path::new(name)), |text| Ok(text.into()))
+}
+
 /// The workload of the catalogue named `name`.
 ///
 /// # Errors
@@ -253,11 +262,14 @@ pub fn find_protocol(name: &str) -> Result<Protocol, Error> {
     })
 }
 
+fn read_text(path: &Path) -> Result<String, Error> {
+    let shown = path.display();
+    fs::read_to_string(path)
+        .map_err(|source| Error::new(Kind::Input, format!("reading {shown}")).source(source))
+}
+
 fn read_drive(path: &Path) -> Result<DriveSpec, Error> {
-    let shown = path.display().to_string();
-    let text = fs::read_to_string(path)
-        .map_err(|source| Error::new(Kind::Input, format!("reading {shown}")).source(source))?;
-    DriveSpec::parse(&text, &shown)
+    DriveSpec::parse(&read_text(path)?, &path.display().to_string())
         .map_err(|source| Error::new(Kind::Input, "reading a drive").source(source))
 }
 

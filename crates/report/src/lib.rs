@@ -1,7 +1,7 @@
 //! What a reviewer sees: one self-contained HTML file.
 //!
-//! [`review`] makes a page of one or more runs, side by side. The page loads nothing, reads and
-//! prints without script, and becomes interactive with it.
+//! [`review`] makes a page of one or more runs, side by side, [`sweep`] one of a sweep. The page
+//! loads nothing, reads and prints without script, and becomes interactive with it.
 //!
 //! Invariants:
 //! - Same runs and title, same bytes.
@@ -24,6 +24,7 @@ mod published;
 mod subject;
 mod suite;
 mod summary;
+mod sweep;
 mod text;
 
 #[cfg(test)]
@@ -36,4 +37,9 @@ use results::Run;
 /// A page on `runs`: a review of one drive in its formats, or a comparison of any runs.
 pub fn review(runs: &[Run], title: &str) -> String {
     page::page(runs, title)
+}
+
+/// A page on a sweep: each metric against each thing that was swept, and every number.
+pub fn sweep(sweep: &results::sweep::Sweep) -> String {
+    page::of_sweep(sweep)
 }

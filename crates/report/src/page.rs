@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 
 use results::Run;
+use results::sweep::Sweep;
 use sha2::{Digest, Sha256};
 
 use crate::subject::{Subject, Suite, subjects, suites};
 use crate::text::{Text, anchor};
-use crate::{conclusion, method, overview, platform, provenance, published, suite, summary};
+use crate::{conclusion, method, overview, platform, provenance, published, suite, summary, sweep};
 
 const STYLE: &str =
     concat!(include_str!("../assets/vendor/uPlot.min.css"), include_str!("../assets/style.css"));
@@ -36,9 +37,20 @@ pub(crate) fn page(runs: &[Run], title: &str) -> String {
         html.push_str(&suite::section(suite));
     }
     html.push_str(&provenance::footer(&subjects));
-    html.push_str("</main></div>");
-    let _ = write!(html, "<script>{}</script><script>{SCRIPT}</script>", vendored());
-    html + "</body></html>\n"
+    html + "</main></div>" + &end()
+}
+
+/// The whole page of a sweep.
+pub(crate) fn of_sweep(of: &Sweep) -> String {
+    let contents = "<nav aria-label=\"Contents\"><p class=\"brand\">Floatgate</p></nav>";
+    let head = head(&format!("{}: sweep", of.title));
+    let body = sweep::body(of);
+    format!("{head}<body><div class=\"page\">{contents}{body}</div>{}", end())
+}
+
+/// The scripts, and the end of the page.
+fn end() -> String {
+    format!("<script>{}</script><script>{SCRIPT}</script></body></html>\n", vendored())
 }
 
 fn vendored() -> String {

@@ -17,6 +17,7 @@ mod run;
 mod sample;
 pub mod steady;
 mod storage;
+pub mod sweep;
 mod table;
 
 pub use error::Error;

@@ -34,7 +34,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Text of the drive named `name`.
-pub(crate) fn text(name: &str) -> Option<&'static str> {
+pub fn text(name: &str) -> Option<&'static str> {
     FILES.iter().find(|(file, _)| name_of(file) == name).map(|(_, text)| *text)
 }
 

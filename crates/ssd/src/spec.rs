@@ -80,6 +80,8 @@ pub struct DriveSpec {
     pub hosts: Vec<HostSpec>,
     /// Power and thermal limits.
     pub power: Option<PowerSpec>,
+    /// How much may be written to it.
+    pub endurance: Option<EnduranceSpec>,
     /// Numbers that a fit may choose.
     #[serde(rename = "fit", default)]
     pub fits: Vec<FitSpec>,
@@ -376,6 +378,20 @@ pub struct PowerSpec {
     pub shutdown_c: f64,
     /// Air flow that it needs, in linear feet a minute.
     pub airflow_lfm: f64,
+    /// Source.
+    pub source: String,
+}
+
+/// How much may be written to a drive.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EnduranceSpec {
+    /// Program/erase cycles that every erase block lasts; absent where unknown.
+    pub pe_cycles: Option<u32>,
+    /// Host writes that the maker rates it for, in decimal PB; absent where unknown.
+    pub rated_pb: Option<f64>,
+    /// Warranty in years; absent where unknown.
+    pub warranty_years: Option<f64>,
     /// Source.
     pub source: String,
 }

@@ -58,6 +58,12 @@ pub(crate) enum Unit {
     Percentile,
     /// NAND writes ÷ host writes.
     Times,
+    /// Decimal petabytes.
+    Petabytes,
+    /// Years.
+    Years,
+    /// A number whose unit is said elsewhere.
+    Plain,
     /// Nothing: the axis has slots.
     Load,
 }
@@ -72,7 +78,9 @@ impl Unit {
             Self::Minutes => "min",
             Self::Seconds => "s",
             Self::Share => "%",
-            Self::Percentile | Self::Load => "",
+            Self::Petabytes => "PB",
+            Self::Years => "years",
+            Self::Percentile | Self::Plain | Self::Load => "",
             Self::Times => "×",
         }
     }
@@ -143,6 +151,7 @@ impl Axis {
             .fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
         match self.unit {
             Unit::Hours | Unit::Minutes | Unit::Seconds => Scale::exact(0.0, high),
+            Unit::Plain if low.is_finite() => Scale::exact(low, high),
             _ if low.is_finite() => Scale::fitted(self.spacing, low, high),
             _ => Scale::fitted(self.spacing, 0.0, 0.0),
         }

@@ -156,6 +156,7 @@ impl DriveSpec {
             ("buffer", nand.then_some(&self.buffer.source)),
             ("relocation", nand.then_some(&self.relocation.source)),
             ("power", self.power.as_ref().map(|power| &power.source)),
+            ("endurance", self.endurance.as_ref().map(|endurance| &endurance.source)),
         ];
         let formats = self.formats.iter().map(|format| ("format", Some(&format.source)));
         let hosts = self.hosts.iter().map(|host| ("host", Some(&host.source)));

@@ -15,18 +15,33 @@ impl DriveSpec {
     ///
     /// Where it is `like` another, each key and table that it lacks is that drive's.
     pub(crate) fn read(text: &str, file: &str) -> Result<Self, SpecError> {
-        let error = |error: toml::de::Error| SpecError {
-            place: file.to_owned(),
-            text: error.to_string().trim_end().to_owned(),
-        };
-        let mut table: Table = toml::from_str(text).map_err(error)?;
-        let Some(like) = table.remove(LIKE) else { return toml::from_str(text).map_err(error) };
-        let other = other(like.as_str().unwrap_or_default(), file)?;
-        for (key, value) in other {
-            table.entry(key).or_insert(value);
-        }
-        table.try_into().map_err(error)
+        let (table, is_like) = merged(text, file)?;
+        // Only errors about the text itself name a line of it.
+        let read = if is_like { table.try_into() } else { toml::from_str(text) };
+        read.map_err(|error| fault(&error, file))
     }
+
+    /// The keys and tables of the drive file `text`, with those of the drive that it is like.
+    ///
+    /// # Errors
+    /// When it is no TOML, or like a drive that there is not.
+    pub fn table(text: &str, file: &str) -> Result<Table, SpecError> {
+        merged(text, file).map(|(table, _)| table)
+    }
+}
+
+/// The table of a text, with what it lacks of the drive that it is like; whether it is like any.
+fn merged(text: &str, file: &str) -> Result<(Table, bool), SpecError> {
+    let mut table: Table = toml::from_str(text).map_err(|error| fault(&error, file))?;
+    let Some(like) = table.remove(LIKE) else { return Ok((table, false)) };
+    for (key, value) in other(like.as_str().unwrap_or_default(), file)? {
+        table.entry(key).or_insert(value);
+    }
+    Ok((table, true))
+}
+
+fn fault(error: &toml::de::Error, file: &str) -> SpecError {
+    SpecError { place: file.to_owned(), text: error.to_string().trim_end().to_owned() }
 }
 
 /// What a drive of the catalogue gives to one that is like it.

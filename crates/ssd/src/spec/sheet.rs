@@ -167,6 +167,15 @@ impl DriveSpec {
     }
 
     fn limits(&self, sheet: &mut Sheet) {
+        if let Some(endurance) = &self.endurance {
+            let cycles = endurance.pe_cycles.map(|cycles| format!("{cycles} cycles"));
+            let rated = endurance.rated_pb.map(|rated| format!("{rated} PB written"));
+            let known: Vec<String> = cycles.into_iter().chain(rated).collect();
+            sheet.row("Limits", &endurance.source, "Endurance", known.join(", "));
+            if let Some(years) = endurance.warranty_years {
+                sheet.row("Limits", &endurance.source, "Warranty", format!("{years} years"));
+            }
+        }
         let Some(power) = &self.power else { return };
         let source = &power.source;
         sheet.row("Limits", source, "Slot power", format!("{} W", power.slot_w));

@@ -1,0 +1,185 @@
+//! `floatgate sweep`: one drive under one kind of load, at every point of a grid.
+
+use anyhow::{Context as _, Result};
+use lab::results::sweep::{Dimension, Point, PointOutcome, Settled, Sweep, Value};
+use lab::subject::{Subject, find_drive_text, find_workload};
+use lab::sweep::{
+    COMPRESSIBLE, Order, QUEUE, READ_PERCENT, Store, THREADS, USER_CAPACITY, dimension,
+};
+use lab::{Error, Kind, ssd};
+
+use crate::args;
+use crate::progress::Terminal;
+use crate::{Ending, output, quantity, setup, table};
+
+/// Load of a sweep that sweeps neither threads nor queue.
+const LOAD_DEFAULT: u16 = 16;
+
+/// Sweeps, or goes on with an interrupted sweep, and prints every point.
+pub(crate) fn sweep(args: &args::Sweep) -> Result<Ending> {
+    let store = match &args.resume {
+        Some(asked) => Store::open(&args.out, asked)?,
+        None => begin(args)?,
+    };
+    let progress = Terminal::new()?;
+    let keep = |index: usize, point: &Point| store.keep(index, point);
+    let jobs = setup::jobs(args.jobs);
+    let sweep = store.order().carry_out(&store.finished()?, jobs, &progress, &keep);
+    progress.clear();
+    let sweep = sweep.inspect_err(|_| output::talk(&how_to_go_on(&store, args)))?;
+    let page = store.finish(&sweep, &report::sweep(&sweep))?;
+    if args.json {
+        output::json(&sweep)?;
+    } else {
+        output::data(&format!("{}\n\n{}", shown(&sweep), page.display()))?;
+    }
+    ending(&sweep, &store, args)
+}
+
+fn begin(args: &args::Sweep) -> Result<Store> {
+    let order = order(args)?;
+    order.check()?;
+    Ok(Store::create(&args.out, order)?)
+}
+
+fn order(args: &args::Sweep) -> Result<Order> {
+    let name = args.target.as_deref().unwrap_or_default();
+    let drive = find_drive_text(name)?;
+    let choice = setup::choice(args.format.as_deref(), &args.model);
+    let wanted = Subject::find(name)?.setups(&choice)?.into_iter().next();
+    let wanted = wanted.context("a drive has a format")?;
+    let swept = dimensions(args)?;
+    let fixed = |key: &str| {
+        let one =
+            swept.iter().find(|dimension| dimension.key == key && dimension.values.len() == 1);
+        one.and_then(|dimension| dimension.values[0].number()).unwrap_or(LOAD_DEFAULT.into())
+    };
+    let is_load = |dimension: &Dimension| [THREADS, QUEUE].contains(&dimension.key.as_str());
+    let (threads, queue_per_thread) = (whole(fixed(THREADS)), whole(fixed(QUEUE)));
+    let dimensions: Vec<Dimension> =
+        swept.into_iter().filter(|it| !is_load(it) || it.values.len() > 1).collect();
+    if dimensions.is_empty() {
+        return Err(Error::new(Kind::Input, "nothing to sweep")
+            .hint("give a range, such as --user-capacity 400G..720G")
+            .into());
+    }
+    Ok(Order {
+        schema: Order::SCHEMA,
+        model_version: ssd::MODEL_VERSION,
+        id: String::new(),
+        started_at: String::new(),
+        drive,
+        format: wanted.format,
+        host: wanted.host,
+        time_lapse: choice.time_lapse,
+        seed: args.model.seed,
+        workload: find_workload(&args.workload)?,
+        threads,
+        queue_per_thread,
+        load_gb_per_day: args.load_gb_per_day,
+        dimensions,
+    })
+}
+
+/// What is swept: capacity, load, data, then keys of the drive's file in the order given.
+fn dimensions(args: &args::Sweep) -> Result<Vec<Dimension>> {
+    let plain = dimension::plain as fn(&str) -> Result<f64, String>;
+    let options = [
+        (USER_CAPACITY, &args.user_capacity, quantity::capacity as fn(&str) -> _),
+        (THREADS, &args.threads, plain),
+        (QUEUE, &args.queue, plain),
+        (READ_PERCENT, &args.read_percent, plain),
+        (COMPRESSIBLE, &args.compressible, plain),
+    ];
+    let given =
+        options.into_iter().filter_map(|(key, text, number)| Some((key, text.as_deref()?, number)));
+    let mut swept = given
+        .map(|(key, text, number)| dimension::dimension(key, text, number))
+        .collect::<Result<Vec<_>, _>>()?;
+    for text in &args.set {
+        let Some((key, values)) = text.split_once('=') else {
+            let error = Error::new(Kind::Input, format!("--set {text}: no `=`"));
+            return Err(error.hint("write `--set nand.t_erase_us=2000..5000`").into());
+        };
+        swept.push(dimension::dimension(key.trim(), values, plain)?);
+    }
+    Ok(swept)
+}
+
+/// A load is checked with the order; what is none becomes one that is refused there.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
+fn whole(number: f64) -> u16 {
+    number as u16
+}
+
+/// A line for each point.
+fn shown(sweep: &Sweep) -> String {
+    let keys: Vec<&str> = sweep.dimensions.iter().map(|dimension| dimension.key.as_str()).collect();
+    let keys = keys.join(", ");
+    let mut rows: Vec<[String; 11]> = vec![
+        [
+            &*keys,
+            "IOPS",
+            "avg ms",
+            "p50",
+            "p99",
+            "p99.9",
+            "p99.99",
+            "WA",
+            "PB written",
+            "DWPD",
+            "years",
+        ]
+        .map(str::to_owned),
+    ];
+    rows.extend(sweep.points.iter().map(cells));
+    table::columns(&rows)
+}
+
+fn cells(point: &Point) -> [String; 11] {
+    let at: Vec<String> = point.at.iter().map(Value::to_string).collect();
+    let at = at.join(", ");
+    match &point.outcome {
+        PointOutcome::Infeasible { reason } => {
+            let mut cells: [String; 11] = std::array::from_fn(|_| String::new());
+            cells[0] = at;
+            cells[10] = format!("infeasible: {reason}");
+            cells
+        }
+        PointOutcome::Measured(settled) => measured(at, settled),
+    }
+}
+
+fn measured(at: String, settled: &Settled) -> [String; 11] {
+    let Settled { latency, lifetime, .. } = settled;
+    let ms = |latency_ns: f64| format!("{:.3}", latency_ns / 1e6);
+    let number = |value: Option<f64>| value.map_or_else(String::new, |it| format!("{it:.2}"));
+    [
+        at,
+        format!("{:.0}{}", settled.iops, if settled.steady { "" } else { " (not steady)" }),
+        ms(latency.latency_ns_avg),
+        ms(latency.latency_ns_p50 as f64),
+        ms(latency.latency_ns_p99 as f64),
+        ms(latency.latency_ns_p999 as f64),
+        ms(latency.latency_ns_p9999 as f64),
+        number(settled.write_amplification),
+        number(lifetime.map(|lifetime| lifetime.host_writes_pb)),
+        number(lifetime.and_then(|lifetime| lifetime.drive_writes_per_day)),
+        number(lifetime.and_then(|lifetime| lifetime.years)),
+    ]
+}
+
+fn how_to_go_on(store: &Store, args: &args::Sweep) -> String {
+    let name = store.path().file_name().unwrap_or_default().to_string_lossy();
+    format!("`floatgate sweep --resume {name} --out {}` goes on", args.out.display())
+}
+
+fn ending(sweep: &Sweep, store: &Store, args: &args::Sweep) -> Result<Ending> {
+    let planned: usize = sweep.dimensions.iter().map(|dimension| dimension.values.len()).product();
+    if sweep.points.len() < planned {
+        let text = format!("interrupted after {} of {planned} points", sweep.points.len());
+        return Err(Error::new(Kind::Program, text).hint(how_to_go_on(store, args)).into());
+    }
+    let steady = sweep.points.iter().filter_map(Point::settled).all(|settled| settled.steady);
+    Ok(if steady { Ending::Done } else { Ending::NotSteady })
+}

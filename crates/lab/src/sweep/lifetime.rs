@@ -1,0 +1,33 @@
+//! How long a drive lasts under a load.
+
+use results::sweep::{Lifetime, LifetimeBasis, Settled};
+use ssd::DriveSpec;
+
+const DAYS_A_YEAR: f64 = 365.25;
+const GB_A_PB: f64 = 1e6;
+
+/// The lifetime of `drive` when it settled as `settled`, written with `load_gb_per_day`.
+///
+/// Absent where nothing is known of its endurance, or nothing was written.
+pub(super) fn lifetime(
+    drive: &DriveSpec,
+    settled: &Settled,
+    load_gb_per_day: Option<f64>,
+) -> Option<Lifetime> {
+    let endurance = drive.endurance.as_ref()?;
+    let amplification = settled.write_amplification?;
+    let cycles = endurance.pe_cycles.map(|cycles| {
+        let written_gb = f64::from(cycles) * settled.raw_capacity_gb / amplification;
+        (LifetimeBasis::Cycles, written_gb / GB_A_PB)
+    });
+    let rating = endurance.rated_pb.map(|rated_pb| (LifetimeBasis::Rating, rated_pb));
+    let (basis, host_writes_pb) = cycles.or(rating)?;
+    let host_writes_gb = host_writes_pb * GB_A_PB;
+    let per_day = |years: f64| host_writes_gb / (years * DAYS_A_YEAR) / settled.user_capacity_gb;
+    Some(Lifetime {
+        basis,
+        host_writes_pb,
+        drive_writes_per_day: endurance.warranty_years.map(per_day),
+        years: load_gb_per_day.map(|load| host_writes_gb / load / DAYS_A_YEAR),
+    })
+}

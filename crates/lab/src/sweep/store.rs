@@ -1,0 +1,110 @@
+//! The folder of a sweep.
+//!
+//! ```text
+//! runs/2026-11-21T101503Z-iodrive-duo-sweep/
+//! ├── order.json         what was asked, enough to go on after an interruption
+//! ├── points/007.json    one finished point each
+//! ├── sweep.json         the result (schema `results::sweep`)
+//! ├── sweep.csv          the same as a table
+//! └── sweep.html         the same as a page
+//! ```
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use results::sweep::{Point, Sweep};
+
+use super::Order;
+use crate::runs::{Runs, read_json, write_json, write_text};
+use crate::{Error, Kind};
+
+const ORDER: &str = "order.json";
+const POINTS: &str = "points";
+const RESULT: &str = "sweep.json";
+const TABLE: &str = "sweep.csv";
+const PAGE: &str = "sweep.html";
+
+/// The folder of one sweep that is under way.
+#[derive(Debug)]
+pub struct Store {
+    path: PathBuf,
+    order: Order,
+}
+
+impl Store {
+    /// Makes the folder of a new sweep in `root`.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn create(root: &Path, order: Order) -> Result<Self, Error> {
+        let slug = format!("{}-sweep", order.name());
+        let (path, id, started_at) = Runs::new(root).make_folder(&slug)?;
+        let store = Self { path, order: Order { id, started_at, ..order } };
+        write_json(&store.path.join(ORDER), &store.order)?;
+        Ok(store)
+    }
+
+    /// Opens the folder of a sweep, a path or a name in `root`, to go on with it.
+    ///
+    /// # Errors
+    /// When there is none, or this program cannot go on with it.
+    pub fn open(root: &Path, asked: &str) -> Result<Self, Error> {
+        let path = [PathBuf::from(asked), root.join(asked)].into_iter().find(|it| it.is_dir());
+        let Some(path) = path else {
+            let text = format!("no sweep `{asked}` in {}", root.display());
+            return Err(Error::new(Kind::Input, text).hint("name the folder that it made"));
+        };
+        let order: Order = read_json(&path.join(ORDER))?;
+        order.check_version(&path)?;
+        Ok(Self { path, order })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What was asked.
+    pub const fn order(&self) -> &Order {
+        &self.order
+    }
+
+    /// Points that are finished, by index in the grid.
+    ///
+    /// # Errors
+    /// When one of them cannot be understood.
+    pub fn finished(&self) -> Result<Vec<(usize, Point)>, Error> {
+        let count = super::dimension::grid(&self.order.dimensions)?.len();
+        let written = (0..count).map(|index| (index, self.point_path(index)));
+        let written = written.filter(|(_, path)| path.is_file());
+        written.map(|(index, path)| Ok((index, read_json(&path)?))).collect()
+    }
+
+    /// Keeps the point numbered `index`.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn keep(&self, index: usize, point: &Point) -> Result<(), Error> {
+        let folder = self.path.join(POINTS);
+        fs::create_dir_all(&folder).map_err(|source| {
+            Error::new(Kind::Io, format!("making {}", folder.display())).source(source)
+        })?;
+        write_json(&self.point_path(index), point)
+    }
+
+    /// Writes the result, its table and its page. Returns the path of the page.
+    ///
+    /// # Errors
+    /// When something cannot be written.
+    pub fn finish(&self, sweep: &Sweep, html: &str) -> Result<PathBuf, Error> {
+        write_json(&self.path.join(RESULT), sweep)?;
+        write_text(&self.path.join(TABLE), &super::table::csv(sweep)?)?;
+        let page = self.path.join(PAGE);
+        write_text(&page, html)?;
+        Ok(page)
+    }
+
+    fn point_path(&self, index: usize) -> PathBuf {
+        self.path.join(POINTS).join(format!("{index:04}.json"))
+    }
+}

@@ -1,0 +1,76 @@
+//! A sweep as a table: one row a point, numbers unrounded.
+
+use results::sweep::{LifetimeBasis, Point, PointOutcome, Settled, Sweep};
+
+use crate::{Error, Kind};
+
+/// Columns after those of the dimensions.
+const COLUMNS: [&str; 14] = [
+    "user_capacity_gb",
+    "steady",
+    "iops",
+    "throughput_mb_s",
+    "latency_ns_avg",
+    "latency_ns_p50",
+    "latency_ns_p99",
+    "latency_ns_p999",
+    "latency_ns_p9999",
+    "write_amplification",
+    "host_writes_pb",
+    "lifetime_basis",
+    "drive_writes_per_day",
+    "years",
+];
+
+/// The text of `sweep.csv`: the dimensions, what was measured, and why a point is infeasible.
+///
+/// # Errors
+/// When it cannot be written, which memory alone decides.
+pub(super) fn csv(sweep: &Sweep) -> Result<String, Error> {
+    let failed = |source: csv::Error| Error::new(Kind::Io, "writing a table").source(source);
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let keys = sweep.dimensions.iter().map(|dimension| format!("swept {}", dimension.key));
+    let head = keys.chain(COLUMNS.map(str::to_owned)).chain(["infeasible".to_owned()]);
+    writer.write_record(head).map_err(failed)?;
+    for point in &sweep.points {
+        writer.write_record(row(point)).map_err(failed)?;
+    }
+    let bytes = writer
+        .into_inner()
+        .map_err(|error| Error::new(Kind::Io, "writing a table").source(error.into_error()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn row(point: &Point) -> Vec<String> {
+    let at = point.at.iter().map(ToString::to_string);
+    let (cells, reason) = match &point.outcome {
+        PointOutcome::Measured(settled) => (cells(settled), String::new()),
+        PointOutcome::Infeasible { reason } => (COLUMNS.map(|_| String::new()), reason.clone()),
+    };
+    at.chain(cells).chain([reason]).collect()
+}
+
+fn cells(settled: &Settled) -> [String; COLUMNS.len()] {
+    let shown = |number: Option<f64>| number.map_or_else(String::new, |it| it.to_string());
+    let Settled { latency, lifetime, .. } = settled;
+    let basis = lifetime.map(|lifetime| match lifetime.basis {
+        LifetimeBasis::Cycles => "cycles",
+        LifetimeBasis::Rating => "rating",
+    });
+    [
+        settled.user_capacity_gb.to_string(),
+        settled.steady.to_string(),
+        settled.iops.to_string(),
+        settled.throughput_mb_s.to_string(),
+        latency.latency_ns_avg.to_string(),
+        latency.latency_ns_p50.to_string(),
+        latency.latency_ns_p99.to_string(),
+        latency.latency_ns_p999.to_string(),
+        latency.latency_ns_p9999.to_string(),
+        shown(settled.write_amplification),
+        shown(lifetime.map(|lifetime| lifetime.host_writes_pb)),
+        basis.unwrap_or_default().to_owned(),
+        shown(lifetime.and_then(|lifetime| lifetime.drive_writes_per_day)),
+        shown(lifetime.and_then(|lifetime| lifetime.years)),
+    ]
+}

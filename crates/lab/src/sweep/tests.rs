@@ -1,0 +1,160 @@
+//! What is swept, how it is asked for, and what is refused.
+
+use super::dimension::{dimension, plain};
+use super::*;
+
+fn numbers(text: &str) -> Vec<f64> {
+    let dimension = dimension("x", text, plain).unwrap();
+    dimension.values.iter().map(|value| value.number().unwrap()).collect()
+}
+
+fn refused(key: &str, text: &str) -> String {
+    dimension(key, text, plain).unwrap_err().to_string()
+}
+
+fn order(dimensions: &[(&str, &str)]) -> Order {
+    let drive = ssd::catalogue::text("iodrive-duo").unwrap();
+    let dimensions = dimensions.iter().map(|(key, text)| dimension(key, text, plain).unwrap());
+    Order {
+        schema: SCHEMA,
+        model_version: ssd::MODEL_VERSION,
+        id: String::new(),
+        started_at: String::new(),
+        drive: drive.into(),
+        format: "stock".into(),
+        host: "linux".into(),
+        time_lapse: None,
+        seed: 1,
+        workload: workload::catalogue::find_workload("4k-rand-write").unwrap(),
+        threads: 16,
+        queue_per_thread: 16,
+        load_gb_per_day: None,
+        dimensions: dimensions.collect(),
+    }
+}
+
+/// The drive at the first point of a sweep over one key.
+fn drive(key: &str, values: &str) -> DriveSpec {
+    let order = order(&[(key, values)]);
+    let first = grid(&order.dimensions).unwrap().remove(0);
+    order.setting(&first).unwrap().unwrap().drive
+}
+
+#[test]
+fn a_range_has_a_step_or_a_number_of_points() {
+    assert_eq!(numbers("400..720"), [400.0, 480.0, 560.0, 640.0, 720.0]);
+    assert_eq!(numbers("400..720:100"), [400.0, 500.0, 600.0, 700.0]);
+    assert_eq!(numbers("0..1/3"), [0.0, 0.5, 1.0]);
+    assert_eq!(numbers("0..0.3:0.1"), [0.0, 0.1, 0.2, 0.3]);
+    assert_eq!(numbers("7,5"), [7.0, 5.0]);
+}
+
+#[test]
+fn a_range_of_jobs_is_whole_numbers_each_once() {
+    let values = dimension(THREADS, "1..3/5", plain).unwrap().values;
+    assert_eq!(values, [1.0, 2.0, 3.0].map(Value::Number));
+}
+
+#[test]
+fn what_is_no_list_and_no_range_is_told_why() {
+    assert_eq!(
+        refused("x", "9..3"),
+        "sweeping x over `9..3`: the range is empty: 9 is not below 3"
+    );
+    assert_eq!(
+        refused("x", "1..9/1"),
+        "sweeping x over `1..9/1`: `1` points, must be from 2 to 1000"
+    );
+    assert_eq!(
+        refused("x", "1..9:0"),
+        "sweeping x over `1..9:0`: a step of 0, must be above 0 and make at most 1000"
+    );
+    assert_eq!(refused("x", "1,,2"), "sweeping x over `1,,2`: a value is missing");
+    assert_eq!(refused("x", "1,1"), "sweeping x over `1,1`: 1 is given twice");
+    assert_eq!(refused("x", "1GB..2"), "sweeping x over `1GB..2`: `1GB` is not a number");
+}
+
+#[test]
+fn in_the_grid_the_last_dimension_changes_fastest() {
+    let order = order(&[(THREADS, "1,2"), ("relocation.victim", "greedy,fifo")]);
+    let points = grid(&order.dimensions).unwrap();
+    let shown: Vec<String> = points.iter().map(|at| format!("{} {}", at[0], at[1])).collect();
+    assert_eq!(shown, ["1 greedy", "1 fifo", "2 greedy", "2 fifo"]);
+}
+
+#[test]
+fn a_key_reaches_into_lists_by_place_and_by_name() {
+    assert_eq!(drive("nand.t_program_us.1", "1800").nand.t_program_us, [500.0, 1800.0]);
+    assert!((drive("host.windows.serial_us", "0.7").hosts[1].serial_us - 0.7).abs() < 1e-9);
+    assert_eq!(drive("relocation.victim", "fifo").relocation.victim, ssd::VictimSpec::Fifo);
+    assert!((drive(USER_CAPACITY, "600").formats[0].user_gb - 600.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_drive_like_another_has_its_keys() {
+    let like = ssd::catalogue::text("p5800x-pair").unwrap();
+    let order = Order { drive: like.into(), ..order(&[("host.windows.submit_us", "1,2")]) };
+    let settings = grid(&order.dimensions).unwrap().into_iter().map(|at| order.setting(&at));
+    assert!(settings.into_iter().all(|setting| setting.unwrap().is_ok()));
+}
+
+#[test]
+fn a_slip_in_a_key_gets_the_nearest_one() {
+    let error = order(&[("nand.t_raed_us", "40,50")]).check().unwrap_err();
+    assert_eq!(error.to_string(), "the drive's file has no `nand.t_raed_us`");
+    assert_eq!(error.remedy(), "did you mean `nand.t_read_us`?");
+    let error = order(&[("nand.t_program_us", "40,50")]).check().unwrap_err();
+    assert_eq!(error.to_string(), "`nand.t_program_us` is not a single value");
+    assert_eq!(error.remedy(), "such as `nand.t_program_us.0`");
+}
+
+#[test]
+fn a_load_that_cannot_be_is_refused() {
+    let refused = |key, values| order(&[(key, values)]).check().unwrap_err().to_string();
+    assert_eq!(refused(THREADS, "0,1"), "threads is 0, not a whole number from 1 to 1024");
+    assert_eq!(refused(READ_PERCENT, "50,101"), "read_percent is 101, not a number from 0 to 100");
+    assert_eq!(
+        order(&[(THREADS, "1,2"), (THREADS, "3,4")]).check().unwrap_err().to_string(),
+        "threads is swept twice"
+    );
+}
+
+#[test]
+fn a_grid_without_a_feasible_point_is_refused_with_the_reason() {
+    let error = order(&[(USER_CAPACITY, "900,1000")]).check().unwrap_err().to_string();
+    assert!(error.starts_with("no point of the sweep is feasible: "), "{error}");
+    assert!(error.contains("below the raw capacity of 859 GB"), "{error}");
+}
+
+#[test]
+fn a_lifetime_is_cycles_times_raw_capacity_over_write_amplification() {
+    let settled = results::sweep::Settled {
+        user_capacity_gb: 640.0,
+        raw_capacity_gb: 800.0,
+        steady: true,
+        precondition_s: 0.0,
+        iops: 1.0,
+        throughput_mb_s: 1.0,
+        latency: results::LatencySummary::default(),
+        write_amplification: Some(4.0),
+        lifetime: None,
+    };
+    let mut drive = ssd::catalogue::find("iodrive-duo").unwrap();
+    let endurance = ssd::EnduranceSpec {
+        pe_cycles: Some(5000),
+        rated_pb: Some(7.0),
+        warranty_years: Some(5.0),
+        source: "estimated: a test".into(),
+    };
+    drive.endurance = Some(endurance.clone());
+    let by_cycles = lifetime::lifetime(&drive, &settled, Some(2000.0)).unwrap();
+    assert!((by_cycles.host_writes_pb - 1.0).abs() < 1e-9);
+    assert!((by_cycles.years.unwrap() - 500.0 / 365.25).abs() < 1e-9);
+    let per_day = by_cycles.drive_writes_per_day.unwrap();
+    assert!((per_day - 1e6 / (5.0 * 365.25) / 640.0).abs() < 1e-9);
+    drive.endurance = Some(ssd::EnduranceSpec { pe_cycles: None, ..endurance });
+    let rated = lifetime::lifetime(&drive, &settled, None).unwrap();
+    assert_eq!((rated.host_writes_pb, rated.years), (7.0, None));
+    drive.endurance = None;
+    assert_eq!(lifetime::lifetime(&drive, &settled, None), None);
+}

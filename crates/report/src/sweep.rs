@@ -1,0 +1,341 @@
+//! The page of a sweep: each metric against each thing that was swept, and every number.
+
+use std::fmt::Write as _;
+
+use results::sweep::{Dimension, LifetimeBasis, Point, PointOutcome, Settled, Sweep, Value};
+
+use crate::chart::{Axis, Bar, Body, Chart, Group, Look, Series, Unit};
+use crate::number;
+use crate::text::{Text, anchor};
+
+/// Lines of one chart at most: as many as colours tell apart.
+const LINES_MAX: usize = 8;
+
+/// One metric of a settled drive.
+struct Metric {
+    id: &'static str,
+    title: &'static str,
+    unit: Unit,
+    explain: &'static str,
+    of: fn(&Settled) -> Option<f64>,
+}
+
+const METRICS: [Metric; 9] = [
+    Metric {
+        id: "iops",
+        title: "Settled throughput",
+        unit: Unit::Iops,
+        explain: "Reads and writes together, after steady state was reached.",
+        of: |settled| Some(settled.iops),
+    },
+    Metric {
+        id: "wa",
+        title: "Write amplification",
+        unit: Unit::Times,
+        explain: "Bytes programmed for each byte that the host wrote; lower lasts longer.",
+        of: |settled| settled.write_amplification,
+    },
+    Metric {
+        id: "average",
+        title: "Average latency",
+        unit: Unit::Millis,
+        explain: "Mirrors the throughput where the number of requests outstanding is the same.",
+        of: |settled| Some(settled.latency.latency_ns_avg / 1e6),
+    },
+    Metric {
+        id: "p50",
+        title: "Median latency",
+        unit: Unit::Millis,
+        explain: "Half of the requests are faster.",
+        of: |settled| Some(number::millis(settled.latency.latency_ns_p50 as f64)),
+    },
+    Metric {
+        id: "p99",
+        title: "99th percentile of latency",
+        unit: Unit::Millis,
+        explain: "One request in a hundred is slower.",
+        of: |settled| Some(number::millis(settled.latency.latency_ns_p99 as f64)),
+    },
+    Metric {
+        id: "p999",
+        title: "99.9th percentile of latency",
+        unit: Unit::Millis,
+        explain: "One request in a thousand is slower.",
+        of: |settled| Some(number::millis(settled.latency.latency_ns_p999 as f64)),
+    },
+    Metric {
+        id: "p9999",
+        title: "99.99th percentile of latency",
+        unit: Unit::Millis,
+        explain: "One request in ten thousand is slower.",
+        of: |settled| Some(number::millis(settled.latency.latency_ns_p9999 as f64)),
+    },
+    Metric {
+        id: "written",
+        title: "Host writes in a lifetime",
+        unit: Unit::Petabytes,
+        explain: "What the host can write before the drive is worn out, in decimal PB.",
+        of: |settled| Some(settled.lifetime?.host_writes_pb),
+    },
+    Metric {
+        id: "years",
+        title: "Years at the given load",
+        unit: Unit::Years,
+        explain: "How long the drive lasts at the load that was given for each day.",
+        of: |settled| settled.lifetime?.years,
+    },
+];
+
+/// The body of the page.
+pub(crate) fn body(sweep: &Sweep) -> String {
+    let mut html = format!(
+        "<main><h1>{}</h1><p>Sweep over {}.</p><p class=\"small\">{}</p>",
+        Text(&sweep.title),
+        Text(&keys(sweep).join(", ")),
+        Text(&conditions(sweep)),
+    );
+    for (index, dimension) in sweep.dimensions.iter().enumerate() {
+        if dimension.values.len() > 1 {
+            html.push_str(&section(sweep, index, dimension));
+        }
+    }
+    html + &numbers(sweep) + "</main>"
+}
+
+fn keys(sweep: &Sweep) -> Vec<&str> {
+    sweep.dimensions.iter().map(|dimension| dimension.key.as_str()).collect()
+}
+
+fn conditions(sweep: &Sweep) -> String {
+    let lapse = match sweep.time_lapse {
+        1 => "at full scale".to_owned(),
+        k => format!("in time lapse, 1/{k} of the capacity for 1/{k} of the time"),
+    };
+    format!(
+        "{}, format {}, host {}; {} at T{}Q{} where these are not swept; each point purged, filled \
+         once in order, loaded until steady and then measured, {lapse}; seed {}, model version {}.",
+        sweep.id,
+        sweep.format,
+        sweep.host,
+        sweep.workload,
+        sweep.threads,
+        sweep.queue_per_thread,
+        sweep.seed,
+        sweep.model_version,
+    )
+}
+
+/// All metrics against one dimension, a line for each combination of the others.
+fn section(sweep: &Sweep, index: usize, dimension: &Dimension) -> String {
+    let lines = lines(sweep, index);
+    let mut html = format!("<section><h2>Against {}</h2>", Text(&dimension.key));
+    if lines.len() > LINES_MAX {
+        let _ = write!(
+            html,
+            "<p>The first {LINES_MAX} of {} combinations of the others are drawn; the table has \
+             all.</p>",
+            lines.len()
+        );
+    }
+    let figures: String = METRICS
+        .iter()
+        .map(|metric| chart(sweep, (index, dimension), &lines, metric).figure())
+        .collect();
+    let _ = write!(html, "<div class=\"charts\">{figures}</div></section>");
+    html
+}
+
+/// Points that differ in the dimension numbered `index` only, with what they have in common.
+fn lines(sweep: &Sweep, index: usize) -> Vec<(String, Vec<&Point>)> {
+    let mut lines: Vec<(String, Vec<&Point>)> = Vec::new();
+    for point in &sweep.points {
+        let others = keys(sweep).into_iter().zip(&point.at).enumerate();
+        let words: Vec<String> = others
+            .filter(|(place, _)| *place != index && sweep.dimensions[*place].values.len() > 1)
+            .map(|(_, (key, value))| format!("{key} {value}"))
+            .collect();
+        let name = if words.is_empty() { sweep.drive.clone() } else { words.join(", ") };
+        match lines.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, points)) => points.push(point),
+            None => lines.push((name, vec![point])),
+        }
+    }
+    lines
+}
+
+fn chart(
+    sweep: &Sweep,
+    (index, dimension): (usize, &Dimension),
+    lines: &[(String, Vec<&Point>)],
+    metric: &Metric,
+) -> Chart {
+    let drawn = &lines[..lines.len().min(LINES_MAX)];
+    let is_numeric = dimension.values.iter().all(|value| value.number().is_some());
+    let body = if is_numeric {
+        Body::Lines(series(drawn, index, metric), Vec::new())
+    } else {
+        Body::Bars(groups(drawn, index, dimension, metric))
+    };
+    Chart {
+        id: format!("{}-{}", anchor(&dimension.key), metric.id),
+        title: metric.title.into(),
+        explain: metric.explain,
+        provenance: vec![format!("{}, seed {}, against {}.", sweep.id, sweep.seed, dimension.key)],
+        cautions: Vec::new(),
+        x: Axis::linear("value swept", Unit::Plain),
+        y: Axis::linear(metric.title, metric.unit),
+        body,
+    }
+}
+
+fn series(lines: &[(String, Vec<&Point>)], index: usize, metric: &Metric) -> Vec<Series> {
+    let each = lines.iter().enumerate().map(|(line, (name, points))| {
+        let found = points.iter().filter_map(|point| {
+            Some((point.at.get(index)?.number()?, (metric.of)(point.settled()?)?))
+        });
+        let mut points: Vec<(f64, f64)> = found.collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Series { name: name.clone(), look: Look::of_run(line), points, labels: Vec::new() }
+    });
+    each.filter(|series| !series.points.is_empty()).collect()
+}
+
+fn groups(
+    lines: &[(String, Vec<&Point>)],
+    index: usize,
+    dimension: &Dimension,
+    metric: &Metric,
+) -> Vec<Group> {
+    let bars = |value: &Value| {
+        let each = lines.iter().enumerate().filter_map(|(line, (name, points))| {
+            let point = points.iter().find(|point| point.at.get(index) == Some(value))?;
+            let value = (metric.of)(point.settled()?)?;
+            Some(Bar { name: name.clone(), tone: Look::of_run(line).tone, value })
+        });
+        each.collect::<Vec<Bar>>()
+    };
+    let groups =
+        dimension.values.iter().map(|value| Group { label: value.to_string(), bars: bars(value) });
+    groups.filter(|group| !group.bars.is_empty()).collect()
+}
+
+/// Every point.
+fn numbers(sweep: &Sweep) -> String {
+    let mut html =
+        String::from("<section><h2>The numbers</h2><div class=\"scroll\"><table><thead><tr>");
+    let metrics =
+        METRICS.iter().map(|metric| format!("{}, {}", metric.title, metric.unit.symbol()));
+    let heads = keys(sweep).into_iter().map(str::to_owned).chain(metrics);
+    for head in heads.chain(["remark".to_owned()]) {
+        let _ = write!(html, "<th scope=\"col\">{}</th>", Text(&head));
+    }
+    html.push_str("</tr></thead><tbody>");
+    for point in &sweep.points {
+        let _ = write!(html, "<tr>{}</tr>", row(point));
+    }
+    html + "</tbody></table></div></section>"
+}
+
+fn row(point: &Point) -> String {
+    let mut html = String::new();
+    for value in &point.at {
+        let _ = write!(html, "<th scope=\"row\">{}</th>", Text(&value.to_string()));
+    }
+    for metric in &METRICS {
+        let value = point.settled().and_then(|settled| (metric.of)(settled));
+        let _ = write!(html, "<td>{}</td>", value.map_or("–".into(), number::plain));
+    }
+    let _ = write!(html, "<td class=\"prose\">{}</td>", Text(&remark(point)));
+    html
+}
+
+fn remark(point: &Point) -> String {
+    match &point.outcome {
+        PointOutcome::Infeasible { reason } => format!("infeasible: {reason}"),
+        PointOutcome::Measured(settled) => {
+            let steady = if settled.steady { "" } else { "steady state was not reached" };
+            let basis = match settled.lifetime.map(|lifetime| lifetime.basis) {
+                Some(LifetimeBasis::Rating) => "lifetime as the maker rates it",
+                Some(LifetimeBasis::Cycles) => "lifetime by program/erase cycles",
+                None => "",
+            };
+            let said: Vec<&str> =
+                [steady, basis].into_iter().filter(|text| !text.is_empty()).collect();
+            said.join("; ")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use results::LatencySummary;
+
+    use super::*;
+
+    fn point(at: Vec<Value>, iops: f64) -> Point {
+        let settled = Settled {
+            user_capacity_gb: 640.0,
+            raw_capacity_gb: 800.0,
+            steady: true,
+            precondition_s: 9000.0,
+            iops,
+            throughput_mb_s: 175.0,
+            latency: LatencySummary::default(),
+            write_amplification: Some(3.0),
+            lifetime: None,
+        };
+        Point { at, outcome: PointOutcome::Measured(Box::new(settled)) }
+    }
+
+    fn sweep() -> Sweep {
+        let word = |text: &str| Value::Word(text.into());
+        let values = [(400.0, "greedy"), (400.0, "fifo"), (720.0, "greedy")];
+        let mut points: Vec<Point> = values
+            .iter()
+            .map(|(gb, policy)| point(vec![Value::Number(*gb), word(policy)], 100.0 * gb))
+            .collect();
+        let reason = "no <spare>".to_owned();
+        let at = vec![Value::Number(720.0), word("fifo")];
+        points.push(Point { at, outcome: PointOutcome::Infeasible { reason } });
+        let capacities = vec![Value::Number(400.0), Value::Number(720.0)];
+        Sweep {
+            schema: Sweep::SCHEMA,
+            id: "2026-duo-sweep".into(),
+            started_at: String::new(),
+            model_version: 1,
+            seed: 1,
+            drive: "duo".into(),
+            title: "Duo".into(),
+            format: "stock".into(),
+            host: "linux".into(),
+            time_lapse: 32,
+            workload: "4k-rand-write".into(),
+            threads: 16,
+            queue_per_thread: 16,
+            load_gb_per_day: None,
+            dimensions: vec![
+                Dimension { key: "user_capacity_gb".into(), values: capacities },
+                Dimension { key: "victim".into(), values: vec![word("greedy"), word("fifo")] },
+            ],
+            points,
+        }
+    }
+
+    #[test]
+    fn numbers_are_drawn_as_lines_and_words_as_bars() {
+        let html = crate::sweep(&sweep());
+        let figure = |id: &str| {
+            let from = html.find(&format!("<figure id=\"{id}\"")).unwrap();
+            html[from..from + html[from..].find("</figure>").unwrap()].to_owned()
+        };
+        assert!(figure("user-capacity-gb-iops").contains("\"kind\":\"lines\""));
+        assert!(figure("victim-iops").contains("\"kind\":\"bars\""));
+        assert!(!html.contains("user-capacity-gb-years"), "no load was given");
+    }
+
+    #[test]
+    fn an_infeasible_point_is_in_the_table_with_its_reason() {
+        let html = crate::sweep(&sweep());
+        assert!(html.contains("infeasible: no &lt;spare&gt;"));
+    }
+}

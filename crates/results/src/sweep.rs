@@ -1,0 +1,168 @@
+//! What a sweep measured: one drive under one kind of load, at every point of a grid.
+//!
+//! The file `sweep.json`. Points are in the order of the grid: the last dimension changes fastest.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::LatencySummary;
+
+/// A whole sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sweep {
+    /// Version of this schema, 1.
+    pub schema: u32,
+    /// Name of the folder.
+    pub id: String,
+    /// When it began, RFC 3339 in UTC.
+    pub started_at: String,
+    /// Version of the drive models.
+    pub model_version: u32,
+    /// Seed of every random stream.
+    pub seed: u64,
+    /// Name of the drive.
+    pub drive: String,
+    /// Heading on a report.
+    pub title: String,
+    /// Format that the drive begins with.
+    pub format: String,
+    /// Host driver.
+    pub host: String,
+    /// The drive ran at 1/k of its capacity for 1/k of the time; 1 is full scale.
+    pub time_lapse: u32,
+    /// Name of the workload.
+    pub workload: String,
+    /// Jobs, where they are not swept.
+    pub threads: u16,
+    /// Requests that each job keeps outstanding, where they are not swept.
+    pub queue_per_thread: u16,
+    /// Load that the lifetime in years is for, in decimal GB a day; absent where none was given.
+    pub load_gb_per_day: Option<f64>,
+    /// What was swept.
+    pub dimensions: Vec<Dimension>,
+    /// Every point, in the order of the grid; fewer when it was interrupted.
+    pub points: Vec<Point>,
+}
+
+/// One thing that is swept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Dimension {
+    /// What, with its unit: `user_capacity_gb`, `threads`, or a key of the drive's file.
+    pub key: String,
+    /// Its values, in order.
+    pub values: Vec<Value>,
+}
+
+/// One value of a dimension.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// A number, in the unit of the key.
+    Number(f64),
+    /// A word.
+    Word(String),
+}
+
+/// One point of the grid.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Values of the dimensions, in their order.
+    pub at: Vec<Value>,
+    /// What became of it.
+    #[serde(flatten)]
+    pub outcome: PointOutcome,
+}
+
+/// What became of a point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "outcome")]
+pub enum PointOutcome {
+    /// It was measured.
+    Measured(Box<Settled>),
+    /// There is no such drive.
+    Infeasible {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// A settled drive.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settled {
+    /// Capacity that the host sees at full scale, in decimal GB.
+    pub user_capacity_gb: f64,
+    /// All of the media at full scale, in decimal GB.
+    pub raw_capacity_gb: f64,
+    /// Whether the steady-state rule was met before the measurement.
+    pub steady: bool,
+    /// Protocol time of the preconditioning, in seconds.
+    pub precondition_s: f64,
+    /// Requests completed in each second.
+    pub iops: f64,
+    /// Decimal MB/s read and written together.
+    pub throughput_mb_s: f64,
+    /// Latency over reads and writes together.
+    pub latency: LatencySummary,
+    /// NAND writes ÷ host writes; absent where the host wrote nothing.
+    pub write_amplification: Option<f64>,
+    /// How long it lasts; absent where its endurance is not known, or the host wrote nothing.
+    pub lifetime: Option<Lifetime>,
+}
+
+/// How much can be written to a drive under a load, and how long that lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Lifetime {
+    /// What it follows from.
+    pub basis: LifetimeBasis,
+    /// Host writes in all, in decimal PB.
+    pub host_writes_pb: f64,
+    /// Writes of the whole user capacity each day of the warranty; absent where that is not known.
+    pub drive_writes_per_day: Option<f64>,
+    /// Years at the given load; absent where none was given.
+    pub years: Option<f64>,
+}
+
+/// What a lifetime follows from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LifetimeBasis {
+    /// Program/erase cycles × raw capacity ÷ write amplification.
+    Cycles,
+    /// What the maker rates, whatever the write amplification.
+    Rating,
+}
+
+impl Sweep {
+    /// Version of this schema.
+    pub const SCHEMA: u32 = 1;
+}
+
+impl Value {
+    /// The number; absent for a word.
+    pub const fn number(&self) -> Option<f64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Word(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Word(word) => f.write_str(word),
+        }
+    }
+}
+
+impl Point {
+    /// What was measured; absent where the point is infeasible.
+    pub const fn settled(&self) -> Option<&Settled> {
+        match &self.outcome {
+            PointOutcome::Measured(settled) => Some(settled),
+            PointOutcome::Infeasible { .. } => None,
+        }
+    }
+}
