@@ -10,6 +10,8 @@ const FILES: &[(&str, &str)] = &[
     ("drives/iodrive-duo-slc-320.toml", include_str!("../../../drives/iodrive-duo-slc-320.toml")),
     ("drives/iodrive-duo-slc-640.toml", include_str!("../../../drives/iodrive-duo-slc-640.toml")),
     ("drives/optane-pmem-200.toml", include_str!("../../../drives/optane-pmem-200.toml")),
+    ("drives/p5510.toml", include_str!("../../../drives/p5510.toml")),
+    ("drives/p5510-eight.toml", include_str!("../../../drives/p5510-eight.toml")),
     ("drives/p5800x.toml", include_str!("../../../drives/p5800x.toml")),
     ("drives/p5800x-pair.toml", include_str!("../../../drives/p5800x-pair.toml")),
     ("drives/px600-2600.toml", include_str!("../../../drives/px600-2600.toml")),
