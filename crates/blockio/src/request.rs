@@ -52,6 +52,8 @@ pub enum Status {
     MediaError,
     /// The drive no longer accepts writes.
     ReadOnly,
+    /// A drive that offers more than it holds has no flash left for this data; nothing was done.
+    OutOfSpace,
 }
 
 /// The end of one request.

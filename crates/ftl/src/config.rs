@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use crate::extent::GRANULES_PER_PAGE;
 use crate::{Geometry, VictimPolicy};
 
 /// Everything that a format decides.
@@ -11,6 +12,11 @@ pub struct Config {
     pub geometry: Geometry,
     /// Mapping units that the host sees.
     pub pages_logical: u32,
+    /// Pages of flash that the host's data may take: `pages_logical`, or fewer where a drive that
+    /// compresses offers more than it could store whole.
+    pub pages_stored_max: u32,
+    /// Most extents that a page of flash holds; 1: pages are stored whole.
+    pub extents_per_page: u32,
     /// How garbage collection chooses.
     pub victim: VictimPolicy,
     /// When garbage collection works.
@@ -52,7 +58,7 @@ pub struct Watermarks {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ConfigError {
     /// Too many pages for 32-bit page numbers.
-    #[error("{pages} pages of 4 KiB exceed the {limit} that 32-bit page numbers reach")]
+    #[error("{pages} places for pages of 4 KiB exceed the {limit} that 32-bit page numbers reach")]
     TooLarge {
         /// Pages asked for.
         pages: u64,
@@ -87,6 +93,30 @@ pub enum ConfigError {
 }
 
 impl Config {
+    /// Places for extents in a superblock.
+    pub(crate) const fn places_per_superblock(&self) -> u32 {
+        self.geometry.pages_per_superblock() * self.extents_per_page
+    }
+
+    /// Granules of a page; see [`crate::extent`].
+    pub(crate) const fn granules_per_page(&self) -> u32 {
+        if self.extents_per_page > 1 { GRANULES_PER_PAGE } else { 1 }
+    }
+
+    /// Granules of a superblock.
+    pub(crate) const fn granules_per_superblock(&self) -> u32 {
+        self.geometry.pages_per_superblock() * self.granules_per_page()
+    }
+
+    /// Granules of a superblock that can be relied upon: an extent never lies in two units, so a
+    /// unit may be closed with all but one granule of a page unused.
+    const fn granules_reliable(&self) -> u64 {
+        let (geometry, granules) = (&self.geometry, self.granules_per_page() as u64);
+        let pages_per_unit = geometry.pages_per_unit() as u64;
+        let units = geometry.pages_per_superblock() as u64 / pages_per_unit;
+        units * (pages_per_unit * granules - (granules - 1))
+    }
+
     /// Superblocks that can be without data worth keeping and yet no victims: the room that garbage
     /// collection works towards, and the open ones. The rest of the spare space makes it cheap.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
@@ -115,6 +145,8 @@ impl Config {
             ("erase_blocks_per_plane", geometry.erase_blocks_per_plane),
             ("pages_per_erase_block", geometry.pages_per_erase_block),
             ("pages_logical", self.pages_logical),
+            ("pages_stored_max", self.pages_stored_max),
+            ("extents_per_page", self.extents_per_page),
         ];
         for (name, value) in at_least_one {
             check(name, value.into(), value >= 1, "at least 1")?;
@@ -125,6 +157,13 @@ impl Config {
         check("dies_per_bank", dies, dies <= 65_535, "at most 65535")?;
         let page_kib = u64::from(geometry.page_kib);
         check("page_kib", page_kib, page_kib > 0 && page_kib % 4 == 0, "a multiple of 4")?;
+        let extents = u64::from(self.extents_per_page);
+        let limit = u64::from(GRANULES_PER_PAGE);
+        check("extents_per_page", extents, extents <= limit, &format!("at most {limit}"))?;
+        let (stored, logical) = (self.pages_stored_max, self.pages_logical);
+        let fits = stored == logical || (stored < logical && self.extents_per_page > 1);
+        let limit = format!("pages_logical ({logical}), or below where the drive compresses");
+        check("pages_stored_max", stored.into(), fits, &limit)?;
         self.check_stripe()?;
         self.check_watermarks()?;
         self.check_capacity()
@@ -150,15 +189,19 @@ impl Config {
 
     fn check_capacity(&self) -> Result<(), ConfigError> {
         let limit = u64::from(u32::MAX);
-        let pages = self.geometry.pages();
+        let pages = self.geometry.pages() * u64::from(self.extents_per_page);
         if pages >= limit {
             return Err(ConfigError::TooLarge { pages, limit });
         }
-        let reserved = self.superblocks_reserved();
-        let superblocks = self.geometry.superblocks();
-        let limit = u64::from(superblocks.saturating_sub(reserved))
-            * u64::from(self.geometry.pages_per_superblock());
-        let pages_logical = u64::from(self.pages_logical);
+        self.check_spare(self.geometry.superblocks(), self.superblocks_reserved())
+    }
+
+    /// Checks that `superblocks`, less those `reserved` for relocation, hold all data and leave
+    /// something to gain.
+    pub(crate) fn check_spare(&self, superblocks: u32, reserved: u32) -> Result<(), ConfigError> {
+        let granules = u64::from(superblocks.saturating_sub(reserved)) * self.granules_reliable();
+        let limit = granules / u64::from(self.granules_per_page());
+        let pages_logical = u64::from(self.pages_stored_max);
         if pages_logical >= limit {
             return Err(ConfigError::NoSpare { pages_logical, limit, superblocks, reserved });
         }

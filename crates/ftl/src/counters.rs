@@ -4,9 +4,12 @@ use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
 
+use crate::UNIT_BYTES;
+
 /// Pages (of the mapping unit, 4 KiB) programmed, by cause; and other events.
 ///
-/// `host + relocation + wear + parity + metadata` is all that the NAND programmed.
+/// `host + relocation + wear + parity + metadata` is all that the NAND programmed, less what
+/// compression saved of the first three, and the padding that it brought.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Bytes that the host sent, before read-modify-write filled up whole pages.
@@ -23,6 +26,14 @@ pub struct Counters {
     pub pages_parity: u64,
     /// Pages of padding and metadata.
     pub pages_metadata: u64,
+    /// Bytes by which compression made the pages of `pages_host` shorter.
+    pub host_saved_bytes: u64,
+    /// The same of `pages_relocation`.
+    pub relocation_saved_bytes: u64,
+    /// The same of `pages_wear`.
+    pub wear_saved_bytes: u64,
+    /// Bytes of program units that no extent fitted into.
+    pub padding_bytes: u64,
     /// Pages trimmed by the host.
     pub pages_trimmed: u64,
     /// Superblocks erased.
@@ -30,13 +41,19 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Pages programmed for any cause.
+    /// Pages programmed for any cause, as many as there would be without compression.
     pub const fn pages_programmed(&self) -> u64 {
         self.pages_host
             + self.pages_relocation
             + self.pages_wear
             + self.pages_parity
             + self.pages_metadata
+    }
+
+    /// Bytes programmed for any cause.
+    pub const fn programmed_bytes(&self) -> u64 {
+        let saved = self.host_saved_bytes + self.relocation_saved_bytes + self.wear_saved_bytes;
+        self.pages_programmed() * UNIT_BYTES + self.padding_bytes - saved
     }
 }
 
@@ -51,6 +68,10 @@ impl Add for Counters {
             pages_wear: self.pages_wear + other.pages_wear,
             pages_parity: self.pages_parity + other.pages_parity,
             pages_metadata: self.pages_metadata + other.pages_metadata,
+            host_saved_bytes: self.host_saved_bytes + other.host_saved_bytes,
+            relocation_saved_bytes: self.relocation_saved_bytes + other.relocation_saved_bytes,
+            wear_saved_bytes: self.wear_saved_bytes + other.wear_saved_bytes,
+            padding_bytes: self.padding_bytes + other.padding_bytes,
             pages_trimmed: self.pages_trimmed + other.pages_trimmed,
             superblocks_erased: self.superblocks_erased + other.superblocks_erased,
         }

@@ -15,11 +15,13 @@
 //! - A page is mapped as soon as it has a place; until its unit is full, its data is in the owner's
 //!   write buffer ([`Ftl::is_buffered`]).
 //! - `pages_host + pages_relocation + pages_wear` pages have been placed, no more and no fewer.
+//! - Within a unit extents follow each other until the next one does not fit; none lies in two.
 //! - A free superblock remains for relocation whenever one is needed: `low` is more than all open
 //!   superblocks can have left.
 
 use blockio::{Bytes, Rng};
 
+use crate::extent::Extents;
 use crate::mapping::Mapping;
 use crate::relocation::{Relocation, Thresholds};
 use crate::superblock::Superblocks;
@@ -35,7 +37,10 @@ pub const UNIT_BYTES: u64 = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lpn(pub u32);
 
-/// Physical page number: superblock x pages of a superblock + page within it.
+/// Physical page number: superblock x places of a superblock + place within it.
+///
+/// A place is a page of the superblock, or where the drive compresses one of the extents that may
+/// lie there; then places are numbered layer by layer, each layer with a place in every page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ppn(pub u32);
 
@@ -53,12 +58,15 @@ struct Frontier {
     superblock: SuperblockId,
     /// First die of its bank.
     die_first: u32,
-    /// The page to be written next.
+    /// The place to be taken next.
     next: Ppn,
-    /// The unit which that page belongs to.
+    /// The unit which that place belongs to.
     unit: u32,
-    /// Pages of the unit that have not been written.
-    unit_pages_left: u32,
+    /// Granules of the unit that are not taken.
+    granules_left: u32,
+    /// Places of the unit's present layer, and layers, that are not taken.
+    layer_left: u32,
+    layers_left: u32,
 }
 
 /// The open superblocks of a stream, one a bank, and the bank whose turn it is.
@@ -119,18 +127,22 @@ pub struct Ftl {
     layout: Layout,
     pub(crate) pages_per_superblock: Divider,
     pages_per_unit: Divider,
+    /// Layers of places, as many as a page may hold extents.
+    layers: Divider,
+    granules_per_unit: u32,
     banks: Divider,
     units_per_superblock: u32,
     /// Units of a superblock for each bank.
     units_per_bank: u32,
     pub(crate) mapping: Mapping,
+    pub(crate) extents: Extents,
     pub(crate) superblocks: Superblocks,
     pub(crate) free_by_bank: Vec<Vec<SuperblockId>>,
     /// Spare erase blocks left, die by die.
     spares_by_die: Vec<u32>,
     streams: [StreamState; 3],
-    /// Pages that can be placed before something has to be erased.
-    pub(crate) room_pages: u64,
+    /// Granules that can be placed before something has to be erased.
+    pub(crate) room: u64,
     pub(crate) thresholds: Thresholds,
     pub(crate) relocation: Relocation,
     pub(crate) counters: Counters,
@@ -145,22 +157,27 @@ impl Ftl {
     pub fn format(config: &Config) -> Result<Self, ConfigError> {
         config.check()?;
         let geometry = &config.geometry;
-        let pages = u32::try_from(geometry.pages()).expect("checked against 32 bits");
+        let places = geometry.pages() * u64::from(config.extents_per_page);
+        let places = u32::try_from(places).expect("checked against 32 bits");
+        let pages_per_unit = geometry.pages_per_unit();
         let stream = StreamState::new(geometry.banks, geometry.units_per_bank());
         let mut ftl = Self {
             config: *config,
             layout: Layout::new(geometry),
             pages_per_superblock: Divider::new(geometry.pages_per_superblock()),
-            pages_per_unit: Divider::new(geometry.pages_per_unit()),
+            pages_per_unit: Divider::new(pages_per_unit),
+            layers: Divider::new(config.extents_per_page),
+            granules_per_unit: pages_per_unit * config.granules_per_page(),
             banks: Divider::new(geometry.banks),
-            units_per_superblock: geometry.pages_per_superblock() / geometry.pages_per_unit(),
+            units_per_superblock: geometry.pages_per_superblock() / pages_per_unit,
             units_per_bank: geometry.units_per_bank(),
-            mapping: Mapping::new(config.pages_logical, pages),
+            mapping: Mapping::new(config.pages_logical, places),
+            extents: Extents::new(config),
             superblocks: Superblocks::new(geometry.superblocks()),
             free_by_bank: vec![Vec::new(); geometry.banks as usize],
             spares_by_die: vec![config.spares_per_die; geometry.dies() as usize],
             streams: [stream.clone(), stream.clone(), stream],
-            room_pages: geometry.pages(),
+            room: geometry.pages() * u64::from(config.granules_per_page()),
             thresholds: Thresholds::new(config),
             relocation: Relocation::default(),
             counters: Counters::default(),
@@ -173,11 +190,13 @@ impl Ftl {
     /// Erases everything: the state before the first write, wear apart.
     pub fn purge(&mut self) {
         self.mapping.clear();
+        self.extents.clear();
         self.counters.superblocks_erased += u64::from(self.superblocks.purge());
         let geometry = &self.config.geometry;
         self.streams.fill(StreamState::new(geometry.banks, geometry.units_per_bank()));
         self.relocation = Relocation::default();
-        self.room_pages = self.pages_good();
+        let granules = u64::from(self.config.granules_per_superblock());
+        self.room = u64::from(self.superblocks_good()) * granules;
         self.list_free();
     }
 
@@ -220,10 +239,48 @@ impl Ftl {
         self.superblocks.free()
     }
 
-    /// Pages that can be placed before something has to be erased: free superblocks, and what the
-    /// open ones have left.
+    /// Pages that can be placed whole before something has to be erased: free superblocks, and what
+    /// the open ones have left.
     pub const fn room_pages(&self) -> u64 {
-        self.room_pages
+        self.room / self.config.granules_per_page() as u64
+    }
+
+    /// Flash that all stored pages take.
+    pub const fn stored(&self) -> Bytes {
+        Bytes(self.extents.stored() * self.extents.granule_bytes())
+    }
+
+    /// Flash that stored pages may take at most.
+    pub const fn stored_max(&self) -> Bytes {
+        Bytes(self.extents.stored_max() * self.extents.granule_bytes())
+    }
+
+    /// Pages that the host writes from now on are `bytes` long when they are stored: compressed,
+    /// with what the drive adds. Longer than a page, and all of them on a drive that does not
+    /// compress, they are stored whole.
+    pub fn expect_extents_of(&mut self, bytes: Bytes) {
+        self.extents.expect(bytes.0);
+    }
+
+    /// Flash that `lpn` takes, if it is stored.
+    #[inline]
+    pub fn extent(&self, lpn: Lpn) -> Bytes {
+        Bytes(u64::from(self.extents.size(lpn)) * self.extents.granule_bytes())
+    }
+
+    /// Whether `lpns` could all be written, and `waiting` pages more that were promised a place.
+    #[inline]
+    pub fn has_space_for(&self, lpns: impl Iterator<Item = Lpn>, waiting: u64) -> bool {
+        if self.config.pages_stored_max == self.config.pages_logical {
+            return true;
+        }
+        let incoming = u64::from(self.extents.incoming());
+        let mut stored = self.extents.stored() + waiting * incoming;
+        for lpn in lpns {
+            let was = self.mapping.ppn(lpn).map_or(0, |_| u64::from(self.extents.size(lpn)));
+            stored = stored + incoming - was;
+        }
+        stored <= self.extents.stored_max().max(self.extents.stored())
     }
 
     /// Superblocks in all, bad ones included.
@@ -241,9 +298,10 @@ impl Ftl {
         self.superblocks.state(superblock)
     }
 
-    /// Valid pages of one superblock.
-    pub fn pages_valid(&self, superblock: SuperblockId) -> u32 {
-        self.superblocks.pages_valid(superblock)
+    /// What is valid in one superblock, as it is stored.
+    pub fn valid(&self, superblock: SuperblockId) -> Bytes {
+        let granules = self.superblocks.granules_valid(superblock);
+        Bytes(u64::from(granules) * self.extents.granule_bytes())
     }
 
     /// Where `lpn` is; none if it was never written, or trimmed.
@@ -260,8 +318,13 @@ impl Ftl {
     /// Superblock and program unit of a page, as one number that adjacent pages share.
     #[inline]
     pub fn unit_of(&self, ppn: Ppn) -> (SuperblockId, u32) {
-        let (superblock, page) = self.pages_per_superblock.divide(ppn.0);
-        (SuperblockId(superblock), self.pages_per_unit.divide(page).0)
+        let (layer, page) = self.pages_per_superblock.divide(ppn.0);
+        (SuperblockId(self.layers.divide(layer).0), self.pages_per_unit.divide(page).0)
+    }
+
+    #[inline]
+    fn superblock_of(&self, ppn: Ppn) -> SuperblockId {
+        SuperblockId(self.layers.divide(self.pages_per_superblock.divide(ppn.0).0).0)
     }
 
     /// The die that holds a unit.
@@ -270,9 +333,10 @@ impl Ftl {
         DieId(self.die_first(superblock) + u32::from(self.layout.unit(unit).die))
     }
 
-    /// The die that holds page number `page` of a superblock whose bank begins with `die_first`.
+    /// The die that holds place number `place` of a superblock whose bank begins with `die_first`.
     #[inline]
-    pub(crate) fn die_at(&self, die_first: u32, page: u32) -> DieId {
+    pub(crate) fn die_at(&self, die_first: u32, place: u32) -> DieId {
+        let (_, page) = self.pages_per_superblock.divide(place);
         let (unit, _) = self.pages_per_unit.divide(page);
         DieId(die_first + u32::from(self.layout.unit(unit).die))
     }
@@ -304,17 +368,26 @@ impl Ftl {
     /// this page belongs to; the rest of that request may run into the reserve.
     #[inline]
     pub fn write_at_once(&mut self, lpn: Lpn, media: &mut impl Media) -> Ppn {
-        let ppn = self.place(lpn, Stream::Host, Cause::Host, media);
+        let granules = self.extents.incoming();
+        let ppn = self.place((lpn, granules), Stream::Host, Cause::Host, media);
         self.counters.pages_host += 1;
-        self.keep_pace(media);
+        self.counters.host_saved_bytes += self.saved_bytes(granules);
+        self.keep_pace(granules, media);
         ppn
+    }
+
+    /// Bytes by which an extent of `granules` is shorter than a page.
+    #[inline]
+    pub(crate) const fn saved_bytes(&self, granules: u32) -> u64 {
+        UNIT_BYTES - granules as u64 * self.extents.granule_bytes()
     }
 
     /// Forgets `lpn`.
     pub fn trim(&mut self, lpn: Lpn) {
         if let Some(was) = self.mapping.unmap(lpn) {
-            let (superblock, _) = self.pages_per_superblock.divide(was.0);
-            self.superblocks.invalidate(SuperblockId(superblock));
+            let granules = self.extents.size(lpn);
+            self.superblocks.invalidate(self.superblock_of(was), granules);
+            self.extents.drop(lpn, granules);
             self.counters.pages_trimmed += 1;
         }
     }
@@ -335,26 +408,27 @@ impl Ftl {
         self.mapping.prefetch_validity(lpn);
     }
 
-    /// Gives `lpn` the next page of a stream.
+    /// Gives `lpn`, which takes `granules`, the next place of a stream.
     #[inline]
     pub(crate) fn place(
         &mut self,
-        lpn: Lpn,
+        (lpn, granules): (Lpn, u32),
         stream: Stream,
         cause: Cause,
         media: &mut impl Media,
     ) -> Ppn {
-        let (superblock, ppn, unit_full) = self.advance(stream, cause);
-        if let Some(was) = self.mapping.map(lpn, ppn) {
-            let (superblock, _) = self.pages_per_superblock.divide(was.0);
-            self.superblocks.invalidate(SuperblockId(superblock));
+        let (superblock, ppn, unit_full) = self.advance(stream, granules, cause, media);
+        let was = self.mapping.map(lpn, ppn).map(|was| (was, self.extents.size(lpn)));
+        if let Some((was, granules)) = was {
+            self.superblocks.invalidate(self.superblock_of(was), granules);
         }
-        self.superblocks.validate(superblock);
-        self.room_pages -= 1;
+        self.extents.store(lpn, was.map(|(_, granules)| granules), granules);
+        self.superblocks.validate(superblock, granules);
+        self.room -= u64::from(granules);
         self.watch_room();
         if cause != Cause::Host {
             let (from, die) = self.relocation.from;
-            media.submit(MediaOp::Relocate { from, die, to: ppn, cause });
+            media.submit(MediaOp::Relocate { from, die, to: ppn, extent: self.extent(lpn), cause });
         }
         if unit_full {
             self.program(stream, cause, media);
@@ -362,35 +436,84 @@ impl Ftl {
         ppn
     }
 
-    /// Takes the next page of a stream: its superblock, the page, and whether it fills its unit.
+    /// Takes the next place of a stream for an extent: its superblock, the place, and whether the
+    /// unit takes no more. A unit that the extent does not fit into is programmed as it is.
     #[inline]
-    fn advance(&mut self, stream: Stream, cause: Cause) -> (SuperblockId, Ppn, bool) {
+    fn advance(
+        &mut self,
+        stream: Stream,
+        granules: u32,
+        cause: Cause,
+        media: &mut impl Media,
+    ) -> (SuperblockId, Ppn, bool) {
+        self.open_next(stream, cause);
         let state = &self.streams[stream as usize];
-        let bank = state.bank;
-        if state.frontiers[bank as usize].is_none() {
-            let opened = self.open(bank, cause);
-            self.streams[stream as usize].frontiers[bank as usize] = Some(opened);
+        let open = &state.frontiers[state.bank as usize];
+        if open.as_ref().is_some_and(|open| open.granules_left < granules) {
+            self.program(stream, cause, media);
+            self.open_next(stream, cause);
         }
-        let open = &mut self.streams[stream as usize].frontiers[bank as usize];
+        let state = &mut self.streams[stream as usize];
+        let open = &mut state.frontiers[state.bank as usize];
         let frontier = open.as_mut().expect("opened above");
         let ppn = frontier.next;
         frontier.next.0 += 1;
-        frontier.unit_pages_left -= 1;
-        (frontier.superblock, ppn, frontier.unit_pages_left == 0)
+        frontier.granules_left -= granules;
+        frontier.layer_left -= 1;
+        if frontier.layer_left == 0 {
+            let (pages, unit) = (self.pages_per_superblock, self.pages_per_unit);
+            frontier.next.0 = frontier.next.0.wrapping_add(pages.divisor() - unit.divisor());
+            frontier.layer_left = unit.divisor();
+            frontier.layers_left -= 1;
+        }
+        let full = frontier.granules_left == 0 || frontier.layers_left == 0;
+        (frontier.superblock, ppn, full)
     }
 
-    /// Programs the unit of a stream that has just been filled, and goes on to the next one.
-    fn program(&mut self, stream: Stream, cause: Cause, media: &mut impl Media) {
-        let state = &mut self.streams[stream as usize];
-        let open = &mut state.frontiers[state.bank as usize];
-        let frontier = open.as_mut().expect("a page of it was just written");
-        let Frontier { superblock, die_first, unit, .. } = *frontier;
-        frontier.unit += 1;
-        frontier.unit_pages_left = self.pages_per_unit.divisor();
-        if frontier.unit == self.units_per_superblock {
-            *open = None;
-            self.superblocks.close(superblock);
+    /// Sees to it that a stream has an open superblock in the bank whose turn it is.
+    #[inline]
+    fn open_next(&mut self, stream: Stream, cause: Cause) {
+        let bank = self.streams[stream as usize].bank;
+        if self.streams[stream as usize].frontiers[bank as usize].is_none() {
+            let superblock = self.take_free(bank, cause);
+            let opened = self.frontier(superblock, 0);
+            self.streams[stream as usize].frontiers[bank as usize] = Some(opened);
         }
+    }
+
+    /// The beginning of a unit.
+    fn frontier(&self, superblock: SuperblockId, unit: u32) -> Frontier {
+        let unit_pages = self.pages_per_unit.divisor();
+        let first = superblock.0 * self.pages_per_superblock.divisor() * self.layers.divisor();
+        Frontier {
+            superblock,
+            die_first: self.die_first(superblock),
+            next: Ppn(first + unit * unit_pages),
+            unit,
+            granules_left: self.granules_per_unit,
+            layer_left: unit_pages,
+            layers_left: self.layers.divisor(),
+        }
+    }
+
+    /// Programs the unit of a stream that takes no more, and goes on to the next one. What is left
+    /// of it is lost until it is erased.
+    fn program(&mut self, stream: Stream, cause: Cause, media: &mut impl Media) {
+        let state = &self.streams[stream as usize];
+        let bank = state.bank as usize;
+        let frontier = state.frontiers[bank].expect("the unit's superblock is open");
+        let Frontier { superblock, die_first, unit, granules_left, .. } = frontier;
+        if granules_left > 0 {
+            self.pad(granules_left);
+        }
+        let open = if unit + 1 == self.units_per_superblock {
+            self.superblocks.close(superblock);
+            None
+        } else {
+            Some(self.frontier(superblock, unit + 1))
+        };
+        let state = &mut self.streams[stream as usize];
+        state.frontiers[bank] = open;
         state.turn(self.banks.divisor(), self.units_per_bank);
         let place = self.layout.unit(unit);
         let row = u32::from(place.row);
@@ -403,16 +526,11 @@ impl Ftl {
         }
     }
 
-    /// Opens a free superblock of `bank`, as far as there is one.
-    fn open(&mut self, bank: u32, cause: Cause) -> Frontier {
-        let superblock = self.take_free(bank, cause);
-        Frontier {
-            superblock,
-            die_first: self.die_first(superblock),
-            next: Ppn(superblock.0 * self.pages_per_superblock.divisor()),
-            unit: 0,
-            unit_pages_left: self.pages_per_unit.divisor(),
-        }
+    /// Gives up what is left of a unit.
+    fn pad(&mut self, granules: u32) {
+        self.counters.padding_bytes += u64::from(granules) * self.extents.granule_bytes();
+        self.room -= u64::from(granules);
+        self.watch_room();
     }
 
     /// Opens a free superblock of `bank`, or of the bank that has most if it has none: the least
@@ -445,7 +563,7 @@ impl Ftl {
         self.counters.superblocks_erased += 1;
         let bank = self.bank_of(superblock);
         self.free_by_bank[bank as usize].push(superblock);
-        self.room_pages += u64::from(self.pages_per_superblock.divisor());
+        self.room += u64::from(self.config.granules_per_superblock());
         self.watch_room();
     }
 
@@ -481,29 +599,23 @@ impl Ftl {
         superblock: SuperblockId,
         media: &mut impl Media,
     ) -> Result<(), ConfigError> {
-        let pages = u64::from(self.pages_per_superblock.divisor());
         let reserved = self.config.superblocks_reserved();
-        let limit = self.pages_good().saturating_sub(u64::from(1 + reserved) * pages);
-        let pages_logical = u64::from(self.pages_logical());
-        if pages_logical >= limit {
-            let superblocks = self.superblocks();
-            return Err(ConfigError::NoSpare { pages_logical, limit, superblocks, reserved });
-        }
+        self.config.check_spare(self.superblocks_good().saturating_sub(1), reserved)?;
         self.make_room(media);
         let bank = self.bank_of(superblock) as usize;
         self.superblocks.retire(superblock);
         self.free_by_bank[bank].retain(|id| *id != superblock);
-        self.room_pages -= pages;
+        self.room -= u64::from(self.config.granules_per_superblock());
         self.watch_room();
         self.make_room(media);
         Ok(())
     }
 
-    /// Pages of all superblocks that are not bad.
-    fn pages_good(&self) -> u64 {
+    /// Superblocks that are not bad.
+    fn superblocks_good(&self) -> u32 {
         let good = |id: &SuperblockId| self.superblocks.state(*id) != SuperblockState::Bad;
-        self.superblocks.ids().filter(good).count() as u64
-            * u64::from(self.pages_per_superblock.divisor())
+        let count = self.superblocks.ids().filter(good).count();
+        u32::try_from(count).expect("counted by a u32")
     }
 
     fn list_free(&mut self) {

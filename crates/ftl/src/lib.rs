@@ -9,6 +9,7 @@
 mod config;
 mod counters;
 mod divider;
+mod extent;
 mod ftl;
 mod geometry;
 mod mapping;

@@ -1,5 +1,7 @@
 //! Where host and media meet: what the flash translation layer asks of the media.
 
+use blockio::Bytes;
+
 use crate::{DieId, Ppn, SuperblockId};
 
 /// Why something is programmed.
@@ -30,6 +32,8 @@ pub enum MediaOp {
         die: DieId,
         /// Where it will be.
         to: Ppn,
+        /// How much it is: a page, or less where it is compressed.
+        extent: Bytes,
         /// Garbage collection or wear levelling.
         cause: Cause,
     },

@@ -14,7 +14,7 @@ use crate::{Cause, Config, DieId, Ftl, Lpn, Media, Ppn, SuperblockId, wear};
 /// Valid pages of the victim whose map entries are fetched at a time, one such lot ahead.
 const PAGES_FETCHED: u32 = 16;
 
-/// The watermarks in pages of room.
+/// The watermarks in granules of room.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Thresholds {
     stop: u64,
@@ -25,11 +25,11 @@ pub(crate) struct Thresholds {
 impl Thresholds {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
     pub(crate) fn new(config: &Config) -> Self {
-        let pages = u64::from(config.geometry.pages_per_superblock());
+        let granules = u64::from(config.granules_per_superblock());
         let watermarks = &config.watermarks;
-        let stop = u64::from(watermarks.low) * pages;
-        let burst = (watermarks.burst * pages as f64).ceil() as u64;
-        Self { stop, resume: stop + burst.max(1), pace: u64::from(watermarks.high) * pages }
+        let stop = u64::from(watermarks.low) * granules;
+        let burst = (watermarks.burst * granules as f64).ceil() as u64;
+        Self { stop, resume: stop + burst.max(1), pace: u64::from(watermarks.high) * granules }
     }
 }
 
@@ -37,7 +37,7 @@ impl Thresholds {
 #[derive(Clone, Debug)]
 pub(crate) struct Relocation {
     victim: Option<Victim>,
-    /// Pages owed to the host's writes, in pages.
+    /// What is owed to the host's writes, in granules.
     owed: f64,
     /// Whether host writes wait: from `low` superblocks of room until there are `low + burst`.
     pub(crate) stopped: bool,
@@ -130,7 +130,7 @@ impl Ftl {
     /// Whether relocation has anything to gain: an owner with time on its hands may relocate.
     #[inline]
     pub const fn wants_room(&self) -> bool {
-        self.room_pages < self.thresholds.pace
+        self.room < self.thresholds.pace
     }
 
     /// Relocates until host writes may go on, if they may not.
@@ -151,37 +151,37 @@ impl Ftl {
     /// Stops host writes, or lets them go on, after room has been used or gained.
     #[inline]
     pub(crate) fn watch_room(&mut self) {
-        if self.room_pages <= self.thresholds.stop {
+        if self.room <= self.thresholds.stop {
             self.relocation.stopped = true;
-        } else if self.room_pages >= self.thresholds.resume {
+        } else if self.room >= self.thresholds.resume {
             self.relocation.stopped = false;
         }
     }
 
-    /// Relocates in proportion to one page that the host wrote.
+    /// Relocates in proportion to a page that the host wrote, which took `granules`.
     ///
     /// Exactly the victim's price half-way between the watermarks, none at the upper one and twice
     /// the price at the lower one. A victim dearer than `price_max` is left alone: it may become
     /// cheaper before it has to be paid for.
     #[inline]
-    pub(crate) fn keep_pace(&mut self, media: &mut impl Media) {
+    pub(crate) fn keep_pace(&mut self, granules: u32, media: &mut impl Media) {
         let thresholds = &self.thresholds;
-        if self.room_pages > thresholds.pace {
+        if self.room > thresholds.pace {
             return;
         }
-        let below = (thresholds.pace - self.room_pages) as f64;
+        let below = (thresholds.pace - self.room) as f64;
         let urgency = 2.0 * below / (thresholds.pace - thresholds.stop) as f64;
         let price = self.victim_price();
         if price > self.config.watermarks.price_max {
             return;
         }
-        self.relocation.owed += price * urgency;
-        if self.relocation.owed < f64::from(self.config.watermarks.batch_pages) {
+        self.relocation.owed += price * urgency * f64::from(granules);
+        let batch = self.config.watermarks.batch_pages * self.config.granules_per_page();
+        if self.relocation.owed < f64::from(batch) {
             return;
         }
         while self.relocation.owed >= 1.0 {
-            self.relocation.owed -= 1.0;
-            self.relocate_page(media);
+            self.relocation.owed -= f64::from(self.relocate_page(media).max(1));
         }
     }
 
@@ -194,38 +194,45 @@ impl Ftl {
         self.relocation.victim.as_ref().map_or(f64::INFINITY, |victim| victim.price)
     }
 
-    /// Relocates the next valid page of the victim; erases the victim when none is left.
+    /// Relocates the next valid page of the victim; erases the victim when none is left. Returns
+    /// the granules relocated.
     #[inline]
-    fn relocate_page(&mut self, media: &mut impl Media) {
+    fn relocate_page(&mut self, media: &mut impl Media) -> u32 {
         if self.relocation.victim.is_none() {
             self.relocation.victim = self.choose_victim();
         }
-        let Some(victim) = &mut self.relocation.victim else { return };
+        let Some(victim) = &mut self.relocation.victim else { return 0 };
         let superblock = victim.superblock;
-        if self.superblocks.pages_valid(superblock) > 0 {
+        let mut granules = 0;
+        if self.superblocks.granules_valid(superblock) > 0 {
             let found = victim.next_valid(&self.mapping);
-            let (from, lpn) = found.expect("as many as pages_valid counts");
-            let (cause, die_first, page) =
+            let (from, lpn) = found.expect("as granules_valid counts");
+            let (cause, die_first, place) =
                 (victim.cause, victim.die_first, from.0 - victim.first.0);
-            let die = self.die_at(die_first, page);
+            let die = self.die_at(die_first, place);
             self.relocation.from = (from, die);
+            granules = self.extents.size(lpn);
+            let saved_bytes = self.saved_bytes(granules);
             let stream = if cause == Cause::Wear {
                 self.counters.pages_wear += 1;
+                self.counters.wear_saved_bytes += saved_bytes;
                 Stream::Wear
             } else {
                 self.counters.pages_relocation += 1;
+                self.counters.relocation_saved_bytes += saved_bytes;
                 Stream::Relocation
             };
-            self.place(lpn, stream, cause, media);
+            self.place((lpn, granules), stream, cause, media);
         }
-        if self.superblocks.pages_valid(superblock) == 0 {
+        if self.superblocks.granules_valid(superblock) == 0 {
             self.relocation.victim = None;
             self.erase(superblock, media);
         }
+        granules
     }
 
     fn choose_victim(&mut self) -> Option<Victim> {
-        let pages = self.config.geometry.pages_per_superblock();
+        let granules = self.config.granules_per_superblock();
         // At most every second victim, so that worn superblocks come free in between.
         let due = !self.relocation.levelled;
         let overdue =
@@ -234,14 +241,15 @@ impl Ftl {
         let (superblock, cause) = if let Some(superblock) = overdue {
             (superblock, Cause::Wear)
         } else {
-            (self.choose_by_policy(pages)?, Cause::Relocation)
+            (self.choose_by_policy(granules)?, Cause::Relocation)
         };
         self.superblocks.choose(superblock);
-        let valid = self.superblocks.pages_valid(superblock);
-        let gained = (pages - valid).max(1);
+        let valid = self.superblocks.granules_valid(superblock);
+        let gained = (granules - valid).max(1);
         let price = f64::from(valid) / f64::from(gained);
-        let first = Ppn(superblock.0 * pages);
-        let next = ValidPages { at: first.0, end: first.0 + pages };
+        let places = self.config.places_per_superblock();
+        let first = Ppn(superblock.0 * places);
+        let next = ValidPages { at: first.0, end: first.0 + places };
         let mut victim = Victim {
             superblock,
             first,
@@ -259,15 +267,15 @@ impl Ftl {
 
     /// The victim in the bank that has fewest free superblocks, so that every bank keeps some and
     /// no stream has to borrow dies of another; from all banks if that one has nothing to gain.
-    fn choose_by_policy(&mut self, pages: u32) -> Option<SuperblockId> {
+    fn choose_by_policy(&mut self, granules: u32) -> Option<SuperblockId> {
         let (policy, banks) = (self.config.victim, self.config.geometry.banks);
         let (superblocks, rng) = (&self.superblocks, &mut self.rng);
         let free = |bank: &usize| self.free_by_bank[*bank].len();
         let neediest = (0..self.free_by_bank.len()).min_by_key(free)?;
         let in_bank = superblocks.ids().skip(neediest).step_by(banks as usize);
         policy
-            .choose(in_bank, superblocks, pages, rng)
-            .filter(|id| superblocks.pages_valid(*id) < pages)
-            .or_else(|| policy.choose(superblocks.ids(), superblocks, pages, rng))
+            .choose(in_bank, superblocks, granules, rng)
+            .filter(|id| superblocks.granules_valid(*id) < granules)
+            .or_else(|| policy.choose(superblocks.ids(), superblocks, granules, rng))
     }
 }

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Invariants:
-//! - `pages_valid <= pages` of the layout, and counts exactly the pages that the mapping holds.
+//! - `granules_valid` is at most what the layout holds, and counts exactly the granules of the
+//!   extents that the mapping holds; where nothing is compressed, a granule is a page.
 //! - Only an `Open` superblock accepts pages; only a `Victim` without valid pages is erased.
 //!
 //! SPDK calls this a *band*.
@@ -38,7 +39,7 @@ pub enum SuperblockState {
 #[derive(Clone, Debug)]
 pub(crate) struct Superblocks {
     state: Vec<SuperblockState>,
-    pages_valid: Vec<u32>,
+    granules_valid: Vec<u32>,
     erase_count: Vec<u32>,
     closed_at: Vec<u64>,
     closes: u64,
@@ -51,7 +52,7 @@ impl Superblocks {
         let count_index = count as usize;
         Self {
             state: vec![SuperblockState::Free; count_index],
-            pages_valid: vec![0; count_index],
+            granules_valid: vec![0; count_index],
             erase_count: vec![0; count_index],
             closed_at: vec![0; count_index],
             closes: 0,
@@ -75,8 +76,8 @@ impl Superblocks {
         self.state[id.0 as usize]
     }
 
-    pub(crate) fn pages_valid(&self, id: SuperblockId) -> u32 {
-        self.pages_valid[id.0 as usize]
+    pub(crate) fn granules_valid(&self, id: SuperblockId) -> u32 {
+        self.granules_valid[id.0 as usize]
     }
 
     /// Completed program/erase cycles.
@@ -114,7 +115,7 @@ impl Superblocks {
 
     /// Erases a victim. Its valid pages must have been relocated first.
     pub(crate) fn erase(&mut self, id: SuperblockId) {
-        assert_eq!(self.pages_valid(id), 0, "{id:?} still holds valid pages");
+        assert_eq!(self.granules_valid(id), 0, "{id:?} still holds valid pages");
         self.change(id, SuperblockState::Victim, SuperblockState::Free);
         self.erase_count[id.0 as usize] += 1;
         self.free += 1;
@@ -137,20 +138,20 @@ impl Superblocks {
                 erased += 1;
             }
         }
-        self.pages_valid.fill(0);
+        self.granules_valid.fill(0);
         erased
     }
 
-    /// Counts one more valid page.
+    /// Counts `granules` more that are valid.
     #[inline]
-    pub(crate) fn validate(&mut self, id: SuperblockId) {
-        self.pages_valid[id.0 as usize] += 1;
+    pub(crate) fn validate(&mut self, id: SuperblockId, granules: u32) {
+        self.granules_valid[id.0 as usize] += granules;
     }
 
-    /// Counts one valid page less.
+    /// Counts `granules` less that are valid.
     #[inline]
-    pub(crate) fn invalidate(&mut self, id: SuperblockId) {
-        self.pages_valid[id.0 as usize] -= 1;
+    pub(crate) fn invalidate(&mut self, id: SuperblockId, granules: u32) {
+        self.granules_valid[id.0 as usize] -= granules;
     }
 
     fn change(&mut self, id: SuperblockId, from: SuperblockState, to: SuperblockState) {
@@ -177,7 +178,7 @@ mod tests {
     fn erase_rejects_a_victim_with_valid_pages() {
         let mut superblocks = Superblocks::new(2);
         superblocks.open(FIRST);
-        superblocks.validate(FIRST);
+        superblocks.validate(FIRST, 1);
         superblocks.close(FIRST);
         superblocks.choose(FIRST);
         superblocks.erase(FIRST);

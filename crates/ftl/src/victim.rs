@@ -23,20 +23,20 @@ pub enum VictimPolicy {
 }
 
 impl VictimPolicy {
-    /// The victim among those `candidates`, of `pages` pages each, that are closed, if any is.
+    /// The victim among those `candidates`, of `granules` each, that are closed, if any is.
     pub(crate) fn choose(
         self,
         candidates: impl Iterator<Item = SuperblockId>,
         superblocks: &Superblocks,
-        pages: u32,
+        granules: u32,
         rng: &mut Rng,
     ) -> Option<SuperblockId> {
         let closed = candidates.filter(|id| superblocks.state(*id) == SuperblockState::Closed);
         match self {
-            Self::Greedy => closed.min_by_key(|id| superblocks.pages_valid(*id)),
+            Self::Greedy => closed.min_by_key(|id| superblocks.granules_valid(*id)),
             Self::Fifo => closed.min_by_key(|id| superblocks.closed_at(*id)),
             Self::CostBenefit => {
-                let worth = |id: SuperblockId| benefit(superblocks, pages, id);
+                let worth = |id: SuperblockId| benefit(superblocks, granules, id);
                 // `max_by` keeps the last among equals; reversing the order keeps the first.
                 closed.max_by(|a, b| worth(*a).total_cmp(&worth(*b)).then(b.cmp(a)))
             }
@@ -51,14 +51,14 @@ impl VictimPolicy {
                 }
                 (0..choices.max(1))
                     .map(|_| draw(rng))
-                    .min_by_key(|id| (superblocks.pages_valid(*id), *id))
+                    .min_by_key(|id| (superblocks.granules_valid(*id), *id))
             }
         }
     }
 }
 
-fn benefit(superblocks: &Superblocks, pages: u32, id: SuperblockId) -> f64 {
-    let utilisation = f64::from(superblocks.pages_valid(id)) / f64::from(pages);
+fn benefit(superblocks: &Superblocks, granules: u32, id: SuperblockId) -> f64 {
+    let utilisation = f64::from(superblocks.granules_valid(id)) / f64::from(granules);
     let age = (superblocks.closes() - superblocks.closed_at(id) + 1) as f64;
     (1.0 - utilisation) / (2.0 * utilisation) * age
 }

@@ -44,6 +44,8 @@ fn measure(victim: VictimPolicy, over_provisioning_percent: u32, pages: u32) -> 
             stripe_dies: 0,
         },
         pages_logical,
+        pages_stored_max: pages_logical,
+        extents_per_page: 1,
         victim,
         // Relocation only when it must, one superblock at a time.
         watermarks: Watermarks { low: 3, high: 4, burst: 0.1, price_max: 0.0, batch_pages: 1 },

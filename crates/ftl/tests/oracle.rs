@@ -6,19 +6,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use blockio::Rng;
+use blockio::{Bytes, Rng};
 use ftl::{
     Cause, Config, DieId, Ftl, Geometry, Lpn, Media, MediaOp, Ppn, SuperblockId, SuperblockState,
     VictimPolicy, Watermarks,
 };
 use proptest::prelude::*;
 
-/// What one page holds: which logical page, and how often that had been written.
-type Content = (Lpn, u32);
+/// What one place holds: which logical page, when it was written, and the bytes that it takes.
+type Content = (Lpn, u32, u64);
 
 /// NAND that stores a version number a page, and refuses what NAND cannot do.
 struct Flash {
     geometry: Geometry,
+    /// Most extents in a page.
+    extents_per_page: u32,
     /// First page within the superblock of the data unit at (die of the bank, row).
     page_first: BTreeMap<(u32, u32), u32>,
     programmed: Vec<Option<Content>>,
@@ -36,16 +38,19 @@ struct Flash {
 /// What the media was asked to do since the format.
 #[derive(Default)]
 struct Tally {
-    pages_programmed: u64,
+    programmed_bytes: u64,
+    padding_bytes: u64,
     pages_parity: u64,
     pages_relocation: u64,
+    relocation_bytes: u64,
     pages_wear: u64,
-    pages_dropped: u64,
+    wear_bytes: u64,
+    dropped_bytes: u64,
     superblocks_erased: u64,
 }
 
 impl Flash {
-    fn new(ftl: &Ftl, geometry: Geometry) -> Self {
+    fn new(ftl: &Ftl, &Config { geometry, extents_per_page, .. }: &Config) -> Self {
         let mut page_first = BTreeMap::new();
         let units_per_row = geometry.data_units_per_row();
         for unit in 0..geometry.pages_per_erase_block * units_per_row {
@@ -57,8 +62,9 @@ impl Flash {
         let pages = usize::try_from(geometry.pages()).expect("a small geometry");
         Self {
             geometry,
+            extents_per_page,
             page_first,
-            programmed: vec![None; pages],
+            programmed: vec![None; pages * extents_per_page as usize],
             buffer: BTreeMap::new(),
             incoming: None,
             row_next: BTreeMap::new(),
@@ -91,24 +97,49 @@ impl Flash {
         *row_next += 1;
     }
 
-    fn program_data(&mut self, superblock: SuperblockId, die: DieId, row: u32) {
+    fn places_per_superblock(&self) -> u32 {
+        self.geometry.pages_per_superblock() * self.extents_per_page
+    }
+
+    /// Places of the unit whose first page is `page_first`, in the order in which they are taken.
+    fn places(&self, superblock: SuperblockId, page_first: u32) -> Vec<Ppn> {
+        let first = superblock.0 * self.places_per_superblock() + page_first;
+        let (pages, unit) = (self.geometry.pages_per_superblock(), self.geometry.pages_per_unit());
+        let layers = 0..self.extents_per_page;
+        layers
+            .flat_map(|layer| (0..unit).map(move |page| Ppn(first + layer * pages + page)))
+            .collect()
+    }
+
+    fn program_data(&mut self, superblock: SuperblockId, die: DieId, row: u32, cause: Cause) {
         let die_of_bank = die.0 - self.die_first(superblock);
         let page_first = self.page_first[&(die_of_bank, row)];
-        let first = superblock.0 * self.geometry.pages_per_superblock() + page_first;
-        for ppn in (first..first + self.geometry.pages_per_unit()).map(Ppn) {
-            // The page that fills the unit arrives with the command itself.
-            let content = self.buffer.remove(&ppn).or_else(|| self.incoming.take());
+        let unit_bytes = u64::from(self.geometry.pages_per_unit()) * 4096;
+        let mut bytes = 0;
+        for ppn in self.places(superblock, page_first) {
+            // The extent that fills the unit arrives with the command itself.
+            let fits = |content: &Content| cause == Cause::Host && bytes + content.2 <= unit_bytes;
+            let arrived = self.buffer.remove(&ppn).or_else(|| self.incoming.take_if(|it| fits(it)));
+            let Some(content) = arrived else { break };
             assert_eq!(self.programmed[ppn.0 as usize], None, "{ppn:?} was not erased");
-            self.programmed[ppn.0 as usize] = Some(content.expect("all data has arrived"));
-            self.tally.pages_programmed += 1;
+            self.programmed[ppn.0 as usize] = Some(content);
+            bytes += content.2;
         }
+        assert!(bytes <= unit_bytes, "{bytes} bytes in a unit of {unit_bytes}");
+        assert!(bytes > unit_bytes - 4096 || self.extents_per_page > 1, "a unit with holes");
+        self.tally.programmed_bytes += bytes;
+        self.tally.padding_bytes += unit_bytes - bytes;
         self.units.entry(superblock).or_default().0 += 1;
     }
 
+    fn buffered_bytes(&self) -> u64 {
+        self.buffer.values().map(|content| content.2).sum()
+    }
+
     fn erase(&mut self, superblock: SuperblockId) {
-        let pages = self.geometry.pages_per_superblock();
-        let first = superblock.0 * pages;
-        for ppn in first..first + pages {
+        let places = self.places_per_superblock();
+        let first = superblock.0 * places;
+        for ppn in first..first + places {
             self.programmed[ppn as usize] = None;
         }
         self.row_next.retain(|(erased, _), _| *erased != superblock);
@@ -118,7 +149,7 @@ impl Flash {
 
     /// What the owner of the drive does when it is purged.
     fn purge(&mut self) {
-        self.tally.pages_dropped += self.buffer.len() as u64;
+        self.tally.dropped_bytes += self.buffered_bytes();
         self.buffer.clear();
         self.programmed.fill(None);
         self.row_next.clear();
@@ -129,18 +160,21 @@ impl Flash {
 impl Media for Flash {
     fn submit(&mut self, op: MediaOp) {
         match op {
-            MediaOp::Relocate { from, die, to, cause } => {
-                let pages = self.geometry.pages_per_superblock();
-                let superblock = SuperblockId(from.0 / pages);
+            MediaOp::Relocate { from, die, to, extent, cause } => {
+                let superblock = SuperblockId(from.0 / self.places_per_superblock());
                 assert!(
                     self.dies_of(superblock).contains(&die.0),
                     "{die:?} does not hold {from:?}"
                 );
                 let content = self.programmed[from.0 as usize].expect("a victim is programmed");
+                assert_eq!(extent, Bytes(content.2), "{from:?} changed its size");
                 self.buffer.insert(to, content);
-                match cause {
-                    Cause::Wear => self.tally.pages_wear += 1,
-                    _ => self.tally.pages_relocation += 1,
+                if cause == Cause::Wear {
+                    self.tally.pages_wear += 1;
+                    self.tally.wear_bytes += extent.0;
+                } else {
+                    self.tally.pages_relocation += 1;
+                    self.tally.relocation_bytes += extent.0;
                 }
             }
             MediaOp::Program { superblock, die, row, cause } => {
@@ -149,7 +183,7 @@ impl Media for Flash {
                     self.units.entry(superblock).or_default().1 += 1;
                     self.tally.pages_parity += u64::from(self.geometry.pages_per_unit());
                 } else {
-                    self.program_data(superblock, die, row);
+                    self.program_data(superblock, die, row, cause);
                 }
             }
             MediaOp::Erase { superblock, die_first } => {
@@ -180,6 +214,10 @@ enum Command {
         from: u32,
         count: u32,
     },
+    /// Data that takes so many bytes a page, from now on.
+    Data {
+        bytes: u64,
+    },
     Purge,
     Retire {
         count: u32,
@@ -190,17 +228,20 @@ enum Command {
 struct Pair {
     ftl: Ftl,
     flash: Flash,
-    map: Vec<Option<u32>>,
+    map: Vec<Option<(u32, u64)>>,
     writes: u64,
+    host_bytes: u64,
+    /// Bytes that a page takes which is written now.
+    extent_bytes: u64,
     trims: u64,
 }
 
 impl Pair {
     fn new(config: &Config) -> Self {
         let ftl = Ftl::format(config).expect("only feasible formats are drawn");
-        let flash = Flash::new(&ftl, config.geometry);
+        let flash = Flash::new(&ftl, config);
         let map = vec![None; config.pages_logical as usize];
-        Self { ftl, flash, map, writes: 0, trims: 0 }
+        Self { ftl, flash, map, writes: 0, host_bytes: 0, extent_bytes: 4096, trims: 0 }
     }
 
     fn carry_out(&mut self, command: &Command) {
@@ -222,20 +263,35 @@ impl Pair {
             Command::Trim { from, count } => {
                 (0..count.min(pages)).for_each(|step| self.trim(Lpn((from + step) % pages)));
             }
+            Command::Data { bytes } => {
+                self.ftl.expect_extents_of(Bytes(bytes));
+                if self.flash.extents_per_page > 1 {
+                    self.extent_bytes = bytes.next_multiple_of(64).clamp(64, 4096);
+                }
+            }
             Command::Purge => self.purge(),
             Command::Retire { count } => (0..count).for_each(|_| self.retire()),
         }
     }
 
+    /// Writes a page, or hears that there is no space for it, which is then so.
     fn write(&mut self, lpn: Lpn) {
+        let was_bytes = self.map[lpn.0 as usize].map_or(0, |(_, bytes)| bytes);
+        let stored_bytes = self.stored_bytes() - was_bytes + self.extent_bytes;
+        let fits = stored_bytes <= self.ftl.stored_max().0 || self.extent_bytes <= was_bytes;
+        assert_eq!(self.ftl.has_space_for(std::iter::once(lpn), 0), fits, "{lpn:?}");
+        if !fits {
+            return;
+        }
         self.writes += 1;
+        self.host_bytes += self.extent_bytes;
         let version = u32::try_from(self.writes).expect("few writes");
-        self.flash.incoming = Some((lpn, version));
+        self.flash.incoming = Some((lpn, version, self.extent_bytes));
         let ppn = self.ftl.write(lpn, &mut self.flash);
         if let Some(content) = self.flash.incoming.take() {
             self.flash.buffer.insert(ppn, content);
         }
-        self.map[lpn.0 as usize] = Some(version);
+        self.map[lpn.0 as usize] = Some((version, self.extent_bytes));
         self.check_page(lpn);
     }
 
@@ -274,9 +330,14 @@ impl Pair {
         u32::try_from(count).expect("few superblocks")
     }
 
+    /// What the stored pages take, by the plain map.
+    fn stored_bytes(&self) -> u64 {
+        self.map.iter().flatten().map(|(_, bytes)| bytes).sum()
+    }
+
     /// One logical page reads as the map says.
     fn check_page(&self, lpn: Lpn) {
-        let expected = self.map[lpn.0 as usize].map(|version| (lpn, version));
+        let expected = self.map[lpn.0 as usize].map(|(version, bytes)| (lpn, version, bytes));
         let ppn = self.ftl.lookup(lpn);
         assert_eq!(ppn.and_then(|ppn| self.flash.read(ppn)), expected, "{lpn:?} at {ppn:?}");
         if let Some(ppn) = ppn {
@@ -288,26 +349,29 @@ impl Pair {
 
     /// Every logical page reads as the map says, and the valid counts equal a recount.
     fn check_mapping(&self) {
-        let mut pages_valid = BTreeMap::new();
+        let mut valid_bytes = BTreeMap::new();
         let mut taken = BTreeSet::new();
         for lpn in (0..self.ftl.pages_logical()).map(Lpn) {
             self.check_page(lpn);
             if let Some(ppn) = self.ftl.lookup(lpn) {
                 assert!(taken.insert(ppn), "{ppn:?} is mapped twice");
-                *pages_valid.entry(self.ftl.unit_of(ppn).0).or_insert(0) += 1;
+                let (_, bytes) = self.map[lpn.0 as usize].expect("what is mapped was written");
+                *valid_bytes.entry(self.ftl.unit_of(ppn).0).or_insert(0) += bytes;
             }
         }
         for id in self.superblocks() {
-            let recount = pages_valid.get(&id).copied().unwrap_or(0);
-            assert_eq!(self.ftl.pages_valid(id), recount, "{id:?}");
+            let recount = valid_bytes.get(&id).copied().unwrap_or(0);
+            assert_eq!(self.ftl.valid(id), Bytes(recount), "{id:?}");
             let holds_nothing = [SuperblockState::Free, SuperblockState::Bad];
             assert!(recount == 0 || !holds_nothing.contains(&self.ftl.superblock_state(id)));
         }
+        assert_eq!(self.ftl.stored(), Bytes(self.stored_bytes()));
         let free = self.count(|state| state == SuperblockState::Free);
         assert_eq!(self.ftl.superblocks_free(), free);
     }
 
-    /// Host + relocation + wear pages were placed, and each is programmed, buffered or dropped.
+    /// Host + relocation + wear extents were placed, and each is programmed, buffered or dropped;
+    /// with padding and parity they are all that was programmed.
     fn check_conservation(&self) {
         let (counters, tally) = (self.ftl.counters(), &self.flash.tally);
         assert_eq!(counters.pages_host, self.writes);
@@ -316,19 +380,26 @@ impl Pair {
         assert_eq!(counters.pages_parity, tally.pages_parity);
         assert_eq!(counters.pages_trimmed, self.trims);
         assert_eq!(counters.superblocks_erased, tally.superblocks_erased);
-        let placed = counters.pages_host + counters.pages_relocation + counters.pages_wear;
-        let buffered = self.flash.buffer.len() as u64;
-        assert_eq!(tally.pages_programmed + buffered + tally.pages_dropped, placed);
+        assert_eq!(counters.padding_bytes, tally.padding_bytes);
+        let placed_bytes = self.host_bytes + tally.relocation_bytes + tally.wear_bytes;
+        let waiting_bytes = self.flash.buffered_bytes() + tally.dropped_bytes;
+        assert_eq!(tally.programmed_bytes + waiting_bytes, placed_bytes);
+        let parity_bytes = tally.pages_parity * 4096;
+        let programmed_bytes = placed_bytes + tally.padding_bytes + parity_bytes;
+        assert_eq!(counters.programmed_bytes(), programmed_bytes);
     }
 
     /// What is neither programmed nor buffered nor bad is room.
     fn check_room(&self) {
+        let geometry = &self.flash.geometry;
         let bad = self.count(|state| state == SuperblockState::Bad);
-        let good = u64::from(self.ftl.superblocks() - bad)
-            * u64::from(self.flash.geometry.pages_per_superblock());
-        let programmed = self.flash.programmed.iter().flatten().count();
-        let taken = programmed + self.flash.buffer.len();
-        assert_eq!(self.ftl.room_pages(), good - taken as u64);
+        let good_bytes = u64::from(self.ftl.superblocks() - bad)
+            * u64::from(geometry.pages_per_superblock())
+            * 4096;
+        let units: u32 = self.flash.units.values().map(|(data, _)| data).sum();
+        let programmed_bytes = u64::from(units) * u64::from(geometry.pages_per_unit()) * 4096;
+        let room_bytes = good_bytes - programmed_bytes - self.flash.buffered_bytes();
+        assert_eq!(self.ftl.room_pages(), room_bytes / 4096);
     }
 
     /// Each stripe whose data is complete has its parity, and no other.
@@ -385,21 +456,39 @@ prop_compose! {
     fn configs()(
         geometry in geometries(), victim in policies(), watermarks in watermarks(),
         spare in 2_u32..12, used_percent in 1_u64..101, wear_spread_max in 0_u32..4,
+        extents_per_page in prop_oneof![Just(1_u32), Just(2), Just(4)],
+        multiplied_percent in prop_oneof![Just(100_u32), 100_u32..400],
         seed: u64,
     ) -> Config {
         let banks = geometry.banks;
         let open = if wear_spread_max == 0 { 2 * banks } else { 3 * banks };
         let watermarks =
             Watermarks { low: watermarks.low + open, high: watermarks.high + open, ..watermarks };
-        let mut config =
-            Config {
- geometry, pages_logical: 1, victim, watermarks, wear_spread_max, spares_per_die: 0, seed };
+        // An extent lies in one unit, so a unit of one page would hold one extent.
+        let extents_per_page = if geometry.pages_per_unit() > 1 { extents_per_page } else { 1 };
+        let mut config = Config {
+            geometry,
+            pages_logical: 1,
+            pages_stored_max: 1,
+            extents_per_page,
+            victim,
+            watermarks,
+            wear_spread_max,
+            spares_per_die: 0,
+            seed,
+        };
         let superblocks = config.superblocks_reserved() + spare;
         config.geometry.erase_blocks_per_plane = superblocks.div_ceil(banks);
         let usable = config.geometry.superblocks() - config.superblocks_reserved();
-        let pages = u64::from(usable) * u64::from(geometry.pages_per_superblock());
+        let units = geometry.pages_per_superblock() / geometry.pages_per_unit();
+        // All but a granule of a page may be lost in each unit.
+        let unit_granules = u64::from(geometry.pages_per_unit()) * 64;
+        let lost = if extents_per_page > 1 { 63 } else { 0 };
+        let pages = u64::from(usable) * u64::from(units) * (unit_granules - lost) / 64;
         let used = (pages * used_percent / 100).clamp(1, pages - 1);
-        config.pages_logical = u32::try_from(used).expect("a small geometry");
+        config.pages_stored_max = u32::try_from(used).expect("a small geometry");
+        let multiplied = if extents_per_page > 1 { multiplied_percent } else { 100 };
+        config.pages_logical = config.pages_stored_max * multiplied / 100;
         config
     }
 }
@@ -413,6 +502,7 @@ fn commands() -> impl Strategy<Value = Command> {
         4 => (0_u32..5000, 1_u32..800)
             .prop_map(|(from, count)| Command::WriteAscending { from, count }),
         4 => (0_u32..5000, 1_u32..300).prop_map(|(from, count)| Command::Trim { from, count }),
+        4 => (0_u64..5000).prop_map(|bytes| Command::Data { bytes }),
         1 => Just(Command::Purge),
         2 => (1_u32..10).prop_map(|count| Command::Retire { count }),
     ]

@@ -21,6 +21,8 @@ fn config(wear_spread_max: u32) -> Config {
             stripe_dies: 0,
         },
         pages_logical: SUPERBLOCKS * PAGES_PER_SUPERBLOCK * 3 / 4,
+        pages_stored_max: SUPERBLOCKS * PAGES_PER_SUPERBLOCK * 3 / 4,
+        extents_per_page: 1,
         victim: VictimPolicy::Greedy,
         watermarks: Watermarks { low: 4, high: 6, burst: 1.0, price_max: 4.0, batch_pages: 1 },
         wear_spread_max,
@@ -114,6 +116,8 @@ fn relocation_finds_room_after_everything_free_was_retired() {
     let config = Config {
         victim: VictimPolicy::Fifo,
         pages_logical: SUPERBLOCKS * PAGES_PER_SUPERBLOCK / 2,
+        pages_stored_max: SUPERBLOCKS * PAGES_PER_SUPERBLOCK / 2,
+        extents_per_page: 1,
         ..config(0)
     };
     for writes in 0..PAGES_PER_SUPERBLOCK {

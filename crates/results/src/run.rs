@@ -251,6 +251,8 @@ pub enum WarningKind {
     Purge,
     /// Model shortened by time lapse, or other scale limits.
     Scale,
+    /// A drive that offers more than it holds is running out of physical space.
+    Space,
 }
 
 /// One published figure: a row of `figures.csv` that concerns the drive.

@@ -11,6 +11,9 @@ use crate::die::Die;
 use crate::server::{PriorityServer, ServerPool};
 use crate::spec::{DriveSpec, HostSpec};
 
+/// Bytes of a line, by which transfers between dies and controller are measured.
+pub(crate) const LINE_BYTES: u64 = 64;
+
 /// What each operation costs, in virtual time.
 #[derive(Clone, Debug)]
 struct Costs {
@@ -141,10 +144,10 @@ impl Backend {
         (sensed_at, sensed_at > at + t_read)
     }
 
-    /// Books the transfer of pages that the host reads; returns its end.
+    /// Books the transfer of what the host reads; returns its end.
     #[inline]
-    pub(crate) fn transfer_out(&mut self, at: Nanos, channel: u16, pages: u16) -> Nanos {
-        let span = self.costs.channel_unit * u64::from(pages);
+    pub(crate) fn transfer_out(&mut self, at: Nanos, channel: u16, lines: u16) -> Nanos {
+        let span = self.costs.channel(u64::from(lines) * LINE_BYTES);
         self.channels[usize::from(channel)].book_urgent(at, span)
     }
 
@@ -155,19 +158,19 @@ impl Backend {
     }
 
     /// Books the page that a partial write has to read first; returns when it is there.
-    pub(crate) fn fetch(&mut self, at: Nanos, die: DieId) -> Nanos {
+    pub(crate) fn fetch(&mut self, at: Nanos, die: DieId, extent: Bytes) -> Nanos {
         let at = self.urgent(at, self.costs.read_unit);
         let (at, _) = self.sense(at, die);
         let channel = self.channel_of(die);
-        self.transfer_out(at, channel, 1)
+        self.transfer_out(at, channel, lines(extent))
     }
 
     #[inline]
-    fn relocate(&mut self, die: DieId) {
+    fn relocate(&mut self, die: DieId, extent: Bytes) {
         let moved = self.controller.book(self.now, self.costs.relocate);
         let channel = usize::from(self.channel_of(die));
         let sensed = self.dies[die.0 as usize].book(self.now, self.now, self.costs.t_read);
-        let span = self.costs.channel_unit;
+        let span = self.costs.channel(extent.0);
         let read = self.channels[channel].book_ahead(self.now, sensed, span);
         self.relocated_at = self.relocated_at.max(moved).max(read);
     }
@@ -203,14 +206,27 @@ impl Media for Backend {
     #[inline]
     fn submit(&mut self, op: MediaOp) {
         match op {
-            MediaOp::Relocate { die, .. } => self.relocate(die),
+            MediaOp::Relocate { die, extent, .. } => self.relocate(die, extent),
             MediaOp::Program { die, row, cause, .. } => self.program(die, row, cause),
             MediaOp::Erase { die_first, .. } => self.erase(die_first),
         }
     }
 }
 
+/// Lines that an extent takes.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "an extent is at most a page")]
+pub(crate) const fn lines(extent: Bytes) -> u16 {
+    extent.0.div_ceil(LINE_BYTES) as u16
+}
+
 impl Costs {
+    /// Time of a channel for so many bytes.
+    #[inline]
+    const fn channel(&self, bytes: u64) -> Nanos {
+        Nanos(self.channel_unit.0 * bytes / UNIT_BYTES)
+    }
+
     fn new(spec: &DriveSpec, host: &HostSpec, config: &Config) -> Self {
         let (controller, nand) = (&spec.controller, &spec.nand);
         let factor = if controller.on_host { host.controller_factor } else { 1.0 };

@@ -14,8 +14,8 @@ mod state;
 
 use std::collections::VecDeque;
 
-use blockio::{Bytes, Completion, Nanos, Op, Request, SECTOR_BYTES, Status};
-use ftl::{Config, Counters, Ftl, Lpn};
+use blockio::{Bytes, Completion, Lba, Nanos, Op, Request, SECTOR_BYTES, Status};
+use ftl::{Config, Counters, Ftl, Lpn, UNIT_BYTES};
 
 use crate::event::{Event, EventQueue, Lane};
 use crate::host::Host;
@@ -57,6 +57,10 @@ pub struct Drive {
     channels_per_module: u16,
     user_sectors_full_scale: u64,
     raw_capacity_full_scale: Bytes,
+    /// What the drive adds to a compressed page; absent where it does not compress.
+    extent_header_bytes: Option<u32>,
+    /// Whether it offers more than it holds.
+    can_run_out: bool,
     in_flight: Vec<InFlight>,
     slots_free: Vec<u32>,
     events: EventQueue,
@@ -143,6 +147,8 @@ impl Drive {
             channels_per_module: u16::try_from(spec.channels.count).expect("checked on reading"),
             user_sectors_full_scale: spec.module_sectors(format, 1)? * u64::from(modules),
             raw_capacity_full_scale: spec.raw_capacity(),
+            extent_header_bytes: spec.compression.as_ref().map(|it| it.header_bytes),
+            can_run_out: format.physical_gb.is_some(),
             in_flight: Vec::new(),
             slots_free: Vec::new(),
         })
@@ -233,7 +239,9 @@ impl Drive {
     pub fn next_completion(&mut self, until: Nanos) -> Option<Completion> {
         while let Some((at, event)) = self.events.pop(until) {
             match event {
-                Event::Sensed { slot, channel, pages } => self.sensed(at, slot, (channel, pages)),
+                Event::Sensed { slot, channel, pages, page_lines } => {
+                    self.sensed(at, slot, channel, (pages, pages * page_lines));
+                }
                 Event::Relocate { module } => self.relocate(at, module),
                 Event::Done { slot } => {
                     let thread = self.in_flight[slot as usize].request.thread;
@@ -284,6 +292,27 @@ impl Drive {
         for module in &mut self.modules {
             module.purge();
         }
+    }
+
+    /// Says what the data of writes from now on is like: a good compressor shortens each 4 KiB of
+    /// it by `percent`, 0 to 100. A drive that does not compress takes no notice.
+    pub fn set_compressible(&mut self, percent: f64) {
+        let Some(header_bytes) = self.extent_header_bytes else { return };
+        let bytes = (UNIT_BYTES as f64 * (1.0 - percent / 100.0)).ceil();
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 4096")]
+        let bytes = Bytes(bytes as u64 + u64::from(header_bytes));
+        for module in &mut self.modules {
+            module.ftl.expect_extents_of(bytes);
+        }
+    }
+
+    /// Share of its physical space that a drive has used that offers more than it holds, 0 to 1;
+    /// absent for all others.
+    pub fn space_used_share(&self) -> Option<f64> {
+        let sum = |bytes: fn(&Ftl) -> Bytes| {
+            self.modules.iter().map(|module| bytes(&module.ftl).0 as f64).sum::<f64>()
+        };
+        self.can_run_out.then(|| sum(Ftl::stored) / sum(Ftl::stored_max))
     }
 
     /// What the flash translation layers have done since the drive was made.
@@ -347,6 +376,13 @@ impl Drive {
     fn write(&mut self, slot: u32, request: &Request, progress: &mut Progress, device: usize) {
         let &Request { lba, sectors, .. } = request;
         let at = self.links[device].write(progress.done_at, sectors);
+        if self.can_run_out && !self.has_space_for(lba, sectors) {
+            self.in_flight[slot as usize].status = Status::OutOfSpace;
+            self.stripe.split(lba.0, sectors, |module, _| {
+                progress.done_at = progress.done_at.max(self.modules[module].refuse(at));
+            });
+            return;
+        }
         let (modules, events) = (&mut self.modules, &mut self.events);
         self.stripe.split(lba.0, sectors, |module, extent| {
             progress.module = modules[module].index;
@@ -355,6 +391,15 @@ impl Drive {
                 None => progress.parts += 1,
             }
         });
+    }
+
+    /// Whether all modules have flash for what a request would write.
+    fn has_space_for(&self, lba: Lba, sectors: u32) -> bool {
+        let mut fits = true;
+        self.stripe.split(lba.0, sectors, |module, extent| {
+            fits &= self.modules[module].has_space_for(extent);
+        });
+        fits
     }
 
     fn relocate(&mut self, at: Nanos, module: u16) {
@@ -378,9 +423,9 @@ impl Drive {
     }
 
     #[inline]
-    fn sensed(&mut self, at: Nanos, slot: u32, (channel, pages): (u16, u16)) {
+    fn sensed(&mut self, at: Nanos, slot: u32, channel: u16, (pages, lines): (u16, u16)) {
         let module = usize::from(channel / self.channels_per_module);
-        let at = self.modules[module].transfer_out(at, channel, pages);
+        let at = self.modules[module].transfer_out(at, channel, lines);
         let device = if self.links.len() == 1 { 0 } else { module / self.modules_per_device };
         let at = self.links[device].read(at, u32::from(pages) * 8);
         self.in_flight[slot as usize].part_done(slot, at, &mut self.events);

@@ -11,6 +11,9 @@ use blockio::Nanos;
 
 const CHILDREN: usize = 4;
 
+/// Most mapping units that a die reads at once.
+pub(crate) const PAGES_MAX: u16 = 255;
+
 /// What happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
@@ -20,8 +23,11 @@ pub(crate) enum Event {
         slot: u32,
         /// Channel of the drive.
         channel: u16,
-        /// Mapping units read.
+        /// Mapping units read, at most [`PAGES_MAX`].
         pages: u16,
+        /// What each of them takes on the channel, on average: 1 to 64 lines of
+        /// [`crate::backend::LINE_BYTES`].
+        page_lines: u16,
     },
     /// A module may relocate: host writes wait, or its controller is free.
     Relocate {
@@ -47,17 +53,19 @@ impl Event {
     const NOTICED: u64 = 3;
 
     /// The event as one number, which moves through the queue in one piece: kind in the lowest two
-    /// bits, pages in 14, channel in 16, slot in 32.
+    /// bits, lines of a page less one in 6, pages in 8, channel in 16, slot in 32.
     #[inline]
     fn packed(self) -> u64 {
         match self {
             Self::Done { slot } => Self::DONE | u64::from(slot) << 32,
             Self::Noticed { slot } => Self::NOTICED | u64::from(slot) << 32,
             Self::Relocate { module } => Self::RELOCATE | u64::from(module) << 32,
-            Self::Sensed { slot, channel, pages } => {
-                debug_assert!(pages < 1 << 14, "a program unit of {pages} pages");
+            Self::Sensed { slot, channel, pages, page_lines } => {
+                debug_assert!(pages <= PAGES_MAX, "a program unit of {pages} pages");
+                debug_assert!((1..=64).contains(&page_lines), "a page of {page_lines} lines");
                 Self::SENSED
-                    | u64::from(pages) << 2
+                    | u64::from(page_lines - 1) << 2
+                    | u64::from(pages) << 8
                     | u64::from(channel) << 16
                     | u64::from(slot) << 32
             }
@@ -75,7 +83,8 @@ impl Event {
             _ => Self::Sensed {
                 slot,
                 channel: (packed >> 16) as u16,
-                pages: (packed >> 2) as u16 & 0x3fff,
+                pages: (packed >> 8) as u16 & 0xff,
+                page_lines: ((packed >> 2) as u16 & 0x3f) + 1,
             },
         }
     }
@@ -308,9 +317,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_event_survives_packing(slot: u32, channel: u16, pages in 0_u16..1 << 14) {
+        fn an_event_survives_packing(
+            slot: u32, channel: u16, pages in 0..=PAGES_MAX, page_lines in 1_u16..=64,
+        ) {
             let events = [
-                Event::Sensed { slot, channel, pages },
+                Event::Sensed { slot, channel, pages, page_lines },
                 Event::Relocate { module: channel },
                 Event::Done { slot },
                 Event::Noticed { slot },

@@ -21,10 +21,10 @@ mod stripe;
 
 pub use drive::{Drive, Placement, Setup};
 pub use spec::{
-    BufferSpec, ChannelsSpec, ControllerSpec, DevicesSpec, DriveSpec, EnduranceSpec, Fact,
-    FitScale, FitSpec, FormatSpec, GeometrySpec, HostSpec, InPlaceSpec, LinkSpec, MappingSpec,
-    MappingUnit, ModuleLayout, ModulesSpec, NandSpec, PowerSpec, PublishedSpec, RelocationSpec,
-    SpecError, StallHolds, StallSpec, VictimSpec,
+    BufferSpec, ChannelsSpec, CompressionSpec, ControllerSpec, DevicesSpec, DriveSpec,
+    EnduranceSpec, Fact, FitScale, FitSpec, FormatSpec, GeometrySpec, HostSpec, InPlaceSpec,
+    LinkSpec, MappingSpec, MappingUnit, ModuleLayout, ModulesSpec, NandSpec, PowerSpec,
+    PublishedSpec, RelocationSpec, SpecError, StallHolds, StallSpec, VictimSpec,
 };
 
 /// Version of the models: rises whenever a simulated number moves.

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use blockio::{Bytes, Nanos, SECTOR_BYTES};
-use ftl::{Ftl, Lpn, NoMedia, UNIT_BYTES};
+use ftl::{Ftl, Lpn, NoMedia, SuperblockId, UNIT_BYTES};
 
-use crate::backend::Backend;
+use crate::backend::{self, Backend};
 use crate::event::{Event, EventQueue, Lane};
 use crate::spec::{DriveSpec, HostSpec, MappingUnit};
 
@@ -34,6 +34,15 @@ pub(crate) struct Module {
     waiting: VecDeque<(u32, Extent)>,
     /// Whether a step is in the event queue.
     scheduled: bool,
+}
+
+/// Pages of one program unit that a read wants.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    place: (SuperblockId, u32),
+    pages: u16,
+    /// What they take on the channel.
+    lines: u16,
 }
 
 /// What a read of a module still waits for.
@@ -69,6 +78,20 @@ impl Module {
         self.waiting.clear();
         self.sectors_packed = 0;
         self.scheduled = false;
+    }
+
+    /// Whether there is flash for an extent, beside those that wait.
+    #[inline]
+    pub(crate) fn has_space_for(&self, extent: Extent) -> bool {
+        let (first, last) = units(extent);
+        let waiting = self.waiting.iter().map(|(_, extent)| units(*extent));
+        let waiting = waiting.map(|(first, last)| last - first + 1).sum();
+        self.ftl.has_space_for((first..=last).map(lpn), waiting)
+    }
+
+    /// Answers a write that there is no flash for, which reaches the module at `at`.
+    pub(crate) fn refuse(&mut self, at: Nanos) -> Nanos {
+        self.backend.command_write(at, 0)
     }
 
     /// Writes an extent that reaches the module at `at`; returns when it is acknowledged, or
@@ -223,22 +246,25 @@ impl Module {
             self.backend.command_read(at, sectors)
         };
         let mut sensing = Sensing { dies: 0, commanded_at };
-        let mut run = None;
+        let mut wanted: Option<Wanted> = None;
         for unit in first..=last {
-            let ppn = self.ftl.lookup(lpn(unit));
+            let lpn = lpn(unit);
+            let ppn = self.ftl.lookup(lpn);
             let place =
                 ppn.map(|ppn| self.ftl.unit_of(ppn)).filter(|place| !self.ftl.is_buffered(*place));
-            match (run, place) {
-                (Some((place, pages)), Some(next)) if place == next => {
-                    run = Some((place, pages + 1));
+            let lines = backend::lines(self.ftl.extent(lpn));
+            match (&mut wanted, place) {
+                (Some(wanted), Some(next)) if wanted.place == next => {
+                    wanted.pages += 1;
+                    wanted.lines += lines;
                 }
-                (before, next) => {
-                    self.sense(before, slot, &mut sensing, events);
-                    run = next.map(|place| (place, 1));
+                (_, next) => {
+                    self.sense(wanted, slot, &mut sensing, events);
+                    wanted = next.map(|place| Wanted { place, pages: 1, lines });
                 }
             }
         }
-        self.sense(run, slot, &mut sensing, events);
+        self.sense(wanted, slot, &mut sensing, events);
         self.ftl.count_host_bytes(Bytes::ZERO, bytes(extent));
         sensing
     }
@@ -262,8 +288,8 @@ impl Module {
 
     /// A read that has been sensed leaves the module.
     #[inline]
-    pub(crate) fn transfer_out(&mut self, at: Nanos, channel: u16, pages: u16) -> Nanos {
-        self.backend.transfer_out(at, channel - self.channel_first, pages)
+    pub(crate) fn transfer_out(&mut self, at: Nanos, channel: u16, lines: u16) -> Nanos {
+        self.backend.transfer_out(at, channel - self.channel_first, lines)
     }
 
     fn fetch(&mut self, at: Nanos, lpn: Lpn) -> Nanos {
@@ -271,7 +297,7 @@ impl Module {
         match place {
             Some(place) if !self.ftl.is_buffered(place) => {
                 let die = self.ftl.die_of(place);
-                self.backend.fetch(at, die)
+                self.backend.fetch(at, die, self.ftl.extent(lpn))
             }
             _ => at,
         }
@@ -281,16 +307,16 @@ impl Module {
     #[inline]
     fn sense(
         &mut self,
-        run: Option<((ftl::SuperblockId, u32), u16)>,
+        wanted: Option<Wanted>,
         slot: u32,
         sensing: &mut Sensing,
         events: &mut EventQueue,
     ) {
-        let Some((place, pages)) = run else { return };
+        let Some(Wanted { place, pages, lines }) = wanted else { return };
         let die = self.ftl.die_of(place);
         let (at, waited) = self.backend.sense(sensing.commanded_at, die);
         let channel = self.channel_first + self.backend.channel_of(die);
-        let event = Event::Sensed { slot, channel, pages };
+        let event = Event::Sensed { slot, channel, pages, page_lines: lines.div_ceil(pages) };
         if waited {
             events.push(at, event);
         } else {

@@ -69,6 +69,8 @@ pub struct DriveSpec {
     pub mapping: Option<MappingSpec>,
     /// Link between host and drive.
     pub link: LinkSpec,
+    /// Compression; absent where data is stored as it comes.
+    pub compression: Option<CompressionSpec>,
     /// Write buffer of one module.
     #[serde(default)]
     pub buffer: BufferSpec,
@@ -107,6 +109,10 @@ pub struct FormatSpec {
     pub name: String,
     /// User capacity of the whole drive in decimal GB, of each device of a group.
     pub user_gb: f64,
+    /// Flash that the user's data may take in decimal GB, where a drive that compresses offers more
+    /// than it could store whole; else as much as `user_gb`.
+    #[serde(default)]
+    pub physical_gb: Option<f64>,
     /// Source.
     pub source: String,
 }
@@ -155,6 +161,21 @@ pub struct GeometrySpec {
     pub page_kib: u32,
     /// Dies of a parity stripe, one of which holds parity; 0: none.
     pub stripe_dies: u32,
+    /// Source.
+    pub source: String,
+}
+
+/// Compression by the drive.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CompressionSpec {
+    /// Most compressed pages that 4 KiB of flash hold, 2 to 64.
+    pub extents_per_page: u32,
+    /// What the drive adds to each compressed page, in bytes.
+    pub header_bytes: u32,
+    /// Shares of physical space, in percent, at which a drive that offers more than it holds warns.
+    #[serde(default)]
+    pub warn_percent: Vec<f64>,
     /// Source.
     pub source: String,
 }
@@ -511,16 +532,24 @@ impl DriveSpec {
         let scaled = (f64::from(superblocks) - held) / f64::from(time_lapse) + held;
         let erase_blocks_per_plane = round(scaled / f64::from(geometry.banks));
         let geometry = Geometry { erase_blocks_per_plane, ..geometry };
-        let module_bytes = format.user_gb * 1e9 / f64::from(self.modules.count);
+        let physical_gb = format.physical_gb.unwrap_or(format.user_gb);
+        let module_bytes = physical_gb * 1e9 / f64::from(self.modules.count);
         let pages_full = (module_bytes / UNIT_BYTES as f64).floor();
         // Effective over-provisioning at full scale, applied to what the scaled module has.
         let usable_full = (f64::from(superblocks) - held) * f64::from(pages);
         let usable = (f64::from(geometry.superblocks()) - held) * f64::from(pages);
         let stripe_pages = self.modules.stripe_kib / 4;
-        let pages_logical = round((pages_full * usable / usable_full).floor());
+        let pages_stored = (pages_full * usable / usable_full).floor();
+        let pages_logical = round((pages_stored * format.user_gb / physical_gb).floor());
+        let pages_logical = pages_logical / stripe_pages * stripe_pages;
         let config = Config {
             geometry,
-            pages_logical: pages_logical / stripe_pages * stripe_pages,
+            pages_logical,
+            pages_stored_max: match format.physical_gb {
+                Some(_) => round(pages_stored).min(pages_logical),
+                None => pages_logical,
+            },
+            extents_per_page: self.compression.as_ref().map_or(1, |it| it.extents_per_page),
             victim: self.relocation.victim.policy(),
             watermarks: self.relocation.watermarks(),
             wear_spread_max: self.relocation.wear_spread_max,

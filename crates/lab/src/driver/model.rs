@@ -17,8 +17,9 @@ mod feed;
 mod fill;
 mod meter;
 mod open;
+mod space;
 
-use blockio::{Completion, Nanos};
+use blockio::{Completion, Nanos, Status};
 use results::{Environment, HostSheet, Interval, SheetRow, Target, TargetKind};
 use ssd::{Drive, DriveSpec, Setup};
 
@@ -26,6 +27,7 @@ use self::closed::Closed;
 use self::feed::Feed;
 use self::meter::Meter;
 use self::open::Open;
+use self::space::Space;
 use super::{Driver, Fill, Gaps, Load, Loaded, Rate, Watch};
 use crate::{Error, Kind};
 
@@ -60,6 +62,7 @@ pub struct Model {
     spec: DriveSpec,
     setup: Setup,
     drive: Drive,
+    space: Space,
     /// The drive's own time: end of the last load.
     now: Nanos,
 }
@@ -114,7 +117,8 @@ impl Model {
                 k => error.hint(format!("a time lapse below {k} leaves more of the drive")),
             }
         })?;
-        Ok(Self { spec, setup, drive, now: Nanos::ZERO })
+        let space = Space::new(&spec);
+        Ok(Self { spec, setup, drive, space, now: Nanos::ZERO })
     }
 }
 
@@ -149,10 +153,12 @@ impl Driver for Model {
 
     fn purge(&mut self) -> Result<String, Error> {
         self.drive.purge();
+        self.space = Space::new(&self.spec);
         Ok(format!("purged the model, formatted `{}`", self.setup.format))
     }
 
     fn fill(&mut self, fill: &Fill<'_>, watch: &mut dyn Watch) -> Result<String, Error> {
+        self.drive.set_compressible(fill.workload.compressible_percent);
         let filled = fill::fill(&mut self.drive, fill, self.now, watch);
         self.now = filled.map_err(|error| Error::new(error.kind(), fill.step).source(error))?;
         Ok(format!("wrote everything once with {}", fill.workload.name))
@@ -161,6 +167,7 @@ impl Driver for Model {
     fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<Loaded, Error> {
         let timetable = Timetable::new(load, self.now, self.setup.time_lapse);
         let feeds = Feed::of_all(load, &self.drive)?;
+        self.drive.set_compressible(load.workload.compressible_percent);
         let (drive, at) = (&mut self.drive, self.now);
         let (outcome, responses, drained_at) = match load.rate {
             None => {
@@ -178,7 +185,8 @@ impl Driver for Model {
         let intervals =
             outcome.map_err(|error| Error::new(error.kind(), load.step).source(error))?;
         let how = how(load, self.spec.device_count(), self.setup.time_lapse);
-        Ok(Loaded { intervals, how, responses, warnings: Vec::new() })
+        let warnings = self.space.passed(&self.drive, load.step).into_iter().collect();
+        Ok(Loaded { intervals, how, responses, warnings })
     }
 }
 
@@ -212,6 +220,9 @@ fn measure(
 #[cold]
 fn failed(done: &Completion) -> Error {
     let Completion { op, status, completed_at, .. } = done;
+    if *status == Status::OutOfSpace {
+        return space::exhausted(*completed_at);
+    }
     let text = format!("after {completed_at} a {op:?} of the model ended with {status:?}");
     Error::new(Kind::Program, text.to_lowercase())
 }

@@ -1,6 +1,7 @@
 //! Reading a drive: every fault is one sentence with file, line and what would be right.
 
-use crate::spec::{DriveSpec, InPlaceSpec, SpecError, StallSpec};
+use crate::event::PAGES_MAX;
+use crate::spec::{DriveSpec, FormatSpec, InPlaceSpec, SpecError, StallSpec};
 
 /// Where a key stands in the text, for errors about its value.
 struct Text<'a> {
@@ -20,6 +21,7 @@ impl DriveSpec {
         spec.check_media(&at)?;
         spec.check_ranges(&at)?;
         spec.check_mechanisms(&at)?;
+        spec.check_compression(&at)?;
         spec.check_sources(&at)?;
         spec.check_fits(&at)?;
         for format in &spec.formats {
@@ -110,6 +112,22 @@ impl DriveSpec {
         Ok(())
     }
 
+    fn check_compression(&self, at: &Text<'_>) -> Result<(), SpecError> {
+        let multiplied = self.formats.iter().find(|format| format.physical_gb.is_some());
+        let Some(compression) = &self.compression else {
+            let text = "given, but there is no [compression] to reach user_gb with";
+            return at.require(multiplied.is_none(), "format", "physical_gb", text);
+        };
+        let table = "compression";
+        let extents = f64::from(compression.extents_per_page);
+        at.within(table, "extents_per_page", extents, (2.0, 64.0))?;
+        at.within(table, "header_bytes", f64::from(compression.header_bytes), (0.0, 2048.0))?;
+        for percent in &compression.warn_percent {
+            at.within(table, "warn_percent", *percent, (0.0, 100.0))?;
+        }
+        Ok(())
+    }
+
     fn stalls(&self) -> impl Iterator<Item = &StallSpec> {
         self.hosts.iter().flat_map(|host| &host.stalls)
     }
@@ -135,9 +153,29 @@ impl DriveSpec {
         let (modules, channels) = (self.device_count() * self.modules.count, self.channels.count);
         let text = format!("{channels} in each of {modules} modules, must be below 65536 in all");
         at.require(modules * channels < 65_536, "channels", "count", &text)?;
+        let extents_per_page = self.compression.as_ref().map_or(1, |it| it.extents_per_page);
+        let extents = self.ftl_geometry().pages_per_unit() * extents_per_page;
+        let limit = u32::from(PAGES_MAX);
+        let text = format!("too large: a program unit holds {extents} pages, at most {limit}");
+        at.require(extents <= limit, "geometry", "page_kib", &text)?;
         let batch_pages = self.relocation.batch_pages.into();
         at.within("relocation", "batch_pages", batch_pages, (1.0, f64::from(1 << 20)))?;
         at.within("buffer", "kib", self.buffer.kib.into(), (1.0, f64::from(1 << 24)))
+    }
+
+    fn check_physical(&self, at: &Text<'_>, format: &FormatSpec) -> Result<(), SpecError> {
+        let (Some(physical_gb), Some(compression)) = (format.physical_gb, &self.compression) else {
+            return Ok(());
+        };
+        let extents = compression.extents_per_page;
+        let text = format!(
+            "{physical_gb} for {:?}, must be at most user_gb ({}) and at least 1/{extents} of it, \
+             since a page holds {extents} extents",
+            format.name, format.user_gb
+        );
+        let times = format.user_gb / physical_gb;
+        let fits = physical_gb > 0.0 && (1.0..=f64::from(extents)).contains(&times);
+        at.require(fits, "format", "physical_gb", &text)
     }
 
     fn check_sources(&self, at: &Text<'_>) -> Result<(), SpecError> {
@@ -153,6 +191,7 @@ impl DriveSpec {
             ("channels", nand.then_some(&self.channels.source)),
             ("controller", Some(&self.controller.source)),
             ("link", Some(&self.link.source)),
+            ("compression", self.compression.as_ref().map(|it| &it.source)),
             ("buffer", nand.then_some(&self.buffer.source)),
             ("relocation", nand.then_some(&self.relocation.source)),
             ("power", self.power.as_ref().map(|power| &power.source)),
@@ -190,18 +229,18 @@ impl DriveSpec {
         Ok(())
     }
 
-    fn check_format(
-        &self,
-        at: &Text<'_>,
-        format: &crate::spec::FormatSpec,
-    ) -> Result<(), SpecError> {
+    fn check_format(&self, at: &Text<'_>, format: &FormatSpec) -> Result<(), SpecError> {
+        self.check_physical(at, format)?;
         let raw_gb = self.raw_device_capacity().as_gb_f64();
+        let (key, gb) = match format.physical_gb {
+            Some(gb) => ("physical_gb", gb),
+            None => ("user_gb", format.user_gb),
+        };
         let text = format!(
-            "{} for {:?}, must be above 0 and below the raw capacity of {raw_gb:.0} GB",
-            format.user_gb, format.name
+            "{gb} for {:?}, must be above 0 and below the raw capacity of {raw_gb:.0} GB",
+            format.name
         );
-        let fits = format.user_gb > 0.0 && format.user_gb < raw_gb;
-        at.require(fits, "format", "user_gb", &text)?;
+        at.require(gb > 0.0 && gb < raw_gb, "format", key, &text)?;
         for time_lapse in [1, self.time_lapse] {
             self.module_sectors(format, time_lapse)
                 .map_err(|error| SpecError { place: at.place("format", "user_gb"), ..error })?;

@@ -72,7 +72,7 @@ impl DriveSpec {
         sheet.row("Drive", "published: maker", "Media", self.media.clone());
         sheet.row("Capacity", &self.geometry.source, "Raw", raw.to_string());
         if let Ok(format) = self.format(format) {
-            let user = format.user_gb;
+            let user = format.physical_gb.unwrap_or(format.user_gb);
             let spare = raw.as_gb_f64() - user;
             let shares = format!(
                 "{:.1} % of user, {:.1} % of raw",
@@ -80,7 +80,11 @@ impl DriveSpec {
                 spare / raw.as_gb_f64() * 100.0
             );
             sheet.row("Capacity", &format.source, "Format", format.name.clone());
-            sheet.row("Capacity", &format.source, "User", format!("{user} GB"));
+            sheet.row("Capacity", &format.source, "User", format!("{} GB", format.user_gb));
+            if let Some(physical_gb) = format.physical_gb {
+                let physical = format!("{physical_gb} GB for compressed data");
+                sheet.row("Capacity", &format.source, "Physical", physical);
+            }
             sheet.row("Capacity", "derived: raw less user", "Over-provisioning", shares);
         }
     }
@@ -164,6 +168,13 @@ impl DriveSpec {
             relocation.watermark_high, relocation.watermark_low
         );
         sheet.row("Controller", &relocation.source, "Garbage collection", marks);
+        if let Some(compression) = &self.compression {
+            let text = format!(
+                "each 4 KiB by itself, at most {} in 4 KiB of flash, {} bytes added",
+                compression.extents_per_page, compression.header_bytes
+            );
+            sheet.row("Controller", &compression.source, "Compression", text);
+        }
     }
 
     fn limits(&self, sheet: &mut Sheet) {

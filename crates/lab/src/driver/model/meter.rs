@@ -61,11 +61,11 @@ fn nand_writes(drive: &Drive) -> NandWrites {
     let counters = drive.counters();
     NandWrites {
         host_sent_bytes: counters.host_sent_bytes,
-        host_bytes: counters.pages_host * PAGE_BYTES,
-        relocation_bytes: counters.pages_relocation * PAGE_BYTES,
-        wear_bytes: counters.pages_wear * PAGE_BYTES,
+        host_bytes: counters.pages_host * PAGE_BYTES - counters.host_saved_bytes,
+        relocation_bytes: counters.pages_relocation * PAGE_BYTES - counters.relocation_saved_bytes,
+        wear_bytes: counters.pages_wear * PAGE_BYTES - counters.wear_saved_bytes,
         parity_bytes: counters.pages_parity * PAGE_BYTES,
-        metadata_bytes: counters.pages_metadata * PAGE_BYTES,
+        metadata_bytes: counters.pages_metadata * PAGE_BYTES + counters.padding_bytes,
         erase_count: counters.superblocks_erased,
     }
 }

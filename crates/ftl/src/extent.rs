@@ -1,0 +1,102 @@
+//! Extents: how much of the flash each logical page takes.
+//!
+//! A drive that compresses stores a page in less than a page; one that does not stores it whole.
+//! Space is counted in **granules**: sixty-fourths of a page where the drive compresses, whole
+//! pages where it does not, so that the same arithmetic serves both.
+
+use crate::{Config, Lpn, UNIT_BYTES};
+
+/// Granules of a page on a drive that compresses: 64 bytes each.
+pub(crate) const GRANULES_PER_PAGE: u32 = 64;
+
+/// The sizes of all stored pages, and what they come to.
+#[derive(Clone, Debug)]
+pub(crate) struct Extents {
+    /// Granules by LPN; 0 is a whole page, so that untouched memory means whole pages. Empty where
+    /// pages are always whole.
+    granules_of: Vec<u8>,
+    granules_per_page: u32,
+    /// Granules that each page takes which the host writes from now on.
+    incoming: u32,
+    stored: u64,
+    stored_max: u64,
+}
+
+impl Extents {
+    /// Nothing stored.
+    pub(crate) fn new(config: &Config) -> Self {
+        let granules_per_page = config.granules_per_page();
+        let pages = if config.extents_per_page > 1 { config.pages_logical } else { 0 };
+        Self {
+            granules_of: vec![0; pages as usize],
+            granules_per_page,
+            incoming: granules_per_page,
+            stored: 0,
+            stored_max: u64::from(config.pages_stored_max) * u64::from(granules_per_page),
+        }
+    }
+
+    /// Forgets what is stored.
+    pub(crate) fn clear(&mut self) {
+        self.granules_of.fill(0);
+        self.stored = 0;
+    }
+
+    /// Pages that the host writes from now on take `bytes` each, at most a page.
+    pub(crate) fn expect(&mut self, bytes: u64) {
+        let granules = bytes.div_ceil(self.granule_bytes()).max(1);
+        let granules = u32::try_from(granules).unwrap_or(u32::MAX);
+        self.incoming = granules.min(self.granules_per_page);
+    }
+
+    /// Granules that a page takes which the host writes now.
+    #[inline]
+    pub(crate) const fn incoming(&self) -> u32 {
+        self.incoming
+    }
+
+    /// Bytes of a granule.
+    pub(crate) const fn granule_bytes(&self) -> u64 {
+        UNIT_BYTES / self.granules_per_page as u64
+    }
+
+    /// Granules that `lpn` takes, if it is stored.
+    #[inline]
+    pub(crate) fn size(&self, lpn: Lpn) -> u32 {
+        match self.granules_of.get(lpn.0 as usize) {
+            None | Some(0) => self.granules_per_page,
+            Some(granules) => u32::from(*granules),
+        }
+    }
+
+    /// Notes that `lpn`, which took `was` granules if it was stored, now takes `granules`.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "at most the granules of a page")]
+    pub(crate) fn store(&mut self, lpn: Lpn, was: Option<u32>, granules: u32) {
+        self.stored += u64::from(granules);
+        self.stored -= u64::from(was.unwrap_or(0));
+        if was.unwrap_or(self.granules_per_page) != granules
+            && let Some(entry) = self.granules_of.get_mut(lpn.0 as usize)
+        {
+            *entry = if granules == self.granules_per_page { 0 } else { granules as u8 };
+        }
+    }
+
+    /// Notes that `lpn`, which took `was` granules, is stored no more.
+    pub(crate) fn drop(&mut self, lpn: Lpn, was: u32) {
+        self.stored -= u64::from(was);
+        if let Some(entry) = self.granules_of.get_mut(lpn.0 as usize) {
+            *entry = 0;
+        }
+    }
+
+    /// Granules stored.
+    pub(crate) const fn stored(&self) -> u64 {
+        self.stored
+    }
+
+    /// Most granules that may be stored.
+    pub(crate) const fn stored_max(&self) -> u64 {
+        self.stored_max
+    }
+}

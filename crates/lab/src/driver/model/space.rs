@@ -1,0 +1,51 @@
+//! Physical space of a drive that offers more than it holds: warnings as it runs short.
+
+use blockio::Nanos;
+use results::{Warning, WarningKind};
+use ssd::{Drive, DriveSpec};
+
+use crate::{Error, Kind};
+
+/// What has been said of a drive's physical space.
+#[derive(Clone, Debug)]
+pub(super) struct Space {
+    /// Shares in percent at which to warn, ascending, that were not passed yet.
+    warn_percent: Vec<f64>,
+}
+
+impl Space {
+    /// Nothing said yet.
+    pub(super) fn new(spec: &DriveSpec) -> Self {
+        let mut warn_percent =
+            spec.compression.as_ref().map_or_else(Vec::new, |it| it.warn_percent.clone());
+        warn_percent.sort_by(f64::total_cmp);
+        Self { warn_percent }
+    }
+
+    /// A warning if another share was passed, of the highest one.
+    pub(super) fn passed(&mut self, drive: &Drive, step: &str) -> Option<Warning> {
+        let used_percent = drive.space_used_share()? * 100.0;
+        let passed = self.warn_percent.iter().take_while(|share| **share <= used_percent).count();
+        let last = self.warn_percent.drain(..passed).next_back()?;
+        Some(Warning {
+            kind: WarningKind::Space,
+            step: step.into(),
+            text: format!(
+                "{used_percent:.1} % of the physical space is used, beyond the {last} % at which \
+                 the drive warns"
+            ),
+            remedy: "write data that compresses better, or trim, before writes are refused".into(),
+        })
+    }
+}
+
+/// The end of a load: a write found no space `at` that time.
+pub(super) fn exhausted(at: Nanos) -> Error {
+    let text = format!(
+        "after {at} the drive was out of physical space: the data compresses less \
+                        than its format counts on"
+    );
+    Error::new(Kind::Program, text).hint(
+        "write more compressible data (--compressible), or take a format with less user capacity",
+    )
+}
