@@ -146,6 +146,11 @@ impl Subject {
         if name.contains('/') || path.exists() {
             return Ok(Self::Real { path: name.into() });
         }
+        if let Some(listed) = ssd::catalogue::listed().iter().find(|drive| drive.name == name) {
+            let text = format!("{} is listed, but has no model", listed.title);
+            let hint = "too little is published of it; `floatgate drives` marks those without";
+            return Err(Error::new(Kind::Input, text).hint(hint));
+        }
         Err(unknown("drive", name, ssd::catalogue::drives().iter().map(|drive| &*drive.name)))
     }
 
@@ -304,6 +309,12 @@ mod tests {
         let error = Subject::find("iodrive-dou").unwrap_err();
         assert_eq!(error.to_string(), "unknown drive `iodrive-dou`");
         assert_eq!(error.remedy(), "did you mean `iodrive-duo`?");
+    }
+
+    #[test]
+    fn a_drive_that_is_only_listed_is_refused_as_such() {
+        let error = Subject::find("ioscale-3200").unwrap_err();
+        assert_eq!(error.to_string(), "Fusion-io ioScale 3.2 TB is listed, but has no model");
     }
 
     #[test]

@@ -1,21 +1,70 @@
 //! The catalogue: every drive in `drives/`, embedded.
 
+use serde::Deserialize;
+
 use crate::DriveSpec;
+
+/// Drives of which too little is known for a model.
+const LISTED: &str = include_str!("../../../drives/listed/listed.toml");
 
 /// Name and text of every drive file, ordered by name.
 const FILES: &[(&str, &str)] = &[
     ("drives/flashmax-ii.toml", include_str!("../../../drives/flashmax-ii.toml")),
+    (
+        "drives/flashmax-ii-1100-dual.toml",
+        include_str!("../../../drives/flashmax-ii-1100-dual.toml"),
+    ),
+    (
+        "drives/flashmax-ii-1100-single.toml",
+        include_str!("../../../drives/flashmax-ii-1100-single.toml"),
+    ),
+    ("drives/flashmax-ii-550.toml", include_str!("../../../drives/flashmax-ii-550.toml")),
+    ("drives/flashmax-ii-split.toml", include_str!("../../../drives/flashmax-ii-split.toml")),
     ("drives/iodrive-duo.toml", include_str!("../../../drives/iodrive-duo.toml")),
     ("drives/iodrive-duo-mlc-1280.toml", include_str!("../../../drives/iodrive-duo-mlc-1280.toml")),
     ("drives/iodrive-duo-slc-320.toml", include_str!("../../../drives/iodrive-duo-slc-320.toml")),
     ("drives/iodrive-duo-slc-640.toml", include_str!("../../../drives/iodrive-duo-slc-640.toml")),
+    ("drives/nytro-wlp4-200.toml", include_str!("../../../drives/nytro-wlp4-200.toml")),
     ("drives/optane-pmem-200.toml", include_str!("../../../drives/optane-pmem-200.toml")),
+    ("drives/p320h-700.toml", include_str!("../../../drives/p320h-700.toml")),
     ("drives/p5510.toml", include_str!("../../../drives/p5510.toml")),
     ("drives/p5510-eight.toml", include_str!("../../../drives/p5510-eight.toml")),
     ("drives/p5800x.toml", include_str!("../../../drives/p5800x.toml")),
     ("drives/p5800x-pair.toml", include_str!("../../../drives/p5800x-pair.toml")),
+    ("drives/px600-1000.toml", include_str!("../../../drives/px600-1000.toml")),
+    ("drives/px600-1300.toml", include_str!("../../../drives/px600-1300.toml")),
     ("drives/px600-2600.toml", include_str!("../../../drives/px600-2600.toml")),
+    ("drives/px600-5200.toml", include_str!("../../../drives/px600-5200.toml")),
+    ("drives/sx300-3200.toml", include_str!("../../../drives/sx300-3200.toml")),
+    ("drives/warpdrive-slp-300.toml", include_str!("../../../drives/warpdrive-slp-300.toml")),
+    ("drives/z-drive-r4-1600.toml", include_str!("../../../drives/z-drive-r4-1600.toml")),
 ];
+
+/// A drive of which too little is known for a model.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListedDrive {
+    /// Name, as that of a modelled one.
+    pub name: String,
+    /// Heading.
+    pub title: String,
+    /// Capacity on its label in decimal GB.
+    pub user_gb: f64,
+    /// Kind of media, in words.
+    pub media: String,
+    /// Controllers, in words.
+    pub controllers: String,
+    /// Link to the host, in words.
+    pub link: String,
+    /// Source.
+    pub source: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Listed {
+    drive: Vec<ListedDrive>,
+}
 
 /// The catalogue, ordered by name.
 pub fn drives() -> Vec<DriveSpec> {
@@ -28,6 +77,12 @@ pub fn drives() -> Vec<DriveSpec> {
 /// The drive named `name`.
 pub fn find(name: &str) -> Option<DriveSpec> {
     drives().into_iter().find(|drive| drive.name == name)
+}
+
+/// Drives that have no model, ordered by name: what is known of them and where from.
+pub fn listed() -> Vec<ListedDrive> {
+    let listed: Listed = toml::from_str(LISTED).expect("tested: the list is understood");
+    listed.drive
 }
 
 /// Names of the drives, in order: those of the files.
@@ -64,5 +119,13 @@ mod tests {
         let named: BTreeSet<String> =
             drives().iter().map(|drive| format!("drives/{}.toml", drive.name)).collect();
         assert_eq!(named, files);
+    }
+
+    #[test]
+    fn a_listed_drive_has_a_source_and_no_model() {
+        let listed = listed();
+        assert!(listed.windows(2).all(|pair| pair[0].name < pair[1].name));
+        assert!(listed.iter().all(|drive| drive.source.starts_with("published: ")));
+        assert!(listed.iter().all(|drive| text(&drive.name).is_none()));
     }
 }

@@ -111,12 +111,12 @@ impl Host {
     }
 
     /// When the processor of a thread will have woken up, if it is asleep at `at`: it falls asleep
-    /// when it has had nothing to do for as long as waking up takes.
+    /// when it has nothing to do.
     fn woken_at(&mut self, thread: u16, at: Nanos) -> Option<Nanos> {
         let wake = self.wake;
         let thread = self.thread(thread);
         let busy_until = thread.processor.free_at().max(thread.woken_at);
-        if busy_until + wake <= at {
+        if busy_until < at {
             thread.woken_at = at + wake;
         }
         (at < thread.woken_at).then_some(thread.woken_at)

@@ -152,9 +152,10 @@ impl Module {
         self.backend.now = at;
         let (first, last) = units(extent);
         let sectors = self.sectors_carried(extent, last - first + 1);
-        let mut done = self.backend.command_write(at, sectors);
+        let arrived_at = self.backend.command_write(at, sectors);
+        let mut done = arrived_at;
         for unit in first..=last {
-            self.backend.arrived_at = done;
+            self.backend.arrived_at = arrived_at;
             if covers(extent, unit) || self.takes_page(extent, unit) {
                 done = done.max(self.place(unit));
             }

@@ -333,8 +333,8 @@ pub struct HostSpec {
     pub submit_us: f64,
     /// Processor time of the submitting thread for each completion.
     pub complete_us: f64,
-    /// Time that the processor of a thread takes to wake up, once it has had nothing to do for as
-    /// long; 0: it never sleeps.
+    /// Time that the processor of a thread takes to wake up for a completion, once it has had
+    /// nothing to do; 0: it never sleeps.
     #[serde(default)]
     pub wake_us: f64,
     /// Time in a section that only one request may be in.

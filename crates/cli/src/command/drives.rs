@@ -1,19 +1,34 @@
-//! `floatgate drives`: the catalogue of modelled drives.
+//! `floatgate drives`: the catalogue, modelled drives and those that are only listed.
 
 use anyhow::Result;
-use lab::ssd::{DriveSpec, catalogue};
+use lab::ssd::DriveSpec;
+use lab::ssd::catalogue::{self, ListedDrive};
 use lab::subject::find_drive;
 use serde_json::{Value, json};
 
 use crate::args::Named;
 use crate::{Ending, output, table};
 
+/// What is said of a drive without a model.
+const NO_MODEL: &str = "listed, not validated: no model";
+
 /// Lists the drives, or shows one with every number and its source.
 pub(crate) fn drives(args: &Named) -> Result<Ending> {
+    let listed = catalogue::listed();
+    if let Some(drive) = listed.iter().find(|drive| Some(&drive.name) == args.name.as_ref()) {
+        if args.json {
+            output::json(&described_listed(drive))?;
+        } else {
+            output::data(&known(drive))?;
+        }
+        return Ok(Ending::Done);
+    }
     match (&args.name, args.json) {
-        (None, false) => output::data(&list(&catalogue::drives()))?,
+        (None, false) => output::data(&list(&catalogue::drives(), &listed))?,
         (None, true) => {
-            output::json(&catalogue::drives().iter().map(described).collect::<Vec<_>>())?;
+            let drives = catalogue::drives();
+            let all = drives.iter().map(described).chain(listed.iter().map(described_listed));
+            output::json(&all.collect::<Vec<_>>())?;
         }
         (Some(name), false) => output::data(&sheet(&find_drive(name)?))?,
         (Some(name), true) => output::json(&described(&find_drive(name)?))?,
@@ -21,12 +36,38 @@ pub(crate) fn drives(args: &Named) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
-fn list(drives: &[DriveSpec]) -> String {
-    let rows: Vec<[String; 3]> = drives
+fn list(drives: &[DriveSpec], listed: &[ListedDrive]) -> String {
+    let modelled = drives
         .iter()
-        .map(|drive| [drive.name.clone(), drive.title.clone(), drive.formats().join(", ")])
-        .collect();
-    table::columns(&rows)
+        .map(|drive| [drive.name.clone(), drive.title.clone(), drive.formats().join(", ")]);
+    let listed =
+        listed.iter().map(|drive| [drive.name.clone(), drive.title.clone(), NO_MODEL.to_owned()]);
+    table::columns(&modelled.chain(listed).collect::<Vec<_>>())
+}
+
+/// What is known of a drive without a model.
+fn known(drive: &ListedDrive) -> String {
+    let rows = [
+        ["User".to_owned(), format!("{} GB", drive.user_gb)],
+        ["Media".to_owned(), drive.media.clone()],
+        ["Controllers".to_owned(), drive.controllers.clone()],
+        ["Link".to_owned(), drive.link.clone()],
+        ["Source".to_owned(), drive.source.clone()],
+    ];
+    format!("{}\n{NO_MODEL}\n\n{}", drive.title, table::columns(&rows))
+}
+
+fn described_listed(drive: &ListedDrive) -> Value {
+    json!({
+        "name": drive.name,
+        "title": drive.title,
+        "model": false,
+        "user_gb": drive.user_gb,
+        "media": drive.media,
+        "controllers": drive.controllers,
+        "link": drive.link,
+        "source": drive.source,
+    })
 }
 
 fn sheet(drive: &DriveSpec) -> String {
@@ -61,6 +102,7 @@ fn described(drive: &DriveSpec) -> Value {
     json!({
         "name": drive.name,
         "title": drive.title,
+        "model": true,
         "formats": formats.collect::<Vec<_>>(),
         "hosts": drive.hosts(),
         "time_lapse_default": drive.time_lapse_default(),

@@ -1,6 +1,6 @@
 //! Drive files that say only where they differ from a drive of the catalogue.
 
-use toml::Table;
+use toml::{Table, Value};
 
 use crate::catalogue;
 use crate::spec::{DriveSpec, SpecError};
@@ -13,7 +13,7 @@ const OWN: &str = "published";
 impl DriveSpec {
     /// The drive that `text` describes, as far as its form is right.
     ///
-    /// Where it is `like` another, each key and table that it lacks is that drive's.
+    /// Where it is `like` another, each key that it lacks is that drive's, also within a table.
     pub(crate) fn read(text: &str, file: &str) -> Result<Self, SpecError> {
         let (table, is_like) = merged(text, file)?;
         // Only errors about the text itself name a line of it.
@@ -34,10 +34,22 @@ impl DriveSpec {
 fn merged(text: &str, file: &str) -> Result<(Table, bool), SpecError> {
     let mut table: Table = toml::from_str(text).map_err(|error| fault(&error, file))?;
     let Some(like) = table.remove(LIKE) else { return Ok((table, false)) };
-    for (key, value) in other(like.as_str().unwrap_or_default(), file)? {
-        table.entry(key).or_insert(value);
+    let mut whole = other(like.as_str().unwrap_or_default(), file)?;
+    for (key, value) in table {
+        match (whole.get_mut(&key), value) {
+            (Some(Value::Table(theirs)), Value::Table(own)) => {
+                if !own.contains_key("source") {
+                    let text = format!("{key} has no source: say where its changes come from");
+                    return Err(SpecError { place: file.to_owned(), text });
+                }
+                theirs.extend(own);
+            }
+            (_, value) => {
+                whole.insert(key, value);
+            }
+        }
     }
-    Ok((table, true))
+    Ok((whole, true))
 }
 
 fn fault(error: &toml::de::Error, file: &str) -> SpecError {
@@ -53,7 +65,7 @@ fn other(name: &str, file: &str) -> Result<Table, SpecError> {
         fault(format!("{LIKE} is {name:?}, must be a drive of the catalogue{meant}"))
     })?;
     let mut other: Table = toml::from_str(text).expect("tested: every file is a drive");
-    if let Some(further) = other.get(LIKE).and_then(toml::Value::as_str) {
+    if let Some(further) = other.get(LIKE).and_then(Value::as_str) {
         return Err(fault(format!("{LIKE} is {name:?}, which is like {further:?}: name that one")));
     }
     other.remove(OWN);
@@ -98,6 +110,18 @@ mod tests {
         assert!(error.starts_with(expected), "{error}");
         let error = refused("like = \"p5800x\"", "like = \"p5800x-pair\"");
         assert!(error.ends_with("which is like \"p5800x\": name that one"), "{error}");
+    }
+
+    #[test]
+    fn within_a_table_only_what_differs_is_stated_with_its_source() {
+        let (less, whole) =
+            (catalogue::find("px600-1300").unwrap(), catalogue::find("px600-2600").unwrap());
+        assert_eq!((less.geometry.banks, whole.geometry.banks), (4, 8));
+        assert_eq!(less.geometry.dies_per_bank, whole.geometry.dies_per_bank);
+        let text = include_str!("../../../../drives/px600-1300.toml");
+        let text = text.replace("source = \"estimated: half the banks", "# \"");
+        let error = DriveSpec::parse(&text, "less.toml").unwrap_err().to_string();
+        assert_eq!(error, "less.toml: geometry has no source: say where its changes come from");
     }
 
     #[test]
