@@ -164,7 +164,7 @@ impl Subject {
                 let host = chosen("host", choice.host.as_deref(), &spec.hosts(), name)?;
                 let time_lapse = choice.time_lapse.unwrap_or_else(|| spec.time_lapse_default());
                 let formats = match choice.format.as_deref() {
-                    Some("all") => spec.formats(),
+                    Some("all") => spec.formats_for_any_data(),
                     other => vec![chosen("format", other, &spec.formats(), name)?],
                 };
                 let wanted = |format| Wanted {

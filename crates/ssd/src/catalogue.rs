@@ -9,6 +9,8 @@ const LISTED: &str = include_str!("../../../drives/listed/listed.toml");
 
 /// Name and text of every drive file, ordered by name.
 const FILES: &[(&str, &str)] = &[
+    ("drives/csd-3000-3840.toml", include_str!("../../../drives/csd-3000-3840.toml")),
+    ("drives/csd-3000-7680.toml", include_str!("../../../drives/csd-3000-7680.toml")),
     ("drives/flashmax-ii.toml", include_str!("../../../drives/flashmax-ii.toml")),
     (
         "drives/flashmax-ii-1100-dual.toml",
@@ -24,6 +26,7 @@ const FILES: &[(&str, &str)] = &[
     ("drives/iodrive-duo-mlc-1280.toml", include_str!("../../../drives/iodrive-duo-mlc-1280.toml")),
     ("drives/iodrive-duo-slc-320.toml", include_str!("../../../drives/iodrive-duo-slc-320.toml")),
     ("drives/iodrive-duo-slc-640.toml", include_str!("../../../drives/iodrive-duo-slc-640.toml")),
+    ("drives/nsd-3000-7680.toml", include_str!("../../../drives/nsd-3000-7680.toml")),
     ("drives/nytro-wlp4-200.toml", include_str!("../../../drives/nytro-wlp4-200.toml")),
     ("drives/optane-pmem-200.toml", include_str!("../../../drives/optane-pmem-200.toml")),
     ("drives/p320h-700.toml", include_str!("../../../drives/p320h-700.toml")),

@@ -433,6 +433,12 @@ impl DriveSpec {
         self.formats.iter().map(|format| format.name.clone()).collect()
     }
 
+    /// Names of the formats that take any data: those that offer no more than they hold.
+    pub fn formats_for_any_data(&self) -> Vec<String> {
+        let formats = self.formats.iter().filter(|format| format.physical_gb.is_none());
+        formats.map(|format| format.name.clone()).collect()
+    }
+
     /// Names of its host drivers, the default one first.
     pub fn hosts(&self) -> Vec<String> {
         self.hosts.iter().map(|host| host.name.clone()).collect()

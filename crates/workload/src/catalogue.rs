@@ -32,6 +32,18 @@ const WORKLOADS: &[(&str, &str)] = embedded!("workloads":
     "8k-seq-write",
     "file-server",
     "mail-server",
+    "oracle",
+    "oracle-80-20",
+    "oracle-90-10",
+    "sql",
+    "sql-80-20",
+    "sql-90-10",
+    "vdi-fc-boot",
+    "vdi-fc-initial-login",
+    "vdi-fc-monday-login",
+    "vdi-lc-boot",
+    "vdi-lc-initial-login",
+    "vdi-lc-monday-login",
     "web-server",
     "web-server-precondition-100w",
 );
@@ -44,6 +56,7 @@ const PROTOCOLS: &[(&str, &str)] = embedded!("protocols":
     "iometer",
     "mail-trace",
     "quick",
+    "vdbench",
 );
 
 /// Every workload of the catalogue, ordered by name.
