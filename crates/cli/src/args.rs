@@ -6,6 +6,7 @@ use std::time::Duration;
 use blockio::Bytes;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+use lab::fit::Free;
 
 use crate::quantity;
 
@@ -86,6 +87,15 @@ Examples:
   floatgate sweep iodrive-duo --read-percent 0..90:10 --workload 8k-70-30
   floatgate sweep --resume 2026-11-21T101503Z-iodrive-duo-sweep")]
     Sweep(Sweep),
+    /// Finds the open numbers of a drive's file from published or measured figures
+    #[command(after_help = "\
+The numbers are those of the file's [[fit]] tables and of --free. Ctrl-C keeps the best so far.
+
+Examples:
+  floatgate fit my-drive.toml --figures figures.csv
+  floatgate fit my-drive.toml --figures figures.csv --free controller.relocate_us=10..40
+  floatgate fit my-drive.toml --run runs/2026-11-21T101503Z-nvme0n1 --out twin.toml")]
+    Fit(Fit),
     /// Says what this machine has and lacks for measuring real drives
     Doctor(Doctor),
     /// Prints completions for a shell
@@ -325,6 +335,60 @@ pub(crate) struct Sweep {
     /// Points to simulate at once [default: the processors of this machine]
     #[arg(long, value_name = "N", help_heading = "Model")]
     pub(crate) jobs: Option<usize>,
+}
+
+/// `floatgate fit`.
+#[derive(Debug, Args)]
+pub(crate) struct Fit {
+    /// The drive's file
+    #[arg(value_name = "DRIVE.TOML")]
+    pub(crate) drive: PathBuf,
+    /// Published figures, with the columns of the project's own [default: the project's own]
+    #[arg(long, value_name = "FILE", conflicts_with = "run")]
+    pub(crate) figures: Option<PathBuf>,
+    /// A run to fit to instead: its path, name, or the beginning of its name
+    #[arg(long, value_name = "RUN")]
+    pub(crate) run: Option<String>,
+    /// Folder that holds the runs
+    #[arg(long, default_value = "runs", value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// A number that is open too, by its path [default bounds: half and double]
+    #[arg(long, value_name = "PATH[=LOW..HIGH]", value_parser = free_number)]
+    pub(crate) free: Vec<Free>,
+    /// Goes by the figures of this format alone, and predicts the others
+    #[arg(long, value_name = "NAME")]
+    pub(crate) format: Option<String>,
+    /// Drives that the global search looks at; 0 descends from the numbers of the file only
+    #[arg(long, default_value_t = 400, value_name = "N")]
+    pub(crate) search: usize,
+    /// Seed of the search: the same seed finds the same drive
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Where to write the fitted drive [default: DRIVE-fitted.toml beside the file]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Prints the fit as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Simulations at once [default: the processors of this machine]
+    #[arg(long, value_name = "N")]
+    pub(crate) jobs: Option<usize>,
+}
+
+/// `controller.relocate_us`, or `controller.relocate_us=10..40`.
+fn free_number(text: &str) -> Result<Free, String> {
+    let Some((path, bounds)) = text.split_once('=') else {
+        return Ok(Free { path: text.to_owned(), bounds: None });
+    };
+    let ends = bounds.split_once("..").and_then(|(low, high)| {
+        Some((low.trim().parse::<f64>().ok()?, high.trim().parse::<f64>().ok()?))
+    });
+    match ends {
+        Some((low, high)) if low < high => {
+            Ok(Free { path: path.to_owned(), bounds: Some((low, high)) })
+        }
+        _ => Err(format!("bounds `{bounds}` are not two numbers, the lower first, such as 10..40")),
+    }
 }
 
 /// `floatgate doctor`.

@@ -4,6 +4,7 @@ pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod drives;
+pub(crate) mod fit;
 pub(crate) mod plan;
 pub(crate) mod review;
 pub(crate) mod run;

@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         Command::Workloads(args) => command::workloads::workloads(&args),
         Command::Sweep(args) => command::sweep::sweep(&args),
         Command::Validate(args) => command::validate::validate(&args),
+        Command::Fit(args) => command::fit::fit(&args),
         Command::Doctor(args) => command::doctor::doctor(&args),
         Command::Completions { shell } => command::completions::completions(shell),
     };

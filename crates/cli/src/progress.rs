@@ -1,11 +1,12 @@
 //! Progress on stderr: a bar on a terminal, a line for each finished step elsewhere.
 
 use std::io::{self, IsTerminal as _};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result};
 use indicatif::{ProgressBar, ProgressStyle};
+use lab::fit::Watcher;
 use lab::progress::{Event, Progress};
 use lab::results::StepKind;
 
@@ -13,12 +14,16 @@ use crate::output;
 
 /// Positions of the bar.
 const BAR_LENGTH: u64 = 1000;
+/// Drives that a search looks at between two lines about it, without a terminal.
+const EVALUATIONS_BETWEEN: usize = 50;
 
 /// Shows progress, and remembers that Ctrl-C was pressed.
 #[derive(Debug)]
 pub(crate) struct Terminal {
     bar: Option<ProgressBar>,
     stop: Arc<AtomicBool>,
+    /// Drives looked at when a search is next told of, without a terminal.
+    told: Mutex<usize>,
 }
 
 impl Terminal {
@@ -31,7 +36,7 @@ impl Terminal {
         let flag = Arc::clone(&stop);
         ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
             .context("taking over Ctrl-C")?;
-        Ok(Self { bar: io::stderr().is_terminal().then(bar), stop })
+        Ok(Self { bar: io::stderr().is_terminal().then(bar), stop, told: Mutex::default() })
     }
 
     /// Takes the bar away.
@@ -58,6 +63,21 @@ impl Progress for Terminal {
 
     fn stop(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+}
+
+impl Watcher for Terminal {
+    fn searched(&self, evaluations: usize, loss: f64) {
+        let text = format!("{evaluations} drives looked at, least loss so far {loss:.3}");
+        if let Some(bar) = &self.bar {
+            bar.set_message(text);
+        } else {
+            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            if evaluations >= *told {
+                output::talk(&text);
+                *told = evaluations + EVALUATIONS_BETWEEN;
+            }
+        }
     }
 }
 

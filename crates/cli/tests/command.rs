@@ -102,6 +102,27 @@ fn figures_that_are_none_are_refused_with_their_place() {
 }
 
 #[test]
+fn a_fit_without_figures_of_the_drive_names_the_devices_there_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let drive =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../drives/iodrive-duo.toml"));
+    let drive = drive.unwrap().replacen("capacity_gb = 640", "capacity_gb = 641", 1);
+    fs::write(dir.path().join("mine.toml"), drive).unwrap();
+    let output = floatgate_in(dir.path(), &["fit", "mine.toml", "--free", "controller.read_us"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = stderr(&output);
+    assert!(said.contains("published/figures.csv: no figure of Fusion-io ioDrive Duo MLC 641"));
+    assert!(said.contains("hint: ") && said.contains("Fusion-io ioDrive Duo MLC 640"), "{said}");
+}
+
+#[test]
+fn bounds_that_are_none_are_refused_with_an_example() {
+    let (status, said) = refused(&["fit", "mine.toml", "--free", "nand.t_read_us=40..20"]);
+    assert_eq!(status, Some(2));
+    assert!(said.contains("such as 10..40"), "{said}");
+}
+
+#[test]
 fn a_run_prints_two_numbers() {
     let output = floatgate(&["run", "--runtime", "2s"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -241,6 +262,7 @@ fn the_help_is_as_it_was_agreed() {
         "workloads",
         "sweep",
         "validate",
+        "fit",
         "doctor",
         "completions",
     ];

@@ -8,6 +8,7 @@ pub mod driver;
 mod environment;
 mod error;
 pub mod expression;
+pub mod fit;
 pub mod guard;
 pub mod plan;
 mod pool;

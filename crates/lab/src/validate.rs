@@ -22,6 +22,7 @@ use crate::Error;
 use crate::plan::Plan;
 use crate::progress::Progress;
 
+pub(crate) use self::agenda::Job;
 pub use self::agenda::{Agenda, Entry, is_about};
 pub use self::tally::{Share, Tally, worst};
 

@@ -12,6 +12,7 @@
 //!  discarded      counted        counted    discarded  discarded
 //! ```
 
+pub(crate) mod brief;
 mod closed;
 mod feed;
 mod fill;

@@ -21,7 +21,7 @@ pub struct Record {
 
 impl Record {
     /// A purge or a fill, and `how` it was done.
-    pub(super) fn unmeasured(step: &PlannedStep, how: String) -> Self {
+    pub(crate) fn unmeasured(step: &PlannedStep, how: String) -> Self {
         Self { step: bare(step, how), response: None, warnings: Vec::new() }
     }
 

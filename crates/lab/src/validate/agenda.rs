@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use results::Run;
-use results::published::{FigureRow, Reading, compressible, figures_for};
+use results::published::{FigureRow, Part, Reading, compressible, figures_for};
 use ssd::DriveSpec;
 
 use crate::driver::model::Model;
 use crate::expression::express;
-use crate::plan::Plan;
+use crate::plan::{Plan, PlannedStep};
 use crate::progress::Progress;
 use crate::runner::{Assignment, NoJournal, carry_out};
 use crate::subject::Wanted;
@@ -29,9 +29,9 @@ pub struct Agenda {
 
 /// One setup through the steps of one plan.
 #[derive(Clone, Debug)]
-struct Job {
-    wanted: Wanted,
-    plan: Plan,
+pub(crate) struct Job {
+    pub(crate) wanted: Wanted,
+    pub(crate) plan: Plan,
 }
 
 /// Where the value of one row comes from.
@@ -43,6 +43,13 @@ pub struct Entry {
     pub protocol: String,
     job: usize,
     reading: Reading,
+}
+
+impl Entry {
+    /// Loads that it is read from.
+    pub(crate) const fn loads(&self) -> usize {
+        self.reading.steps.len()
+    }
 }
 
 impl Agenda {
@@ -92,9 +99,32 @@ impl Agenda {
         threads: usize,
         progress: &dyn Progress,
     ) -> Result<Vec<Option<f64>>, Error> {
-        let runs = self.runs(drives, threads, progress)?;
+        Ok(self.read(&self.runs(drives, threads, progress)?))
+    }
+
+    /// The value of each row in `runs`, one of each job.
+    pub(crate) fn read(&self, runs: &[Run]) -> Vec<Option<f64>> {
         let value = |entry: &Entry| entry.reading.of(&runs[entry.job]);
-        Ok(self.entries.iter().map(|entry| entry.as_ref().ok().and_then(value)).collect())
+        self.entries.iter().map(|entry| entry.as_ref().ok().and_then(value)).collect()
+    }
+
+    /// The setups and the steps that they go through.
+    pub(crate) fn jobs(&self) -> &[Job] {
+        &self.jobs
+    }
+
+    /// The steps of the job numbered `job` that some row is read from, and which part of them.
+    pub(crate) fn needs(&self, job: usize) -> Vec<(&PlannedStep, Part)> {
+        let mut needs = Vec::new();
+        for entry in self.entries.iter().flatten().filter(|entry| entry.job == job) {
+            let steps = self.jobs[job].plan.steps.iter();
+            for step in steps.filter(|step| entry.reading.steps.contains(&step.id)) {
+                if !needs.contains(&(step, entry.reading.part)) {
+                    needs.push((step, entry.reading.part));
+                }
+            }
+        }
+        needs
     }
 
     fn runs(

@@ -33,6 +33,12 @@ impl Placement {
         let config = config.as_ref().map(placing);
         Ok(Self { devices: spec.device_count(), modules: spec.modules.clone(), config })
     }
+
+    /// Mapping units of all modules, those to spare included; none where media is written in place.
+    pub fn pages(&self) -> Option<u64> {
+        let modules = u64::from(self.devices * self.modules.count);
+        self.config.map(|config| config.geometry.pages() * modules)
+    }
 }
 
 /// `config` without what only says when garbage collection works.

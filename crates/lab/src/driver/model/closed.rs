@@ -1,6 +1,6 @@
 //! The closed loop: every completion is answered at once by the next request of its thread.
 
-use blockio::{Nanos, Status};
+use blockio::{Completion, Nanos, Status};
 use ssd::Drive;
 
 use super::feed::Feed;
@@ -35,6 +35,16 @@ impl<'a> Closed<'a> {
         }
         Self { drive, feeds, outstanding }
     }
+
+    /// Counts the next completion, whenever it is, and answers it.
+    ///
+    /// # Errors
+    /// When the request failed.
+    pub(super) fn answer_one(&mut self, meter: &mut Meter) -> Result<Option<Completion>, Error> {
+        let Some(done) = self.drive.next_completion(Nanos::MAX) else { return Ok(None) };
+        answer(self.drive, &mut self.feeds, &done, meter)?;
+        Ok(Some(done))
+    }
 }
 
 impl Pressure for Closed<'_> {
@@ -49,7 +59,7 @@ impl Pressure for Closed<'_> {
         watch: &mut dyn Watch,
     ) -> Result<bool, Error> {
         while !watch.stop() {
-            let answered = answer(self.drive, &mut self.feeds, until, meter);
+            let answered = answer_many(self.drive, &mut self.feeds, until, meter);
             if answered.inspect_err(|_| self.outstanding -= 1)? {
                 return Ok(true);
             }
@@ -65,7 +75,7 @@ impl Pressure for Closed<'_> {
 }
 
 /// The hot loop. Returns whether `until` was reached.
-fn answer(
+fn answer_many(
     drive: &mut Drive,
     feeds: &mut [Feed],
     until: Nanos,
@@ -73,12 +83,24 @@ fn answer(
 ) -> Result<bool, Error> {
     for _ in 0..STOP_CHECK_COMPLETIONS {
         let Some(done) = drive.next_completion(until) else { return Ok(true) };
-        if done.status != Status::Ok {
-            return Err(failed(&done));
-        }
-        meter.count(&done);
-        let request = feeds[usize::from(done.thread)].request(done.tag, drive);
-        drive.submit(done.completed_at, request);
+        answer(drive, feeds, &done, meter)?;
     }
     Ok(false)
+}
+
+/// Counts a completion and submits the next request of its thread.
+#[inline]
+fn answer(
+    drive: &mut Drive,
+    feeds: &mut [Feed],
+    done: &Completion,
+    meter: &mut Meter,
+) -> Result<(), Error> {
+    if done.status != Status::Ok {
+        return Err(failed(done));
+    }
+    meter.count(done);
+    let request = feeds[usize::from(done.thread)].request(done.tag, drive);
+    drive.submit(done.completed_at, request);
+    Ok(())
 }

@@ -1,0 +1,251 @@
+//! `floatgate fit`: a drive's open numbers from published or measured figures.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use lab::fit::{self, Contradiction, Fit, Fitted, Judged, Question};
+use lab::plan::Plan;
+use lab::results::published::{self, FigureRow};
+use lab::runs::{Runs, write_text};
+use lab::ssd::{DriveSpec, PublishedSpec};
+use lab::validate::{number_text, plans};
+use lab::workload::{Published, PublishedPhase};
+use lab::{Error, Kind};
+
+use crate::args;
+use crate::progress::Terminal;
+use crate::{Ending, output, setup, table};
+
+/// What a fit goes by.
+struct Evidence {
+    /// What it is called.
+    name: String,
+    /// The text that the rows were read from.
+    text: String,
+    table: Vec<FigureRow>,
+    plans: Vec<Plan>,
+    /// How the rows name the drive, where its file does not say.
+    published: Option<PublishedSpec>,
+}
+
+/// Fits, writes the fitted drive, and prints what it does.
+pub(crate) fn fit(args: &args::Fit) -> Result<Ending> {
+    let spec = fit::read(&args.drive)?;
+    let out = args.out.clone().unwrap_or_else(|| beside(&args.drive));
+    let evidence = match &args.run {
+        Some(run) => of_run(&spec, &args.dir, run)?,
+        None => of_figures(args.figures.as_deref())?,
+    };
+    let spec = DriveSpec { published: evidence.published.clone().or(spec.published), ..spec };
+    let rows = fit::rows_of(&spec, &evidence.table, (&evidence.text, &evidence.name))?;
+    if let Some(format) = &args.format {
+        spec.format(format)
+            .map_err(|source| Error::new(Kind::Input, "choosing figures").source(source))?;
+    }
+    for contradiction in fit::contradictions(&rows) {
+        output::talk(&format!("contradiction: {}", told(&contradiction)));
+    }
+    let question = Question {
+        file: &args.drive,
+        free: &args.free,
+        rows: &rows,
+        evidence: &evidence.name,
+        format: args.format.as_deref(),
+        plans: &evidence.plans,
+        published: evidence.published.as_ref(),
+        swarm: args.search,
+        seed: args.seed,
+        threads: setup::jobs(args.jobs),
+    };
+    let progress = Terminal::new()?;
+    let found = fit::fit(question, &progress);
+    progress.clear();
+    let found = found?;
+    write_text(&out, &found.drive)?;
+    if args.json {
+        output::json(&found)?;
+    } else {
+        output::data(&shown(&found))?;
+    }
+    output::talk(&format!("wrote {}", out.display()));
+    Ok(Ending::Done)
+}
+
+fn beside(drive: &Path) -> PathBuf {
+    let stem = drive.file_stem().unwrap_or_default().to_string_lossy();
+    drive.with_file_name(format!("{stem}-fitted.toml"))
+}
+
+fn of_figures(file: Option<&Path>) -> Result<Evidence> {
+    let plans = plans(SEED)?;
+    let Some(path) = file else {
+        let (name, table) = (published::FILE.to_owned(), published::figures().to_vec());
+        return Ok(Evidence { name, text: String::new(), table, plans, published: None });
+    };
+    let name = path.display().to_string();
+    let text = fs::read_to_string(path)
+        .map_err(|source| Error::new(Kind::Io, format!("reading {name}")).source(source))?;
+    let table = published::parse(&text, &name).map_err(|source| {
+        Error::new(Kind::Input, "reading published figures")
+            .source(source)
+            .hint("the columns are those of the project's own published/figures.csv")
+    })?;
+    Ok(Evidence { name, text, table, plans, published: None })
+}
+
+/// Seed of the protocols.
+const SEED: u64 = 1;
+
+/// What a run measured, by the protocol that it ran.
+fn of_run(spec: &DriveSpec, dir: &Path, asked: &str) -> Result<Evidence> {
+    let run = Runs::new(dir).load(asked)?;
+    let named = PublishedSpec {
+        device: spec.name.clone(),
+        capacity_gb: spec.formats[0].user_gb,
+        source: format!("derived: run {}", run.id),
+    };
+    let spec = DriveSpec { published: Some(named.clone()), ..spec.clone() };
+    let table = fit::rows_of_run(&spec, &run);
+    let mut plan = setup::plan(&run.protocol, SEED)?;
+    plan.published = Some(Published {
+        documents: Vec::new(),
+        phase: PublishedPhase::Primary,
+        mb_bytes: 1_000_000,
+    });
+    let name = format!("run {}", run.id);
+    let plans = vec![plan];
+    Ok(Evidence { name, text: String::new(), table, plans, published: Some(named) })
+}
+
+fn told(contradiction: &Contradiction) -> String {
+    format!("{}: {}", contradiction.rows.join(" and "), contradiction.text)
+}
+
+fn shown(fit: &Fit) -> String {
+    let mut parts = vec![table::columns(&parameters(fit)), table::columns(&figures(fit))];
+    let unused: Vec<[String; 6]> = fit.figures.iter().filter_map(unused_cells).collect();
+    if !unused.is_empty() {
+        parts.push(format!("not compared:\n{}", table::columns(&unused)));
+    }
+    if !fit.contradictions.is_empty() {
+        let lines: Vec<String> = fit.contradictions.iter().map(told).collect();
+        parts.push(format!("contradictions, not used:\n{}", lines.join("\n")));
+    }
+    parts.push(summary(fit));
+    parts.join("\n\n")
+}
+
+fn parameters(fit: &Fit) -> Vec<[String; 5]> {
+    let head = ["number", "start", "fitted", "bounds", ""].map(str::to_owned);
+    let cells = |it: &Fitted| {
+        let mut remarks = Vec::new();
+        if it.undetermined {
+            remarks.push("undetermined".to_owned());
+        }
+        if !it.goes_with.is_empty() {
+            remarks.push(format!("only together with {}", it.goes_with.join(", ")));
+        }
+        if it.at_bound {
+            remarks.push("at its bound".to_owned());
+        }
+        [
+            it.path.clone(),
+            number_text(it.start),
+            format!("{} ± {}", number_text(it.value), number_text(it.deviation)),
+            format!("{} to {}", number_text(it.low), number_text(it.high)),
+            remarks.join("; "),
+        ]
+    };
+    std::iter::once(head).chain(fit.parameters.iter().map(cells)).collect()
+}
+
+fn figures(fit: &Fit) -> Vec<[String; 12]> {
+    let head = [
+        "row",
+        "model",
+        "workload",
+        "load",
+        "phase",
+        "metric",
+        "published",
+        "start",
+        "fitted",
+        "ratio",
+        "left out",
+        "",
+    ];
+    let cells = fit.figures.iter().filter_map(figure_cells);
+    std::iter::once(head.map(str::to_owned)).chain(cells).collect()
+}
+
+fn figure_cells(figure: &Judged) -> Option<[String; 12]> {
+    let fitted = figure.fitted?;
+    let verdict = match figure.within {
+        Some(true) => "in",
+        Some(false) => "OUT",
+        None => "",
+    };
+    let two = |ratio: Option<f64>| ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));
+    let remark =
+        if figure.unused.is_empty() { String::new() } else { format!(" ({})", figure.unused) };
+    Some([
+        figure.id.clone(),
+        figure.setup.clone(),
+        figure.workload.clone(),
+        figure.load.clone(),
+        figure.phase.clone(),
+        figure.metric.clone(),
+        published_text(figure),
+        figure.start.map_or(String::new(), number_text),
+        number_text(fitted),
+        two(figure.ratio),
+        two(figure.ratio_left_out),
+        format!("{verdict}{remark}"),
+    ])
+}
+
+fn unused_cells(figure: &Judged) -> Option<[String; 6]> {
+    figure.fitted.is_none().then(|| {
+        [
+            figure.id.clone(),
+            figure.workload.clone(),
+            figure.load.clone(),
+            figure.metric.clone(),
+            published_text(figure),
+            figure.unused.clone(),
+        ]
+    })
+}
+
+fn published_text(figure: &Judged) -> String {
+    match (figure.value_low, figure.value_high) {
+        (Some(low), Some(high)) if low < high => {
+            format!("{} to {}", number_text(low), number_text(high))
+        }
+        (low, _) => low.map_or(String::new(), number_text),
+    }
+}
+
+fn summary(fit: &Fit) -> String {
+    let of = |within| fit.figures.iter().filter(|it| it.within == Some(within)).count();
+    let percent = |share: Option<f64>| {
+        share.map_or("none".to_owned(), |share| format!("{:.1} %", share * 100.0))
+    };
+    let verified = if fit.verified {
+        "figures are those of the protocols at the drive's own time lapse"
+    } else {
+        "stopped: figures are estimates from short looks, `floatgate validate` verifies them"
+    };
+    format!(
+        "{} in tolerance, {} out; {verified}\n\
+         left-out error, median: {} of all figures used, {} of rates (linear, a load at a time)\n\
+         {} drives looked at in time lapse {}",
+        of(true),
+        of(false),
+        percent(fit.left_out_error_median),
+        percent(fit.left_out_rate_error_median),
+        fit.evaluations,
+        fit.time_lapse_search
+    )
+}

@@ -1,0 +1,127 @@
+//! A short look at a drive, where a protocol would look for hours.
+//!
+//! A drive that is already in its state needs no preconditioning: it is aged in no time, put behind
+//! the timing in question, loaded until queues and buffers are full, and measured for a moment.
+
+use blockio::{Nanos, Op};
+use results::Interval;
+use ssd::Drive;
+
+use super::Pressure as _;
+use super::closed::Closed;
+use super::feed::Feed;
+use super::meter::Meter;
+use crate::Error;
+use crate::driver::Load;
+
+/// How long a look is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    /// Requests at least, of the look itself and as much again before it.
+    pub(crate) requests_min: u64,
+    /// Requests at most.
+    pub(crate) requests_max: u64,
+    /// Bytes written at least, where anything is.
+    pub(crate) written_min: u64,
+}
+
+/// What an idle `drive` does under `load` at once; the ramp before it is half as long.
+///
+/// # Errors
+/// When the drive is too small for the load, or a request failed.
+pub(crate) fn brief(drive: &mut Drive, load: &Load<'_>, span: Span) -> Result<Interval, Error> {
+    let feeds = Feed::of_all(load, drive)?;
+    let mut closed = Closed::start(drive, feeds, load, Nanos::ZERO);
+    let half = Span {
+        requests_min: span.requests_min / 2 + u64::from(load.threads * load.queue_per_thread),
+        requests_max: span.requests_max / 2 + u64::from(load.threads * load.queue_per_thread),
+        written_min: span.written_min / 2,
+    };
+    let mut ramp = Meter::new(closed.drive(), Nanos::ZERO);
+    let began = run(&mut closed, half, &mut ramp)?;
+    let mut meter = Meter::new(closed.drive(), began);
+    let ended = run(&mut closed, span, &mut meter)?;
+    Ok(meter.cut(closed.drive(), ended.max(began + Nanos(1)), 0.0))
+}
+
+/// Keeps the load up for `span`; returns the time of its end.
+fn run(closed: &mut Closed<'_>, span: Span, meter: &mut Meter) -> Result<Nanos, Error> {
+    let (mut requests, mut written, mut at) = (0, 0, Nanos::ZERO);
+    while requests < span.requests_max {
+        let Some(done) = closed.answer_one(meter)? else { break };
+        at = at.max(done.completed_at);
+        requests += 1;
+        if done.op == Op::Write {
+            written += u64::from(done.sectors) * blockio::SECTOR_BYTES;
+        }
+        if requests >= span.requests_min && (written == 0 || written >= span.written_min) {
+            break;
+        }
+    }
+    Ok(at)
+}
+
+/// Host pages after which ageing looks whether write amplification still changes, as a share of
+/// the drive.
+const ROUND: f64 = 0.25;
+/// Rounds of a window of the steady state, and by how much they may differ.
+const WINDOW: usize = 4;
+const DIFFERENCE_MAX: f64 = 0.04;
+/// The drive is written this often over at least, and at most.
+const TIMES_MIN: f64 = 3.0;
+const TIMES_MAX: f64 = 8.0;
+
+/// Ages `drive` with the writes of `load`, in no time, until write amplification holds still.
+///
+/// # Errors
+/// When the drive is too small for the load.
+pub(crate) fn settle(drive: &mut Drive, load: &Load<'_>) -> Result<(), Error> {
+    let sectors = drive.user_sectors();
+    let mut feeds = Feed::of_all(load, drive)?;
+    if load.workload.only_reads() {
+        return Ok(());
+    }
+    let share = load.workload.footprint_percent / 100.0;
+    let round_bytes = (sectors * blockio::SECTOR_BYTES) as f64 * share * ROUND;
+    let mut amplifications: Vec<f64> = Vec::new();
+    while (amplifications.len() as f64) * ROUND < TIMES_MAX {
+        let before = drive.counters();
+        let mut written = 0.0;
+        while written < round_bytes {
+            for feed in &mut feeds {
+                let request = feed.request(0, drive);
+                if request.op == Op::Write {
+                    drive.age(request.lba, request.sectors);
+                    written += f64::from(request.sectors) * blockio::SECTOR_BYTES as f64;
+                }
+            }
+        }
+        let after = drive.counters();
+        let pages = (after.pages_host - before.pages_host).max(1) as f64;
+        let moved = (after.pages_relocation - before.pages_relocation) as f64;
+        amplifications.push(1.0 + moved / pages);
+        if amplifications.len() as f64 * ROUND >= TIMES_MIN && is_steady(&amplifications) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn is_steady(amplifications: &[f64]) -> bool {
+    let window = &amplifications[amplifications.len().saturating_sub(WINDOW)..];
+    let most = window.iter().copied().fold(f64::MIN, f64::max);
+    let least = window.iter().copied().fold(f64::MAX, f64::min);
+    window.len() == WINDOW && most - least <= DIFFERENCE_MAX * least
+}
+
+/// Writes all of `drive` once, in order, in no time.
+pub(crate) fn fill(drive: &mut Drive) {
+    const SECTORS: u32 = 256;
+    let end = drive.user_sectors();
+    let mut first = 0;
+    while first < end {
+        let sectors = u32::try_from(end - first).map_or(SECTORS, |left| left.min(SECTORS));
+        drive.age(blockio::Lba(first), sectors);
+        first += u64::from(sectors);
+    }
+}

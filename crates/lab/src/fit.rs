@@ -1,0 +1,432 @@
+//! A drive's open numbers, found from what was published or measured of it.
+//!
+//! ```text
+//! drive.toml ──► parameters ─┐                    ┌─► shortcut: thousands of short looks
+//! figures ──► contradictions ┴─► agenda ──────────┤        │ corrected by
+//!                                                 └─► the protocols, at three points
+//!        search: start ──► descent, swarm, descent ──► undetermined numbers go back
+//!                  └──► corrected, polished ──► residuals, certainty, left-out errors
+//! ```
+//!
+//! Figures in the result are those of the protocols at the drive's own time lapse, as a validation
+//! runs them; the shortcut only says where to go.
+
+mod certainty;
+mod document;
+mod evidence;
+mod matrix;
+mod objective;
+mod outcome;
+mod parameter;
+mod search;
+mod shortcut;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use results::published::FigureRow;
+use ssd::{DriveSpec, PublishedSpec};
+
+use self::certainty::{Certainty, left_out};
+use self::document::DriveFile;
+use self::objective::{Aim, Candidates, Objective};
+use self::outcome::median;
+use self::parameter::{Parameter, parameters};
+use self::search::{Effort, Found, derivatives, polish, robust, search};
+use self::shortcut::Shortcut;
+use crate::plan::Plan;
+use crate::progress::Progress;
+use crate::validate::{Agenda, Entry};
+use crate::{Error, Kind};
+
+pub use self::evidence::{Contradiction, contradictions, rows_of, rows_of_run};
+pub use self::outcome::{Fit, Fitted, Judged};
+pub use self::parameter::Free;
+
+/// Coordinates nearer than this to an end of their range are at the bound.
+const AT_BOUND: f64 = 0.005;
+
+/// Whoever waits for a fit.
+pub trait Watcher: Progress {
+    /// Hears of the least loss so far and of how many drives were looked at.
+    fn searched(&self, evaluations: usize, loss: f64);
+}
+
+/// What is to be found.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// The drive's file.
+    pub file: &'a Path,
+    /// Numbers that are open besides those of its `[[fit]]` tables.
+    pub free: &'a [Free],
+    /// Figures about the drive.
+    pub rows: &'a [&'a FigureRow],
+    /// What they are called in the source of the numbers: a file or a run.
+    pub evidence: &'a str,
+    /// The only format whose figures count; all if absent. Others are predicted.
+    pub format: Option<&'a str>,
+    /// Protocols that express the figures.
+    pub plans: &'a [Plan],
+    /// How figures name the drive, where its file does not say.
+    pub published: Option<&'a PublishedSpec>,
+    /// Drives that the swarm looks at.
+    pub swarm: usize,
+    /// Seed of the search.
+    pub seed: u64,
+    /// Simulations at once.
+    pub threads: usize,
+}
+
+/// Reads the drive's file, for whoever has to find its figures.
+///
+/// # Errors
+/// When it cannot be read, or is not a drive; says where.
+pub fn read(path: &Path) -> Result<DriveSpec, Error> {
+    Ok(DriveFile::read(path)?.spec())
+}
+
+/// Finds the open numbers of a drive. Stopped early, it returns the best so far, unverified.
+///
+/// # Errors
+/// When the question is at fault, with file and line; or when a model failed.
+pub fn fit(question: Question<'_>, watcher: &dyn Watcher) -> Result<Fit, Error> {
+    let file = DriveFile::read(question.file)?;
+    let parameters = parameters(&file, question.free)?;
+    let published = question.published.cloned();
+    let candidates = Candidates { file: &file, parameters: &parameters, published };
+    let start: Vec<f64> = parameters.iter().map(Parameter::begin).collect();
+    let spec = candidates.spec_at(&start).ok_or_else(|| {
+        let text = format!("{} is no drive at its own numbers", file.name());
+        Error::new(Kind::Input, text)
+    })?;
+    let contradictions = contradictions(question.rows);
+    let table = Table::new(question, &spec, &contradictions)?;
+    let work = Work { question, candidates: &candidates, table: &table, start, watcher };
+    work.fit(&spec, contradictions)
+}
+
+/// The figures, those that the search goes by first among them.
+struct Table {
+    judged: Vec<Judged>,
+    /// Figures that the search goes by, by index in `judged`, and what they need.
+    used: Vec<usize>,
+    agenda_used: Agenda,
+    aims: Vec<Aim>,
+    /// Those that are compared in the end only, and what they need.
+    others: Vec<usize>,
+    agenda_others: Agenda,
+}
+
+impl Table {
+    fn new(
+        question: Question<'_>,
+        spec: &DriveSpec,
+        contradictions: &[Contradiction],
+    ) -> Result<Self, Error> {
+        let drives = std::slice::from_ref(spec);
+        let agenda = Agenda::new(question.rows, drives, question.plans);
+        let doubtful: BTreeSet<&str> =
+            contradictions.iter().flat_map(|it| &it.rows).map(String::as_str).collect();
+        let mut judged: Vec<Judged> = question.rows.iter().map(|row| Judged::new(row)).collect();
+        let (mut used, mut others) = (Vec::new(), Vec::new());
+        for (index, entry) in agenda.entries().iter().enumerate() {
+            let row = question.rows[index];
+            judged[index].unused = match entry {
+                Err(reason) => reason.clone(),
+                Ok(entry) => {
+                    let Entry { wanted, .. } = entry;
+                    judged[index].setup = format!("{} {}", wanted.format, wanted.host);
+                    unused(row, entry, question.format, &doubtful).to_owned()
+                }
+            };
+            match entry {
+                Ok(_) if judged[index].unused.is_empty() => used.push(index),
+                Ok(_) => others.push(index),
+                Err(_) => {}
+            }
+        }
+        if used.is_empty() {
+            return Err(nothing_to_go_by(&judged));
+        }
+        let fact = |index: &usize| judged[*index].fact();
+        let alike = |index| used.iter().filter(|other| fact(other) == fact(index)).count();
+        let aims = used.iter().map(|index| Aim::new(question.rows[*index], alike(index)));
+        let aims = aims.map(|aim| aim.expect("a value of 0 is not used")).collect();
+        let agenda_of = |indices: &[usize]| {
+            let rows: Vec<_> = indices.iter().map(|index| question.rows[*index]).collect();
+            Agenda::new(&rows, drives, question.plans)
+        };
+        let (agenda_used, agenda_others) = (agenda_of(&used), agenda_of(&others));
+        Ok(Self { judged, used, agenda_used, aims, others, agenda_others })
+    }
+
+    /// A number for each figure used that those of one load share, in whatever metric and phase of
+    /// a settled drive.
+    fn loads(&self) -> Vec<usize> {
+        let loads: Vec<_> = self.used.iter().map(|index| self.judged[*index].place()).collect();
+        let first = |load| loads.iter().position(|other| *other == load);
+        loads.iter().map(|load| first(*load).expect("it is one of them")).collect()
+    }
+}
+
+/// Why the search does not go by `row`; empty where it does.
+fn unused(
+    row: &FigureRow,
+    entry: &Entry,
+    format: Option<&str>,
+    doubtful: &BTreeSet<&str>,
+) -> &'static str {
+    if row.value_low.is_none_or(|low| low <= 0.0) {
+        "not above 0"
+    } else if doubtful.contains(row.id.as_str()) {
+        "contradicts another figure"
+    } else if format.is_some_and(|format| format != entry.wanted.format) {
+        "held back: of another format"
+    } else if entry.loads() > 1 {
+        "over several loads: compared only"
+    } else {
+        ""
+    }
+}
+
+fn nothing_to_go_by(judged: &[Judged]) -> Error {
+    let reasons: BTreeSet<&str> = judged.iter().map(|it| it.unused.as_str()).collect();
+    let reasons: Vec<&str> = reasons.into_iter().filter(|reason| !reason.is_empty()).collect();
+    let text = format!("none of {} figures can be fitted: {}", judged.len(), reasons.join("; "));
+    Error::new(Kind::Input, text).hint("`floatgate workloads` and the protocols say what can be")
+}
+
+/// A fit under way.
+struct Work<'a> {
+    question: Question<'a>,
+    candidates: &'a Candidates<'a>,
+    table: &'a Table,
+    start: Vec<f64>,
+    watcher: &'a dyn Watcher,
+}
+
+/// A point, and what the protocols measure there; nothing where they were stopped.
+struct Verified {
+    point: Vec<f64>,
+    values: Option<Vec<Option<f64>>>,
+}
+
+impl Work<'_> {
+    fn fit(&self, spec: &DriveSpec, contradictions: Vec<Contradiction>) -> Result<Fit, Error> {
+        let shortcut = Shortcut::new(&self.table.agenda_used, spec, self.question.threads);
+        let mut objective = Objective {
+            candidates: self.candidates,
+            shortcut: &shortcut,
+            aims: &self.table.aims,
+            corrections: vec![0.0; self.table.used.len()],
+            ranged: true,
+            watcher: self.watcher,
+            evaluations: Mutex::default(),
+            failure: Mutex::default(),
+        };
+        let begun = self.verify(self.start.clone())?;
+        correct(&mut objective, &begun)?;
+        let effort = Effort { swarm: self.question.swarm, seed: self.question.seed };
+        let found = search(&objective, &self.start, effort);
+        let found = found.ok_or_else(|| taken(&objective))?;
+        let best = self.improve(&mut objective, found)?;
+        objective.ranged = false;
+        let slopes = derivatives(&objective, &best.point);
+        let mut fit = self.outcome(&objective, (&begun, &best), &slopes)?;
+        fit.contradictions = contradictions;
+        fit.time_lapse_search = shortcut.time_lapse();
+        match objective.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(error) => Err(error),
+            None => Ok(fit),
+        }
+    }
+
+    /// Runs the protocols at `point`.
+    fn verify(&self, point: Vec<f64>) -> Result<Verified, Error> {
+        let spec = self.candidates.spec_at(&point).expect("only feasible points are verified");
+        if self.watcher.stop() {
+            return Ok(Verified { point, values: None });
+        }
+        let (threads, watcher) = (self.question.threads, self.watcher);
+        match self.table.agenda_used.values(&[spec], threads, &Relay(watcher)) {
+            Ok(values) => Ok(Verified { point, values: Some(values) }),
+            Err(_) if self.watcher.stop() => Ok(Verified { point, values: None }),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What the protocols measure at `point` for the figures that the search did not go by.
+    fn predicted(&self, point: &[f64]) -> Result<Vec<Option<f64>>, Error> {
+        let spec = self.candidates.spec_at(point).expect("the best point is feasible");
+        let nothing = || vec![None; self.table.others.len()];
+        if self.watcher.stop() {
+            return Ok(nothing());
+        }
+        let (threads, watcher) = (self.question.threads, self.watcher);
+        let values = self.table.agenda_others.values(&[spec], threads, &Relay(watcher));
+        if self.watcher.stop() { Ok(values.unwrap_or_else(|_| nothing())) } else { values }
+    }
+
+    /// Puts what the figures leave open back to its start, corrects the shortcut there, and makes
+    /// the rest exact. Returns the better of both points.
+    fn improve(&self, objective: &mut Objective<'_>, found: Found) -> Result<Verified, Error> {
+        objective.ranged = false;
+        let slopes = derivatives(objective, &found.point);
+        let certainty = Certainty::of(&slopes, &found.residuals);
+        objective.ranged = true;
+        let mut point = found.point;
+        let mut held = vec![false; point.len()];
+        for axis in 0..point.len() {
+            if certainty.is_undetermined(axis) && certainty.goes_with(axis).is_empty() {
+                (point[axis], held[axis]) = (self.start[axis], true);
+            }
+        }
+        if self.candidates.spec_at(&point).is_none() {
+            point.clone_from(&self.start);
+        }
+        let first = self.verify(point)?;
+        if first.values.is_none() {
+            return Ok(first);
+        }
+        correct(objective, &first)?;
+        let polished = polish(objective, &self.start, &first.point, &held);
+        let Some(polished) = polished.filter(|it| it.point != first.point) else {
+            return Ok(first);
+        };
+        let second = self.verify(polished.point)?;
+        Ok(if loss(objective, &second) < loss(objective, &first) { second } else { first })
+    }
+
+    fn outcome(
+        &self,
+        objective: &Objective<'_>,
+        (begun, best): (&Verified, &Verified),
+        slopes: &[Vec<f64>],
+    ) -> Result<Fit, Error> {
+        let estimated = || {
+            let seen = objective.values(std::slice::from_ref(&best.point)).pop().flatten();
+            seen.unwrap_or_else(|| vec![None; self.table.used.len()])
+        };
+        let values = best.values.clone().unwrap_or_else(estimated);
+        let mut figures = self.table.judged.clone();
+        for (position, index) in self.table.used.iter().enumerate() {
+            figures[*index].start = begun.values.as_ref().and_then(|values| values[position]);
+            figures[*index].fitted(values[position]);
+        }
+        for (index, value) in self.table.others.iter().zip(self.predicted(&best.point)?) {
+            figures[*index].fitted(value);
+        }
+        let residuals = objective.judge(&values);
+        let certainty = Certainty::of(slopes, &residuals);
+        let places = (best.point.as_slice(), self.start.as_slice());
+        let predicted = left_out(slopes, &residuals, &self.table.loads(), places);
+        for ((index, aim), residual) in self.table.used.iter().zip(&self.table.aims).zip(predicted)
+        {
+            figures[*index].ratio_left_out = Some(aim.ratio(residual));
+        }
+        let error = |of: &dyn Fn(&Judged) -> bool| {
+            let ratios = figures.iter().filter(|it| of(it)).filter_map(|it| it.ratio_left_out);
+            median(ratios.map(|ratio| (ratio - 1.0).abs()).collect())
+        };
+        let used_alone = |it: &Judged| it.unused.is_empty();
+        Ok(Fit {
+            drive: self.noted(&best.point),
+            parameters: self.fitted(&best.point, &certainty),
+            left_out_error_median: error(&used_alone),
+            left_out_rate_error_median: error(&Judged::is_rate),
+            figures,
+            contradictions: Vec::new(),
+            evaluations: objective.evaluated(),
+            time_lapse_search: 0,
+            verified: best.values.is_some(),
+        })
+    }
+
+    fn fitted(&self, point: &[f64], certainty: &Certainty) -> Vec<Fitted> {
+        let parameters = self.candidates.parameters;
+        let one = |axis: usize| {
+            let (it, at) = (&parameters[axis], point[axis]);
+            let others = certainty.goes_with(axis);
+            Fitted {
+                path: it.path.clone(),
+                low: it.low,
+                high: it.high,
+                start: it.start,
+                value: it.value(at),
+                deviation: certainty.deviations[axis] * it.slope(at),
+                undetermined: certainty.is_undetermined(axis),
+                goes_with: others.iter().map(|other| parameters[*other].path.clone()).collect(),
+                at_bound: !(AT_BOUND..=1.0 - AT_BOUND).contains(&at),
+            }
+        };
+        (0..parameters.len()).map(one).collect()
+    }
+
+    /// The drive's file at `point`, whose sources say what was fitted to what.
+    fn noted(&self, point: &[f64]) -> String {
+        let parameters = self.candidates.parameters;
+        let mut file = self.candidates.file_at(point);
+        let moved = parameters.iter().zip(point).zip(&self.start);
+        let paths: Vec<&str> = moved
+            .filter(|((it, at), start)| it.value(**at).to_bits() != it.value(**start).to_bits())
+            .map(|((it, _), _)| it.path.as_str())
+            .collect();
+        let (rows, evidence) = (self.table.used.len(), self.question.evidence);
+        let of =
+            self.question.format.map_or(String::new(), |format| format!(" of format {format}"));
+        file.note(&paths, |numbers| {
+            let numbers = numbers.join(", ");
+            format!("derived: {numbers} fitted to {rows} figures{of} in {evidence}")
+        });
+        file.text().to_owned()
+    }
+}
+
+/// Takes out of `objective` how far the shortcut is off at a verified point.
+fn correct(objective: &mut Objective<'_>, at: &Verified) -> Result<(), Error> {
+    let Some(values) = &at.values else { return Ok(()) };
+    objective.corrections.fill(0.0);
+    let seen = objective.values(std::slice::from_ref(&at.point)).pop().flatten();
+    let seen = seen.ok_or_else(|| taken(objective))?;
+    for (index, (seen, known)) in seen.into_iter().zip(values).enumerate() {
+        if let (Some(seen), Some(known)) = (seen, *known)
+            && seen > 0.0
+            && known > 0.0
+        {
+            objective.corrections[index] = (known / seen).ln();
+        }
+    }
+    Ok(())
+}
+
+/// What the protocols' values at a point cost; infinite where they were stopped.
+fn loss(objective: &Objective<'_>, at: &Verified) -> f64 {
+    at.values
+        .as_ref()
+        .map_or(f64::INFINITY, |values| objective.judge(values).into_iter().map(robust).sum())
+}
+
+/// Passes progress of the protocols on.
+struct Relay<'a>(&'a dyn Watcher);
+
+impl Progress for Relay<'_> {
+    fn moved(&self, event: &crate::progress::Event<'_>) {
+        self.0.moved(event);
+    }
+
+    fn stop(&self) -> bool {
+        self.0.stop()
+    }
+}
+
+/// The failure that ended a search without any feasible point.
+fn taken(objective: &Objective<'_>) -> Error {
+    let mut failure = objective.failure.lock().unwrap_or_else(PoisonError::into_inner);
+    failure.take().unwrap_or_else(|| {
+        Error::new(Kind::Program, "the fit was stopped before the first drive was looked at")
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+//! What is known of the drive: the figures that a fit goes by, and whether they agree.
+
+use std::collections::BTreeSet;
+
+use blockio::nearest;
+use results::published::{self, Confidence, FigureRow, Metric, Phase};
+use results::{Run, StepKind, Summary};
+use serde::Serialize;
+use ssd::DriveSpec;
+use workload::Workload;
+
+use crate::validate::is_about;
+use crate::{Error, Kind};
+
+/// Metrics to suggest for one that nobody knows.
+const METRICS: [&str; 5] = ["iops", "mb_s", "avg_latency_ms", "stdev_latency_ms", "max_latency_ms"];
+/// Little's law: requests outstanding may differ from threads times queue by this share.
+const LITTLE_MAX: f64 = 0.06;
+/// The same thing published twice may differ by this share.
+const TWICE_MAX: f64 = 0.05;
+
+/// Figures that cannot all be true.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Contradiction {
+    /// Names of the rows.
+    pub rows: Vec<String>,
+    /// What they say, with numbers.
+    pub text: String,
+}
+
+/// The rows of `table` that are about the drive of `spec`.
+///
+/// `text` and `file` are those that the table was read from, for errors.
+///
+/// # Errors
+/// When there is none, naming the devices that there are; when one has a metric or a workload that
+/// nobody knows, with file and line.
+pub fn rows_of<'a>(
+    spec: &DriveSpec,
+    table: &'a [FigureRow],
+    (text, file): (&str, &str),
+) -> Result<Vec<&'a FigureRow>, Error> {
+    let rows: Vec<&FigureRow> = table.iter().filter(|row| is_about(row, spec)).collect();
+    if rows.is_empty() {
+        return Err(no_figures(spec, table, file));
+    }
+    let workloads = workload::catalogue::workloads();
+    for row in &rows {
+        check(row, &workloads).map_err(|(what, near)| {
+            let line = line_of(text, &row.id);
+            let error = Error::new(Kind::Input, format!("{file}:{line}: row {}: {what}", row.id));
+            error.hint(near)
+        })?;
+    }
+    Ok(rows)
+}
+
+fn no_figures(spec: &DriveSpec, table: &[FigureRow], file: &str) -> Error {
+    let device = |row: &FigureRow| match row.capacity_gb {
+        Some(gb) => format!("{} {gb}", row.device),
+        None => row.device.clone(),
+    };
+    let devices: BTreeSet<String> = table.iter().map(device).collect();
+    let devices: Vec<String> = devices.into_iter().collect();
+    let asked = match spec.published_as() {
+        Some((device, gb)) => format!("no figure of {device} {gb}"),
+        None => format!("{} does not say how figures name it", spec.name),
+    };
+    Error::new(Kind::Input, format!("{file}: {asked}")).hint(format!(
+        "its [published] table must give device and capacity_gb as in the file, which has: {}",
+        devices.join(", ")
+    ))
+}
+
+/// What of a row nobody knows, and the nearest that is known.
+///
+/// Known is what a run has, and what the project's own table has though no run does.
+fn check(row: &FigureRow, workloads: &[Workload]) -> Result<(), (String, String)> {
+    let own = published::figures();
+    let refused = |what: &str, asked: &str, known: BTreeSet<&str>| {
+        let hint = match nearest(asked, known.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("known are {}", known.into_iter().collect::<Vec<_>>().join(", ")),
+        };
+        Err((format!("no {what} is called `{asked}`"), hint))
+    };
+    let is_metric = Metric::named(&row.metric).is_some();
+    if !is_metric && own.iter().all(|other| other.metric != row.metric) {
+        let known = METRICS.into_iter().collect();
+        return refused("metric with its unit", &row.metric, known);
+    }
+    let mut names = own.iter().map(|other| other.workload.as_str());
+    let mut catalogue = workloads.iter().map(|workload| workload.name.as_str());
+    if !catalogue.any(|name| name == row.workload) && !names.any(|name| name == row.workload) {
+        let known = workloads.iter().map(|workload| workload.name.as_str()).collect();
+        return refused("workload", &row.workload, known);
+    }
+    Ok(())
+}
+
+/// Line of the row named `id` in a table, from 1.
+fn line_of(text: &str, id: &str) -> usize {
+    let is_row = |line: &str| line.split(',').next().is_some_and(|cell| cell.trim() == id);
+    text.lines().position(is_row).map_or(1, |index| index + 1)
+}
+
+/// The figures that a run measured, as rows about the drive of `spec`.
+pub fn rows_of_run(spec: &DriveSpec, run: &Run) -> Vec<FigureRow> {
+    let (device, capacity_gb) = spec.published_as().unwrap_or((spec.name.as_str(), 0.0));
+    let mode = if run.target.format.is_empty() {
+        spec.formats()[0].clone()
+    } else {
+        run.target.format.clone()
+    };
+    let os = if run.target.host.is_empty() { "any".into() } else { run.target.host.clone() };
+    let mut rows = Vec::new();
+    for step in &run.steps {
+        let (summary, phase) = match step.kind {
+            StepKind::Precondition => (&step.settled, Phase::Steady),
+            StepKind::Measure => (&step.summary, Phase::Primary),
+            StepKind::Purge | StepKind::Fill => continue,
+        };
+        for (metric, value) in summary.iter().flat_map(figures_of) {
+            rows.push(FigureRow {
+                id: format!("{} {metric}", step.id),
+                document: run.id.clone(),
+                device: device.to_owned(),
+                capacity_gb: Some(capacity_gb),
+                mode: mode.clone(),
+                os: os.clone(),
+                workload: step.workload.clone(),
+                threads: step.threads.to_string(),
+                queue_per_thread: step.queue_per_thread.to_string(),
+                phase,
+                metric: metric.to_owned(),
+                value_low: Some(value),
+                value_high: Some(value),
+                confidence: Confidence::Exact,
+                note: String::new(),
+            });
+        }
+    }
+    rows
+}
+
+fn figures_of(summary: &Summary) -> [(&'static str, f64); 4] {
+    let latency = &summary.latency;
+    [
+        ("iops", summary.iops),
+        ("avg_latency_ms", latency.latency_ns_avg / 1e6),
+        ("stdev_latency_ms", summary.latency_ns_stdev_reviewed() / 1e6),
+        ("max_latency_ms", latency.latency_ns_max as f64 / 1e6),
+    ]
+}
+
+/// Rows among `rows` that cannot all be true.
+pub fn contradictions(rows: &[&FigureRow]) -> Vec<Contradiction> {
+    let mut found = Vec::new();
+    for (index, row) in rows.iter().enumerate() {
+        for other in rows[index + 1..].iter().filter(|other| is_same_load(row, other)) {
+            let text = twice(row, other).or_else(|| little(row, other));
+            if let Some(text) = text.or_else(|| little(other, row)) {
+                found.push(Contradiction { rows: vec![row.id.clone(), other.id.clone()], text });
+            }
+        }
+    }
+    found
+}
+
+/// Whether both rows are about one load of one setup in one phase.
+fn is_same_load(row: &FigureRow, other: &FigureRow) -> bool {
+    let same = |a: &str, b: &str| a == b || a == "any" || b == "any";
+    row.workload == other.workload
+        && row.threads == other.threads
+        && row.queue_per_thread == other.queue_per_thread
+        && row.phase == other.phase
+        && row.mode == other.mode
+        && same(&row.os, &other.os)
+}
+
+fn ends(row: &FigureRow) -> Option<(f64, f64)> {
+    (row.confidence != Confidence::Garbled).then_some((row.value_low?, row.value_high?))
+}
+
+/// What is wrong where one thing was published with two values.
+fn twice(row: &FigureRow, other: &FigureRow) -> Option<String> {
+    let exact = ["iops", "mb_s", "avg_latency_ms"].contains(&row.metric.as_str());
+    if row.metric != other.metric || !exact {
+        return None;
+    }
+    let ((low, high), (other_low, other_high)) = (ends(row)?, ends(other)?);
+    let apart = (low / other_high).max(other_low / high) - 1.0;
+    (apart > TWICE_MAX).then(|| {
+        format!("{} is {low} in one and {other_low} in the other, for one load", row.metric)
+    })
+}
+
+/// What is wrong where a rate and an average latency do not make what was outstanding.
+fn little(rate: &FigureRow, latency: &FigureRow) -> Option<String> {
+    if rate.metric != "iops" || latency.metric != "avg_latency_ms" {
+        return None;
+    }
+    let outstanding =
+        rate.threads.parse::<f64>().ok()? * rate.queue_per_thread.parse::<f64>().ok()?;
+    let ((iops_low, iops_high), (low_ms, high_ms)) = (ends(rate)?, ends(latency)?);
+    let (least, most) = (iops_low * low_ms / 1e3, iops_high * high_ms / 1e3);
+    let apart = (least / outstanding).max(outstanding / most) - 1.0;
+    (apart > LITTLE_MAX).then(|| {
+        format!(
+            "{iops_low} IOPS at {low_ms} ms make {least:.0} requests outstanding, \
+             not {outstanding:.0}"
+        )
+    })
+}

@@ -1,0 +1,155 @@
+//! How far modelled figures are from published ones.
+//!
+//! The residual of a figure is the logarithm of modelled over published, over that of the ratio at
+//! which a validation calls it out of tolerance: 1 at the edge. So rates and averages count most, a
+//! deviation or a maximum a fifth as much. Within a published range it is 0. Figures that state one
+//! fact, such as the rate and the average latency of one load, share its weight.
+//!
+//! [`Shortcut`] is off by a factor that hardly changes from one drive to the next one nearby. It is
+//! known where the protocols have been run, and taken out of every figure before it is judged.
+
+use std::sync::{Mutex, PoisonError};
+
+use results::published::FigureRow;
+use ssd::DriveSpec;
+
+use super::Watcher;
+use super::document::DriveFile;
+use super::parameter::Parameter;
+use super::search::{Found, Landscape, Residuals};
+use super::shortcut::Shortcut;
+use crate::Error;
+use crate::validate::tolerance;
+
+/// Residuals beyond this are not told apart: whatever is modelled is wrong by orders.
+const RESIDUAL_MAX: f64 = 50.0;
+
+/// One figure to come close to.
+#[derive(Clone, Debug)]
+pub(super) struct Aim {
+    low: f64,
+    high: f64,
+    /// Logarithm of the ratio at the edge of its tolerance.
+    tolerance: f64,
+    /// Figures that state the same fact: a rate, a throughput and an average latency of one load
+    /// are one.
+    alike: usize,
+}
+
+impl Aim {
+    /// What `row` says, `alike` of them together; nothing where it says no number above 0.
+    pub(super) fn new(row: &FigureRow, alike: usize) -> Option<Self> {
+        let (low, high) = (row.value_low?, row.value_high?);
+        let (_, most) = tolerance(&row.metric);
+        (low > 0.0).then(|| Self { low, high, tolerance: most.ln(), alike })
+    }
+
+    /// The residual of `modelled`; `ranged` is whether all of a range is equally good.
+    fn residual(&self, modelled: f64, ranged: bool) -> f64 {
+        let middle = (self.low * self.high).sqrt();
+        let nearest = if ranged { modelled.clamp(self.low, self.high) } else { middle };
+        let residual = (modelled / nearest).ln() / self.scale();
+        if residual.is_nan() { RESIDUAL_MAX } else { residual.clamp(-RESIDUAL_MAX, RESIDUAL_MAX) }
+    }
+
+    /// Modelled over published for a residual.
+    pub(super) fn ratio(&self, residual: f64) -> f64 {
+        (residual * self.scale()).exp()
+    }
+
+    /// Logarithm of a ratio whose residual is 1.
+    fn scale(&self) -> f64 {
+        self.tolerance * (self.alike as f64).sqrt()
+    }
+}
+
+/// A drive's file with some of its numbers open.
+#[derive(Debug)]
+pub(super) struct Candidates<'a> {
+    pub(super) file: &'a DriveFile,
+    pub(super) parameters: &'a [Parameter],
+    /// How figures name the drive, where its file does not say.
+    pub(super) published: Option<ssd::PublishedSpec>,
+}
+
+impl Candidates<'_> {
+    /// The file with the numbers at `point`.
+    pub(super) fn file_at(&self, point: &[f64]) -> DriveFile {
+        let values = self.parameters.iter().zip(point);
+        self.file.with(values.map(|(it, at)| (it.path.as_str(), it.value(*at), it.whole)))
+    }
+
+    /// The drive at `point`; nothing where it is not feasible.
+    pub(super) fn spec_at(&self, point: &[f64]) -> Option<DriveSpec> {
+        let file = self.file_at(point);
+        let spec = DriveSpec::parse(file.text(), file.name()).ok()?;
+        let published = self.published.clone().or_else(|| spec.published.clone());
+        Some(DriveSpec { published, ..spec })
+    }
+}
+
+/// The landscape that a fit searches.
+pub(super) struct Objective<'a> {
+    pub(super) candidates: &'a Candidates<'a>,
+    pub(super) shortcut: &'a Shortcut<'a>,
+    /// One for each row of the agenda.
+    pub(super) aims: &'a [Aim],
+    /// Logarithm of what the protocols give over what the shortcut gives, row by row.
+    pub(super) corrections: Vec<f64>,
+    /// Whether all of a published range is equally good.
+    pub(super) ranged: bool,
+    pub(super) watcher: &'a dyn Watcher,
+    /// Drives that were looked at.
+    pub(super) evaluations: Mutex<usize>,
+    /// The first failure of the model.
+    pub(super) failure: Mutex<Option<Error>>,
+}
+
+impl Objective<'_> {
+    /// What the shortcut gives at each of `points`, with its corrections.
+    pub(super) fn values(&self, points: &[Vec<f64>]) -> Vec<Option<Vec<Option<f64>>>> {
+        let drives: Vec<_> = points.iter().map(|point| self.candidates.spec_at(point)).collect();
+        *self.evaluations.lock().unwrap_or_else(PoisonError::into_inner) += points.len();
+        match self.shortcut.values(&drives) {
+            Ok(values) => values.into_iter().map(|values| Some(self.corrected(values?))).collect(),
+            Err(error) => {
+                let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+                failure.get_or_insert(error);
+                vec![None; points.len()]
+            }
+        }
+    }
+
+    fn corrected(&self, values: Vec<Option<f64>>) -> Vec<Option<f64>> {
+        let corrections = self.corrections.iter();
+        values.into_iter().zip(corrections).map(|(it, by)| Some(it? * by.exp())).collect()
+    }
+
+    /// Residuals of values, one for each figure.
+    pub(super) fn judge(&self, values: &[Option<f64>]) -> Vec<f64> {
+        let residual = |(aim, value): (&Aim, &Option<f64>)| {
+            value.map_or(RESIDUAL_MAX, |value| aim.residual(value, self.ranged))
+        };
+        self.aims.iter().zip(values).map(residual).collect()
+    }
+
+    /// Drives that were looked at.
+    pub(super) fn evaluated(&self) -> usize {
+        *self.evaluations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Landscape for Objective<'_> {
+    fn residuals(&self, points: &[Vec<f64>]) -> Vec<Residuals> {
+        self.values(points).into_iter().map(|values| Some(self.judge(&values?))).collect()
+    }
+
+    fn found(&self, best: &Found) {
+        self.watcher.searched(self.evaluated(), best.loss);
+    }
+
+    fn stop(&self) -> bool {
+        let failed = self.failure.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        failed || self.watcher.stop()
+    }
+}

@@ -1,0 +1,151 @@
+//! What a fit found, for people and programs.
+
+use results::published::{FigureRow, Phase};
+use serde::Serialize;
+
+use super::evidence::Contradiction;
+use crate::validate::tolerance;
+
+/// What a fit found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Fit {
+    /// The drive's file with the numbers that were found.
+    pub drive: String,
+    /// The numbers.
+    pub parameters: Vec<Fitted>,
+    /// Every figure about the drive, used or not.
+    pub figures: Vec<Judged>,
+    /// Figures that cannot all be true; none of them was used.
+    pub contradictions: Vec<Contradiction>,
+    /// Median error of the figures used, each predicted by a fit to all loads but its own (linear,
+    /// about the best point); as a share, such as 0.08.
+    pub left_out_error_median: Option<f64>,
+    /// The same, of rates alone.
+    pub left_out_rate_error_median: Option<f64>,
+    /// Drives that were looked at.
+    pub evaluations: usize,
+    /// Time lapse at which they were.
+    pub time_lapse_search: u32,
+    /// Whether the figures are what the protocols measured on the fitted drive; else the fit was
+    /// stopped, and they are estimates from short looks.
+    pub verified: bool,
+}
+
+/// One number that was fitted.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Fitted {
+    /// Where it stands in the drive's file.
+    pub path: String,
+    /// Least value allowed.
+    pub low: f64,
+    /// Greatest value allowed.
+    pub high: f64,
+    /// What the file said before.
+    pub start: f64,
+    /// What was found.
+    pub value: f64,
+    /// One standard deviation of it, in its unit.
+    pub deviation: f64,
+    /// Whether the figures tell next to nothing of it.
+    pub undetermined: bool,
+    /// Numbers whose errors go with its own: only together are they determined.
+    pub goes_with: Vec<String>,
+    /// Whether it lies at one of its bounds.
+    pub at_bound: bool,
+}
+
+/// One figure beside what the drive does.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Judged {
+    /// Name of the row.
+    pub id: String,
+    /// Format and host of the model: `stock linux`; empty where it cannot be compared.
+    pub setup: String,
+    /// Workload as published.
+    pub workload: String,
+    /// Load as published: `T16Q16`.
+    pub load: String,
+    /// When in a test.
+    pub phase: String,
+    /// What, with its unit.
+    pub metric: String,
+    /// Published value, lower end.
+    pub value_low: Option<f64>,
+    /// Published value, upper end.
+    pub value_high: Option<f64>,
+    /// What the drive of the file did.
+    pub start: Option<f64>,
+    /// What the fitted drive does.
+    pub fitted: Option<f64>,
+    /// Fitted over published; over the nearest end of a range.
+    pub ratio: Option<f64>,
+    /// Whether the ratio is within the tolerance of the metric.
+    pub within: Option<bool>,
+    /// The ratio that a fit without this load would give.
+    pub ratio_left_out: Option<f64>,
+    /// Why the fit did not go by it; empty where it did.
+    pub unused: String,
+}
+
+impl Judged {
+    /// `row` without anything modelled.
+    pub(super) fn new(row: &FigureRow) -> Self {
+        let load = match (row.threads.as_str(), row.queue_per_thread.as_str()) {
+            ("", "") => String::new(),
+            ("", queue) => format!("Q{queue}"),
+            (threads, "") => format!("T{threads}"),
+            (threads, queue) => format!("T{threads}Q{queue}"),
+        };
+        Self {
+            id: row.id.clone(),
+            setup: String::new(),
+            workload: row.workload.clone(),
+            load,
+            phase: row.phase.name().into(),
+            metric: row.metric.clone(),
+            value_low: row.value_low,
+            value_high: row.value_high,
+            start: None,
+            fitted: None,
+            ratio: None,
+            within: None,
+            ratio_left_out: None,
+            unused: String::new(),
+        }
+    }
+
+    /// Notes what the fitted drive does.
+    pub(super) fn fitted(&mut self, value: Option<f64>) {
+        self.fitted = value;
+        let ends = self.value_low.zip(self.value_high);
+        self.ratio = value.zip(ends).and_then(|(value, (low, high))| {
+            let nearest = value.clamp(low, high);
+            (nearest > 0.0).then(|| value / nearest)
+        });
+        let (least, most) = tolerance(&self.metric);
+        self.within = self.ratio.map(|ratio| (least..=most).contains(&ratio));
+    }
+
+    /// Which load of which format it is about, on a purged or a settled drive, whatever the metric.
+    pub(super) fn place(&self) -> (&str, &str, &str, bool) {
+        let format = self.setup.split(' ').next().unwrap_or_default();
+        (format, &self.workload, &self.load, self.phase == Phase::Burst.name())
+    }
+
+    /// What it states: rates, throughputs and average latencies of one load state one thing.
+    pub(super) fn fact(&self) -> (&str, (&str, &str, &str, bool), &str) {
+        let little = self.is_rate() || self.metric == "avg_latency_ms";
+        (&self.setup, self.place(), if little { "rate" } else { &self.metric })
+    }
+
+    /// Whether it is a rate or a throughput.
+    pub fn is_rate(&self) -> bool {
+        ["iops", "mb_s"].contains(&self.metric.as_str())
+    }
+}
+
+/// The middle one of `values`; of an even number the upper of the two.
+pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}

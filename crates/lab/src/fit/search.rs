@@ -1,0 +1,391 @@
+//! The search for the point with the least loss in a unit cube.
+//!
+//! ```text
+//! start ──► descent ──► swarm, with the start and the descent's end among its particles
+//!                          └──► descent from the best of all
+//! ```
+//!
+//! The swarm looks everywhere and needs no derivatives (particle swarm optimisation, of the crate
+//! `argmin`); a descent (Levenberg and Marquardt, derivatives by differences) makes a good place
+//! exact in a few steps, because a loss is a sum over residuals that are nearly linear nearby.
+//!
+//! Points of one generation are evaluated together, so that whoever evaluates can do it in
+//! parallel. How many there are depends on the counts below alone, never on time: the same seed
+//! finds the same point.
+
+use std::sync::{Mutex, PoisonError};
+
+use argmin::core::{CostFunction, Executor, PopulationState};
+use argmin::solver::particleswarm::{Particle, ParticleSwarm};
+use blockio::Rng;
+use rand_xoshiro_argmin::Xoshiro256PlusPlus;
+use rand_xoshiro_argmin::rand_core::SeedableRng as _;
+
+use super::matrix::{Factor, normal};
+
+/// Residuals at a point, one for each figure; nothing where no drive can be built.
+pub(super) type Residuals = Option<Vec<f64>>;
+
+/// Weight of the pull to the start: crossing the whole cube along one axis costs the square of
+/// it. Small, so that it decides only what residuals leave open.
+const PULL: f64 = 0.05;
+/// Half the distance over which derivatives are taken.
+const STEP: f64 = 0.03;
+/// Steps of one descent at most.
+const DESCENT_STEPS: usize = 6;
+/// A descent ends when a step gains less than this share of the loss.
+const GAIN_MIN: f64 = 0.005;
+/// Loss where no drive can be built.
+const INFEASIBLE: f64 = 1e9;
+
+/// What is searched.
+pub(super) trait Landscape: Sync {
+    /// Residuals at each of `points`, whose coordinates are 0 to 1.
+    fn residuals(&self, points: &[Vec<f64>]) -> Vec<Residuals>;
+    /// Hears of the best point so far.
+    fn found(&self, best: &Found);
+    /// Whether to end now, with the best so far.
+    fn stop(&self) -> bool;
+}
+
+/// How much to search.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Effort {
+    /// Points that the swarm evaluates; 0 for none.
+    pub(super) swarm: usize,
+    /// Seed of the swarm.
+    pub(super) seed: u64,
+}
+
+/// A point and what was found there.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Found {
+    /// The point.
+    pub(super) point: Vec<f64>,
+    /// Its residuals.
+    pub(super) residuals: Vec<f64>,
+    /// Its loss.
+    pub(super) loss: f64,
+}
+
+/// Looks for the least loss from `start` on; nothing if `start` itself is infeasible.
+pub(super) fn search(landscape: &dyn Landscape, start: &[f64], effort: Effort) -> Option<Found> {
+    let held = vec![false; start.len()];
+    let site = Site { landscape, start, held: &held, best: Mutex::default() };
+    site.evaluate(&[start.to_vec()]);
+    let begun = site.best()?;
+    descend(&site, begun.clone());
+    if effort.swarm > 0 && !landscape.stop() {
+        swarm(&site, &begun, effort);
+        descend(&site, site.best()?);
+    }
+    site.best()
+}
+
+/// Makes the place around `begun` exact, without looking elsewhere or moving along axes that are
+/// `held`; the pull is to `start`.
+pub(super) fn polish(
+    landscape: &dyn Landscape,
+    start: &[f64],
+    begun: &[f64],
+    held: &[bool],
+) -> Option<Found> {
+    let site = Site { landscape, start, held, best: Mutex::default() };
+    site.evaluate(&[begun.to_vec()]);
+    descend(&site, site.best()?);
+    site.best()
+}
+
+/// Derivatives of the residuals at `point`, figure by figure and axis by axis, by central
+/// differences inside the cube. An axis along which nothing can be built has zeroes.
+pub(super) fn derivatives(landscape: &dyn Landscape, point: &[f64]) -> Vec<Vec<f64>> {
+    let sides: Vec<[Vec<f64>; 2]> = (0..point.len()).map(|axis| sides(point, axis)).collect();
+    let points: Vec<Vec<f64>> = sides.iter().flatten().cloned().collect();
+    let mut residuals = landscape.residuals(&points).into_iter();
+    let mut columns = Vec::new();
+    for (axis, [low, high]) in sides.iter().enumerate() {
+        let across = high[axis] - low[axis];
+        let pair = residuals.next().flatten().zip(residuals.next().flatten());
+        columns.push(pair.map(|(low, high)| {
+            low.iter().zip(&high).map(|(low, high)| (high - low) / across).collect::<Vec<f64>>()
+        }));
+    }
+    let figures = columns.iter().flatten().map(Vec::len).max().unwrap_or(0);
+    let cell = |column: &Option<Vec<f64>>, row: usize| column.as_ref().map_or(0.0, |c| c[row]);
+    (0..figures).map(|row| columns.iter().map(|column| cell(column, row)).collect()).collect()
+}
+
+/// The points on both sides of `point` along `axis`, inside the cube.
+fn sides(point: &[f64], axis: usize) -> [Vec<f64>; 2] {
+    [-STEP, STEP].map(|step| {
+        let mut side = point.to_vec();
+        side[axis] = (side[axis] + step).clamp(0.0, 1.0);
+        side
+    })
+}
+
+/// How much a residual counts: as its square near zero, as its amount far off, so that a figure
+/// that no drive can meet does not drag the others away.
+pub(super) fn robust(residual: f64) -> f64 {
+    2.0 * ((1.0 + residual * residual).sqrt() - 1.0)
+}
+
+/// The weight that makes a square of [`robust`] nearby.
+pub(super) fn weight(residual: f64) -> f64 {
+    1.0 / (1.0 + residual * residual).sqrt()
+}
+
+/// A search under way.
+struct Site<'a> {
+    landscape: &'a dyn Landscape,
+    start: &'a [f64],
+    /// Axes along which a descent does not go.
+    held: &'a [bool],
+    best: Mutex<Option<Found>>,
+}
+
+impl Site<'_> {
+    /// Losses at `points`; remembers the best.
+    fn evaluate(&self, points: &[Vec<f64>]) -> Vec<Found> {
+        let found = self.landscape.residuals(points);
+        let judged: Vec<Found> = points
+            .iter()
+            .zip(found)
+            .map(|(point, residuals)| {
+                let loss = residuals.as_ref().map_or(INFEASIBLE, |residuals| {
+                    residuals.iter().copied().map(robust).sum::<f64>() + self.pull(point)
+                });
+                Found { point: point.clone(), residuals: residuals.unwrap_or_default(), loss }
+            })
+            .collect();
+        let mut best = self.best.lock().unwrap_or_else(PoisonError::into_inner);
+        for found in &judged {
+            let better = best.as_ref().is_none_or(|best| found.loss < best.loss);
+            if found.loss < INFEASIBLE && better {
+                *best = Some(found.clone());
+            }
+        }
+        if let Some(found) = &*best {
+            self.landscape.found(found);
+        }
+        judged
+    }
+
+    fn best(&self) -> Option<Found> {
+        self.best.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn pull(&self, point: &[f64]) -> f64 {
+        let away = point.iter().zip(self.start).map(|(at, start)| at - start);
+        away.map(|away| (PULL * away).powi(2)).sum()
+    }
+}
+
+/// Descends from `at` until little is gained.
+fn descend(site: &Site<'_>, mut at: Found) {
+    let mut damping = 0.01;
+    for _ in 0..DESCENT_STEPS {
+        if site.landscape.stop() {
+            return;
+        }
+        let slopes = derivatives(site.landscape, &at.point);
+        let tried: Vec<Vec<f64>> = [0.1, 1.0, 10.0, 100.0]
+            .iter()
+            .filter_map(|factor| step(site, &at, &slopes, damping * factor))
+            .collect();
+        let judged = site.evaluate(&tried).into_iter().enumerate();
+        let Some((index, next)) = judged.min_by(|a, b| a.1.loss.total_cmp(&b.1.loss)) else {
+            return;
+        };
+        let gain = at.loss - next.loss;
+        if gain > 0.0 {
+            damping *= [0.1, 1.0, 10.0, 100.0][index];
+            at = next;
+        } else {
+            damping *= 1000.0;
+        }
+        if gain.abs() < GAIN_MIN * at.loss || damping > 1e6 {
+            return;
+        }
+    }
+}
+
+/// One step of a descent; axes that would leave the cube are held.
+fn step(site: &Site<'_>, at: &Found, slopes: &[Vec<f64>], damping: f64) -> Option<Vec<f64>> {
+    let weights: Vec<f64> = at.residuals.iter().copied().map(weight).collect();
+    let mut free: Vec<bool> = site.held.iter().map(|held| !held).collect();
+    for _ in 0..=at.point.len() {
+        let rows: Vec<Vec<f64>> = slopes.iter().map(|row| masked(row, &free)).collect();
+        let pull = PULL * PULL;
+        let mut matrix = normal(&rows, &weights, &vec![pull; free.len()]);
+        for (index, row) in matrix.iter_mut().enumerate() {
+            row[index] += damping * (row[index] + 1e-6);
+        }
+        let mut right = vec![0.0; free.len()];
+        for ((row, residual), weight) in rows.iter().zip(&at.residuals).zip(&weights) {
+            for (sum, slope) in right.iter_mut().zip(row) {
+                *sum -= weight * residual * slope;
+            }
+        }
+        for (index, sum) in right.iter_mut().enumerate() {
+            *sum += if free[index] { pull * (site.start[index] - at.point[index]) } else { 0.0 };
+        }
+        let by = Factor::of(&matrix)?.solve(&right);
+        let leaves = |index: &usize| {
+            let (from, by) = (at.point[*index], by[*index]);
+            free[*index] && ((from >= 1.0 && by > 0.0) || (from <= 0.0 && by < 0.0))
+        };
+        let Some(held) = (0..free.len()).find(leaves) else {
+            let to = at.point.iter().zip(&by).map(|(from, by)| (from + by).clamp(0.0, 1.0));
+            return Some(to.collect());
+        };
+        free[held] = false;
+    }
+    None
+}
+
+fn masked(row: &[f64], free: &[bool]) -> Vec<f64> {
+    row.iter().zip(free).map(|(slope, free)| if *free { *slope } else { 0.0 }).collect()
+}
+
+/// The landscape as `argmin` asks it: a cost for each point.
+struct Costs<'a>(&'a Site<'a>);
+
+impl CostFunction for Costs<'_> {
+    type Param = Vec<f64>;
+    type Output = f64;
+
+    fn cost(&self, point: &Vec<f64>) -> Result<f64, argmin::core::Error> {
+        Ok(self.bulk_cost(std::slice::from_ref(point))?[0])
+    }
+
+    fn bulk_cost<P>(&self, points: &[P]) -> Result<Vec<f64>, argmin::core::Error>
+    where
+        P: std::borrow::Borrow<Vec<f64>>,
+    {
+        if self.0.landscape.stop() {
+            return Err(argmin::core::Error::msg("stopped"));
+        }
+        let points: Vec<Vec<f64>> = points.iter().map(|point| point.borrow().clone()).collect();
+        Ok(self.0.evaluate(&points).into_iter().map(|found| found.loss).collect())
+    }
+}
+
+/// Sends a swarm through the cube; what it finds is remembered in `site`.
+fn swarm(site: &Site<'_>, begun: &Found, effort: Effort) {
+    let axes = begun.point.len();
+    let size = (axes + 10).min(effort.swarm);
+    let mut rng = Rng::new(effort.seed).split("swarm");
+    let mut points = stratified(size, axes, &mut rng);
+    points.truncate(size.saturating_sub(2));
+    let scattered = site.evaluate(&points).into_iter();
+    let particles: Vec<_> = scattered
+        .chain([begun.clone()])
+        .chain(site.best())
+        .map(|found| {
+            let velocity = (0..axes).map(|_| 0.5 * rng.unit_f64() - 0.25).collect();
+            Particle::new(found.point, found.loss, velocity)
+        })
+        .collect();
+    let bounds = (vec![0.0; axes], vec![1.0; axes]);
+    let generations = (effort.swarm / particles.len().max(1)) as u64;
+    let solver = ParticleSwarm::new(bounds, particles.len())
+        .with_rng_generator(Xoshiro256PlusPlus::seed_from_u64(rng.next_u64()));
+    let executor =
+        Executor::new(Costs(site), solver).configure(|state: PopulationState<_, f64>| {
+            state.population(particles).max_iters(generations)
+        });
+    // The only error is being stopped; the best so far is remembered either way.
+    drop(executor.run());
+}
+
+/// `count` points, each axis of which has one in each of `count` equal parts (Latin hypercube).
+fn stratified(count: usize, axes: usize, rng: &mut Rng) -> Vec<Vec<f64>> {
+    let mut points = vec![Vec::with_capacity(axes); count];
+    for _ in 0..axes {
+        let mut parts: Vec<usize> = (0..count).collect();
+        for index in (1..count).rev() {
+            let other = rng.below(index as u64 + 1);
+            parts.swap(index, usize::try_from(other).expect("below a count in memory"));
+        }
+        for (point, part) in points.iter_mut().zip(parts) {
+            point.push((part as f64 + rng.unit_f64()) / count as f64);
+        }
+    }
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Residuals as a plain function of the point.
+    struct Plain<F>(F);
+
+    impl<F: Fn(&[f64]) -> Residuals + Sync> Landscape for Plain<F> {
+        fn residuals(&self, points: &[Vec<f64>]) -> Vec<Residuals> {
+            points.iter().map(|point| (self.0)(point)).collect()
+        }
+
+        fn found(&self, _: &Found) {}
+
+        fn stop(&self) -> bool {
+            false
+        }
+    }
+
+    fn valley(point: &[f64]) -> Residuals {
+        let (x, y) = (point[0], point[1]);
+        x.is_finite().then(|| vec![10.0 * (y - 0.3 - (x - 0.7).powi(2)), 3.0 * (x - 0.8)])
+    }
+
+    #[test]
+    fn a_descent_follows_a_valley_to_its_end() {
+        let found = search(&Plain(valley), &[0.1, 0.9], Effort { swarm: 0, seed: 1 }).unwrap();
+        assert!((found.point[0] - 0.8).abs() < 0.01, "{found:?}");
+        assert!((found.point[1] - 0.31).abs() < 0.01, "{found:?}");
+    }
+
+    #[test]
+    fn a_swarm_finds_the_deeper_of_two_valleys() {
+        let wells = |point: &[f64]| {
+            let x = point[0];
+            let shallow = 0.5 + 20.0 * (x - 0.2).abs();
+            Some(vec![shallow.min(10.0 * (x - 0.85).abs())])
+        };
+        let descended = search(&Plain(wells), &[0.1], Effort { swarm: 0, seed: 1 }).unwrap();
+        assert!((descended.point[0] - 0.2).abs() < 0.1, "{descended:?}");
+        let found = search(&Plain(wells), &[0.1], Effort { swarm: 200, seed: 1 }).unwrap();
+        assert!((found.point[0] - 0.85).abs() < 0.01, "{found:?}");
+    }
+
+    #[test]
+    fn what_no_residual_depends_on_stays_at_its_start() {
+        let one = |point: &[f64]| Some(vec![5.0 * (point[0] - 0.6)]);
+        let found = search(&Plain(one), &[0.2, 0.4], Effort { swarm: 100, seed: 3 }).unwrap();
+        assert!((found.point[0] - 0.6).abs() < 0.01, "{found:?}");
+        assert!((found.point[1] - 0.4).abs() < 0.01, "{found:?}");
+    }
+
+    #[test]
+    fn the_same_seed_finds_the_same_point() {
+        let effort = Effort { swarm: 120, seed: 9 };
+        let run = || search(&Plain(valley), &[0.1, 0.9], effort);
+        assert_eq!(run(), run());
+    }
+
+    #[test]
+    fn an_edge_of_the_cube_holds_a_descent() {
+        let beyond = |point: &[f64]| Some(vec![point[0] - 1.5, point[1] - 0.5, point[0] * 0.1]);
+        let found = search(&Plain(beyond), &[0.5, 0.1], Effort { swarm: 0, seed: 1 }).unwrap();
+        assert!((found.point[0] - 1.0).abs() < 1e-9, "{found:?}");
+        assert!((found.point[1] - 0.5).abs() < 0.01, "{found:?}");
+    }
+
+    #[test]
+    fn points_that_cannot_be_built_are_avoided() {
+        let edge = |point: &[f64]| (point[0] < 0.7).then(|| vec![4.0 * (point[0] - 0.65)]);
+        let found = search(&Plain(edge), &[0.1], Effort { swarm: 60, seed: 1 }).unwrap();
+        assert!((found.point[0] - 0.65).abs() < 0.02, "{found:?}");
+    }
+}

@@ -1,0 +1,309 @@
+//! What a protocol would measure, found in a moment.
+//!
+//! ```text
+//! drive, job of the agenda ──► state before each step: purged, filled or settled (kept)
+//!                                   └──► behind the candidate's timing, a short look at the load
+//! ```
+//!
+//! What is approximated:
+//!
+//! - the drive is at a larger time lapse than its own, with fewer superblocks;
+//! - the settled state is reached without time passing: it does not know how long relocation had in
+//!   the background, nor that some protocols end before a slow drive has settled;
+//! - a look lasts thousands of requests, not minutes: deviations and maxima are rough, and stalls
+//!   of the host that are seconds apart are not seen.
+//!
+//! How far off it is at one place is known exactly by running the protocols there; see
+//! [`super::objective`].
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use results::published::Part;
+use results::{Environment, Interval, Run, Sample, StepKind, Summary, Target, TargetKind};
+use ssd::{Drive, DriveSpec, Placement, Setup};
+
+use crate::driver::model::brief::{Span, brief, fill, settle};
+use crate::plan::{Plan, PlannedStep};
+use crate::pool::in_parallel;
+use crate::runner::{Outcome, Record};
+use crate::subject::Wanted;
+use crate::validate::{Agenda, Job};
+use crate::{Error, Load};
+
+/// A drive of more pages than this is looked at in a larger time lapse.
+const PAGES_MAX: u64 = 3_000_000;
+/// Requests of a look at least, and at most.
+const REQUESTS: (u64, u64) = (8_000, 60_000);
+/// Superblocks of each module that a look writes at least.
+const SUPERBLOCKS: f64 = 1.5;
+/// States kept at once.
+const STATES_MAX: usize = 48;
+
+/// Finds what the jobs of an agenda would measure.
+#[derive(Debug)]
+pub(super) struct Shortcut<'a> {
+    agenda: &'a Agenda,
+    time_lapse: u32,
+    threads: usize,
+    states: Mutex<Vec<(Key, Arc<Drive>)>>,
+}
+
+/// What a state depends on.
+#[derive(Clone, Debug, PartialEq)]
+struct Key {
+    placement: Placement,
+    before: Before,
+}
+
+/// What was done to a drive before it was looked at.
+#[derive(Clone, Debug, PartialEq)]
+enum Before {
+    Nothing,
+    Filled,
+    Settled { filled: bool, step: Box<PlannedStep> },
+}
+
+/// One look that is needed.
+struct Look<'a> {
+    /// Index of the drive.
+    drive: usize,
+    /// Index of the job.
+    job: usize,
+    step: &'a PlannedStep,
+    part: Part,
+    key: Key,
+}
+
+impl<'a> Shortcut<'a> {
+    /// For drives like `spec`, with `threads` looks at once.
+    pub(super) fn new(agenda: &'a Agenda, spec: &DriveSpec, threads: usize) -> Self {
+        let setups = agenda.jobs().iter().map(|job| &job.wanted);
+        let time_lapse = setups.map(|wanted| time_lapse(spec, wanted)).min().unwrap_or(1);
+        Self { agenda, time_lapse, threads, states: Mutex::default() }
+    }
+
+    /// Time lapse of the looks.
+    pub(super) const fn time_lapse(&self) -> u32 {
+        self.time_lapse
+    }
+
+    /// The value of each row of the agenda for each of `drives`, as [`Agenda::values`] gives it;
+    /// nothing for a drive that is not feasible.
+    ///
+    /// # Errors
+    /// When a request of the model failed.
+    pub(super) fn values(
+        &self,
+        drives: &[Option<DriveSpec>],
+    ) -> Result<Vec<Option<Vec<Option<f64>>>>, Error> {
+        let mut looks = Vec::new();
+        let mut feasible = vec![true; drives.len()];
+        for (index, spec) in drives.iter().enumerate() {
+            let found = spec.as_ref().and_then(|spec| self.looks(index, spec));
+            feasible[index] = found.is_some();
+            looks.extend(found.unwrap_or_default());
+        }
+        self.settle_missing(drives, &looks)?;
+        let intervals = in_parallel(self.threads, &looks, |look| self.look(drives, look));
+        let intervals = intervals.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let seen: Vec<(&Look<'_>, Interval)> = looks.iter().zip(intervals).collect();
+        let values = feasible.iter().enumerate().map(|(drive, feasible)| {
+            let runs = self.agenda.jobs().iter().enumerate();
+            let runs: Vec<Run> = runs
+                .map(|(job, it)| {
+                    let of = |(look, _): &&(&Look<'_>, _)| look.drive == drive && look.job == job;
+                    run(it, seen.iter().filter(of))
+                })
+                .collect();
+            feasible.then(|| self.agenda.read(&runs))
+        });
+        Ok(values.collect())
+    }
+
+    /// What has to be looked at for the drive numbered `drive`; nothing where it cannot be built.
+    fn looks(&self, drive: usize, spec: &DriveSpec) -> Option<Vec<Look<'_>>> {
+        let mut looks = Vec::new();
+        for (job, it) in self.agenda.jobs().iter().enumerate() {
+            let placement = Placement::new(spec, &self.setup(it)).ok()?;
+            for (step, part) in self.agenda.needs(job) {
+                let before = before(&it.plan, step, part);
+                let key = Key { placement: placement.clone(), before };
+                looks.push(Look { drive, job, step, part, key });
+            }
+        }
+        Some(looks)
+    }
+
+    fn setup(&self, job: &Job) -> Setup {
+        Wanted { time_lapse: self.time_lapse, ..job.wanted.clone() }.setup(job.plan.seed)
+    }
+
+    /// Brings drives into the states that `looks` need and that are not kept yet.
+    fn settle_missing(
+        &self,
+        drives: &[Option<DriveSpec>],
+        looks: &[Look<'_>],
+    ) -> Result<(), Error> {
+        let mut missing: Vec<&Look<'_>> = Vec::new();
+        for look in looks {
+            let known = missing.iter().any(|other| other.key == look.key);
+            if !known && self.state(&look.key).is_none() {
+                missing.push(look);
+            }
+        }
+        let settled = in_parallel(self.threads, &missing, |look| {
+            let job = &self.agenda.jobs()[look.job];
+            // What is written in place is in no other state afterwards.
+            let in_place = look.key.placement.pages().is_none();
+            let before = if in_place { &Before::Nothing } else { &look.key.before };
+            settled(spec_of(drives, look), &self.setup(job), before, job.plan.seed)
+        });
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let surplus = (states.len() + missing.len()).saturating_sub(STATES_MAX);
+        let needed = |key: &Key| looks.iter().any(|look| look.key == *key);
+        let mut dropped = 0;
+        states.retain(|(key, _)| {
+            let drop = dropped < surplus && !needed(key);
+            dropped += usize::from(drop);
+            !drop
+        });
+        for (look, drive) in missing.into_iter().zip(settled) {
+            states.push((look.key.clone(), Arc::new(drive?)));
+        }
+        Ok(())
+    }
+
+    fn state(&self, key: &Key) -> Option<Arc<Drive>> {
+        let states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        states.iter().find(|(known, _)| known == key).map(|(_, drive)| Arc::clone(drive))
+    }
+
+    fn look(&self, drives: &[Option<DriveSpec>], look: &Look<'_>) -> Result<Interval, Error> {
+        let job = &self.agenda.jobs()[look.job];
+        let (spec, setup) = (spec_of(drives, look), self.setup(job));
+        let state = self.state(&look.key).expect("settled before");
+        let mut drive = state.retimed(spec, &setup).expect("its key says that it fits");
+        brief(&mut drive, &load(look.step, job.plan.seed), span(spec))
+    }
+}
+
+fn spec_of<'a>(drives: &'a [Option<DriveSpec>], look: &Look<'_>) -> &'a DriveSpec {
+    drives[look.drive].as_ref().expect("only drives that can be built are looked at")
+}
+
+/// A larger time lapse than the drive's own where that makes it small enough to copy often.
+///
+/// The double of it must be feasible too, so that there is room for drives with less to spare.
+fn time_lapse(spec: &DriveSpec, wanted: &Wanted) -> u32 {
+    let pages = |k| {
+        let setup = Wanted { time_lapse: k, ..wanted.clone() }.setup(0);
+        Placement::new(spec, &setup).ok().and_then(|placement| placement.pages())
+    };
+    let mut k = spec.time_lapse_default();
+    while pages(k).is_some_and(|pages| pages > PAGES_MAX) && pages(k.saturating_mul(4)).is_some() {
+        k *= 2;
+    }
+    k
+}
+
+/// How long to look, so that garbage collection is seen at work.
+fn span(spec: &DriveSpec) -> Span {
+    let geometry = &spec.geometry;
+    let superblock_kib = u64::from(geometry.dies_per_bank)
+        * u64::from(geometry.planes_per_die)
+        * u64::from(geometry.pages_per_erase_block)
+        * u64::from(geometry.page_kib);
+    let kib = (superblock_kib * u64::from(spec.modules.count)) as f64 * SUPERBLOCKS;
+    let (requests_min, requests_max) = REQUESTS;
+    Span { requests_min, requests_max, written_min: bytes(kib * 1024.0) }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive size")]
+fn bytes(amount: f64) -> u64 {
+    amount as u64
+}
+
+/// What `plan` does to the drive before the `part` of `step`.
+fn before(plan: &Plan, step: &PlannedStep, part: Part) -> Before {
+    let of = |kind| {
+        let mut steps = plan.steps.iter();
+        steps.find(|other| other.suite == step.suite && other.kind == kind)
+    };
+    let filled = of(StepKind::Fill).is_some();
+    match of(StepKind::Precondition) {
+        Some(before) if part != Part::Burst => {
+            // Loads of one workload leave the same state, whatever their threads.
+            let step = PlannedStep { id: String::new(), suite: String::new(), ..before.clone() };
+            Before::Settled { filled, step: Box::new(step) }
+        }
+        _ if filled => Before::Filled,
+        _ => Before::Nothing,
+    }
+}
+
+fn settled(spec: &DriveSpec, setup: &Setup, before: &Before, seed: u64) -> Result<Drive, Error> {
+    let mut drive = Drive::new(spec, setup).expect("its placement was found feasible");
+    match before {
+        Before::Nothing => {}
+        Before::Filled => fill(&mut drive),
+        Before::Settled { filled, step } => {
+            if *filled {
+                fill(&mut drive);
+            }
+            settle(&mut drive, &load(step, seed))?;
+        }
+    }
+    Ok(drive)
+}
+
+fn load(step: &PlannedStep, seed: u64) -> Load<'_> {
+    Load {
+        step: &step.id,
+        workload: step.workload.as_ref().expect("a step with a load"),
+        threads: step.threads,
+        queue_per_thread: step.queue_per_thread,
+        ramp_s: 0.0,
+        duration_s: 0.0,
+        interval_s: 0.0,
+        rate: step.rate,
+        seed,
+    }
+}
+
+/// The looks as the run that they stand for.
+fn run<'a>(job: &Job, seen: impl Iterator<Item = &'a (&'a Look<'a>, Interval)>) -> Run {
+    let mut records: Vec<Record> =
+        job.plan.steps.iter().map(|step| Record::unmeasured(step, String::new())).collect();
+    for (look, interval) in seen {
+        let record = records.iter_mut().find(|record| record.step.id == look.step.id);
+        let step = &mut record.expect("looks are at steps of the plan").step;
+        let summary = Summary::of(std::slice::from_ref(interval));
+        match look.part {
+            Part::Burst => step.samples = vec![Sample::of(interval)],
+            Part::Settled => step.settled = Some(summary),
+            Part::Whole => step.summary = Some(summary),
+        }
+    }
+    let outcome = Outcome {
+        target: target(&job.wanted),
+        environment: Environment::default(),
+        records: records.into_iter().enumerate().collect(),
+        interrupted: false,
+    };
+    outcome.into_run(&job.plan, job.wanted.to_string(), String::new())
+}
+
+fn target(wanted: &Wanted) -> Target {
+    Target {
+        kind: TargetKind::Model,
+        name: wanted.target.clone(),
+        devices: 1,
+        title: String::new(),
+        format: wanted.format.clone(),
+        host: wanted.host.clone(),
+        user_capacity_bytes: 0,
+        raw_capacity_bytes: None,
+        time_lapse: wanted.time_lapse,
+        sheet: Vec::new(),
+    }
+}

@@ -1,0 +1,227 @@
+//! Tests of fits, on a drive so small that it settles in a second.
+
+use std::fs;
+
+use results::StepKind;
+use results::published::{FigureRow, parse};
+use tempfile::TempDir;
+use workload::catalogue;
+
+use super::*;
+use crate::progress::Event;
+
+const DUO: &str = include_str!("../../../../drives/iodrive-duo.toml");
+const HEAD: &str = "id,document,device,capacity_gb,mode,os,workload,threads,queue_per_thread,phase,\
+                    metric,value_low,value_high,confidence,note\n";
+/// Workload, load, phase and metric of figures that tell of all that the tests leave open.
+const TOLD: [&str; 7] = [
+    "4k-rand-write,16,16,burst,iops",
+    "4k-rand-write,16,16,steady,iops",
+    "4k-rand-write,16,16,steady,avg_latency_ms",
+    "4k-rand-write,16,16,primary,iops",
+    "4k-rand-read,16,16,primary,iops",
+    "8k-70-30,16,16,steady,iops",
+    "8k-70-30,2,4,primary,iops",
+];
+
+struct Silent;
+
+impl Progress for Silent {
+    fn moved(&self, _: &Event<'_>) {}
+
+    fn stop(&self) -> bool {
+        false
+    }
+}
+
+impl Watcher for Silent {
+    fn searched(&self, _: usize, _: f64) {}
+}
+
+/// The Duo with a thousandth of its NAND, at full scale.
+fn tiny() -> String {
+    let changes = [
+        ("time_lapse = 32", "time_lapse = 1"),
+        ("user_gb = 640", "user_gb = 0.33"),
+        ("user_gb = 512", "user_gb = 0.27"),
+        ("banks = 4", "banks = 2"),
+        ("dies_per_bank = 25", "dies_per_bank = 5"),
+        ("stripe_dies = 25", "stripe_dies = 5"),
+        ("\nerase_blocks_per_plane = 2048", "\nerase_blocks_per_plane = 110"),
+        ("spare_erase_blocks_per_plane = 84", "spare_erase_blocks_per_plane = 10"),
+        ("pages_per_erase_block = 256", "pages_per_erase_block = 32"),
+        ("t_program_us = [500, 2400]", "t_program_us = [30, 140]"),
+        ("t_erase_us = 3000", "t_erase_us = 300"),
+        ("watermark_low = 10", "watermark_low = 6"),
+        ("watermark_high = 12", "watermark_high = 8"),
+        ("price_max = 1.0", "price_max = 1000"),
+        ("kib = 2048", "kib = 512"),
+    ];
+    changes.iter().fold(DUO.to_owned(), |text, (from, to)| {
+        let changed = text.replacen(from, to, 1);
+        assert_ne!(changed, text, "{from} is not there");
+        changed
+    })
+}
+
+/// The enterprise protocol in seconds.
+fn plan() -> Plan {
+    let protocol = catalogue::find_protocol("enterprise").unwrap();
+    let mut plan = Plan::new(&protocol, &catalogue::workloads(), 1).unwrap();
+    for step in &mut plan.steps {
+        (step.ramp_s, step.duration_s, step.interval_s) = match step.kind {
+            StepKind::Precondition => (0.0, 9.0, 0.05),
+            _ => (0.1, 0.6, 0.2),
+        };
+        step.round_s = 0.5;
+    }
+    plan
+}
+
+/// Rows about the drive, given from `mode` to `value_high`.
+fn table(lines: &[String]) -> (String, Vec<FigureRow>) {
+    let line = |(index, line): (usize, &String)| {
+        format!("R{index},a review,Fusion-io ioDrive Duo MLC,640,{line},exact,\n")
+    };
+    let text = HEAD.to_owned() + &lines.iter().enumerate().map(line).collect::<String>();
+    let rows = parse(&text, "figures.csv").unwrap();
+    (text, rows)
+}
+
+/// What the drive of `text` does, as figures.
+fn told_by(text: &str) -> Vec<FigureRow> {
+    let blank: Vec<String> = TOLD.iter().map(|told| format!("stock,linux,{told},1,1")).collect();
+    let (_, mut rows) = table(&blank);
+    let spec = DriveSpec::parse(text, "tiny.toml").unwrap();
+    let (drives, plans) = ([spec], [plan()]);
+    let agenda = Agenda::new(&rows.iter().collect::<Vec<_>>(), &drives, &plans);
+    let values = agenda.values(&drives, 2, &Relay(&Silent)).unwrap();
+    for (row, value) in rows.iter_mut().zip(values) {
+        (row.value_low, row.value_high) = (value, value);
+    }
+    rows
+}
+
+fn fitted(text: &str, rows: &[FigureRow], free: &[Free], swarm: usize) -> Result<Fit, Error> {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("tiny.toml");
+    fs::write(&file, text).unwrap();
+    let question = Question {
+        file: &file,
+        free,
+        rows: &rows.iter().collect::<Vec<_>>(),
+        evidence: "figures.csv",
+        format: None,
+        plans: &[plan()],
+        published: None,
+        swarm,
+        seed: 1,
+        threads: 2,
+    };
+    fit(question, &Silent)
+}
+
+fn free(path: &str, low: f64, high: f64) -> Free {
+    Free { path: path.into(), bounds: Some((low, high)) }
+}
+
+#[test]
+fn numbers_are_found_again_from_what_the_drive_itself_did() {
+    let rows = told_by(&tiny());
+    let changes = [
+        ("relocate_us = 21.9", "relocate_us = 30"),
+        ("\nread_us = 9.6", "\nread_us = 7"),
+        ("\nwrite_us = 6.9", "\nwrite_us = 9"),
+    ];
+    let away = changes.iter().fold(tiny(), |text, (from, to)| text.replacen(from, to, 1));
+    let open = [
+        free("controller.relocate_us", 10.0, 50.0),
+        free("controller.read_us", 4.0, 20.0),
+        free("controller.write_us", 3.0, 14.0),
+        free("link.read_mb_s", 2000.0, 5000.0),
+    ];
+    let fit = fitted(&away, &rows, &open, 0).unwrap();
+    for (found, truth) in fit.parameters.iter().zip([21.9, 9.6, 6.9]) {
+        assert!((found.value / truth - 1.0).abs() < 0.05, "{truth}: {found:?}");
+        assert!(!found.undetermined, "{found:?}");
+    }
+    let link = &fit.parameters[3];
+    assert!(link.undetermined && (link.value - 3200.0).abs() < 30.0, "{link:?}");
+    assert!(fit.verified && fit.figures.iter().all(|it| it.within == Some(true)), "{fit:?}");
+    assert!(fit.left_out_rate_error_median.unwrap() < 0.12, "{fit:?}");
+    let spec = DriveSpec::parse(&fit.drive, "twin.toml").unwrap();
+    let source = &spec.controller.source;
+    assert!(source.starts_with("derived: relocate_us, read_us, write_us fitted to 7"), "{source}");
+    assert!(spec.link.source.starts_with("derived: PCIe"), "{}", spec.link.source);
+}
+
+#[test]
+fn a_short_look_comes_close_to_the_protocol() {
+    let (text, rows) = (tiny(), told_by(&tiny()));
+    let spec = DriveSpec::parse(&text, "tiny.toml").unwrap();
+    let (drives, plans) = ([spec.clone()], [plan()]);
+    let agenda = Agenda::new(&rows.iter().collect::<Vec<_>>(), &drives, &plans);
+    let seen = Shortcut::new(&agenda, &spec, 2).values(&[Some(spec)]).unwrap();
+    for (row, seen) in rows.iter().zip(seen[0].as_ref().unwrap()) {
+        let ratio = seen.unwrap() / row.value_low.unwrap();
+        assert!((ratio - 1.0).abs() < 0.06, "{} {}: {ratio}", row.workload, row.metric);
+    }
+}
+
+#[test]
+fn the_same_question_finds_the_same_drive() {
+    let (_, rows) = table(&["stock,linux,4k-rand-read,16,16,primary,iops,100000,100000".into()]);
+    let open = [free("controller.read_us", 4.0, 20.0)];
+    let once = fitted(&tiny(), &rows, &open, 14).unwrap();
+    assert_eq!(once, fitted(&tiny(), &rows, &open, 14).unwrap());
+}
+
+#[test]
+fn contradictions_are_named_and_not_gone_by() {
+    let (_, rows) = table(&[
+        "stock,linux,4k-rand-read,16,16,primary,iops,140000,140000".into(),
+        "stock,any,4k-rand-read,16,16,primary,avg_latency_ms,1.82,1.82".into(),
+        "stock,linux,4k-rand-write,16,16,primary,iops,42000,42000".into(),
+        "stock,linux,4k-rand-write,16,16,primary,avg_latency_ms,9,9".into(),
+        "stock,linux,8k-70-30,16,16,steady,iops,50000,52000".into(),
+        "stock,any,8k-70-30,16,16,steady,iops,60000,60000".into(),
+    ]);
+    let found = contradictions(&rows.iter().collect::<Vec<_>>());
+    let named: Vec<&[String]> = found.iter().map(|it| it.rows.as_slice()).collect();
+    assert_eq!(named, [["R2", "R3"], ["R4", "R5"]]);
+    assert!(found[0].text.contains("378 requests outstanding, not 256"), "{found:?}");
+}
+
+#[test]
+fn figures_of_another_drive_are_refused_with_the_devices_there_are() {
+    let (text, rows) = table(&["stock,linux,4k-rand-read,16,16,primary,iops,1,1".into()]);
+    let other = DUO.replacen("capacity_gb = 640", "capacity_gb = 320", 1);
+    let spec = DriveSpec::parse(&other, "duo.toml").unwrap();
+    let error = rows_of(&spec, &rows, (&text, "figures.csv")).unwrap_err();
+    assert!(error.to_string().contains("figures.csv: no figure of Fusion-io ioDrive Duo MLC 320"));
+    assert!(error.remedy().ends_with("which has: Fusion-io ioDrive Duo MLC 640"), "{error:?}");
+}
+
+#[test]
+fn a_metric_or_a_workload_that_nobody_knows_is_refused_with_file_and_line() {
+    let spec = DriveSpec::parse(DUO, "duo.toml").unwrap();
+    let refused = |line: &str| {
+        let sound = "stock,linux,4k-rand-read,16,16,primary,iops,1,1".to_owned();
+        let (text, rows) = table(&[sound, line.to_owned()]);
+        rows_of(&spec, &rows, (&text, "figures.csv")).unwrap_err()
+    };
+    let unit = refused("stock,linux,4k-rand-read,16,16,primary,avg_latency_us,1820,1820");
+    let text = "figures.csv:3: row R1: no metric with its unit is called `avg_latency_us`";
+    assert_eq!(unit.to_string(), text);
+    assert_eq!(unit.remedy(), "did you mean `avg_latency_ms`?");
+    let workload = refused("stock,linux,4k-rand-raed,16,16,primary,iops,1,1");
+    assert_eq!(workload.remedy(), "did you mean `4k-rand-read`?");
+}
+
+#[test]
+fn figures_that_no_protocol_expresses_are_refused_with_the_reasons() {
+    let (_, rows) = table(&["stock,linux,4k-rand-read,3,3,primary,iops,1,1".into()]);
+    let error = fitted(&tiny(), &rows, &[free("controller.read_us", 4.0, 20.0)], 0).unwrap_err();
+    let text = "none of 1 figures can be fitted: no protocol has the load in this phase";
+    assert_eq!(error.to_string(), text);
+}
