@@ -1,6 +1,6 @@
 //! What a reviewer sees: one self-contained HTML file.
 //!
-//! [`review`] makes a page of one or more runs, side by side, [`sweep`] one of a sweep. The page
+//! [`review`] makes a page of one or more runs, side by side, [`sweep()`] one of a sweep. The page
 //! loads nothing, reads and prints without script, and becomes interactive with it.
 //!
 //! Invariants:
