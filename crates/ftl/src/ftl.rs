@@ -592,8 +592,8 @@ impl Ftl {
     /// Relocates before and after if there is too little room, as [`Ftl::write`] does.
     ///
     /// # Errors
-    /// When too few would remain for the user capacity, retires nothing and says so: the owner
-    /// makes the drive read-only.
+    /// When too few would remain for the user capacity, or none for relocation to begin with, retires
+    /// nothing and says so: the owner makes the drive read-only.
     pub fn retire(
         &mut self,
         superblock: SuperblockId,
@@ -601,10 +601,20 @@ impl Ftl {
     ) -> Result<(), ConfigError> {
         let reserved = self.config.superblocks_reserved();
         self.config.check_spare(self.superblocks_good().saturating_sub(1), reserved)?;
-        self.make_room(media);
+        let free = self.superblocks_free();
+        if free < 2 {
+            let limit = "at least 2 to retire one".to_owned();
+            return Err(ConfigError::OutOfRange {
+                name: "free superblocks",
+                value: free.into(),
+                limit,
+            });
+        }
+        // Off the list first, or making room could open it.
         let bank = self.bank_of(superblock) as usize;
-        self.superblocks.retire(superblock);
         self.free_by_bank[bank].retain(|id| *id != superblock);
+        self.make_room(media);
+        self.superblocks.retire(superblock);
         self.room -= u64::from(self.config.granules_per_superblock());
         self.watch_room();
         self.make_room(media);
