@@ -592,8 +592,8 @@ impl Ftl {
     /// Relocates before and after if there is too little room, as [`Ftl::write`] does.
     ///
     /// # Errors
-    /// When too few would remain for the user capacity, or none for relocation to begin with, retires
-    /// nothing and says so: the owner makes the drive read-only.
+    /// When too few would remain for the user capacity, or none for relocation to begin with,
+    /// retires nothing and says so: the owner makes the drive read-only.
     pub fn retire(
         &mut self,
         superblock: SuperblockId,
