@@ -324,7 +324,7 @@ impl Ftl {
 
     #[inline]
     fn superblock_of(&self, ppn: Ppn) -> SuperblockId {
-        SuperblockId(self.layers.divide(self.pages_per_superblock.divide(ppn.0).0).0)
+        self.unit_of(ppn).0
     }
 
     /// The die that holds a unit.
@@ -336,8 +336,7 @@ impl Ftl {
     /// The die that holds place number `place` of a superblock whose bank begins with `die_first`.
     #[inline]
     pub(crate) fn die_at(&self, die_first: u32, place: u32) -> DieId {
-        let (_, page) = self.pages_per_superblock.divide(place);
-        let (unit, _) = self.pages_per_unit.divide(page);
+        let (_, unit) = self.unit_of(Ppn(place));
         DieId(die_first + u32::from(self.layout.unit(unit).die))
     }
 
