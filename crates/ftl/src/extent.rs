@@ -16,6 +16,9 @@ pub(crate) struct Extents {
     /// pages are always whole.
     granules_of: Vec<u8>,
     granules_per_page: u32,
+    /// Granules that an extent takes at least, so that a unit never runs out of places before it
+    /// runs out of granules: if it did, small extents could fill a drive with room to spare.
+    granules_min: u32,
     /// Granules that each page takes which the host writes from now on.
     incoming: u32,
     stored: u64,
@@ -30,6 +33,7 @@ impl Extents {
         Self {
             granules_of: vec![0; pages as usize],
             granules_per_page,
+            granules_min: granules_per_page.div_ceil(config.extents_per_page),
             incoming: granules_per_page,
             stored: 0,
             stored_max: u64::from(config.pages_stored_max) * u64::from(granules_per_page),
@@ -42,11 +46,11 @@ impl Extents {
         self.stored = 0;
     }
 
-    /// Pages that the host writes from now on take `bytes` each, at most a page.
+    /// Pages that the host writes from now on take `bytes` each, at most a page and at least the
+    /// share of a page that [`Config::extents_per_page`] leaves to each.
     pub(crate) fn expect(&mut self, bytes: u64) {
-        let granules = bytes.div_ceil(self.granule_bytes()).max(1);
-        let granules = u32::try_from(granules).unwrap_or(u32::MAX);
-        self.incoming = granules.min(self.granules_per_page);
+        let granules = u32::try_from(bytes.div_ceil(self.granule_bytes())).unwrap_or(u32::MAX);
+        self.incoming = granules.clamp(self.granules_min, self.granules_per_page);
     }
 
     /// Granules that a page takes which the host writes now.

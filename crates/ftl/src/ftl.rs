@@ -64,9 +64,8 @@ struct Frontier {
     unit: u32,
     /// Granules of the unit that are not taken.
     granules_left: u32,
-    /// Places of the unit's present layer, and layers, that are not taken.
+    /// Places of the unit's present layer that are not taken.
     layer_left: u32,
-    layers_left: u32,
 }
 
 /// The open superblocks of a stream, one a bank, and the bank whose turn it is.
@@ -463,10 +462,8 @@ impl Ftl {
             let (pages, unit) = (self.pages_per_superblock, self.pages_per_unit);
             frontier.next.0 = frontier.next.0.wrapping_add(pages.divisor() - unit.divisor());
             frontier.layer_left = unit.divisor();
-            frontier.layers_left -= 1;
         }
-        let full = frontier.granules_left == 0 || frontier.layers_left == 0;
-        (frontier.superblock, ppn, full)
+        (frontier.superblock, ppn, frontier.granules_left == 0)
     }
 
     /// Sees to it that a stream has an open superblock in the bank whose turn it is.
@@ -491,7 +488,6 @@ impl Ftl {
             unit,
             granules_left: self.granules_per_unit,
             layer_left: unit_pages,
-            layers_left: self.layers.divisor(),
         }
     }
 

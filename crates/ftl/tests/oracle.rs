@@ -32,6 +32,8 @@ struct Flash {
     /// Data units and parity units that each superblock has programmed since its erase.
     units: BTreeMap<SuperblockId, (u32, u32)>,
     retired: BTreeSet<SuperblockId>,
+    /// Pages relocated since the host's last command.
+    relocated_running: u64,
     tally: Tally,
 }
 
@@ -70,6 +72,7 @@ impl Flash {
             row_next: BTreeMap::new(),
             units: BTreeMap::new(),
             retired: BTreeSet::new(),
+            relocated_running: 0,
             tally: Tally::default(),
         }
     }
@@ -169,6 +172,9 @@ impl Media for Flash {
                 let content = self.programmed[from.0 as usize].expect("a victim is programmed");
                 assert_eq!(extent, Bytes(content.2), "{from:?} changed its size");
                 self.buffer.insert(to, content);
+                self.relocated_running += 1;
+                let limit = 64 * self.programmed.len() as u64;
+                assert!(self.relocated_running < limit, "relocation goes on without an end");
                 if cause == Cause::Wear {
                     self.tally.pages_wear += 1;
                     self.tally.wear_bytes += extent.0;
@@ -266,7 +272,8 @@ impl Pair {
             Command::Data { bytes } => {
                 self.ftl.expect_extents_of(Bytes(bytes));
                 if self.flash.extents_per_page > 1 {
-                    self.extent_bytes = bytes.next_multiple_of(64).clamp(64, 4096);
+                    let granules_min = 64_u64.div_ceil(self.flash.extents_per_page.into());
+                    self.extent_bytes = bytes.next_multiple_of(64).clamp(granules_min * 64, 4096);
                 }
             }
             Command::Purge => self.purge(),
@@ -284,6 +291,7 @@ impl Pair {
             return;
         }
         self.writes += 1;
+        self.flash.relocated_running = 0;
         self.host_bytes += self.extent_bytes;
         let version = u32::try_from(self.writes).expect("few writes");
         self.flash.incoming = Some((lpn, version, self.extent_bytes));
@@ -314,6 +322,7 @@ impl Pair {
     fn retire(&mut self) {
         let is_free = |id: &SuperblockId| self.ftl.superblock_state(*id) == SuperblockState::Free;
         let Some(superblock) = self.superblocks().find(is_free) else { return };
+        self.flash.relocated_running = 0;
         self.flash.retired.insert(superblock);
         if self.ftl.retire(superblock, &mut self.flash).is_err() {
             self.flash.retired.remove(&superblock);
