@@ -16,9 +16,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ssd", &["blockio", "ftl"]),
     ("workload", &["blockio"]),
     ("results", &["blockio"]),
+    ("live", &["blockio", "ftl", "ssd"]),
     ("lab", &["blockio", "ssd", "workload", "results"]),
     ("report", &["blockio", "results"]),
-    ("cli", &["blockio", "lab", "report"]),
+    ("cli", &["blockio", "live", "lab", "report"]),
 ];
 
 /// Crates in which nothing may read the machine's clock, entropy or order.

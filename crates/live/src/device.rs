@@ -1,0 +1,120 @@
+//! A block device as its clients see it.
+
+use std::fmt;
+
+/// When a command that changes data is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// As soon as every later read sees it; a crash before the next flush may undo it.
+    Volatile,
+    /// Once no crash can undo it (force unit access).
+    Durable,
+}
+
+/// A run of bytes that either hold data or read as zeroes because nothing is stored there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allocation {
+    /// Bytes from the end of the run before, at least one.
+    pub length: u64,
+    /// Whether anything is stored there.
+    pub is_stored: bool,
+}
+
+/// Why a device did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum DeviceError {
+    /// Part of the range lies beyond the end; nothing was done.
+    #[error("{length} bytes at {offset} reach beyond the device's {size} bytes")]
+    OutOfRange {
+        /// First byte.
+        offset: u64,
+        /// Bytes asked for.
+        length: u64,
+        /// Bytes of the device.
+        size: u64,
+    },
+    /// No physical space for this data; nothing was done. Reads and trims go on.
+    #[error("no physical space is left for {length} bytes at {offset}; trim or delete some data")]
+    NoSpace {
+        /// First byte.
+        offset: u64,
+        /// Bytes to be written.
+        length: u64,
+    },
+    /// What is stored cannot be read back as it was written, and redundancy did not help.
+    #[error("sector {lba} is lost: {reason}")]
+    Unreadable {
+        /// Sector of 512 bytes.
+        lba: u64,
+        /// What was tried.
+        reason: String,
+    },
+    /// Something failed earlier that makes any promise impossible until the device is reopened.
+    #[error("the device takes no more writes: {reason}; close it, check it, and open it again")]
+    Poisoned {
+        /// What failed.
+        reason: String,
+    },
+    /// The medium below failed.
+    #[error("{attempted}: {source}")]
+    Medium {
+        /// What was attempted.
+        attempted: String,
+        /// What the system answered.
+        source: std::io::Error,
+    },
+}
+
+/// A block device: what every export offers to its clients.
+///
+/// Offsets and lengths are in bytes; ranges may begin and end anywhere. Many threads may call at
+/// once. A command that has returned is seen by every command that begins later, whichever client
+/// sends it, and a flush covers what was acknowledged to any of them.
+pub trait Device: fmt::Debug + Send + Sync {
+    /// Bytes that clients address.
+    fn size(&self) -> u64;
+
+    /// Fills `buffer` from `offset` on; what was never written, or trimmed, reads as zeroes.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfRange`], [`DeviceError::Unreadable`], [`DeviceError::Medium`].
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError>;
+
+    /// Stores `bytes` from `offset` on.
+    ///
+    /// # Errors
+    /// Any but [`DeviceError::Unreadable`]; part of the range may have been replaced, each sector
+    /// whole or not at all.
+    fn write(&self, offset: u64, bytes: &[u8], durability: Durability) -> Result<(), DeviceError>;
+
+    /// Makes everything acknowledged so far durable.
+    ///
+    /// # Errors
+    /// [`DeviceError::Poisoned`], [`DeviceError::Medium`]; then nothing since the last flush can be
+    /// relied upon, and the device stays poisoned until it is reopened.
+    fn flush(&self) -> Result<(), DeviceError>;
+
+    /// Forgets what is stored in a range, which then reads as zeroes.
+    ///
+    /// # Errors
+    /// As [`Device::write`].
+    fn trim(&self, offset: u64, length: u64, durability: Durability) -> Result<(), DeviceError>;
+
+    /// Which parts of a range are stored, in order; the runs add up to `length`.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfRange`].
+    fn allocations(&self, offset: u64, length: u64) -> Result<Vec<Allocation>, DeviceError>;
+
+    /// Checks that a range lies within the device.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfRange`].
+    fn check_range(&self, offset: u64, length: u64) -> Result<(), DeviceError> {
+        let size = self.size();
+        match offset.checked_add(length) {
+            Some(end) if end <= size => Ok(()),
+            _ => Err(DeviceError::OutOfRange { offset, length, size }),
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Drives that store: the flash translation layer on real bytes and in real time.
+//!
+//! A [`Device`] is what a client sees; exports hand it to clients over a protocol.
+
+mod device;
+mod memory;
+
+pub use device::{Allocation, Device, DeviceError, Durability};
+pub use memory::MemoryDevice;
