@@ -4,6 +4,7 @@
 //! is prepared once and then loaded several times; the median of those counts.
 
 mod case;
+pub(crate) mod nbd;
 
 use std::process::Command;
 

@@ -32,6 +32,21 @@ enum Task {
         #[arg(long)]
         json: bool,
     },
+    /// Measures served drives beside other NBD servers, through fio
+    BenchNbd {
+        /// Rounds over all servers and loads, of which the medians count
+        #[arg(long, default_value_t = 3)]
+        rounds: u32,
+        /// Length of each load in seconds
+        #[arg(long, default_value_t = 1.0)]
+        seconds: f64,
+        /// Puts servers and clients before everything else on the machine
+        #[arg(long)]
+        realtime: bool,
+        /// Prints a line of JSON for each server and load
+        #[arg(long)]
+        json: bool,
+    },
     /// Writes published figures beside modelled ones into the documents; takes minutes
     Validate,
     /// Does so in this process
@@ -51,6 +66,9 @@ fn main() -> Result<()> {
         Task::Validate => in_release("validate-here"),
         Task::ValidateHere => validate::run(),
         Task::Bench { case, json } => bench::run_all(&case, json),
+        Task::BenchNbd { rounds, seconds, realtime: is_realtime, json } => {
+            bench::nbd::run_all(bench::nbd::Options { rounds, seconds, is_realtime, json })
+        }
         Task::BenchCase { name } => bench::run_case(&name),
     }
 }

@@ -17,14 +17,20 @@ struct Tool {
     skipped: &'static str,
 }
 
-const TOOLS: [Tool; 2] = [
+const TOOLS: [Tool; 6] = [
     Tool { programs: &["fio"], package: "fio", skipped: "tests of the fio driver on a real file" },
     Tool {
         programs: &["chromium", "chromium-browser", "google-chrome"],
         package: "chromium",
         skipped: "tests that open a review in a browser",
     },
+    Tool { programs: &["nbdcopy"], package: "libnbd-bin", skipped: CLIENTS },
+    Tool { programs: &["nbdsh"], package: "python3-libnbd", skipped: CLIENTS },
+    Tool { programs: &["qemu-img"], package: "qemu-utils", skipped: CLIENTS },
+    Tool { programs: &["fusermount3"], package: "fuse3", skipped: CLIENTS },
 ];
+
+const CLIENTS: &str = "tests of served drives with this client";
 
 /// Checks that are run only where they are installed.
 const OPTIONAL_CHECKS: [(&str, &[&str]); 2] =

@@ -7,6 +7,7 @@ use blockio::Bytes;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use lab::fit::Free;
+use live::export::Address;
 
 use crate::quantity;
 
@@ -96,6 +97,15 @@ Examples:
   floatgate fit my-drive.toml --figures figures.csv --free controller.relocate_us=10..40
   floatgate fit my-drive.toml --run runs/2026-11-21T101503Z-nvme0n1 --out twin.toml")]
     Fit(Fit),
+    /// Offers a drive that stores to clients of the NBD protocol, until Ctrl-C
+    #[command(after_help = "\
+Prints the URIs that clients reach it by, once they can. Ctrl-C and SIGTERM take no more requests,
+answer those that came, make everything durable, and remove the socket.
+
+Examples:
+  floatgate serve --memory 1g --nbd unix:/run/floatgate.sock
+  floatgate serve --memory 1g --nbd tcp:10809 --export scratch --read-only")]
+    Serve(Serve),
     /// Says what this machine has and lacks for measuring real drives
     Doctor(Doctor),
     /// Prints completions for a shell
@@ -389,6 +399,29 @@ fn free_number(text: &str) -> Result<Free, String> {
         }
         _ => Err(format!("bounds `{bounds}` are not two numbers, the lower first, such as 10..40")),
     }
+}
+
+/// `floatgate serve`.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Serves a drive in memory of this size, which is empty at first and gone at the end
+    #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
+    pub(crate) memory: Bytes,
+    /// Where clients come in: unix:PATH, tcp:PORT (loopback), tcp:HOST:PORT; may be repeated
+    #[arg(long, required = true, value_name = "ADDRESS")]
+    pub(crate) nbd: Vec<Address>,
+    /// Name that clients ask for; without one they get it too
+    #[arg(long, default_value = "", hide_default_value = true, value_name = "NAME")]
+    pub(crate) export: String,
+    /// Refuses what would change the drive
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// Says on stderr which clients come and go
+    #[arg(long)]
+    pub(crate) verbose: bool,
+    /// Prints what is served as one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `floatgate doctor`.

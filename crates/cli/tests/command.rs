@@ -263,6 +263,7 @@ fn the_help_is_as_it_was_agreed() {
         "sweep",
         "validate",
         "fit",
+        "serve",
         "doctor",
         "completions",
     ];

@@ -3,6 +3,7 @@
 //! A [`Device`] is what a client sees; exports hand it to clients over a protocol.
 
 mod device;
+pub mod export;
 mod memory;
 
 pub use device::{Allocation, Device, DeviceError, Durability};

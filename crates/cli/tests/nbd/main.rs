@@ -1,0 +1,181 @@
+//! Clients of the NBD protocol that others wrote, on drives that `floatgate serve` serves.
+//!
+//! A test whose client is missing on this machine says so and passes; `cargo xtask test` installs
+//! them all. Every program runs under `timeout`, so that nothing waits for ever.
+
+#![expect(clippy::print_stderr, reason = "whoever runs the tests is told what was skipped")]
+
+mod served;
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use self::served::{Served, client, is_there, succeeds};
+
+/// A file of bytes that neither repeat nor compress.
+fn noise(path: &Path, length: usize) {
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    let words = std::iter::repeat_with(|| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    });
+    fs::write(path, words.flatten().take(length).collect::<Vec<u8>>()).expect("a file is written");
+}
+
+#[test]
+fn nbdinfo_finds_what_is_promised() {
+    if !is_there("nbdinfo") {
+        return;
+    }
+    let served = Served::start(&["--memory", "64m", "--export", "served", "--read-only"]);
+    let info: Value = serde_json::from_str(&client("nbdinfo", &["--json", &served.uri])).unwrap();
+    let export = &info["exports"][0];
+    assert_eq!(export["export-size"], 64 << 20);
+    for (ability, expected) in [
+        ("is_read_only", true),
+        ("can_multi_conn", true),
+        ("can_flush", true),
+        ("can_fua", true),
+        ("can_df", true),
+        ("can_trim", false),
+    ] {
+        assert_eq!(export[ability], expected, "{ability}");
+    }
+    assert!(client("nbdinfo", &["--list", &served.uri]).contains("export=\"served\""));
+    assert!(client("nbdinfo", &["--map", &served.uri]).contains("hole,zero"));
+}
+
+#[test]
+fn nbdcopy_brings_back_what_it_took_there() {
+    if !is_there("nbdcopy") {
+        return;
+    }
+    let served = Served::start(&["--memory", "64m"]);
+    let (there, back) = (served.path("there.img"), served.path("back.img"));
+    noise(&there, 64 << 20);
+    let [from, to] = [&there, &back].map(|path| path.to_str().unwrap());
+    client("nbdcopy", &["--flush", from, &served.uri]);
+    client("nbdcopy", &[&served.uri, to]);
+    assert!(fs::read(&there).unwrap() == fs::read(&back).unwrap());
+}
+
+#[test]
+fn libnbd_finds_the_protocol_as_it_is_written() {
+    // Bindings belong to the system's own Python.
+    if !is_there("nbdsh") {
+        return;
+    }
+    let served = Served::start(&["--memory", "64m", "--export", "served"]);
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/nbd/conformance.py");
+    let said = client("/usr/bin/python3", &[script, &served.uri]);
+    assert_eq!(said.lines().count(), 8, "{said}");
+}
+
+#[test]
+fn qemu_img_converts_compares_and_maps() {
+    if !is_there("qemu-img") {
+        return;
+    }
+    let served = Served::start(&["--memory", "64m"]);
+    let image = served.path("image.raw");
+    noise(&image, 8 << 20);
+    fs::File::options().write(true).open(&image).unwrap().set_len(64 << 20).unwrap();
+    let (image, uri) = (image.to_str().unwrap(), served.uri.as_str());
+    let raw = ["-f", "raw", "-O", "raw"];
+    client("qemu-img", &[&["convert", "-n"], &raw[..], &[image, uri]].concat());
+    client("qemu-img", &["compare", "-f", "raw", "-F", "raw", image, uri]);
+    assert!(client("qemu-img", &["info", uri]).contains("64 MiB"));
+    let map = client("qemu-img", &["map", "--output=json", "-f", "raw", uri]);
+    let map: Value = serde_json::from_str(&map).unwrap();
+    let zeroes: u64 =
+        map.as_array().unwrap().iter().filter(|run| run["zero"] == true).map(length).sum();
+    assert_eq!(zeroes, 56 << 20, "{map}");
+}
+
+fn length(run: &Value) -> u64 {
+    run["length"].as_u64().expect("a run has a length")
+}
+
+#[test]
+fn qemu_io_reads_the_patterns_that_it_wrote() {
+    if !is_there("qemu-io") {
+        return;
+    }
+    let served = Served::start(&["--memory", "64m"]);
+    let commands = [
+        "write -P 0x5a 0 1M",
+        "write -f -P 0xa5 1M 64k",
+        "aio_write -P 0x77 2M 1M",
+        "aio_flush",
+        "flush",
+        "discard 512k 512k",
+        "write -z -u 64k 4k",
+        "read -P 0x5a 0 64k",
+        "read -P 0 64k 4k",
+        "read -P 0x5a 68k 444k",
+        "read -P 0 512k 512k",
+        "read -P 0xa5 1M 64k",
+        "read -P 0x77 2M 1M",
+    ];
+    let mut args = vec!["-f", "raw"];
+    args.extend(commands.iter().flat_map(|command| ["-c", command]));
+    args.push(&served.uri);
+    let said = client("qemu-io", &args);
+    assert!(!said.contains("failed"), "{said}");
+    assert_eq!(said.matches("read ").count(), 6, "{said}");
+}
+
+#[test]
+fn fio_verifies_every_block_that_it_wrote() {
+    if !is_there("fio") || !client("fio", &["--enghelp"]).contains("nbd") {
+        return;
+    }
+    let served = Served::start(&["--memory", "64m"]);
+    let uri = format!("--uri={}", served.uri);
+    let load = ["--name=t", "--ioengine=nbd", &uri, "--size=64m", "--rw=randrw", "--iodepth=16"];
+    let how = ["--bsrange=512-64k", "--bs_unaligned=1", "--verify=crc32c", "--verify_fatal=1"];
+    client("fio", &[&load[..], &how, &["--fsync=32", "--do_verify=1"]].concat());
+}
+
+#[test]
+fn a_file_system_on_it_is_clean_and_keeps_its_files() {
+    for program in ["nbdfuse", "fusermount3", "losetup", "mkfs.ext4"] {
+        if !is_there(program) {
+            return;
+        }
+    }
+    let served = Served::start(&["--memory", "256m"]);
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/nbd/filesystem.sh");
+    let folder = served.path("mnt");
+    let said = client("bash", &[script, &served.uri, folder.to_str().unwrap()]);
+    if said.contains("cannot mount") {
+        eprintln!("no file system: {said}");
+        return;
+    }
+    assert!(said.ends_with("clean\n"), "{said}");
+}
+
+#[test]
+fn a_server_that_is_told_to_stop_leaves_nothing() {
+    let served = Served::start(&["--memory", "64m"]);
+    let socket = served.path("s");
+    assert!(socket.exists());
+    assert!(succeeds(served.stop()));
+    assert!(!socket.exists());
+}
+
+#[test]
+fn a_killed_server_is_replaced_and_a_running_one_is_not() {
+    let killed = Served::start(&["--memory", "64m"]);
+    let folder = killed.kill();
+    let served = Served::start_in(folder, &["--memory", "64m"]);
+    let refused = served.second_server();
+    assert_eq!(refused.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("is in use by process"), "{said}");
+    assert!(succeeds(served.stop()));
+}

@@ -1,0 +1,137 @@
+//! A `floatgate serve` of its own for each test, and programs that are its clients.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// How long a server may take to start, or to stop.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Seconds that a client may take.
+const CLIENT_PATIENCE_S: &str = "120";
+
+/// A running server with a folder of its own, in which its socket lies.
+pub(crate) struct Served {
+    server: Child,
+    folder: Option<TempDir>,
+    /// What clients reach it by.
+    pub(crate) uri: String,
+}
+
+impl Served {
+    /// Starts a server with these arguments.
+    pub(crate) fn start(args: &[&str]) -> Self {
+        Self::start_in(tempfile::tempdir().expect("a folder is made"), args)
+    }
+
+    /// Starts a server in a folder that another one may have left something in.
+    pub(crate) fn start_in(folder: TempDir, args: &[&str]) -> Self {
+        let mut server = command(&folder)
+            .args(args)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the command was built");
+        let stdout = server.stdout.take().expect("it is piped");
+        let (sender, receiver) = mpsc::channel();
+        thread::spawn(move || {
+            let mut line = String::new();
+            let read = BufReader::new(stdout).read_line(&mut line);
+            // The test may have given up on it.
+            let _ = sender.send(read.map(|_| line));
+        });
+        let said = receiver.recv_timeout(PATIENCE).expect("it says where it is").expect("text");
+        let uri = said.trim_end().to_owned();
+        assert!(uri.starts_with("nbd+unix:///"), "it said {said:?}");
+        Self { server, folder: Some(folder), uri }
+    }
+
+    /// A path in its folder.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.as_ref().expect("it runs").path().join(name)
+    }
+
+    /// Tells it to stop and waits until it has.
+    pub(crate) fn stop(mut self) -> ExitStatus {
+        self.signal("TERM");
+        self.ended()
+    }
+
+    /// Kills it. Returns its folder, with what it left there.
+    pub(crate) fn kill(mut self) -> TempDir {
+        self.server.kill().expect("it runs");
+        self.server.wait().expect("it ended");
+        self.folder.take().expect("it ran")
+    }
+
+    /// What a second server at the same place comes to.
+    pub(crate) fn second_server(&self) -> Output {
+        let folder = self.folder.as_ref().expect("it runs");
+        command(folder).args(["--memory", "64m"]).output().expect("the command was built")
+    }
+
+    fn signal(&self, name: &str) {
+        let process = self.server.id().to_string();
+        let sent =
+            Command::new("kill").args(["-s", name, &process]).status().expect("there is a `kill`");
+        assert!(sent.success());
+    }
+
+    fn ended(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.server.try_wait().expect("it is ours") {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "it does not stop");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It is gone already where the test stopped it.
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+fn command(folder: &TempDir) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
+    let address = format!("unix:{}", folder.path().join("s").display());
+    command.args(["serve", "--nbd", &address]).stdin(Stdio::null());
+    command
+}
+
+/// Whether a program is there; says so where it is not.
+pub(crate) fn is_there(program: &str) -> bool {
+    let found = Command::new("sh").args(["-c", "command -v \"$0\"", program]).output();
+    let is_there = found.is_ok_and(|found| found.status.success());
+    if !is_there {
+        eprintln!("{program} is missing: this test is skipped");
+    }
+    is_there
+}
+
+/// Runs a client, which must succeed. Returns what it printed to stdout.
+pub(crate) fn client(program: &str, args: &[&str]) -> String {
+    let output = Command::new("timeout")
+        .args(["--kill-after=5", CLIENT_PATIENCE_S, program])
+        .args(args)
+        .stdin(Stdio::null())
+        .output()
+        .expect("coreutils are there");
+    let [said, complained] =
+        [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it).into_owned());
+    assert!(output.status.success(), "{program} {args:?}: {}\n{said}{complained}", output.status);
+    said
+}
+
+/// Whether a program ended well.
+pub(crate) fn succeeds(status: ExitStatus) -> bool {
+    status.success()
+}

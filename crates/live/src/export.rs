@@ -1,0 +1,124 @@
+//! Exports: devices offered to clients under a name.
+//!
+//! An [`Export`] is a [`Device`] with a name; [`Exports`] is what one server offers; an
+//! [`Address`] is where it listens, a [`Listener`] the socket there. [`nbd`] is the protocol.
+
+mod address;
+pub mod nbd;
+mod socket;
+
+use std::sync::Arc;
+
+pub use self::address::{Address, AddressError};
+pub use self::socket::{BindError, Listener};
+use crate::{Device, DeviceError};
+
+/// Longest name of an export in bytes, as the protocol has it.
+pub const NAME_BYTES_MAX: usize = 4096;
+
+/// A device under the name that clients ask for.
+#[derive(Clone, Debug)]
+pub struct Export {
+    /// What clients ask for; may be empty. At most [`NAME_BYTES_MAX`] bytes.
+    pub name: String,
+    /// What it is, for people.
+    pub description: String,
+    /// What is served.
+    pub device: Arc<dyn Device>,
+    /// Whether commands that change data are refused.
+    pub is_read_only: bool,
+}
+
+/// What one server offers: at least one export, each under a name of its own.
+#[derive(Clone, Debug)]
+pub struct Exports {
+    exports: Vec<Arc<Export>>,
+}
+
+/// Why exports cannot be served together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExportsError {
+    /// There is none.
+    #[error("nothing to serve")]
+    Nothing,
+    /// Two have one name.
+    #[error("two exports are named `{0}`; clients could reach only one of them")]
+    Twice(String),
+    /// A name does not fit in the protocol.
+    #[error("an export's name has {0} bytes, the limit is {NAME_BYTES_MAX}")]
+    LongName(usize),
+}
+
+impl Exports {
+    /// The exports in this order; the first is what a client gets that asks for no name.
+    ///
+    /// # Errors
+    /// When there is none, two have the same name, or a name is too long.
+    pub fn new(exports: Vec<Export>) -> Result<Self, ExportsError> {
+        if exports.is_empty() {
+            return Err(ExportsError::Nothing);
+        }
+        for (index, export) in exports.iter().enumerate() {
+            if export.name.len() > NAME_BYTES_MAX {
+                return Err(ExportsError::LongName(export.name.len()));
+            }
+            if exports[..index].iter().any(|other| other.name == export.name) {
+                return Err(ExportsError::Twice(export.name.clone()));
+            }
+        }
+        Ok(Self { exports: exports.into_iter().map(Arc::new).collect() })
+    }
+
+    /// The export that a client means by `name`; the empty name means the first.
+    pub fn find(&self, name: &str) -> Option<&Arc<Export>> {
+        let named = self.exports.iter().find(|export| export.name == name);
+        named.or_else(|| self.exports.first().filter(|_| name.is_empty()))
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Export>> {
+        self.exports.iter()
+    }
+
+    /// Makes what was acknowledged on any of them durable; every one is tried.
+    ///
+    /// # Errors
+    /// The first that failed.
+    pub fn flush(&self) -> Result<(), DeviceError> {
+        let flushed = self.exports.iter().map(|export| export.device.flush());
+        // Collected first, so that a failure of one keeps none of the others from being tried.
+        flushed.collect::<Vec<_>>().into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MemoryDevice;
+
+    fn export(name: &str) -> Export {
+        Export {
+            name: name.into(),
+            description: String::new(),
+            device: Arc::new(MemoryDevice::new(4096)),
+            is_read_only: false,
+        }
+    }
+
+    #[test]
+    fn no_name_means_the_first_export() {
+        let exports = Exports::new(vec![export("a"), export("b")]).unwrap();
+        assert_eq!(exports.find("").unwrap().name, "a");
+        assert_eq!(exports.find("b").unwrap().name, "b");
+        assert!(exports.find("c").is_none());
+    }
+
+    #[test]
+    fn an_export_that_no_client_could_reach_is_refused() {
+        let twice = Exports::new(vec![export("a"), export("a")]);
+        assert_eq!(twice.unwrap_err(), ExportsError::Twice("a".into()));
+        assert_eq!(Exports::new(Vec::new()).unwrap_err(), ExportsError::Nothing);
+        let long = Exports::new(vec![export(&"n".repeat(4097))]);
+        assert_eq!(long.unwrap_err(), ExportsError::LongName(4097));
+    }
+}

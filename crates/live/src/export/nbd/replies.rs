@@ -1,0 +1,85 @@
+//! What waits to be sent to a client, in one piece.
+//!
+//! Data is read straight into it, behind the header that goes before it, so that one call to the
+//! system sends many replies. The bytes behind the filled part are those of earlier replies to the
+//! same client: making room costs nothing once the buffer has grown.
+
+/// Size that the buffer shrinks back to in [`Replies::clear`].
+const KEPT_BYTES: usize = 1 << 20;
+
+/// Bytes for a client, from the first reply to the last.
+#[derive(Debug, Default)]
+pub struct Replies {
+    bytes: Vec<u8>,
+    filled: usize,
+}
+
+impl Replies {
+    /// No reply yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What is to be sent.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.filled]
+    }
+
+    /// Bytes that are to be sent.
+    pub fn len(&self) -> usize {
+        self.filled
+    }
+
+    /// Whether nothing is to be sent.
+    pub fn is_empty(&self) -> bool {
+        self.filled == 0
+    }
+
+    /// Forgets what was sent.
+    pub fn clear(&mut self) {
+        self.filled = 0;
+        if self.bytes.len() > KEPT_BYTES {
+            self.bytes.truncate(KEPT_BYTES);
+            self.bytes.shrink_to_fit();
+        }
+    }
+
+    /// Forgets everything behind the first `filled` bytes.
+    pub(super) fn cut(&mut self, filled: usize) {
+        assert!(filled <= self.filled, "{filled} of {} bytes", self.filled);
+        self.filled = filled;
+    }
+
+    /// Room for `length` more bytes, which count as filled; what they hold is arbitrary.
+    pub(super) fn room(&mut self, length: usize) -> &mut [u8] {
+        let start = self.filled;
+        let end = start + length;
+        if end > self.bytes.len() {
+            self.bytes.resize(end.next_power_of_two(), 0);
+        }
+        self.filled = end;
+        &mut self.bytes[start..end]
+    }
+
+    pub(super) fn put(&mut self, bytes: &[u8]) {
+        self.room(bytes.len()).copy_from_slice(bytes);
+    }
+
+    pub(super) fn put_u16(&mut self, value: u16) {
+        self.put(&value.to_be_bytes());
+    }
+
+    pub(super) fn put_u32(&mut self, value: u32) {
+        self.put(&value.to_be_bytes());
+    }
+
+    pub(super) fn put_u64(&mut self, value: u64) {
+        self.put(&value.to_be_bytes());
+    }
+
+    /// A length as a number of 32 bits. What is sent never has more: see the limits of
+    /// [`super`].
+    pub(super) fn put_length(&mut self, length: usize) {
+        self.put_u32(u32::try_from(length).expect("replies stay below 4 GiB"));
+    }
+}

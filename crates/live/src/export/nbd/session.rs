@@ -1,0 +1,361 @@
+//! One client's requests, carried out on a device one after the other.
+//!
+//! A request whose answer promises durability, a flush or one with force unit access, is carried
+//! out at once but answered by [`Session::settle`]: one flush of the device answers all that came
+//! in together. Its owner settles when nothing more can be taken, after it has sent what needs no
+//! promise.
+
+use super::request::{self, Kind, Request};
+use super::wire::{self, Errno, allocation, chunk, flag};
+use super::{Dialect, REQUEST_BYTES_MAX, Replies, Taken, Terms, Violation};
+use crate::{Allocation, Device, DeviceError, Durability};
+
+/// Once this many bytes wait, they are sent before more is read from the device.
+const REPLIES_BYTES_MAX: usize = 256 << 10;
+/// Most runs in one answer about what is stored.
+const RUNS_MAX: usize = 1 << 15;
+/// Longest range that one answer about what is stored covers, in bytes.
+const STATUS_BYTES_MAX: u64 = 4 << 30;
+/// What zeroes are written from.
+static ZEROES: [u8; 1 << 18] = [0; 1 << 18];
+/// Longest text that goes with an error, in bytes.
+const TEXT_BYTES_MAX: usize = 512;
+
+/// The server's side of one connection after the handshake.
+#[derive(Debug)]
+pub struct Session {
+    terms: Terms,
+    /// Size of the device, which does not change while it is served.
+    size: u64,
+    /// A write with too long a payload, and the bytes of it that are still to come. It is answered
+    /// after them: some clients do not expect an answer to what they are still sending.
+    refused: Option<(Request, u64)>,
+    /// Requests that are answered once what they promise holds.
+    unsettled: Vec<Request>,
+    is_over: bool,
+}
+
+/// Why a request failed.
+struct Failure {
+    errno: Errno,
+    /// Where, if that is known: first byte.
+    offset: Option<u64>,
+    text: String,
+}
+
+impl Session {
+    /// Begins to serve on these terms.
+    pub fn new(terms: Terms) -> Self {
+        let size = terms.export.device.size();
+        Self { terms, size, refused: None, unsettled: Vec::new(), is_over: false }
+    }
+
+    /// Takes what the client sent, as far as it is whole, until many replies wait.
+    ///
+    /// # Errors
+    /// When the client is to be dropped.
+    pub fn take(&mut self, input: &[u8], replies: &mut Replies) -> Result<Taken, Violation> {
+        let mut used_bytes = 0;
+        loop {
+            used_bytes += self.skip(&input[used_bytes..], replies);
+            if self.is_over || replies.len() >= REPLIES_BYTES_MAX {
+                return Ok(Taken { used_bytes, wanted_bytes: 0 });
+            }
+            let rest = &input[used_bytes..];
+            let header_bytes = request::header_bytes(self.terms.dialect);
+            let Some(request) = request::parse(rest, self.terms.dialect)? else {
+                return Ok(Taken { used_bytes, wanted_bytes: header_bytes });
+            };
+            if request.payload_bytes > u64::from(REQUEST_BYTES_MAX) {
+                self.refused = Some((request, request.payload_bytes));
+                used_bytes += header_bytes;
+                continue;
+            }
+            let payload_bytes =
+                usize::try_from(request.payload_bytes).expect("checked against the limit");
+            let request_bytes = header_bytes + payload_bytes;
+            let Some(whole) = rest.get(..request_bytes) else {
+                return Ok(Taken { used_bytes, wanted_bytes: request_bytes });
+            };
+            self.carry_out(&request, &whole[header_bytes..], replies);
+            used_bytes += request_bytes;
+        }
+    }
+
+    /// Makes what was promised hold, and answers those that wait for it.
+    pub fn settle(&mut self, replies: &mut Replies) {
+        if self.unsettled.is_empty() {
+            return;
+        }
+        let flushed = self.terms.export.device.flush().map_err(Failure::from);
+        for request in std::mem::take(&mut self.unsettled) {
+            match &flushed {
+                Ok(()) => put_done(replies, self.terms.dialect, &request),
+                Err(failure) => put_failure(replies, self.terms.dialect, &request, failure),
+            }
+        }
+    }
+
+    /// Whether requests wait for [`Session::settle`].
+    pub fn is_unsettled(&self) -> bool {
+        !self.unsettled.is_empty()
+    }
+
+    /// Whether the client said that it goes.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Skips what comes of a refused payload, and answers its request at the end. Returns the bytes
+    /// of `input` that belong to it.
+    fn skip(&mut self, input: &[u8], replies: &mut Replies) -> usize {
+        let Some((request, left_bytes)) = &mut self.refused else { return 0 };
+        let here = usize::try_from(*left_bytes).unwrap_or(usize::MAX).min(input.len());
+        *left_bytes -= here as u64;
+        if *left_bytes == 0 {
+            put_failure(replies, self.terms.dialect, request, &too_long(request.length));
+            self.refused = None;
+        }
+        here
+    }
+
+    fn carry_out(&mut self, request: &Request, payload: &[u8], replies: &mut Replies) {
+        let start = replies.len();
+        let done = self.check(request).and_then(|()| match request.kind {
+            Kind::Read => self.read(request, replies),
+            Kind::BlockStatus => self.tell_status(request, replies),
+            Kind::Write => self.change(request, replies, |device| {
+                device.write(request.offset, payload, Durability::Volatile)
+            }),
+            Kind::WriteZeroes if request.flags & flag::NO_HOLE != 0 => {
+                self.change(request, replies, |device| write_zeroes(device, request))
+            }
+            Kind::Trim | Kind::WriteZeroes => self.change(request, replies, |device| {
+                device.trim(request.offset, request.length, Durability::Volatile)
+            }),
+            Kind::Flush => {
+                self.unsettled.push(*request);
+                Ok(())
+            }
+            Kind::Cache => {
+                put_done(replies, self.terms.dialect, request);
+                Ok(())
+            }
+            Kind::Disconnect => {
+                self.is_over = true;
+                Ok(())
+            }
+            Kind::Unknown(number) => Err(invalid(format!("request {number} is unknown"))),
+        });
+        if let Err(failure) = done {
+            replies.cut(start);
+            put_failure(replies, self.terms.dialect, request, &failure);
+        }
+    }
+
+    /// Refuses what no device needs to see.
+    fn check(&self, request: &Request) -> Result<(), Failure> {
+        let Request { kind, flags, offset, length, .. } = *request;
+        let known = self.flags_of(kind);
+        if flags & !known != 0 {
+            return Err(invalid(format!("flags {:#x} mean nothing here", flags & !known)));
+        }
+        if kind == Kind::Write && request.payload_bytes != length {
+            return Err(invalid("a write without the flag for its payload".into()));
+        }
+        let changes = matches!(kind, Kind::Write | Kind::Trim | Kind::WriteZeroes);
+        if changes && self.terms.export.is_read_only {
+            let text = "the export is read-only".into();
+            return Err(Failure { errno: Errno::NotPermitted, offset: None, text });
+        }
+        if matches!(kind, Kind::Flush | Kind::Disconnect | Kind::Unknown(_)) {
+            return Ok(());
+        }
+        let end = offset.checked_add(length).filter(|end| *end <= self.size);
+        if end.is_none() {
+            let grows = matches!(kind, Kind::Write | Kind::WriteZeroes);
+            let errno = if grows { Errno::NoSpace } else { Errno::Invalid };
+            let text = format!("{length} bytes at {offset} of {}", self.size);
+            return Err(Failure { errno, offset: None, text });
+        }
+        if flags & flag::FAST_ZERO != 0 && flags & flag::NO_HOLE != 0 {
+            let text = "zeroes that take space are not written fast".into();
+            return Err(Failure { errno: Errno::NotSupported, offset: None, text });
+        }
+        Ok(())
+    }
+
+    /// Flags that a request may carry. Force unit access is allowed, and means nothing, where
+    /// nothing is changed.
+    fn flags_of(&self, kind: Kind) -> u16 {
+        let is_simple = self.terms.dialect == Dialect::Simple;
+        flag::FUA
+            | match kind {
+                Kind::Read if !is_simple => flag::DONT_FRAGMENT,
+                Kind::Write if self.terms.dialect == Dialect::Extended => flag::PAYLOAD,
+                Kind::WriteZeroes => flag::NO_HOLE | flag::FAST_ZERO,
+                Kind::BlockStatus => flag::REQUEST_ONE,
+                _ => 0,
+            }
+    }
+
+    fn read(&self, request: &Request, replies: &mut Replies) -> Result<(), Failure> {
+        let length = u32::try_from(request.length).ok().filter(|it| *it <= REQUEST_BYTES_MAX);
+        let length = length.ok_or_else(|| too_long(request.length))?;
+        if length == 0 {
+            put_done(replies, self.terms.dialect, request);
+            return Ok(());
+        }
+        if self.terms.dialect == Dialect::Simple {
+            put_simple(replies, request, 0);
+        } else {
+            let payload_bytes = 8 + length as usize;
+            put_chunk(replies, self.terms.dialect, request, (chunk::DATA, payload_bytes));
+            replies.put_u64(request.offset);
+        }
+        let room = replies.room(length as usize);
+        Ok(self.terms.export.device.read(request.offset, room)?)
+    }
+
+    fn tell_status(&self, request: &Request, replies: &mut Replies) -> Result<(), Failure> {
+        if !self.terms.reports_allocation {
+            return Err(invalid(format!("agree on {} first", allocation::NAME)));
+        }
+        if request.length == 0 {
+            return Err(invalid("nothing was asked about".into()));
+        }
+        let covered = request.length.min(STATUS_BYTES_MAX);
+        let mut runs = self.terms.export.device.allocations(request.offset, covered)?;
+        let is_one = request.flags & flag::REQUEST_ONE != 0;
+        runs.truncate(if is_one { 1 } else { RUNS_MAX });
+        put_status(replies, self.terms.dialect, request, &runs);
+        Ok(())
+    }
+
+    /// Changes the device; what must be durable is answered when it is.
+    fn change(
+        &mut self,
+        request: &Request,
+        replies: &mut Replies,
+        act: impl FnOnce(&dyn Device) -> Result<(), DeviceError>,
+    ) -> Result<(), Failure> {
+        act(self.terms.export.device.as_ref())?;
+        if request.flags & flag::FUA == 0 {
+            put_done(replies, self.terms.dialect, request);
+        } else {
+            self.unsettled.push(*request);
+        }
+        Ok(())
+    }
+}
+
+impl From<DeviceError> for Failure {
+    fn from(error: DeviceError) -> Self {
+        let text = error.to_string();
+        let (errno, offset) = match error {
+            DeviceError::OutOfRange { .. } => (Errno::Invalid, None),
+            DeviceError::NoSpace { .. } => (Errno::NoSpace, None),
+            DeviceError::Unreadable { lba, .. } => (Errno::Io, Some(lba * 512)),
+            DeviceError::Poisoned { .. } | DeviceError::Medium { .. } => (Errno::Io, None),
+        };
+        Self { errno, offset, text }
+    }
+}
+
+fn invalid(text: String) -> Failure {
+    Failure { errno: Errno::Invalid, offset: None, text }
+}
+
+fn too_long(length: u64) -> Failure {
+    invalid(format!("{length} bytes at once, the limit is {REQUEST_BYTES_MAX}"))
+}
+
+/// Zeroes that take space, so that later writes cannot fail for want of it.
+fn write_zeroes(device: &dyn Device, request: &Request) -> Result<(), DeviceError> {
+    let mut at = request.offset;
+    let end = request.offset + request.length;
+    while at < end {
+        let length = usize::try_from(end - at).unwrap_or(usize::MAX).min(ZEROES.len());
+        device.write(at, &ZEROES[..length], Durability::Volatile)?;
+        at += length as u64;
+    }
+    Ok(())
+}
+
+fn put_simple(replies: &mut Replies, request: &Request, error: u32) {
+    replies.put_u32(wire::SIMPLE_REPLY);
+    replies.put_u32(error);
+    replies.put_u64(request.cookie);
+}
+
+/// The header of the only chunk of a reply: its kind, and the bytes that follow.
+fn put_chunk(
+    replies: &mut Replies,
+    dialect: Dialect,
+    request: &Request,
+    (kind, payload_bytes): (u16, usize),
+) {
+    let is_extended = dialect == Dialect::Extended;
+    replies.put_u32(if is_extended { wire::EXTENDED_CHUNK } else { wire::CHUNK });
+    replies.put_u16(chunk::DONE);
+    replies.put_u16(kind);
+    replies.put_u64(request.cookie);
+    if is_extended {
+        replies.put_u64(request.offset);
+        replies.put_u64(payload_bytes as u64);
+    } else {
+        replies.put_length(payload_bytes);
+    }
+}
+
+fn put_done(replies: &mut Replies, dialect: Dialect, request: &Request) {
+    match dialect {
+        Dialect::Simple => put_simple(replies, request, 0),
+        _ => put_chunk(replies, dialect, request, (chunk::NONE, 0)),
+    }
+}
+
+fn put_failure(replies: &mut Replies, dialect: Dialect, request: &Request, failure: &Failure) {
+    let errno = failure.errno as u32;
+    if dialect == Dialect::Simple {
+        put_simple(replies, request, errno);
+        return;
+    }
+    let text = &failure.text[..failure.text.floor_char_boundary(TEXT_BYTES_MAX)];
+    let kind = if failure.offset.is_some() { chunk::ERROR_OFFSET } else { chunk::ERROR };
+    let offset_bytes = if failure.offset.is_some() { 8 } else { 0 };
+    put_chunk(replies, dialect, request, (kind, 6 + text.len() + offset_bytes));
+    replies.put_u32(errno);
+    replies.put_u16(u16::try_from(text.len()).expect("texts are cut"));
+    replies.put(text.as_bytes());
+    if let Some(offset) = failure.offset {
+        replies.put_u64(offset);
+    }
+}
+
+fn put_status(replies: &mut Replies, dialect: Dialect, request: &Request, runs: &[Allocation]) {
+    let is_extended = dialect == Dialect::Extended;
+    if is_extended {
+        let kind = chunk::BLOCK_STATUS_EXTENDED;
+        put_chunk(replies, dialect, request, (kind, 8 + 16 * runs.len()));
+        replies.put_u32(allocation::ID);
+        replies.put_length(runs.len());
+    } else {
+        put_chunk(replies, dialect, request, (chunk::BLOCK_STATUS, 4 + 8 * runs.len()));
+        replies.put_u32(allocation::ID);
+    }
+    for run in runs {
+        let state = if run.is_stored { 0 } else { allocation::HOLE_ZERO };
+        if is_extended {
+            replies.put_u64(run.length);
+            replies.put_u64(state.into());
+        } else {
+            let length = u32::try_from(run.length);
+            replies.put_u32(length.expect("no run is longer than a request, which has 32 bits"));
+            replies.put_u32(state.into());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! Numbers of the NBD protocol [nbd-protocol-2023], and how they are put into bytes.
+
+/// First word of a server.
+pub(super) const GREETING: u64 = u64::from_be_bytes(*b"NBDMAGIC");
+/// Second word of a server, and first of every option of a client.
+pub(super) const OPTION: u64 = u64::from_be_bytes(*b"IHAVEOPT");
+/// First word of every answer to an option.
+pub(super) const OPTION_REPLY: u64 = 0x0003_e889_0455_65a9;
+/// First word of a request.
+pub(super) const REQUEST: u32 = 0x2560_9513;
+/// First word of a request with an extended header.
+pub(super) const EXTENDED_REQUEST: u32 = 0x21e4_1c71;
+/// First word of a simple reply.
+pub(super) const SIMPLE_REPLY: u32 = 0x6744_6698;
+/// First word of a chunk of a structured reply.
+pub(super) const CHUNK: u32 = 0x668e_33ef;
+/// First word of a chunk with an extended header.
+pub(super) const EXTENDED_CHUNK: u32 = 0x6e8a_278c;
+
+/// Bits of the handshake: fixed newstyle, and no padding after `EXPORT_NAME`.
+pub(super) mod handshake {
+    pub(in super::super) const FIXED_NEWSTYLE: u16 = 1;
+    pub(in super::super) const NO_ZEROES: u16 = 2;
+}
+
+/// Options of a client.
+pub(super) mod option {
+    pub(in super::super) const EXPORT_NAME: u32 = 1;
+    pub(in super::super) const ABORT: u32 = 2;
+    pub(in super::super) const LIST: u32 = 3;
+    pub(in super::super) const INFO: u32 = 6;
+    pub(in super::super) const GO: u32 = 7;
+    pub(in super::super) const STRUCTURED_REPLY: u32 = 8;
+    pub(in super::super) const LIST_META_CONTEXT: u32 = 9;
+    pub(in super::super) const SET_META_CONTEXT: u32 = 10;
+    pub(in super::super) const EXTENDED_HEADERS: u32 = 11;
+}
+
+/// Answers to options.
+pub(super) mod answer {
+    pub(in super::super) const ACK: u32 = 1;
+    pub(in super::super) const SERVER: u32 = 2;
+    pub(in super::super) const INFO: u32 = 3;
+    pub(in super::super) const META_CONTEXT: u32 = 4;
+    pub(in super::super) const ERR_UNSUPPORTED: u32 = (1 << 31) + 1;
+    pub(in super::super) const ERR_INVALID: u32 = (1 << 31) + 3;
+    pub(in super::super) const ERR_UNKNOWN: u32 = (1 << 31) + 6;
+    pub(in super::super) const ERR_EXTENDED: u32 = (1 << 31) + 10;
+}
+
+/// Pieces of information about an export.
+pub(super) mod info {
+    pub(in super::super) const EXPORT: u16 = 0;
+    pub(in super::super) const NAME: u16 = 1;
+    pub(in super::super) const DESCRIPTION: u16 = 2;
+    pub(in super::super) const BLOCK_SIZE: u16 = 3;
+}
+
+/// What an export can do, in its transmission flags.
+pub(super) mod ability {
+    pub(in super::super) const HAS_FLAGS: u16 = 1;
+    pub(in super::super) const READ_ONLY: u16 = 1 << 1;
+    pub(in super::super) const FLUSH: u16 = 1 << 2;
+    pub(in super::super) const FUA: u16 = 1 << 3;
+    pub(in super::super) const TRIM: u16 = 1 << 5;
+    pub(in super::super) const WRITE_ZEROES: u16 = 1 << 6;
+    pub(in super::super) const DONT_FRAGMENT: u16 = 1 << 7;
+    pub(in super::super) const MULTI_CONN: u16 = 1 << 8;
+    pub(in super::super) const CACHE: u16 = 1 << 10;
+    pub(in super::super) const FAST_ZERO: u16 = 1 << 11;
+}
+
+/// Flags of a request.
+pub(super) mod flag {
+    pub(in super::super) const FUA: u16 = 1;
+    pub(in super::super) const NO_HOLE: u16 = 1 << 1;
+    pub(in super::super) const DONT_FRAGMENT: u16 = 1 << 2;
+    pub(in super::super) const REQUEST_ONE: u16 = 1 << 3;
+    pub(in super::super) const FAST_ZERO: u16 = 1 << 4;
+    pub(in super::super) const PAYLOAD: u16 = 1 << 5;
+}
+
+/// Kinds of chunks, and the flag of the last one.
+pub(super) mod chunk {
+    pub(in super::super) const DONE: u16 = 1;
+    pub(in super::super) const NONE: u16 = 0;
+    pub(in super::super) const DATA: u16 = 1;
+    pub(in super::super) const BLOCK_STATUS: u16 = 5;
+    pub(in super::super) const BLOCK_STATUS_EXTENDED: u16 = 6;
+    pub(in super::super) const ERROR: u16 = (1 << 15) + 1;
+    pub(in super::super) const ERROR_OFFSET: u16 = (1 << 15) + 2;
+}
+
+/// The one metadata context that is offered.
+pub(super) mod allocation {
+    pub(in super::super) const NAME: &str = "base:allocation";
+    pub(in super::super) const ID: u32 = 1;
+    /// Nothing is stored, and reads give zeroes.
+    pub(in super::super) const HOLE_ZERO: u8 = 3;
+}
+
+/// Errors of requests, as numbers of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(super) enum Errno {
+    /// The export is read-only.
+    NotPermitted = 1,
+    /// The medium failed.
+    Io = 5,
+    /// The request makes no sense, or is not allowed here.
+    Invalid = 22,
+    /// No space, or a write beyond the end.
+    NoSpace = 28,
+    /// Not to be had fast.
+    NotSupported = 95,
+}
+
+/// A big-endian number at `at`, which must lie within `bytes`.
+pub(super) fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes(array_at(bytes, at))
+}
+
+/// A big-endian number at `at`, which must lie within `bytes`.
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(array_at(bytes, at))
+}
+
+/// A big-endian number at `at`, which must lie within `bytes`.
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_be_bytes(array_at(bytes, at))
+}
+
+fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    bytes[at..at + N].try_into().expect("the slice is as long as the array")
+}

@@ -1,0 +1,347 @@
+//! Sockets: where clients come in, and one for each that came.
+//!
+//! A socket in the file system outlives a server that was killed. [`Listener::bind`] asks such a
+//! socket whether anybody listens, and takes its place if nobody does.
+
+use std::fs::{self, File};
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::sockopt::{self, Timeout};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType,
+};
+
+use super::Address;
+
+/// Most bytes that the path of a Unix socket may have on Linux.
+const PATH_BYTES_MAX: usize = 107;
+/// What the system is asked to buffer for a client, so that a batch of replies goes in one call.
+const SEND_BUFFER_BYTES: usize = 1 << 20;
+/// How often, and with what pause, the folder of a socket is asked for.
+const LOCK_TRIES: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
+
+/// Why nobody can listen at an address.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// Somebody does already.
+    #[error("{address} is in use{by}; stop that server, or listen elsewhere")]
+    InUse {
+        /// The address.
+        address: Address,
+        /// Who, where that is known.
+        by: String,
+    },
+    /// The system cannot express the path.
+    #[error(
+        "the path of socket {path} has {length} bytes, the limit is {PATH_BYTES_MAX}; choose a \
+         shorter one"
+    )]
+    LongPath {
+        /// The path.
+        path: PathBuf,
+        /// Its bytes.
+        length: usize,
+    },
+    /// What lies at the path is not a server's.
+    #[error("{path} is in the way and is no socket; remove it, or listen elsewhere")]
+    InTheWay {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The system refused.
+    #[error("listening at {address}: {source}")]
+    System {
+        /// The address.
+        address: Address,
+        /// What the system answered.
+        source: io::Error,
+    },
+}
+
+/// A socket that clients come to. A Unix socket is removed when it is dropped.
+#[derive(Debug)]
+pub struct Listener {
+    socket: Listening,
+    address: Address,
+    place: Option<Place>,
+}
+
+#[derive(Debug)]
+enum Listening {
+    Unix(UnixListener),
+    Tcp(TcpListener),
+}
+
+/// A Unix socket's path, and which file it is.
+#[derive(Debug)]
+struct Place {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+/// A connection to one client.
+#[derive(Debug)]
+pub(super) struct Socket(OwnedFd);
+
+impl Listener {
+    /// Listens at an address. A Unix socket that nobody listens at is replaced.
+    ///
+    /// # Errors
+    /// As [`BindError`] has it.
+    pub fn bind(address: &Address) -> Result<Self, BindError> {
+        let refused = |source: io::Error| match source.kind() {
+            io::ErrorKind::AddrInUse => {
+                BindError::InUse { address: address.clone(), by: String::new() }
+            }
+            _ => BindError::System { address: address.clone(), source },
+        };
+        match address {
+            Address::Unix(path) => {
+                let (socket, place) = bind_unix(address, path)?;
+                let socket = Listening::Unix(socket);
+                Ok(Self { socket, address: address.clone(), place: Some(place) })
+            }
+            Address::Tcp { host, port } => {
+                let socket = TcpListener::bind((host.as_str(), *port)).map_err(refused)?;
+                let port = socket.local_addr().map_err(refused)?.port();
+                let address = Address::Tcp { host: host.clone(), port };
+                Ok(Self { socket: Listening::Tcp(socket), address, place: None })
+            }
+        }
+    }
+
+    /// Where clients come in, with the port that the system chose.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Whether clients of other machines reach it.
+    pub fn is_reachable_from_outside(&self) -> bool {
+        match &self.socket {
+            Listening::Unix(_) => false,
+            Listening::Tcp(socket) => !socket.local_addr().is_ok_and(|it| it.ip().is_loopback()),
+        }
+    }
+
+    /// Waits for the next client.
+    ///
+    /// # Errors
+    /// What the system answered; always once the listener was shut down.
+    pub(super) fn accept(&self) -> io::Result<Socket> {
+        match &self.socket {
+            Listening::Unix(listener) => {
+                let socket = OwnedFd::from(listener.accept()?.0);
+                sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER_BYTES)?;
+                Ok(Socket(socket))
+            }
+            Listening::Tcp(listener) => {
+                let socket = OwnedFd::from(listener.accept()?.0);
+                sockopt::set_tcp_nodelay(&socket, true)?;
+                // A client whose machine is gone is noticed in the end.
+                sockopt::set_socket_keepalive(&socket, true)?;
+                Ok(Socket(socket))
+            }
+        }
+    }
+
+    /// Ends [`Listener::accept`], in whatever thread it waits.
+    pub(super) fn shut_down(&self) {
+        // It fails only when the socket is shut down already.
+        let _ = match &self.socket {
+            Listening::Unix(socket) => rustix::net::shutdown(socket, Shutdown::Both),
+            Listening::Tcp(socket) => rustix::net::shutdown(socket, Shutdown::Both),
+        };
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Some(place) = &self.place
+            && place.is_still_ours()
+        {
+            // What cannot be removed is replaced by the next server.
+            let _ = fs::remove_file(&place.path);
+        }
+    }
+}
+
+impl Place {
+    fn of(path: &Path) -> io::Result<Self> {
+        let found = fs::symlink_metadata(path)?;
+        Ok(Self { path: path.to_owned(), device: found.dev(), inode: found.ino() })
+    }
+
+    fn is_still_ours(&self) -> bool {
+        Self::of(&self.path)
+            .is_ok_and(|found| (found.device, found.inode) == (self.device, self.inode))
+    }
+}
+
+impl Socket {
+    /// Receives what is there, waiting for the first byte. Returns how much; zero at the end.
+    pub(super) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let (_, received) =
+            retry_on_intr(|| rustix::net::recv(&self.0, &mut *buffer, RecvFlags::empty()))?;
+        Ok(received)
+    }
+
+    /// Receives what is there, if anything is; `None` if nothing is. Zero at the end.
+    pub(super) fn receive_at_once(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        let received =
+            retry_on_intr(|| rustix::net::recv(&self.0, &mut *buffer, RecvFlags::DONTWAIT));
+        match received {
+            Ok((_, received)) => Ok(Some(received)),
+            Err(Errno::AGAIN) => Ok(None),
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    /// Sends all of `bytes`.
+    pub(super) fn send(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let sent = retry_on_intr(|| rustix::net::send(&self.0, bytes, SendFlags::NOSIGNAL))?;
+            bytes = &bytes[sent..];
+        }
+        Ok(())
+    }
+
+    /// Bounds, or with `None` no longer bounds, how long receiving and sending wait.
+    pub(super) fn set_patience(&self, patience: Option<Duration>) -> io::Result<()> {
+        sockopt::set_socket_timeout(&self.0, Timeout::Recv, patience)?;
+        sockopt::set_socket_timeout(&self.0, Timeout::Send, patience)?;
+        Ok(())
+    }
+
+    /// Receives no more; what was received already is still there.
+    pub(super) fn end_input(&self) {
+        // It fails only when the client is gone.
+        let _ = rustix::net::shutdown(&self.0, Shutdown::Read);
+    }
+
+    /// Ends receiving and sending, in whatever thread they wait.
+    pub(super) fn cut(&self) {
+        // It fails only when the client is gone.
+        let _ = rustix::net::shutdown(&self.0, Shutdown::Both);
+    }
+}
+
+fn bind_unix(address: &Address, path: &Path) -> Result<(UnixListener, Place), BindError> {
+    let length = path.as_os_str().len();
+    if length > PATH_BYTES_MAX {
+        return Err(BindError::LongPath { path: path.to_owned(), length });
+    }
+    let refused = |source: io::Error| BindError::System { address: address.clone(), source };
+    // Two servers that start at once must not both find the socket of a third that is gone.
+    let _lock = lock_folder(path);
+    if let Ok(found) = fs::symlink_metadata(path) {
+        if !found.file_type().is_socket() {
+            return Err(BindError::InTheWay { path: path.to_owned() });
+        }
+        if let Some(by) = listening_at(path).map_err(refused)? {
+            return Err(BindError::InUse { address: address.clone(), by });
+        }
+        fs::remove_file(path).map_err(refused)?;
+    }
+    let socket = UnixListener::bind(path).map_err(refused)?;
+    Ok((socket, Place::of(path).map_err(refused)?))
+}
+
+/// Holds the folder of `path` while it is kept, if that can be done soon; it matters only to
+/// servers that start at the same moment.
+fn lock_folder(path: &Path) -> Option<File> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = File::open(folder.unwrap_or(Path::new("."))).ok()?;
+    for _ in 0..LOCK_TRIES {
+        if folder.try_lock().is_ok() {
+            return Some(folder);
+        }
+        thread::sleep(LOCK_PAUSE);
+    }
+    None
+}
+
+/// Whether somebody listens at the socket `path`: ` by PROCESS` as far as that is known.
+fn listening_at(path: &Path) -> io::Result<Option<String>> {
+    // A server that takes no clients any more must not make this one wait.
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    match rustix::net::connect(&socket, &SocketAddrUnix::new(path)?) {
+        Ok(()) => Ok(Some(owner_of(&socket).unwrap_or_default())),
+        Err(Errno::AGAIN) => Ok(Some(String::new())),
+        Err(Errno::CONNREFUSED | Errno::NOENT) => Ok(None),
+        Err(other) => Err(other.into()),
+    }
+}
+
+fn owner_of(socket: &OwnedFd) -> Option<String> {
+    let process = sockopt::socket_peercred(socket).ok()?.pid.as_raw_nonzero();
+    let name = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+    Some(format!(" by process {process} {}", name.trim()).trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unix(folder: &Path, name: &str) -> Address {
+        Address::Unix(folder.join(name))
+    }
+
+    #[test]
+    fn a_socket_that_nobody_listens_at_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let address = unix(folder.path(), "s");
+        // What a killed server leaves: a socket without a listener.
+        drop(UnixListener::bind(folder.path().join("s")).unwrap());
+        assert!(folder.path().join("s").exists());
+        let listener = Listener::bind(&address).unwrap();
+        drop(listener);
+        assert!(!folder.path().join("s").exists(), "removed when dropped");
+    }
+
+    #[test]
+    fn a_socket_in_use_is_refused_and_its_owner_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let address = unix(folder.path(), "s");
+        let _first = Listener::bind(&address).unwrap();
+        let said = Listener::bind(&address).unwrap_err().to_string();
+        let owner = format!("is in use by process {} ", std::process::id());
+        assert!(said.contains(&owner), "{said}");
+    }
+
+    #[test]
+    fn a_file_in_the_way_is_never_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("s"), "mine").unwrap();
+        let refused = Listener::bind(&unix(folder.path(), "s")).unwrap_err();
+        assert!(matches!(refused, BindError::InTheWay { .. }), "{refused}");
+        assert_eq!(fs::read_to_string(folder.path().join("s")).unwrap(), "mine");
+    }
+
+    #[test]
+    fn a_path_too_long_for_a_socket_is_refused_with_the_limit() {
+        let said = Listener::bind(&Address::Unix("/tmp/".repeat(30).into())).unwrap_err();
+        assert!(said.to_string().contains("has 150 bytes, the limit is 107"), "{said}");
+    }
+
+    #[test]
+    fn a_socket_that_another_server_took_over_is_left_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let address = unix(folder.path(), "s");
+        let first = Listener::bind(&address).unwrap();
+        fs::remove_file(folder.path().join("s")).unwrap();
+        let _second = Listener::bind(&address).unwrap();
+        drop(first);
+        assert!(folder.path().join("s").exists());
+    }
+}
