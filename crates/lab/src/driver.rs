@@ -6,6 +6,7 @@ pub mod model;
 
 use results::{Environment, Interval, Latencies, Target, Warning};
 use serde::{Deserialize, Serialize};
+pub use workload::Gaps;
 use workload::Workload;
 
 use crate::Error;
@@ -52,16 +53,6 @@ pub struct Rate {
     pub gaps: Gaps,
 }
 
-/// Spans between requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Gaps {
-    /// Independent of each other: a Poisson process.
-    Exponential,
-    /// All alike.
-    Constant,
-}
-
 /// What a load measured.
 #[derive(Clone, Debug, Default)]
 pub struct Loaded {
@@ -72,6 +63,8 @@ pub struct Loaded {
     /// Latencies of all intervals from the time at which each request was due; absent where there
     /// was no rate.
     pub responses: Option<Latencies>,
+    /// Whether the load generator, not the target, kept requests from coming as asked.
+    pub generator_limited: bool,
     /// What the driver noticed.
     pub warnings: Vec<Warning>,
 }

@@ -1,11 +1,12 @@
 //! Which steps of a plan a published row was measured with.
 //!
-//! A row names a workload, a phase and, mostly, a load. A step expresses it when all three agree:
+//! A row names a workload, a phase and, mostly, a load. A step expresses it when all these agree:
 //!
 //! - workload: one of the names by which the step's figures are published, or its own, with data
 //!   as compressible as the row's mode says;
 //! - phase: what the protocol calls its measurements, and for a protocol of settled drives the
 //!   beginning and the end of its preconditioning;
+//! - rate: the step answers each completion with the next request, as loads are published;
 //! - load: threads and queue, or a range of them. A row that leaves one of them out is about the
 //!   only load at which the protocol has the workload; where it has several, about those with as
 //!   many requests outstanding. A data sheet is about the best of all loads.
@@ -50,7 +51,8 @@ impl Miss {
 pub fn reading(row: &FigureRow, plan: &Plan) -> Result<Reading, Miss> {
     let published = plan.published.as_ref().ok_or(Miss::Document)?;
     let metric = row.measured_metric().ok_or(Miss::Workload)?;
-    let named: Vec<&PlannedStep> = plan.steps.iter().filter(|step| is_about(step, row)).collect();
+    let named: Vec<&PlannedStep> =
+        plan.steps.iter().filter(|step| step.pace.is_none() && is_about(step, row)).collect();
     if named.is_empty() {
         return Err(Miss::Workload);
     }

@@ -5,13 +5,15 @@
 //!               └─► printed by `plan`, kept beside the run so that it can be resumed
 //! ```
 
+mod suite;
+
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use blockio::{Rng, nearest};
+use blockio::Rng;
 use results::StepKind;
 use serde::{Deserialize, Serialize};
-use workload::{Access, Measure, Protocol, Published, Suite, Workload};
+use workload::{Gaps, Protocol, Published, Workload};
 
 use crate::{Error, Kind, Rate};
 
@@ -75,8 +77,26 @@ pub struct PlannedStep {
     /// Length of one round of the steady-state rule, in protocol seconds; 0 where it is not
     /// applied.
     pub round_s: f64,
-    /// Rate at which requests come; absent where each completion is answered by the next request.
-    pub rate: Option<Rate>,
+    /// When requests come; absent where each completion is answered by the next request.
+    #[serde(default)]
+    pub pace: Option<Pace>,
+}
+
+/// When the requests of a step come.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pace {
+    /// At a rate.
+    Fixed(Rate),
+    /// At a share of what an earlier step of the suite reached.
+    Share {
+        /// Name of that step.
+        of: String,
+        /// The share in percent, above 0.
+        percent: f64,
+        /// Spans between requests.
+        gaps: Gaps,
+    },
 }
 
 impl Plan {
@@ -87,13 +107,7 @@ impl Plan {
     pub fn new(protocol: &Protocol, workloads: &[Workload], seed: u64) -> Result<Self, Error> {
         let mut steps = Vec::new();
         for suite in &protocol.suites {
-            steps.push(purge(&suite.name, &suite.title));
-            steps.extend(fill(suite, workloads)?);
-            steps.extend(precondition(suite, workloads)?);
-            for measure in &suite.measure {
-                let workload = suite.adapted(find(workloads, &measure.workload, suite)?);
-                steps.extend(measure.points().map(|at| measured(suite, measure, &workload, at)));
-            }
+            steps.extend(suite::steps(suite, workloads)?);
         }
         Ok(Self {
             protocol: protocol.name.clone(),
@@ -107,7 +121,7 @@ impl Plan {
     /// One workload at one load: purge, preconditioning with the same load where asked for,
     /// measurement.
     pub fn of_one(workload: &Workload, asked: &OneLoad, seed: u64) -> Self {
-        let blank = purge("run", &workload.title);
+        let blank = suite::purge("run", &workload.title);
         let load = |id: &str, kind, duration_s: f64| PlannedStep {
             id: id.into(),
             kind,
@@ -123,7 +137,7 @@ impl Plan {
             ..load("run/precondition", StepKind::Precondition, asked.precondition_s)
         });
         let measure = PlannedStep {
-            rate: asked.rate,
+            pace: asked.rate.map(Pace::Fixed),
             ..load("run/measure", StepKind::Measure, asked.duration_s)
         };
         Self {
@@ -147,6 +161,11 @@ impl Plan {
     /// This plan with the steps named in `ids` only, and what prepares the drive for them.
     #[must_use]
     pub fn with_steps(&self, ids: &BTreeSet<String>) -> Self {
+        let mut ids = ids.clone();
+        let asked = self.steps.iter().filter(|step| ids.contains(&step.id));
+        let measured_for: Vec<String> =
+            asked.filter_map(|step| step.pace.as_ref()?.depends_on()).map(str::to_owned).collect();
+        ids.extend(measured_for);
         let wanted = self.steps.iter().filter(|step| ids.contains(&step.id));
         let suites: BTreeSet<&str> = wanted.map(|step| step.suite.as_str()).collect();
         let needed = |step: &&PlannedStep| {
@@ -207,13 +226,43 @@ impl PlannedStep {
         u32::from(self.threads) * u32::from(self.queue_per_thread)
     }
 
-    /// Its load, as the field writes it: `T16Q16`; empty for a purge or a fill.
+    /// Its load, as the field writes it: `T16Q16`, with the share of its rate where it has one;
+    /// empty for a purge or a fill.
     pub fn load_name(&self) -> String {
-        match self.kind {
-            StepKind::Purge | StepKind::Fill => String::new(),
-            StepKind::Precondition | StepKind::Measure => {
-                format!("T{}Q{}", self.threads, self.queue_per_thread)
+        let (threads, queue) = (self.threads, self.queue_per_thread);
+        match (self.kind, &self.pace) {
+            (StepKind::Purge | StepKind::Fill, _) => String::new(),
+            (_, Some(Pace::Share { percent, .. })) => format!("T{threads}Q{queue} at {percent} %"),
+            (_, Some(Pace::Fixed(_)) | None) => format!("T{threads}Q{queue}"),
+        }
+    }
+
+    /// The rate of the step; `reached` says what an earlier one did, in requests a second.
+    ///
+    /// # Errors
+    /// When it is a share of what was not measured.
+    pub fn rate(&self, reached: impl Fn(&str) -> Option<f64>) -> Result<Option<Rate>, Error> {
+        match &self.pace {
+            None => Ok(None),
+            Some(Pace::Fixed(rate)) => Ok(Some(*rate)),
+            Some(Pace::Share { of, percent, gaps }) => {
+                let iops = reached(of).filter(|iops| *iops > 0.0).ok_or_else(|| {
+                    let text =
+                        format!("step {}: {of} completed no request to take a share of", self.id);
+                    Error::new(Kind::Program, text).hint("measure for longer")
+                })?;
+                Ok(Some(Rate { iops: iops * percent / 100.0, gaps: *gaps }))
             }
+        }
+    }
+}
+
+impl Pace {
+    /// Name of the step that has to be measured before.
+    pub fn depends_on(&self) -> Option<&str> {
+        match self {
+            Self::Fixed(_) => None,
+            Self::Share { of, .. } => Some(of),
         }
     }
 }
@@ -228,89 +277,6 @@ fn round_s(duration_s: f64) -> f64 {
     let interval_s = interval_s(duration_s);
     let intervals = (60.0_f64.min(duration_s / 5.0) / interval_s).floor().max(1.0);
     intervals * interval_s
-}
-
-fn purge(suite: &str, suite_title: &str) -> PlannedStep {
-    PlannedStep {
-        id: format!("{suite}/purge"),
-        kind: StepKind::Purge,
-        suite: suite.to_owned(),
-        suite_title: suite_title.to_owned(),
-        workload: None,
-        published_as: Vec::new(),
-        threads: 0,
-        queue_per_thread: 0,
-        ramp_s: 0.0,
-        duration_s: 0.0,
-        interval_s: 0.0,
-        round_s: 0.0,
-        rate: None,
-    }
-}
-
-fn fill(suite: &Suite, workloads: &[Workload]) -> Result<Option<PlannedStep>, Error> {
-    let Some(name) = &suite.fill else { return Ok(None) };
-    let workload = find(workloads, name, suite)?;
-    if !workload.only_writes() || workload.access != Access::Sequential {
-        let text = format!("suite {}: a fill with `{name}` leaves space unwritten", suite.name);
-        let hint = "take a sequential workload that only writes, such as `128k-seq-write`";
-        return Err(Error::new(Kind::Input, text).hint(hint));
-    }
-    Ok(Some(PlannedStep {
-        id: format!("{}/fill", suite.name),
-        kind: StepKind::Fill,
-        workload: Some(Workload {
-            footprint_percent: workload.footprint_percent,
-            ..suite.adapted(workload)
-        }),
-        ..purge(&suite.name, &suite.title)
-    }))
-}
-
-fn precondition(suite: &Suite, workloads: &[Workload]) -> Result<Option<PlannedStep>, Error> {
-    let Some(asked) = &suite.precondition else { return Ok(None) };
-    Ok(Some(PlannedStep {
-        id: format!("{}/precondition", suite.name),
-        kind: StepKind::Precondition,
-        workload: Some(suite.adapted(find(workloads, &asked.workload, suite)?)),
-        threads: asked.threads,
-        queue_per_thread: asked.queue_per_thread,
-        duration_s: asked.duration_s as f64,
-        interval_s: asked.interval_s as f64,
-        round_s: asked.round_s as f64,
-        ..purge(&suite.name, &suite.title)
-    }))
-}
-
-fn measured(
-    suite: &Suite,
-    measure: &Measure,
-    workload: &Workload,
-    (threads, queue_per_thread): (u16, u16),
-) -> PlannedStep {
-    PlannedStep {
-        id: format!("{}/{}/T{threads}Q{queue_per_thread}", suite.name, workload.name),
-        kind: StepKind::Measure,
-        workload: Some(workload.clone()),
-        published_as: measure.published_as.clone(),
-        threads,
-        queue_per_thread,
-        ramp_s: measure.ramp_s as f64,
-        duration_s: measure.duration_s as f64,
-        interval_s: measure.interval_s as f64,
-        ..purge(&suite.name, &suite.title)
-    }
-}
-
-fn find<'a>(workloads: &'a [Workload], name: &str, suite: &Suite) -> Result<&'a Workload, Error> {
-    workloads.iter().find(|workload| workload.name == name).ok_or_else(|| {
-        let suite = &suite.name;
-        let error = Error::new(Kind::Input, format!("suite {suite}: no workload named `{name}`"));
-        match nearest(name, workloads.iter().map(|workload| workload.name.as_str())) {
-            Some(near) => error.hint(format!("did you mean `{near}`?")),
-            None => error.hint("`floatgate workloads` lists them"),
-        }
-    })
 }
 
 #[cfg(test)]
@@ -363,6 +329,44 @@ mod tests {
             assert!(round_s * 5.0 <= duration_s, "{duration_s}");
             assert!((round_s / interval_s).fract().abs() < 1e-9, "{duration_s}");
         }
+    }
+
+    #[test]
+    fn a_curve_follows_the_load_whose_rate_it_takes_shares_of() {
+        let plan = plan("vdbench");
+        let suite: Vec<&PlannedStep> =
+            plan.steps.iter().filter(|step| step.workload_name() == "sql").collect();
+        let loads: Vec<String> = suite[..13].iter().map(|step| step.load_name()).collect();
+        assert_eq!(loads[..3], ["T32Q1", "T32Q1 at 10 %", "T32Q1 at 20 %"]);
+        assert_eq!(loads[12], "T32Q1 at 120 %");
+        let reached = |id: &str| (id == suite[0].id).then_some(50_000.0);
+        let rate = suite[12].rate(reached).unwrap().unwrap();
+        assert!((rate.iops - 60_000.0).abs() < 1e-6, "{rate:?}");
+        assert_eq!(rate.gaps, Gaps::Exponential);
+        assert_eq!(suite[0].rate(reached).unwrap(), None);
+        let error = suite[12].rate(|_| None).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "step uncompressed/sql/T32Q1-120percent: uncompressed/sql/T32Q1 completed no request \
+             to take a share of"
+        );
+    }
+
+    #[test]
+    fn a_point_of_a_curve_alone_keeps_the_load_that_it_depends_on() {
+        let wanted = BTreeSet::from(["uncompressed/sql/T32Q1-50percent".to_owned()]);
+        let plan = plan("vdbench").with_steps(&wanted);
+        let ids: Vec<&str> = plan.steps.iter().map(|step| step.id.as_str()).collect();
+        assert_eq!(
+            ids,
+            [
+                "uncompressed/purge",
+                "uncompressed/fill",
+                "uncompressed/precondition",
+                "uncompressed/sql/T32Q1",
+                "uncompressed/sql/T32Q1-50percent",
+            ]
+        );
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use blockio::Rng;
 use results::{
-    Environment, Figure, HostSheet, Interval, Latencies, NandWrites, Run, Sample, SheetRow, Steady,
-    Step, StepKind, Summary, Target, TargetKind, Warning, WarningKind,
+    AskedRate, Environment, Figure, HostSheet, Interval, Latencies, NandWrites, RateLimit, Run,
+    Sample, SheetRow, Steady, Step, StepKind, Summary, Target, TargetKind, Warning, WarningKind,
 };
 
 /// What tells one made-up run from another.
@@ -200,6 +200,8 @@ impl Making<'_> {
             compressible_percent: 0.0,
             threads: load.0,
             queue_per_thread: load.1,
+            rate: None,
+            response: None,
             duration_s: 0.0,
             interval_s: 60.0,
             how: format!("{id} in virtual time"),
@@ -305,4 +307,23 @@ fn fill(step: &mut Step, intervals: &[Interval]) {
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "made-up, positive")]
 fn whole(value: f64) -> u64 {
     value.round().max(0.0) as u64
+}
+
+/// The last load of the 8K suite of `run` at `percent` of its rate.
+pub(crate) fn rated(run: &Run, percent: u32, limit: Option<RateLimit>) -> Step {
+    let id = "8k-70-30/8k-70-30/T16Q16";
+    let free = run.steps.iter().find(|step| step.workload == "8k-70-30" && step.threads == 16);
+    let free = free.filter(|free| free.summary.is_some()).expect("it was measured");
+    let (summary, share) = (free.summary.clone().expect("it was"), f64::from(percent) / 100.0);
+    let asked = summary.iops * share;
+    Step {
+        id: format!("{id}-{percent}percent"),
+        kind: StepKind::Measure,
+        rate: Some(AskedRate { iops: asked, percent: Some(percent.into()), limit }),
+        response: Some(summary.latency),
+        summary: Some(Summary { iops: asked.min(summary.iops), ..summary }),
+        settled: None,
+        steady: None,
+        ..free.clone()
+    }
 }

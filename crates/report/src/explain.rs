@@ -30,6 +30,12 @@ pub(crate) const SWEEP_DEVIATION: &str = "How widely latencies scatter under eac
     and writes' deviations averaged).";
 pub(crate) const CURVE: &str = "Each dot is one load, from light to heavy: a good drive goes far \
     to the right before it turns up.";
+pub(crate) const LOAD_CURVE: &str = "Each dot is one rate that was asked for, at the rate that \
+    came of it: solid is the latency of the requests themselves, dashed their response from the \
+    moment at which they were due. The two part where requests wait at the host, and a line that \
+    turns straight up has met the drive's limit.";
+pub(crate) const ASKED: &str = "What came of each rate that was asked for: a drive keeps to the \
+    line of what was asked until it cannot, and then stays level.";
 pub(crate) const PERCENTILES: &str = "Of all requests, the share on the x axis was answered \
     within the latency on the y axis; every step of the axis is ten times rarer, and a late, \
     gentle rise is a drive without surprises.";

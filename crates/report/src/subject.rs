@@ -35,8 +35,10 @@ pub(crate) struct Part<'a> {
     pub(crate) subject: &'a Subject<'a>,
     /// Its preconditioning, where it got there.
     pub(crate) precondition: Option<&'a Step>,
-    /// Its measurements.
+    /// Its measurements while nothing held the load back.
     pub(crate) measures: Vec<&'a Step>,
+    /// Its measurements at rates.
+    pub(crate) rated: Vec<&'a Step>,
 }
 
 /// Names `runs` by what tells them apart: drive, format, host, protocol, time lapse, seed, folder.
@@ -98,7 +100,8 @@ fn part<'a>(subject: &'a Subject<'a>, suite: &str) -> Option<Part<'a>> {
     Some(Part {
         subject,
         precondition: steps().find(|step| step.kind == StepKind::Precondition),
-        measures: steps().filter(|step| step.kind == StepKind::Measure).collect(),
+        measures: steps().filter(|step| step.is_primary()).collect(),
+        rated: steps().filter(|step| step.rate.is_some()).collect(),
     })
 }
 

@@ -1,5 +1,6 @@
 //! One suite: preconditioning, primary test, percentiles, media.
 
+mod load_curve;
 mod media;
 mod percentiles;
 mod preconditioning;
@@ -76,6 +77,7 @@ pub(crate) fn section(suite: &Suite<'_>) -> String {
     html.push_str(&preconditioning::section(suite, &id));
     html.push_str(&media::section(suite, &id));
     html.push_str(&primary::section(suite, &id));
+    html.push_str(&load_curve::section(suite, &id));
     html.push_str(&percentiles::section(suite, &id));
     html + "</section>\n"
 }

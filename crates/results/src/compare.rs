@@ -50,12 +50,13 @@ pub fn compare<R: Borrow<Run>>(runs: &[R]) -> Vec<Comparison> {
     loads.into_iter().map(|load| comparison(load, &runs)).collect()
 }
 
-/// What a step is compared by; absent for a purge, a fill and for a step that measured nothing.
+/// What a step is compared by; absent for a purge, a fill, a load at a rate, and for a step that
+/// measured nothing.
 pub fn measured(step: &Step) -> Option<&Summary> {
     match step.kind {
-        StepKind::Purge | StepKind::Fill => None,
         StepKind::Precondition => step.settled.as_ref(),
-        StepKind::Measure => step.summary.as_ref(),
+        StepKind::Measure if step.is_primary() => step.summary.as_ref(),
+        StepKind::Purge | StepKind::Fill | StepKind::Measure => None,
     }
 }
 

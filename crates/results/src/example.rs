@@ -54,6 +54,8 @@ pub(crate) fn step(id: &str, workload: &str, load: (u16, u16), intervals: &[Inte
         compressible_percent: 0.0,
         threads: load.0,
         queue_per_thread: load.1,
+        rate: None,
+        response: None,
         duration_s: intervals.len() as f64 * 60.0,
         interval_s: 60.0,
         how: "made up".into(),

@@ -111,9 +111,9 @@ pub fn of_run(run: &Run) -> Vec<Finding> {
     let mut findings = Vec::new();
     for step in &run.steps {
         match step.kind {
-            StepKind::Purge | StepKind::Fill => {}
             StepKind::Precondition => findings.extend(of_precondition(run, step)),
-            StepKind::Measure => findings.extend(of_measure(run, step)),
+            StepKind::Measure if step.is_primary() => findings.extend(of_measure(run, step)),
+            StepKind::Purge | StepKind::Fill | StepKind::Measure => {}
         }
     }
     findings.extend(read_over_write(run));
@@ -175,7 +175,7 @@ fn of_measure(run: &Run, step: &Step) -> Vec<Finding> {
     let loads = || {
         run.steps.iter().filter(|other| {
             let same = other.suite == step.suite && other.workload == step.workload;
-            same && other.kind == StepKind::Measure && other.summary.is_some()
+            same && other.is_primary() && other.summary.is_some()
         })
     };
     let greatest = loads().max_by_key(|load| outstanding(load));
@@ -208,7 +208,7 @@ fn outstanding(step: &Step) -> u32 {
 fn read_over_write(run: &Run) -> Option<Finding> {
     let measured = |workload: &'static str| {
         let steps = run.steps.iter();
-        steps.filter(move |step| step.kind == StepKind::Measure && step.workload == workload)
+        steps.filter(move |step| step.is_primary() && step.workload == workload)
     };
     let (read, write) = measured("4k-rand-read")
         .filter_map(|read| {

@@ -23,7 +23,7 @@ mod table;
 pub use error::Error;
 pub use histogram::Latencies;
 pub use run::{
-    Bin, Environment, Figure, HostSheet, Run, SheetRow, Steady, SteadyVariable, Step, StepKind,
-    Target, TargetKind, Warning, WarningKind,
+    AskedRate, Bin, Environment, Figure, HostSheet, RateLimit, Run, SheetRow, Steady,
+    SteadyVariable, Step, StepKind, Target, TargetKind, Warning, WarningKind,
 };
 pub use sample::{Interval, LatencySummary, NandWrites, Sample, Summary};

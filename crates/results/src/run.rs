@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{NandWrites, Sample, Summary};
+use crate::{LatencySummary, NandWrites, Sample, Summary};
 
 /// One drive, in one format, behind one host, through one protocol.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -160,6 +160,10 @@ pub struct Step {
     pub threads: u16,
     /// Requests that each job kept outstanding; 0 for a purge or a fill.
     pub queue_per_thread: u16,
+    /// Rate at which requests were to come; absent where each completion was answered by the next
+    /// request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<AskedRate>,
     /// Length in protocol time, in seconds (ramp excluded).
     pub duration_s: f64,
     /// Length of one sample in protocol time, in seconds.
@@ -168,6 +172,11 @@ pub struct Step {
     pub how: String,
     /// Totals over the whole step.
     pub summary: Option<Summary>,
+    /// Latency from the time at which each request was due, over reads and writes together: waiting
+    /// at the host is in it. Absent where there was no rate, or where nobody knows when requests
+    /// were due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response: Option<LatencySummary>,
     /// Totals over the last steady-state window of a preconditioning.
     pub settled: Option<Summary>,
     /// Verdict of the steady-state rule, for a preconditioning.
@@ -181,6 +190,36 @@ pub struct Step {
     /// Latencies of the writes of the whole step, ascending; kept in `latencies.parquet`.
     #[serde(skip)]
     pub write_bins: Vec<Bin>,
+}
+
+/// The rate that a step asked for, and whether requests came at it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AskedRate {
+    /// Requests due in each second of the drive's own time.
+    pub iops: f64,
+    /// The same as a share of what the load reached without a rate, in percent: a point of a curve.
+    /// Absent where the rate was given as a number.
+    pub percent: Option<f64>,
+    /// What kept requests from coming at that rate; absent where they did.
+    pub limit: Option<RateLimit>,
+}
+
+/// What keeps requests from coming at the rate that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RateLimit {
+    /// All that may be outstanding was: the drive answers no faster.
+    Drive,
+    /// The load generator could not send them, whatever the drive does.
+    Generator,
+}
+
+impl Step {
+    /// Whether it measured what a load reaches when nothing holds it back: neither at a rate nor in
+    /// a preconditioning.
+    pub fn is_primary(&self) -> bool {
+        self.kind == StepKind::Measure && self.rate.is_none()
+    }
 }
 
 /// Verdict of the steady-state rule of the SNIA SSS PTS (2.0.2, 2.1.24) over the last five rounds.

@@ -17,5 +17,7 @@ mod zipf;
 
 pub use error::SpecError;
 pub use generator::{Demand, Generator, Job, Span, SpanError};
-pub use protocol::{Measure, Precondition, Protocol, Published, PublishedPhase, Suite};
+pub use protocol::{
+    Curve, Gaps, Measure, Precondition, Protocol, Published, PublishedPhase, Suite,
+};
 pub use spec::{Access, SizeShare, Workload};

@@ -85,8 +85,40 @@ pub struct Suite {
     /// What runs first, at constant load; absent: measured at once.
     #[serde(default)]
     pub precondition: Option<Precondition>,
+    /// Rates at which every load of `measure` is measured after it ran free; absent: only free.
+    #[serde(default)]
+    pub curve: Option<Curve>,
     /// What is measured afterwards, in order.
     pub measure: Vec<Measure>,
+}
+
+/// Latency against load: shares of the rate that a load reaches when each completion is answered by
+/// the next request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Curve {
+    /// Shares of that rate in percent, ascending, each above 0; beyond 100 requests queue up.
+    pub percents: Vec<f64>,
+    /// Spans between requests.
+    #[serde(default)]
+    pub gaps: Gaps,
+    /// How long each share is measured, in seconds.
+    pub duration_s: u64,
+    /// Load before each measurement that is not counted, in seconds.
+    pub ramp_s: u64,
+    /// Length of one sample, in seconds.
+    pub interval_s: u64,
+}
+
+/// Spans between requests that come at a rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Gaps {
+    /// Independent of each other: a Poisson process.
+    #[default]
+    Exponential,
+    /// All alike.
+    Constant,
 }
 
 /// Constant load until the drive has settled.
@@ -211,7 +243,9 @@ impl Suite {
     /// Length of its loads with their ramps, in seconds; purge and fill are not counted.
     pub fn duration_s(&self) -> u64 {
         let precondition_s = self.precondition.as_ref().map_or(0, |it| it.duration_s);
-        precondition_s + self.measure.iter().map(Measure::duration_all_s).sum::<u64>()
+        let curve_s = self.curve.as_ref().map_or(0, Curve::duration_all_s);
+        let of = |measure: &Measure| measure.duration_all_s() + measure.point_count() * curve_s;
+        precondition_s + self.measure.iter().map(of).sum::<u64>()
     }
 
     /// Names of its workloads, in the order in which they are needed.
@@ -242,6 +276,14 @@ impl Suite {
         }
         if let Some(precondition) = &self.precondition {
             precondition.check().map_err(|fault| fault.within("precondition"))?;
+        }
+        if let Some(curve) = &self.curve {
+            curve.check().map_err(|fault| fault.within("curve"))?;
+            Fault::unless(
+                !self.measure.is_empty(),
+                "curve",
+                "a curve without anything in measure: there is no rate to take shares of",
+            )?;
         }
         let mut seen = Vec::new();
         for (index, measure) in self.measure.iter().enumerate() {
@@ -298,30 +340,47 @@ impl Measure {
 
     /// Length of all combinations with their ramps, in seconds.
     pub fn duration_all_s(&self) -> u64 {
-        let points = self.threads.len() as u64 * self.queue_per_thread.len() as u64;
-        points * (self.duration_s + self.ramp_s)
+        self.point_count() * (self.duration_s + self.ramp_s)
+    }
+
+    fn point_count(&self) -> u64 {
+        self.threads.len() as u64 * self.queue_per_thread.len() as u64
     }
 
     fn check(&self) -> Result<(), Fault> {
         check_loads("threads", &self.threads, THREADS_MAX)?;
         check_loads("queue_per_thread", &self.queue_per_thread, QUEUE_MAX)?;
-        check_span("interval_s", self.interval_s)?;
-        Fault::unless(
-            self.ramp_s <= SPAN_MAX_S,
-            "ramp_s",
-            format!("ramp_s is {}, not from 0 to {SPAN_MAX_S}", self.ramp_s),
-        )?;
-        Fault::unless(
-            (self.interval_s..=SPAN_MAX_S).contains(&self.duration_s),
-            "duration_s",
-            format!(
-                "duration_s is {}, not from {} (one interval) to {SPAN_MAX_S}",
-                self.duration_s, self.interval_s
-            ),
-        )
+        check_spans(self.ramp_s, self.duration_s, self.interval_s)
     }
 }
 
+impl Curve {
+    /// Length of all shares with their ramps, in seconds.
+    pub fn duration_all_s(&self) -> u64 {
+        self.percents.len() as u64 * (self.duration_s + self.ramp_s)
+    }
+
+    fn check(&self) -> Result<(), Fault> {
+        Fault::unless(!self.percents.is_empty(), "percents", "percents are empty: nothing to do")?;
+        for (index, percent) in self.percents.iter().enumerate() {
+            Fault::unless(
+                *percent > 0.0 && *percent <= PERCENT_MAX,
+                format!("percents.{index}"),
+                format!("percents.{index} is {percent}, not above 0 and up to {PERCENT_MAX}"),
+            )?;
+            let before = index.checked_sub(1).map_or(0.0, |before| self.percents[before]);
+            Fault::unless(
+                *percent > before,
+                format!("percents.{index}"),
+                format!("percents.{index} is {percent}, not above the {before} before it"),
+            )?;
+        }
+        check_spans(self.ramp_s, self.duration_s, self.interval_s)
+    }
+}
+
+/// Largest share of a curve, in percent: ten times what a drive does is no question of latency.
+const PERCENT_MAX: f64 = 1000.0;
 /// Most jobs of a load.
 const THREADS_MAX: u16 = 256;
 /// Most requests that a job keeps outstanding.
@@ -354,6 +413,20 @@ fn check_span(place: &str, value: u64) -> Result<(), Fault> {
         (1..=SPAN_MAX_S).contains(&value),
         place,
         format!("{place} is {value}, not from 1 to {SPAN_MAX_S}"),
+    )
+}
+
+fn check_spans(ramp_s: u64, duration_s: u64, interval_s: u64) -> Result<(), Fault> {
+    check_span("interval_s", interval_s)?;
+    Fault::unless(
+        ramp_s <= SPAN_MAX_S,
+        "ramp_s",
+        format!("ramp_s is {ramp_s}, not from 0 to {SPAN_MAX_S}"),
+    )?;
+    Fault::unless(
+        (interval_s..=SPAN_MAX_S).contains(&duration_s),
+        "duration_s",
+        format!("duration_s is {duration_s}, not from {interval_s} (one interval) to {SPAN_MAX_S}"),
     )
 }
 

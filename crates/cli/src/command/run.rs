@@ -71,11 +71,11 @@ fn shown(outcome: &Outcome, json: bool) -> Result<Ending> {
         return Err(Error::new(Kind::Program, "stopped before anything was measured").into());
     };
     if json {
-        output::json(&json!({ "step": record.step, "response": record.response }))?;
+        output::json(&json!({ "step": record.step }))?;
     } else {
         output::data(&figures(summary))?;
         let preconditioned = measured(StepKind::Precondition).is_some();
-        output::talk(&details(summary, record.response.as_ref(), preconditioned));
+        output::talk(&details(summary, record.step.response.as_ref(), preconditioned));
     }
     let mut ending = Ending::Done;
     for warning in outcome.records.iter().flat_map(|(_, record)| &record.warnings) {

@@ -187,7 +187,7 @@ impl Driver for Model {
             outcome.map_err(|error| Error::new(error.kind(), load.step).source(error))?;
         let how = how(load, self.spec.device_count(), self.setup.time_lapse);
         let warnings = self.space.passed(&self.drive, load.step).into_iter().collect();
-        Ok(Loaded { intervals, how, responses, warnings })
+        Ok(Loaded { intervals, how, responses, generator_limited: false, warnings })
     }
 }
 

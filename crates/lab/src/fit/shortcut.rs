@@ -265,7 +265,7 @@ fn load(step: &PlannedStep, seed: u64) -> Load<'_> {
         ramp_s: 0.0,
         duration_s: 0.0,
         interval_s: 0.0,
-        rate: step.rate,
+        rate: None,
         seed,
     }
 }

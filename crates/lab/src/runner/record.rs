@@ -1,20 +1,18 @@
 //! What one step left: its figures, its verdict, its warnings.
 
 use results::{
-    Interval, Latencies, LatencySummary, Sample, Steady, Step, StepKind, Summary, Warning,
+    AskedRate, Interval, Latencies, RateLimit, Sample, Steady, Step, StepKind, Summary, Warning,
 };
 
 use super::warning;
-use crate::Loaded;
-use crate::plan::PlannedStep;
+use crate::plan::{Pace, PlannedStep};
+use crate::{Loaded, Rate};
 
 /// One finished step and what was noticed in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     /// The step as it goes into the run.
     pub step: Step,
-    /// Latency from the time at which each request was due; absent where there was no rate.
-    pub response: Option<LatencySummary>,
     /// What a reader must know about it.
     pub warnings: Vec<Warning>,
 }
@@ -22,12 +20,17 @@ pub struct Record {
 impl Record {
     /// A purge or a fill, and `how` it was done.
     pub(crate) fn unmeasured(step: &PlannedStep, how: String) -> Self {
-        Self { step: bare(step, how), response: None, warnings: Vec::new() }
+        Self { step: bare(step, how), warnings: Vec::new() }
     }
 
     /// A load on each of `devices` devices and what it measured.
-    pub(super) fn of_load(step: &PlannedStep, devices: u32, loaded: Loaded) -> Self {
-        let Loaded { intervals, how, responses, mut warnings } = loaded;
+    pub(super) fn of_load(
+        step: &PlannedStep,
+        devices: u32,
+        asked: Option<Rate>,
+        loaded: Loaded,
+    ) -> Self {
+        let Loaded { intervals, how, responses, generator_limited, mut warnings } = loaded;
         let samples: Vec<Sample> = intervals.iter().map(Sample::of).collect();
         let summary = (!intervals.is_empty()).then(|| Summary::of(&intervals));
         let judged = step.kind == StepKind::Precondition && !intervals.is_empty();
@@ -38,6 +41,8 @@ impl Record {
         }
         let record = Step {
             duration_s: intervals.last().map_or(0.0, |interval| interval.at_s),
+            rate: asked.map(|rate| asked_rate(step, rate, summary.as_ref(), generator_limited)),
+            response: responses.map(|latencies| latencies.summary()),
             settled: judged.then(|| Summary::of_last_window(&intervals, step.round_s)).flatten(),
             summary,
             steady,
@@ -46,8 +51,7 @@ impl Record {
             write_bins: merged(&intervals, |interval| &interval.write).bins(),
             ..bare(step, how)
         };
-        let response = responses.map(|latencies| latencies.summary());
-        Self { step: record, response, warnings }
+        Self { step: record, warnings }
     }
 
     /// Whether less was measured than `planned`: fewer whole intervals.
@@ -67,16 +71,41 @@ fn bare(step: &PlannedStep, how: String) -> Step {
         compressible_percent: step.compressible_percent(),
         threads: step.threads,
         queue_per_thread: step.queue_per_thread,
+        rate: None,
         duration_s: 0.0,
         interval_s: step.interval_s,
         how,
         summary: None,
+        response: None,
         settled: None,
         steady: None,
         samples: Vec::new(),
         read_bins: Vec::new(),
         write_bins: Vec::new(),
     }
+}
+
+/// Shortfall of a rate, as a share of it, that is not chance: beside four standard deviations of
+/// the number of requests that come at random.
+const RATE_MISSED_MAX: f64 = 0.02;
+
+/// What became of the `rate` that `step` asked for.
+fn asked_rate(
+    step: &PlannedStep,
+    rate: Rate,
+    summary: Option<&Summary>,
+    generator_limited: bool,
+) -> AskedRate {
+    let missed = summary.is_some_and(|summary| {
+        let chance = 4.0 / (rate.iops * summary.span_s).max(1.0).sqrt();
+        summary.iops < rate.iops * (1.0 - RATE_MISSED_MAX - chance)
+    });
+    let limit = if generator_limited { RateLimit::Generator } else { RateLimit::Drive };
+    let percent = match step.pace {
+        Some(Pace::Share { percent, .. }) => Some(percent),
+        Some(Pace::Fixed(_)) | None => None,
+    };
+    AskedRate { iops: rate.iops, percent, limit: missed.then_some(limit) }
 }
 
 fn merged(intervals: &[Interval], of: fn(&Interval) -> &Latencies) -> Latencies {

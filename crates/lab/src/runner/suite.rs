@@ -5,9 +5,9 @@ use std::ops::Range;
 use results::{Environment, StepKind, Target, TargetKind, Warning, WarningKind};
 
 use super::{Assignment, Record, Site};
-use crate::plan::{Plan, PlannedStep};
+use crate::plan::PlannedStep;
 use crate::progress::Event;
-use crate::{Driver, Error, Fill, Load, Watch};
+use crate::{Driver, Error, Fill, Load, Rate, Watch};
 
 /// What became of one suite.
 pub(super) struct Suite {
@@ -40,7 +40,9 @@ pub(super) fn carry_out(
             suite.interrupted = true;
             break;
         }
-        let mut record = perform(driver.as_mut(), assignment.plan, step, &mut watch)?;
+        let rate = step.rate(|id| reached(&suite.records, id))?;
+        let mut record =
+            perform(driver.as_mut(), assignment.plan.seed_of(step), (step, rate), &mut watch)?;
         if resumed && step.kind == StepKind::Precondition {
             record.warnings.push(repeated(step));
         }
@@ -81,10 +83,16 @@ fn kept(
     }
 }
 
+/// Requests a second that the step named `id` completed.
+fn reached(records: &[(usize, Record)], id: &str) -> Option<f64> {
+    let record = records.iter().map(|(_, record)| record).find(|record| record.step.id == id)?;
+    Some(record.step.summary.as_ref()?.iops)
+}
+
 fn perform(
     driver: &mut dyn Driver,
-    plan: &Plan,
-    step: &PlannedStep,
+    seed: u64,
+    (step, rate): (&PlannedStep, Option<Rate>),
     watch: &mut StepWatch<'_>,
 ) -> Result<Record, Error> {
     let Some(workload) = &step.workload else {
@@ -103,11 +111,11 @@ fn perform(
         ramp_s: step.ramp_s,
         duration_s: step.duration_s,
         interval_s: step.interval_s,
-        rate: step.rate,
-        seed: plan.seed_of(step),
+        rate,
+        seed,
     };
     let loaded = driver.load(&load, watch)?;
-    Ok(Record::of_load(step, driver.target().devices, loaded))
+    Ok(Record::of_load(step, driver.target().devices, rate, loaded))
 }
 
 /// Passes what a driver says of one step on, as part of the whole.

@@ -43,7 +43,7 @@ fn not_steady(step: &PlannedStep, steady: &Steady) -> Option<Warning> {
 /// Little's law: IOPS times mean latency is what was outstanding, unless a rate says how much is;
 /// what the edges of the span explain is allowed for.
 fn outstanding(step: &PlannedStep, asked: f64, summary: &Summary) -> Option<Warning> {
-    if step.rate.is_some() {
+    if step.pace.is_some() {
         return None;
     }
     let deviation = summary.littles_law_deviation(asked)?;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use results::{Bin, LatencySummary, Sample, Step, Warning};
+use results::{Bin, Sample, Step, Warning};
 use serde::{Deserialize, Serialize};
 
 use crate::plan::Plan;
@@ -59,7 +59,6 @@ impl Order {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Kept {
     step: Step,
-    response: Option<LatencySummary>,
     warnings: Vec<Warning>,
     samples: Vec<Sample>,
     read_bins: Vec<Bin>,
@@ -70,7 +69,6 @@ impl From<&Record> for Kept {
     fn from(record: &Record) -> Self {
         Self {
             step: record.step.clone(),
-            response: record.response,
             warnings: record.warnings.clone(),
             samples: record.step.samples.clone(),
             read_bins: record.step.read_bins.clone(),
@@ -81,7 +79,7 @@ impl From<&Record> for Kept {
 
 impl From<Kept> for Record {
     fn from(kept: Kept) -> Self {
-        let Kept { step, response, warnings, samples, read_bins, write_bins } = kept;
-        Self { step: Step { samples, read_bins, write_bins, ..step }, response, warnings }
+        let Kept { step, warnings, samples, read_bins, write_bins } = kept;
+        Self { step: Step { samples, read_bins, write_bins, ..step }, warnings }
     }
 }

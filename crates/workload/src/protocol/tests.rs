@@ -111,6 +111,49 @@ fn no_suites_are_refused() {
     assert_eq!(error.to_string(), "p.toml:7: suites are empty: nothing to do");
 }
 
+const CURVE: &str = "[suites.curve]
+percents = [50, 100, 120]
+duration_s = 20
+ramp_s = 5
+interval_s = 10
+
+[[suites.measure]]";
+
+#[test]
+fn a_curve_is_measured_after_every_load_with_gaps_at_random() {
+    let text = GOOD.replacen("[[suites.measure]]", CURVE, 1);
+    let protocol = Protocol::parse(&text, "p.toml").unwrap();
+    let curve = protocol.suites[0].curve.as_ref().unwrap();
+    assert_eq!(curve.gaps, Gaps::Exponential);
+    assert_eq!(protocol.duration_s(), 600 + 6 * (35 + 3 * 25));
+}
+
+#[test]
+fn a_curve_that_contradicts_itself_is_told_where() {
+    let with = GOOD.replacen("[[suites.measure]]", CURVE, 1);
+    let told = |from: &str, to: &str| {
+        assert!(with.contains(from));
+        Protocol::parse(&with.replacen(from, to, 1), "p.toml").unwrap_err().to_string()
+    };
+    let cases = [
+        ("[50, 100, 120]", "[]", "20: percents are empty: nothing to do"),
+        ("[50, 100", "[0, 100", "20: percents.0 is 0, not above 0 and up to 1000"),
+        ("[50, 100", "[50, 50", "20: percents.1 is 50, not above the 50 before it"),
+        ("duration_s = 20", "duration_s = 5", "21: duration_s is 5, not from 10 (one interval) to"),
+    ];
+    for (from, to, expect) in cases {
+        let told = told(from, to);
+        assert!(told.starts_with(&format!("p.toml:{expect}")), "{told}");
+    }
+    let head = &with[..with.find("[[suites.measure]]").unwrap()];
+    let text = head.replacen("title = \"4K\"", "title = \"4K\"\nmeasure = []", 1);
+    let error = Protocol::parse(&text, "p.toml").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "p.toml:20: a curve without anything in measure: there is no rate to take shares of"
+    );
+}
+
 #[test]
 fn an_unknown_workload_suggests_the_nearest() {
     let workloads = crate::catalogue::workloads();

@@ -1,0 +1,132 @@
+//! The steps of one suite, in order.
+
+use blockio::nearest;
+use results::StepKind;
+use workload::{Access, Curve, Measure, Suite, Workload};
+
+use super::{Pace, PlannedStep};
+use crate::{Error, Kind};
+
+/// Purge, fill, preconditioning and measurements of `suite`.
+///
+/// # Errors
+/// Names the workload that is not there, or that cannot fill a drive.
+pub(super) fn steps(suite: &Suite, workloads: &[Workload]) -> Result<Vec<PlannedStep>, Error> {
+    let mut steps = vec![purge(&suite.name, &suite.title)];
+    steps.extend(fill(suite, workloads)?);
+    steps.extend(precondition(suite, workloads)?);
+    for measure in &suite.measure {
+        let workload = suite.adapted(find(workloads, &measure.workload, suite)?);
+        steps.extend(measure.points().flat_map(|at| measured(suite, measure, &workload, at)));
+    }
+    Ok(steps)
+}
+
+/// The purge of the suite named `suite`.
+pub(super) fn purge(suite: &str, suite_title: &str) -> PlannedStep {
+    PlannedStep {
+        id: format!("{suite}/purge"),
+        kind: StepKind::Purge,
+        suite: suite.to_owned(),
+        suite_title: suite_title.to_owned(),
+        workload: None,
+        published_as: Vec::new(),
+        threads: 0,
+        queue_per_thread: 0,
+        ramp_s: 0.0,
+        duration_s: 0.0,
+        interval_s: 0.0,
+        round_s: 0.0,
+        pace: None,
+    }
+}
+
+fn fill(suite: &Suite, workloads: &[Workload]) -> Result<Option<PlannedStep>, Error> {
+    let Some(name) = &suite.fill else { return Ok(None) };
+    let workload = find(workloads, name, suite)?;
+    if !workload.only_writes() || workload.access != Access::Sequential {
+        let text = format!("suite {}: a fill with `{name}` leaves space unwritten", suite.name);
+        let hint = "take a sequential workload that only writes, such as `128k-seq-write`";
+        return Err(Error::new(Kind::Input, text).hint(hint));
+    }
+    Ok(Some(PlannedStep {
+        id: format!("{}/fill", suite.name),
+        kind: StepKind::Fill,
+        workload: Some(Workload {
+            footprint_percent: workload.footprint_percent,
+            ..suite.adapted(workload)
+        }),
+        ..purge(&suite.name, &suite.title)
+    }))
+}
+
+fn precondition(suite: &Suite, workloads: &[Workload]) -> Result<Option<PlannedStep>, Error> {
+    let Some(asked) = &suite.precondition else { return Ok(None) };
+    Ok(Some(PlannedStep {
+        id: format!("{}/precondition", suite.name),
+        kind: StepKind::Precondition,
+        workload: Some(suite.adapted(find(workloads, &asked.workload, suite)?)),
+        threads: asked.threads,
+        queue_per_thread: asked.queue_per_thread,
+        duration_s: asked.duration_s as f64,
+        interval_s: asked.interval_s as f64,
+        round_s: asked.round_s as f64,
+        ..purge(&suite.name, &suite.title)
+    }))
+}
+
+/// One load of `measure` while nothing holds it back, then at every share of the suite's curve.
+fn measured(
+    suite: &Suite,
+    measure: &Measure,
+    workload: &Workload,
+    at: (u16, u16),
+) -> Vec<PlannedStep> {
+    let free = free(suite, measure, workload, at);
+    let curve = suite.curve.iter().flat_map(|curve| on_curve(curve, &free)).collect::<Vec<_>>();
+    std::iter::once(free).chain(curve).collect()
+}
+
+/// The points of `curve` for the load of `free`.
+fn on_curve(curve: &Curve, free: &PlannedStep) -> Vec<PlannedStep> {
+    let point = |percent: &f64| PlannedStep {
+        id: format!("{}-{percent}percent", free.id),
+        ramp_s: curve.ramp_s as f64,
+        duration_s: curve.duration_s as f64,
+        interval_s: curve.interval_s as f64,
+        pace: Some(Pace::Share { of: free.id.clone(), percent: *percent, gaps: curve.gaps }),
+        ..free.clone()
+    };
+    curve.percents.iter().map(point).collect()
+}
+
+fn free(
+    suite: &Suite,
+    measure: &Measure,
+    workload: &Workload,
+    (threads, queue_per_thread): (u16, u16),
+) -> PlannedStep {
+    PlannedStep {
+        id: format!("{}/{}/T{threads}Q{queue_per_thread}", suite.name, workload.name),
+        kind: StepKind::Measure,
+        workload: Some(workload.clone()),
+        published_as: measure.published_as.clone(),
+        threads,
+        queue_per_thread,
+        ramp_s: measure.ramp_s as f64,
+        duration_s: measure.duration_s as f64,
+        interval_s: measure.interval_s as f64,
+        ..purge(&suite.name, &suite.title)
+    }
+}
+
+fn find<'a>(workloads: &'a [Workload], name: &str, suite: &Suite) -> Result<&'a Workload, Error> {
+    workloads.iter().find(|workload| workload.name == name).ok_or_else(|| {
+        let suite = &suite.name;
+        let error = Error::new(Kind::Input, format!("suite {suite}: no workload named `{name}`"));
+        match nearest(name, workloads.iter().map(|workload| workload.name.as_str())) {
+            Some(near) => error.hint(format!("did you mean `{near}`?")),
+            None => error.hint("`floatgate workloads` lists them"),
+        }
+    })
+}
