@@ -94,6 +94,23 @@ impl Extents {
         }
     }
 
+    /// Granules of each logical page as they are kept: 0 is a whole page.
+    pub(crate) fn sizes(&self) -> &[u8] {
+        &self.granules_of
+    }
+
+    /// The same, to be filled in before anything is stored.
+    pub(crate) fn sizes_mut(&mut self) -> &mut [u8] {
+        &mut self.granules_of
+    }
+
+    /// Counts a page whose size was filled in; returns its granules.
+    pub(crate) fn count(&mut self, lpn: Lpn) -> u32 {
+        let granules = self.size(lpn);
+        self.stored += u64::from(granules);
+        granules
+    }
+
     /// Granules stored.
     pub(crate) const fn stored(&self) -> u64 {
         self.stored

@@ -54,14 +54,14 @@ pub(crate) enum Stream {
 
 /// One open superblock and how far it is filled.
 #[derive(Clone, Copy, Debug)]
-struct Frontier {
+pub(crate) struct Frontier {
     superblock: SuperblockId,
     /// First die of its bank.
     die_first: u32,
     /// The place to be taken next.
     next: Ppn,
     /// The unit which that place belongs to.
-    unit: u32,
+    pub(crate) unit: u32,
     /// Granules of the unit that are not taken.
     granules_left: u32,
     /// Places of the unit's present layer that are not taken.
@@ -73,10 +73,10 @@ struct Frontier {
 /// Banks join one after the other, `units_per_bank` units apart, so that their superblocks are not
 /// all full at the same moment: free superblocks are then used up one by one.
 #[derive(Clone, Debug)]
-struct StreamState {
-    frontiers: Vec<Option<Frontier>>,
+pub(crate) struct StreamState {
+    pub(crate) frontiers: Vec<Option<Frontier>>,
     bank: u32,
-    banks_joined: u32,
+    pub(crate) banks_joined: u32,
     units_until_next_joins: u32,
 }
 
@@ -128,18 +128,20 @@ pub struct Ftl {
     pages_per_unit: Divider,
     /// Layers of places, as many as a page may hold extents.
     layers: Divider,
-    granules_per_unit: u32,
+    pub(crate) granules_per_unit: u32,
     banks: Divider,
-    units_per_superblock: u32,
+    pub(crate) units_per_superblock: u32,
     /// Units of a superblock for each bank.
     units_per_bank: u32,
     pub(crate) mapping: Mapping,
     pub(crate) extents: Extents,
     pub(crate) superblocks: Superblocks,
     pub(crate) free_by_bank: Vec<Vec<SuperblockId>>,
+    /// Erased superblocks that the owner has not released yet, where it wants to.
+    held: Option<Vec<SuperblockId>>,
     /// Spare erase blocks left, die by die.
     spares_by_die: Vec<u32>,
-    streams: [StreamState; 3],
+    pub(crate) streams: [StreamState; 3],
     /// Granules that can be placed before something has to be erased.
     pub(crate) room: u64,
     pub(crate) thresholds: Thresholds,
@@ -174,6 +176,7 @@ impl Ftl {
             extents: Extents::new(config),
             superblocks: Superblocks::new(geometry.superblocks()),
             free_by_bank: vec![Vec::new(); geometry.banks as usize],
+            held: None,
             spares_by_die: vec![config.spares_per_die; geometry.dies() as usize],
             streams: [stream.clone(), stream.clone(), stream],
             room: geometry.pages() * u64::from(config.granules_per_page()),
@@ -196,6 +199,9 @@ impl Ftl {
         self.relocation = Relocation::default();
         let granules = u64::from(self.config.granules_per_superblock());
         self.room = u64::from(self.superblocks_good()) * granules;
+        if let Some(held) = &mut self.held {
+            held.clear();
+        }
         self.list_free();
     }
 
@@ -390,6 +396,14 @@ impl Ftl {
         }
     }
 
+    /// Forgets every page at once. What they took is gained as relocation comes to it.
+    pub fn trim_all(&mut self) {
+        self.counters.pages_trimmed += self.mapping.count_valid();
+        self.mapping.clear();
+        self.extents.clear();
+        self.superblocks.invalidate_all();
+    }
+
     /// Has the processor fetch the map entry of a page that will be asked for soon.
     ///
     /// Changes nothing. One cache miss after another is what a large map costs; fetched ahead, they
@@ -478,7 +492,7 @@ impl Ftl {
     }
 
     /// The beginning of a unit.
-    fn frontier(&self, superblock: SuperblockId, unit: u32) -> Frontier {
+    pub(crate) fn frontier(&self, superblock: SuperblockId, unit: u32) -> Frontier {
         let unit_pages = self.pages_per_unit.divisor();
         let first = superblock.0 * self.pages_per_superblock.divisor() * self.layers.divisor();
         Frontier {
@@ -556,10 +570,41 @@ impl Ftl {
         media.submit(MediaOp::Erase { superblock, die_first });
         self.superblocks.erase(superblock);
         self.counters.superblocks_erased += 1;
+        match &mut self.held {
+            Some(held) => held.push(superblock),
+            None => self.gain(superblock),
+        }
+    }
+
+    /// An erased superblock may be opened from now on.
+    fn gain(&mut self, superblock: SuperblockId) {
         let bank = self.bank_of(superblock);
         self.free_by_bank[bank as usize].push(superblock);
         self.room += u64::from(self.config.granules_per_superblock());
         self.watch_room();
+    }
+
+    /// From now on what is erased may be opened only once the owner has called
+    /// [`Ftl::release_erased`]: for an owner whose media keeps what was in a superblock until it is
+    /// written anew, and who may have to go back to it until then.
+    ///
+    /// Such an owner relocates by itself where room is short ([`Ftl::needs_room`],
+    /// [`Ftl::relocate_unit`]), since only it can make that room usable.
+    pub fn hold_erased(&mut self) {
+        self.held.get_or_insert_default();
+    }
+
+    /// Superblocks that were erased and not released.
+    pub fn held_erased(&self) -> usize {
+        self.held.as_ref().map_or(0, Vec::len)
+    }
+
+    /// The `count` superblocks that have been held longest may be opened.
+    pub fn release_erased(&mut self, count: usize) {
+        let Some(held) = &mut self.held else { return };
+        for superblock in held.drain(..count).collect::<Vec<_>>() {
+            self.gain(superblock);
+        }
     }
 
     /// An erase block of `die` in a free superblock has gone bad: a spare of the same die takes its
@@ -623,7 +668,7 @@ impl Ftl {
         u32::try_from(count).expect("counted by a u32")
     }
 
-    fn list_free(&mut self) {
+    pub(crate) fn list_free(&mut self) {
         self.free_by_bank.iter_mut().for_each(Vec::clear);
         for id in self.superblocks.ids() {
             if self.superblocks.state(id) == SuperblockState::Free {
@@ -634,7 +679,7 @@ impl Ftl {
     }
 
     #[inline]
-    fn bank_of(&self, superblock: SuperblockId) -> u32 {
+    pub(crate) fn bank_of(&self, superblock: SuperblockId) -> u32 {
         self.banks.divide(superblock.0).1
     }
 

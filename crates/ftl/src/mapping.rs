@@ -105,6 +105,33 @@ impl Mapping {
         self.invalidate(was)
     }
 
+    /// Physical pages that are valid.
+    pub(crate) fn count_valid(&self) -> u64 {
+        self.valid.entries().iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    /// By LPN, the PPN plus one; 0 is none.
+    pub(crate) fn entries(&self) -> &[u32] {
+        self.ppn_of.entries()
+    }
+
+    /// The same, to be filled in before anything else is; [`Mapping::complete`] finishes it.
+    pub(crate) fn entries_mut(&mut self) -> &mut [u32] {
+        self.ppn_of.entries_mut()
+    }
+
+    /// Derives the rest of the map from its entries; says for each page where it is.
+    pub(crate) fn complete(&mut self, mut found: impl FnMut(Lpn, Ppn)) {
+        for (lpn, entry) in (0..).zip(self.ppn_of.entries()) {
+            let Some(ppn) = entry.checked_sub(1).map(Ppn) else { continue };
+            self.lpn_of.entries_mut()[ppn.0 as usize] = lpn;
+            let word = &mut self.valid.entries_mut()[word_of(ppn)];
+            assert!(*word & bit_of(ppn) == 0, "{ppn:?} is mapped twice");
+            *word |= bit_of(ppn);
+            found(Lpn(lpn), ppn);
+        }
+    }
+
     /// Unmaps `lpn`; returns where it was.
     pub(crate) fn unmap(&mut self, lpn: Lpn) -> Option<Ppn> {
         let entry = &mut self.ppn_of.entries_mut()[lpn.0 as usize];

@@ -154,6 +154,30 @@ impl Superblocks {
         self.granules_valid[id.0 as usize] -= granules;
     }
 
+    /// Counts nothing as valid any more.
+    pub(crate) fn invalidate_all(&mut self) {
+        self.granules_valid.fill(0);
+    }
+
+    /// Puts a superblock of factory-fresh media into the state that it was found in; closed ones in
+    /// the order in which they were closed.
+    pub(crate) fn restore(&mut self, id: SuperblockId, state: SuperblockState) {
+        match state {
+            SuperblockState::Free | SuperblockState::Victim => {}
+            SuperblockState::Bad => self.retire(id),
+            SuperblockState::Open => self.open(id),
+            SuperblockState::Closed => {
+                self.open(id);
+                self.close(id);
+            }
+        }
+    }
+
+    /// Completed program/erase cycles, as they were found.
+    pub(crate) fn set_erase_count(&mut self, id: SuperblockId, erase_count: u32) {
+        self.erase_count[id.0 as usize] = erase_count;
+    }
+
     fn change(&mut self, id: SuperblockId, from: SuperblockState, to: SuperblockState) {
         let state = &mut self.state[id.0 as usize];
         assert_eq!(*state, from, "{id:?} cannot become {to:?}");

@@ -1,10 +1,34 @@
 //! Drives that store: the flash translation layer on real bytes and in real time.
 //!
-//! A [`Device`] is what a client sees; exports hand it to clients over a protocol.
+//! A [`Device`] is what a client sees; exports hand it to clients over a protocol. [`Drive`] is one
+//! over dies, which are files, block devices or anything else that is a [`Medium`].
 
+mod checkpoint;
+mod compress;
+mod core;
+mod creation;
 mod device;
+mod dies;
+mod drive;
+mod encoding;
+mod error;
 pub mod export;
+mod header;
+mod journal;
+mod layout;
+mod medium;
 mod memory;
+mod recovery;
+pub mod simulation;
+mod store;
+mod unit;
+mod vault;
 
+pub use creation::{Plan, format};
 pub use device::{Allocation, Device, DeviceError, Durability};
+pub use drive::Drive;
+pub use error::OpenError;
+pub use layout::Shape;
+pub use medium::{FileMedium, Medium};
 pub use memory::MemoryDevice;
+pub use vault::CreateOptions;

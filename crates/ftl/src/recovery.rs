@@ -1,0 +1,145 @@
+//! Bringing a flash translation layer back from what was kept of it, and from what its media says.
+//!
+//! The owner loads the map that it saved, corrects it by what happened since, and says how far each
+//! superblock was written. The rest follows from the map: what is valid, and so which superblocks
+//! are free.
+//!
+//! Invariant: superblocks of which nothing is mapped come back free, whatever they hold.
+
+use blockio::Bytes;
+
+use crate::{Cause, Config, ConfigError, Ftl, Lpn, Ppn, SuperblockId, SuperblockState, UNIT_BYTES};
+
+/// What is known of one superblock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Completed program/erase cycles.
+    pub erase_count: u32,
+    /// Units from its beginning on that nothing more may be programmed into.
+    pub units_written: u32,
+    /// Stream that goes on with the next unit; none: the superblock is closed, however full.
+    pub goes_on: Option<Cause>,
+}
+
+/// A map that is being brought back.
+#[derive(Debug)]
+pub struct Recovery {
+    ftl: Ftl,
+}
+
+impl Recovery {
+    /// Begins with nothing mapped.
+    ///
+    /// # Errors
+    /// As [`Ftl::format`].
+    pub fn new(config: &Config) -> Result<Self, ConfigError> {
+        Ok(Self { ftl: Ftl::format(config)? })
+    }
+
+    /// By LPN, the PPN plus one, 0 being none; as [`Ftl::map_entries`] gave it out.
+    pub fn map_entries_mut(&mut self) -> &mut [u32] {
+        self.ftl.mapping.entries_mut()
+    }
+
+    /// By LPN, the granules of its extent, as [`Ftl::extent_sizes`] gave them out.
+    pub fn extent_sizes_mut(&mut self) -> &mut [u8] {
+        self.ftl.extents.sizes_mut()
+    }
+
+    /// Where `lpn` is, as far as is known.
+    pub fn place(&self, lpn: Lpn) -> Option<Ppn> {
+        self.ftl.mapping.ppn(lpn)
+    }
+
+    /// Corrects where `lpn` is: nowhere, or at a place where it takes `extent`.
+    pub fn set_place(&mut self, lpn: Lpn, place: Option<(Ppn, Bytes)>) {
+        let index = lpn.0 as usize;
+        self.ftl.mapping.entries_mut()[index] = place.map_or(0, |(ppn, _)| ppn.0 + 1);
+        let granule = self.ftl.extents.granule_bytes();
+        let whole = UNIT_BYTES / granule;
+        if let Some(size) = self.ftl.extents.sizes_mut().get_mut(index) {
+            let granules = place.map_or(whole, |(_, extent)| extent.0.div_ceil(granule));
+            *size = u8::try_from(granules % whole).expect("a page has 64 granules");
+        }
+    }
+
+    /// Derives everything else from the map.
+    ///
+    /// `superblocks` are all of them by their index; `closed` is the order in which those that were
+    /// written had been closed or opened, earliest first.
+    pub fn finish(mut self, superblocks: &[Found], closed: &[SuperblockId]) -> Ftl {
+        let ftl = &mut self.ftl;
+        let (extents, counts) = (&mut ftl.extents, &mut ftl.superblocks);
+        let places = ftl.config.places_per_superblock();
+        ftl.mapping.complete(|lpn, ppn| {
+            counts.validate(SuperblockId(ppn.0 / places), extents.count(lpn));
+        });
+        for id in closed {
+            let found = &superblocks[id.0 as usize];
+            let is_empty = found.units_written == 0 || counts.granules_valid(*id) == 0;
+            let state = match (is_empty, found.goes_on) {
+                (true, _) => SuperblockState::Free,
+                (false, Some(_)) if found.units_written < ftl.units_per_superblock => {
+                    SuperblockState::Open
+                }
+                (false, _) => SuperblockState::Closed,
+            };
+            counts.restore(*id, state);
+        }
+        for (id, found) in ftl.superblocks.ids().zip(superblocks) {
+            ftl.superblocks.set_erase_count(id, found.erase_count);
+        }
+        for id in closed {
+            if ftl.superblocks.state(*id) == SuperblockState::Open {
+                ftl.resume(*id, superblocks[id.0 as usize]);
+            }
+        }
+        let banks = ftl.config.geometry.banks;
+        ftl.streams.iter_mut().for_each(|stream| stream.banks_joined = banks);
+        ftl.count_room();
+        self.ftl
+    }
+}
+
+impl Ftl {
+    /// By LPN, the PPN plus one; 0 is none. What an owner saves of the map.
+    pub fn map_entries(&self) -> &[u32] {
+        self.mapping.entries()
+    }
+
+    /// By LPN, the granules of its extent, 0 being a whole page; empty where pages are always
+    /// stored whole.
+    pub fn extent_sizes(&self) -> &[u8] {
+        self.extents.sizes()
+    }
+
+    /// Goes on with a superblock that was open; a second one of the same stream is closed.
+    fn resume(&mut self, superblock: SuperblockId, found: Found) {
+        let bank = self.bank_of(superblock) as usize;
+        let stream = match found.goes_on {
+            Some(Cause::Relocation) => 1,
+            Some(Cause::Wear) => 2,
+            _ => 0,
+        };
+        if self.streams[stream].frontiers[bank].is_some() {
+            self.superblocks.close(superblock);
+        } else {
+            let frontier = self.frontier(superblock, found.units_written);
+            self.streams[stream].frontiers[bank] = Some(frontier);
+        }
+    }
+
+    /// Counts the room of free and open superblocks.
+    fn count_room(&mut self) {
+        let free = u64::from(self.superblocks.free());
+        let mut room = free * u64::from(self.config.granules_per_superblock());
+        let open = self.streams.iter().flat_map(|stream| &stream.frontiers).flatten();
+        for frontier in open {
+            let units = self.units_per_superblock - frontier.unit;
+            room += u64::from(units) * u64::from(self.granules_per_unit);
+        }
+        self.room = room;
+        self.list_free();
+        self.watch_room();
+    }
+}

@@ -1,0 +1,179 @@
+//! Checkpoints: the map as it was at some moment, so that only what came later has to be replayed.
+//!
+//! Two slots, written in turn, each on two dies where rows are protected. The map is copied piece
+//! by piece while the host goes on, so that pieces are of different moments; that is set right by
+//! the replay, which begins where the copying began. The header of a slot is written last, once
+//! everything that its pieces refer to is durable.
+//!
+//! ```text
+//!  header 4096 | magic | drive | number | session | order | mark | journal | pieces | crc
+//!  frame 32+   | number of the checkpoint | index | bytes | crc | what is saved, up to 1 MiB
+//! ```
+//!
+//! A frame without bytes is all zeroes.
+
+use std::io;
+
+use crate::dies::Dies;
+use crate::encoding::{is_sealed, put, seal, u32_at, u64_at};
+use crate::journal::Position;
+use crate::layout::{FRAME_BYTES, FRAME_HEAD_BYTES, HEADER_BYTES, Layout};
+
+const MAGIC: u64 = 0x7470_6b63_5447_4c46; // "FLGTckpt"
+
+/// What the header of a slot says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Summary {
+    pub(crate) drive: u64,
+    /// Counts checkpoints; the slot is its rest by two.
+    pub(crate) number: u64,
+    pub(crate) session: u64,
+    /// What happened before this event is in the map.
+    pub(crate) order: u64,
+    /// Rows that were programmed before this event are durable.
+    pub(crate) mark: u64,
+    /// The first batch that is not in the map.
+    pub(crate) journal: Position,
+}
+
+impl Summary {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut bytes = vec![0; usize::try_from(HEADER_BYTES).expect("a page")];
+        let numbers = [
+            MAGIC,
+            self.drive,
+            self.number,
+            self.session,
+            self.order,
+            self.mark,
+            self.journal.at,
+            self.journal.number,
+        ];
+        for (index, number) in numbers.into_iter().enumerate() {
+            put(&mut bytes, index * 8, number.to_le_bytes());
+        }
+        seal(&mut bytes);
+        bytes
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        (u64_at(bytes, 0) == MAGIC && is_sealed(bytes)).then(|| Self {
+            drive: u64_at(bytes, 8),
+            number: u64_at(bytes, 16),
+            session: u64_at(bytes, 24),
+            order: u64_at(bytes, 32),
+            mark: u64_at(bytes, 40),
+            journal: Position { at: u64_at(bytes, 48), number: u64_at(bytes, 56) },
+        })
+    }
+}
+
+/// Frames, written one after the other.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    number: u64,
+    index: u32,
+    /// Where the next one goes, from the beginning of the slot.
+    at: u64,
+    frame: Vec<u8>,
+}
+
+impl Writer {
+    pub(crate) fn new(number: u64) -> Self {
+        Self { number, index: 0, at: HEADER_BYTES, frame: Vec::new() }
+    }
+
+    pub(crate) const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The next frame holding `bytes`, and where it goes within the slot.
+    pub(crate) fn frame(&mut self, bytes: &[u8]) -> (u64, &[u8]) {
+        let is_zero = bytes.iter().all(|byte| *byte == 0);
+        self.frame.clear();
+        self.frame.resize(FRAME_HEAD_BYTES, 0);
+        if !is_zero {
+            self.frame.extend_from_slice(bytes);
+        }
+        let length = u32::try_from(self.frame.len() - FRAME_HEAD_BYTES).expect("1 MiB at most");
+        let crc = crc32c::crc32c(&self.frame[FRAME_HEAD_BYTES..]);
+        put(&mut self.frame, 0, self.number.to_le_bytes());
+        put(&mut self.frame, 8, self.index.to_le_bytes());
+        put(&mut self.frame, 12, length.to_le_bytes());
+        put(&mut self.frame, 16, crc.to_le_bytes());
+        seal(&mut self.frame[..FRAME_HEAD_BYTES]);
+        let at = self.at;
+        self.at += (FRAME_HEAD_BYTES + bytes.len()) as u64;
+        self.index += 1;
+        (at, &self.frame)
+    }
+}
+
+/// A slot that is being read from one die.
+#[derive(Debug)]
+pub(crate) struct Reader<'a> {
+    dies: &'a Dies,
+    die: usize,
+    slot_from: u64,
+    pub(crate) summary: Summary,
+    index: u32,
+    at: u64,
+}
+
+impl Reader<'_> {
+    /// Fills `bytes` with what was saved, frame by frame.
+    ///
+    /// # Errors
+    /// When a frame is not what was written.
+    pub(crate) fn fill(&mut self, bytes: &mut [u8]) -> io::Result<()> {
+        for part in bytes.chunks_mut(FRAME_BYTES) {
+            self.frame(part)?;
+        }
+        Ok(())
+    }
+
+    fn frame(&mut self, part: &mut [u8]) -> io::Result<()> {
+        let mut head = [0; FRAME_HEAD_BYTES];
+        let from = self.slot_from + self.at;
+        self.dies.read(self.die, from, &mut head)?;
+        let length = u32_at(&head, 12) as usize;
+        let is_next = is_sealed(&head)
+            && u64_at(&head, 0) == self.summary.number
+            && u32_at(&head, 8) == self.index
+            && (length == part.len() || length == 0);
+        if !is_next {
+            return Err(io::Error::other("a frame of the checkpoint is missing"));
+        }
+        if length == 0 {
+            part.fill(0);
+        } else {
+            self.dies.read(self.die, from + FRAME_HEAD_BYTES as u64, part)?;
+            if crc32c::crc32c(part) != u32_at(&head, 16) {
+                return Err(io::Error::other("a frame of the checkpoint fails its checksum"));
+            }
+        }
+        self.index += 1;
+        self.at += (FRAME_HEAD_BYTES + part.len()) as u64;
+        Ok(())
+    }
+}
+
+/// The slots of all dies that hold a checkpoint of this drive, the newest first.
+pub(crate) fn find<'a>(dies: &'a Dies, layout: &Layout, drive: u64) -> Vec<Reader<'a>> {
+    let mut found = Vec::new();
+    for die in dies.healthy() {
+        for slot in 0..2 {
+            let slot_from = layout.checkpoint_from(slot);
+            let mut header = vec![0; usize::try_from(HEADER_BYTES).expect("a page")];
+            if dies.read(die, slot_from, &mut header).is_err() {
+                continue;
+            }
+            if let Some(summary) = Summary::parse(&header).filter(|it| it.drive == drive) {
+                let at = HEADER_BYTES;
+                found.push(Reader { dies, die, slot_from, summary, index: 0, at });
+            }
+        }
+    }
+    found.sort_by_key(|reader| std::cmp::Reverse(reader.summary.number));
+    found
+}

@@ -1,0 +1,329 @@
+//! What changes while a drive is open: the translation layer, the rows that are being filled, and
+//! the count of events.
+//!
+//! A row is filled unit by unit in memory. Full units are programmed at once, but the row stays in
+//! memory until it is complete, parity included; only then may anything rely on what the media
+//! holds of it. What must be durable earlier goes to the journal too ([`crate::journal`]).
+//!
+//! Invariants:
+//! - `order` counts every event that changes what a page is or where it is: of all that survives a
+//!   crash, the event with the highest order is what holds.
+//! - `rows[row]` is the order at which the row was begun, and 0 if it holds nothing.
+
+use blockio::Bytes;
+use ftl::{Cause, Ftl, Lpn, MediaOp, Ppn};
+
+use crate::dies::{DieSet, medium_error};
+use crate::layout::{Layout, PAGE_BYTES, STAMP_BYTES};
+use crate::store::{Store, Stored};
+use crate::unit::{Codec, Extent, Origin, Stamp, UnitBuffer, exclusive_or};
+use crate::{DeviceError, compress};
+
+/// A row that is being filled.
+#[derive(Debug)]
+pub(crate) struct OpenRow {
+    pub(crate) row: u32,
+    pub(crate) order: u64,
+    pub(crate) origin: Origin,
+    /// By position; those that were begun.
+    pub(crate) units: Vec<UnitBuffer>,
+    /// Exclusive or of the units that are full.
+    parity: Vec<u8>,
+}
+
+/// Pages that were trimmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Trim {
+    pub(crate) first: Lpn,
+    pub(crate) pages: u32,
+    pub(crate) order: u64,
+}
+
+/// A page as it is to be stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Page<'a> {
+    pub(crate) lpn: Lpn,
+    pub(crate) codec: Codec,
+    pub(crate) payload: &'a [u8],
+    pub(crate) payload_crc: u32,
+}
+
+/// Where a page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Located {
+    /// Nowhere: it reads as zeroes.
+    Nowhere,
+    /// In a row that is being filled.
+    Open(Ppn),
+    /// On the media.
+    Stored(Stored),
+}
+
+/// The changing part of a drive.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) ftl: Ftl,
+    pub(crate) rows: Vec<u64>,
+    pub(crate) open: Vec<OpenRow>,
+    pub(crate) order: u64,
+    /// Trims that are not in the journal.
+    pub(crate) trims: Vec<Trim>,
+    /// Dies written since they were last made durable.
+    pub(crate) dirty: DieSet,
+    ops: Vec<MediaOp>,
+    /// Buffers of units to be used again.
+    spare: Vec<Vec<u8>>,
+    /// Pages that relocation found lost.
+    pub(crate) pages_lost: u64,
+}
+
+impl Core {
+    pub(crate) fn new(ftl: Ftl, rows: Vec<u64>, order: u64) -> Self {
+        Self {
+            ftl,
+            rows,
+            open: Vec::new(),
+            order,
+            trims: Vec::new(),
+            dirty: DieSet::default(),
+            ops: Vec::new(),
+            spare: Vec::new(),
+            pages_lost: 0,
+        }
+    }
+
+    /// The next event.
+    pub(crate) const fn next_order(&mut self) -> u64 {
+        self.order += 1;
+        self.order - 1
+    }
+
+    /// Where a page is.
+    pub(crate) fn locate(&self, layout: &Layout, lpn: Lpn) -> Located {
+        match self.ftl.lookup(lpn) {
+            None => Located::Nowhere,
+            Some(ppn) => {
+                let row = layout.place(ppn).row;
+                if self.open.iter().any(|open| open.row == row) {
+                    return Located::Open(ppn);
+                }
+                Located::Stored(Stored { ppn, row_order: self.rows[row as usize] })
+            }
+        }
+    }
+
+    /// What is at a place of a row that is being filled.
+    pub(crate) fn open_extent(&self, layout: &Layout, ppn: Ppn) -> (Extent, &[u8]) {
+        let place = layout.place(ppn);
+        let open = self.open.iter().find(|open| open.row == place.row).expect("located there");
+        open.units[place.unit as usize].extent(place.slot)
+    }
+
+    /// Gives pages their places until relocation has to come first; says how many got one.
+    pub(crate) fn place_pages(
+        &mut self,
+        store: &Store,
+        pages: &[Page<'_>],
+    ) -> Result<usize, DeviceError> {
+        for (index, page) in pages.iter().enumerate() {
+            if self.ftl.needs_room() {
+                return Ok(index);
+            }
+            self.place(store, page)?;
+        }
+        Ok(pages.len())
+    }
+
+    /// Gives a page its place, whatever room there is.
+    pub(crate) fn place(&mut self, store: &Store, page: &Page<'_>) -> Result<(), DeviceError> {
+        let extent = Extent {
+            lpn: page.lpn,
+            codec: page.codec,
+            length: u16::try_from(page.payload.len()).expect("at most a page"),
+            order: self.next_order(),
+            payload_crc: page.payload_crc,
+        };
+        self.ftl.expect_extents_of(Bytes(Layout::charged(extent.stored_bytes())));
+        let mut ops = std::mem::take(&mut self.ops);
+        let ppn = self.ftl.write_at_once(page.lpn, &mut ops);
+        self.append(store, ppn, (extent, page.payload), false);
+        self.ops = ops;
+        self.execute(store)
+    }
+
+    /// Relocates about a unit's worth; says whether there was anything to relocate.
+    pub(crate) fn relocate_unit(&mut self, store: &Store) -> Result<bool, DeviceError> {
+        let mut ops = std::mem::take(&mut self.ops);
+        self.ftl.relocate_unit(&mut ops);
+        let any = !ops.is_empty();
+        self.ops = ops;
+        self.execute(store)?;
+        Ok(any)
+    }
+
+    fn execute(&mut self, store: &Store) -> Result<(), DeviceError> {
+        let mut ops = std::mem::take(&mut self.ops);
+        for op in ops.drain(..) {
+            match op {
+                MediaOp::Relocate { from, to, .. } => self.relocate(store, from, to),
+                MediaOp::Program { superblock, die, row, cause } => {
+                    let row = superblock.0 * store.layout.shape.rows + row;
+                    self.program(store, row, (die.0, cause == Cause::Parity))?;
+                }
+                MediaOp::Erase { superblock, .. } => {
+                    let rows = store.layout.shape.rows as usize;
+                    let first = superblock.0 as usize * rows;
+                    self.rows[first..first + rows].fill(0);
+                }
+            }
+        }
+        self.ops = ops;
+        Ok(())
+    }
+
+    /// Copies an extent to a new place. What cannot be read is remembered as lost, so that reading
+    /// it goes on to fail.
+    fn relocate(&mut self, store: &Store, from: Ppn, to: Ppn) {
+        let order = self.next_order();
+        let (extent, payload) = self.fetch(store, from).unwrap_or_else(|| {
+            self.pages_lost += 1;
+            let lpn = self.ftl.logical(to).expect("it was valid a moment ago");
+            let none = Extent { lpn, codec: Codec::Lost, length: 0, order, payload_crc: 0 };
+            (none, Vec::new())
+        });
+        self.append(store, to, (Extent { order, ..extent }, &payload), true);
+    }
+
+    /// What is at a place, wherever that is; none if it is lost.
+    pub(crate) fn fetch(&self, store: &Store, ppn: Ppn) -> Option<(Extent, Vec<u8>)> {
+        let row = store.layout.place(ppn).row;
+        if self.open.iter().any(|open| open.row == row) {
+            let (extent, payload) = self.open_extent(&store.layout, ppn);
+            return Some((extent, payload.to_vec()));
+        }
+        let stored = Stored { ppn, row_order: self.rows[row as usize] };
+        store.read_extent(stored).or_else(|| store.reconstruct_extent(stored))
+    }
+
+    /// The contents of a page, for changing part of it.
+    pub(crate) fn read_page(
+        &self,
+        store: &Store,
+        lpn: Lpn,
+        page: &mut [u8; PAGE_BYTES],
+    ) -> Result<(), DeviceError> {
+        let Some(ppn) = self.ftl.lookup(lpn) else {
+            page.fill(0);
+            return Ok(());
+        };
+        let found = self.fetch(store, ppn).filter(|(extent, _)| extent.lpn == lpn);
+        found
+            .and_then(|(extent, payload)| compress::expand(extent.codec, &payload, page))
+            .ok_or_else(|| unreadable(lpn))
+    }
+
+    fn append(
+        &mut self,
+        store: &Store,
+        ppn: Ppn,
+        (extent, payload): (Extent, &[u8]),
+        is_relocation: bool,
+    ) {
+        let place = store.layout.place(ppn);
+        let index = self.open.iter().position(|open| open.row == place.row);
+        let index = index.unwrap_or_else(|| self.begin_row(store, place.row, is_relocation));
+        if self.open[index].units.len() == place.unit as usize {
+            let bytes = self.spare.pop().unwrap_or_default();
+            self.open[index].units.push(UnitBuffer::new(&store.layout, bytes));
+        }
+        let open = &mut self.open[index];
+        let unit = &mut open.units[place.unit as usize];
+        assert_eq!(unit.count, place.slot, "extents follow each other");
+        unit.append(&extent, payload, store.identity(open.order), ppn);
+    }
+
+    fn begin_row(&mut self, store: &Store, row: u32, is_relocation: bool) -> usize {
+        let superblock = ftl::SuperblockId(row / store.layout.shape.rows);
+        let erase_count = self.ftl.erase_count(superblock);
+        let parity = if store.layout.shape.is_protected {
+            let mut bytes = self.spare.pop().unwrap_or_default();
+            bytes.clear();
+            bytes.resize(store.layout.unit_bytes, 0);
+            bytes
+        } else {
+            Vec::new()
+        };
+        let origin = Origin { is_relocation, erase_count };
+        let order = self.next_order();
+        self.open.push(OpenRow { row, order, origin, units: Vec::new(), parity });
+        self.open.len() - 1
+    }
+
+    /// Programs the unit of a row that lies on `die`.
+    fn program(
+        &mut self,
+        store: &Store,
+        row: u32,
+        (die, is_parity): (u32, bool),
+    ) -> Result<(), DeviceError> {
+        let programmed_at = self.next_order();
+        let position = store.layout.position(row, die);
+        let index = self.open.iter().position(|open| open.row == row).expect("it holds extents");
+        let open = &mut self.open[index];
+        let identity = store.identity(open.order);
+        let mut stamp = Stamp { is_parity, row, position, identity, programmed_at, body_crc: 0 };
+        let bytes = if is_parity {
+            stamp.body_crc = crc32c::crc32c(&open.parity[STAMP_BYTES..]);
+            stamp.write(&mut open.parity);
+            &open.parity
+        } else {
+            let unit = &mut open.units[position as usize];
+            unit.finish(&stamp, open.origin, store.first(row, position));
+            if store.layout.shape.is_protected {
+                exclusive_or(&mut open.parity[STAMP_BYTES..], &unit.bytes[STAMP_BYTES..]);
+            }
+            &unit.bytes
+        };
+        let (die, offset) = (die as usize, store.layout.unit_from(row));
+        if !store.dies.lost().has(die) {
+            match store.dies.write(die, offset, bytes) {
+                Ok(()) => self.dirty.add(die),
+                Err(_) if store.dies.can_lose(die) => store.dies.lose(die),
+                Err(error) => {
+                    return Err(medium_error(format!("programming row {row} on die {die}"))(error));
+                }
+            }
+        }
+        if position + 1 == store.layout.shape.dies {
+            self.complete(index);
+        }
+        Ok(())
+    }
+
+    /// A row is whole on the media.
+    fn complete(&mut self, index: usize) {
+        let open = self.open.swap_remove(index);
+        self.rows[open.row as usize] = open.order;
+        self.spare.extend(open.units.into_iter().map(|unit| unit.bytes));
+        if !open.parity.is_empty() {
+            self.spare.push(open.parity);
+        }
+    }
+
+    /// Whether anything was placed or trimmed that only memory and unsynced media hold.
+    pub(crate) fn is_dirty(&self) -> bool {
+        let unjournaled =
+            |open: &OpenRow| open.units.iter().any(|unit| unit.journaled < unit.count);
+        self.dirty != DieSet::default()
+            || !self.trims.is_empty()
+            || self.open.iter().any(unjournaled)
+    }
+}
+
+/// A page that neither its place nor its stripe gives back.
+pub(crate) fn unreadable(lpn: Lpn) -> DeviceError {
+    DeviceError::Unreadable {
+        lba: u64::from(lpn.0) * 8,
+        reason: format!("page {} fails its checksum, and its stripe cannot restore it", lpn.0),
+    }
+}

@@ -1,0 +1,226 @@
+//! Creating drives, and opening them from their media.
+
+use std::collections::BTreeSet;
+
+use blockio::Bytes;
+
+use crate::checkpoint::Summary;
+use crate::dies::{DieSet, Dies};
+use crate::header::Header;
+use crate::journal::Position;
+use crate::layout::{DIES_MAX, HEADER_BYTES, Layout, PAGE_BYTES};
+use crate::recovery::recover;
+use crate::store::Store;
+use crate::{Drive, Medium, OpenError, Shape};
+
+/// What a drive is to be like.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Plan {
+    /// Bytes that clients address, a multiple of 4096.
+    pub size: Bytes,
+    /// Dies, 1 to 64.
+    pub dies: u32,
+    /// Whether one die of each row protects the others.
+    pub is_protected: bool,
+    /// Spare space as a share of `size`, above 0: 0.15 costs about four writes for each random one
+    /// on a full drive, more space fewer.
+    pub over_provisioning: f64,
+}
+
+impl Plan {
+    /// The arrangement that fits a drive of this size.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn shape(&self) -> Result<Shape, OpenError> {
+        let pages = self.size.0 / PAGE_BYTES as u64;
+        if pages == 0 || !self.size.0.is_multiple_of(PAGE_BYTES as u64) {
+            let size = self.size.0;
+            let what = format!("a size of {size} bytes is not a multiple of 4096 above zero");
+            return Err(OpenError::refused(what));
+        }
+        let dies_min = 1 + u32::from(self.is_protected);
+        if !(dies_min..=DIES_MAX).contains(&self.dies) {
+            let what = format!("{} dies, must be {dies_min} to {DIES_MAX}", self.dies);
+            return Err(OpenError::refused(what));
+        }
+        let too_large = || OpenError::refused(format!("{} is beyond 16 TB", self.size));
+        let pages_logical = u32::try_from(pages).map_err(|_| too_large())?;
+        let unit_pages = match pages {
+            0..0x1000 => 4,
+            0x1000..0x1_0000 => 16,
+            _ => 64,
+        };
+        let mut shape = Shape {
+            pages_logical,
+            pages_stored_max: pages_logical,
+            dies: self.dies,
+            is_protected: self.is_protected,
+            unit_pages,
+            rows: 1,
+            superblocks: 1,
+            extents_per_page: 1,
+            journal_bytes: 0,
+        };
+        let row_pages = u64::from(shape.data_units() * unit_pages);
+        // Several hundred superblocks: few enough to look at, enough to choose among.
+        let rows = (pages / (row_pages * 256)).clamp(2, 64);
+        shape.rows = u32::try_from(rows).expect("64 at most");
+        let with_spare = (pages as f64 * (1.0 + self.over_provisioning)).ceil();
+        let superblocks = (with_spare / f64::from(shape.superblock_pages())).ceil();
+        let reserved = shape.config().superblocks_reserved() + 1;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below 2^32")]
+        let superblocks = superblocks.min(f64::from(u32::MAX / 2)) as u32;
+        shape.superblocks = superblocks + reserved;
+        let row_bytes = Layout::new(&shape).unit_bytes as u64 * u64::from(self.dies);
+        let roomy = (self.size.0 / 32).min(256 << 20);
+        shape.journal_bytes = (row_bytes * 48).max(roomy).next_multiple_of(HEADER_BYTES);
+        shape.config().check()?;
+        Ok(shape)
+    }
+}
+
+impl Shape {
+    /// Bytes that each die has at least.
+    pub fn die_bytes(&self) -> Bytes {
+        Bytes(Layout::new(self).die_bytes())
+    }
+}
+
+/// Makes media into the dies of a new drive; what they held is lost. `drive` tells this drive from
+/// every other one.
+///
+/// # Errors
+/// When a medium is too small, or fails.
+pub fn format(media: Vec<Box<dyn Medium>>, shape: &Shape, drive: u64) -> Result<(), OpenError> {
+    shape.config().check()?;
+    let layout = Layout::new(shape);
+    let needed = layout.die_bytes();
+    if media.len() != shape.dies as usize {
+        let what = format!("{} media for {} dies", media.len(), shape.dies);
+        return Err(OpenError::refused(what));
+    }
+    if let Some((die, medium)) = media.iter().enumerate().find(|(_, it)| it.size() < needed) {
+        let (found, needed) = (Bytes(medium.size()), Bytes(needed));
+        return Err(OpenError::refused(format!("die {die} has {found}, {needed} are needed")));
+    }
+    let dies = Dies::new(media.into_iter().map(Some).collect(), shape.is_protected);
+    let failed = |attempted: &'static str| {
+        move |source| OpenError::System { attempted: attempted.to_owned(), source }
+    };
+    let summary = Summary {
+        drive,
+        number: 1,
+        session: 1,
+        order: 1 << 40,
+        mark: 1 << 40,
+        journal: Position { at: 0, number: 1 },
+    };
+    for die in 0..dies.count() {
+        write_empty(&dies, die, &layout, &summary).map_err(failed("writing a first checkpoint"))?;
+    }
+    let mut header = Header {
+        drive,
+        die: 0,
+        shape: *shape,
+        codec: 0,
+        version: 0,
+        session: 1,
+        is_open: false,
+        lost: DieSet::default(),
+    };
+    // Both copies, so that none of an earlier drive is left.
+    for _ in 0..2 {
+        header.write(&dies).map_err(|(_, error)| failed("writing a header")(error))?;
+    }
+    Ok(())
+}
+
+/// A checkpoint of an empty drive, and no other one.
+fn write_empty(dies: &Dies, die: usize, layout: &Layout, summary: &Summary) -> std::io::Result<()> {
+    let shape = &layout.shape;
+    let sizes = if shape.extents_per_page > 1 { u64::from(shape.pages_logical) } else { 0 };
+    let tables = [
+        u64::from(shape.rows_total()) * 8,
+        u64::from(shape.superblocks) * 4,
+        u64::from(shape.pages_logical) * 4,
+        sizes,
+    ];
+    let zeroes = vec![0; crate::layout::FRAME_BYTES];
+    let mut writer = crate::checkpoint::Writer::new(summary.number);
+    let slot = layout.checkpoint_from(summary.number % 2);
+    for table in tables {
+        let mut left = table;
+        while left > 0 {
+            let bytes = left.min(zeroes.len() as u64);
+            let part = usize::try_from(bytes).expect("a frame");
+            let (at, frame) = writer.frame(&zeroes[..part]);
+            dies.write(die, slot + at, frame)?;
+            left -= bytes;
+        }
+    }
+    dies.write(die, slot, &summary.encode())?;
+    let other = layout.checkpoint_from((summary.number + 1) % 2);
+    dies.write(die, other, &vec![0; usize::try_from(HEADER_BYTES).expect("a page")])
+}
+
+impl Drive {
+    /// Opens a drive from its media, in any order; what a crash left is brought back first.
+    ///
+    /// A die may be missing where the drive is protected.
+    ///
+    /// # Errors
+    /// When the media are not the dies of one drive, or it is damaged; then nothing was changed.
+    pub fn open_media(media: Vec<Box<dyn Medium>>) -> Result<Self, OpenError> {
+        let mut found = Vec::new();
+        for (index, medium) in media.into_iter().enumerate() {
+            if let Some(header) = newest_header(&*medium, index)? {
+                found.push((header, medium));
+            }
+        }
+        let newest = found.iter().map(|(header, _)| *header).max_by_key(|it| it.version);
+        let Some(mut header) = newest else {
+            return Err(OpenError::refused("none of the media is a die of a drive".to_owned()));
+        };
+        let drives: BTreeSet<u64> = found.iter().map(|(header, _)| header.drive).collect();
+        if drives.len() > 1 {
+            let what = format!("the media are dies of {} drives", drives.len());
+            return Err(OpenError::refused(what));
+        }
+        let shape = header.shape;
+        let mut slots: Vec<Option<Box<dyn Medium>>> = Vec::new();
+        slots.resize_with(shape.dies as usize, || None);
+        for (own, medium) in found {
+            let die = own.die as usize;
+            if !header.lost.has(die) && slots[die].replace(medium).is_some() {
+                return Err(OpenError::refused(format!("die {die} was given twice")));
+            }
+        }
+        let dies = Dies::new(slots, shape.is_protected);
+        let (missing, spare) = (dies.lost().count(), u32::from(shape.is_protected));
+        if missing > spare {
+            return Err(OpenError::DiesMissing { missing, dies: shape.dies, spare });
+        }
+        header.session += 1;
+        header.is_open = true;
+        header.write(&dies).map_err(|(_, source)| OpenError::medium("writing a header", source))?;
+        let store = Store { layout: Layout::new(&shape), dies, drive: header.drive };
+        recover(store, header)
+    }
+}
+
+/// The newest whole header of a medium.
+fn newest_header(medium: &dyn Medium, index: usize) -> Result<Option<Header>, OpenError> {
+    let mut newest: Option<Header> = None;
+    for copy in 0..2 {
+        let mut bytes = vec![0; usize::try_from(HEADER_BYTES).expect("a page")];
+        if medium.read_at(copy * HEADER_BYTES, &mut bytes).is_err() {
+            continue;
+        }
+        let header =
+            Header::parse(&bytes).map_err(|found| OpenError::Version { die: index, found })?;
+        let version = newest.map(|header| header.version);
+        newest = header.filter(|header| Some(header.version) > version).or(newest);
+    }
+    Ok(newest)
+}

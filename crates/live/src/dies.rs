@@ -1,0 +1,121 @@
+//! The dies of a drive: media, some of which may have failed.
+
+use std::io::{self, IoSliceMut};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock};
+
+use crate::{DeviceError, Medium};
+
+/// Dies as a set, one bit each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DieSet(pub(crate) u64);
+
+impl DieSet {
+    pub(crate) const fn add(&mut self, die: usize) {
+        self.0 |= 1 << die;
+    }
+
+    pub(crate) const fn has(self, die: usize) -> bool {
+        self.0 & (1 << die) != 0
+    }
+
+    pub(crate) const fn count(self) -> u32 {
+        self.0.count_ones()
+    }
+}
+
+/// All dies; those that failed are without medium.
+#[derive(Debug)]
+pub(crate) struct Dies {
+    media: Vec<RwLock<Option<Box<dyn Medium>>>>,
+    /// The failed ones, as a [`DieSet`].
+    lost: AtomicU64,
+    /// Those of which some read failed, as a [`DieSet`].
+    unread: AtomicU64,
+    /// Whether a row survives the loss of one.
+    is_protected: bool,
+}
+
+impl Dies {
+    pub(crate) fn new(media: Vec<Option<Box<dyn Medium>>>, is_protected: bool) -> Self {
+        let mut lost = DieSet::default();
+        for (die, medium) in media.iter().enumerate() {
+            if medium.is_none() {
+                lost.add(die);
+            }
+        }
+        let media = media.into_iter().map(RwLock::new).collect();
+        Self { media, lost: AtomicU64::new(lost.0), unread: AtomicU64::new(0), is_protected }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.media.len()
+    }
+
+    pub(crate) fn lost(&self) -> DieSet {
+        DieSet(self.lost.load(Ordering::Acquire))
+    }
+
+    /// Whether the drive can do without `die`, besides those that it does without already.
+    pub(crate) fn can_lose(&self, die: usize) -> bool {
+        let lost = self.lost();
+        self.is_protected && (lost.has(die) || lost.count() == 0)
+    }
+
+    /// Whether reads of more dies failed than the drive can do without, so that what was not found
+    /// may be there all the same.
+    pub(crate) fn is_unsure(&self) -> bool {
+        let unread = self.unread.load(Ordering::Acquire) | self.lost().0;
+        unread.count_ones() > u32::from(self.is_protected)
+    }
+
+    /// Goes on without a die.
+    pub(crate) fn lose(&self, die: usize) {
+        *self.media[die].write().unwrap_or_else(PoisonError::into_inner) = None;
+        self.lost.fetch_or(1 << die, Ordering::AcqRel);
+    }
+
+    /// Dies that have not failed, in order.
+    pub(crate) fn healthy(&self) -> impl Iterator<Item = usize> + use<> {
+        let lost = self.lost();
+        (0..self.count()).filter(move |die| !lost.has(*die))
+    }
+
+    fn with<T>(&self, die: usize, act: impl FnOnce(&dyn Medium) -> io::Result<T>) -> io::Result<T> {
+        let medium = self.media[die].read().unwrap_or_else(PoisonError::into_inner);
+        match medium.as_deref() {
+            Some(medium) => act(medium),
+            None => Err(io::Error::new(io::ErrorKind::NotConnected, "the die has failed")),
+        }
+    }
+
+    pub(crate) fn read(&self, die: usize, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let read = self.with(die, |medium| medium.read_at(offset, buffer));
+        if read.is_err() {
+            self.unread.fetch_or(1 << die, Ordering::AcqRel);
+        }
+        read
+    }
+
+    pub(crate) fn read_vectored(
+        &self,
+        die: usize,
+        offset: u64,
+        buffers: &mut [IoSliceMut<'_>],
+    ) -> io::Result<()> {
+        self.with(die, |medium| medium.read_vectored_at(offset, buffers))
+    }
+
+    pub(crate) fn write(&self, die: usize, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.with(die, |medium| medium.write_at(offset, bytes))
+    }
+
+    pub(crate) fn sync(&self, die: usize) -> io::Result<()> {
+        self.with(die, |medium| medium.sync())
+    }
+}
+
+/// An error of the medium, with what was attempted.
+pub(crate) fn medium_error(attempted: String) -> impl FnOnce(io::Error) -> DeviceError {
+    move |source| DeviceError::Medium { attempted, source }
+}

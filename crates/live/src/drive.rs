@@ -1,0 +1,204 @@
+//! The drive that stores: a [`Device`] over dies.
+//!
+//! ```text
+//!  write ─► core (exclusive): place, copy into the row's unit, program full units ─► acknowledged
+//!  read  ─► core (shared): where? ─► medium, checked ─► stripe, if it was not right
+//!  flush ─► journal: sync the dies that were written; what is in unfinished rows goes to the ring
+//! ```
+//!
+//! Locks are taken in this order: checkpoints, journal, core, header. No thread waits for another
+//! beyond them, and none is handed a request.
+
+mod checkpointing;
+mod committing;
+mod reading;
+mod writing;
+
+use std::sync::{
+    Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+};
+
+use blockio::Bytes;
+use ftl::Lpn;
+
+use crate::core::{Core, Located};
+use crate::header::Header;
+use crate::journal::{Journal, Scope};
+use crate::layout::PAGE_BYTES;
+use crate::store::Store;
+use crate::{Allocation, Device, DeviceError, Durability};
+
+/// A drive over dies. Dropping it is what a crash of the process is; see [`Drive::close`].
+#[derive(Debug)]
+pub struct Drive {
+    store: Store,
+    core: RwLock<Core>,
+    journal: Mutex<Journal>,
+    /// Number of the last checkpoint.
+    checkpoints: Mutex<u64>,
+    header: Mutex<Header>,
+    /// Why no promise is possible any more.
+    poison: OnceLock<String>,
+}
+
+impl Drive {
+    pub(crate) fn assemble(
+        store: Store,
+        core: Core,
+        journal: Journal,
+        (header, checkpoint): (Header, u64),
+    ) -> Self {
+        Self {
+            store,
+            core: RwLock::new(core),
+            journal: Mutex::new(journal),
+            checkpoints: Mutex::new(checkpoint),
+            header: Mutex::new(header),
+            poison: OnceLock::new(),
+        }
+    }
+
+    /// Makes everything durable and says so on the media, so that opening is quick.
+    ///
+    /// # Errors
+    /// As [`Device::flush`]; what was flushed before is safe all the same.
+    pub fn close(self) -> Result<(), DeviceError> {
+        self.commit(Scope::Everything)?;
+        self.checkpoint()?;
+        let mut header = lock(&self.header);
+        header.is_open = false;
+        let written = header.write(&self.store.dies);
+        written.map_err(|(die, source)| DeviceError::Medium {
+            attempted: format!("writing the header of die {die}"),
+            source,
+        })
+    }
+
+    /// What the translation layer did since the drive was opened.
+    ///
+    /// # Errors
+    /// [`DeviceError::Poisoned`].
+    pub fn counters(&self) -> Result<ftl::Counters, DeviceError> {
+        Ok(*self.core()?.ftl.counters())
+    }
+
+    /// Space that data takes, and the most that it may take.
+    ///
+    /// # Errors
+    /// [`DeviceError::Poisoned`].
+    pub fn space(&self) -> Result<(Bytes, Bytes), DeviceError> {
+        let core = self.core()?;
+        Ok((core.ftl.stored(), core.ftl.stored_max()))
+    }
+
+    /// Dies that the drive does without, by index.
+    pub fn lost_dies(&self) -> Vec<usize> {
+        let lost = self.store.dies.lost();
+        (0..self.store.dies.count()).filter(|die| lost.has(*die)).collect()
+    }
+
+    fn core(&self) -> Result<RwLockReadGuard<'_, Core>, DeviceError> {
+        self.core.read().map_err(|_| self.panicked())
+    }
+
+    fn core_mut(&self) -> Result<RwLockWriteGuard<'_, Core>, DeviceError> {
+        self.core.write().map_err(|_| self.panicked())
+    }
+
+    fn journal(&self) -> Result<MutexGuard<'_, Journal>, DeviceError> {
+        self.journal.lock().map_err(|_| self.panicked())
+    }
+
+    fn panicked(&self) -> DeviceError {
+        let reason = self.poison.get_or_init(|| "a thread of the drive panicked".to_owned());
+        DeviceError::Poisoned { reason: reason.clone() }
+    }
+
+    /// Refuses to go on after a failure.
+    fn check_sound(&self) -> Result<(), DeviceError> {
+        match self.poison.get() {
+            Some(reason) => Err(DeviceError::Poisoned { reason: reason.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes note of a failure that makes any further promise impossible.
+    fn noting<T>(&self, result: Result<T, DeviceError>) -> Result<T, DeviceError> {
+        if let Err(error @ DeviceError::Medium { .. }) = &result {
+            let _ = self.poison.set(error.to_string());
+        }
+        result
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The part of a page that a range covers.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    lpn: Lpn,
+    /// First byte within the page.
+    from: usize,
+    length: usize,
+}
+
+/// The pages that `length` bytes from `offset` on lie in.
+fn parts(offset: u64, length: u64) -> impl Iterator<Item = Part> {
+    let page_bytes = PAGE_BYTES as u64;
+    let mut at = offset;
+    let end = offset + length;
+    std::iter::from_fn(move || {
+        let lpn = u32::try_from(at / page_bytes).ok()?;
+        let until = end.min((u64::from(lpn) + 1) * page_bytes);
+        let from = usize::try_from(at % page_bytes).ok()?;
+        let length = usize::try_from(until.checked_sub(at)?).ok().filter(|length| *length > 0)?;
+        at = until;
+        Some(Part { lpn: Lpn(lpn), from, length })
+    })
+}
+
+impl Device for Drive {
+    fn size(&self) -> u64 {
+        u64::from(self.store.layout.shape.pages_logical) * PAGE_BYTES as u64
+    }
+
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
+        self.check_range(offset, buffer.len() as u64)?;
+        self.read_range(offset, buffer)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8], durability: Durability) -> Result<(), DeviceError> {
+        self.check_range(offset, bytes.len() as u64)?;
+        self.check_sound()?;
+        self.noting(self.write_range(offset, bytes))?;
+        self.settle(durability)
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        self.commit(Scope::Host)
+    }
+
+    fn trim(&self, offset: u64, length: u64, durability: Durability) -> Result<(), DeviceError> {
+        self.check_range(offset, length)?;
+        self.check_sound()?;
+        self.noting(self.trim_range(offset, length))?;
+        self.settle(durability)
+    }
+
+    fn allocations(&self, offset: u64, length: u64) -> Result<Vec<Allocation>, DeviceError> {
+        self.check_range(offset, length)?;
+        let core = self.core()?;
+        let mut runs: Vec<Allocation> = Vec::new();
+        for Part { lpn, length, .. } in parts(offset, length) {
+            let is_stored = core.locate(&self.store.layout, lpn) != Located::Nowhere;
+            let length = length as u64;
+            match runs.last_mut().filter(|run| run.is_stored == is_stored) {
+                Some(run) => run.length += length,
+                None => runs.push(Allocation { length, is_stored }),
+            }
+        }
+        Ok(runs)
+    }
+}

@@ -1,0 +1,136 @@
+//! Taking checkpoints while the host goes on.
+
+use bytemuck::cast_slice;
+
+use super::{Drive, lock};
+use crate::DeviceError;
+use crate::checkpoint::{Summary, Writer};
+use crate::dies::medium_error;
+use crate::journal::Scope;
+use crate::layout::FRAME_BYTES;
+
+const _: () = assert!(cfg!(target_endian = "little"), "maps are saved as they lie in memory");
+
+impl Drive {
+    /// Saves the map, so that what the journal holds and what rows were written before need not be
+    /// looked at again.
+    ///
+    /// # Errors
+    /// As [`crate::Device::flush`].
+    pub fn checkpoint(&self) -> Result<(), DeviceError> {
+        let mut last = lock(&self.checkpoints);
+        let number = *last + 1;
+        let mut summary = Summary { number, drive: self.store.drive, ..Summary::default() };
+        let (mut rows, mut erase_counts) = (Vec::new(), Vec::new());
+        {
+            let mut journal = self.journal()?;
+            (summary.journal, summary.session) = (journal.head, journal.session);
+            let begun = self.commit_to(&mut journal, Scope::Again, |core| {
+                summary.order = core.order;
+                rows.clone_from(&core.rows);
+                let ids = (0..self.store.layout.shape.superblocks).map(ftl::SuperblockId);
+                erase_counts = ids.map(|id| core.ftl.erase_count(id)).collect();
+            })?;
+            if begun.is_none() {
+                return self.noting(Err(DeviceError::Poisoned {
+                    reason: "the journal has no room left for a checkpoint".to_owned(),
+                }));
+            }
+        }
+        let saved = self.save(&mut summary, &rows, &erase_counts);
+        self.noting(saved.and_then(|()| self.keep_header()))?;
+        *last = number;
+        self.journal()?.tail = summary.journal.at;
+        Ok(())
+    }
+
+    fn save(
+        &self,
+        summary: &mut Summary,
+        rows: &[u64],
+        erase_counts: &[u32],
+    ) -> Result<(), DeviceError> {
+        let copies = self.copies();
+        let mut writer = Writer::new(summary.number);
+        for bytes in [cast_slice(rows), cast_slice(erase_counts)] {
+            for part in <[u8]>::chunks(bytes, FRAME_BYTES) {
+                self.write_frame(&mut writer, &copies, part)?;
+            }
+        }
+        let mut part = Vec::with_capacity(FRAME_BYTES);
+        for table in [MapTable::Places, MapTable::Sizes] {
+            for from in (0..).step_by(FRAME_BYTES) {
+                part.clear();
+                {
+                    let core = self.core()?;
+                    let all: &[u8] = match table {
+                        MapTable::Places => cast_slice(core.ftl.map_entries()),
+                        MapTable::Sizes => core.ftl.extent_sizes(),
+                    };
+                    let Some(rest) = all.get(from..).filter(|rest| !rest.is_empty()) else { break };
+                    part.extend_from_slice(&rest[..rest.len().min(FRAME_BYTES)]);
+                }
+                self.write_frame(&mut writer, &copies, &part)?;
+            }
+        }
+        // Whatever the pieces refer to is durable before they count.
+        self.commit_for_checkpoint(summary)?;
+        self.sync_all(&copies)?;
+        let slot = self.store.layout.checkpoint_from(summary.number % 2);
+        for die in &copies {
+            self.write_slot(*die, slot, &summary.encode())?;
+        }
+        self.sync_all(&copies)
+    }
+
+    fn commit_for_checkpoint(&self, summary: &mut Summary) -> Result<(), DeviceError> {
+        let mut journal = self.journal()?;
+        let committed = self.commit_to(&mut journal, Scope::Everything, |_| ())?;
+        if committed.is_none() {
+            // What was reserved for it is gone: everything once more needs no more than that.
+            self.commit_to(&mut journal, Scope::Again, |_| ())?;
+        }
+        summary.mark = journal.mark;
+        Ok(())
+    }
+
+    fn write_frame(
+        &self,
+        writer: &mut Writer,
+        copies: &[usize],
+        bytes: &[u8],
+    ) -> Result<(), DeviceError> {
+        let slot = self.store.layout.checkpoint_from(writer.number() % 2);
+        let (at, frame) = writer.frame(bytes);
+        copies.iter().try_for_each(|die| self.write_slot(*die, slot + at, frame))
+    }
+
+    fn write_slot(&self, die: usize, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        let dies = &self.store.dies;
+        match dies.write(die, offset, bytes) {
+            Err(_) if dies.can_lose(die) => dies.lose(die),
+            Err(error) => return Err(medium_error("writing a checkpoint".to_owned())(error)),
+            Ok(()) => {}
+        }
+        Ok(())
+    }
+
+    fn sync_all(&self, copies: &[usize]) -> Result<(), DeviceError> {
+        let dies = &self.store.dies;
+        for die in copies {
+            match dies.sync(*die) {
+                Err(_) if dies.can_lose(*die) => dies.lose(*die),
+                Err(error) => return Err(medium_error("syncing a checkpoint".to_owned())(error)),
+                Ok(()) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A table of the map, saved piece by piece.
+#[derive(Clone, Copy, Debug)]
+enum MapTable {
+    Places,
+    Sizes,
+}

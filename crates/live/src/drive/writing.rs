@@ -1,0 +1,183 @@
+//! Writes and trims.
+
+use std::sync::RwLockWriteGuard;
+
+use ftl::Lpn;
+
+use super::{Drive, Part, parts};
+use crate::core::{Core, Page, Trim};
+use crate::journal::Scope;
+use crate::layout::PAGE_BYTES;
+use crate::unit::Codec;
+use crate::{DeviceError, Durability};
+
+/// Most pages that are written or trimmed before others get their turn.
+const PAGES_AT_ONCE: usize = 64;
+const TRIMMED_AT_ONCE: u32 = 1 << 16;
+/// Trims that are kept in memory before they are journaled.
+const TRIMS_MAX: usize = 4096;
+
+impl Drive {
+    /// Sees to what a command asked for besides its effect.
+    pub(super) fn settle(&self, durability: Durability) -> Result<(), DeviceError> {
+        match durability {
+            Durability::Volatile => Ok(()),
+            Durability::Durable => self.commit(Scope::Host),
+        }
+    }
+
+    pub(super) fn write_range(&self, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        let mut rest = bytes;
+        let mut pages: Vec<Page<'_>> = Vec::with_capacity(PAGES_AT_ONCE);
+        for part in parts(offset, bytes.len() as u64) {
+            let (here, after) = rest.split_at(part.length);
+            rest = after;
+            if part.length < PAGE_BYTES {
+                self.place_all(&pages)?;
+                pages.clear();
+                self.change(part, here)?;
+                continue;
+            }
+            pages.push(whole(part.lpn, here));
+            if pages.len() == PAGES_AT_ONCE {
+                self.place_all(&pages)?;
+                pages.clear();
+            }
+        }
+        self.place_all(&pages)
+    }
+
+    /// Gives pages their places, and relocation its turn whenever it has to come first.
+    fn place_all(&self, pages: &[Page<'_>]) -> Result<(), DeviceError> {
+        let mut rest = pages;
+        while !rest.is_empty() {
+            let mut core = self.core_mut()?;
+            let placed = core.place_pages(&self.store, rest)?;
+            rest = &rest[placed..];
+            self.give_room(core)?;
+        }
+        Ok(())
+    }
+
+    /// Replaces part of a page.
+    fn change(&self, part: Part, bytes: &[u8]) -> Result<(), DeviceError> {
+        loop {
+            let mut core = self.core_mut()?;
+            if !core.ftl.needs_room() {
+                self.change_in(&mut core, part, |page| page.copy_from_slice(bytes))?;
+                return self.give_room(core);
+            }
+            self.give_room(core)?;
+        }
+    }
+
+    fn change_in(
+        &self,
+        core: &mut Core,
+        part: Part,
+        change: impl FnOnce(&mut [u8]),
+    ) -> Result<(), DeviceError> {
+        let mut page = [0; PAGE_BYTES];
+        core.read_page(&self.store, part.lpn, &mut page)?;
+        change(&mut page[part.from..part.from + part.length]);
+        core.place(&self.store, &whole(part.lpn, &page))
+    }
+
+    /// Relocates while there is too little room, and makes usable what relocation has gained.
+    fn give_room<'a>(&'a self, mut core: RwLockWriteGuard<'a, Core>) -> Result<(), DeviceError> {
+        loop {
+            while core.ftl.needs_room() && core.ftl.held_erased() == 0 {
+                if !core.relocate_unit(&self.store)? {
+                    let reason = "relocation found nothing to gain".to_owned();
+                    return Err(DeviceError::Poisoned { reason });
+                }
+            }
+            let (holds, needs) = (core.ftl.held_erased() > 0, core.ftl.needs_room());
+            drop(core);
+            if holds {
+                self.commit(Scope::Everything)?;
+            }
+            if !needs {
+                return Ok(());
+            }
+            core = self.core_mut()?;
+        }
+    }
+
+    pub(super) fn trim_range(&self, offset: u64, length: u64) -> Result<(), DeviceError> {
+        if length == 0 {
+            return Ok(());
+        }
+        let page_bytes = PAGE_BYTES as u64;
+        let (first, end) = (offset.div_ceil(page_bytes), (offset + length) / page_bytes);
+        let pages = u64::from(self.store.layout.shape.pages_logical);
+        if (first, end) == (0, pages) {
+            return self.trim_all();
+        }
+        let ends = parts(offset, length.min(page_bytes)).take(1);
+        let last = parts(offset + length - 1, 1);
+        let mut zeroed: Option<Lpn> = None;
+        for Part { lpn, .. } in ends.chain(last) {
+            let Some(part) = parts_of(offset, length, lpn) else { continue };
+            if part.length < PAGE_BYTES && zeroed.replace(lpn) != Some(lpn) {
+                self.zero(part)?;
+            }
+        }
+        let number = |page: u64| u32::try_from(page).expect("within the device");
+        let mut at = number(first);
+        while u64::from(at) < end {
+            let pages = TRIMMED_AT_ONCE.min(number(end) - at);
+            self.trim_pages(Lpn(at), pages)?;
+            at += pages;
+        }
+        Ok(())
+    }
+
+    /// Makes part of a page zero, if anything is stored there.
+    fn zero(&self, part: Part) -> Result<(), DeviceError> {
+        loop {
+            let mut core = self.core_mut()?;
+            if core.ftl.lookup(part.lpn).is_none() {
+                return Ok(());
+            }
+            if !core.ftl.needs_room() {
+                self.change_in(&mut core, part, |page| page.fill(0))?;
+                return self.give_room(core);
+            }
+            self.give_room(core)?;
+        }
+    }
+
+    fn trim_pages(&self, first: Lpn, pages: u32) -> Result<(), DeviceError> {
+        let mut core = self.core_mut()?;
+        let order = core.next_order();
+        for lpn in first.0..first.0 + pages {
+            core.ftl.trim(Lpn(lpn));
+        }
+        core.trims.push(Trim { first, pages, order });
+        let is_much = core.trims.len() >= TRIMS_MAX;
+        drop(core);
+        if is_much { self.commit(Scope::Host) } else { Ok(()) }
+    }
+
+    fn trim_all(&self) -> Result<(), DeviceError> {
+        let mut core = self.core_mut()?;
+        let (order, pages) = (core.next_order(), self.store.layout.shape.pages_logical);
+        core.ftl.trim_all();
+        core.trims.push(Trim { first: Lpn(0), pages, order });
+        Ok(())
+    }
+}
+
+/// A page as the host sent it.
+fn whole(lpn: Lpn, payload: &[u8]) -> Page<'_> {
+    Page { lpn, codec: Codec::Raw, payload, payload_crc: crc32c::crc32c(payload) }
+}
+
+/// The part of a page that a range covers, if it does.
+fn parts_of(offset: u64, length: u64, lpn: Lpn) -> Option<Part> {
+    let page_bytes = PAGE_BYTES as u64;
+    let (from, until) = (u64::from(lpn.0) * page_bytes, (u64::from(lpn.0) + 1) * page_bytes);
+    let (first, end) = (offset.max(from), (offset + length).min(until));
+    (first < end).then(|| parts(first, end - first).next())?
+}

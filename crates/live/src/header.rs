@@ -1,0 +1,119 @@
+//! The header of a die: which drive it belongs to, and how that is arranged.
+//!
+//! It is kept twice; of the two copies the one that is not the newest is overwritten, so that one
+//! is whole at any moment.
+
+use std::io;
+
+use crate::Shape;
+use crate::dies::{DieSet, Dies};
+use crate::encoding::{is_sealed, put, seal, u32_at, u64_at};
+use crate::layout::{DIES_MAX, HEADER_BYTES};
+
+const MAGIC: &[u8; 16] = b"floatgate die\0\0\0";
+/// Version of everything on a die.
+pub(crate) const FORMAT_VERSION: u32 = 1;
+
+/// What a die says of its drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// Drawn when the drive was created.
+    pub(crate) drive: u64,
+    pub(crate) die: u32,
+    pub(crate) shape: Shape,
+    pub(crate) codec: u8,
+    /// Counts changes of headers.
+    pub(crate) version: u64,
+    /// Counts openings after which the drive was not closed.
+    pub(crate) session: u64,
+    /// Whether somebody has it open, or had when the power went.
+    pub(crate) is_open: bool,
+    /// Dies that the drive does without.
+    pub(crate) lost: DieSet,
+}
+
+impl Header {
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = vec![0; usize::try_from(HEADER_BYTES).expect("a page")];
+        let shape = &self.shape;
+        bytes[..16].copy_from_slice(MAGIC);
+        let numbers = [
+            (16, FORMAT_VERSION),
+            (20, self.die),
+            (24, shape.dies),
+            (28, u32::from(shape.is_protected)),
+            (32, shape.unit_pages),
+            (36, shape.rows),
+            (40, shape.superblocks),
+            (44, shape.extents_per_page),
+            (48, shape.pages_logical),
+            (52, shape.pages_stored_max),
+            (56, u32::from(self.codec)),
+            (60, u32::from(self.is_open)),
+        ];
+        for (at, number) in numbers {
+            put(&mut bytes, at, number.to_le_bytes());
+        }
+        let numbers = [
+            (64, shape.journal_bytes),
+            (72, self.drive),
+            (80, self.version),
+            (88, self.session),
+            (96, self.lost.0),
+        ];
+        for (at, number) in numbers {
+            put(&mut bytes, at, number.to_le_bytes());
+        }
+        seal(&mut bytes);
+        bytes
+    }
+
+    /// What a copy says; none if it is no header, or not a whole one.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Option<Self>, u32> {
+        if &bytes[..16] != MAGIC || !is_sealed(bytes) {
+            return Ok(None);
+        }
+        if u32_at(bytes, 16) != FORMAT_VERSION {
+            return Err(u32_at(bytes, 16));
+        }
+        let shape = Shape {
+            dies: u32_at(bytes, 24),
+            is_protected: u32_at(bytes, 28) != 0,
+            unit_pages: u32_at(bytes, 32),
+            rows: u32_at(bytes, 36),
+            superblocks: u32_at(bytes, 40),
+            extents_per_page: u32_at(bytes, 44),
+            pages_logical: u32_at(bytes, 48),
+            pages_stored_max: u32_at(bytes, 52),
+            journal_bytes: u64_at(bytes, 64),
+        };
+        let header = Self {
+            drive: u64_at(bytes, 72),
+            die: u32_at(bytes, 20),
+            shape,
+            codec: u8::try_from(u32_at(bytes, 56)).unwrap_or(u8::MAX),
+            version: u64_at(bytes, 80),
+            session: u64_at(bytes, 88),
+            is_open: u32_at(bytes, 60) != 0,
+            lost: DieSet(u64_at(bytes, 96)),
+        };
+        let fits = (1..=DIES_MAX).contains(&shape.dies)
+            && header.die < shape.dies
+            && shape.journal_bytes.is_multiple_of(HEADER_BYTES);
+        Ok(fits.then_some(header))
+    }
+
+    /// Writes this header to every die that has not failed, as its newest, and makes it durable.
+    pub(crate) fn write(&mut self, dies: &Dies) -> Result<(), (usize, io::Error)> {
+        self.version += 1;
+        self.lost = dies.lost();
+        for die in dies.healthy() {
+            self.die = u32::try_from(die).expect("at most 64 dies");
+            let offset = self.version % 2 * HEADER_BYTES;
+            dies.write(die, offset, &self.encode())
+                .and_then(|()| dies.sync(die))
+                .map_err(|error| (die, error))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,306 @@
+//! The journal: what must be durable before its row is complete.
+//!
+//! A ring of bytes, the same on two dies where rows are protected, so that losing a die together
+//! with the power loses nothing. A **batch** is what one commit adds: extents of rows that are
+//! being filled, as they are stored, and trims.
+//!
+//! ```text
+//!  batch 64   | magic | drive | session | number | position | bytes records | mark | crc crc
+//!  extent 32+ | 1 codec length lpn | order | order of the row | ppn, crc of the payload | payload
+//!  trim 32    | 2           lpn    | order | pages
+//! ```
+//!
+//! Invariants:
+//! - Batches follow each other by number; each begins a sector, and no sector is written twice
+//!   before the ring comes round.
+//! - At most the last batch is not durable: each is synced before the next one is written. So a
+//!   batch that is not whole is the end, unless a later one is found: then the media has failed.
+//! - `mark`: rows that were programmed before it are durable.
+
+use ftl::{Lpn, Ppn};
+
+use crate::core::{Core, Trim};
+use crate::dies::{Dies, medium_error};
+use crate::encoding::{put, seal, u16_at, u32_at, u64_at};
+use crate::layout::Layout;
+use crate::unit::{Codec, Extent};
+use crate::{DeviceError, encoding};
+
+const MAGIC: u64 = 0x6c6e_726a_5447_4c46; // "FLGTjrnl"
+const HEAD_BYTES: usize = 64;
+const RECORD_BYTES: usize = 32;
+const SECTOR_BYTES: u64 = 512;
+const EXTENT: u8 = 1;
+const TRIM: u8 = 2;
+
+/// What a batch takes with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// What the host wrote and trimmed.
+    Host,
+    /// What relocation copied, too: then what it was copied from may go.
+    Everything,
+    /// All of what rows hold that are being filled, even what the journal holds already: then
+    /// earlier batches may go.
+    Again,
+}
+
+/// Where in the ring a batch lies; counted on and on, the rest of the division is the place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Position {
+    pub(crate) at: u64,
+    /// Number of the batch.
+    pub(crate) number: u64,
+}
+
+/// The end of the journal, where batches are added.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    pub(crate) drive: u64,
+    pub(crate) session: u64,
+    pub(crate) size: u64,
+    pub(crate) head: Position,
+    /// The earliest batch that is needed.
+    pub(crate) tail: u64,
+    pub(crate) mark: u64,
+    /// Everything before this event is durable.
+    pub(crate) committed: u64,
+    /// The batch that is being made.
+    batch: Vec<u8>,
+    records: u32,
+}
+
+impl Journal {
+    pub(crate) fn new(drive: u64, session: u64, size: u64, head: Position) -> Self {
+        let (tail, batch) = (head.at, Vec::new());
+        Self { drive, session, size, head, tail, mark: 0, committed: 0, batch, records: 0 }
+    }
+
+    /// Bytes of the ring that are in use.
+    pub(crate) const fn used(&self) -> u64 {
+        self.head.at - self.tail
+    }
+
+    /// Begins a batch.
+    pub(crate) fn begin(&mut self) {
+        self.batch.clear();
+        self.batch.resize(HEAD_BYTES, 0);
+        self.records = 0;
+    }
+
+    /// Adds what `core` has for `scope`.
+    pub(crate) fn collect(&mut self, core: &mut Core, layout: &Layout, scope: Scope) {
+        for trim in core.trims.drain(..) {
+            self.add_trim(trim);
+        }
+        for open in &mut core.open {
+            if open.origin.is_relocation && scope == Scope::Host {
+                continue;
+            }
+            for (unit, position) in open.units.iter_mut().zip(0..) {
+                let first = if scope == Scope::Again { 0 } else { unit.journaled };
+                for slot in first..unit.count {
+                    let place = crate::layout::Place { row: open.row, unit: position, slot };
+                    let (extent, payload) = unit.extent(slot);
+                    add_extent(&mut self.batch, extent, payload, (open.order, layout.ppn(place)));
+                    self.records += 1;
+                }
+                unit.journaled = unit.count;
+            }
+        }
+    }
+
+    fn add_trim(&mut self, trim: Trim) {
+        let mut record = [0; RECORD_BYTES];
+        record[0] = TRIM;
+        put(&mut record, 4, trim.first.0.to_le_bytes());
+        put(&mut record, 8, trim.order.to_le_bytes());
+        put(&mut record, 16, trim.pages.to_le_bytes());
+        self.batch.extend_from_slice(&record);
+        self.records += 1;
+    }
+
+    /// Bytes that the batch will take of the ring, and where it will lie.
+    fn extent_of_batch(&self) -> (u64, u64) {
+        let bytes = (self.batch.len() as u64).next_multiple_of(SECTOR_BYTES);
+        let place = self.head.at % self.size;
+        let skipped = if place + bytes > self.size { self.size - place } else { 0 };
+        (self.head.at + skipped, bytes)
+    }
+
+    /// Writes the batch to `copies`; it is durable once they are synced.
+    pub(crate) fn write(&mut self, dies: &Dies, copies: &[usize]) -> Result<(), DeviceError> {
+        let (at, bytes) = self.extent_of_batch();
+        let body_crc = crc32c::crc32c(&self.batch[HEAD_BYTES..]);
+        let body = u64::try_from(self.batch.len() - HEAD_BYTES).expect("a length");
+        let head = &mut self.batch[..HEAD_BYTES];
+        let numbers = [
+            (0, MAGIC),
+            (8, self.drive),
+            (16, self.session),
+            (24, self.head.number),
+            (32, at),
+            (48, self.mark),
+        ];
+        for (place, number) in numbers {
+            put(head, place, number.to_le_bytes());
+        }
+        let body = u32::try_from(body).expect("a batch is far below 4 GiB");
+        put(head, 40, body.to_le_bytes());
+        put(head, 44, self.records.to_le_bytes());
+        put(head, 56, body_crc.to_le_bytes());
+        seal(head);
+        self.batch.resize(usize::try_from(bytes).expect("a length"), 0);
+        let mut written = 0;
+        for die in copies {
+            match dies.write(*die, Layout::journal_from() + at % self.size, &self.batch) {
+                Ok(()) => written += 1,
+                Err(_) if dies.can_lose(*die) => dies.lose(*die),
+                Err(error) => return Err(medium_error("writing the journal".to_owned())(error)),
+            }
+        }
+        assert!(written > 0 || copies.is_empty(), "can_lose leaves one");
+        self.head = Position { at: at + bytes, number: self.head.number + 1 };
+        Ok(())
+    }
+}
+
+fn add_extent(batch: &mut Vec<u8>, extent: Extent, payload: &[u8], place: (u64, Ppn)) {
+    let mut record = [0; RECORD_BYTES];
+    record[0] = EXTENT;
+    record[1] = extent.codec as u8;
+    put(&mut record, 2, extent.length.to_le_bytes());
+    put(&mut record, 4, extent.lpn.0.to_le_bytes());
+    put(&mut record, 8, extent.order.to_le_bytes());
+    put(&mut record, 16, place.0.to_le_bytes());
+    put(&mut record, 24, place.1.0.to_le_bytes());
+    put(&mut record, 28, extent.payload_crc.to_le_bytes());
+    batch.extend_from_slice(&record);
+    batch.extend_from_slice(payload);
+}
+
+/// One thing that a batch says.
+#[derive(Clone, Debug)]
+pub(crate) enum Record {
+    /// An extent, and where it was to lie in which life of its row.
+    Extent { extent: Extent, payload: Vec<u8>, ppn: Ppn, row_order: u64 },
+    /// Pages that were trimmed.
+    Trim(Trim),
+}
+
+/// What a journal says from some position on.
+#[derive(Debug, Default)]
+pub(crate) struct Replay {
+    pub(crate) records: Vec<Record>,
+    /// Where the next batch goes.
+    pub(crate) end: Position,
+    /// The last mark.
+    pub(crate) mark: u64,
+}
+
+/// Where to read a journal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    pub(crate) drive: u64,
+    pub(crate) session: u64,
+    pub(crate) size: u64,
+    pub(crate) from: Position,
+}
+
+/// Reads batches of one session from a position on, each from the first die that has it whole.
+///
+/// # Errors
+/// The number of a batch that no die has whole, though a later one exists.
+pub(crate) fn read(dies: &Dies, reading: Reading) -> Result<Replay, u64> {
+    let mut replay = Replay { end: reading.from, ..Replay::default() };
+    loop {
+        let place = replay.end.at % reading.size;
+        let found = read_batch(dies, reading, replay.end, place).or_else(|| {
+            let skipped = reading.size - place;
+            let wrapped = Position { at: replay.end.at + skipped, ..replay.end };
+            read_batch(dies, reading, wrapped, 0)
+        });
+        let Some(batch) = found else { break };
+        replay.mark = batch.mark;
+        replay.end = batch.end;
+        parse(&batch.body, &mut replay.records).ok_or(batch.end.number - 1)?;
+    }
+    if has_later(dies, reading, replay.end) { Err(replay.end.number) } else { Ok(replay) }
+}
+
+struct Batch {
+    body: Vec<u8>,
+    mark: u64,
+    end: Position,
+}
+
+/// The head of a batch: its position, length of its records, mark, and their checksum.
+fn parse_head(head: &[u8], reading: Reading) -> Option<(Position, u32, u64, u32)> {
+    let is_one = u64_at(head, 0) == MAGIC
+        && encoding::is_sealed(head)
+        && u64_at(head, 8) == reading.drive
+        && u64_at(head, 16) == reading.session;
+    is_one.then(|| {
+        let position = Position { at: u64_at(head, 32), number: u64_at(head, 24) };
+        (position, u32_at(head, 40), u64_at(head, 48), u32_at(head, 56))
+    })
+}
+
+fn read_batch(dies: &Dies, reading: Reading, at: Position, place: u64) -> Option<Batch> {
+    dies.healthy().find_map(|die| {
+        let from = Layout::journal_from() + place;
+        let mut head = [0; HEAD_BYTES];
+        (place + HEAD_BYTES as u64 <= reading.size).then_some(())?;
+        dies.read(die, from, &mut head).ok()?;
+        let (position, length, mark, crc) = parse_head(&head, reading)?;
+        let bytes = HEAD_BYTES as u64 + u64::from(length);
+        (position == at && place + bytes <= reading.size).then_some(())?;
+        let mut body = vec![0; length as usize];
+        dies.read(die, from + HEAD_BYTES as u64, &mut body).ok()?;
+        let next = at.at + bytes.next_multiple_of(SECTOR_BYTES);
+        let end = Position { at: next, number: at.number + 1 };
+        (crc32c::crc32c(&body) == crc).then_some(Batch { body, mark, end })
+    })
+}
+
+/// Whether a batch after `end` exists anywhere in the ring.
+fn has_later(dies: &Dies, reading: Reading, end: Position) -> bool {
+    let mut chunk = vec![0; 1 << 18];
+    dies.healthy().any(|die| {
+        (0..reading.size).step_by(chunk.len()).any(|from| {
+            let length = usize::try_from(reading.size - from).unwrap_or(usize::MAX);
+            let length = length.min(chunk.len());
+            let part = &mut chunk[..length];
+            if dies.read(die, Layout::journal_from() + from, part).is_err() {
+                return false;
+            }
+            let sectors = part.as_chunks::<512>().0.iter();
+            let mut heads = sectors.filter_map(|sector| parse_head(&sector[..HEAD_BYTES], reading));
+            heads.any(|(position, ..)| position.number > end.number)
+        })
+    })
+}
+
+fn parse(body: &[u8], records: &mut Vec<Record>) -> Option<()> {
+    let mut rest = body;
+    while !rest.is_empty() {
+        let (record, after) = rest.split_at_checked(RECORD_BYTES)?;
+        let (lpn, order) = (Lpn(u32_at(record, 4)), u64_at(record, 8));
+        rest = after;
+        if record[0] == TRIM {
+            records.push(Record::Trim(Trim { first: lpn, pages: u32_at(record, 16), order }));
+            continue;
+        }
+        let length = u16_at(record, 2);
+        let (payload, after) = rest.split_at_checked(usize::from(length))?;
+        rest = after;
+        let (codec, payload_crc) = (Codec::parse(record[1])?, u32_at(record, 28));
+        records.push(Record::Extent {
+            extent: Extent { lpn, codec, length, order, payload_crc },
+            payload: payload.to_vec(),
+            ppn: Ppn(u32_at(record, 24)),
+            row_order: u64_at(record, 16),
+        });
+    }
+    Some(())
+}

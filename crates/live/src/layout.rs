@@ -1,0 +1,266 @@
+//! Where everything lies on the dies; the same arithmetic for every drive.
+//!
+//! ```text
+//!  a die     | header | header | journal | checkpoint | checkpoint | erase block 0 | 1 | 2 | …
+//!  a row     one unit on each die, the last position holding parity; each row begins one die on
+//!  a unit    | stamp | table of its extents | extent | extent | …
+//! ```
+
+use ftl::{Geometry, Ppn, VictimPolicy, Watermarks};
+
+/// Bytes of a logical page.
+pub(crate) const PAGE_BYTES: usize = 4096;
+/// Bytes of the header before each extent.
+pub(crate) const EXTENT_HEADER_BYTES: usize = 32;
+/// Bytes that a page takes which is stored whole.
+pub(crate) const SLOT_BYTES: usize = PAGE_BYTES + EXTENT_HEADER_BYTES;
+/// Bytes of the stamp that a unit begins with.
+pub(crate) const STAMP_BYTES: usize = 64;
+/// Bytes before the entries of a table.
+pub(crate) const TABLE_HEAD_BYTES: usize = 16;
+/// Bytes of an entry of a table.
+pub(crate) const ENTRY_BYTES: usize = 24;
+/// Bytes of a die's header, of which there are two.
+pub(crate) const HEADER_BYTES: u64 = 4096;
+/// Bytes of a frame of a checkpoint that hold what is saved.
+pub(crate) const FRAME_BYTES: usize = 1 << 20;
+/// Bytes before them.
+pub(crate) const FRAME_HEAD_BYTES: usize = 32;
+/// Most dies of a drive.
+pub(crate) const DIES_MAX: u32 = 64;
+
+/// What a format decides for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Pages of 4 KiB that clients address.
+    pub pages_logical: u32,
+    /// Pages of flash that data may take at most: fewer than `pages_logical` on a thin drive.
+    pub pages_stored_max: u32,
+    /// Dies, 1 to 64.
+    pub dies: u32,
+    /// Whether one unit of each row protects the others; needs at least 2 dies.
+    pub is_protected: bool,
+    /// Whole pages that a unit holds.
+    pub unit_pages: u32,
+    /// Rows of a superblock.
+    pub rows: u32,
+    /// Superblocks.
+    pub superblocks: u32,
+    /// Most extents that a page of flash holds; 1: no compression.
+    pub extents_per_page: u32,
+    /// Bytes of the journal, a multiple of 4096.
+    pub journal_bytes: u64,
+}
+
+impl Shape {
+    /// Data units of a row.
+    pub(crate) const fn data_units(&self) -> u32 {
+        self.dies - self.is_protected as u32
+    }
+
+    /// Data pages of a superblock.
+    pub(crate) const fn superblock_pages(&self) -> u32 {
+        self.rows * self.data_units() * self.unit_pages
+    }
+
+    /// Rows of the drive.
+    pub(crate) const fn rows_total(&self) -> u32 {
+        self.superblocks * self.rows
+    }
+
+    /// What the translation layer is formatted with.
+    pub(crate) const fn config(&self) -> ftl::Config {
+        ftl::Config {
+            geometry: self.geometry(),
+            pages_logical: self.pages_logical,
+            pages_stored_max: self.pages_stored_max,
+            extents_per_page: self.extents_per_page,
+            victim: VictimPolicy::Greedy,
+            // Relocation keeps pace at any price: pauses are worse than work.
+            watermarks: Watermarks {
+                low: 3,
+                high: 6,
+                burst: 0.1,
+                price_max: f64::MAX,
+                batch_pages: 1,
+            },
+            // What lies below levels its own wear.
+            wear_spread_max: 0,
+            spares_per_die: 0,
+            seed: 1,
+        }
+    }
+
+    pub(crate) const fn geometry(&self) -> Geometry {
+        Geometry {
+            banks: 1,
+            dies_per_bank: self.dies,
+            planes_per_die: 1,
+            erase_blocks_per_plane: self.superblocks,
+            pages_per_erase_block: self.rows,
+            page_kib: self.unit_pages * 4,
+            stripe_dies: if self.is_protected { self.dies } else { 0 },
+        }
+    }
+}
+
+/// A place for an extent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Row of the drive: superblock x rows + row within it.
+    pub(crate) row: u32,
+    /// Position of its unit within the row.
+    pub(crate) unit: u32,
+    /// Its number within the unit, in the order of arrival.
+    pub(crate) slot: u32,
+}
+
+/// Sizes and positions that follow from a shape.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    pub(crate) shape: Shape,
+    /// Extents that a unit holds at most.
+    pub(crate) unit_slots: u32,
+    /// Where a unit's first extent lies.
+    pub(crate) extents_from: usize,
+    pub(crate) unit_bytes: usize,
+    pub(crate) slot_bytes: u64,
+    superblock_pages: u32,
+    erase_blocks_from: u64,
+}
+
+impl Layout {
+    pub(crate) fn new(shape: &Shape) -> Self {
+        let unit_slots = shape.unit_pages * shape.extents_per_page;
+        let extents_from = STAMP_BYTES + TABLE_HEAD_BYTES + unit_slots as usize * ENTRY_BYTES;
+        let unit_bytes = extents_from + shape.unit_pages as usize * SLOT_BYTES;
+        let align = if unit_bytes >= 1 << 16 { 4096 } else { 512 };
+        let saved = u64::from(shape.rows_total()) * 8
+            + u64::from(shape.superblocks) * 4
+            + u64::from(shape.pages_logical) * if shape.extents_per_page > 1 { 5 } else { 4 };
+        // Each of the four tables begins a frame of its own.
+        let frames = saved / FRAME_BYTES as u64 + 4;
+        let slot = HEADER_BYTES + saved + frames * FRAME_HEAD_BYTES as u64;
+        let slot_bytes = slot.next_multiple_of(4096);
+        Self {
+            shape: *shape,
+            unit_slots,
+            extents_from,
+            unit_bytes: unit_bytes.next_multiple_of(align),
+            slot_bytes,
+            superblock_pages: shape.superblock_pages(),
+            erase_blocks_from: 2 * HEADER_BYTES + shape.journal_bytes + 2 * slot_bytes,
+        }
+    }
+
+    /// Bytes that a die must have.
+    pub(crate) fn die_bytes(&self) -> u64 {
+        self.unit_from(self.shape.rows_total())
+    }
+
+    pub(crate) const fn journal_from() -> u64 {
+        2 * HEADER_BYTES
+    }
+
+    pub(crate) const fn checkpoint_from(&self, slot: u64) -> u64 {
+        Self::journal_from() + self.shape.journal_bytes + slot * self.slot_bytes
+    }
+
+    /// Where the units of a row begin, on every die.
+    pub(crate) const fn unit_from(&self, row: u32) -> u64 {
+        self.erase_blocks_from + row as u64 * self.unit_bytes as u64
+    }
+
+    /// The die that holds a position of a row; the position after the last data unit is parity.
+    pub(crate) const fn die(&self, row: u32, position: u32) -> usize {
+        ((position + row % self.shape.rows) % self.shape.dies) as usize
+    }
+
+    /// The position of a row that lies on a die.
+    pub(crate) const fn position(&self, row: u32, die: u32) -> u32 {
+        (die + self.shape.dies - row % self.shape.rows % self.shape.dies) % self.shape.dies
+    }
+
+    /// Row and position of a place.
+    #[inline]
+    pub(crate) const fn place(&self, ppn: Ppn) -> Place {
+        let shape = &self.shape;
+        let (layer_all, page) = (ppn.0 / self.superblock_pages, ppn.0 % self.superblock_pages);
+        let (superblock, layer) =
+            (layer_all / shape.extents_per_page, layer_all % shape.extents_per_page);
+        let (unit_all, in_unit) = (page / shape.unit_pages, page % shape.unit_pages);
+        let (row, unit) = (unit_all / shape.data_units(), unit_all % shape.data_units());
+        Place { row: superblock * shape.rows + row, unit, slot: layer * shape.unit_pages + in_unit }
+    }
+
+    /// The page number of a place.
+    pub(crate) const fn ppn(&self, place: Place) -> Ppn {
+        let shape = &self.shape;
+        let (superblock, row) = (place.row / shape.rows, place.row % shape.rows);
+        let (layer, in_unit) = (place.slot / shape.unit_pages, place.slot % shape.unit_pages);
+        let page = (row * shape.data_units() + place.unit) * shape.unit_pages + in_unit;
+        let layers = superblock * shape.extents_per_page + layer;
+        Ppn(layers * self.superblock_pages + page)
+    }
+
+    /// Where an extent lies within its unit, if that is known from its number alone.
+    #[inline]
+    pub(crate) const fn extent_from(&self, slot: u32) -> Option<usize> {
+        if self.shape.extents_per_page == 1 {
+            Some(self.extents_from + slot as usize * SLOT_BYTES)
+        } else {
+            None
+        }
+    }
+
+    /// Bytes of the unit that its table takes, the stamp included.
+    pub(crate) const fn entry_from(slot: u32) -> usize {
+        STAMP_BYTES + TABLE_HEAD_BYTES + slot as usize * ENTRY_BYTES
+    }
+
+    /// What the translation layer counts for an extent of so many bytes, its header included.
+    pub(crate) const fn charged(extent_bytes: usize) -> u64 {
+        (extent_bytes * PAGE_BYTES).div_ceil(SLOT_BYTES) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHAPE: Shape = Shape {
+        pages_logical: 1000,
+        pages_stored_max: 1000,
+        dies: 4,
+        is_protected: true,
+        unit_pages: 8,
+        rows: 5,
+        superblocks: 20,
+        extents_per_page: 4,
+        journal_bytes: 1 << 20,
+    };
+
+    #[test]
+    fn places_and_page_numbers_are_one_to_one() {
+        let layout = Layout::new(&SHAPE);
+        let places = SHAPE.superblocks * SHAPE.superblock_pages() * SHAPE.extents_per_page;
+        for ppn in (0..places).map(Ppn) {
+            let place = layout.place(ppn);
+            assert_eq!(layout.ppn(place), ppn, "{place:?}");
+            assert!(place.row < SHAPE.rows_total() && place.slot < layout.unit_slots);
+        }
+    }
+
+    #[test]
+    fn units_of_a_row_lie_on_dies_of_their_own() {
+        let layout = Layout::new(&SHAPE);
+        for row in 0..SHAPE.rows_total() {
+            let dies: std::collections::BTreeSet<usize> =
+                (0..SHAPE.dies).map(|position| layout.die(row, position)).collect();
+            assert_eq!(dies.len(), SHAPE.dies as usize);
+            for die in 0..SHAPE.dies {
+                assert_eq!(layout.die(row, layout.position(row, die)), die as usize);
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What dies are made of: places that bytes can be written to and made durable.
+//!
+//! A medium promises little, and nothing more is assumed of it anywhere:
+//! - What was written is read back, until the power goes.
+//! - Once [`Medium::sync`] has returned, what was written before it was called survives.
+//! - Of what was not synced, each sector of 512 bytes may survive, may be as it was before, or may
+//!   hold part of both; one sector says nothing about another.
+//! - A read may fail, or silently return what was never written there; checksums tell.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, IoSliceMut};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+/// Bytes at positions. Many threads may call at once.
+pub trait Medium: fmt::Debug + Send + Sync {
+    /// Bytes that it holds.
+    fn size(&self) -> u64;
+
+    /// Fills `buffer` from `offset` on.
+    ///
+    /// # Errors
+    /// When it cannot be filled.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
+
+    /// Fills `buffers` one after the other from `offset` on, in one go where that is possible.
+    ///
+    /// # Errors
+    /// As [`Medium::read_at`].
+    fn read_vectored_at(&self, offset: u64, buffers: &mut [IoSliceMut<'_>]) -> io::Result<()> {
+        let mut at = offset;
+        for buffer in buffers {
+            self.read_at(at, buffer)?;
+            at += buffer.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Writes `bytes` from `offset` on.
+    ///
+    /// # Errors
+    /// When not all of it could be written; then any part of it may have been.
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// Makes durable whatever was written before.
+    ///
+    /// # Errors
+    /// When it is not known to be.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// A file or a block device, through the page cache of the system.
+#[derive(Debug)]
+pub struct FileMedium {
+    file: File,
+    size: u64,
+}
+
+impl FileMedium {
+    /// Makes a file of `size` bytes that take space once they are written. A file that exists is
+    /// left alone.
+    ///
+    /// # Errors
+    /// When it exists or cannot be made.
+    pub fn create(path: &Path, size: u64) -> io::Result<Self> {
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        file.set_len(size)?;
+        Self::over(file)
+    }
+
+    /// Opens a file or block device and holds it against a second drive.
+    ///
+    /// # Errors
+    /// When it does not exist, may not be written, or is in use.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Self::over(OpenOptions::new().read(true).write(true).open(path)?)
+    }
+
+    fn over(file: File) -> io::Result<Self> {
+        file.try_lock().map_err(io::Error::from)?;
+        // The length that metadata tells is zero for a block device.
+        let size = io::Seek::seek(&mut (&file), io::SeekFrom::End(0))?;
+        Ok(Self { file, size })
+    }
+}
+
+impl Medium for FileMedium {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(buffer, offset)
+    }
+
+    fn read_vectored_at(&self, offset: u64, buffers: &mut [IoSliceMut<'_>]) -> io::Result<()> {
+        let wanted: usize = buffers.iter().map(|buffer| buffer.len()).sum();
+        let read = rustix::io::preadv(&self.file, buffers, offset)?;
+        if read == wanted {
+            return Ok(());
+        }
+        // Less than asked for is rare: begin again, in pieces.
+        let mut at = offset;
+        for buffer in buffers {
+            self.read_at(at, buffer)?;
+            at += buffer.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(bytes, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+}

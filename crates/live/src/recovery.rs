@@ -1,0 +1,225 @@
+//! Opening a drive, whether it was closed or the power went.
+//!
+//! ```text
+//!  headers ─► newest checkpoint ─► batches since ─► rows since ─► events in order ─► map
+//!          ─► what only the journal holds is written anew ─► checkpoint ─► host
+//! ```
+//!
+//! A row counts if all of it is what was programmed, or if one unit is missing and the others give
+//! it back. What was programmed before the last mark is durable, so there the tables of the units
+//! are enough; of later rows every extent is read.
+//!
+//! Nothing that recovery needs is overwritten before the checkpoint at its end has been taken, so
+//! it may be interrupted as often as the power likes.
+
+mod rows;
+
+use std::collections::BTreeMap;
+
+use blockio::Bytes;
+use bytemuck::cast_slice_mut;
+use ftl::{Found, Lpn, Ppn, Recovery, SuperblockId, SuperblockState};
+
+use self::rows::{Event, Scan};
+use crate::checkpoint::{self, Summary};
+use crate::core::{Core, Page};
+use crate::header::Header;
+use crate::journal::{self, Journal, Position, Reading, Record};
+use crate::layout::{Layout, PAGE_BYTES};
+use crate::store::Store;
+use crate::unit::Extent;
+use crate::{Drive, OpenError};
+
+/// Extents that only the journal holds, by page.
+type Pending = BTreeMap<u32, (Extent, Vec<u8>)>;
+
+/// What the newest checkpoint holds.
+struct Saved {
+    summary: Summary,
+    rows: Vec<u64>,
+    erase_counts: Vec<u32>,
+    map: Recovery,
+}
+
+/// Brings a drive back; its header has been raised to a session of its own already.
+pub(crate) fn recover(store: Store, header: Header) -> Result<Drive, OpenError> {
+    let Saved { summary, mut rows, mut erase_counts, mut map } = load(&store)?;
+    let reading = Reading {
+        drive: store.drive,
+        session: summary.session,
+        size: store.layout.shape.journal_bytes,
+        from: summary.journal,
+    };
+    let replay = journal::read(&store.dies, reading)
+        .map_err(|batch| damaged(format!("batch {batch} of the journal is lost")))?;
+    let mark = summary.mark.max(replay.mark);
+    let scan = Scan { store: &store, since: summary.order, mark };
+    let mut events = scan.run(&mut rows, &mut erase_counts)?;
+    let payloads = list_records(&store.layout, replay.records, &rows, &mut events);
+    events.sort_by_key(|(order, _)| *order);
+    let pending = apply(&events, payloads, &mut map, summary.order);
+    drop(events);
+    let checked = check_places(&store.layout, &mut map, &rows);
+    if store.dies.is_unsure() {
+        return Err(damaged("more dies fail to be read than it can do without".to_owned()));
+    }
+    checked?;
+    let (found, closed) = scan.survey(&rows, &erase_counts);
+    let mut ftl = map.finish(&found, &closed);
+    ftl.hold_erased();
+    clear_free(&store.layout, &ftl, &mut rows);
+    let mut core = Core::new(ftl, rows, (header.session << 40) + 1);
+    for (lpn, (extent, payload)) in &pending {
+        let Extent { codec, payload_crc, .. } = *extent;
+        core.place(&store, &Page { lpn: Lpn(*lpn), codec, payload, payload_crc })?;
+    }
+    // What was read, and is relied upon from now on, need not have been durable.
+    for die in store.dies.healthy() {
+        store.dies.sync(die).map_err(|source| OpenError::medium("syncing a die", source))?;
+    }
+    let end: Position = replay.end;
+    let size = store.layout.shape.journal_bytes;
+    let mut journal = Journal::new(store.drive, header.session, size, end);
+    journal.tail = summary.journal.at;
+    let drive = Drive::assemble(store, core, journal, (header, summary.number));
+    drive.checkpoint()?;
+    Ok(drive)
+}
+
+fn damaged(what: String) -> OpenError {
+    OpenError::Damaged { what }
+}
+
+/// Loads the newest checkpoint, from the first die that has it whole.
+fn load(store: &Store) -> Result<Saved, OpenError> {
+    let readers = checkpoint::find(&store.dies, &store.layout, store.drive);
+    let newest = readers.first().map(|reader| reader.summary.number);
+    let shape = &store.layout.shape;
+    for mut reader in readers.into_iter().filter(|it| Some(it.summary.number) == newest) {
+        let mut rows = vec![0_u64; shape.rows_total() as usize];
+        let mut erase_counts = vec![0_u32; shape.superblocks as usize];
+        let mut map = Recovery::new(&shape.config())?;
+        let filled = reader
+            .fill(cast_slice_mut(&mut rows))
+            .and_then(|()| reader.fill(cast_slice_mut(&mut erase_counts)))
+            .and_then(|()| reader.fill(cast_slice_mut(map.map_entries_mut())))
+            .and_then(|()| reader.fill(map.extent_sizes_mut()));
+        if filled.is_ok() {
+            return Ok(Saved { summary: reader.summary, rows, erase_counts, map });
+        }
+    }
+    Err(damaged("no die holds a whole checkpoint".to_owned()))
+}
+
+/// Adds what the journal says to what the rows say; returns extents by their index in the events.
+fn list_records(
+    layout: &Layout,
+    records: Vec<Record>,
+    rows: &[u64],
+    events: &mut Vec<(u64, Event)>,
+) -> Vec<Option<(Extent, Vec<u8>)>> {
+    let mut payloads = Vec::new();
+    for record in records {
+        match record {
+            Record::Trim(trim) => {
+                events.push((trim.order, Event::Trim { first: trim.first, pages: trim.pages }));
+            }
+            Record::Extent { extent, payload, ppn, row_order } => {
+                // Where its row is whole, that says the same.
+                if rows[layout.place(ppn).row as usize] != row_order {
+                    let index = payloads.len();
+                    payloads.push(Some((extent, payload)));
+                    events.push((extent.order, Event::Journaled { lpn: extent.lpn, ppn, index }));
+                }
+            }
+        }
+    }
+    payloads
+}
+
+/// Applies events in the order in which they happened.
+fn apply(
+    events: &[(u64, Event)],
+    mut payloads: Vec<Option<(Extent, Vec<u8>)>>,
+    map: &mut Recovery,
+    since: u64,
+) -> Pending {
+    let mut pending = Pending::new();
+    for (order, event) in events {
+        match *event {
+            Event::Placed { lpn, ppn, bytes } => {
+                map.set_place(lpn, Some((ppn, Bytes(u64::from(bytes)))));
+                pending.remove(&lpn.0);
+            }
+            Event::Journaled { lpn, ppn, index } => {
+                // The map of the checkpoint knows of what came before it.
+                if *order >= since || map.place(lpn) == Some(ppn) {
+                    map.set_place(lpn, None);
+                    pending.extend(payloads[index].take().map(|extent| (lpn.0, extent)));
+                }
+            }
+            Event::Trim { first, pages } => {
+                let range = first.0 as usize..(first.0 + pages) as usize;
+                map.map_entries_mut()[range.clone()].fill(0);
+                if let Some(sizes) = map.extent_sizes_mut().get_mut(range) {
+                    sizes.fill(0);
+                }
+                let after = pending.split_off(&first.0);
+                pending.extend(after.into_iter().filter(|(lpn, _)| *lpn >= first.0 + pages));
+            }
+        }
+    }
+    pending
+}
+
+/// Checks that every page of the map lies in a row that counts.
+fn check_places(layout: &Layout, map: &mut Recovery, rows: &[u64]) -> Result<(), OpenError> {
+    for (lpn, entry) in (0_u32..).zip(map.map_entries_mut().iter()) {
+        let Some(ppn) = entry.checked_sub(1).map(Ppn) else { continue };
+        let row = layout.place(ppn).row;
+        if rows.get(row as usize).is_none_or(|order| *order == 0) {
+            return Err(damaged(format!("row {row} is lost, which holds page {lpn}")));
+        }
+    }
+    Ok(())
+}
+
+fn clear_free(layout: &Layout, ftl: &ftl::Ftl, rows: &mut [u64]) {
+    let per_superblock = layout.shape.rows as usize;
+    for (id, rows) in (0..).map(SuperblockId).zip(rows.chunks_mut(per_superblock)) {
+        if ftl.superblock_state(id) == SuperblockState::Free {
+            rows.fill(0);
+        }
+    }
+}
+
+impl Scan<'_> {
+    /// What the translation layer has to know of each superblock, and in which order they were
+    /// begun.
+    fn survey(&self, rows: &[u64], erase_counts: &[u32]) -> (Vec<Found>, Vec<SuperblockId>) {
+        let shape = &self.store.layout.shape;
+        let mut begun = Vec::new();
+        let mut found = Vec::new();
+        let per_superblock = rows.chunks(shape.rows as usize);
+        for ((id, rows), erase_count) in (0..).zip(per_superblock).zip(erase_counts) {
+            let last = (0..shape.rows).rev().find(|row| rows[*row as usize] != 0);
+            let written = last.map_or(0, |row| row + 1);
+            let goes_on = last
+                .filter(|row| row + 1 < shape.rows)
+                .and_then(|row| self.stream(id * shape.rows + row, rows[row as usize]));
+            let units_written = written * shape.data_units();
+            found.push(Found { erase_count: *erase_count, units_written, goes_on });
+            if let Some(order) = rows.iter().filter(|order| **order != 0).min() {
+                begun.push((*order, SuperblockId(id)));
+            }
+        }
+        begun.sort_unstable();
+        (found, begun.into_iter().map(|(_, id)| id).collect())
+    }
+}
+
+/// Bytes that an extent is counted as.
+fn charged(extent: &Extent) -> u32 {
+    let bytes = Layout::charged(extent.stored_bytes()).min(PAGE_BYTES as u64);
+    u32::try_from(bytes).expect("at most a page")
+}

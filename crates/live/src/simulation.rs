@@ -1,0 +1,12 @@
+//! Deterministic simulation: the whole drive over media that lose what a cut of the power may lose.
+//!
+//! One seed decides everything: the shape of the drive, what the host asks, when the power goes,
+//! during recovery too, what survives of each sector that was not synced, and what a failing die
+//! does. An oracle knows for each sector which contents are allowed.
+
+mod disk;
+mod history;
+mod run;
+
+pub use disk::{Disks, Fault};
+pub use run::{Failure, Tally, simulate};

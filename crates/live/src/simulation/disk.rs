@@ -1,0 +1,299 @@
+//! Media in memory that keep, lose or tear what was not synced when the power goes.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use blockio::Rng;
+
+use crate::Medium;
+
+const SECTOR_BYTES: usize = 512;
+
+type Sector = [u8; SECTOR_BYTES];
+
+/// What goes wrong on a disk besides the power.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing.
+    None,
+    /// Some writes go elsewhere on the disk.
+    Misdirected,
+    /// Some writes are acknowledged and not done.
+    Lost,
+    /// Some reads find bits flipped that stay so.
+    Rot,
+    /// Every command fails.
+    Dead,
+}
+
+/// One disk.
+#[derive(Clone, Debug)]
+struct Image {
+    /// What every read sees.
+    now: Vec<u8>,
+    /// What survives for certain.
+    durable: Vec<u8>,
+    /// What was written since, sector by sector, earliest first.
+    pending: BTreeMap<usize, Vec<Sector>>,
+    fault: Fault,
+}
+
+/// Disks on one supply of power.
+#[derive(Debug)]
+struct Rack {
+    images: Vec<Image>,
+    /// Commands until the power goes.
+    commands_left: Option<u64>,
+    is_cut: bool,
+    commands: u64,
+    rng: Rng,
+}
+
+/// Disks that lose their power together.
+#[derive(Clone, Debug)]
+pub struct Disks {
+    rack: Arc<Mutex<Rack>>,
+}
+
+/// One of them.
+#[derive(Debug)]
+struct Disk {
+    rack: Arc<Mutex<Rack>>,
+    index: usize,
+}
+
+impl Disks {
+    /// `count` disks of `bytes` zeroes each.
+    pub fn new(count: usize, bytes: usize, rng: Rng) -> Self {
+        let bytes = bytes.next_multiple_of(SECTOR_BYTES);
+        let image = Image {
+            now: vec![0; bytes],
+            durable: vec![0; bytes],
+            pending: BTreeMap::new(),
+            fault: Fault::None,
+        };
+        let images = vec![image; count];
+        let rack = Rack { images, commands_left: None, is_cut: false, commands: 0, rng };
+        Self { rack: Arc::new(Mutex::new(rack)) }
+    }
+
+    /// The disks as media of a drive.
+    pub fn media(&self) -> Vec<Box<dyn Medium>> {
+        let count = self.rack().images.len();
+        let disk = |index| Disk { rack: Arc::clone(&self.rack), index };
+        (0..count).map(|index| Box::new(disk(index)) as Box<dyn Medium>).collect()
+    }
+
+    /// Cuts the power after so many more commands to any of the disks.
+    pub fn cut_after(&self, commands: u64) {
+        self.rack().commands_left = Some(commands);
+    }
+
+    /// Whether the power went.
+    pub fn is_cut(&self) -> bool {
+        self.rack().is_cut
+    }
+
+    /// Commands so far.
+    pub fn commands(&self) -> u64 {
+        self.rack().commands
+    }
+
+    /// What a disk does wrong from now on.
+    pub fn set_fault(&self, disk: usize, fault: Fault) {
+        self.rack().images[disk].fault = fault;
+    }
+
+    /// An empty disk in the place of one.
+    pub fn replace(&self, disk: usize) -> Box<dyn Medium> {
+        let mut rack = self.rack();
+        let image = &mut rack.images[disk];
+        image.now.fill(0);
+        image.durable.fill(0);
+        image.pending.clear();
+        image.fault = Fault::None;
+        Box::new(Disk { rack: Arc::clone(&self.rack), index: disk })
+    }
+
+    /// Sectors that were written and not synced, over all disks.
+    pub fn sectors_pending(&self) -> usize {
+        self.rack().images.iter().map(|image| image.pending.len()).sum()
+    }
+
+    /// A copy that goes its own way.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        let rack = self.rack();
+        let rack = Rack {
+            images: rack.images.clone(),
+            commands_left: rack.commands_left,
+            is_cut: rack.is_cut,
+            commands: rack.commands,
+            rng: rack.rng.clone(),
+        };
+        Self { rack: Arc::new(Mutex::new(rack)) }
+    }
+
+    /// The power comes back: each sector that was not synced is what it was, or something that was
+    /// written to it since, or part of one and part of another.
+    pub fn restore(&self) {
+        let rack = &mut *self.rack();
+        // Whole disks or writes often share their fate; not always.
+        let bias = rack.rng.below(4);
+        for image in &mut rack.images {
+            for (sector, versions) in std::mem::take(&mut image.pending) {
+                let at = sector * SECTOR_BYTES;
+                let kept = survivor(&mut rack.rng, bias, &image.durable[at..], &versions);
+                image.durable[at..at + SECTOR_BYTES].copy_from_slice(&kept);
+            }
+            image.now.copy_from_slice(&image.durable);
+        }
+        rack.is_cut = false;
+        rack.commands_left = None;
+    }
+
+    /// As [`Disks::restore`], each sector that was not synced surviving whole exactly if
+    /// `survives` says so of it, counted over all disks.
+    pub fn restore_by(&self, mut survives: impl FnMut(usize) -> bool) {
+        let rack = &mut *self.rack();
+        let mut index = 0;
+        for image in &mut rack.images {
+            for (sector, versions) in std::mem::take(&mut image.pending) {
+                if survives(index) {
+                    let at = sector * SECTOR_BYTES;
+                    let last = versions.last().expect("written at least once");
+                    image.durable[at..at + SECTOR_BYTES].copy_from_slice(last);
+                }
+                index += 1;
+            }
+            image.now.copy_from_slice(&image.durable);
+        }
+        rack.is_cut = false;
+        rack.commands_left = None;
+    }
+
+    fn rack(&self) -> MutexGuard<'_, Rack> {
+        self.rack.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a sector is when the power comes back.
+fn survivor(rng: &mut Rng, bias: u64, durable: &[u8], versions: &[Sector]) -> Sector {
+    let mut old = [0; SECTOR_BYTES];
+    old.copy_from_slice(&durable[..SECTOR_BYTES]);
+    let chosen = versions[usize::try_from(rng.below(versions.len() as u64)).expect("an index")];
+    let fate = rng.below(8);
+    match bias {
+        0 if fate != 0 => chosen,
+        1 if fate != 0 => old,
+        _ => match fate {
+            0..3 => old,
+            3..6 => chosen,
+            _ => {
+                let until = usize::try_from(rng.below(SECTOR_BYTES as u64)).expect("an index");
+                old[..until].copy_from_slice(&chosen[..until]);
+                old
+            }
+        },
+    }
+}
+
+impl Rack {
+    /// Counts a command; fails it if the power is gone, or the disk.
+    fn take(&mut self, index: usize) -> io::Result<()> {
+        if self.is_cut {
+            return Err(io::Error::other("the power is gone"));
+        }
+        if let Some(left) = &mut self.commands_left {
+            if *left == 0 {
+                self.is_cut = true;
+                // Of a write that is under way, anything may have happened: see `write_at`.
+                return Err(io::Error::other("the power goes"));
+            }
+            *left -= 1;
+        }
+        self.commands += 1;
+        match self.images[index].fault {
+            Fault::Dead => Err(io::Error::other("the disk is dead")),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Image {
+    fn write(&mut self, offset: usize, bytes: &[u8]) {
+        self.now[offset..offset + bytes.len()].copy_from_slice(bytes);
+        let (first, last) = (offset / SECTOR_BYTES, (offset + bytes.len() - 1) / SECTOR_BYTES);
+        for sector in first..=last {
+            let mut version = [0; SECTOR_BYTES];
+            let at = sector * SECTOR_BYTES;
+            version.copy_from_slice(&self.now[at..at + SECTOR_BYTES]);
+            self.pending.entry(sector).or_default().push(version);
+        }
+    }
+}
+
+impl Disk {
+    fn rack(&self) -> MutexGuard<'_, Rack> {
+        self.rack.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn index(offset: u64) -> usize {
+    usize::try_from(offset).expect("within the disk")
+}
+
+impl Medium for Disk {
+    fn size(&self) -> u64 {
+        self.rack().images[self.index].now.len() as u64
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let rack = &mut *self.rack();
+        rack.take(self.index)?;
+        let image = &mut rack.images[self.index];
+        let at = index(offset);
+        if image.fault == Fault::Rot && rack.rng.below(16) == 0 && !buffer.is_empty() {
+            let byte = at + index(rack.rng.below(buffer.len() as u64));
+            let bit = 1 << rack.rng.below(8);
+            image.now[byte] ^= bit;
+            image.durable[byte] ^= bit;
+        }
+        buffer.copy_from_slice(&image.now[at..at + buffer.len()]);
+        Ok(())
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let rack = &mut *self.rack();
+        let was_cut = rack.is_cut;
+        let taken = rack.take(self.index);
+        if taken.is_err() && (was_cut || !rack.is_cut) {
+            return taken;
+        }
+        let image = &mut rack.images[self.index];
+        let fault = if rack.rng.below(16) == 0 { image.fault } else { Fault::None };
+        let at = match fault {
+            Fault::Lost => return taken,
+            Fault::Misdirected => {
+                let room = (image.now.len() - bytes.len()) / SECTOR_BYTES + 1;
+                index(rack.rng.below(room as u64)) * SECTOR_BYTES
+            }
+            _ => index(offset),
+        };
+        image.write(at, bytes);
+        taken
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let rack = &mut *self.rack();
+        rack.take(self.index)?;
+        let image = &mut rack.images[self.index];
+        for sector in std::mem::take(&mut image.pending).into_keys() {
+            let at = sector * SECTOR_BYTES;
+            let (now, durable) = (&image.now[at..], &mut image.durable[at..]);
+            durable[..SECTOR_BYTES].copy_from_slice(&now[..SECTOR_BYTES]);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,107 @@
+//! The oracle: what each sector may hold.
+
+pub(super) const BYTES: usize = 512;
+
+/// A content of a sector: 0 is all zeroes, any other number a pattern of its own.
+pub(super) type Version = u64;
+
+/// What was written, sector by sector.
+#[derive(Clone, Debug)]
+pub(super) struct History {
+    /// The contents that a crash may leave, the present one last.
+    allowed: Vec<Vec<Version>>,
+    next: Version,
+}
+
+impl History {
+    /// All zeroes.
+    pub(super) fn new(sectors: usize) -> Self {
+        Self { allowed: vec![vec![0]; sectors], next: 1 }
+    }
+
+    pub(super) fn sectors(&self) -> usize {
+        self.allowed.len()
+    }
+
+    /// New contents for sectors from `first` on; they are allowed from now on.
+    pub(super) fn write(&mut self, first: usize, count: usize) -> Vec<u8> {
+        let mut bytes = vec![0; count * BYTES];
+        for (index, sector) in bytes.as_chunks_mut::<BYTES>().0.iter_mut().enumerate() {
+            let version = self.next;
+            self.next += 1;
+            pattern(first + index, version, sector);
+            self.allowed[first + index].push(version);
+        }
+        bytes
+    }
+
+    /// Zeroes for sectors from `first` on.
+    pub(super) fn trim(&mut self, first: usize, count: usize) {
+        for allowed in &mut self.allowed[first..first + count] {
+            allowed.push(0);
+        }
+    }
+
+    /// What was written to these sectors is durable: a crash leaves it.
+    pub(super) fn settle(&mut self, first: usize, count: usize) {
+        for allowed in &mut self.allowed[first..first + count] {
+            allowed.drain(..allowed.len() - 1);
+        }
+    }
+
+    /// Checks what a read returned: each sector's present content.
+    pub(super) fn check_read(&self, first: usize, bytes: &[u8]) -> Result<(), String> {
+        for (sector, content) in (first..).zip(bytes.as_chunks::<BYTES>().0) {
+            let found = version(sector, content)?;
+            let expected = *self.allowed[sector].last().expect("never empty");
+            if found != expected {
+                return Err(format!("sector {sector} reads version {found}, not {expected}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks what was found after a crash, which from now on is what these sectors hold.
+    pub(super) fn check_recovered(&mut self, first: usize, bytes: &[u8]) -> Result<(), String> {
+        for (sector, content) in (first..).zip(bytes.as_chunks::<BYTES>().0) {
+            let found = version(sector, content)?;
+            let allowed = &mut self.allowed[sector];
+            if !allowed.contains(&found) {
+                return Err(format!("sector {sector} recovered as {found}, allowed {allowed:?}"));
+            }
+            *allowed = vec![found];
+        }
+        Ok(())
+    }
+}
+
+fn pattern(sector: usize, version: Version, content: &mut [u8; BYTES]) {
+    let mut word = (sector as u64) << 40 ^ version;
+    for (index, chunk) in content.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+        let next = match index {
+            0 => version,
+            1 => sector as u64,
+            _ => {
+                word = word.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29) ^ index as u64;
+                word
+            }
+        };
+        *chunk = next.to_le_bytes();
+    }
+}
+
+/// The version that a content is of.
+fn version(sector: usize, content: &[u8; BYTES]) -> Result<Version, String> {
+    let word = |at: usize| u64::from_le_bytes(content.as_chunks::<8>().0[at]);
+    let version = word(0);
+    if version == 0 && content.iter().all(|byte| *byte == 0) {
+        return Ok(0);
+    }
+    let mut expected = [0; BYTES];
+    pattern(sector, version, &mut expected);
+    if *content == expected {
+        return Ok(version);
+    }
+    let (other, its) = (word(1), word(0));
+    Err(format!("sector {sector} holds what is none of its: begins like {its} of {other}"))
+}

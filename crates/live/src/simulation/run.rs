@@ -1,0 +1,270 @@
+//! One run: a drive, a host, cuts of the power.
+
+use std::fmt;
+
+use blockio::{Rng, SECTOR_BYTES};
+
+use super::disk::{Disks, Fault};
+use super::history::{BYTES, History};
+use crate::{Device, DeviceError, Drive, Durability, Shape, format};
+
+/// What a run did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Commands of the host.
+    pub operations: u64,
+    /// Times that the power went while the host was at work.
+    pub crashes: u64,
+    /// Times that it went again during the recovery from one.
+    pub crashes_in_recovery: u64,
+    /// Pages that relocation copied.
+    pub pages_relocated: u64,
+    /// Reads that failed, of what had been lost on the media.
+    pub unreadable: u64,
+}
+
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.operations += other.operations;
+        self.crashes += other.crashes;
+        self.crashes_in_recovery += other.crashes_in_recovery;
+        self.pages_relocated += other.pages_relocated;
+        self.unreadable += other.unreadable;
+    }
+}
+
+/// A promise that was not kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Seed of the run.
+    pub seed: u64,
+    /// Command of the host after which it was seen.
+    pub operation: u64,
+    /// What was wrong.
+    pub what: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "seed {}, operation {}: {}", self.seed, self.operation, self.what)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+const PAGE_SECTORS: usize = 8;
+
+/// How a run ended early.
+enum Stop {
+    /// The power is gone.
+    Cut,
+    /// A promise was not kept.
+    Broken(String),
+}
+
+struct Run {
+    rng: Rng,
+    disks: Disks,
+    history: History,
+    tally: Tally,
+}
+
+/// Simulates `operations` commands of a host from one seed.
+///
+/// # Errors
+/// The first promise that was not kept.
+pub fn simulate(seed: u64, operations: u64) -> Result<Tally, Failure> {
+    let mut rng = Rng::new(seed).split("run");
+    let shape = draw_shape(&mut rng);
+    let bytes = usize::try_from(shape.die_bytes().0).expect("a small drive");
+    let disks = Disks::new(shape.dies as usize, bytes, Rng::new(seed).split("disks"));
+    let sectors = shape.pages_logical as usize * PAGE_SECTORS;
+    let mut run = Run { rng, disks, history: History::new(sectors), tally: Tally::default() };
+    let result = format(run.disks.media(), &shape, seed)
+        .map_err(|error| error.to_string())
+        .and_then(|()| run.go(operations, shape.is_protected));
+    let failed = |what| Failure { seed, operation: run.tally.operations, what };
+    result.map_err(failed)?;
+    Ok(run.tally)
+}
+
+fn draw_shape(rng: &mut Rng) -> Shape {
+    let mut below = |limit: u32| u32::try_from(rng.below(limit.into())).expect("below a u32");
+    let is_protected = below(4) != 0;
+    let dies = if is_protected { 2 + below(4) } else { 1 + below(3) };
+    let mut shape = Shape {
+        pages_logical: 1,
+        pages_stored_max: 1,
+        dies,
+        is_protected,
+        unit_pages: 1 + below(4),
+        rows: 1 + below(4),
+        superblocks: 12 + below(12),
+        extents_per_page: 1,
+        journal_bytes: 0,
+    };
+    let usable = (shape.superblocks - 7) * shape.superblock_pages();
+    shape.pages_logical = (usable * (50 + below(45)) / 100).max(1);
+    shape.pages_stored_max = shape.pages_logical;
+    // About twenty batches of the largest size.
+    let unit = u64::from(shape.unit_pages) * 4160 + 1024;
+    shape.journal_bytes = (unit * u64::from(dies) * 64).next_multiple_of(4096);
+    shape
+}
+
+impl Run {
+    fn go(&mut self, operations: u64, is_protected: bool) -> Result<(), String> {
+        let mut drive = self.open()?;
+        let culprit = usize::try_from(self.rng.below(8)).expect("below 8");
+        let fault = match self.rng.below(6) {
+            0 => Fault::Misdirected,
+            1 => Fault::Lost,
+            2 => Fault::Rot,
+            _ => Fault::None,
+        };
+        if is_protected && culprit < self.disks.media().len() {
+            self.disks.set_fault(culprit, fault);
+        }
+        while self.tally.operations < operations {
+            // Some stretches are short, so that cuts come soon after recovery too.
+            let longest = if self.rng.below(3) == 0 { 30 } else { 1500 };
+            self.disks.cut_after(self.rng.below(longest));
+            let stop = loop {
+                if self.tally.operations >= operations {
+                    break None;
+                }
+                self.tally.operations += 1;
+                match self.step(&drive) {
+                    Ok(()) => {}
+                    Err(stop) => break Some(stop),
+                }
+            };
+            self.tally.pages_relocated += drive.counters().map_or(0, |it| it.pages_relocation);
+            match stop {
+                Some(Stop::Broken(what)) => return Err(what),
+                Some(Stop::Cut) | None => {}
+            }
+            drop(drive);
+            self.tally.crashes += 1;
+            self.disks.restore();
+            drive = self.open()?;
+            self.verify(&drive)?;
+        }
+        Ok(())
+    }
+
+    /// Opens the drive; now and then the power goes while that is under way.
+    fn open(&mut self) -> Result<Drive, String> {
+        loop {
+            if self.rng.below(3) == 0 {
+                self.disks.cut_after(self.rng.below(120));
+            }
+            match Drive::open_media(self.disks.media()) {
+                Ok(drive) if !self.disks.is_cut() => return Ok(drive),
+                Ok(_) | Err(_) if self.disks.is_cut() => {
+                    self.tally.crashes_in_recovery += 1;
+                    self.disks.restore();
+                }
+                Ok(_) => unreachable!("the power is on, or it is not"),
+                Err(error) => return Err(format!("it does not open: {error}")),
+            }
+        }
+    }
+
+    /// Everything that survived is allowed, and stays so.
+    fn verify(&mut self, drive: &Drive) -> Result<(), String> {
+        // The power stays on meanwhile.
+        self.disks.cut_after(u64::MAX);
+        let mut bytes = vec![0; PAGE_SECTORS * 64 * BYTES];
+        for first in (0..self.history.sectors()).step_by(PAGE_SECTORS * 64) {
+            let count = (self.history.sectors() - first).min(PAGE_SECTORS * 64);
+            let bytes = &mut bytes[..count * BYTES];
+            drive
+                .read(first as u64 * SECTOR_BYTES, bytes)
+                .map_err(|error| format!("after a crash: {error}"))?;
+            self.history.check_recovered(first, bytes)?;
+        }
+        Ok(())
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        usize::try_from(self.rng.below(limit as u64)).expect("below a usize")
+    }
+
+    /// One command.
+    fn step(&mut self, drive: &Drive) -> Result<(), Stop> {
+        let (first, count) = self.range();
+        let offset = first as u64 * SECTOR_BYTES;
+        let length = count as u64 * SECTOR_BYTES;
+        let durability =
+            if self.below(8) == 0 { Durability::Durable } else { Durability::Volatile };
+        match self.below(100) {
+            0..55 => {
+                let bytes = self.history.write(first, count);
+                let done = drive.write(offset, &bytes, durability);
+                self.settled(done, first, count, durability)
+            }
+            55..80 => {
+                let mut bytes = vec![0; count * BYTES];
+                let read = drive.read(offset, &mut bytes);
+                self.outcome(read)?;
+                self.history.check_read(first, &bytes).map_err(Stop::Broken)
+            }
+            80..89 => {
+                self.history.trim(first, count);
+                let done = drive.trim(offset, length, durability);
+                self.settled(done, first, count, durability)
+            }
+            89..90 if self.below(8) == 0 => {
+                let all = self.history.sectors();
+                self.history.trim(0, all);
+                let done = drive.trim(0, drive.size(), durability);
+                self.settled(done, 0, all, durability)
+            }
+            90..92 => {
+                let done = drive.checkpoint();
+                self.outcome(done)
+            }
+            _ => {
+                let flushed = drive.flush();
+                let all = self.history.sectors();
+                self.settled(flushed, 0, all, Durability::Durable)
+            }
+        }
+    }
+
+    fn settled(
+        &mut self,
+        done: Result<(), DeviceError>,
+        first: usize,
+        count: usize,
+        durability: Durability,
+    ) -> Result<(), Stop> {
+        self.outcome(done)?;
+        if durability == Durability::Durable {
+            self.history.settle(first, count);
+        }
+        Ok(())
+    }
+
+    fn outcome(&self, done: Result<(), DeviceError>) -> Result<(), Stop> {
+        match done {
+            Ok(()) => Ok(()),
+            Err(_) if self.disks.is_cut() => Err(Stop::Cut),
+            Err(error) => Err(Stop::Broken(error.to_string())),
+        }
+    }
+
+    /// Sectors that a command is about: often whole pages, mostly few.
+    fn range(&mut self) -> (usize, usize) {
+        let sectors = self.history.sectors();
+        let pages = sectors / PAGE_SECTORS;
+        if self.below(4) == 0 {
+            let first = self.below(sectors);
+            return (first, 1 + self.below(20.min(sectors - first)));
+        }
+        let first = self.below(pages);
+        let longest = if self.below(16) == 0 { 40 } else { 3 };
+        (first * PAGE_SECTORS, (1 + self.below(longest.min(pages - first))) * PAGE_SECTORS)
+    }
+}

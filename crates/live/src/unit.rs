@@ -1,0 +1,291 @@
+//! Units: what is programmed in one go, and the extents in it.
+//!
+//! ```text
+//!  stamp 64   | magic kind position | row | order of the row | programmed at | drive | … | crc
+//!  table head | extents | stream, erase count | crc of the table
+//!  entry 24   | lpn | length | codec | order | where | crc of the payload
+//!  …
+//!  extent 32+ | lpn | length | codec | order | crc of the payload | crc of this header
+//! ```
+//!
+//! A parity unit has a stamp of its own; the rest of it is the exclusive or of the rests of the
+//! row's data units.
+//!
+//! Checksums of tables and extents cover where they belong: drive, row, life of the row, position.
+//! So what was written for another place, or for this one in an earlier life, is never taken for
+//! what should be there.
+
+use crc32c::{crc32c, crc32c_append};
+use ftl::{Lpn, Ppn};
+
+use crate::encoding::{is_sealed, put, seal, u16_at, u32_at, u64_at};
+use crate::layout::{
+    ENTRY_BYTES, EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, STAMP_BYTES, TABLE_HEAD_BYTES,
+};
+
+const MAGIC: u32 = 0x5447_4c46; // "FLGT"
+const DATA: u8 = 1;
+const PARITY: u8 = 2;
+
+/// How the payload of an extent is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Codec {
+    /// As it is.
+    Raw = 0,
+    /// LZ4 block.
+    Lz4 = 1,
+    /// Zstandard frame.
+    Zstd = 2,
+    /// Nothing: what was here could not be saved from a medium that failed.
+    Lost = 255,
+}
+
+impl Codec {
+    pub(crate) fn parse(byte: u8) -> Option<Self> {
+        [Self::Raw, Self::Lz4, Self::Zstd, Self::Lost]
+            .into_iter()
+            .find(|codec| *codec as u8 == byte)
+    }
+}
+
+/// What is known of an extent besides its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) lpn: Lpn,
+    pub(crate) codec: Codec,
+    /// Bytes of its payload.
+    pub(crate) length: u16,
+    /// When it was placed, on the drive's own count of events.
+    pub(crate) order: u64,
+    pub(crate) payload_crc: u32,
+}
+
+impl Extent {
+    /// Whether `payload` is what was stored.
+    pub(crate) fn holds(&self, payload: &[u8]) -> bool {
+        payload.len() == usize::from(self.length) && crc32c(payload) == self.payload_crc
+    }
+
+    /// Bytes that it takes within a unit.
+    pub(crate) const fn stored_bytes(&self) -> usize {
+        EXTENT_HEADER_BYTES + self.length as usize
+    }
+
+    /// The header that stands before its payload at `ppn` of a row that began at `row_order`.
+    pub(crate) fn header(&self, identity: Identity, ppn: Ppn) -> [u8; EXTENT_HEADER_BYTES] {
+        let mut header = [0; EXTENT_HEADER_BYTES];
+        put(&mut header, 0, self.lpn.0.to_le_bytes());
+        put(&mut header, 4, self.length.to_le_bytes());
+        header[6] = self.codec as u8;
+        put(&mut header, 8, self.order.to_le_bytes());
+        put(&mut header, 16, self.payload_crc.to_le_bytes());
+        let crc = crc32c_append(identity.crc(ppn.0), &header[..28]);
+        put(&mut header, 28, crc.to_le_bytes());
+        header
+    }
+
+    /// What such a header says, if it is one and stands where it belongs.
+    pub(crate) fn parse(header: &[u8], identity: Identity, ppn: Ppn) -> Option<Self> {
+        let crc = crc32c_append(identity.crc(ppn.0), &header[..28]);
+        if u32_at(header, 28) != crc {
+            return None;
+        }
+        let length = u16_at(header, 4);
+        (usize::from(length) <= PAGE_BYTES).then_some(())?;
+        Some(Self {
+            lpn: Lpn(u32_at(header, 0)),
+            length,
+            codec: Codec::parse(header[6])?,
+            order: u64_at(header, 8),
+            payload_crc: u32_at(header, 16),
+        })
+    }
+}
+
+/// What checksums cover besides the bytes: the life of a row of one drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    /// Drawn when the drive was created.
+    pub(crate) drive: u64,
+    /// When the row was begun; 0 is never.
+    pub(crate) row_order: u64,
+}
+
+impl Identity {
+    fn crc(self, place: u32) -> u32 {
+        let crc = crc32c(&self.drive.to_le_bytes());
+        crc32c_append(crc32c_append(crc, &self.row_order.to_le_bytes()), &place.to_le_bytes())
+    }
+}
+
+/// What the stamp of a unit says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub(crate) is_parity: bool,
+    pub(crate) row: u32,
+    pub(crate) position: u32,
+    pub(crate) identity: Identity,
+    /// The drive's count of events when the unit was programmed.
+    pub(crate) programmed_at: u64,
+    /// Parity: checksum of the rest of the unit.
+    pub(crate) body_crc: u32,
+}
+
+impl Stamp {
+    pub(crate) fn write(&self, unit: &mut [u8]) {
+        let stamp = &mut unit[..STAMP_BYTES];
+        stamp.fill(0);
+        put(stamp, 0, MAGIC.to_le_bytes());
+        stamp[4] = if self.is_parity { PARITY } else { DATA };
+        put(stamp, 8, self.row.to_le_bytes());
+        put(stamp, 12, self.position.to_le_bytes());
+        put(stamp, 16, self.identity.drive.to_le_bytes());
+        put(stamp, 24, self.identity.row_order.to_le_bytes());
+        put(stamp, 32, self.programmed_at.to_le_bytes());
+        put(stamp, 40, self.body_crc.to_le_bytes());
+        seal(stamp);
+    }
+
+    pub(crate) fn parse(unit: &[u8]) -> Option<Self> {
+        let stamp = &unit[..STAMP_BYTES];
+        let known = u32_at(stamp, 0) == MAGIC && matches!(stamp[4], DATA | PARITY);
+        if !known || !is_sealed(stamp) {
+            return None;
+        }
+        Some(Self {
+            is_parity: stamp[4] == PARITY,
+            row: u32_at(stamp, 8),
+            position: u32_at(stamp, 12),
+            identity: Identity { drive: u64_at(stamp, 16), row_order: u64_at(stamp, 24) },
+            programmed_at: u64_at(stamp, 32),
+            body_crc: u32_at(stamp, 40),
+        })
+    }
+}
+
+/// Which stream filled a unit, and how often its superblock had been erased.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// Whether relocation did, and not the host.
+    pub(crate) is_relocation: bool,
+    pub(crate) erase_count: u32,
+}
+
+/// An entry of a unit's table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) extent: Extent,
+    /// Where its header lies within the unit.
+    pub(crate) from: usize,
+}
+
+/// The table of a unit, read from its bytes; none if the checksum says that it is not one.
+///
+/// `unit` reaches at least to the end of the table; `first` is the unit's first place.
+pub(crate) fn table(unit: &[u8], identity: Identity, first: Ppn) -> Option<(Origin, Vec<Entry>)> {
+    let head = &unit[STAMP_BYTES..STAMP_BYTES + TABLE_HEAD_BYTES];
+    let entries = u32_at(head, 0) as usize;
+    let until = Layout::entry_from(u32_at(head, 0).min(1 << 20));
+    let covered = unit.get(STAMP_BYTES + TABLE_HEAD_BYTES..until)?;
+    if u32_at(head, 12) != table_crc(head, covered, identity, first) {
+        return None;
+    }
+    let origin = Origin { is_relocation: u32_at(head, 4) != 0, erase_count: u32_at(head, 8) };
+    let table = covered.as_chunks::<ENTRY_BYTES>().0.iter().take(entries);
+    let entries: Option<Vec<Entry>> = table.map(|bytes| entry(bytes)).collect();
+    Some((origin, entries?))
+}
+
+/// What one entry says, unchecked.
+pub(crate) fn entry(bytes: &[u8]) -> Option<Entry> {
+    let extent = Extent {
+        lpn: Lpn(u32_at(bytes, 0)),
+        length: u16_at(bytes, 4),
+        codec: Codec::parse(bytes[6])?,
+        order: u64_at(bytes, 8),
+        payload_crc: u32_at(bytes, 20),
+    };
+    Some(Entry { extent, from: u32_at(bytes, 16) as usize })
+}
+
+fn table_crc(head: &[u8], covered: &[u8], identity: Identity, first: Ppn) -> u32 {
+    crc32c_append(crc32c_append(identity.crc(first.0), &head[..12]), covered)
+}
+
+/// The extent at a place of a unit whose bytes are all at hand, if it is whole.
+pub(crate) fn extent_in(
+    unit: &[u8],
+    from: usize,
+    identity: Identity,
+    ppn: Ppn,
+) -> Option<(Extent, &[u8])> {
+    let header = unit.get(from..from + EXTENT_HEADER_BYTES)?;
+    let extent = Extent::parse(header, identity, ppn)?;
+    let payload = unit.get(from + EXTENT_HEADER_BYTES..from + extent.stored_bytes())?;
+    extent.holds(payload).then_some((extent, payload))
+}
+
+/// A unit that is being filled.
+#[derive(Debug)]
+pub(crate) struct UnitBuffer {
+    pub(crate) bytes: Vec<u8>,
+    /// Extents in it.
+    pub(crate) count: u32,
+    /// How many of them the journal holds too.
+    pub(crate) journaled: u32,
+    /// Where the next one begins.
+    next: usize,
+}
+
+impl UnitBuffer {
+    /// An empty unit, in `bytes` of the right length whatever they hold.
+    pub(crate) fn new(layout: &Layout, mut bytes: Vec<u8>) -> Self {
+        bytes.clear();
+        bytes.resize(layout.unit_bytes, 0);
+        Self { bytes, count: 0, journaled: 0, next: layout.extents_from }
+    }
+
+    /// Puts an extent at the next place, which is `ppn`.
+    pub(crate) fn append(&mut self, extent: &Extent, payload: &[u8], identity: Identity, ppn: Ppn) {
+        let entry = Layout::entry_from(self.count);
+        let (from, data) = (self.next, self.next + EXTENT_HEADER_BYTES);
+        let header = extent.header(identity, ppn);
+        self.bytes[from..data].copy_from_slice(&header);
+        self.bytes[data..data + payload.len()].copy_from_slice(payload);
+        let table = &mut self.bytes[entry..entry + ENTRY_BYTES];
+        table[..16].copy_from_slice(&header[..16]);
+        let from = u32::try_from(from).expect("a unit is far below 4 GiB");
+        put(table, 16, from.to_le_bytes());
+        put(table, 20, extent.payload_crc.to_le_bytes());
+        self.count += 1;
+        self.next = data + payload.len();
+    }
+
+    /// The extent in `slot`, as it was put there.
+    pub(crate) fn extent(&self, slot: u32) -> (Extent, &[u8]) {
+        let at = Layout::entry_from(slot);
+        let entry = entry(&self.bytes[at..at + ENTRY_BYTES]).expect("appended as an entry");
+        let data = entry.from + EXTENT_HEADER_BYTES;
+        (entry.extent, &self.bytes[data..data + usize::from(entry.extent.length)])
+    }
+
+    /// Finishes the table and stamps the unit.
+    pub(crate) fn finish(&mut self, stamp: &Stamp, origin: Origin, first: Ppn) {
+        let until = Layout::entry_from(self.count);
+        let (head, covered) = self.bytes[STAMP_BYTES..until].split_at_mut(TABLE_HEAD_BYTES);
+        put(head, 0, self.count.to_le_bytes());
+        put(head, 4, u32::from(origin.is_relocation).to_le_bytes());
+        put(head, 8, origin.erase_count.to_le_bytes());
+        let crc = table_crc(head, covered, stamp.identity, first);
+        put(head, 12, crc.to_le_bytes());
+        stamp.write(&mut self.bytes);
+    }
+}
+
+/// Adds `other` to `sum`, bit by bit.
+pub(crate) fn exclusive_or(sum: &mut [u8], other: &[u8]) {
+    for (sum, other) in sum.iter_mut().zip(other) {
+        *sum ^= other;
+    }
+}

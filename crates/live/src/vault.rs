@@ -1,0 +1,128 @@
+//! Drives by name: a folder that says where the dies are.
+
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf, absolute};
+
+use blockio::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::creation::{Plan, format};
+use crate::{Drive, FileMedium, Medium, OpenError};
+
+const FILE: &str = "vault.toml";
+const SCHEMA: u32 = 1;
+
+/// What a new drive is to be like, and where.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateOptions {
+    /// Folder of the drive, which is made.
+    pub vault: PathBuf,
+    /// Files, which are made, or block devices, whose contents are lost: the dies, 1 to 64.
+    pub dies: Vec<PathBuf>,
+    /// Bytes that clients address, a multiple of 4096.
+    pub size: Bytes,
+    /// Whether one die of each row protects the others.
+    pub is_protected: bool,
+    /// Spare space as a share of `size`, above 0.
+    pub over_provisioning: f64,
+}
+
+/// Contents of the folder's file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Vault {
+    schema: u32,
+    dies: Vec<PathBuf>,
+}
+
+impl Drive {
+    /// Creates an empty drive and opens it.
+    ///
+    /// # Errors
+    /// When something is in the way, too small, or cannot be.
+    pub fn create(options: &CreateOptions) -> Result<Self, OpenError> {
+        let dies = u32::try_from(options.dies.len()).unwrap_or(u32::MAX);
+        let CreateOptions { size, is_protected, over_provisioning, .. } = *options;
+        let shape = Plan { size, dies, is_protected, over_provisioning }.shape()?;
+        let path = options.vault.join(FILE);
+        if path.exists() {
+            let what = format!("{} exists: remove it or name another", path.display());
+            return Err(OpenError::refused(what));
+        }
+        let shown = options.vault.display();
+        fs::create_dir_all(&options.vault)
+            .map_err(|source| OpenError::medium(&format!("making the folder {shown}"), source))?;
+        let mut media: Vec<Box<dyn Medium>> = Vec::new();
+        for die in &options.dies {
+            let medium = new_die(die, shape.die_bytes().0);
+            let attempted = || format!("making {} a die", die.display());
+            media.push(medium.map_err(|source| OpenError::medium(&attempted(), source))?);
+        }
+        let drive = draw().map_err(|source| OpenError::medium("drawing a number", source))?;
+        format(media, &shape, drive)?;
+        let paths: io::Result<Vec<PathBuf>> = options.dies.iter().map(absolute).collect();
+        let dies = paths.map_err(|source| OpenError::medium("finding the dies", source))?;
+        write(&path, &Vault { schema: SCHEMA, dies })?;
+        Self::open(&options.vault)
+    }
+
+    /// Opens the drive of a folder.
+    ///
+    /// # Errors
+    /// When there is none, it is in use, or it is damaged.
+    pub fn open(vault: &Path) -> Result<Self, OpenError> {
+        Self::open_media(open_dies(vault)?)
+    }
+}
+
+/// The dies of a folder that are there.
+pub(crate) fn open_dies(vault: &Path) -> Result<Vec<Box<dyn Medium>>, OpenError> {
+    let path = vault.join(FILE);
+    let none = |reason: String| OpenError::NoDrive { path: vault.to_owned(), reason };
+    let text = fs::read_to_string(&path).map_err(|error| none(format!("{FILE}: {error}")))?;
+    let read: Vault = toml::from_str(&text).map_err(|error| none(format!("{FILE}: {error}")))?;
+    if read.schema != SCHEMA {
+        return Err(none(format!("{FILE} has schema {}, must be {SCHEMA}", read.schema)));
+    }
+    let mut media: Vec<Box<dyn Medium>> = Vec::new();
+    for die in &read.dies {
+        match FileMedium::open(die) {
+            Ok(medium) => media.push(Box::new(medium)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(source) => {
+                let attempted = format!("opening the die {}", die.display());
+                return Err(OpenError::System { attempted, source });
+            }
+        }
+    }
+    Ok(media)
+}
+
+fn write(path: &Path, vault: &Vault) -> Result<(), OpenError> {
+    let text = toml::to_string(vault).expect("paths and a number");
+    let attempted = format!("writing {}", path.display());
+    let file = fs::File::create_new(path).and_then(|mut file| {
+        io::Write::write_all(&mut file, text.as_bytes())?;
+        file.sync_all()
+    });
+    file.map_err(|source| OpenError::System { attempted, source })
+}
+
+/// A file that did not exist, or a block device.
+fn new_die(path: &Path, bytes: u64) -> io::Result<Box<dyn Medium>> {
+    let is_device = fs::metadata(path)
+        .is_ok_and(|it| std::os::unix::fs::FileTypeExt::is_block_device(&it.file_type()));
+    if is_device {
+        Ok(Box::new(FileMedium::open(path)?))
+    } else {
+        Ok(Box::new(FileMedium::create(path, bytes)?))
+    }
+}
+
+/// A number that no other drive has.
+fn draw() -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}
