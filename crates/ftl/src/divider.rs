@@ -30,7 +30,8 @@ impl Divider {
             return (number, 0);
         }
         let quotient = ((u128::from(number) * u128::from(self.reciprocal)) >> 64) as u32;
-        (quotient, number - quotient * self.divisor)
+        // At most `number`: nothing can wrap, so nothing needs to be checked.
+        (quotient, number.wrapping_sub(quotient.wrapping_mul(self.divisor)))
     }
 }
 

@@ -52,12 +52,23 @@ pub(crate) enum Stream {
     Wear,
 }
 
+/// Where an extent is that is to be moved.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    pub(crate) superblock: SuperblockId,
+    pub(crate) ppn: Ppn,
+    /// The die that holds it.
+    pub(crate) die: DieId,
+}
+
 /// One open superblock and how far it is filled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frontier {
     superblock: SuperblockId,
     /// First die of its bank.
     die_first: u32,
+    /// Its first place.
+    first: Ppn,
     /// The place to be taken next.
     next: Ppn,
     /// The unit which that place belongs to.
@@ -66,6 +77,17 @@ pub(crate) struct Frontier {
     granules_left: u32,
     /// Places of the unit's present layer that are not taken.
     layer_left: u32,
+}
+
+impl Frontier {
+    /// Goes on to unit number `unit`, of so many pages and granules.
+    #[inline]
+    fn begin(&mut self, unit: u32, pages: u32, granules: u32) {
+        self.unit = unit;
+        self.next = Ppn(self.first.0 + unit * pages);
+        self.granules_left = granules;
+        self.layer_left = pages;
+    }
 }
 
 /// The open superblocks of a stream, one a bank, and the bank whose turn it is.
@@ -126,8 +148,7 @@ pub struct Ftl {
     layout: Layout,
     pub(crate) pages_per_superblock: Divider,
     pages_per_unit: Divider,
-    /// Layers of places, as many as a page may hold extents.
-    layers: Divider,
+    places_per_superblock: Divider,
     pub(crate) granules_per_unit: u32,
     banks: Divider,
     pub(crate) units_per_superblock: u32,
@@ -167,7 +188,7 @@ impl Ftl {
             layout: Layout::new(geometry),
             pages_per_superblock: Divider::new(geometry.pages_per_superblock()),
             pages_per_unit: Divider::new(pages_per_unit),
-            layers: Divider::new(config.extents_per_page),
+            places_per_superblock: Divider::new(config.places_per_superblock()),
             granules_per_unit: pages_per_unit * config.granules_per_page(),
             banks: Divider::new(geometry.banks),
             units_per_superblock: geometry.pages_per_superblock() / pages_per_unit,
@@ -323,13 +344,20 @@ impl Ftl {
     /// Superblock and program unit of a page, as one number that adjacent pages share.
     #[inline]
     pub fn unit_of(&self, ppn: Ppn) -> (SuperblockId, u32) {
-        let (layer, page) = self.pages_per_superblock.divide(ppn.0);
-        (SuperblockId(self.layers.divide(layer).0), self.pages_per_unit.divide(page).0)
+        let (superblock, place) = self.places_per_superblock.divide(ppn.0);
+        (SuperblockId(superblock), self.unit_at(place))
+    }
+
+    /// The unit that place number `place` of a superblock belongs to.
+    #[inline]
+    fn unit_at(&self, place: u32) -> u32 {
+        let (_, page) = self.pages_per_superblock.divide(place);
+        self.pages_per_unit.divide(page).0
     }
 
     #[inline]
     fn superblock_of(&self, ppn: Ppn) -> SuperblockId {
-        self.unit_of(ppn).0
+        SuperblockId(self.places_per_superblock.divide(ppn.0).0)
     }
 
     /// The die that holds a unit.
@@ -341,7 +369,7 @@ impl Ftl {
     /// The die that holds place number `place` of a superblock whose bank begins with `die_first`.
     #[inline]
     pub(crate) fn die_at(&self, die_first: u32, place: u32) -> DieId {
-        let (_, unit) = self.unit_of(Ppn(place));
+        let unit = self.unit_at(place);
         DieId(die_first + u32::from(self.layout.unit(unit).die))
     }
 
@@ -373,7 +401,7 @@ impl Ftl {
     #[inline]
     pub fn write_at_once(&mut self, lpn: Lpn, media: &mut impl Media) -> Ppn {
         let granules = self.extents.incoming();
-        let ppn = self.place((lpn, granules), Stream::Host, Cause::Host, media);
+        let ppn = self.place(lpn, granules, media);
         self.counters.pages_host += 1;
         self.counters.host_saved_bytes += self.saved_bytes(granules);
         self.keep_pace(granules, media);
@@ -420,32 +448,48 @@ impl Ftl {
         self.mapping.prefetch_validity(lpn);
     }
 
-    /// Gives `lpn`, which takes `granules`, the next place of a stream.
+    /// Gives `lpn`, which takes `granules`, the next place of the host stream.
     #[inline]
-    pub(crate) fn place(
-        &mut self,
-        (lpn, granules): (Lpn, u32),
-        stream: Stream,
-        cause: Cause,
-        media: &mut impl Media,
-    ) -> Ppn {
-        let (superblock, ppn, unit_full) = self.advance(stream, granules, cause, media);
+    fn place(&mut self, lpn: Lpn, granules: u32, media: &mut impl Media) -> Ppn {
+        let (superblock, ppn, unit_full) = self.advance(Stream::Host, granules, Cause::Host, media);
         let was = self.mapping.map(lpn, ppn).map(|was| (was, self.extents.size(lpn)));
         if let Some((was, granules)) = was {
             self.superblocks.invalidate(self.superblock_of(was), granules);
         }
         self.extents.store(lpn, was.map(|(_, granules)| granules), granules);
         self.superblocks.validate(superblock, granules);
-        self.room -= u64::from(granules);
-        self.watch_room();
-        if cause != Cause::Host {
-            let (from, die) = self.relocation.from;
-            media.submit(MediaOp::Relocate { from, die, to: ppn, extent: self.extent(lpn), cause });
+        self.use_room(granules);
+        if unit_full {
+            self.program(Stream::Host, Cause::Host, media);
         }
+        ppn
+    }
+
+    /// Gives what is at `from`, in a victim, the next place of a stream.
+    #[inline]
+    pub(crate) fn move_extent(
+        &mut self,
+        (lpn, granules): (Lpn, u32),
+        from: Origin,
+        (stream, cause): (Stream, Cause),
+        media: &mut impl Media,
+    ) {
+        let (superblock, to, unit_full) = self.advance(stream, granules, cause, media);
+        self.mapping.relocate(lpn, from.ppn, to);
+        self.superblocks.invalidate(from.superblock, granules);
+        self.superblocks.validate(superblock, granules);
+        self.use_room(granules);
+        let (from, die, extent) = (from.ppn, from.die, self.extent(lpn));
+        media.submit(MediaOp::Relocate { from, die, to, extent, cause });
         if unit_full {
             self.program(stream, cause, media);
         }
-        ppn
+    }
+
+    #[inline]
+    fn use_room(&mut self, granules: u32) {
+        self.room -= u64::from(granules);
+        self.watch_room();
     }
 
     /// Takes the next place of a stream for an extent: its superblock, the place, and whether the
@@ -493,37 +537,37 @@ impl Ftl {
 
     /// The beginning of a unit.
     pub(crate) fn frontier(&self, superblock: SuperblockId, unit: u32) -> Frontier {
-        let unit_pages = self.pages_per_unit.divisor();
-        let first = superblock.0 * self.pages_per_superblock.divisor() * self.layers.divisor();
+        let first = Ppn(superblock.0 * self.places_per_superblock.divisor());
+        let pages = self.pages_per_unit.divisor();
         Frontier {
             superblock,
             die_first: self.die_first(superblock),
-            next: Ppn(first + unit * unit_pages),
+            first,
+            next: Ppn(first.0 + unit * pages),
             unit,
             granules_left: self.granules_per_unit,
-            layer_left: unit_pages,
+            layer_left: pages,
         }
     }
 
     /// Programs the unit of a stream that takes no more, and goes on to the next one. What is left
     /// of it is lost until it is erased.
     fn program(&mut self, stream: Stream, cause: Cause, media: &mut impl Media) {
-        let state = &self.streams[stream as usize];
+        let state = &mut self.streams[stream as usize];
         let bank = state.bank as usize;
-        let frontier = state.frontiers[bank].expect("the unit's superblock is open");
-        let Frontier { superblock, die_first, unit, granules_left, .. } = frontier;
+        let open = &mut state.frontiers[bank];
+        let frontier = open.as_mut().expect("the unit's superblock is open");
+        let &mut Frontier { superblock, die_first, unit, granules_left, .. } = frontier;
+        if unit + 1 == self.units_per_superblock {
+            self.superblocks.close(superblock);
+            *open = None;
+        } else {
+            frontier.begin(unit + 1, self.pages_per_unit.divisor(), self.granules_per_unit);
+        }
+        state.turn(self.banks.divisor(), self.units_per_bank);
         if granules_left > 0 {
             self.pad(granules_left);
         }
-        let open = if unit + 1 == self.units_per_superblock {
-            self.superblocks.close(superblock);
-            None
-        } else {
-            Some(self.frontier(superblock, unit + 1))
-        };
-        let state = &mut self.streams[stream as usize];
-        state.frontiers[bank] = open;
-        state.turn(self.banks.divisor(), self.units_per_bank);
         let place = self.layout.unit(unit);
         let row = u32::from(place.row);
         let die = DieId(die_first + u32::from(place.die));
@@ -538,8 +582,7 @@ impl Ftl {
     /// Gives up what is left of a unit.
     fn pad(&mut self, granules: u32) {
         self.counters.padding_bytes += u64::from(granules) * self.extents.granule_bytes();
-        self.room -= u64::from(granules);
-        self.watch_room();
+        self.use_room(granules);
     }
 
     /// Opens a free superblock of `bank`, or of the bank that has most if it has none: the least

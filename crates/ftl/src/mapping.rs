@@ -132,6 +132,17 @@ impl Mapping {
         }
     }
 
+    /// Maps `lpn`, which is at `from`, to `to`.
+    ///
+    /// Only writes to the large table: where it was is known, so nothing waits for a cache miss.
+    #[inline]
+    pub(crate) fn relocate(&mut self, lpn: Lpn, from: Ppn, to: Ppn) {
+        self.ppn_of.entries_mut()[lpn.0 as usize] = to.0 + 1;
+        self.lpn_of.entries_mut()[to.0 as usize] = lpn.0;
+        self.valid.entries_mut()[word_of(to)] |= bit_of(to);
+        self.valid.entries_mut()[word_of(from)] &= !bit_of(from);
+    }
+
     /// Unmaps `lpn`; returns where it was.
     pub(crate) fn unmap(&mut self, lpn: Lpn) -> Option<Ppn> {
         let entry = &mut self.ppn_of.entries_mut()[lpn.0 as usize];

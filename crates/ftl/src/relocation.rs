@@ -7,9 +7,9 @@
 //! superblocks has been gained: the world stops, which is what makes the latency of a drive with
 //! little spare space so uneven.
 
-use crate::ftl::Stream;
+use crate::ftl::{Origin, Stream};
 use crate::mapping::Mapping;
-use crate::{Cause, Config, DieId, Ftl, Lpn, Media, Ppn, SuperblockId, wear};
+use crate::{Cause, Config, Ftl, Lpn, Media, Ppn, SuperblockId, wear};
 
 /// Valid pages of the victim whose map entries are fetched at a time, one such lot ahead.
 const PAGES_FETCHED: u32 = 16;
@@ -43,8 +43,6 @@ pub(crate) struct Relocation {
     pub(crate) stopped: bool,
     /// Whether the last victim was chosen by wear levelling.
     levelled: bool,
-    /// Where the page that is being placed comes from, and the die that holds it.
-    pub(crate) from: (Ppn, DieId),
 }
 
 /// A superblock that is being reclaimed.
@@ -116,7 +114,7 @@ impl ValidPages {
 
 impl Default for Relocation {
     fn default() -> Self {
-        Self { victim: None, owed: 0.0, stopped: false, levelled: false, from: (Ppn(0), DieId(0)) }
+        Self { victim: None, owed: 0.0, stopped: false, levelled: false }
     }
 }
 
@@ -206,11 +204,10 @@ impl Ftl {
         let mut granules = 0;
         if self.superblocks.granules_valid(superblock) > 0 {
             let found = victim.next_valid(&self.mapping);
-            let (from, lpn) = found.expect("as granules_valid counts");
+            let (ppn, lpn) = found.expect("as granules_valid counts");
             let (cause, die_first, place) =
-                (victim.cause, victim.die_first, from.0 - victim.first.0);
-            let die = self.die_at(die_first, place);
-            self.relocation.from = (from, die);
+                (victim.cause, victim.die_first, ppn.0 - victim.first.0);
+            let from = Origin { superblock, ppn, die: self.die_at(die_first, place) };
             granules = self.extents.size(lpn);
             let saved_bytes = self.saved_bytes(granules);
             let stream = if cause == Cause::Wear {
@@ -222,7 +219,7 @@ impl Ftl {
                 self.counters.relocation_saved_bytes += saved_bytes;
                 Stream::Relocation
             };
-            self.place((lpn, granules), stream, cause, media);
+            self.move_extent((lpn, granules), from, (stream, cause), media);
         }
         if self.superblocks.granules_valid(superblock) == 0 {
             self.relocation.victim = None;

@@ -15,7 +15,7 @@ mod state;
 use std::collections::VecDeque;
 
 use blockio::{Bytes, Completion, Lba, Nanos, Op, Request, SECTOR_BYTES, Status};
-use ftl::{Config, Counters, Ftl, Lpn, UNIT_BYTES};
+use ftl::{Config, Counters, Divider, Ftl, Lpn, UNIT_BYTES};
 
 use crate::event::{Event, EventQueue, Lane};
 use crate::host::Host;
@@ -54,7 +54,7 @@ pub struct Drive {
     /// Modules of media that is written in place, device by device.
     in_place: Vec<InPlace>,
     modules_per_device: usize,
-    channels_per_module: u16,
+    channels_per_module: Divider,
     user_sectors_full_scale: u64,
     raw_capacity_full_scale: Bytes,
     /// What the drive adds to a compressed page; absent where it does not compress.
@@ -144,7 +144,7 @@ impl Drive {
                 .collect::<Result<Vec<_>, SpecError>>()?,
             in_place: in_place.map_or_else(Vec::new, |idle| vec![idle; modules as usize]),
             modules_per_device: spec.modules.count as usize,
-            channels_per_module: u16::try_from(spec.channels.count).expect("checked on reading"),
+            channels_per_module: Divider::new(spec.channels.count.max(1)),
             user_sectors_full_scale: spec.module_sectors(format, 1)? * u64::from(modules),
             raw_capacity_full_scale: spec.raw_capacity(),
             extent_header_bytes: spec.compression.as_ref().map(|it| it.header_bytes),
@@ -175,7 +175,11 @@ impl Drive {
     }
 
     /// Takes a request that the host submits at `at`.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "a request that is passed on is copied through memory"
+    )]
     pub fn submit(&mut self, at: Nanos, request: Request) {
         if self.host.admit() {
             self.dispatch(at, (at, request));
@@ -193,27 +197,26 @@ impl Drive {
         let status = if inside { Status::Ok } else { Status::OutOfRange };
         let slot = self.take_slot(request, status, submitted_at);
         if self.host.begins(request.thread, slot) {
-            self.begin(at, slot);
+            self.begin(at, slot, &request, status);
         }
     }
 
     /// The host begins with a request at `at`.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a call costs a tenth of the simulator's speed")]
-    fn begin(&mut self, at: Nanos, slot: u32) {
-        let InFlight { request, status, .. } = self.in_flight[slot as usize];
+    fn begin(&mut self, at: Nanos, slot: u32, request: &Request, status: Status) {
         let inside = status == Status::Ok;
         let device = if inside { self.device_of(request.lba.0) } else { 0 };
-        let done_at = self.host.submit(&request, at, device);
+        let done_at = self.host.submit(request, at, device);
         let mut progress = Progress { module: 0, parts: 0, done_at };
         if inside && request.sectors > 0 {
             match request.op {
                 // What is in the buffer survives a power cut: nothing is left to wait for.
                 Op::Flush => {}
-                _ if !self.in_place.is_empty() => self.access(&request, &mut progress, device),
-                Op::Read => self.read(slot, &request, &mut progress),
-                Op::Write => self.write(slot, &request, &mut progress, device),
-                Op::Trim => self.trim(&request, &mut progress),
+                _ if !self.in_place.is_empty() => self.access(request, &mut progress, device),
+                Op::Read => self.read(slot, request, &mut progress),
+                Op::Write => self.write(slot, request, &mut progress, device),
+                Op::Trim => self.trim(request, &mut progress),
             }
         }
         let Progress { module, parts, done_at } = progress;
@@ -424,7 +427,7 @@ impl Drive {
 
     #[inline]
     fn sensed(&mut self, at: Nanos, slot: u32, channel: u16, (pages, lines): (u16, u16)) {
-        let module = usize::from(channel / self.channels_per_module);
+        let module = self.channels_per_module.divide(channel.into()).0 as usize;
         let at = self.modules[module].transfer_out(at, channel, lines);
         let device = if self.links.len() == 1 { 0 } else { module / self.modules_per_device };
         let at = self.links[device].read(at, u32::from(pages) * 8);
@@ -433,14 +436,13 @@ impl Drive {
 
     #[inline]
     fn complete(&mut self, at: Nanos, slot: u32) -> Completion {
-        let flight = self.in_flight[slot as usize];
+        let InFlight { request, status, submitted_at, .. } = self.in_flight[slot as usize];
         self.slots_free.push(slot);
         if self.kept_back.is_empty() {
             self.host.release();
         } else {
             self.dispatch_kept_back(at);
         }
-        let request = flight.request;
         let completed_at = self.host.complete(request.thread, at);
         if let Some(next) = self.host.next_turn(request.thread) {
             self.begin_next(completed_at, next);
@@ -449,9 +451,9 @@ impl Drive {
             tag: request.tag,
             thread: request.thread,
             op: request.op,
-            status: flight.status,
+            status,
             sectors: request.sectors,
-            submitted_at: flight.submitted_at,
+            submitted_at,
             completed_at,
         }
     }
@@ -467,11 +469,15 @@ impl Drive {
     /// [`Drive::begin`] for hosts whose threads take turns, apart from the hot path.
     #[inline(never)]
     fn begin_next(&mut self, at: Nanos, slot: u32) {
-        self.begin(at, slot);
+        let InFlight { request, status, .. } = self.in_flight[slot as usize];
+        self.begin(at, slot, &request, status);
     }
 
     #[inline]
     fn take_slot(&mut self, request: Request, status: Status, submitted_at: Nanos) -> u32 {
+        // Part by part: as a whole it would be copied through memory, waiting for its parts.
+        let Request { tag, thread, op, lba, sectors } = request;
+        let request = Request { tag, thread, op, lba, sectors };
         let flight = InFlight { request, status, submitted_at, parts: 0, done_at: Nanos::ZERO };
         if let Some(slot) = self.slots_free.pop() {
             self.in_flight[slot as usize] = flight;

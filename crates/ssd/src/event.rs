@@ -3,7 +3,8 @@
 //! Most events come from a resource that serves in order, so they are pushed in the order of time
 //! already: those wait in **lanes**, first in, first out. The others are in a heap of four children
 //! a node, whose root may be vacant: an event taken from the heap is usually followed by one put
-//! into it, which then takes the vacant root and sinks, so that one pass does the work of two.
+//! into it, which then takes the vacant root and sinks, so that one pass does the work of two. What
+//! is earliest in each is kept apart, so that the next event is found without looking into them.
 
 use std::collections::VecDeque;
 
@@ -99,6 +100,13 @@ struct Entry {
     order: u32,
 }
 
+/// The time of a key.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "64 bits above those of the order")]
+const fn time_of(key: u128) -> Nanos {
+    Nanos((key >> 32) as u64)
+}
+
 impl Entry {
     /// Time and order as one number: comparing it needs no branch.
     #[inline]
@@ -135,6 +143,8 @@ impl Lane {
 /// Events by time; equal times in the order of insertion.
 #[derive(Clone, Debug)]
 pub(crate) struct EventQueue {
+    /// Keys of the earliest entries: of the heap first, then of each lane; `NONE` where empty.
+    earliest: Vec<u128>,
     lanes: Vec<VecDeque<Entry>>,
     heap: Vec<Entry>,
     /// Whether the heap's root has been taken and not been replaced yet.
@@ -142,95 +152,110 @@ pub(crate) struct EventQueue {
     inserted: u32,
 }
 
-/// Where the earliest event is.
-#[derive(Clone, Copy, Debug)]
-enum Place {
-    Lane(usize),
-    Heap,
-}
+/// The key of no entry.
+const NONE: u128 = u128::MAX;
+
+/// Where the heap's earliest key is among them; the lanes follow.
+const HEAP: usize = 0;
 
 impl EventQueue {
     /// No events of a drive of so many modules, at least one.
     pub(crate) fn new(modules: usize) -> Self {
         let lanes = 1 + 2 * modules.clamp(1, MODULES_MAX.into());
-        Self { lanes: vec![VecDeque::new(); lanes], heap: Vec::new(), vacant: false, inserted: 0 }
+        Self {
+            earliest: vec![NONE; 1 + lanes],
+            lanes: vec![VecDeque::new(); lanes],
+            heap: Vec::new(),
+            vacant: false,
+            inserted: 0,
+        }
     }
 
     /// Time of the earliest event.
     pub(crate) fn next_at(&self) -> Option<Nanos> {
-        let lanes = self.lanes.iter().filter_map(VecDeque::front);
-        let heap = self.heap.iter().skip(usize::from(self.vacant));
-        let heap = heap.take(if self.vacant { CHILDREN } else { 1 });
-        lanes.chain(heap).map(|entry| entry.at).min()
+        let earliest = self.earliest.iter().min().copied();
+        earliest.filter(|key| *key != NONE).map(time_of)
     }
 
     /// Inserts an event.
     #[inline]
     pub(crate) fn push(&mut self, at: Nanos, event: Event) {
-        let entry = self.entry(at, event);
-        self.push_heap(entry);
+        self.inserted = self.inserted.wrapping_add(1);
+        self.push_heap(at, event.packed(), self.inserted);
     }
 
     /// Inserts an event that comes after those inserted into `lane` before, as a rule.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "an entry that is passed on is copied through memory")]
     pub(crate) fn push_in_order(&mut self, lane: Lane, at: Nanos, event: Event) {
-        let entry = self.entry(at, event);
-        let lane = &mut self.lanes[lane.index()];
-        if lane.back().is_none_or(|last| last.at <= at) {
-            lane.push_back(entry);
-        } else {
-            self.push_heap(entry);
+        self.inserted = self.inserted.wrapping_add(1);
+        let (event, order, index) = (event.packed(), self.inserted, lane.index());
+        let lane = &mut self.lanes[index];
+        let entry = Entry { at, event, order };
+        match lane.back() {
+            Some(last) if last.at > at => self.push_heap(at, event, order),
+            Some(_) => lane.push_back(entry),
+            None => {
+                lane.push_back(entry);
+                self.earliest[HEAP + 1 + index] = entry.key();
+            }
         }
     }
 
     /// Removes the earliest event if it is not after `until`.
     #[inline]
     pub(crate) fn pop(&mut self, until: Nanos) -> Option<(Nanos, Event)> {
-        self.fill_vacant();
-        let mut earliest = self.heap.first().map(|entry| (entry.key(), Place::Heap));
-        for (index, lane) in self.lanes.iter().enumerate() {
-            if let Some(entry) = lane.front()
-                && earliest.is_none_or(|(key, _)| entry.key() < key)
-            {
-                earliest = Some((entry.key(), Place::Lane(index)));
-            }
+        let (mut place, mut earliest) = (HEAP, NONE);
+        for (index, key) in self.earliest.iter().enumerate() {
+            // Selected, not branched to: which one it is cannot be predicted.
+            let less = *key < earliest;
+            place = if less { index } else { place };
+            earliest = if less { *key } else { earliest };
         }
-        let (key, place) = earliest?;
-        if key >> 32 > u128::from(until.0) {
+        if earliest == NONE || time_of(earliest) > until {
             return None;
         }
-        let entry = match place {
-            Place::Lane(index) => self.lanes[index].pop_front()?,
-            Place::Heap => {
-                self.vacant = true;
-                self.heap[0]
-            }
+        let event = if place == HEAP {
+            self.pop_heap()
+        } else {
+            let lane = &mut self.lanes[place - HEAP - 1];
+            let event = lane.pop_front().map(|entry| entry.event);
+            self.earliest[place] = lane.front().map_or(NONE, Entry::key);
+            event.expect("a lane with an earliest key")
         };
-        Some((entry.at, Event::unpacked(entry.event)))
+        Some((time_of(earliest), Event::unpacked(event)))
     }
 
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
+        self.earliest.fill(NONE);
         self.lanes.iter_mut().for_each(VecDeque::clear);
         self.heap.clear();
         self.vacant = false;
     }
 
-    #[inline]
-    fn entry(&mut self, at: Nanos, event: Event) -> Entry {
-        self.inserted = self.inserted.wrapping_add(1);
-        Entry { at, event: event.packed(), order: self.inserted }
-    }
-
-    #[inline]
-    fn push_heap(&mut self, entry: Entry) {
+    /// Takes the parts of an entry: as one it would be copied through memory.
+    #[inline(never)]
+    fn push_heap(&mut self, at: Nanos, event: u64, order: u32) {
+        let entry = Entry { at, event, order };
         if self.vacant {
             self.vacant = false;
             self.sink(entry);
         } else {
             self.heap.push(entry);
-            self.rise(self.heap.len() - 1);
+            self.rise(self.heap.len() - 1, entry);
         }
+        self.earliest[HEAP] = self.heap[0].key();
+    }
+
+    /// Takes the event at the root, which it leaves vacant.
+    #[inline]
+    fn pop_heap(&mut self) -> u64 {
+        self.fill_vacant();
+        self.vacant = true;
+        let next = least_of(self.heap.get(1..).unwrap_or_default());
+        self.earliest[HEAP] = next.map_or(NONE, |(_, entry)| entry.key());
+        self.heap[0].event
     }
 
     /// Gives a vacant root to the last entry.
@@ -262,10 +287,9 @@ impl EventQueue {
         self.heap[at] = entry;
     }
 
-    /// Lets the entry at `at` rise to where it belongs.
+    /// Places `entry` at `at` and lets it rise to where it belongs.
     #[inline]
-    fn rise(&mut self, mut at: usize) {
-        let entry = self.heap[at];
+    fn rise(&mut self, mut at: usize, entry: Entry) {
         while at > 0 {
             let parent = (at - 1) / CHILDREN;
             if self.heap[parent].key() <= entry.key() {

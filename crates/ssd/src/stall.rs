@@ -22,7 +22,12 @@ const PHASE: u64 = 40_503;
 
 /// All stalls of a host.
 #[derive(Clone, Debug)]
-pub(crate) struct Stalls(Vec<Stall>);
+pub(crate) struct Stalls {
+    kinds: Vec<Stall>,
+    /// Nothing is held before this, of the threads seen so far.
+    none_before: Nanos,
+    threads_seen: u32,
+}
 
 /// One kind of stall.
 #[derive(Clone, Debug)]
@@ -37,13 +42,27 @@ struct Stall {
 impl Stalls {
     /// Stalls of a host at 1/`time_lapse`.
     pub(crate) fn new(specs: &[StallSpec], time_lapse: u32) -> Self {
-        Self(specs.iter().map(|spec| Stall::new(spec, time_lapse)).collect())
+        let kinds: Vec<_> = specs.iter().map(|spec| Stall::new(spec, time_lapse)).collect();
+        let threads_seen = if kinds.is_empty() { u32::MAX } else { 0 };
+        Self { kinds, none_before: Nanos::MAX, threads_seen }
     }
 
     /// Until when a completion that is due for `thread` at `at` is held, if it is.
     #[inline]
     pub(crate) fn held_until(&mut self, thread: u16, at: Nanos) -> Option<Nanos> {
-        self.0.iter_mut().filter_map(|stall| stall.held_until(thread, at)).max()
+        if at < self.none_before && u32::from(thread) < self.threads_seen {
+            return None;
+        }
+        self.look_closer(thread, at)
+    }
+
+    #[inline(never)]
+    fn look_closer(&mut self, thread: u16, at: Nanos) -> Option<Nanos> {
+        let held = self.kinds.iter_mut().filter_map(|stall| stall.held_until(thread, at)).max();
+        self.threads_seen = self.threads_seen.max(u32::from(thread) + 1);
+        let begins_at = self.kinds.iter().flat_map(|stall| &stall.begins_at);
+        self.none_before = begins_at.copied().min().unwrap_or(Nanos::MAX);
+        held
     }
 }
 

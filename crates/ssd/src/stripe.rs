@@ -57,6 +57,11 @@ impl Stripe {
         self.devices * self.device_sectors
     }
 
+    #[inline]
+    const fn is_one_module(&self) -> bool {
+        self.modules.divisor == 1 && self.devices == 1
+    }
+
     /// The device that holds a sector of the drive, and its sector there.
     #[inline]
     pub(crate) fn device(&self, sector: u64) -> (u64, u64) {
@@ -76,6 +81,9 @@ impl Stripe {
     /// The same, and the sector's place within its stripe unit.
     #[inline]
     fn place_within(&self, sector: u64) -> (usize, u64, u64) {
+        if self.is_one_module() {
+            return (0, sector, sector);
+        }
         let (device, sector) = self.device(sector);
         let (unit, within) = self.unit_sectors.divide(sector);
         let (row, module) = self.modules.divide(unit);
@@ -88,7 +96,7 @@ impl Stripe {
     /// one stripe unit are one extent.
     #[inline]
     pub(crate) fn split(&self, first: u64, sectors: u32, mut take: impl FnMut(usize, Extent)) {
-        if self.modules.divisor == 1 && self.devices == 1 {
+        if self.is_one_module() {
             take(0, Extent { first, sectors });
             return;
         }

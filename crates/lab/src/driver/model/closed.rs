@@ -82,8 +82,11 @@ fn answer_many(
     meter: &mut Meter,
 ) -> Result<bool, Error> {
     for _ in 0..STOP_CHECK_COMPLETIONS {
-        let Some(done) = drive.next_completion(until) else { return Ok(true) };
-        answer(drive, feeds, &done, meter)?;
+        // By reference: a copy would wait for what was just stored piece by piece.
+        match &drive.next_completion(until) {
+            Some(done) => answer(drive, feeds, done, meter)?,
+            None => return Ok(true),
+        }
     }
     Ok(false)
 }

@@ -61,7 +61,8 @@ impl Feed {
     }
 
     /// The thread's next request, named `tag`, for `drive`.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a request that is returned is copied through memory")]
     pub(super) fn request(&mut self, tag: u32, drive: &Drive) -> Request {
         if self.next == BATCH {
             self.refill(drive);
@@ -71,6 +72,7 @@ impl Feed {
         Request { tag, thread: self.thread, op, lba, sectors }
     }
 
+    #[inline(never)]
     fn refill(&mut self, drive: &Drive) {
         self.batch = self.drawn;
         self.next = 0;
