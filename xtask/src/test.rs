@@ -17,8 +17,13 @@ struct Tool {
     skipped: &'static str,
 }
 
-const TOOLS: [Tool; 6] = [
+const TOOLS: [Tool; 7] = [
     Tool { programs: &["fio"], package: "fio", skipped: "tests of the fio driver on a real file" },
+    Tool {
+        programs: &["nbdkit"],
+        package: "nbdkit",
+        skipped: "tests of drives behind NBD servers",
+    },
     Tool {
         programs: &["chromium", "chromium-browser", "google-chrome"],
         package: "chromium",

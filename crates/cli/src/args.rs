@@ -6,6 +6,7 @@ use std::time::Duration;
 use blockio::Bytes;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+use lab::PurgeMethod;
 use lab::fit::Free;
 use live::export::Address;
 
@@ -35,6 +36,7 @@ Examples:
   floatgate review iodrive-duo --format stock --full-scale
   floatgate review ./my-drive.toml
   floatgate review /dev/disk/by-id/nvme-EXAMPLE --protocol quick --destroy
+  floatgate review nbd://localhost/name --protocol quick --destroy
   floatgate review --resume 2026-11-21T101503Z-iodrive-duo-stock")]
     Review(Review),
     /// Runs one workload on one drive and prints what came out
@@ -45,6 +47,13 @@ Examples:
   floatgate run iodrive-duo 8k-70-30 --precondition 6h --format high-performance
   floatgate run iodrive-duo 4k-rand-read --rate 50k")]
     Run(Run),
+    /// Lists the runs, or shows or deletes some
+    #[command(after_help = "\
+Examples:
+  floatgate runs
+  floatgate runs show 2026-11-21T101503Z-iodrive-duo-stock
+  floatgate runs delete 2026-11-21T101503Z-disk --yes")]
+    Runs(Runs),
     /// Puts runs side by side in one review
     #[command(after_help = "\
 Examples:
@@ -151,9 +160,14 @@ pub(crate) struct DataArgs {
 pub(crate) struct RealArgs {
     /// Allows what is on the target to be destroyed
     ///
-    /// Needed for a block device, and for a file that exists and is not empty.
+    /// Needed for a block device, an NBD server, and for a file that exists and is not empty.
     #[arg(long)]
     pub(crate) destroy: bool,
+    /// How a device is purged: auto, format, sanitize, secure-erase, discard or overwrite
+    ///
+    /// A way that is named and does not work is an error; auto takes the next one.
+    #[arg(long, value_name = "METHOD", default_value = "auto")]
+    pub(crate) purge: PurgeMethod,
     /// Size of a file that is made for the test, such as 4g
     #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
     pub(crate) size: Option<Bytes>,
@@ -162,7 +176,7 @@ pub(crate) struct RealArgs {
 /// `floatgate review`.
 #[derive(Debug, Args)]
 pub(crate) struct Review {
-    /// A drive of the catalogue, a drive.toml, or a file or block device
+    /// A drive of the catalogue, a drive.toml, a file or block device, or an NBD address
     #[arg(required_unless_present = "resume")]
     pub(crate) target: Option<String>,
     /// Protocol to run
@@ -194,7 +208,7 @@ pub(crate) struct Review {
 /// `floatgate run`.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// A drive of the catalogue, a drive.toml, or a file or block device
+    /// A drive of the catalogue, a drive.toml, a file or block device, or an NBD address
     #[arg(default_value = "iodrive-duo")]
     pub(crate) target: String,
     /// Workload to run
@@ -232,6 +246,40 @@ pub(crate) struct Run {
     pub(crate) json: bool,
 }
 
+/// `floatgate runs`.
+#[derive(Debug, Args)]
+pub(crate) struct Runs {
+    #[command(subcommand)]
+    pub(crate) command: Option<RunsCommand>,
+    /// Folder that holds the runs
+    #[arg(long, default_value = "runs", value_name = "DIR", global = true)]
+    pub(crate) dir: PathBuf,
+    /// Prints JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+/// What to do with runs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RunsCommand {
+    /// Lists every run, oldest first
+    List,
+    /// Shows what a run measured, step by step
+    Show {
+        /// Run: path, name, or the beginning of its name
+        run: String,
+    },
+    /// Deletes runs with everything in their folders
+    Delete {
+        /// Runs: names, or the beginnings of names
+        #[arg(required = true, value_name = "RUN")]
+        runs: Vec<String>,
+        /// Deletes without a question
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
 /// `floatgate compare`.
 #[derive(Debug, Args)]
 pub(crate) struct Compare {
@@ -252,7 +300,7 @@ pub(crate) struct Compare {
 /// `floatgate plan`.
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
-    /// A drive of the catalogue, a drive.toml, or a file or block device
+    /// A drive of the catalogue, a drive.toml, a file or block device, or an NBD address
     pub(crate) target: String,
     /// Protocol to plan
     #[arg(long, default_value = "enterprise", value_name = "NAME")]

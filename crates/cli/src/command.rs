@@ -8,6 +8,7 @@ pub(crate) mod fit;
 pub(crate) mod plan;
 pub(crate) mod review;
 pub(crate) mod run;
+pub(crate) mod runs;
 pub(crate) mod serve;
 pub(crate) mod sweep;
 pub(crate) mod validate;

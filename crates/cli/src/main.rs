@@ -31,6 +31,7 @@ fn main() -> ExitCode {
     let ending = match Cli::parse().command {
         Command::Review(args) => command::review::review(&args),
         Command::Run(args) => command::run::run(&args),
+        Command::Runs(args) => command::runs::runs(&args),
         Command::Compare(args) => command::compare::compare(&args),
         Command::Plan(args) => command::plan::plan(&args),
         Command::Drives(args) => command::drives::drives(&args),

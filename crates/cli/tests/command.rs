@@ -157,6 +157,7 @@ fn every_command_has_a_json_form() {
         &["workloads", "file-server", "--json"],
         &["plan", "iodrive-duo", "--json"],
         &["doctor", "--json"],
+        &["runs", "--json"],
     ] {
         let text = stdout(&floatgate(args));
         serde_json::from_str::<serde_json::Value>(&text).expect("JSON and nothing else");
@@ -208,6 +209,33 @@ fn runs_are_compared_by_the_beginnings_of_their_names() {
 }
 
 #[test]
+fn runs_are_listed_shown_and_deleted_only_when_that_is_meant() {
+    let dir = tempfile::tempdir().unwrap();
+    quick_review(dir.path());
+    fs::create_dir(dir.path().join("runs/broken")).unwrap();
+    fs::write(dir.path().join("runs/broken/run.json"), "{\"schema\": 99}").unwrap();
+    let listed = stdout(&floatgate_in(dir.path(), &["runs"]));
+    let rows: Vec<&str> = listed.lines().collect();
+    assert_eq!(rows.len(), 4, "a head, two formats and the broken one: {listed}");
+    assert!(rows[1].contains("iodrive-duo high-performance  quick     16/16"), "{listed}");
+    assert!(rows[3].contains("run.json has schema version 99"), "{listed}");
+
+    let name = rows[1].split_whitespace().next().unwrap();
+    let shown = stdout(&floatgate_in(dir.path(), &["runs", "show", name]));
+    assert!(shown.contains("4k/precondition") && shown.contains("warning: whole run: "), "{shown}");
+
+    let kept = floatgate_in(dir.path(), &["runs", "delete", name]);
+    assert_eq!(kept.status.code(), Some(1));
+    assert!(stderr(&kept).contains("hint: add --yes"), "{kept:?}");
+    let gone = floatgate_in(dir.path(), &["runs", "delete", name, "--yes"]);
+    assert!(stdout(&gone).starts_with(&format!("deleted {name}, ")), "{gone:?}");
+    let left = stdout(&floatgate_in(dir.path(), &["runs", "list", "--json"]));
+    assert_eq!(left.matches("\"name\"").count(), 2, "{left}");
+    let outside = floatgate_in(dir.path(), &["runs", "delete", ".", "--yes"]);
+    assert_eq!(outside.status.code(), Some(2), "{outside:?}");
+}
+
+#[test]
 fn an_unreadable_result_is_one_clear_error() {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("broken")).unwrap();
@@ -256,6 +284,7 @@ fn the_help_is_as_it_was_agreed() {
         "",
         "review",
         "run",
+        "runs",
         "compare",
         "plan",
         "drives",

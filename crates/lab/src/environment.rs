@@ -9,10 +9,15 @@ use std::time::Duration;
 use blockio::{Bytes, SECTOR_BYTES};
 use results::{Environment, HostSheet, SheetRow, Target, TargetKind, Warning, WarningKind};
 
+use crate::nbd::Export;
 use crate::system::{Block, DeviceNumber, DiskCounts, Mount, System};
+use crate::tools::Tools;
 use crate::{Error, Kind};
 
+mod health;
 pub(crate) mod machine;
+
+pub(crate) use health::Health;
 
 /// How long the device is watched before the first load, to see whether others use it.
 const IDLE_CHECK: Duration = Duration::from_millis(300);
@@ -29,6 +34,8 @@ pub(crate) struct Site {
     mount: Option<Mount>,
     /// The device itself, or the one below a file's file system, where it has one.
     device: Option<Block>,
+    /// What an NBD server told; nothing for targets of this machine.
+    export: Option<Export>,
     /// Requests a second that others sent to it before the first load.
     foreign_iops: f64,
 }
@@ -57,7 +64,7 @@ impl Site {
     fn of_device(system: System, name: String, number: DeviceNumber) -> Self {
         let device = system.block(number);
         let capacity_bytes = device.as_ref().map_or(0, Block::capacity_bytes);
-        Self { system, name, capacity_bytes, mount: None, device, foreign_iops: 0.0 }
+        Self { system, name, capacity_bytes, mount: None, device, export: None, foreign_iops: 0.0 }
     }
 
     fn of_file(system: System, name: String, path: &Path, file: (DeviceNumber, u64)) -> Self {
@@ -65,7 +72,20 @@ impl Site {
         let mount = system.mount_of(path);
         let source = || system.block_at(&mount.as_ref()?.source);
         let device = system.block(below).or_else(source);
-        Self { system, name, capacity_bytes, mount, device, foreign_iops: 0.0 }
+        Self { system, name, capacity_bytes, mount, device, export: None, foreign_iops: 0.0 }
+    }
+
+    /// The export of an NBD server at the address `name`.
+    pub(crate) fn of_export(name: &str, export: Export) -> Self {
+        Self {
+            system: System::this_machine(),
+            name: name.to_owned(),
+            capacity_bytes: export.capacity_bytes,
+            mount: None,
+            device: None,
+            export: Some(export),
+            foreign_iops: 0.0,
+        }
     }
 
     fn watch_others(&mut self) {
@@ -89,14 +109,35 @@ impl Site {
 
     /// The smallest transfer that the device takes, in bytes.
     pub(crate) fn sector_bytes(&self) -> u64 {
+        if let Some(export) = &self.export {
+            return export.sector_bytes;
+        }
         let size = self.disk().and_then(|disk| disk.number("queue/logical_block_size"));
         size.unwrap_or(SECTOR_BYTES)
     }
 
-    /// Whether the device takes discards.
+    /// Whether the target takes discards.
     pub(crate) fn discards(&self) -> bool {
+        if let Some(export) = &self.export {
+            return export.trims;
+        }
         let limit = self.disk().and_then(|disk| disk.number("queue/discard_max_bytes"));
         limit.is_some_and(|bytes| bytes > 0)
+    }
+
+    /// The machine.
+    pub(crate) const fn system(&self) -> &System {
+        &self.system
+    }
+
+    /// What the drive says of itself, where it says anything.
+    pub(crate) fn health(&self, tools: &Tools) -> Option<Health> {
+        Health::read(tools, self.device.as_ref()?)
+    }
+
+    /// Temperature of the drive in degrees Celsius, where the kernel has a sensor for it.
+    pub(crate) fn temperature_c(&self) -> Option<i64> {
+        self.device.as_ref()?.temperature_c()
     }
 
     fn disk(&self) -> Option<Block> {
@@ -107,8 +148,9 @@ impl Site {
     pub(crate) fn target(&self) -> Target {
         let model = self.disk().and_then(|disk| disk.attribute("device/model"));
         let (kind, title) = match &self.mount {
-            None => (TargetKind::BlockDevice, model.unwrap_or_else(|| self.name.clone())),
             Some(mount) => (TargetKind::File, format!("{} on {}", self.name, mount.file_system)),
+            None if self.export.is_some() => (TargetKind::Nbd, self.name.clone()),
+            None => (TargetKind::BlockDevice, model.unwrap_or_else(|| self.name.clone())),
         };
         Target {
             kind,
@@ -138,6 +180,14 @@ impl Site {
             rows.push(row("File", ("File system", mount.file_system.clone())));
             rows.push(row("File", ("Mounted from", mount.source.display().to_string())));
         }
+        if let Some(export) = &self.export {
+            let told = |(name, value)| SheetRow {
+                source: "derived: told by the server".into(),
+                ..row("NBD server", (name, value))
+            };
+            rows.push(told(("Address", self.name.clone())));
+            rows.extend(export.rows().into_iter().map(told));
+        }
         let Some(device) = &self.device else { return rows };
         rows.push(row("Device", ("Node", device.node())));
         rows.extend(device_rows(&device.disk()).into_iter().map(|cells| row("Device", cells)));
@@ -162,6 +212,13 @@ impl Site {
                 WarningKind::Environment,
                 format!("the machine is virtual ({vendor}): its disk and its cores are shared"),
                 "measure on the machine itself",
+            )
+        }));
+        found.extend(self.virtual_disk().map(|what| {
+            (
+                WarningKind::Environment,
+                format!("the disk is virtual ({what}): a host decides what its figures are"),
+                "measure on the machine that has the drive",
             )
         }));
         found.extend(machine::governor(&self.system).filter(|name| name != "performance").map(
@@ -214,7 +271,24 @@ impl Site {
         Some((WarningKind::PageCache, text.into(), remedy))
     }
 
+    /// What says that the disk is made of software.
+    fn virtual_disk(&self) -> Option<String> {
+        let disk = self.disk()?;
+        let model = disk.attribute("device/model").unwrap_or_default();
+        let named = ["QEMU", "VBOX", "Virtual", "VMware", "Amazon Elastic Block Store"];
+        let by_name = ["vd", "xvd", "nbd"].iter().any(|driver| disk.name().starts_with(driver));
+        if named.iter().any(|name| model.contains(name)) {
+            return Some(model);
+        }
+        by_name.then(|| disk.name().to_owned())
+    }
+
     fn elsewhere(&self) -> Option<(WarningKind, String, &'static str)> {
+        if self.export.is_some() {
+            let text = "an NBD server: latencies hold the connection and the server's own work";
+            let remedy = "compare with runs through the same server and connection only";
+            return Some((WarningKind::Environment, text.into(), remedy));
+        }
         let kind = &self.mount.as_ref()?.file_system;
         let remote = ["nfs", "nfs4", "cifs", "smb3", "9p", "virtiofs", "ceph"];
         let is_remote = remote.contains(&&**kind) || kind.starts_with("fuse");

@@ -13,6 +13,9 @@
 //! not show (btrfs, ZFS, a mount in another container) holds the device exclusively, so that the
 //! exclusive open is refused. fio itself checks no more than the node that it is given: it writes
 //! to a disk below a mounted partition.
+//!
+//! An NBD server holds its export itself: who else is connected, nobody but it can tell. It is
+//! refused unless named with `--destroy`, whatever is on it.
 
 use std::fs::{self, Metadata};
 use std::os::fd::OwnedFd;
@@ -24,6 +27,7 @@ use blockio::Bytes;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::nbd::{Export, Uri};
 use crate::system::{Block, DeviceNumber, System};
 use crate::{Error, Kind};
 
@@ -76,6 +80,25 @@ pub fn permit(path: &Path, destroy: bool) -> Result<Permit, Error> {
         None if metadata.is_file() => permit_file(&system, path, &metadata, destroy),
         None => Err(no_target(&path, &metadata)),
     }
+}
+
+/// Permits writing to the export at `uri`, which only its server can hold; with `destroy` alone.
+///
+/// # Errors
+/// [`Kind::Refused`] says what would be lost, or that the server takes no writes.
+pub(crate) fn permit_export(uri: &Uri, export: Export, destroy: bool) -> Result<(), Error> {
+    let refused = |why: String| {
+        Error::new(Kind::Refused, format!("refusing to write to the NBD server {uri}: {why}"))
+    };
+    if export.read_only {
+        return Err(refused("it is read-only".into()).hint("name an export that can be written"));
+    }
+    if !destroy {
+        let size = Bytes(export.capacity_bytes);
+        return Err(refused(format!("everything on it ({size}) would be lost"))
+            .hint("add --destroy if nothing on it is needed, and no client has it mounted"));
+    }
+    Ok(())
 }
 
 fn no_target(path: &Path, metadata: &Metadata) -> Error {

@@ -10,18 +10,22 @@ mod error;
 pub mod expression;
 pub mod fit;
 pub mod guard;
+mod nbd;
 pub mod plan;
 mod pool;
 pub mod progress;
+mod purge_method;
 pub mod runner;
 pub mod runs;
 pub mod subject;
 pub mod sweep;
 mod system;
+mod tools;
 pub mod validate;
 
 pub use driver::{Driver, Fill, Gaps, Load, Loaded, Rate, Watch};
 pub use error::{Error, Kind};
+pub use purge_method::PurgeMethod;
 
 pub use results;
 pub use ssd;

@@ -17,6 +17,8 @@ mod warning;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use results::Environment;
+
 use crate::plan::Plan;
 use crate::pool::in_parallel;
 use crate::progress::{Progress, Tally};
@@ -93,10 +95,12 @@ pub fn carry_out(
         let suite = result?;
         let outcome = outcomes[*index].get_or_insert_with(|| Outcome {
             target: suite.target,
-            environment: suite.environment,
+            environment: Environment::default(),
             records: Vec::new(),
             interrupted: false,
         });
+        // The last one knows what the whole run did to the drive.
+        outcome.environment = suite.environment;
         outcome.records.extend(suite.records);
         outcome.interrupted |= suite.interrupted;
     }

@@ -16,6 +16,7 @@
 //! - The machine's clock is read here only, for the name and `started_at`.
 
 mod durable;
+mod listing;
 mod moment;
 mod order;
 
@@ -34,6 +35,7 @@ use crate::runner::{Journal, Outcome, Record};
 use crate::subject::Wanted;
 use crate::{Error, Kind};
 
+pub use self::listing::Listed;
 pub use self::order::Order;
 
 const ORDER: &str = "order.json";

@@ -15,7 +15,10 @@ use crate::driver::model::Model;
 use crate::expression::reading;
 use crate::plan::Plan;
 use crate::runner::Drivers;
-use crate::{Driver, Error, Kind};
+use crate::{Driver, Error, Kind, PurgeMethod, nbd};
+
+/// Names that are suggested where none is near.
+const SUGGESTIONS_MAX: usize = 4;
 
 /// A drive, modelled or real.
 #[derive(Clone, Debug)]
@@ -27,9 +30,9 @@ pub enum Subject {
         /// What it is.
         spec: Box<DriveSpec>,
     },
-    /// A file or a block device.
+    /// A file, a block device, or an NBD server.
     Real {
-        /// Its path.
+        /// Its path or address.
         path: String,
     },
 }
@@ -63,6 +66,8 @@ pub struct Wanted {
 pub struct Access {
     /// Whether data on it may be destroyed.
     pub destroy: bool,
+    /// How a device is returned to its state before the first write.
+    pub purge: PurgeMethod,
     /// Size of a file that is made or resized.
     pub size: Option<Bytes>,
     /// Folder for fio's job files, reports and logs, such as `fio` in the folder of the run.
@@ -73,14 +78,14 @@ impl Default for Access {
     /// Nothing may be destroyed, raw output goes where temporary files go.
     fn default() -> Self {
         let raw = env::temp_dir().join(format!("floatgate-{}", process::id()));
-        Self { destroy: false, size: None, raw }
+        Self { destroy: false, purge: PurgeMethod::Auto, size: None, raw }
     }
 }
 
 impl Access {
     fn to(&self, path: &str) -> Request {
-        let Self { destroy, size, raw } = self.clone();
-        Request { path: path.into(), size, destroy, raw }
+        let Self { destroy, purge, size, raw } = self.clone();
+        Request { path: path.into(), size, destroy, purge, raw }
     }
 }
 
@@ -126,13 +131,17 @@ impl fmt::Display for Wanted {
 }
 
 impl Subject {
-    /// The subject named `name`: of the catalogue, a drive's TOML file, or a path.
+    /// The subject named `name`: of the catalogue, a drive's TOML file, an NBD address, or a path.
     ///
     /// # Errors
     /// Names the nearest drive, or says what is wrong with the file.
     pub fn find(name: &str) -> Result<Self, Error> {
         if let Some(spec) = ssd::catalogue::find(name) {
             return Ok(Self::Model { name: name.into(), spec: Box::new(spec) });
+        }
+        if nbd::is_uri(name) {
+            nbd::Uri::parse(name)?;
+            return Ok(Self::Real { path: name.into() });
         }
         let path = Path::new(name);
         if path.extension().is_some_and(|extension| extension == "toml") {
@@ -294,9 +303,24 @@ fn chosen(what: &str, asked: Option<&str>, known: &[String], drive: &str) -> Res
 
 fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Error {
     let error = Error::new(Kind::Input, format!("unknown {what} `{name}`"));
-    match nearest(name, known) {
+    let known: Vec<&str> = known.into_iter().collect();
+    match nearest(name, known.iter().copied()) {
         Some(near) => error.hint(format!("did you mean `{near}`?")),
-        None => error.hint(format!("`floatgate {what}s` lists them")),
+        None => error.hint(format!("{}`floatgate {what}s` lists all", like(name, &known))),
+    }
+}
+
+/// The few of `known` that begin most like `name`, as the beginning of a hint; empty where none
+/// begins with its first letter.
+fn like(name: &str, known: &[&str]) -> String {
+    let name = name.to_lowercase();
+    let shared = |other: &str| name.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+    let mut alike: Vec<&str> = known.iter().copied().filter(|other| shared(other) > 0).collect();
+    alike.sort_by_key(|other| std::cmp::Reverse(shared(other)));
+    alike.truncate(SUGGESTIONS_MAX);
+    match alike.as_slice() {
+        [] => String::new(),
+        names => format!("there is {}; ", names.join(", ")),
     }
 }
 
@@ -347,6 +371,24 @@ mod tests {
         assert_eq!(wanted("iodrive-duo", "stock").slug(), "iodrive-duo-stock");
         assert_eq!(wanted("/tmp/my disk.img", "").slug(), "my-disk");
         assert_eq!(wanted("../..", "").slug(), "");
+    }
+
+    #[test]
+    fn an_unknown_drive_gets_those_that_begin_like_it() {
+        let error = Subject::find("p420m").unwrap_err();
+        assert_eq!(error.to_string(), "unknown drive `p420m`");
+        assert!(error.remedy().starts_with("there is p320h-700, "), "{}", error.remedy());
+        assert!(error.remedy().ends_with("; `floatgate drives` lists all"), "{}", error.remedy());
+        let error = Subject::find("zzzzzzzzzz").unwrap_err();
+        assert!(error.remedy().contains("`floatgate drives` lists all"), "{}", error.remedy());
+    }
+
+    #[test]
+    fn an_nbd_address_is_a_real_drive_and_a_broken_one_is_refused() {
+        let found = Subject::find("nbd+unix:///?socket=/run/it.sock").unwrap();
+        assert!(!found.runs_in_parallel());
+        assert_eq!(found.setups(&Choice::default()).unwrap()[0].slug(), "it");
+        assert_eq!(Subject::find("nbd+unix:///it").unwrap_err().kind(), Kind::Input);
     }
 
     #[test]

@@ -64,6 +64,7 @@ fn card(subject: &Subject<'_>) -> String {
             TargetKind::Model => "Model".into(),
             TargetKind::BlockDevice => "Real block device".into(),
             TargetKind::File => "Real file".into(),
+            TargetKind::Nbd => "NBD server".into(),
         },
         format!("Protocol {}", run.protocol),
         format!("Seed {}", run.seed),

@@ -85,6 +85,8 @@ pub enum TargetKind {
     BlockDevice,
     /// A file on a real file system.
     File,
+    /// A drive behind an NBD server.
+    Nbd,
 }
 
 /// One row of a specification sheet.

@@ -62,8 +62,8 @@ fn outcomes(folders: &[Folder], args: &Review) -> Result<Vec<Outcome>> {
         .iter()
         .zip(&subjects)
         .map(|(folder, subject)| {
-            let RealArgs { destroy, size } = args.real;
-            let access = Access { destroy, size, raw: folder.raw() };
+            let RealArgs { destroy, purge, size } = args.real;
+            let access = Access { destroy, purge, size, raw: folder.raw() };
             subject.drivers(&folder.order().wanted, folder.order().plan.seed, &access)
         })
         .collect::<Result<_, _>>()?;

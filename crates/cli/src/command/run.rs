@@ -10,7 +10,7 @@ use lab::workload::{SizeShare, Workload};
 use lab::{Error, Gaps, Kind, Rate};
 use serde_json::json;
 
-use crate::args;
+use crate::args::{self, RealArgs};
 use crate::progress::Terminal;
 use crate::{Ending, output, setup, table};
 
@@ -20,7 +20,8 @@ pub(crate) fn run(args: &args::Run) -> Result<Ending> {
     let wanted = subject.setups(&setup::choice(args.format.as_deref(), &args.model))?.remove(0);
     let plan = Plan::of_one(&workload(args)?, &load(args), args.model.seed);
     let plan = setup::with_data(plan, &args.data);
-    let access = Access { destroy: args.real.destroy, size: args.real.size, ..Access::default() };
+    let RealArgs { destroy, purge, size } = args.real;
+    let access = Access { destroy, purge, size, ..Access::default() };
     let drivers = subject.drivers(&wanted, plan.seed, &access)?;
     let assignment = Assignment {
         label: &wanted.format,

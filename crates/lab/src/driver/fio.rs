@@ -1,4 +1,4 @@
-//! Real drives: one fio process for each load, on a file or a block device.
+//! Real drives: one fio process for each load, on a file, a block device or an NBD server.
 //!
 //! ```text
 //! <raw>/4k/precondition/
@@ -14,14 +14,13 @@
 //! load (twice on a device, as the SNIA specification asks): a read of space that was never written
 //! measures the file system or the mapping table, not the medium.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
-use blockio::{Bytes, SECTOR_BYTES};
-use results::{Environment, Target, Warning, WarningKind};
-use rustix::fs::{SeekFrom, fstat, fstatvfs, ftruncate, seek};
+use blockio::Bytes;
+use results::{Environment, HostSheet, Warning, WarningKind};
 
 use self::engine::{Engine, Version};
 use self::interval::JobLog;
@@ -29,10 +28,12 @@ use self::job::{ARGUMENTS, JOB_FILE, Logging, OUTPUT_FILE, Place, SLACK_MS};
 use self::meter::Meter;
 use self::output::Output;
 use self::process::Ending;
+use self::target::Target;
+use self::witness::{Heat, Witness};
 use super::{Driver, Fill, Load, Loaded, Watch};
-use crate::environment::Site;
-use crate::guard::{self, Permit};
-use crate::{Error, Kind};
+use crate::environment::{Health, Site};
+use crate::tools::Tools;
+use crate::{Error, Kind, PurgeMethod};
 
 pub(crate) mod engine;
 mod interval;
@@ -42,9 +43,14 @@ mod meter;
 mod output;
 mod process;
 mod purge;
+mod target;
+mod witness;
 
 /// Size of a file that is made because none was there and no size was given: 1 GiB.
 pub const SIZE_DEFAULT: Bytes = Bytes(1 << 30);
+
+/// Name of the file that keeps what the drive said of itself before a run.
+const HEALTH_FILE: &str = "health-before.json";
 
 /// Share of threads times queue that is to be outstanding, or a warning says so.
 const QUEUE_FILLED_MIN: f64 = 0.9;
@@ -56,12 +62,14 @@ const JOB_CPU_PERCENT_MAX: f64 = 90.0;
 /// What to measure, and how far one may go.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// File or block device. A file that does not exist is made.
+    /// File, block device or address of an NBD server. A file that does not exist is made.
     pub path: PathBuf,
     /// Size of a file that is made or resized; a file that exists keeps its own by default.
     pub size: Option<Bytes>,
     /// Whether data on it may be destroyed.
     pub destroy: bool,
+    /// How a device is returned to its state before the first write.
+    pub purge: PurgeMethod,
     /// Folder for fio's job files, reports and logs.
     pub raw: PathBuf,
 }
@@ -71,6 +79,7 @@ pub struct Request {
 pub struct Fio {
     held: Arc<Held>,
     raw: PathBuf,
+    method: PurgeMethod,
     unwritten: bool,
     shortfall: String,
 }
@@ -78,11 +87,14 @@ pub struct Fio {
 /// What is found out once.
 #[derive(Debug)]
 struct Held {
-    permit: Permit,
+    target: Target,
     site: Site,
     version: Version,
     engine: Engine,
     warned: AtomicBool,
+    /// What the drive said of itself before the first load of the run.
+    before: Option<Health>,
+    heat: Mutex<Option<Heat>>,
 }
 
 impl Fio {
@@ -93,7 +105,7 @@ impl Fio {
     /// file that was made for it is then gone again.
     pub fn open(request: &Request) -> Result<Self, Error> {
         let version = Version::usable()?;
-        let made = make_if_absent(&request.path)?;
+        let made = target::make_if_absent(&request.path)?;
         let opened = Self::open_existing(request, version, made);
         if opened.is_err() && made {
             // The error that is returned matters more than one of tidying up.
@@ -103,26 +115,21 @@ impl Fio {
     }
 
     fn open_existing(request: &Request, version: Version, made: bool) -> Result<Self, Error> {
-        let permit = guard::permit(&request.path, request.destroy)?;
-        resize(request, &permit, made)?;
-        let site = Site::of(&request.path, permit.path())?;
-        if site.capacity_bytes() < job::FILL_BYTES {
-            let size = Bytes(site.capacity_bytes());
-            let text = format!("{} holds {size}, too little to measure", request.path.display());
-            return Err(Error::new(Kind::Input, text).hint("give it a size: --size 1GiB"));
-        }
-        let engine = Engine::probe(permit.path())?;
+        let (target, site) = Target::open(request, made)?;
+        let engine = target.engine()?;
         let warned = AtomicBool::new(false);
-        let held = Arc::new(Held { permit, site, version, engine, warned });
-        let raw = request.raw.clone();
-        Ok(Self { held, raw, unwritten: false, shortfall: String::new() })
+        let before = health_before(&request.raw, &site);
+        let heat = Mutex::new(None);
+        let held = Arc::new(Held { target, site, version, engine, warned, before, heat });
+        let (raw, method) = (request.raw.clone(), request.purge);
+        Ok(Self { held, raw, method, unwritten: false, shortfall: String::new() })
     }
 
     /// What is addressed: less than a MiB at the end may be left out.
     fn place(&self) -> Place<'_> {
-        let Held { permit, site, .. } = &*self.held;
+        let Held { target, site, .. } = &*self.held;
         Place {
-            path: permit.path(),
+            path: target.path(),
             capacity_bytes: site.capacity_bytes() / job::FILL_BYTES * job::FILL_BYTES,
             sector_bytes: site.sector_bytes(),
         }
@@ -130,10 +137,7 @@ impl Fio {
 
     /// Whether a read could meet space that was never written.
     fn needs_fill(&self) -> bool {
-        let Held { permit, .. } = &*self.held;
-        let first_hole = || seek(permit.target(), SeekFrom::Hole(0));
-        let has_holes = || first_hole().is_ok_and(|at| at < self.place().capacity_bytes);
-        self.unwritten || (permit.is_file() && has_holes())
+        self.unwritten || self.held.target.has_holes(self.place().capacity_bytes)
     }
 
     /// Writes everything in order; says how, or nothing when it was stopped.
@@ -143,8 +147,9 @@ impl Fio {
         compressible_percent: f64,
         watch: &mut dyn Watch,
     ) -> Result<Option<String>, Error> {
-        self.check_space()?;
-        let passes = if self.held.permit.is_file() { 1 } else { 2 };
+        let Held { target, site, .. } = &*self.held;
+        target.check_space(site.capacity_bytes())?;
+        let passes = if target.file().is_some() { 1 } else { 2 };
         let folder = fresh_folder(folder)?;
         let text = job::of_fill(self.place(), self.held.engine, passes, compressible_percent)?;
         write_job(&folder, &text)?;
@@ -152,8 +157,9 @@ impl Fio {
         let size = self.place().capacity_bytes;
         let whole = size * u64::from(passes);
         let ending = process::run(&folder, watch, |watch, _| {
-            let percent = (meter.written_bytes() * 100 / whole).min(100);
-            watch.progress(0.0, &format!("filling, {percent} %"));
+            let percent = meter.written_bytes().map(|bytes| (bytes * 100 / whole).min(100));
+            let told = percent.map_or("filling".into(), |it| format!("filling, {it} %"));
+            watch.progress(0.0, &told);
         })?;
         if ending == Ending::Stopped {
             return Ok(None);
@@ -162,27 +168,6 @@ impl Fio {
         self.unwritten = false;
         let times = if passes == 1 { "once" } else { "twice" };
         Ok(Some(format!("all {} written {times} in order", Bytes(size))))
-    }
-
-    /// A file with holes needs room for them.
-    fn check_space(&self) -> Result<(), Error> {
-        let Held { permit, site, .. } = &*self.held;
-        if !permit.is_file() {
-            return Ok(());
-        }
-        let path = permit.path().display();
-        let io = |errno| Error::new(Kind::Io, format!("space for {path}")).source(errno);
-        let system = fstatvfs(permit.target()).map_err(io)?;
-        let free_bytes = system.f_bavail.saturating_mul(system.f_frsize);
-        let blocks = fstat(permit.target()).map_err(io)?.st_blocks;
-        let taken_bytes = u64::try_from(blocks).unwrap_or(0) * SECTOR_BYTES;
-        let missing_bytes = site.capacity_bytes().saturating_sub(taken_bytes);
-        if missing_bytes > free_bytes {
-            let (missing, free) = (Bytes(missing_bytes), Bytes(free_bytes));
-            let text = format!("{path} needs {missing} more, its file system has {free} free");
-            return Err(Error::new(Kind::Io, text).hint("make room, or take a smaller --size"));
-        }
-        Ok(())
     }
 
     /// What fio did, as far as it came.
@@ -206,6 +191,31 @@ impl Fio {
             generator_limited,
             warnings,
         })
+    }
+
+    /// Keeps the temperatures that were seen under a load.
+    fn warmed(&self, heat: Option<Heat>) {
+        if let Ok(mut all) = self.held.heat.lock() {
+            *all = match (*all, heat) {
+                (Some(a), Some(b)) => Some(a.and(b)),
+                (a, b) => a.or(b),
+            };
+        }
+    }
+
+    /// What the run did to the drive so far, as rows of the test platform.
+    fn cost(&self, before: Option<&Health>) -> Vec<HostSheet> {
+        let after = before.and_then(|_| self.held.site.health(&Tools::default()));
+        let heat = self.held.heat.lock().ok().and_then(|heat| *heat);
+        let rows = [
+            ("Drive before", before.map(Health::shown)),
+            ("Drive after", after.as_ref().map(Health::shown)),
+            ("Cost of the test", after.zip(before).map(|(after, before)| after.since(before))),
+            ("Temperature under load", heat.map(|heat| heat.to_string())),
+        ];
+        let told = rows.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let told = told.filter(|(_, value)| !value.is_empty());
+        told.map(|(name, value)| HostSheet { name: name.into(), value }).collect()
     }
 
     fn how(&self, folder: &Path) -> String {
@@ -235,22 +245,20 @@ impl Fio {
 }
 
 impl Driver for Fio {
-    fn target(&self) -> Target {
+    fn target(&self) -> results::Target {
         self.held.site.target()
     }
 
     fn environment(&self) -> Environment {
-        let Held { site, version, engine, .. } = &*self.held;
-        site.environment(&format!("{version}, {engine}"))
+        let Held { site, version, engine, before, .. } = &*self.held;
+        let mut environment = site.environment(&format!("{version}, {engine}"));
+        environment.sheet.extend(self.cost(before.as_ref()));
+        environment
     }
 
     fn purge(&mut self) -> Result<String, Error> {
-        let Held { permit, site, .. } = &*self.held;
-        let purged = if permit.is_file() {
-            purge::of_file(permit, site.capacity_bytes())?
-        } else {
-            purge::of_device(permit.path(), site.discards())
-        };
+        let Held { target, site, .. } = &*self.held;
+        let purged = purge::of(target, site, self.method)?;
         self.unwritten = true;
         self.shortfall = purged.shortfall;
         Ok(purged.how)
@@ -281,10 +289,15 @@ impl Driver for Fio {
         let mut meter = Meter::new(self.held.site.device());
         let slack_s = SLACK_MS as f64 / 1e3;
         let length_s = load.ramp_s + load.duration_s + slack_s;
-        let ending = process::run(&folder, watch, |watch, passed_s| {
-            watch.progress((passed_s / length_s).min(1.0), meter.rate());
+        let held = Arc::clone(&self.held);
+        let mut witness = Witness::begin(&held.site);
+        let ending = process::run(&folder, watch, |watch, look| {
+            witness.look(look.process);
+            watch.progress((look.passed_s / length_s).min(1.0), meter.rate());
         })?;
-        let warnings = self.first_warnings(load.step);
+        let mut warnings = self.first_warnings(load.step);
+        warnings.extend(witness.warnings(load.step, held.engine.direct));
+        self.warmed(witness.heat());
         let mut loaded = match self.measured(&folder, logging, load) {
             // Stopped before it measured anything, fio may leave no report.
             Err(_) if ending == Ending::Stopped => Loaded::default(),
@@ -299,33 +312,21 @@ impl Driver for Fio {
     }
 }
 
-/// Makes the file where there is none; whether it did.
-fn make_if_absent(path: &Path) -> Result<bool, Error> {
-    if path.exists() {
-        return Ok(false);
+/// What the drive said of itself before the first session of a run: a session that goes on finds
+/// it beside fio's files.
+fn health_before(raw: &Path, site: &Site) -> Option<Health> {
+    let path = raw.join(HEALTH_FILE);
+    if let Some(kept) = fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok()) {
+        return Some(kept);
     }
-    OpenOptions::new().write(true).create_new(true).open(path).map_err(|source| {
-        Error::new(Kind::Io, format!("making the file {}", path.display()))
-            .hint("name a file in a folder that exists and can be written to")
-            .source(source)
-    })?;
-    Ok(true)
+    let health = site.health(&Tools::default())?;
+    // Where it cannot be kept, it is asked anew after an interruption.
+    let _ = fs::create_dir_all(raw).and_then(|()| fs::write(&path, json_of(&health)));
+    Some(health)
 }
 
-/// Gives a file the size that was asked for, or a new one the default.
-fn resize(request: &Request, permit: &Permit, made: bool) -> Result<(), Error> {
-    let path = request.path.display();
-    if !permit.is_file() {
-        let text = format!("{path} is a block device: it has its own size");
-        let refused = Err(Error::new(Kind::Input, text).hint("leave out --size"));
-        return if request.size.is_some() { refused } else { Ok(()) };
-    }
-    match request.size.or(made.then_some(SIZE_DEFAULT)) {
-        Some(Bytes(size)) => ftruncate(permit.target(), size).map_err(|errno| {
-            Error::new(Kind::Io, format!("giving {path} the size {}", Bytes(size))).source(errno)
-        }),
-        None => Ok(()),
-    }
+fn json_of(health: &Health) -> String {
+    serde_json::to_string(health).expect("plain numbers")
 }
 
 /// Makes an empty folder, in place of what an earlier session left there.

@@ -28,6 +28,24 @@ pub(crate) fn governor(system: &System) -> Option<String> {
     system.text("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 }
 
+/// How often processors slowed down because they were too hot, since the machine started.
+pub(crate) fn throttle_count(system: &System) -> u64 {
+    let count = |cpu: usize| {
+        let path = format!("sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count");
+        system.text(path)?.parse::<u64>().ok()
+    };
+    (0..processors(system)).filter_map(count).sum()
+}
+
+/// Bytes that the process `id` read from and wrote to devices.
+pub(crate) fn bytes_moved_by(system: &System, id: u32) -> Option<u64> {
+    let counts = system.text(format!("proc/{id}/io"))?;
+    let of =
+        |key: &str| counts.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok());
+    let (read, written): (u64, u64) = (of("read_bytes:")?, of("write_bytes:")?);
+    Some(read + written)
+}
+
 /// Who virtualises the machine; nothing where nobody does, as far as the processor tells.
 pub(crate) fn hypervisor(system: &System) -> Option<String> {
     let cpuinfo = system.text("proc/cpuinfo")?;

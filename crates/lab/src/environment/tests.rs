@@ -82,7 +82,7 @@ fn a_virtual_machine_and_a_saving_governor_are_warned_of() {
 
 #[test]
 fn a_device_that_others_use_is_busy() {
-    let counts = |reads| Some(DiskCounts { reads, writes: 7, sectors_written: 0 });
+    let counts = |reads| Some(DiskCounts { reads, writes: 7, sectors_read: 0, sectors_written: 0 });
     assert!(foreign_iops(counts(100), counts(130)) > IDLE_IOPS_MAX);
     assert!(foreign_iops(counts(100), counts(101)) < IDLE_IOPS_MAX);
     let machine = Machine::with_disk();

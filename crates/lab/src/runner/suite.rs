@@ -56,6 +56,7 @@ pub(super) fn carry_out(
         watch.finish("");
         suite.records.push((index, record));
     }
+    suite.environment = driver.environment();
     suite.records.sort_by_key(|(index, _)| *index);
     Ok(suite)
 }
@@ -76,7 +77,7 @@ fn kept(
     }
     match kind {
         TargetKind::Model => Vec::new(),
-        TargetKind::BlockDevice | TargetKind::File => {
+        TargetKind::BlockDevice | TargetKind::File | TargetKind::Nbd => {
             let measured = |index: usize| assignment.plan.steps[index].kind == StepKind::Measure;
             finished().filter(|(index, _)| measured(*index)).cloned().collect()
         }

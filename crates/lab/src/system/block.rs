@@ -89,6 +89,47 @@ impl Block {
         slaves.iter().flat_map(Self::disks_below).collect()
     }
 
+    /// Whether it is an NVMe namespace or a partition of one.
+    pub(crate) fn is_nvme(&self) -> bool {
+        self.name.starts_with("nvme")
+    }
+
+    /// Whether it is an ATA drive or a partition of one.
+    pub(crate) fn is_ata(&self) -> bool {
+        self.disk().attribute("device/vendor").is_some_and(|vendor| vendor == "ATA")
+    }
+
+    /// Whether it is connected through USB.
+    pub(crate) fn is_on_usb(&self) -> bool {
+        self.folder.iter().any(|part| part.to_string_lossy().starts_with("usb"))
+    }
+
+    /// Names of the other namespaces of an NVMe controller.
+    pub(crate) fn namespaces_beside(&self) -> Vec<String> {
+        let Some((controller, _)) = self.name.rsplit_once('n') else { return Vec::new() };
+        let siblings = self.folder.parent().into_iter().flat_map(fs::read_dir).flatten().flatten();
+        let mut names: Vec<String> = siblings
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter(|name| *name != self.name)
+            .filter(|name| name.rsplit_once('n').is_some_and(|(of, _)| of == controller))
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// Temperature of the disk in whole degrees Celsius, from the kernel's sensor.
+    pub(crate) fn temperature_c(&self) -> Option<i64> {
+        let disk = self.disk();
+        let sensors = ["device", "device/hwmon"].into_iter().flat_map(|folder| {
+            fs::read_dir(disk.folder.join(folder)).into_iter().flatten().flatten()
+        });
+        let mut read = sensors
+            .filter(|entry| entry.file_name().to_string_lossy().starts_with("hwmon"))
+            .filter_map(|entry| fs::read_to_string(entry.path().join("temp1_input")).ok());
+        let millidegrees: i64 = read.find_map(|text| text.trim().parse().ok())?;
+        Some(millidegrees / 1000)
+    }
+
     /// File behind a loop device; nothing for other devices.
     pub(crate) fn backing_file(&self) -> Option<PathBuf> {
         self.attribute("loop/backing_file").map(PathBuf::from)
@@ -125,6 +166,8 @@ pub(crate) struct DiskCounts {
     pub(crate) reads: u64,
     /// Writes.
     pub(crate) writes: u64,
+    /// Sectors of 512 bytes read.
+    pub(crate) sectors_read: u64,
     /// Sectors of 512 bytes written.
     pub(crate) sectors_written: u64,
 }
@@ -133,6 +176,11 @@ impl DiskCounts {
     /// Reads and writes.
     pub(crate) fn requests(self) -> u64 {
         self.reads + self.writes
+    }
+
+    /// Bytes read and written.
+    pub(crate) fn bytes(self) -> u64 {
+        (self.sectors_read + self.sectors_written) * blockio::SECTOR_BYTES
     }
 }
 
@@ -143,8 +191,8 @@ impl Block {
         let numbers: Vec<u64> =
             text.split_whitespace().map_while(|number| number.parse().ok()).collect();
         match numbers[..] {
-            [reads, _, _, _, writes, _, sectors_written, ..] => {
-                Some(DiskCounts { reads, writes, sectors_written })
+            [reads, _, sectors_read, _, writes, _, sectors_written, ..] => {
+                Some(DiskCounts { reads, writes, sectors_read, sectors_written })
             }
             _ => None,
         }

@@ -88,14 +88,40 @@ impl Engine {
         Self { name: "io_uring", direct: false },
     ];
 
+    /// The one for NBD servers; nothing of this machine caches what it moves.
+    pub(super) const NBD: Self = Self { name: "nbd", direct: true };
+
+    /// fio's key for the target.
+    pub(super) fn target_key(self) -> &'static str {
+        if self == Self::NBD { "uri" } else { "filename" }
+    }
+
+    /// The engine for the NBD server at `uri`, if this fio has it and can read there.
+    ///
+    /// # Errors
+    /// Says what fio said.
+    pub(super) fn probe_nbd(uri: &str) -> Result<Self, Error> {
+        match Self::NBD.reads(uri) {
+            Ok(()) => Ok(Self::NBD),
+            Err(Failed::Start(source)) => Err(not_started(source)),
+            Err(Failed::Read(line)) => {
+                let text = format!("fio cannot read from {uri}: {line}");
+                let hint = "fio needs its nbd engine (`fio --enghelp=nbd`): install one that was \
+                            built with libnbd";
+                Err(Error::new(Kind::Program, text).hint(hint))
+            }
+        }
+    }
+
     /// The first engine that reads from `target`.
     ///
     /// # Errors
     /// Says what fio said when none does.
     pub(crate) fn probe(target: &Path) -> Result<Self, Error> {
         let mut said = String::new();
+        let name = target.to_string_lossy().replace(':', "\\:");
         for engine in Self::ALL {
-            match engine.reads(target) {
+            match engine.reads(&name) {
                 Ok(()) => return Ok(engine),
                 Err(Failed::Start(source)) => return Err(not_started(source)),
                 Err(Failed::Read(line)) => said = line,
@@ -105,15 +131,14 @@ impl Engine {
         Err(Error::new(Kind::Program, text).hint("`floatgate doctor` checks fio and the kernel"))
     }
 
-    /// Reads one block.
-    fn reads(self, target: &Path) -> Result<(), Failed> {
-        let name = target.to_string_lossy().replace(':', "\\:");
+    /// Reads one block of the target that fio calls `name`.
+    fn reads(self, name: &str) -> Result<(), Failed> {
         let output = Command::new("fio")
             .args(["--name=probe", "--readonly", "--rw=read", "--bs=4k", "--number_ios=1"])
             .args(["--allow_file_create=0", "--size=4k", "--output-format=terse"])
             .arg(format!("--ioengine={}", self.name))
             .arg(format!("--direct={}", u8::from(self.direct)))
-            .arg(format!("--filename={name}"))
+            .arg(format!("--{}={name}", self.target_key()))
             .env("LC_ALL", "C")
             .output()
             .map_err(Failed::Start)?;

@@ -210,7 +210,7 @@ impl Job {
     }
 
     fn target(&mut self, place: Place<'_>, engine: Engine) -> Result<(), Error> {
-        self.line("filename", file_name(place.path)?);
+        self.line(engine.target_key(), target_name(place.path, engine)?);
         self.line("allow_file_create", 0);
         self.line("fallocate", "none");
         self.line("ioengine", engine.name);
@@ -336,13 +336,15 @@ fn whole_percent(name: &str, key: &str, percent: f64) -> Result<u32, Error> {
     Ok(percent as u32)
 }
 
-/// A path as fio's `filename` takes it: `:` separates files, and what its reader of job files
-/// would take for a comment or a variable cannot be escaped.
-fn file_name(path: &Path) -> Result<String, Error> {
+/// A path as fio's `filename` takes it, or an address as its `uri`: `:` separates files, and what
+/// its reader of job files would take for a comment or a variable cannot be escaped.
+fn target_name(path: &Path, engine: Engine) -> Result<String, Error> {
     let name = path
         .to_str()
         .filter(|name| !name.contains([';', '#', '$', '\\', '\n', '"']) && name.trim() == *name);
-    name.map(|name| name.replace(':', "\\:")).ok_or_else(|| {
+    let plain = engine == Engine::NBD;
+    let escaped = |name: &str| if plain { name.to_owned() } else { name.replace(':', "\\:") };
+    name.map(escaped).ok_or_else(|| {
         let text = format!("fio cannot be given the path {}", path.display());
         Error::new(Kind::Input, text).hint("rename it: none of ; # $ \\ \" and no line ends")
     })

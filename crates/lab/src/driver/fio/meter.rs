@@ -38,13 +38,10 @@ impl Meter {
         &self.text
     }
 
-    /// Bytes written since it was made.
-    pub(super) fn written_bytes(&self) -> u64 {
-        let now = self.device.as_ref().and_then(Block::counts);
-        let written = now.zip(self.first).map(|(now, first)| {
-            now.sectors_written.saturating_sub(first.sectors_written) * blockio::SECTOR_BYTES
-        });
-        written.unwrap_or(0)
+    /// Bytes written since it was made; nothing where no device is known.
+    pub(super) fn written_bytes(&self) -> Option<u64> {
+        let (now, first) = self.device.as_ref().and_then(Block::counts).zip(self.first)?;
+        Some(now.sectors_written.saturating_sub(first.sectors_written) * blockio::SECTOR_BYTES)
     }
 }
 
@@ -69,6 +66,6 @@ mod tests {
     fn without_a_device_nothing_is_shown() {
         let mut meter = Meter::new(None);
         assert_eq!(meter.rate(), "");
-        assert_eq!(meter.written_bytes(), 0);
+        assert_eq!(meter.written_bytes(), None);
     }
 }

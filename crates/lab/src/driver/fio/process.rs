@@ -29,14 +29,25 @@ pub(super) enum Ending {
     Stopped,
 }
 
-/// Runs the job file in `folder`. `tell` is called now and then with the seconds passed.
+/// One look at a process that runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Look {
+    /// Seconds since it began.
+    pub(super) passed_s: f64,
+    /// Its number.
+    pub(super) process: u32,
+}
+
+/// Runs the job file in `folder`. `tell` is called now and then.
 ///
-/// fio gets a process group of its own: Ctrl-C on the terminal reaches this program only, which
-/// then asks fio to end in the way in which it still writes its logs.
+/// fio dies with the thread that waits for it: without that, the session that goes on after this
+/// program was killed would meet a load that nobody watches. It gets a process group of its own:
+/// Ctrl-C on the terminal reaches this program only, which then asks fio to end in the way in which
+/// it still writes its logs.
 pub(super) fn run(
     folder: &Path,
     watch: &mut dyn Watch,
-    mut tell: impl FnMut(&mut dyn Watch, f64),
+    mut tell: impl FnMut(&mut dyn Watch, Look),
 ) -> Result<Ending, Error> {
     let messages = File::create(folder.join(MESSAGES_FILE)).and_then(|file| {
         let copy = file.try_clone()?;
@@ -45,7 +56,7 @@ pub(super) fn run(
     let (out, err) = messages.map_err(|source| {
         Error::new(Kind::Io, format!("writing to {}", folder.display())).source(source)
     })?;
-    let child = Command::new("fio")
+    let child = dying_with_us("fio")
         .args(ARGUMENTS)
         .current_dir(folder)
         .env("LC_ALL", "C")
@@ -67,12 +78,27 @@ pub(super) fn run(
                 running.signal(Signal::INT);
                 asked_to_end = Some(Instant::now());
             }
-            None => tell(watch, began.elapsed().as_secs_f64()),
+            None => {
+                let passed_s = began.elapsed().as_secs_f64();
+                tell(watch, Look { passed_s, process: running.0.id() });
+            }
             Some(since) if since.elapsed() > PATIENCE => return Err(deaf()),
             Some(_) => {}
         }
         thread::sleep(POLL);
     }
+}
+
+/// `program`, which the kernel kills when this thread ends; where util-linux is missing, the
+/// program alone.
+fn dying_with_us(program: &str) -> Command {
+    let there = Command::new("setpriv").arg("--version").output();
+    if !there.is_ok_and(|output| output.status.success()) {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--", program]);
+    command
 }
 
 fn deaf() -> Error {

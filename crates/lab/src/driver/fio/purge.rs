@@ -1,14 +1,36 @@
-//! The state before the first write, as near as a file or a device allows.
+//! The state before the first write, as near as a target allows.
+//!
+//! ```text
+//! device:  NVMe format ─► NVMe sanitize ─► ATA secure erase ─► discard ─► overwritten by the fill
+//! file:    a hole punched over all of it
+//! server:  a trim of everything
+//! ```
+//!
+//! Invariants:
+//! - A way is taken only if it touches nothing but the target: one that works on the whole
+//!   controller is not, while it has other namespaces.
+//! - A way that was asked for by name and does not work is an error; without a name the next one is
+//!   tried, and the result says why.
+//! - Success is what the drive says afterwards, not that the command returned.
 
 use std::path::Path;
-use std::process::Command;
 
 use blockio::Bytes;
 use rustix::fs::{FallocateFlags, fallocate, ftruncate};
 
-use super::process;
+use super::target::Target;
+use crate::environment::Site;
 use crate::guard::Permit;
-use crate::{Error, Kind};
+use crate::nbd::Uri;
+use crate::system::Block;
+use crate::tools::Tools;
+use crate::{Error, Kind, PurgeMethod};
+
+mod ata;
+mod nvme;
+
+/// What is said where nothing could be unmapped.
+const OVERWRITTEN: &str = "not discarded; overwritten in order before the next load";
 
 /// What a purge came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +41,58 @@ pub(super) struct Purged {
     pub(super) shortfall: String,
 }
 
+/// What became of one way: what was done, or why it was not.
+type Tried = Result<String, String>;
+
+/// A device that is to be purged.
+#[derive(Clone, Copy, Debug)]
+struct Device<'a> {
+    path: &'a Path,
+    block: Option<&'a Block>,
+    discards: bool,
+}
+
+/// Purges `target`, which lies at `site`, by `method`.
+///
+/// # Errors
+/// When a file cannot be emptied, or the method that was asked for does not work.
+pub(super) fn of(target: &Target, site: &Site, method: PurgeMethod) -> Result<Purged, Error> {
+    match target {
+        Target::Local(permit) if permit.is_file() => of_file(permit, site.capacity_bytes()),
+        Target::Local(permit) => {
+            let device =
+                Device { path: permit.path(), block: site.device(), discards: site.discards() };
+            device.purged(&Tools::default(), method)
+        }
+        Target::Export { uri, .. } => of_export(uri, site.discards(), method),
+    }
+}
+
+/// Trims all of an export.
+fn of_export(uri: &Uri, trims: bool, method: PurgeMethod) -> Result<Purged, Error> {
+    let trimmed = || {
+        if !trims {
+            return Err("the server takes no trims".to_owned());
+        }
+        let said = |error: Error| {
+            let cause = std::error::Error::source(&error).map(ToString::to_string);
+            format!("{error} failed: {}", cause.unwrap_or_default())
+        };
+        uri.trim().map(|bytes| format!("all {} trimmed through NBD", Bytes(bytes))).map_err(said)
+    };
+    match method {
+        PurgeMethod::Overwrite => Ok(overwritten(&["an overwrite was asked for".into()])),
+        PurgeMethod::Auto | PurgeMethod::Discard => match (trimmed(), method) {
+            (Ok(how), _) => Ok(Purged { how, shortfall: String::new() }),
+            (Err(why), PurgeMethod::Auto) => Ok(overwritten(&[why])),
+            (Err(why), _) => Err(refused(method, &why)),
+        },
+        _ => Err(refused(method, "an NBD server takes trims only")),
+    }
+}
+
 /// Gives the space of a file back to its file system, which discards it or not as it is mounted.
-pub(super) fn of_file(permit: &Permit, capacity_bytes: u64) -> Result<Purged, Error> {
+fn of_file(permit: &Permit, capacity_bytes: u64) -> Result<Purged, Error> {
     let file = permit.target();
     let size = Bytes(capacity_bytes);
     let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
@@ -36,25 +108,91 @@ pub(super) fn of_file(permit: &Permit, capacity_bytes: u64) -> Result<Purged, Er
     Ok(Purged { how, shortfall: shortfall.into() })
 }
 
-/// Discards all of a device where it can be; otherwise the fill that follows stands for it.
-pub(super) fn of_device(path: &Path, discards: bool) -> Purged {
-    let lacks = |shortfall: String| Purged {
-        how: "not discarded; overwritten in order before the next load".into(),
-        shortfall,
-    };
-    if !discards {
-        return lacks("the device takes no discard: old data was overwritten, not unmapped".into());
+impl Device<'_> {
+    fn purged(self, tools: &Tools, method: PurgeMethod) -> Result<Purged, Error> {
+        let ways: &[PurgeMethod] = match &method {
+            PurgeMethod::Auto => &[
+                PurgeMethod::Format,
+                PurgeMethod::Sanitize,
+                PurgeMethod::SecureErase,
+                PurgeMethod::Discard,
+            ],
+            PurgeMethod::Overwrite => &[],
+            one => std::slice::from_ref(one),
+        };
+        let mut failed = Vec::new();
+        for way in ways {
+            match self.tried(tools, *way) {
+                Ok(mut how) => {
+                    if !failed.is_empty() {
+                        how = format!("{how}; before that: {}", failed.join("; "));
+                    }
+                    return Ok(Purged { how, shortfall: String::new() });
+                }
+                Err(Unfit::Refused(why)) if method != PurgeMethod::Auto => {
+                    return Err(refused(method, &why));
+                }
+                Err(Unfit::Other(why)) if method != PurgeMethod::Auto => {
+                    return Err(refused(method, why));
+                }
+                Err(Unfit::Refused(why)) => failed.push(why),
+                // A way of other drives is not worth a word.
+                Err(Unfit::Other(_)) => {}
+            }
+        }
+        if method == PurgeMethod::Overwrite {
+            failed.push("an overwrite was asked for".into());
+        }
+        Ok(overwritten(&failed))
     }
-    // Forced: the guard already holds the device exclusively, which blkdiscard would take for use.
-    let output = Command::new("blkdiscard").arg("--force").arg(path).env("LC_ALL", "C").output();
-    match output {
-        Ok(output) if output.status.success() => {
-            Purged { how: "every block discarded (blkdiscard)".into(), shortfall: String::new() }
+
+    fn tried(self, tools: &Tools, way: PurgeMethod) -> Result<String, Unfit> {
+        let is_nvme = self.block.is_some_and(Block::is_nvme);
+        let is_ata = self.block.is_some_and(Block::is_ata);
+        let tried = match (way, self.block) {
+            (PurgeMethod::Format, Some(block)) if is_nvme => nvme::format(tools, block),
+            (PurgeMethod::Sanitize, Some(block)) if is_nvme => nvme::sanitize(tools, block),
+            (PurgeMethod::Format | PurgeMethod::Sanitize, _) => {
+                return Err(Unfit::Other("it is no NVMe namespace"));
+            }
+            (PurgeMethod::SecureErase, Some(block)) if is_ata => ata::erase(tools, block),
+            (PurgeMethod::SecureErase, _) => return Err(Unfit::Other("it is no ATA drive")),
+            _ => self.discarded(tools),
+        };
+        tried.map_err(Unfit::Refused)
+    }
+
+    fn discarded(self, tools: &Tools) -> Tried {
+        if !self.discards {
+            return Err("the device takes no discard".into());
         }
-        Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            lacks(format!("blkdiscard failed: {}", process::reason(&said).unwrap_or_default()))
-        }
-        Err(_) => lacks("blkdiscard is not installed: old data was overwritten".into()),
+        // Forced: the guard already holds the device exclusively, which blkdiscard would take for
+        // use.
+        tools.ask("blkdiscard", &["--force".as_ref(), self.path.as_os_str()])?;
+        Ok("every block discarded (blkdiscard)".into())
     }
 }
+
+/// Why a way was not taken.
+enum Unfit {
+    /// It is one of other kinds of drive.
+    Other(&'static str),
+    /// It failed, or was not safe.
+    Refused(String),
+}
+
+fn overwritten(failed: &[String]) -> Purged {
+    let why = failed.join("; ");
+    Purged {
+        how: OVERWRITTEN.into(),
+        shortfall: format!("{why}: old data was overwritten, not unmapped"),
+    }
+}
+
+fn refused(method: PurgeMethod, why: &str) -> Error {
+    Error::new(Kind::Program, format!("purging by {method}: {why}"))
+        .hint("--purge auto takes the best way that the drive has")
+}
+
+#[cfg(test)]
+mod tests;

@@ -52,7 +52,7 @@ fn fio_is_missing() -> bool {
 
 fn request(folder: &TempDir) -> Request {
     let (path, raw) = (folder.path().join("disk.img"), folder.path().join("raw"));
-    Request { path, size: Some(SIZE), destroy: false, raw }
+    Request { path, size: Some(SIZE), destroy: false, purge: PurgeMethod::Auto, raw }
 }
 
 fn load<'a>(workload: &'a Workload, step: &'a str) -> Load<'a> {
@@ -147,7 +147,7 @@ fn the_suites_of_one_run_share_a_file_that_was_made_for_it() {
     let Request { path, size, raw, .. } = request(&folder);
     let subject = Subject::find(path.to_str().unwrap()).unwrap();
     let wanted = subject.setups(&Choice::default()).unwrap().remove(0);
-    let access = Access { destroy: false, size, raw };
+    let access = Access { size, raw, ..Access::default() };
     let drivers = subject.drivers(&wanted, 1, &access).unwrap();
     let workload = catalogue::find_workload("4k-rand-write").unwrap();
     let load = Load { duration_s: 0.25, interval_s: 0.25, ramp_s: 0.0, ..load(&workload, "s") };
@@ -167,7 +167,13 @@ fn a_loop_device_is_discarded_written_twice_and_loaded_in_slices() {
     let Some(disk) = LoopDisk::new() else { return };
     let raw = TempDir::new().unwrap();
     let path = disk.node().to_owned();
-    let request = Request { path, size: None, destroy: true, raw: raw.path().into() };
+    let request = Request {
+        path,
+        size: None,
+        destroy: true,
+        purge: PurgeMethod::Auto,
+        raw: raw.path().into(),
+    };
     let mut fio = Fio::open(&request).unwrap();
     assert_eq!(fio.target().kind, TargetKind::BlockDevice);
     assert_eq!(fio.purge().unwrap(), "every block discarded (blkdiscard)");
@@ -318,4 +324,101 @@ fn a_report_of_a_failed_job_is_an_error_with_its_cause() {
         ("fio ended a job early", Kind::Program)
     );
     assert!(cause.starts_with("Input/output error"), "{cause}");
+}
+
+/// A disk in memory behind nbdkit, ended when dropped; nothing where the machine lacks it.
+struct Server {
+    child: std::process::Child,
+    uri: String,
+}
+
+impl Server {
+    #[expect(clippy::print_stderr, reason = "a skipped test says why")]
+    fn start(folder: &TempDir, arguments: &[&str]) -> Option<Self> {
+        let socket = folder.path().join("it.sock");
+        let child = std::process::Command::new("nbdkit")
+            .args(["--foreground", "--exit-with-parent", "--unix"])
+            .arg(&socket)
+            .args(arguments)
+            .spawn();
+        let Ok(child) = child else {
+            eprintln!("skipped: nbdkit is not installed");
+            return None;
+        };
+        let server = Self { child, uri: format!("nbd+unix:///?socket={}", socket.display()) };
+        for _ in 0..100 {
+            if socket.exists() {
+                return Some(server);
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        panic!("nbdkit made no socket in five seconds");
+    }
+
+    fn request(&self, folder: &TempDir) -> Request {
+        let raw = folder.path().join("raw");
+        Request {
+            path: self.uri.clone().into(),
+            size: None,
+            destroy: true,
+            purge: PurgeMethod::Auto,
+            raw,
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // One that has ended already needs no end.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a skipped test says why")]
+fn nbd_is_missing() -> bool {
+    let engines = std::process::Command::new("fio").arg("--enghelp=nbd").output();
+    let missing = !engines.is_ok_and(|output| output.status.success());
+    if missing {
+        eprintln!("skipped: this fio has no nbd engine");
+    }
+    missing
+}
+
+#[test]
+fn an_nbd_server_is_trimmed_filled_and_loaded() {
+    let folder = TempDir::new().unwrap();
+    if nbd_is_missing() {
+        return;
+    }
+    let Some(server) = Server::start(&folder, &["memory", "64M"]) else { return };
+    let mut fio = Fio::open(&server.request(&folder)).unwrap();
+    assert_eq!(fio.target().kind, TargetKind::Nbd);
+    assert_eq!(fio.target().user_capacity_bytes, SIZE.0);
+    assert_eq!(fio.purge().unwrap(), "all 64 MiB trimmed through NBD");
+    let workload = catalogue::find_workload("8k-70-30").unwrap();
+    let load = Load { duration_s: 1.0, ..load(&workload, "nbd") };
+    let loaded = fio.load(&load, &mut Waiter::patient()).unwrap();
+    assert!(loaded.how.starts_with("all 64 MiB written twice in order before"), "{}", loaded.how);
+    assert!(loaded.intervals[0].read.count() > 0 && loaded.intervals[0].write.count() > 0);
+}
+
+#[test]
+fn an_nbd_server_needs_leave_to_be_destroyed_and_to_take_writes() {
+    let folder = TempDir::new().unwrap();
+    if nbd_is_missing() {
+        return;
+    }
+    let Some(server) = Server::start(&folder, &["--readonly", "memory", "64M"]) else { return };
+    let request = server.request(&folder);
+    let error = Fio::open(&request).unwrap_err();
+    assert!(error.to_string().ends_with("it is read-only"), "{error}");
+    drop(server);
+    let gone = Fio::open(&request).unwrap_err();
+    assert!(gone.to_string().starts_with("asking the NBD server"), "{gone}");
+    let other = TempDir::new().unwrap();
+    let Some(server) = Server::start(&other, &["memory", "64M"]) else { return };
+    let error = Fio::open(&Request { destroy: false, ..server.request(&other) }).unwrap_err();
+    assert_eq!(error.kind(), Kind::Refused);
+    assert!(error.to_string().ends_with("everything on it (64 MiB) would be lost"), "{error}");
 }

@@ -109,11 +109,22 @@ fn transfers_below_the_sector_are_refused_only_where_the_cache_is_passed_by() {
 #[test]
 fn a_path_with_a_colon_is_one_file_and_one_with_a_comment_sign_is_refused() {
     let by_path = Path::new("/dev/disk/by-path/pci-0000:01:00.0");
+    let file_name = |path| target_name(path, DIRECT);
     assert_eq!(file_name(by_path).unwrap(), "/dev/disk/by-path/pci-0000\\:01\\:00.0");
     for path in ["/srv/a;b", "/srv/a#b", "/srv/$HOME", "/srv/a ", "/srv/a\nb"] {
         assert_eq!(file_name(Path::new(path)).unwrap_err().kind(), Kind::Input, "{path:?}");
     }
     assert_eq!(file_name(Path::new("/srv/my disk.img")).unwrap(), "/srv/my disk.img");
+}
+
+#[test]
+fn an_nbd_server_is_named_by_its_address_as_it_is() {
+    let workload = named("4k-rand-read");
+    let load = load(&workload);
+    let uri = "nbd+unix:///?socket=/run/it.sock";
+    let text = of_load(&load, place(uri), Engine::NBD, Logging::of(&load).unwrap()).unwrap();
+    assert!(text.contains(&format!("\nuri={uri}\n")) && text.contains("\nioengine=nbd\n"));
+    assert!(!text.contains("filename="), "{text}");
 }
 
 #[test]

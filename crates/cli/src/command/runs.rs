@@ -1,0 +1,98 @@
+//! `floatgate runs`: what was measured, in the folders that keep it.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::Result;
+use blockio::Bytes;
+use lab::results::{Run, Step};
+use lab::runs::{Listed, Runs};
+use lab::{Error, Kind};
+
+use crate::args::RunsCommand;
+use crate::{Ending, args, output, table};
+
+/// Lists the runs, or shows or deletes some.
+pub(crate) fn runs(args: &args::Runs) -> Result<Ending> {
+    let runs = Runs::new(&args.dir);
+    match &args.command {
+        None | Some(RunsCommand::List) if args.json => output::json(&runs.listed())?,
+        None | Some(RunsCommand::List) => list(&runs.listed(), &args.dir)?,
+        Some(RunsCommand::Show { run }) if args.json => output::json(&runs.load(run)?)?,
+        Some(RunsCommand::Show { run }) => output::data(&shown(&runs.load(run)?))?,
+        Some(RunsCommand::Delete { runs: asked, yes }) => delete(&runs, asked, *yes)?,
+    }
+    Ok(Ending::Done)
+}
+
+fn list(listed: &[Listed], dir: &Path) -> Result<()> {
+    if listed.is_empty() {
+        output::talk(&format!("no runs in {}", dir.display()));
+        return Ok(());
+    }
+    let head = ["RUN", "TARGET", "PROTOCOL", "STEPS", "SIZE", ""].map(str::to_owned);
+    let rows = listed.iter().map(|run| {
+        let state = match (run.fault.as_str(), run.is_complete()) {
+            ("", true) => "",
+            ("", false) => "interrupted",
+            (fault, _) => fault,
+        };
+        [
+            run.name.clone(),
+            format!("{} {}", run.target, run.format).trim_end().to_owned(),
+            run.protocol.clone(),
+            format!("{}/{}", run.done, run.planned),
+            Bytes(run.size_bytes).to_string(),
+            state.to_owned(),
+        ]
+    });
+    output::data(&table::columns(&std::iter::once(head).chain(rows).collect::<Vec<_>>()))
+}
+
+/// What a run measured, step by step, and what one must know of it.
+fn shown(run: &Run) -> String {
+    let Run { id, target, protocol_title, started_at, steps, steps_planned, .. } = run;
+    let mut text = format!(
+        "{id}\n{} {}\n{protocol_title}, begun {started_at}, {} of {steps_planned} steps\n\n",
+        target.title,
+        target.format,
+        steps.len(),
+    );
+    let head = ["STEP", "IOPS", "MB/S", "MEAN", "P99.9", "MAX"].map(str::to_owned);
+    let rows = steps.iter().filter_map(row);
+    text.push_str(&table::columns(&std::iter::once(head).chain(rows).collect::<Vec<_>>()));
+    for warning in &run.warnings {
+        let step = if warning.step.is_empty() { "whole run" } else { &warning.step };
+        let _ = write!(text, "\n\nwarning: {step}: {}\n  {}", warning.text, warning.remedy);
+    }
+    text
+}
+
+fn row(step: &Step) -> Option<[String; 6]> {
+    let summary = step.summary.as_ref()?;
+    let span = |latency_ns: u64| blockio::Nanos(latency_ns).to_string();
+    Some([
+        step.id.clone(),
+        format!("{:.0}", summary.iops),
+        format!("{:.1}", summary.throughput_mb_s()),
+        blockio::Nanos::from_micros_f64(summary.latency.latency_ns_avg / 1e3).to_string(),
+        span(summary.latency.latency_ns_p999),
+        span(summary.latency.latency_ns_max),
+    ])
+}
+
+fn delete(runs: &Runs, asked: &[String], yes: bool) -> Result<()> {
+    // All of them are found before the first one goes.
+    let found: Vec<_> = asked.iter().map(|run| runs.find(run)).collect::<Result<_, _>>()?;
+    if !yes {
+        let names: Vec<_> = found.iter().map(|path| path.display().to_string()).collect();
+        let text = format!("{} would be deleted with all that was measured", names.join(", "));
+        return Err(Error::new(Kind::Refused, text).hint("add --yes if it is not needed").into());
+    }
+    for path in found {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let size = Bytes(runs.delete(&name)?);
+        output::data(&format!("deleted {name}, {size}"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! What happened around a load: other users of the device, heat, throttling.
+//!
+//! Counters are read when the load begins, at every look, and when it has ended. What the device
+//! moved and fio did not ask for is foreign: the kernel counts both, so that neither rounding nor
+//! fio's own ramp comes between.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use results::{Warning, WarningKind};
+
+use crate::environment::{Health, Site, machine};
+use crate::system::Block;
+use crate::tools::Tools;
+
+/// Share of what the device moved that may be foreign.
+const FOREIGN_MAX: f64 = 0.05;
+/// Foreign bytes a second below which nobody is disturbed.
+const FOREIGN_BYTES_PER_S_MIN: f64 = 1e6;
+/// How often the sensor is read: each time costs an NVMe drive a command.
+const SENSOR_PERIOD: Duration = Duration::from_secs(10);
+
+/// What was moved until a moment, in bytes.
+#[derive(Clone, Copy, Debug)]
+struct Moved {
+    at: Instant,
+    device_bytes: u64,
+    fio_bytes: u64,
+}
+
+/// Watches one load.
+#[derive(Debug)]
+pub(super) struct Witness<'a> {
+    site: &'a Site,
+    before: Option<Health>,
+    clock_throttled: u64,
+    first: Option<Moved>,
+    last: Option<Moved>,
+    sensed: Option<Instant>,
+    heat: Option<Heat>,
+}
+
+/// Lowest and highest temperature of a drive, in degrees Celsius.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Heat {
+    low: i64,
+    high: i64,
+}
+
+impl Heat {
+    /// What covers both.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self { low: self.low.min(other.low), high: self.high.max(other.high) }
+    }
+}
+
+impl fmt::Display for Heat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} to {} °C", self.low, self.high)
+    }
+}
+
+impl<'a> Witness<'a> {
+    /// Begins before a load on `site`.
+    pub(super) fn begin(site: &'a Site) -> Self {
+        Self {
+            site,
+            before: site.health(&Tools::default()),
+            clock_throttled: machine::throttle_count(site.system()),
+            first: None,
+            last: None,
+            sensed: None,
+            heat: None,
+        }
+    }
+
+    /// Looks at the device and at the process `fio`.
+    pub(super) fn look(&mut self, fio: u32) {
+        let device = self.site.device().and_then(Block::counts);
+        let own = machine::bytes_moved_by(self.site.system(), fio);
+        if let Some((counts, fio_bytes)) = device.zip(own) {
+            let device_bytes = counts.bytes();
+            let moved = Moved { at: Instant::now(), device_bytes, fio_bytes };
+            self.first.get_or_insert(moved);
+            self.last = Some(moved);
+        }
+        if self.sensed.is_none_or(|at| at.elapsed() >= SENSOR_PERIOD) {
+            self.sensed = Some(Instant::now());
+            if let Some(celsius) = self.site.temperature_c() {
+                let now = Heat { low: celsius, high: celsius };
+                self.heat = Some(self.heat.map_or(now, |heat| heat.and(now)));
+            }
+        }
+    }
+
+    /// Temperatures under the load, where the kernel has a sensor.
+    pub(super) fn heat(&self) -> Option<Heat> {
+        self.heat
+    }
+
+    /// What a reader must know of the load `step`.
+    pub(super) fn warnings(&self, step: &str, direct: bool) -> Vec<Warning> {
+        let after = self.site.health(&Tools::default());
+        let warning = |text: String, remedy: &str| Warning {
+            kind: WarningKind::Environment,
+            step: step.to_owned(),
+            text,
+            remedy: remedy.into(),
+        };
+        let looks = self.first.zip(self.last).filter(|_| direct);
+        let foreign = looks.and_then(|(first, last)| foreign(&first, &last));
+        let throttled = self.before.zip(after).and_then(|(before, after)| {
+            let times = after.throttled?.saturating_sub(before.throttled?);
+            (times > 0).then_some(after.temperature_c)
+        });
+        let clock = machine::throttle_count(self.site.system());
+        let found = [
+            foreign.map(|text| {
+                warning(text, "end what uses the device (iostat, iotop), then repeat the step")
+            }),
+            throttled.map(|celsius| {
+                let at =
+                    celsius.map_or(String::new(), |celsius| format!(", {celsius} °C after it"));
+                let text = format!("the drive was too hot to work at full speed{at}");
+                warning(text, "give it more air, then repeat the step")
+            }),
+            (clock > self.clock_throttled).then(|| {
+                let times = clock - self.clock_throttled;
+                let text = format!("the processor was throttled {times} times: it was too hot");
+                warning(text, "cool the machine, then repeat the step")
+            }),
+        ];
+        found.into_iter().flatten().collect()
+    }
+}
+
+/// What others moved between two looks, where it is too much.
+fn foreign(first: &Moved, last: &Moved) -> Option<String> {
+    let span_s = last.at.duration_since(first.at).as_secs_f64();
+    let device = last.device_bytes.saturating_sub(first.device_bytes) as f64;
+    let own = last.fio_bytes.saturating_sub(first.fio_bytes) as f64;
+    let others = device - own;
+    if span_s <= 0.0 || others < device * FOREIGN_MAX || others < FOREIGN_BYTES_PER_S_MIN * span_s {
+        return None;
+    }
+    let mb_s = others / span_s / 1e6;
+    let percent = others / device * 100.0;
+    Some(format!("others moved {mb_s:.0} MB/s on the device, {percent:.0} % of all it moved"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moved(at: Instant, device_bytes: u64, fio_bytes: u64) -> Moved {
+        Moved { at, device_bytes, fio_bytes }
+    }
+
+    #[test]
+    fn what_others_move_is_told_from_a_twentieth_on() {
+        let begin = Instant::now();
+        let end = begin + Duration::from_secs(10);
+        let first = moved(begin, 1000, 0);
+        let alone = moved(end, 1000 + 1_000_000_000, 1_000_000_000);
+        assert_eq!(foreign(&first, &alone), None);
+        let beside = moved(end, 1000 + 1_250_000_000, 1_000_000_000);
+        assert_eq!(
+            foreign(&first, &beside).unwrap(),
+            "others moved 25 MB/s on the device, 20 % of all it moved"
+        );
+        let journal = moved(end, 1000 + 20_000, 10_000);
+        assert_eq!(foreign(&first, &journal), None, "half of next to nothing");
+        assert_eq!(foreign(&first, &first), None);
+    }
+}

@@ -1,0 +1,66 @@
+//! Programs of the system that know drives: nvme-cli, hdparm, blkdiscard, smartctl.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+/// Where the programs are: on the path, or, in tests, in one folder.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tools {
+    folder: Option<PathBuf>,
+}
+
+impl Tools {
+    /// Those in `folder`, and no others.
+    #[cfg(test)]
+    pub(crate) fn in_folder(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: Some(folder.into()) }
+    }
+
+    /// What `program` printed.
+    ///
+    /// # Errors
+    /// Says in one line that it is missing, or what it complained of.
+    pub(crate) fn ask<A: AsRef<OsStr>>(
+        &self,
+        program: &str,
+        arguments: &[A],
+    ) -> Result<Vec<u8>, String> {
+        let output = self.output(program, arguments).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => format!("{program} is not installed"),
+            _ => format!("{program} did not start: {source}"),
+        })?;
+        if output.status.success() {
+            return Ok(output.stdout);
+        }
+        let said = [output.stderr, output.stdout].concat();
+        let said = String::from_utf8_lossy(&said).into_owned();
+        let line = said.lines().map(str::trim).find(|line| !line.is_empty());
+        let status = output.status.to_string();
+        Err(format!("{program} failed: {}", line.unwrap_or(&status)))
+    }
+
+    /// What `program` printed, however it ended; nothing where it is missing.
+    ///
+    /// smartctl tells the state of a drive by its exit status.
+    pub(crate) fn text_of<A: AsRef<OsStr>>(
+        &self,
+        program: &str,
+        arguments: &[A],
+    ) -> Option<String> {
+        let output = self.output(program, arguments).ok()?;
+        Some(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    fn output<A: AsRef<OsStr>>(&self, program: &str, arguments: &[A]) -> io::Result<Output> {
+        let path = match &self.folder {
+            Some(folder) => folder.join(program),
+            None => program.into(),
+        };
+        Command::new(path).args(arguments).env("LC_ALL", "C").stdin(Stdio::null()).output()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod fake;

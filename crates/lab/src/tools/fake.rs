@@ -1,0 +1,41 @@
+//! Programs that say what a test wants, and note what they were asked.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use tempfile::TempDir;
+
+use super::Tools;
+
+/// A folder of such programs, deleted with it.
+pub(crate) struct Fakes {
+    folder: TempDir,
+}
+
+impl Fakes {
+    /// No program yet.
+    pub(crate) fn none() -> Self {
+        Self { folder: TempDir::new().unwrap() }
+    }
+
+    /// Adds `program`, which runs the shell lines `body` after it noted its arguments.
+    pub(crate) fn with(self, program: &str, body: &str) -> Self {
+        let path = self.folder.path().join(program);
+        let log = self.folder.path().join("asked");
+        let text = format!("#!/bin/sh\necho {program} \"$@\" >> {}\n{body}\n", log.display());
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        self
+    }
+
+    /// What calls them.
+    pub(crate) fn tools(&self) -> Tools {
+        Tools::in_folder(self.folder.path())
+    }
+
+    /// Everything that was asked, a line each.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        let log = fs::read_to_string(self.folder.path().join("asked")).unwrap_or_default();
+        log.lines().map(str::to_owned).collect()
+    }
+}
