@@ -16,6 +16,7 @@ fuzz_target!(|input: &[u8]| {
         description: "a device for a fuzzer".into(),
         device: Arc::new(MemoryDevice::new(1 << 20)),
         is_read_only: choice & 0x80 != 0,
+        pace: None,
     };
     let exports = Exports::new(vec![export]).expect("one export with a short name");
     let dialect = match choice & 3 {

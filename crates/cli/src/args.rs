@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use blockio::Bytes;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use lab::PurgeMethod;
 use lab::fit::Free;
@@ -106,14 +106,23 @@ Examples:
   floatgate fit my-drive.toml --figures figures.csv --free controller.relocate_us=10..40
   floatgate fit my-drive.toml --run runs/2026-11-21T101503Z-nvme0n1 --out twin.toml")]
     Fit(Fit),
+    /// Makes a drive that stores, over files or block devices
+    #[command(after_help = "\
+Examples:
+  floatgate create vault --dies d0.img,d1.img,d2.img,d3.img --size 4g
+  floatgate create vault --dies d0.img,d1.img,d2.img,d3.img --size 4g --protect 3+1
+  floatgate create vault --dies /dev/disk/by-id/EXAMPLE --size 100g --spare 28%")]
+    Create(Create),
     /// Offers a drive that stores to clients of the NBD protocol, until Ctrl-C
     #[command(after_help = "\
 Prints the URIs that clients reach it by, once they can. Ctrl-C and SIGTERM take no more requests,
 answer those that came, make everything durable, and remove the socket.
 
 Examples:
+  floatgate serve vault --nbd unix:/run/vault.sock
   floatgate serve --memory 1g --nbd unix:/run/floatgate.sock
-  floatgate serve --memory 1g --nbd tcp:10809 --export scratch --read-only")]
+  floatgate serve --memory 1g --nbd tcp:10809 --export scratch --read-only
+  floatgate serve --memory 1g --nbd unix:/run/duo.sock --timing model --model iodrive-duo")]
     Serve(Serve),
     /// Says what this machine has and lacks for measuring real drives
     Doctor(Doctor),
@@ -449,12 +458,67 @@ fn free_number(text: &str) -> Result<Free, String> {
     }
 }
 
+/// `floatgate create`.
+#[derive(Debug, Args)]
+pub(crate) struct Create {
+    /// Folder of the drive, which is made
+    pub(crate) vault: PathBuf,
+    /// Files, which are made, or block devices, whose contents are lost: the dies, 1 to 64
+    #[arg(long, required = true, value_delimiter = ',', value_name = "PATHS")]
+    pub(crate) dies: Vec<PathBuf>,
+    /// Size that clients see, such as 4g
+    #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
+    pub(crate) size: Bytes,
+    /// Dies with data and dies with parity, together all of them; or `none` [default: one parity]
+    #[arg(long, value_name = "N+1", value_parser = protection)]
+    pub(crate) protect: Option<Protection>,
+    /// Spare space as a share of the size: more of it makes random writes cheaper
+    #[arg(long, default_value = "15%", value_name = "PERCENT", value_parser = quantity::percent)]
+    pub(crate) spare: f64,
+}
+
+/// How dies protect each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protection {
+    /// Not at all.
+    None,
+    /// Each row of this many dies has one that protects the others.
+    One {
+        /// The dies, that one included.
+        dies: usize,
+    },
+}
+
+/// `none`, or `7+1`.
+fn protection(text: &str) -> Result<Protection, String> {
+    if text == "none" {
+        return Ok(Protection::None);
+    }
+    let data = text.strip_suffix("+1").and_then(|data| data.parse::<usize>().ok());
+    match data {
+        Some(data @ 1..=63) => Ok(Protection::One { dies: data + 1 }),
+        _ => Err(format!("`{text}` is not such as 7+1, or none")),
+    }
+}
+
+/// Whose times replies of a served drive keep to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Timing {
+    /// As fast as it goes
+    Off,
+    /// Those of a modelled drive, with its burst, cliff and stalls
+    Model,
+}
+
 /// `floatgate serve`.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
+    /// Folder of the drive, as `floatgate create` made it
+    #[arg(required_unless_present = "memory", conflicts_with = "memory")]
+    pub(crate) vault: Option<PathBuf>,
     /// Serves a drive in memory of this size, which is empty at first and gone at the end
     #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
-    pub(crate) memory: Bytes,
+    pub(crate) memory: Option<Bytes>,
     /// Where clients come in: unix:PATH, tcp:PORT (loopback), tcp:HOST:PORT; may be repeated
     #[arg(long, required = true, value_name = "ADDRESS")]
     pub(crate) nbd: Vec<Address>,
@@ -464,6 +528,17 @@ pub(crate) struct Serve {
     /// Refuses what would change the drive
     #[arg(long)]
     pub(crate) read_only: bool,
+    /// Whose times replies keep to: as fast as it goes, or those of a modelled drive
+    #[arg(long, value_enum, default_value_t = Timing::Off, help_heading = "Timing")]
+    pub(crate) timing: Timing,
+    /// The modelled drive: of the catalogue, or a drive.toml
+    #[arg(long, default_value = "iodrive-duo", value_name = "DRIVE", help_heading = "Timing")]
+    pub(crate) model: String,
+    /// Format of the modelled drive [default: its first]
+    #[arg(long, value_name = "NAME", help_heading = "Timing")]
+    pub(crate) format: Option<String>,
+    #[command(flatten)]
+    pub(crate) setup: ModelArgs,
     /// Says on stderr which clients come and go
     #[arg(long)]
     pub(crate) verbose: bool,

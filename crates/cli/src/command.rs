@@ -2,6 +2,7 @@
 
 pub(crate) mod compare;
 pub(crate) mod completions;
+pub(crate) mod create;
 pub(crate) mod doctor;
 pub(crate) mod drives;
 pub(crate) mod fit;

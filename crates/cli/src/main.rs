@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         Command::Sweep(args) => command::sweep::sweep(&args),
         Command::Validate(args) => command::validate::validate(&args),
         Command::Fit(args) => command::fit::fit(&args),
+        Command::Create(args) => command::create::create(&args),
         Command::Serve(args) => command::serve::serve(&args),
         Command::Doctor(args) => command::doctor::doctor(&args),
         Command::Completions { shell } => command::completions::completions(shell),

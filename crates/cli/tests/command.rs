@@ -292,6 +292,7 @@ fn the_help_is_as_it_was_agreed() {
         "sweep",
         "validate",
         "fit",
+        "create",
         "serve",
         "doctor",
         "completions",

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 pub use self::address::{Address, AddressError};
 pub use self::socket::{BindError, Listener};
-use crate::{Device, DeviceError};
+use crate::{Device, DeviceError, Pace};
 
 /// Longest name of an export in bytes, as the protocol has it.
 pub const NAME_BYTES_MAX: usize = 4096;
@@ -27,6 +27,8 @@ pub struct Export {
     pub device: Arc<dyn Device>,
     /// Whether commands that change data are refused.
     pub is_read_only: bool,
+    /// The model whose times replies keep to, if they are not sent at once.
+    pub pace: Option<Arc<Pace>>,
 }
 
 /// What one server offers: at least one export, each under a name of its own.
@@ -102,6 +104,7 @@ mod tests {
             description: String::new(),
             device: Arc::new(MemoryDevice::new(4096)),
             is_read_only: false,
+            pace: None,
         }
     }
 

@@ -179,3 +179,57 @@ fn a_killed_server_is_replaced_and_a_running_one_is_not() {
     assert!(said.contains("is in use by process"), "{said}");
     assert!(succeeds(served.stop()));
 }
+
+/// Makes a drive of 64 MiB over eight files in `folder`. Returns its path.
+fn vault(folder: &Path) -> String {
+    let dies: Vec<String> =
+        (0..8).map(|die| folder.join(format!("d{die}.img")).display().to_string()).collect();
+    let vault = folder.join("vault").display().to_string();
+    let floatgate = env!("CARGO_BIN_EXE_floatgate");
+    let dies = dies.join(",");
+    client(floatgate, &["create", &vault, "--dies", &dies, "--size", "64m", "--protect", "7+1"]);
+    vault
+}
+
+#[test]
+fn what_was_durable_survives_a_kill_at_any_moment() {
+    if !is_there("nbdsh") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (vault, socket) = (vault(folder.path()), folder.path().join("s").display().to_string());
+    let cycles = std::env::var("FLOATGATE_CRASHES").unwrap_or_else(|_| "5".into());
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/nbd/crash.py");
+    let floatgate = env!("CARGO_BIN_EXE_floatgate");
+    let said = client("/usr/bin/python3", &[script, floatgate, &vault, &socket, &cycles, "1"]);
+    assert!(said.ends_with("none lost\n"), "{said}");
+}
+
+#[test]
+fn a_drive_over_dies_is_to_clients_what_one_in_memory_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let vault = vault(folder.path());
+    let served = Served::start(&[&vault, "--export", "served"]);
+    if is_there("nbdsh") {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/nbd/conformance.py");
+        let said = client("/usr/bin/python3", &[script, &served.uri]);
+        assert_eq!(said.lines().count(), 8, "{said}");
+    }
+    if is_there("nbdcopy") {
+        let (there, back) = (served.path("there.img"), served.path("back.img"));
+        noise(&there, 64 << 20);
+        let [from, to] = [&there, &back].map(|path| path.to_str().unwrap());
+        client("nbdcopy", &["--flush", from, &served.uri]);
+        client("nbdcopy", &[&served.uri, to]);
+        assert!(fs::read(&there).unwrap() == fs::read(&back).unwrap());
+    }
+    assert!(succeeds(served.stop()));
+    let again = Served::start(&[&vault]);
+    if is_there("fio") {
+        let uri = format!("--uri={}", again.uri);
+        let load = ["--name=t", "--ioengine=nbd", &uri, "--size=64m", "--rw=randrw"];
+        let how = ["--iodepth=16", "--bsrange=512-64k", "--bs_unaligned=1", "--verify=crc32c"];
+        client("fio", &[&load[..], &how, &["--verify_fatal=1", "--fsync=32"]].concat());
+    }
+    assert!(succeeds(again.stop()));
+}

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 /// How long a server may take to start, or to stop.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Seconds that a client may take.
-const CLIENT_PATIENCE_S: &str = "120";
+const CLIENT_PATIENCE_S: &str = "300";
 
 /// A running server with a folder of its own, in which its socket lies.
 pub(crate) struct Served {

@@ -24,6 +24,7 @@
 mod client;
 mod connection;
 mod negotiation;
+mod paced;
 mod replies;
 mod request;
 mod server;

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{
@@ -202,6 +203,17 @@ impl Socket {
         match received {
             Ok((_, received)) => Ok(Some(received)),
             Err(Errno::AGAIN) => Ok(None),
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    /// Waits until something can be received, or for this long. Returns whether something can.
+    pub(super) fn wait(&self, patience: Option<Duration>) -> io::Result<bool> {
+        let patience = patience.map(|it| Timespec::try_from(it).expect("far below an age"));
+        let mut sockets = [PollFd::new(&self.0, PollFlags::IN)];
+        match rustix::event::poll(&mut sockets, patience.as_ref()) {
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::INTR) => Ok(false),
             Err(other) => Err(other.into()),
         }
     }

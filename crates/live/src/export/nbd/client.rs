@@ -85,6 +85,7 @@ pub(super) fn terms(device: Arc<dyn Device>, dialect: Dialect) -> Terms {
         description: String::new(),
         device,
         is_read_only: false,
+        pace: None,
     });
     Terms { export, dialect, reports_allocation: dialect != Dialect::Simple }
 }

@@ -32,7 +32,7 @@ pub(super) enum Break {
 }
 
 /// What was received and is not done with yet.
-struct Inbox {
+pub(super) struct Inbox {
     bytes: Vec<u8>,
     /// The part that holds something.
     start: usize,
@@ -42,11 +42,15 @@ struct Inbox {
 /// One client: what was received from it and what is to be sent.
 pub(super) struct Connection<'a> {
     socket: &'a Socket,
-    inbox: Inbox,
-    replies: Replies,
+    pub(super) inbox: Inbox,
+    pub(super) replies: Replies,
 }
 
 impl<'a> Connection<'a> {
+    pub(super) const fn socket(&self) -> &'a Socket {
+        self.socket
+    }
+
     pub(super) fn new(socket: &'a Socket) -> Self {
         Self { socket, inbox: Inbox::new(), replies: Replies::new() }
     }
@@ -97,7 +101,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    fn send(&mut self) -> Result<(), Break> {
+    pub(super) fn send(&mut self) -> Result<(), Break> {
         if !self.replies.is_empty() {
             self.socket.send(self.replies.as_bytes()).map_err(timed)?;
             self.replies.clear();
@@ -105,7 +109,7 @@ impl<'a> Connection<'a> {
         Ok(())
     }
 
-    fn receive(&mut self, wanted_bytes: usize) -> Result<usize, Break> {
+    pub(super) fn receive(&mut self, wanted_bytes: usize) -> Result<usize, Break> {
         let looks = if self.inbox.received().is_empty() { 0 } else { LOOKS };
         let room = self.inbox.room(wanted_bytes);
         let mut received = None;
@@ -134,11 +138,11 @@ impl Inbox {
         Self { bytes: vec![0; INBOX_BYTES], start: 0, end: 0 }
     }
 
-    fn received(&self) -> &[u8] {
+    pub(super) fn received(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
 
-    fn forget(&mut self, bytes: usize) {
+    pub(super) fn forget(&mut self, bytes: usize) {
         self.start += bytes;
         if self.start == self.end {
             (self.start, self.end) = (0, 0);

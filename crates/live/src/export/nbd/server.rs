@@ -12,6 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::connection::{Break, Connection};
+use super::paced;
 use crate::DeviceError;
 use crate::export::socket::Socket;
 use crate::export::{Exports, Listener};
@@ -70,6 +71,8 @@ pub struct Server {
 
 struct Shared {
     exports: Exports,
+    /// Where models have their zero.
+    begun: Instant,
     observer: Box<dyn Observer>,
     clients: Mutex<Clients>,
     /// Told whenever a client is gone.
@@ -108,6 +111,7 @@ impl Server {
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             exports,
+            begun: Instant::now(),
             observer: Box::new(observer),
             clients: Mutex::default(),
             went: Condvar::new(),
@@ -239,7 +243,10 @@ impl Seat {
         let Some(terms) = connection.negotiate(&self.shared.exports)? else { return Ok(()) };
         let export = terms.export.name.clone();
         self.shared.observer.saw(&Event::Came { client: self.client, export });
-        connection.serve(terms)
+        match terms.export.pace.clone() {
+            Some(pace) => paced::serve(&mut connection, terms, &pace, self.shared.begun),
+            None => connection.serve(terms),
+        }
     }
 }
 

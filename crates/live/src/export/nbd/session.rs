@@ -5,13 +5,15 @@
 //! in together. Its owner settles when nothing more can be taken, after it has sent what needs no
 //! promise.
 
+use blockio::Op;
+
 use super::request::{self, Kind, Request};
 use super::wire::{self, Errno, allocation, chunk, flag};
 use super::{Dialect, REQUEST_BYTES_MAX, Replies, Taken, Terms, Violation};
-use crate::{Allocation, Device, DeviceError, Durability};
+use crate::{Allocation, Asked, Device, DeviceError, Durability};
 
 /// Once this many bytes wait, they are sent before more is read from the device.
-const REPLIES_BYTES_MAX: usize = 256 << 10;
+const REPLIES_BYTES_MAX: usize = 128 << 10;
 /// Most runs in one answer about what is stored.
 const RUNS_MAX: usize = 1 << 15;
 /// Longest range that one answer about what is stored covers, in bytes.
@@ -35,6 +37,17 @@ pub struct Session {
     is_over: bool,
 }
 
+/// What became of the next request.
+pub(super) struct Next {
+    /// Bytes that are done with.
+    pub(super) used_bytes: usize,
+    /// Bytes that must be there before it can be carried out; zero when it was, or when it was
+    /// refused.
+    pub(super) wanted_bytes: usize,
+    /// What a drive was asked for, if a drive was.
+    pub(super) asked: Option<Asked>,
+}
+
 /// Why a request failed.
 struct Failure {
     errno: Errno,
@@ -56,30 +69,42 @@ impl Session {
     /// When the client is to be dropped.
     pub fn take(&mut self, input: &[u8], replies: &mut Replies) -> Result<Taken, Violation> {
         let mut used_bytes = 0;
-        loop {
-            used_bytes += self.skip(&input[used_bytes..], replies);
-            if self.is_over || replies.len() >= REPLIES_BYTES_MAX {
-                return Ok(Taken { used_bytes, wanted_bytes: 0 });
+        while !self.is_over && replies.len() < REPLIES_BYTES_MAX {
+            let next = self.take_next(&input[used_bytes..], replies)?;
+            used_bytes += next.used_bytes;
+            if next.wanted_bytes > 0 {
+                return Ok(Taken { used_bytes, wanted_bytes: next.wanted_bytes });
             }
-            let rest = &input[used_bytes..];
-            let header_bytes = request::header_bytes(self.terms.dialect);
-            let Some(request) = request::parse(rest, self.terms.dialect)? else {
-                return Ok(Taken { used_bytes, wanted_bytes: header_bytes });
-            };
-            if request.payload_bytes > u64::from(REQUEST_BYTES_MAX) {
-                self.refused = Some((request, request.payload_bytes));
-                used_bytes += header_bytes;
-                continue;
-            }
-            let payload_bytes =
-                usize::try_from(request.payload_bytes).expect("checked against the limit");
-            let request_bytes = header_bytes + payload_bytes;
-            let Some(whole) = rest.get(..request_bytes) else {
-                return Ok(Taken { used_bytes, wanted_bytes: request_bytes });
-            };
-            self.carry_out(&request, &whole[header_bytes..], replies);
-            used_bytes += request_bytes;
         }
+        Ok(Taken { used_bytes, wanted_bytes: 0 })
+    }
+
+    /// Takes the next request, if all of it is there.
+    pub(super) fn take_next(
+        &mut self,
+        input: &[u8],
+        replies: &mut Replies,
+    ) -> Result<Next, Violation> {
+        let skipped_bytes = self.skip(input, replies);
+        let rest = &input[skipped_bytes..];
+        let header_bytes = request::header_bytes(self.terms.dialect);
+        let wants =
+            |wanted_bytes| Ok(Next { used_bytes: skipped_bytes, wanted_bytes, asked: None });
+        let Some(request) = request::parse(rest, self.terms.dialect)? else {
+            return wants(header_bytes);
+        };
+        if request.payload_bytes > u64::from(REQUEST_BYTES_MAX) {
+            self.refused = Some((request, request.payload_bytes));
+            let used_bytes = skipped_bytes + header_bytes;
+            return Ok(Next { used_bytes, wanted_bytes: 0, asked: None });
+        }
+        let payload_bytes =
+            usize::try_from(request.payload_bytes).expect("checked against the limit");
+        let request_bytes = header_bytes + payload_bytes;
+        let Some(whole) = rest.get(..request_bytes) else { return wants(request_bytes) };
+        self.carry_out(&request, &whole[header_bytes..], replies);
+        let used_bytes = skipped_bytes + request_bytes;
+        Ok(Next { used_bytes, wanted_bytes: 0, asked: asked(&request) })
     }
 
     /// Makes what was promised hold, and answers those that wait for it.
@@ -268,6 +293,20 @@ fn invalid(text: String) -> Failure {
 
 fn too_long(length: u64) -> Failure {
     invalid(format!("{length} bytes at once, the limit is {REQUEST_BYTES_MAX}"))
+}
+
+/// What a request is to a drive.
+fn asked(request: &Request) -> Option<Asked> {
+    let Request { kind, flags, offset, length, .. } = *request;
+    let op = match kind {
+        Kind::Read => Op::Read,
+        Kind::Write => Op::Write,
+        Kind::WriteZeroes if flags & flag::NO_HOLE != 0 => Op::Write,
+        Kind::Trim | Kind::WriteZeroes => Op::Trim,
+        Kind::Flush => Op::Flush,
+        Kind::Cache | Kind::BlockStatus | Kind::Disconnect | Kind::Unknown(_) => return None,
+    };
+    Some(Asked { op, offset, length })
 }
 
 /// Zeroes that take space, so that later writes cannot fail for want of it.

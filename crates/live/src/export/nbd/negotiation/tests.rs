@@ -22,6 +22,7 @@ fn exports() -> Exports {
         description: format!("about {name}"),
         device: Arc::new(MemoryDevice::new(1 << 20)),
         is_read_only,
+        pace: None,
     };
     Exports::new(vec![export("first", false), export("second", true)]).unwrap()
 }

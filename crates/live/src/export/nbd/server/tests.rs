@@ -6,10 +6,12 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver};
 
+use blockio::{Nanos, Op};
+
 use super::super::client::{kind, request, shortest_handshake, write};
 use super::*;
 use crate::export::{Address, Export};
-use crate::{Device as _, MemoryDevice};
+use crate::{Asked, Device as _, Lane, MemoryDevice, Pace};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const HANDSHAKE_BYTES: usize = 28;
@@ -24,6 +26,10 @@ struct Rig {
 
 impl Rig {
     fn new() -> Self {
+        Self::paced(None)
+    }
+
+    fn paced(pace: Option<Arc<Pace>>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("s");
         let device = Arc::new(MemoryDevice::new(1 << 20));
@@ -32,6 +38,7 @@ impl Rig {
             description: String::new(),
             device: Arc::<MemoryDevice>::clone(&device),
             is_read_only: false,
+            pace,
         };
         let exports = Exports::new(vec![export]).unwrap();
         let listener = Listener::bind(&Address::Unix(socket.clone())).unwrap();
@@ -128,8 +135,13 @@ fn stopping_does_not_wait_for_a_client_that_takes_no_replies() {
 #[test]
 fn a_client_of_the_loopback_is_served_too() {
     let device = Arc::new(MemoryDevice::new(1 << 20));
-    let export =
-        Export { name: String::new(), description: String::new(), device, is_read_only: false };
+    let export = Export {
+        name: String::new(),
+        description: String::new(),
+        device,
+        is_read_only: false,
+        pace: None,
+    };
     let listener = Listener::bind(&"tcp:0".parse().unwrap()).unwrap();
     assert!(!listener.is_reachable_from_outside());
     let Address::Tcp { host, port } = listener.address().clone() else { panic!() };
@@ -140,4 +152,62 @@ fn a_client_of_the_loopback_is_served_too() {
     client.write_all(&shortest_handshake()).unwrap();
     client.read_exact(&mut [0; HANDSHAKE_BYTES]).unwrap();
     server.stop().unwrap();
+}
+
+fn model() -> Arc<Pace> {
+    let spec = ssd::catalogue::find("iodrive-duo").unwrap();
+    let (format, host) = (spec.formats()[0].clone(), spec.hosts()[0].clone());
+    let setup = ssd::Setup { format, host, time_lapse: 64, seed: 1 };
+    Arc::new(Pace::new(ssd::Drive::new(&spec, &setup).unwrap()))
+}
+
+/// When the model alone is done with `count` writes of 64 KiB that are submitted at once.
+fn modelled(count: u64) -> Duration {
+    let lane = Lane::new(&model()).unwrap();
+    let submit = |number| Asked { op: Op::Write, offset: (number % 16) << 16, length: 1 << 16 };
+    for number in 0..count {
+        lane.submit(Nanos::ZERO, submit(number));
+    }
+    let (mut now, mut due) = (Nanos::ZERO, Vec::new());
+    while let Some(next) = lane.due(now, &mut due) {
+        now = next;
+    }
+    Duration::from_nanos(now.0)
+}
+
+#[test]
+fn a_paced_drive_takes_as_long_as_its_model() {
+    const WRITES: u64 = 2000;
+    let expected = modelled(WRITES);
+    assert!(expected > Duration::from_millis(50), "{expected:?} tells nothing");
+    let rig = Rig::paced(Some(model()));
+    let mut client = rig.client();
+    let begun = Instant::now();
+    thread::scope(|scope| {
+        let mut input = client.try_clone().unwrap();
+        scope.spawn(move || {
+            let payload = vec![7; 1 << 16];
+            (0..WRITES).for_each(|number| {
+                input.write_all(&write(0, (number % 16) << 16, &payload)).unwrap();
+            });
+        });
+        client.read_exact(&mut vec![0; 16 * usize::try_from(WRITES).unwrap()]).unwrap();
+    });
+    let took = begun.elapsed();
+    // Never sooner than the model; later as far as this machine has other things to do.
+    assert!(took >= expected, "{took:?} instead of {expected:?}");
+    assert!(took < expected * 2 + Duration::from_secs(5), "{took:?} instead of {expected:?}");
+    rig.server.stop().unwrap();
+}
+
+#[test]
+fn stopping_a_paced_drive_answers_what_is_held_back() {
+    let rig = Rig::paced(Some(model()));
+    let mut client = rig.client();
+    client.write_all(&write(0, 0, b"kept").repeat(100)).unwrap();
+    client.read_exact(&mut [0; 16]).unwrap();
+    rig.server.stop().unwrap();
+    let mut rest = Vec::new();
+    client.read_to_end(&mut rest).unwrap();
+    assert_eq!(rest.len() % 16, 0, "no half answer");
 }

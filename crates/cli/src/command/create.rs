@@ -1,0 +1,35 @@
+//! `floatgate create`: a drive that stores, made over files or block devices.
+
+use anyhow::{Context as _, Result, bail};
+use live::{CreateOptions, Drive};
+
+use crate::args::{Create, Protection};
+use crate::{Ending, output};
+
+/// Makes the drive and says what it is.
+pub(crate) fn create(args: &Create) -> Result<Ending> {
+    let dies = args.dies.len();
+    let is_protected = match args.protect {
+        None => dies > 1,
+        Some(Protection::None) => false,
+        Some(Protection::One { dies: wanted }) if wanted == dies => true,
+        Some(Protection::One { dies: wanted }) => {
+            let data = wanted - 1;
+            bail!("--protect {data}+1 is for {wanted} dies, and {dies} are given");
+        }
+    };
+    let options = CreateOptions {
+        vault: args.vault.clone(),
+        dies: args.dies.clone(),
+        size: args.size,
+        is_protected,
+        over_provisioning: args.spare / 100.0,
+    };
+    let shown = args.vault.display();
+    let drive = Drive::create(&options).with_context(|| format!("creating {shown}"))?;
+    drive.close().with_context(|| format!("closing {shown}"))?;
+    let protection = if is_protected { "one die may be lost" } else { "no die may be lost" };
+    output::talk(&format!("{shown}: {} over {dies} dies, {protection}", args.size));
+    output::data(&shown.to_string())?;
+    Ok(Ending::Done)
+}
