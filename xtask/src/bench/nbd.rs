@@ -95,6 +95,10 @@ const fn load(name: &'static str, rw: &'static str, block: &'static str, depth: 
 pub(crate) fn run_all(options: Options) -> Result<()> {
     run("cargo", &["build", "--release", "--quiet", "--package", "cli"], &[])?;
     let folder = root().join("target").join("bench-nbd");
+    if folder.exists() {
+        // What an interrupted benchmark left.
+        fs::remove_dir_all(&folder).with_context(|| format!("removing {}", folder.display()))?;
+    }
     fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
     let servers = start_all(&folder, options)?;
     for server in &servers {
@@ -117,18 +121,15 @@ pub(crate) fn run_all(options: Options) -> Result<()> {
 fn start_all(folder: &Path, options: Options) -> Result<Vec<Server>> {
     let size = format!("{SIZE_MIB}M");
     let floatgate = root().join("target/release/floatgate").display().to_string();
-    let memory = format!("{SIZE_MIB}m");
-    let mut servers = vec![start(folder, "floatgate-memory", options, |socket| {
-        vec![
-            floatgate.clone(),
-            "serve".into(),
-            "--memory".into(),
-            memory.clone(),
-            "--nbd".into(),
-            format!("unix:{socket}"),
-        ]
-    })?];
     let words = |text: String| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let vault = make_vault(folder, &floatgate)?;
+    let ours = [("floatgate-7+1", vault), ("floatgate-memory", format!("--memory {SIZE_MIB}m"))];
+    let mut servers = Vec::new();
+    for (name, what) in ours {
+        servers.push(start(folder, name, options, |socket| {
+            words(format!("{floatgate} serve {what} --nbd unix:{socket}"))
+        })?);
+    }
     if succeeds("nbdkit", &["--version"]) {
         let file = image(folder, "nbdkit.img")?;
         servers.push(start(folder, REFERENCE, options, |socket| {
@@ -154,6 +155,16 @@ fn start_all(folder: &Path, options: Options) -> Result<Vec<Server>> {
     Ok(servers)
 }
 
+/// Makes a drive of eight files with parity. Returns its path.
+fn make_vault(folder: &Path, floatgate: &str) -> Result<String> {
+    let path = |name: &str| folder.join(name).display().to_string();
+    let dies: Vec<String> = (0..8).map(|die| path(&format!("die{die}.img"))).collect();
+    let (vault, size) = (path("vault"), format!("{SIZE_MIB}m"));
+    let (dies, how) = (dies.join(","), ["--size", &size, "--protect", "7+1"]);
+    run(floatgate, &[&["create", &vault, "--dies", &dies][..], &how].concat(), &[])?;
+    Ok(vault)
+}
+
 fn image(folder: &Path, name: &str) -> Result<String> {
     let path = folder.join(name);
     File::create(&path)
@@ -169,8 +180,6 @@ fn start(
     words: impl FnOnce(&str) -> Vec<String>,
 ) -> Result<Server> {
     let socket = folder.join(name);
-    // What an interrupted benchmark left.
-    let _ = fs::remove_file(&socket);
     let mut command = command(&words(&socket.display().to_string()), options);
     let process = command
         .stdin(Stdio::null())
@@ -220,6 +229,11 @@ fn measure(server: &Server, load: &Load, options: Options) -> Result<Measured> {
         options.seconds * 1e3
     );
     let rest: Vec<String> = rest.split_whitespace().map(str::to_owned).collect();
+    if *flush_every > 0 {
+        // What earlier loads left is not to be made durable in this one's time.
+        let words = ["--rw=write", "--bs=4k", "--io_size=4k", "--end_fsync=1"].map(str::to_owned);
+        command(&fio(server, &words), options).output().context("starting fio")?;
+    }
     let before_s = processor_s(server)?;
     let output = command(&fio(server, &rest), options).output().context("starting fio")?;
     let used_s = processor_s(server)? - before_s;
