@@ -1,6 +1,8 @@
-//! `cargo xtask validate`: published figures beside modelled ones, into the documents.
+//! `cargo xtask validate`: published figures beside modelled ones, into the documents and the
+//! gallery.
 
 mod discussion;
+mod gallery;
 mod page;
 
 use std::fs;
@@ -16,16 +18,17 @@ use self::discussion::Discussions;
 use crate::root;
 
 const PAGE: &str = "docs/internals/validation.md";
+const GALLERY: &str = "docs/gallery/validation.html";
 /// Seed of every validation: the table must come out the same.
 const SEED: u64 = 1;
 /// Rows that are farthest from what was published, and discussed.
 const WORST: usize = 10;
 
-/// Simulates what rows of the project's own figures need and writes the page.
+/// Simulates what rows of the project's own figures need and writes the pages.
 ///
 /// # Errors
-/// When a simulation failed, the page cannot be written, or the discussions do not fit the worst
-/// rows; the page is written all the same then.
+/// When a simulation failed, a page cannot be written, or the discussions do not fit the worst
+/// rows; the pages are written all the same then.
 pub(crate) fn run() -> Result<()> {
     let discussions = Discussions::read()?;
     let drives = catalogue::drives();
@@ -34,9 +37,13 @@ pub(crate) fn run() -> Result<()> {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let bench = Bench { drives: &drives, plans: &plans, threads };
     let rows = validate(&figures, bench, &Unwatched)?;
-    let path = root().join(PAGE);
-    let text = page::page(&rows, &discussions, SEED);
-    fs::write(&path, text).with_context(|| format!("writing {PAGE}"))?;
+    let texts = [
+        (PAGE, page::page(&rows, &discussions, SEED)),
+        (GALLERY, gallery::page(&rows, &discussions, SEED)),
+    ];
+    for (page, text) in texts {
+        fs::write(root().join(page), text).with_context(|| format!("writing {page}"))?;
+    }
     println!("{PAGE}: {}", page::count(&rows));
     discussions.check(&worst(&rows, WORST))
 }

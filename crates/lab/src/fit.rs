@@ -12,9 +12,7 @@
 //! runs them; the shortcut only says where to go.
 
 mod certainty;
-mod document;
 mod evidence;
-mod matrix;
 mod objective;
 mod outcome;
 mod parameter;
@@ -25,27 +23,32 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use nalgebra::DMatrix;
 use results::published::FigureRow;
 use ssd::{DriveSpec, PublishedSpec};
 
 use self::certainty::{Certainty, left_out};
-use self::document::DriveFile;
 use self::objective::{Aim, Candidates, Objective};
 use self::outcome::median;
 use self::parameter::{Parameter, parameters};
 use self::search::{Effort, Found, derivatives, polish, robust, search};
 use self::shortcut::Shortcut;
+use crate::drive_file::DriveFile;
 use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::validate::{Agenda, Entry};
 use crate::{Error, Kind};
 
-pub use self::evidence::{Contradiction, contradictions, rows_of, rows_of_run};
+pub use self::evidence::{Contradiction, Measured, contradictions, of_run, rows_of};
 pub use self::outcome::{Fit, Fitted, Judged};
 pub use self::parameter::Free;
 
 /// Coordinates nearer than this to an end of their range are at the bound.
 const AT_BOUND: f64 = 0.005;
+/// Distance of the values that are looked at of a number that changes where data lies, as a share
+/// of its range: while searching, and when the best point is made exact.
+const SPACING: f64 = 1.0 / 8.0;
+const SPACING_EXACT: f64 = 1.0 / 64.0;
 
 /// Whoever waits for a fit.
 pub trait Watcher: Progress {
@@ -83,7 +86,8 @@ pub struct Question<'a> {
 /// # Errors
 /// When it cannot be read, or is not a drive; says where.
 pub fn read(path: &Path) -> Result<DriveSpec, Error> {
-    Ok(DriveFile::read(path)?.spec())
+    let spec = DriveFile::read(path)?.spec();
+    spec.map_err(|source| Error::new(Kind::Input, "reading the drive").source(source))
 }
 
 /// Finds the open numbers of a drive. Stopped early, it returns the best so far, unverified.
@@ -215,12 +219,15 @@ struct Verified {
 impl Work<'_> {
     fn fit(&self, spec: &DriveSpec, contradictions: Vec<Contradiction>) -> Result<Fit, Error> {
         let shortcut = Shortcut::new(&self.table.agenda_used, spec, self.question.threads);
+        let placing = self.candidates.placing(&shortcut, &self.start);
         let mut objective = Objective {
             candidates: self.candidates,
             shortcut: &shortcut,
             aims: &self.table.aims,
             corrections: vec![0.0; self.table.used.len()],
             ranged: true,
+            placing: &placing,
+            spacing: SPACING,
             watcher: self.watcher,
             evaluations: Mutex::default(),
             failure: Mutex::default(),
@@ -271,7 +278,7 @@ impl Work<'_> {
     /// Puts what the figures leave open back to its start, corrects the shortcut there, and makes
     /// the rest exact. Returns the better of both points.
     fn improve(&self, objective: &mut Objective<'_>, found: Found) -> Result<Verified, Error> {
-        objective.ranged = false;
+        (objective.ranged, objective.spacing) = (false, SPACING_EXACT);
         let slopes = derivatives(objective, &found.point);
         let certainty = Certainty::of(&slopes, &found.residuals);
         objective.ranged = true;
@@ -302,7 +309,7 @@ impl Work<'_> {
         &self,
         objective: &Objective<'_>,
         (begun, best): (&Verified, &Verified),
-        slopes: &[Vec<f64>],
+        slopes: &DMatrix<f64>,
     ) -> Result<Fit, Error> {
         let estimated = || {
             let seen = objective.values(std::slice::from_ref(&best.point)).pop().flatten();
@@ -367,11 +374,8 @@ impl Work<'_> {
     fn noted(&self, point: &[f64]) -> String {
         let parameters = self.candidates.parameters;
         let mut file = self.candidates.file_at(point);
-        let moved = parameters.iter().zip(point).zip(&self.start);
-        let paths: Vec<&str> = moved
-            .filter(|((it, at), start)| it.value(**at).to_bits() != it.value(**start).to_bits())
-            .map(|((it, _), _)| it.path.as_str())
-            .collect();
+        let moved = parameters.iter().zip(point).filter(|(it, at)| it.is_moved(**at));
+        let paths: Vec<&str> = moved.map(|(it, _)| it.path.as_str()).collect();
         let (rows, evidence) = (self.table.used.len(), self.question.evidence);
         let of =
             self.question.format.map_or(String::new(), |format| format!(" of format {format}"));
@@ -379,7 +383,7 @@ impl Work<'_> {
             let numbers = numbers.join(", ");
             format!("derived: {numbers} fitted to {rows} figures{of} in {evidence}")
         });
-        file.text().to_owned()
+        file.text()
     }
 }
 

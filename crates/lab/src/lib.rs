@@ -4,6 +4,7 @@
 //! drive; the run lands in a folder of its own, written atomically.
 
 pub mod doctor;
+mod drive_file;
 pub mod driver;
 mod environment;
 mod error;

@@ -135,6 +135,15 @@ impl Runs {
         read_run(&self.find(asked)?)
     }
 
+    /// The plan that a run follows.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be understood.
+    pub fn plan(&self, asked: &str) -> Result<Plan, Error> {
+        let order: Order = read_json(&self.find(asked)?.join(ORDER))?;
+        Ok(order.plan)
+    }
+
     /// Opens the folder of a run to go on with it.
     ///
     /// # Errors

@@ -9,7 +9,6 @@
 
 pub mod dimension;
 mod lifetime;
-mod parameter;
 mod point;
 mod store;
 mod table;
@@ -24,6 +23,7 @@ use workload::Workload;
 
 use self::dimension::grid;
 use self::point::{ROUNDS_MAX, Setting, measure};
+use crate::drive_file::DriveFile;
 use crate::plan::{OneLoad, Plan, PlannedStep};
 use crate::pool::in_parallel;
 use crate::progress::{Event, Progress, Tally};
@@ -203,26 +203,23 @@ impl Order {
 
     /// The drive and the load at a point of the grid; inside, why there is no such drive.
     fn setting(&self, at: &[Value]) -> Result<Result<Setting, String>, Error> {
-        let mut drive = DriveSpec::table(&self.drive, "drive")
-            .map_err(|source| Error::new(Kind::Input, "reading a drive").source(source))?;
+        let mut file = DriveFile::parse(&self.drive, "the drive's file")?;
         let mut workload = self.workload.clone();
         let (mut threads, mut queue_per_thread) = (self.threads, self.queue_per_thread);
         for (Dimension { key, .. }, value) in self.dimensions.iter().zip(at) {
             match key.as_str() {
                 USER_CAPACITY => {
                     let key = format!("format.{}.user_gb", self.format);
-                    parameter::set(&mut drive, &key, value)?;
+                    file.replace(&key, toml(value))?;
                 }
                 THREADS => threads = load(key, value)?,
                 QUEUE => queue_per_thread = load(key, value)?,
                 READ_PERCENT => workload.read_percent = percent(key, value)?,
                 COMPRESSIBLE => workload.compressible_percent = percent(key, value)?,
-                key => parameter::set(&mut drive, key, value)?,
+                key => file.replace(key, toml(value))?,
             }
         }
-        let text = toml::to_string(&drive)
-            .map_err(|source| Error::new(Kind::Program, "writing a drive").source(source))?;
-        let drive = match DriveSpec::parse(&text, "sweep") {
+        let drive = match file.spec() {
             Ok(drive) => drive,
             Err(fault) => return Ok(Err(last_line(&fault.text))),
         };
@@ -231,6 +228,20 @@ impl Order {
         let setup = Setup { format, host, time_lapse, seed: self.seed };
         let load_gb_per_day = self.load_gb_per_day;
         Ok(Ok(Setting { drive, setup, workload, threads, queue_per_thread, load_gb_per_day }))
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "whole and within 2⁵³, checked")]
+fn toml(value: &Value) -> toml_edit::Value {
+    match value {
+        Value::Word(word) => match word.parse() {
+            Ok(flag) => toml_edit::Value::Boolean(toml_edit::Formatted::new(flag)),
+            Err(_) => word.as_str().into(),
+        },
+        Value::Number(number) if number.fract() == 0.0 && number.abs() < 9e15 => {
+            (*number as i64).into()
+        }
+        Value::Number(number) => (*number).into(),
     }
 }
 

@@ -24,7 +24,7 @@ use crate::progress::Progress;
 
 pub(crate) use self::agenda::Job;
 pub use self::agenda::{Agenda, Entry, is_about};
-pub use self::tally::{Share, Tally, worst};
+pub use self::tally::{Share, Tally, is_typical, worst};
 
 /// One row of figures and what a model made of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]

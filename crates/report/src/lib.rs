@@ -1,7 +1,8 @@
 //! What a reviewer sees: one self-contained HTML file.
 //!
-//! [`review`] makes a page of one or more runs, side by side, [`sweep()`] one of a sweep. The page
-//! loads nothing, reads and prints without script, and becomes interactive with it.
+//! [`review`] makes a page of one or more runs, side by side, [`sweep()`] one of a sweep,
+//! [`validation()`] one of models beside published figures. The page loads nothing, reads and
+//! prints without script, and becomes interactive with it.
 //!
 //! Invariants:
 //! - Same runs and title, same bytes.
@@ -26,6 +27,7 @@ mod suite;
 mod summary;
 mod sweep;
 mod text;
+mod validation;
 
 #[cfg(test)]
 mod example;
@@ -33,6 +35,8 @@ mod example;
 mod tests;
 
 use results::Run;
+
+pub use self::validation::{Discussion, Judged, Tally, TallyLine, Validation};
 
 /// A page on `runs`: a review of one drive in its formats, or a comparison of any runs.
 pub fn review(runs: &[Run], title: &str) -> String {
@@ -42,4 +46,9 @@ pub fn review(runs: &[Run], title: &str) -> String {
 /// A page on a sweep: each metric against each thing that was swept, and every number.
 pub fn sweep(sweep: &results::sweep::Sweep) -> String {
     page::of_sweep(sweep)
+}
+
+/// A page on a validation: each published figure beside what its model does.
+pub fn validation(of: &Validation) -> String {
+    page::of_validation(of)
 }

@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::subject::{Subject, Suite, subjects, suites};
 use crate::text::{Text, anchor};
+use crate::validation::{self, Validation};
 use crate::{conclusion, method, overview, platform, provenance, published, suite, summary, sweep};
 
 const STYLE: &str =
@@ -45,6 +46,13 @@ pub(crate) fn of_sweep(of: &Sweep) -> String {
     let contents = "<nav aria-label=\"Contents\"><p class=\"brand\">Floatgate</p></nav>";
     let head = head(&format!("{}: sweep", of.title));
     let body = sweep::body(of);
+    format!("{head}<body><div class=\"page\">{contents}{body}</div>{}", end())
+}
+
+/// The whole page of a validation.
+pub(crate) fn of_validation(of: &Validation) -> String {
+    let head = head("Floatgate: models beside published figures");
+    let (contents, body) = (validation::contents(), validation::body(of));
     format!("{head}<body><div class=\"page\">{contents}{body}</div>{}", end())
 }
 

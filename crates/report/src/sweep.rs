@@ -20,7 +20,7 @@ struct Metric {
     of: fn(&Settled) -> Option<f64>,
 }
 
-const METRICS: [Metric; 9] = [
+const METRICS: [Metric; 10] = [
     Metric {
         id: "iops",
         title: "Settled throughput",
@@ -76,6 +76,13 @@ const METRICS: [Metric; 9] = [
         unit: Unit::Petabytes,
         explain: "What the host can write before the drive is worn out, in decimal PB.",
         of: |settled| Some(settled.lifetime?.host_writes_pb),
+    },
+    Metric {
+        id: "per-day",
+        title: "Drive writes per day",
+        unit: Unit::Plain,
+        explain: "How often all of it can be written each day for as long as its warranty lasts.",
+        of: |settled| settled.lifetime?.drive_writes_per_day,
     },
     Metric {
         id: "years",

@@ -39,7 +39,19 @@ pub(crate) fn count(rows: &[Row]) -> String {
     format!("{inside} rows in tolerance, {outside} out, {others} not expressible")
 }
 
-/// Medians and shares, over all measured rows and for each drive.
+/// Medians and shares: over all measured rows, for each drive, and over data sheets.
+pub(crate) fn tallies(rows: &[Row]) -> Vec<(String, Tally)> {
+    let measured = || rows.iter().filter(|row| row.is_measured());
+    let drive = |row: &Row| row.compared().map(|compared| compared.drive.clone());
+    let mut lines = vec![("all measured".to_owned(), Tally::of(measured()))];
+    for name in measured().filter_map(drive).collect::<BTreeSet<_>>() {
+        let of_drive = measured().filter(|row| drive(row).as_ref() == Some(&name));
+        lines.push((name.clone(), Tally::of(of_drive)));
+    }
+    lines.push(("data sheets".to_owned(), Tally::of(rows.iter().filter(|row| !row.is_measured()))));
+    lines
+}
+
 fn in_short(rows: &[Row]) -> String {
     let mut text = String::from(
         "## In short\n\n\
@@ -48,15 +60,10 @@ fn in_short(rows: &[Row]) -> String {
          | rows | rates and averages | median error | near | deviations and maxima | near |\n\
          |---|---|---|---|---|---|\n",
     );
-    let measured = || rows.iter().filter(|row| row.is_measured());
-    let drive = |row: &Row| row.compared().map(|compared| compared.drive.clone());
-    text.push_str(&tally_line("**all measured**", &Tally::of(measured())));
-    for name in measured().filter_map(drive).collect::<BTreeSet<_>>() {
-        let tally = Tally::of(measured().filter(|row| drive(row).as_ref() == Some(&name)));
+    for (name, tally) in tallies(rows) {
         text.push_str(&tally_line(&name, &tally));
     }
-    let sheets = Tally::of(rows.iter().filter(|row| !row.is_measured()));
-    text + &tally_line("*data sheets*", &sheets)
+    text
 }
 
 fn tally_line(name: &str, Tally { typical, spread }: &Tally) -> String {
@@ -171,9 +178,9 @@ pub(crate) mod tests {
         let page = page(&rows, &discussions, 1);
         for line in [
             "1 rows in tolerance, 2 out, 2 not expressible",
-            "| **all measured** | 2 | 50.0 % | 1 of 2 (50 %) | 0 |  |",
+            "| all measured | 2 | 50.0 % | 1 of 2 (50 %) | 0 |  |",
             "| duo | 2 | 50.0 % | 1 of 2 (50 %) | 0 |  |",
-            "| *data sheets* | 1 | 100.0 % | 0 of 1 (0 %) | 0 |  |",
+            "| data sheets | 1 | 100.0 % | 0 of 1 (0 %) | 0 |  |",
             "| A1 | duo stock linux | enterprise | 4k-rand-write | T16Q16 | steady | iops | 42600 \
              | 42174 | 0.99 | in |",
             "| the drive is not modelled | A4, A4 |",

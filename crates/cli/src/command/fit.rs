@@ -4,13 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use lab::fit::{self, Contradiction, Fit, Fitted, Judged, Question};
+use lab::fit::{self, Contradiction, Fit, Fitted, Judged, Measured, Question};
 use lab::plan::Plan;
 use lab::results::published::{self, FigureRow};
 use lab::runs::{Runs, write_text};
 use lab::ssd::{DriveSpec, PublishedSpec};
 use lab::validate::{number_text, plans};
-use lab::workload::{Published, PublishedPhase};
 use lab::{Error, Kind};
 
 use crate::args;
@@ -99,23 +98,12 @@ const SEED: u64 = 1;
 
 /// What a run measured, by the protocol that it ran.
 fn of_run(spec: &DriveSpec, dir: &Path, asked: &str) -> Result<Evidence> {
-    let run = Runs::new(dir).load(asked)?;
-    let named = PublishedSpec {
-        device: spec.name.clone(),
-        capacity_gb: spec.formats[0].user_gb,
-        source: format!("derived: run {}", run.id),
-    };
-    let spec = DriveSpec { published: Some(named.clone()), ..spec.clone() };
-    let table = fit::rows_of_run(&spec, &run);
-    let mut plan = setup::plan(&run.protocol, SEED)?;
-    plan.published = Some(Published {
-        documents: Vec::new(),
-        phase: PublishedPhase::Primary,
-        mb_bytes: 1_000_000,
-    });
+    let runs = Runs::new(dir);
+    let run = runs.load(asked)?;
+    let Measured { rows, plan, published } = fit::of_run(spec, &run, runs.plan(asked)?);
     let name = format!("run {}", run.id);
-    let plans = vec![plan];
-    Ok(Evidence { name, text: String::new(), table, plans, published: Some(named) })
+    let (table, plans, published) = (rows, vec![plan], Some(published));
+    Ok(Evidence { name, text: String::new(), table, plans, published })
 }
 
 fn told(contradiction: &Contradiction) -> String {

@@ -5,8 +5,9 @@
 //! before, that each lies somewhere within its bounds. Where figures tell next to nothing, the
 //! bounds remain, and the number counts as undetermined.
 
-use super::matrix::{Factor, dot, normal};
-use super::search::weight;
+use nalgebra::{Cholesky, DMatrix, DVector};
+
+use super::search::{downhill, normal, weight};
 
 /// Deviation of a number of which only the bounds are known, on the scale from 0 to 1.
 const DEVIATION_BEFORE: f64 = 0.288_675_134_594_812_9;
@@ -26,28 +27,28 @@ pub(super) struct Certainty {
     /// Standard deviations, on the scale from 0 to 1.
     pub(super) deviations: Vec<f64>,
     /// Covariances.
-    covariance: Vec<Vec<f64>>,
+    covariance: DMatrix<f64>,
 }
 
 impl Certainty {
-    /// From `slopes`, row by row and number by number, and the residuals of the rows.
-    pub(super) fn of(slopes: &[Vec<f64>], residuals: &[f64]) -> Self {
-        let axes = slopes.first().map_or(0, Vec::len);
+    /// From `slopes`, a row for each figure and a column for each number, and the residuals.
+    pub(super) fn of(slopes: &DMatrix<f64>, residuals: &[f64]) -> Self {
+        let axes = slopes.ncols();
         let before = vec![DEVIATION_BEFORE.powi(-2); axes];
         let weights: Vec<f64> = residuals.iter().copied().map(weight).collect();
         let posterior = |scatter: f64| {
             let told: Vec<f64> =
                 weights.iter().map(|weight| weight / (scatter * scatter)).collect();
-            let factor = Factor::of(&normal(slopes, &told, &before));
+            let factor = Cholesky::new(normal(slopes, &told, &before));
             factor.expect("a sum with a positive diagonal").inverse()
         };
         // Once with the least scatter to see how many numbers the figures tell of.
         let told = posterior(SCATTER_MIN);
-        let numbers: f64 = (0..axes).map(|axis| 1.0 - told[axis][axis] * before[axis]).sum();
+        let numbers: f64 = (0..axes).map(|axis| 1.0 - told[(axis, axis)] * before[axis]).sum();
         let squares: f64 = residuals.iter().zip(&weights).map(|(r, weight)| weight * r * r).sum();
         let freedom = (residuals.len() as f64 - numbers).max(1.0);
         let covariance = posterior((squares / freedom).sqrt().max(SCATTER_MIN));
-        let deviations = (0..axes).map(|axis| covariance[axis][axis].sqrt()).collect();
+        let deviations = (0..axes).map(|axis| covariance[(axis, axis)].sqrt()).collect();
         Self { deviations, covariance }
     }
 
@@ -61,7 +62,7 @@ impl Certainty {
     pub(super) fn goes_with(&self, axis: usize) -> Vec<usize> {
         let correlation = |other: usize| {
             let product = self.deviations[axis] * self.deviations[other];
-            self.covariance[axis][other] / product
+            self.covariance[(axis, other)] / product
         };
         let others = (0..self.deviations.len()).filter(|other| *other != axis);
         others.filter(|other| correlation(*other).abs() >= CORRELATION_MIN).collect()
@@ -71,7 +72,7 @@ impl Certainty {
 /// Residuals that the rows of each group would have, had the fit not known them: the linear model
 /// refitted to all other rows, from `point`, numbers that are then open staying at `start`.
 pub(super) fn left_out(
-    slopes: &[Vec<f64>],
+    slopes: &DMatrix<f64>,
     residuals: &[f64],
     groups: &[usize],
     (point, start): (&[f64], &[f64]),
@@ -84,19 +85,16 @@ pub(super) fn left_out(
             .map(|(residual, of)| if of == group { 0.0 } else { weight(*residual) })
             .collect();
         let matrix = normal(slopes, &weights, &vec![RIDGE; point.len()]);
-        let mut right: Vec<f64> =
-            start.iter().zip(point).map(|(start, at)| RIDGE * (start - at)).collect();
-        for ((row, residual), weight) in slopes.iter().zip(residuals).zip(&weights) {
-            for (sum, slope) in right.iter_mut().zip(row) {
-                *sum -= weight * residual * slope;
-            }
+        let back = start.iter().zip(point).map(|(start, at)| RIDGE * (start - at));
+        let right =
+            DVector::from_iterator(point.len(), back) + downhill(slopes, residuals, &weights);
+        let mut by = Cholesky::new(matrix).expect("a sum with a positive diagonal").solve(&right);
+        for (by, at) in by.iter_mut().zip(point) {
+            *by = (at + *by).clamp(0.0, 1.0) - at;
         }
-        let by = Factor::of(&matrix).expect("a sum with a positive diagonal").solve(&right);
-        let by: Vec<f64> =
-            by.iter().zip(point).map(|(by, at)| (at + by).clamp(0.0, 1.0) - at).collect();
-        for (index, row) in slopes.iter().enumerate().filter(|(index, _)| groups[*index] == *group)
-        {
-            predicted[index] = residuals[index] + dot(row, &by);
+        let moved = slopes * by;
+        for index in (0..groups.len()).filter(|index| groups[*index] == *group) {
+            predicted[index] = residuals[index] + moved[index];
         }
     }
     predicted
@@ -108,21 +106,22 @@ mod tests {
 
     #[test]
     fn a_number_that_no_figure_depends_on_is_undetermined() {
-        let certainty = Certainty::of(&[vec![6.0, 0.0], vec![4.0, 0.1]], &[0.1, -0.1]);
+        let certainty =
+            Certainty::of(&DMatrix::from_row_slice(2, 2, &[6.0, 0.0, 4.0, 0.1]), &[0.1, -0.1]);
         assert!(!certainty.is_undetermined(0));
         assert!(certainty.is_undetermined(1));
     }
 
     #[test]
     fn two_numbers_of_which_only_the_sum_shows_are_undetermined_together() {
-        let certainty = Certainty::of(&[vec![5.0, 5.0], vec![5.0, 5.0]], &[0.05, -0.05]);
+        let certainty = Certainty::of(&DMatrix::from_element(2, 2, 5.0), &[0.05, -0.05]);
         assert!(certainty.is_undetermined(0) && certainty.is_undetermined(1));
         assert_eq!(certainty.goes_with(0), [1]);
     }
 
     #[test]
     fn more_scatter_leaves_more_open() {
-        let slopes = vec![vec![3.0]; 4];
+        let slopes = DMatrix::from_element(4, 1, 3.0);
         let near = Certainty::of(&slopes, &[0.1, -0.1, 0.1, -0.1]);
         let far = Certainty::of(&slopes, &[2.0, -2.0, 2.0, -2.0]);
         assert!(far.deviations[0] > 2.0 * near.deviations[0]);
@@ -130,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_figure_that_alone_tells_of_a_number_is_predicted_from_its_start() {
-        let slopes = [vec![4.0, 0.0], vec![0.0, 2.0]];
+        let slopes = DMatrix::from_row_slice(2, 2, &[4.0, 0.0, 0.0, 2.0]);
         let predicted = left_out(&slopes, &[0.0, 0.0], &[0, 1], (&[0.5, 0.8], &[0.5, 0.3]));
         assert!(predicted[0].abs() < 1e-9);
         assert!((predicted[1] - 2.0 * -0.5).abs() < 1e-6, "{predicted:?}");
@@ -138,7 +137,7 @@ mod tests {
 
     #[test]
     fn figures_that_repeat_each_other_are_predicted_by_each_other() {
-        let slopes = [vec![4.0], vec![4.0], vec![4.0]];
+        let slopes = DMatrix::from_element(3, 1, 4.0);
         let predicted = left_out(&slopes, &[0.2, 0.0, -0.2], &[0, 1, 2], (&[0.5], &[0.5]));
         assert!((predicted[0] - 0.3).abs() < 0.02, "{predicted:?}");
         let together = left_out(&slopes, &[0.2, 0.0, -0.2], &[0, 0, 0], (&[0.5], &[0.1]));

@@ -6,9 +6,10 @@ use blockio::nearest;
 use results::published::{self, Confidence, FigureRow, Metric, Phase};
 use results::{Run, StepKind, Summary};
 use serde::Serialize;
-use ssd::DriveSpec;
-use workload::Workload;
+use ssd::{DriveSpec, PublishedSpec};
+use workload::{Published, PublishedPhase, Workload};
 
+use crate::plan::Plan;
 use crate::validate::is_about;
 use crate::{Error, Kind};
 
@@ -104,9 +105,32 @@ fn line_of(text: &str, id: &str) -> usize {
     text.lines().position(is_row).map_or(1, |index| index + 1)
 }
 
-/// The figures that a run measured, as rows about the drive of `spec`.
-pub fn rows_of_run(spec: &DriveSpec, run: &Run) -> Vec<FigureRow> {
-    let (device, capacity_gb) = spec.published_as().unwrap_or((spec.name.as_str(), 0.0));
+/// What a run tells of a drive.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// What it measured.
+    pub rows: Vec<FigureRow>,
+    /// The plan that it followed, which expresses them.
+    pub plan: Plan,
+    /// How they name the drive.
+    pub published: PublishedSpec,
+}
+
+/// What `run`, which followed `plan`, tells of the drive of `spec`.
+pub fn of_run(spec: &DriveSpec, run: &Run, plan: Plan) -> Measured {
+    let named = PublishedSpec {
+        device: spec.name.clone(),
+        capacity_gb: spec.formats[0].user_gb,
+        source: format!("derived: run {}", run.id),
+    };
+    let expresses =
+        Published { documents: Vec::new(), phase: PublishedPhase::Primary, mb_bytes: 1_000_000 };
+    let plan = Plan { published: Some(expresses), ..plan };
+    Measured { rows: rows_of_run(spec, run, &named), plan, published: named }
+}
+
+/// The figures that a run measured, as rows about the drive that they call `named`.
+fn rows_of_run(spec: &DriveSpec, run: &Run, named: &PublishedSpec) -> Vec<FigureRow> {
     let mode = if run.target.format.is_empty() {
         spec.formats()[0].clone()
     } else {
@@ -124,8 +148,8 @@ pub fn rows_of_run(spec: &DriveSpec, run: &Run) -> Vec<FigureRow> {
             rows.push(FigureRow {
                 id: format!("{} {metric}", step.id),
                 document: run.id.clone(),
-                device: device.to_owned(),
-                capacity_gb: Some(capacity_gb),
+                device: named.device.clone(),
+                capacity_gb: Some(named.capacity_gb),
                 mode: mode.clone(),
                 os: os.clone(),
                 workload: step.workload.clone(),

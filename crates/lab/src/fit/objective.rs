@@ -14,11 +14,11 @@ use results::published::FigureRow;
 use ssd::DriveSpec;
 
 use super::Watcher;
-use super::document::DriveFile;
 use super::parameter::Parameter;
 use super::search::{Found, Landscape, Residuals};
 use super::shortcut::Shortcut;
 use crate::Error;
+use crate::drive_file::DriveFile;
 use crate::validate::tolerance;
 
 /// Residuals beyond this are not told apart: whatever is modelled is wrong by orders.
@@ -73,16 +73,33 @@ pub(super) struct Candidates<'a> {
 }
 
 impl Candidates<'_> {
-    /// The file with the numbers at `point`.
+    /// The file with the numbers at `point`; those that are not moved stay as they are written.
     pub(super) fn file_at(&self, point: &[f64]) -> DriveFile {
-        let values = self.parameters.iter().zip(point);
-        self.file.with(values.map(|(it, at)| (it.path.as_str(), it.value(*at), it.whole)))
+        let mut file = self.file.clone();
+        let moved = self.parameters.iter().zip(point).filter(|(it, at)| it.is_moved(**at));
+        for (parameter, at) in moved {
+            file.replace(&parameter.path, parameter.toml(*at)).expect("a key of the file");
+        }
+        file
+    }
+
+    /// Which numbers change where data lies when they leave `start`, as `shortcut` looks at drives.
+    pub(super) fn placing(&self, shortcut: &Shortcut<'_>, start: &[f64]) -> Vec<bool> {
+        let placements = |point: &[f64]| shortcut.placements(&self.spec_at(point)?);
+        let before = placements(start);
+        let is_placing = |axis: usize| {
+            [0.0, 0.5, 1.0].into_iter().any(|at| {
+                let mut point = start.to_vec();
+                point[axis] = at;
+                placements(&point).is_some_and(|there| Some(&there) != before.as_ref())
+            })
+        };
+        (0..start.len()).map(is_placing).collect()
     }
 
     /// The drive at `point`; nothing where it is not feasible.
     pub(super) fn spec_at(&self, point: &[f64]) -> Option<DriveSpec> {
-        let file = self.file_at(point);
-        let spec = DriveSpec::parse(file.text(), file.name()).ok()?;
+        let spec = self.file_at(point).spec().ok()?;
         let published = self.published.clone().or_else(|| spec.published.clone());
         Some(DriveSpec { published, ..spec })
     }
@@ -98,6 +115,10 @@ pub(super) struct Objective<'a> {
     pub(super) corrections: Vec<f64>,
     /// Whether all of a published range is equally good.
     pub(super) ranged: bool,
+    /// Numbers that change where data lies, so that each new value costs a drive that settles.
+    pub(super) placing: &'a [bool],
+    /// Distance of the values of such a number that are looked at, as a share of its range.
+    pub(super) spacing: f64,
     pub(super) watcher: &'a dyn Watcher,
     /// Drives that were looked at.
     pub(super) evaluations: Mutex<usize>,
@@ -142,6 +163,10 @@ impl Objective<'_> {
 impl Landscape for Objective<'_> {
     fn residuals(&self, points: &[Vec<f64>]) -> Vec<Residuals> {
         self.values(points).into_iter().map(|values| Some(self.judge(&values?))).collect()
+    }
+
+    fn spacing(&self, axis: usize) -> Option<f64> {
+        self.placing[axis].then_some(self.spacing)
     }
 
     fn found(&self, best: &Found) {

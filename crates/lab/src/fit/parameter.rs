@@ -3,7 +3,9 @@
 use blockio::nearest;
 use ssd::{FitScale, FitSpec};
 
-use super::document::{DriveFile, Number};
+use toml_edit::Value;
+
+use crate::drive_file::{DriveFile, Number};
 use crate::{Error, Kind};
 
 /// What a bound is to the start where none was given: a half and the double of it.
@@ -45,6 +47,12 @@ impl Parameter {
         if self.whole { value.round() } else { significant(value) }
     }
 
+    /// The value at coordinate `at` as the file has it.
+    pub(super) fn toml(&self, at: f64) -> Value {
+        let value = self.value(at);
+        if self.whole { Value::from(rounded(value)) } else { Value::from(value) }
+    }
+
     /// The coordinate of `value`.
     pub(super) fn coordinate(&self, value: f64) -> f64 {
         match self.scale {
@@ -58,6 +66,11 @@ impl Parameter {
         self.coordinate(self.start)
     }
 
+    /// Whether the value at coordinate `at` is another than that of the start.
+    pub(super) fn is_moved(&self, at: f64) -> bool {
+        self.value(at).to_bits() != self.value(self.begin()).to_bits()
+    }
+
     /// How much the value changes with the coordinate, at `at`.
     pub(super) fn slope(&self, at: f64) -> f64 {
         match self.scale {
@@ -67,6 +80,11 @@ impl Parameter {
             }
         }
     }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "bounds of counts are far below")]
+fn rounded(value: f64) -> i64 {
+    value.round() as i64
 }
 
 /// Six digits: more are noise, and make a file hard to read.
@@ -87,7 +105,8 @@ pub(super) fn parameters(file: &DriveFile, asked: &[Free]) -> Result<Vec<Paramet
     for free in asked {
         parameters.push(of_asked(file, &numbers, free)?);
     }
-    for fit in &file.spec().fits {
+    let spec = file.spec().map_err(|source| Error::new(Kind::Input, "fitting").source(source))?;
+    for fit in &spec.fits {
         if !asked.iter().any(|free| free.path == fit.parameter) {
             parameters.push(of_spec(file, &numbers, fit)?);
         }
@@ -127,30 +146,28 @@ fn of_spec(file: &DriveFile, numbers: &[Number], fit: &FitSpec) -> Result<Parame
     }
     if !(low..=high).contains(&number.value) {
         let text = format!(
-            "{}:{}: {} is {}, outside its bounds from {low} to {high}",
-            file.name(),
-            number.line,
-            number.path,
-            number.value
+            "{}: {} is {}, outside its bounds from {low} to {high}",
+            number.place, number.key, number.value
         );
         return Err(Error::new(Kind::Input, text).hint("a search begins at the number of the file"));
     }
     let scale = fit.scale;
-    let (path, start) = (number.path.clone(), number.value);
+    let (path, start) = (number.key.clone(), number.value);
     Ok(Parameter { whole: is_whole(file, number), path, low, high, start, scale })
 }
 
 /// Whether the drive's format takes whole numbers only here: it says so itself.
 fn is_whole(file: &DriveFile, number: &Number) -> bool {
-    let text = file.with([(number.path.as_str(), number.value + 0.5, false)]);
-    let error = ssd::DriveSpec::parse(text.text(), file.name()).err();
+    let mut file = file.clone();
+    file.replace(&number.key, (number.value + 0.5).into()).expect("a key of the file");
+    let error = file.spec().err();
     error.is_some_and(|error| error.text.contains("invalid type: floating point"))
 }
 
 fn find<'a>(file: &str, numbers: &'a [Number], path: &str) -> Result<&'a Number, Error> {
-    numbers.iter().find(|number| number.path == path).ok_or_else(|| {
+    numbers.iter().find(|number| number.key == path).ok_or_else(|| {
         let error = Error::new(Kind::Input, format!("{file} has no number at `{path}`"));
-        match nearest(path, numbers.iter().map(|number| number.path.as_str())) {
+        match nearest(path, numbers.iter().map(|number| number.key.as_str())) {
             Some(near) => error.hint(format!("did you mean `{near}`?")),
             None => error.hint("a path is its keys joined by dots, such as `nand.t_read_us`"),
         }
@@ -197,6 +214,16 @@ mod tests {
         let line = DUO.lines().position(|line| line.starts_with("t_read_us")).unwrap() + 1;
         let start = format!("duo.toml:{line}: nand.t_read_us is 50, outside its bounds from 60");
         assert!(error.starts_with(&start), "{error}");
+    }
+
+    #[test]
+    fn bounds_that_exclude_what_a_file_takes_from_another_name_that_ones_line() {
+        let less = include_str!("../../../../drives/px600-1300.toml");
+        let text = format!("{less}\n{}", table("controller.cores", 60.0, 100.0));
+        let error = parameters(&DriveFile::parse(&text, "less.toml").unwrap(), &[]).unwrap_err();
+        let error = error.to_string();
+        assert!(error.starts_with("px600-2600.toml:"), "{error}");
+        assert!(error.ends_with("outside its bounds from 60 to 100"), "{error}");
     }
 
     #[test]

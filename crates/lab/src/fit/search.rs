@@ -12,16 +12,18 @@
 //! Points of one generation are evaluated together, so that whoever evaluates can do it in
 //! parallel. How many there are depends on the counts below alone, never on time: the same seed
 //! finds the same point.
+//!
+//! Along an axis on which each new place costs much, points lie on a lattice about the start, so
+//! that the same few places are asked for again and again.
 
 use std::sync::{Mutex, PoisonError};
 
 use argmin::core::{CostFunction, Executor, PopulationState};
 use argmin::solver::particleswarm::{Particle, ParticleSwarm};
 use blockio::Rng;
+use nalgebra::{Cholesky, DMatrix, DVector};
 use rand_xoshiro_argmin::Xoshiro256PlusPlus;
 use rand_xoshiro_argmin::rand_core::SeedableRng as _;
-
-use super::matrix::{Factor, normal};
 
 /// Residuals at a point, one for each figure; nothing where no drive can be built.
 pub(super) type Residuals = Option<Vec<f64>>;
@@ -35,6 +37,8 @@ const STEP: f64 = 0.03;
 const DESCENT_STEPS: usize = 6;
 /// A descent ends when a step gains less than this share of the loss.
 const GAIN_MIN: f64 = 0.005;
+/// Generations of a swarm that gain less than that, all together, before it ends.
+const PATIENCE: usize = 6;
 /// Loss where no drive can be built.
 const INFEASIBLE: f64 = 1e9;
 
@@ -42,6 +46,8 @@ const INFEASIBLE: f64 = 1e9;
 pub(super) trait Landscape: Sync {
     /// Residuals at each of `points`, whose coordinates are 0 to 1.
     fn residuals(&self, points: &[Vec<f64>]) -> Vec<Residuals>;
+    /// Distance of the points that may be looked at along `axis`; any may if absent.
+    fn spacing(&self, axis: usize) -> Option<f64>;
     /// Hears of the best point so far.
     fn found(&self, best: &Found);
     /// Whether to end now, with the best so far.
@@ -98,8 +104,11 @@ pub(super) fn polish(
 
 /// Derivatives of the residuals at `point`, figure by figure and axis by axis, by central
 /// differences inside the cube. An axis along which nothing can be built has zeroes.
-pub(super) fn derivatives(landscape: &dyn Landscape, point: &[f64]) -> Vec<Vec<f64>> {
-    let sides: Vec<[Vec<f64>; 2]> = (0..point.len()).map(|axis| sides(point, axis)).collect();
+pub(super) fn derivatives(landscape: &dyn Landscape, point: &[f64]) -> DMatrix<f64> {
+    let step =
+        |axis| landscape.spacing(axis).map_or(STEP, |spacing| spacing * (STEP / spacing).ceil());
+    let sides: Vec<[Vec<f64>; 2]> =
+        (0..point.len()).map(|axis| sides(point, axis, step(axis))).collect();
     let points: Vec<Vec<f64>> = sides.iter().flatten().cloned().collect();
     let mut residuals = landscape.residuals(&points).into_iter();
     let mut columns = Vec::new();
@@ -111,13 +120,34 @@ pub(super) fn derivatives(landscape: &dyn Landscape, point: &[f64]) -> Vec<Vec<f
         }));
     }
     let figures = columns.iter().flatten().map(Vec::len).max().unwrap_or(0);
-    let cell = |column: &Option<Vec<f64>>, row: usize| column.as_ref().map_or(0.0, |c| c[row]);
-    (0..figures).map(|row| columns.iter().map(|column| cell(column, row)).collect()).collect()
+    DMatrix::from_fn(figures, point.len(), |row, axis| {
+        columns[axis].as_ref().map_or(0.0, |column| column[row])
+    })
 }
 
-/// The points on both sides of `point` along `axis`, inside the cube.
-fn sides(point: &[f64], axis: usize) -> [Vec<f64>; 2] {
-    [-STEP, STEP].map(|step| {
+/// What residuals tell of each pair of axes: `slopes` transposed times `slopes`, each row counted
+/// `weights` times, plus `ridge` on the diagonal.
+pub(super) fn normal(slopes: &DMatrix<f64>, weights: &[f64], ridge: &[f64]) -> DMatrix<f64> {
+    let mut weighted = slopes.clone();
+    for (mut row, weight) in weighted.row_iter_mut().zip(weights) {
+        row *= *weight;
+    }
+    let mut sum = slopes.tr_mul(&weighted);
+    for (axis, ridge) in ridge.iter().enumerate() {
+        sum[(axis, axis)] += ridge;
+    }
+    sum
+}
+
+/// The direction in which the weighted squares of residuals become smaller.
+pub(super) fn downhill(slopes: &DMatrix<f64>, residuals: &[f64], weights: &[f64]) -> DVector<f64> {
+    let pulls = residuals.iter().zip(weights).map(|(residual, weight)| -weight * residual);
+    slopes.tr_mul(&DVector::from_iterator(residuals.len(), pulls))
+}
+
+/// The points on both sides of `point` along `axis`, `step` away and inside the cube.
+fn sides(point: &[f64], axis: usize, step: f64) -> [Vec<f64>; 2] {
+    [-step, step].map(|step| {
         let mut side = point.to_vec();
         side[axis] = (side[axis] + step).clamp(0.0, 1.0);
         side
@@ -147,7 +177,8 @@ struct Site<'a> {
 impl Site<'_> {
     /// Losses at `points`; remembers the best.
     fn evaluate(&self, points: &[Vec<f64>]) -> Vec<Found> {
-        let found = self.landscape.residuals(points);
+        let points: Vec<Vec<f64>> = points.iter().map(|point| self.on_lattice(point)).collect();
+        let found = self.landscape.residuals(&points);
         let judged: Vec<Found> = points
             .iter()
             .zip(found)
@@ -169,6 +200,18 @@ impl Site<'_> {
             self.landscape.found(found);
         }
         judged
+    }
+
+    /// The nearest point that may be looked at.
+    fn on_lattice(&self, point: &[f64]) -> Vec<f64> {
+        let at = |(axis, at): (usize, &f64)| match self.landscape.spacing(axis) {
+            Some(spacing) => {
+                let from = self.start[axis];
+                (from + ((at - from) / spacing).round() * spacing).clamp(0.0, 1.0)
+            }
+            None => *at,
+        };
+        point.iter().enumerate().map(at).collect()
     }
 
     fn best(&self) -> Option<Found> {
@@ -211,26 +254,25 @@ fn descend(site: &Site<'_>, mut at: Found) {
 }
 
 /// One step of a descent; axes that would leave the cube are held.
-fn step(site: &Site<'_>, at: &Found, slopes: &[Vec<f64>], damping: f64) -> Option<Vec<f64>> {
+fn step(site: &Site<'_>, at: &Found, slopes: &DMatrix<f64>, damping: f64) -> Option<Vec<f64>> {
     let weights: Vec<f64> = at.residuals.iter().copied().map(weight).collect();
     let mut free: Vec<bool> = site.held.iter().map(|held| !held).collect();
     for _ in 0..=at.point.len() {
-        let rows: Vec<Vec<f64>> = slopes.iter().map(|row| masked(row, &free)).collect();
-        let pull = PULL * PULL;
-        let mut matrix = normal(&rows, &weights, &vec![pull; free.len()]);
-        for (index, row) in matrix.iter_mut().enumerate() {
-            row[index] += damping * (row[index] + 1e-6);
-        }
-        let mut right = vec![0.0; free.len()];
-        for ((row, residual), weight) in rows.iter().zip(&at.residuals).zip(&weights) {
-            for (sum, slope) in right.iter_mut().zip(row) {
-                *sum -= weight * residual * slope;
+        let mut slopes = slopes.clone();
+        let mut right = DVector::zeros(free.len());
+        for axis in 0..free.len() {
+            if free[axis] {
+                right[axis] = PULL * PULL * (site.start[axis] - at.point[axis]);
+            } else {
+                slopes.column_mut(axis).fill(0.0);
             }
         }
-        for (index, sum) in right.iter_mut().enumerate() {
-            *sum += if free[index] { pull * (site.start[index] - at.point[index]) } else { 0.0 };
+        right += downhill(&slopes, &at.residuals, &weights);
+        let mut matrix = normal(&slopes, &weights, &vec![PULL * PULL; free.len()]);
+        for axis in 0..free.len() {
+            matrix[(axis, axis)] += damping * (matrix[(axis, axis)] + 1e-6);
         }
-        let by = Factor::of(&matrix)?.solve(&right);
+        let by = Cholesky::new(matrix)?.solve(&right);
         let leaves = |index: &usize| {
             let (from, by) = (at.point[*index], by[*index]);
             free[*index] && ((from >= 1.0 && by > 0.0) || (from <= 0.0 && by < 0.0))
@@ -244,12 +286,23 @@ fn step(site: &Site<'_>, at: &Found, slopes: &[Vec<f64>], damping: f64) -> Optio
     None
 }
 
-fn masked(row: &[f64], free: &[bool]) -> Vec<f64> {
-    row.iter().zip(free).map(|(slope, free)| if *free { *slope } else { 0.0 }).collect()
+/// The landscape as `argmin` asks it: a cost for each point.
+struct Costs<'a> {
+    site: &'a Site<'a>,
+    /// Least loss of each generation so far and of all before.
+    history: Mutex<Vec<f64>>,
 }
 
-/// The landscape as `argmin` asks it: a cost for each point.
-struct Costs<'a>(&'a Site<'a>);
+impl Costs<'_> {
+    /// Notes the end of a generation; whether the last ones gained too little to go on.
+    fn is_idle(&self) -> bool {
+        let Some(best) = self.site.best() else { return false };
+        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        history.push(best.loss);
+        let before = history.len().checked_sub(PATIENCE + 1).map(|index| history[index]);
+        before.is_some_and(|before| before - best.loss < GAIN_MIN * before)
+    }
+}
 
 impl CostFunction for Costs<'_> {
     type Param = Vec<f64>;
@@ -263,11 +316,11 @@ impl CostFunction for Costs<'_> {
     where
         P: std::borrow::Borrow<Vec<f64>>,
     {
-        if self.0.landscape.stop() {
-            return Err(argmin::core::Error::msg("stopped"));
+        if self.site.landscape.stop() || self.is_idle() {
+            return Err(argmin::core::Error::msg("ended"));
         }
         let points: Vec<Vec<f64>> = points.iter().map(|point| point.borrow().clone()).collect();
-        Ok(self.0.evaluate(&points).into_iter().map(|found| found.loss).collect())
+        Ok(self.site.evaluate(&points).into_iter().map(|found| found.loss).collect())
     }
 }
 
@@ -291,11 +344,10 @@ fn swarm(site: &Site<'_>, begun: &Found, effort: Effort) {
     let generations = (effort.swarm / particles.len().max(1)) as u64;
     let solver = ParticleSwarm::new(bounds, particles.len())
         .with_rng_generator(Xoshiro256PlusPlus::seed_from_u64(rng.next_u64()));
-    let executor =
-        Executor::new(Costs(site), solver).configure(|state: PopulationState<_, f64>| {
-            state.population(particles).max_iters(generations)
-        });
-    // The only error is being stopped; the best so far is remembered either way.
+    let executor = Executor::new(Costs { site, history: Mutex::default() }, solver).configure(
+        |state: PopulationState<_, f64>| state.population(particles).max_iters(generations),
+    );
+    // The only error is that it ended; the best so far is remembered either way.
     drop(executor.run());
 }
 
@@ -320,11 +372,15 @@ mod tests {
     use super::*;
 
     /// Residuals as a plain function of the point.
-    struct Plain<F>(F);
+    struct Plain<F>(F, [Option<f64>; 2]);
 
     impl<F: Fn(&[f64]) -> Residuals + Sync> Landscape for Plain<F> {
         fn residuals(&self, points: &[Vec<f64>]) -> Vec<Residuals> {
             points.iter().map(|point| (self.0)(point)).collect()
+        }
+
+        fn spacing(&self, axis: usize) -> Option<f64> {
+            self.1[axis]
         }
 
         fn found(&self, _: &Found) {}
@@ -341,7 +397,8 @@ mod tests {
 
     #[test]
     fn a_descent_follows_a_valley_to_its_end() {
-        let found = search(&Plain(valley), &[0.1, 0.9], Effort { swarm: 0, seed: 1 }).unwrap();
+        let found =
+            search(&Plain(valley, [None; 2]), &[0.1, 0.9], Effort { swarm: 0, seed: 1 }).unwrap();
         assert!((found.point[0] - 0.8).abs() < 0.01, "{found:?}");
         assert!((found.point[1] - 0.31).abs() < 0.01, "{found:?}");
     }
@@ -351,18 +408,21 @@ mod tests {
         let wells = |point: &[f64]| {
             let x = point[0];
             let shallow = 0.5 + 20.0 * (x - 0.2).abs();
-            Some(vec![shallow.min(10.0 * (x - 0.85).abs())])
+            Some(vec![shallow.min(6.0 * (x - 0.85).abs())])
         };
-        let descended = search(&Plain(wells), &[0.1], Effort { swarm: 0, seed: 1 }).unwrap();
+        let descended =
+            search(&Plain(wells, [None; 2]), &[0.1], Effort { swarm: 0, seed: 1 }).unwrap();
         assert!((descended.point[0] - 0.2).abs() < 0.1, "{descended:?}");
-        let found = search(&Plain(wells), &[0.1], Effort { swarm: 200, seed: 1 }).unwrap();
+        let found =
+            search(&Plain(wells, [None; 2]), &[0.1], Effort { swarm: 200, seed: 1 }).unwrap();
         assert!((found.point[0] - 0.85).abs() < 0.01, "{found:?}");
     }
 
     #[test]
     fn what_no_residual_depends_on_stays_at_its_start() {
         let one = |point: &[f64]| Some(vec![5.0 * (point[0] - 0.6)]);
-        let found = search(&Plain(one), &[0.2, 0.4], Effort { swarm: 100, seed: 3 }).unwrap();
+        let found =
+            search(&Plain(one, [None; 2]), &[0.2, 0.4], Effort { swarm: 100, seed: 3 }).unwrap();
         assert!((found.point[0] - 0.6).abs() < 0.01, "{found:?}");
         assert!((found.point[1] - 0.4).abs() < 0.01, "{found:?}");
     }
@@ -370,14 +430,15 @@ mod tests {
     #[test]
     fn the_same_seed_finds_the_same_point() {
         let effort = Effort { swarm: 120, seed: 9 };
-        let run = || search(&Plain(valley), &[0.1, 0.9], effort);
+        let run = || search(&Plain(valley, [None; 2]), &[0.1, 0.9], effort);
         assert_eq!(run(), run());
     }
 
     #[test]
     fn an_edge_of_the_cube_holds_a_descent() {
         let beyond = |point: &[f64]| Some(vec![point[0] - 1.5, point[1] - 0.5, point[0] * 0.1]);
-        let found = search(&Plain(beyond), &[0.5, 0.1], Effort { swarm: 0, seed: 1 }).unwrap();
+        let found =
+            search(&Plain(beyond, [None; 2]), &[0.5, 0.1], Effort { swarm: 0, seed: 1 }).unwrap();
         assert!((found.point[0] - 1.0).abs() < 1e-9, "{found:?}");
         assert!((found.point[1] - 0.5).abs() < 0.01, "{found:?}");
     }
@@ -385,7 +446,24 @@ mod tests {
     #[test]
     fn points_that_cannot_be_built_are_avoided() {
         let edge = |point: &[f64]| (point[0] < 0.7).then(|| vec![4.0 * (point[0] - 0.65)]);
-        let found = search(&Plain(edge), &[0.1], Effort { swarm: 60, seed: 1 }).unwrap();
+        let found = search(&Plain(edge, [None; 2]), &[0.1], Effort { swarm: 60, seed: 1 }).unwrap();
         assert!((found.point[0] - 0.65).abs() < 0.02, "{found:?}");
+    }
+
+    #[test]
+    fn along_an_axis_with_a_lattice_only_its_points_are_looked_at() {
+        let asked = Mutex::new(Vec::new());
+        let watched = |point: &[f64]| {
+            asked.lock().unwrap().push(point[1]);
+            valley(point)
+        };
+        let landscape = Plain(watched, [None, Some(0.125)]);
+        let found = search(&landscape, &[0.1, 0.9], Effort { swarm: 80, seed: 1 }).unwrap();
+        let mut places: Vec<f64> = asked.into_inner().unwrap();
+        places.sort_by(f64::total_cmp);
+        places.dedup_by(|a, b| (*a - *b).abs() < 1e-9);
+        assert!(places.len() <= 10, "{places:?}");
+        assert!((found.point[1] - 0.275).abs() < 1e-9, "{found:?}");
+        assert!((found.point[0] - 0.8).abs() < 0.3, "{found:?}");
     }
 }

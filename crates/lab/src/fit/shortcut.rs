@@ -134,6 +134,12 @@ impl<'a> Shortcut<'a> {
         Some(looks)
     }
 
+    /// Where data would lie in `spec`, job by job; nothing where it cannot be built.
+    pub(super) fn placements(&self, spec: &DriveSpec) -> Option<Vec<Placement>> {
+        let jobs = self.agenda.jobs().iter();
+        jobs.map(|job| Placement::new(spec, &self.setup(job)).ok()).collect()
+    }
+
     fn setup(&self, job: &Job) -> Setup {
         Wanted { time_lapse: self.time_lapse, ..job.wanted.clone() }.setup(job.plan.seed)
     }

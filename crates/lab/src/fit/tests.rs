@@ -8,7 +8,12 @@ use tempfile::TempDir;
 use workload::catalogue;
 
 use super::*;
+use crate::Driver;
+use crate::driver::model::Model;
 use crate::progress::Event;
+use crate::runner::{Assignment, carry_out};
+use crate::runs::Runs;
+use crate::subject::Wanted;
 
 const DUO: &str = include_str!("../../../../drives/iodrive-duo.toml");
 const HEAD: &str = "id,document,device,capacity_gb,mode,os,workload,threads,queue_per_thread,phase,\
@@ -103,22 +108,37 @@ fn told_by(text: &str) -> Vec<FigureRow> {
 }
 
 fn fitted(text: &str, rows: &[FigureRow], free: &[Free], swarm: usize) -> Result<Fit, Error> {
+    let (rows, plans) = (rows.iter().collect::<Vec<_>>(), [plan()]);
+    asked(text, Question { rows: &rows, plans: &plans, free, swarm, ..question() })
+}
+
+fn fitted_to(run: &Measured, text: &str, free: &[Free]) -> Result<Fit, Error> {
+    let (rows, plans) = (run.rows.iter().collect::<Vec<_>>(), [run.plan.clone()]);
+    let published = Some(&run.published);
+    asked(text, Question { rows: &rows, plans: &plans, free, published, ..question() })
+}
+
+fn question() -> Question<'static> {
+    Question {
+        file: Path::new(""),
+        free: &[],
+        rows: &[],
+        evidence: "figures.csv",
+        format: None,
+        plans: &[],
+        published: None,
+        swarm: 0,
+        seed: 1,
+        threads: 2,
+    }
+}
+
+/// The answer to `question` about a file with `text`.
+fn asked(text: &str, question: Question<'_>) -> Result<Fit, Error> {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("tiny.toml");
     fs::write(&file, text).unwrap();
-    let question = Question {
-        file: &file,
-        free,
-        rows: &rows.iter().collect::<Vec<_>>(),
-        evidence: "figures.csv",
-        format: None,
-        plans: &[plan()],
-        published: None,
-        swarm,
-        seed: 1,
-        threads: 2,
-    };
-    fit(question, &Silent)
+    fit(Question { file: &file, ..question }, &Silent)
 }
 
 fn free(path: &str, low: f64, high: f64) -> Free {
@@ -153,6 +173,48 @@ fn numbers_are_found_again_from_what_the_drive_itself_did() {
     let source = &spec.controller.source;
     assert!(source.starts_with("derived: relocate_us, read_us, write_us fitted to 7"), "{source}");
     assert!(spec.link.source.starts_with("derived: PCIe"), "{}", spec.link.source);
+}
+
+/// What a run of the drive of `text` tells, through its folder.
+fn measured_by(text: &str) -> Measured {
+    let root = TempDir::new().unwrap();
+    let spec = DriveSpec::parse(text, "tiny.toml").unwrap();
+    let (format, host) = ("stock".to_owned(), "linux".to_owned());
+    let wanted = Wanted { target: spec.name.clone(), format, host, time_lapse: 1 };
+    let mut plan = plan();
+    let suites: Vec<String> = plan
+        .steps
+        .iter()
+        .filter_map(|step| {
+            let name = &step.workload.as_ref()?.name;
+            ["4k-rand-read", "8k-70-30"].contains(&name.as_str()).then(|| step.suite.clone())
+        })
+        .collect();
+    plan.steps.retain(|step| suites.contains(&step.suite));
+    let runs = Runs::new(root.path());
+    let folder = runs.create(plan, wanted.clone()).unwrap();
+    let drivers = || Ok(Box::new(Model::new(spec.clone(), wanted.setup(1))?) as Box<dyn Driver>);
+    let (plan, finished) = (&folder.order().plan, Vec::new());
+    let assignment =
+        Assignment { label: "run", plan, drivers: &drivers, journal: &folder, finished };
+    let outcome = carry_out(&[assignment], 2, &Relay(&Silent)).unwrap().remove(0);
+    let id = folder.finish(outcome).unwrap().id;
+    of_run(&spec, &runs.load(&id).unwrap(), runs.plan(&id).unwrap())
+}
+
+#[test]
+fn numbers_are_found_again_from_a_run_of_the_drive() {
+    let run = measured_by(&tiny());
+    let away = tiny().replacen("relocate_us = 21.9", "relocate_us = 30", 1);
+    let away = away.replacen("\nread_us = 9.6", "\nread_us = 7", 1);
+    let open = [free("controller.relocate_us", 10.0, 50.0), free("controller.read_us", 4.0, 20.0)];
+    let fit = fitted_to(&run, &away, &open).unwrap();
+    for (found, truth) in fit.parameters.iter().zip([21.9, 9.6]) {
+        assert!((found.value / truth - 1.0).abs() < 0.05, "{truth}: {found:?}");
+        assert!(!found.undetermined, "{found:?}");
+    }
+    let rates: Vec<&Judged> = fit.figures.iter().filter(|it| it.is_rate()).collect();
+    assert!(rates.len() == 20 && rates.iter().all(|it| it.within == Some(true)), "{rates:?}");
 }
 
 #[test]

@@ -60,7 +60,8 @@ impl Share {
     }
 }
 
-fn is_typical(metric: &str) -> bool {
+/// Whether `metric` is a rate or an average latency; else a deviation, a maximum or a percentile.
+pub fn is_typical(metric: &str) -> bool {
     matches!(metric, "iops" | "mb_s" | "avg_latency_ms")
 }
 

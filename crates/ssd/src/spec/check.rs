@@ -24,8 +24,8 @@ impl DriveSpec {
         spec.check_compression(&at)?;
         spec.check_sources(&at)?;
         spec.check_fits(&at)?;
-        for format in &spec.formats {
-            spec.check_format(&at, format)?;
+        for (index, format) in spec.formats.iter().enumerate() {
+            spec.check_format(&at, (index, format))?;
         }
         Ok(spec)
     }
@@ -229,21 +229,30 @@ impl DriveSpec {
         Ok(())
     }
 
-    fn check_format(&self, at: &Text<'_>, format: &FormatSpec) -> Result<(), SpecError> {
+    fn check_format(
+        &self,
+        at: &Text<'_>,
+        (index, format): (usize, &FormatSpec),
+    ) -> Result<(), SpecError> {
         self.check_physical(at, format)?;
         let raw_gb = self.raw_device_capacity().as_gb_f64();
         let (key, gb) = match format.physical_gb {
             Some(gb) => ("physical_gb", gb),
             None => ("user_gb", format.user_gb),
         };
-        let text = format!(
-            "{gb} for {:?}, must be above 0 and below the raw capacity of {raw_gb:.0} GB",
-            format.name
-        );
-        at.require(gb > 0.0 && gb < raw_gb, "format", key, &text)?;
+        let fits = gb > 0.0 && gb < raw_gb;
+        if !fits {
+            let text = format!(
+                "format.{key} is {gb} for {:?}, must be above 0 and below the raw capacity of \
+                 {raw_gb:.0} GB",
+                format.name
+            );
+            return Err(SpecError { place: at.place(("format", index), key), text });
+        }
         for time_lapse in [1, self.time_lapse] {
+            let place = || at.place(("format", index), "user_gb");
             self.module_sectors(format, time_lapse)
-                .map_err(|error| SpecError { place: at.place("format", "user_gb"), ..error })?;
+                .map_err(|error| SpecError { place: place(), ..error })?;
         }
         Ok(())
     }
@@ -273,7 +282,7 @@ impl Text<'_> {
             return Ok(());
         }
         let name = if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") };
-        Err(SpecError { place: self.place(table, key), text: format!("{name} is {text}") })
+        Err(SpecError { place: self.place((table, 0), key), text: format!("{name} is {text}") })
     }
 
     fn within(
@@ -294,14 +303,17 @@ impl Text<'_> {
         last.map_or(self.file.to_owned(), |(index, _)| format!("{}:{}", self.file, index + 1))
     }
 
-    /// `file:line` of the first `key` in the first `table`.
-    fn place(&self, table: &str, key: &str) -> String {
+    /// `file:line` of the first `key` in the `table` with that number among those of its name.
+    fn place(&self, (table, number): (&str, usize), key: &str) -> String {
         let headings = [format!("[{table}]"), format!("[[{table}]]")];
         let mut inside = table.is_empty();
+        let mut before = 0;
         for (index, line) in self.text.lines().enumerate() {
             let line = line.trim_start();
             if line.starts_with('[') {
-                inside = headings.iter().any(|heading| line.starts_with(heading.as_str()));
+                let is_named = headings.iter().any(|heading| line.starts_with(heading.as_str()));
+                inside = is_named && before == number;
+                before += usize::from(is_named);
             }
             let names =
                 line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='));
@@ -342,6 +354,14 @@ mod tests {
         check("schema = 1", "schema = 2", "duo.toml:9: schema is 2, must be 1");
         check("cores = 1", "cores = 0", "controller.cores is 0, must be from 1 to 1024");
         check("stripe_dies = 25", "stripe_dies = 7", "stripe_dies is 7, must be 0, or a divisor");
+    }
+
+    #[test]
+    fn a_format_that_cannot_be_is_refused_with_its_own_line() {
+        let line = DUO.lines().position(|line| line == "user_gb = 512").unwrap() + 1;
+        let place = format!("duo.toml:{line}: ");
+        check("user_gb = 512", "user_gb = 860", &format!("{place}format.user_gb is 860 for"));
+        check("user_gb = 512", "user_gb = 790", &place);
     }
 
     #[test]

@@ -20,14 +20,6 @@ impl DriveSpec {
         let read = if is_like { table.try_into() } else { toml::from_str(text) };
         read.map_err(|error| fault(&error, file))
     }
-
-    /// The keys and tables of the drive file `text`, with those of the drive that it is like.
-    ///
-    /// # Errors
-    /// When it is no TOML, or like a drive that there is not.
-    pub fn table(text: &str, file: &str) -> Result<Table, SpecError> {
-        merged(text, file).map(|(table, _)| table)
-    }
 }
 
 /// The table of a text, with what it lacks of the drive that it is like; whether it is like any.

@@ -68,7 +68,7 @@ const ROUND: f64 = 0.25;
 const WINDOW: usize = 4;
 const DIFFERENCE_MAX: f64 = 0.04;
 /// The drive is written this often over at least, and at most.
-const TIMES_MIN: f64 = 3.0;
+const TIMES_MIN: f64 = 2.0;
 const TIMES_MAX: f64 = 8.0;
 
 /// Ages `drive` with the writes of `load`, in no time, until write amplification holds still.
