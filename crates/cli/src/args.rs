@@ -124,6 +124,16 @@ Examples:
   floatgate serve --memory 1g --nbd tcp:10809 --export scratch --read-only
   floatgate serve --memory 1g --nbd unix:/run/duo.sock --timing model --model iodrive-duo")]
     Serve(Serve),
+    /// Says how a drive that stores fares, whether it is served or closed
+    #[command(after_help = "\
+Asks the process that serves the drive; the status of a closed one is read from its dies, which are
+not changed.
+
+Examples:
+  floatgate status vault
+  floatgate status vault --all
+  floatgate status vault --json")]
+    Status(Status),
     /// Says what this machine has and lacks for measuring real drives
     Doctor(Doctor),
     /// Prints completions for a shell
@@ -543,6 +553,20 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) verbose: bool,
     /// Prints what is served as one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `floatgate status`.
+#[derive(Debug, Args)]
+pub(crate) struct Status {
+    /// Folder of the drive [default: the current one]
+    #[arg(default_value = ".", hide_default_value = true)]
+    pub(crate) vault: PathBuf,
+    /// Shows dies, superblocks, writes by cause and latencies, too
+    #[arg(long, short)]
+    pub(crate) all: bool,
+    /// Prints all of it as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -11,6 +11,7 @@ pub(crate) mod review;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod serve;
+pub(crate) mod status;
 pub(crate) mod sweep;
 pub(crate) mod validate;
 pub(crate) mod workloads;

@@ -41,6 +41,7 @@ fn main() -> ExitCode {
         Command::Fit(args) => command::fit::fit(&args),
         Command::Create(args) => command::create::create(&args),
         Command::Serve(args) => command::serve::serve(&args),
+        Command::Status(args) => command::status::status(&args),
         Command::Doctor(args) => command::doctor::doctor(&args),
         Command::Completions { shell } => command::completions::completions(shell),
     };

@@ -294,6 +294,7 @@ fn the_help_is_as_it_was_agreed() {
         "fit",
         "create",
         "serve",
+        "status",
         "doctor",
         "completions",
     ];

@@ -128,6 +128,7 @@ pub fn format(media: Vec<Box<dyn Medium>>, shape: &Shape, drive: u64) -> Result<
         session: 1,
         is_open: false,
         lost: DieSet::default(),
+        unsafe_shutdowns: 0,
     };
     // Both copies, so that none of an earlier drive is left.
     for _ in 0..2 {
@@ -172,41 +173,49 @@ impl Drive {
     /// # Errors
     /// When the media are not the dies of one drive, or it is damaged; then nothing was changed.
     pub fn open_media(media: Vec<Box<dyn Medium>>) -> Result<Self, OpenError> {
-        let mut found = Vec::new();
-        for (index, medium) in media.into_iter().enumerate() {
-            if let Some(header) = newest_header(&*medium, index)? {
-                found.push((header, medium));
-            }
-        }
-        let newest = found.iter().map(|(header, _)| *header).max_by_key(|it| it.version);
-        let Some(mut header) = newest else {
-            return Err(OpenError::refused("none of the media is a die of a drive".to_owned()));
-        };
-        let drives: BTreeSet<u64> = found.iter().map(|(header, _)| header.drive).collect();
-        if drives.len() > 1 {
-            let what = format!("the media are dies of {} drives", drives.len());
-            return Err(OpenError::refused(what));
-        }
-        let shape = header.shape;
-        let mut slots: Vec<Option<Box<dyn Medium>>> = Vec::new();
-        slots.resize_with(shape.dies as usize, || None);
-        for (own, medium) in found {
-            let die = own.die as usize;
-            if !header.lost.has(die) && slots[die].replace(medium).is_some() {
-                return Err(OpenError::refused(format!("die {die} was given twice")));
-            }
-        }
-        let dies = Dies::new(slots, shape.is_protected);
-        let (missing, spare) = (dies.lost().count(), u32::from(shape.is_protected));
-        if missing > spare {
-            return Err(OpenError::DiesMissing { missing, dies: shape.dies, spare });
-        }
+        let (store, mut header) = gather(media)?;
         header.session += 1;
+        header.unsafe_shutdowns += u64::from(header.is_open);
         header.is_open = true;
-        header.write(&dies).map_err(|(_, source)| OpenError::medium("writing a header", source))?;
-        let store = Store { layout: Layout::new(&shape), dies, drive: header.drive };
+        header
+            .write(&store.dies)
+            .map_err(|(_, source)| OpenError::medium("writing a header", source))?;
         recover(store, header)
     }
+}
+
+/// The drive that media are the dies of, given in any order, and its newest header.
+pub(crate) fn gather(media: Vec<Box<dyn Medium>>) -> Result<(Store, Header), OpenError> {
+    let mut found = Vec::new();
+    for (index, medium) in media.into_iter().enumerate() {
+        if let Some(header) = newest_header(&*medium, index)? {
+            found.push((header, medium));
+        }
+    }
+    let newest = found.iter().map(|(header, _)| *header).max_by_key(|it| it.version);
+    let Some(header) = newest else {
+        return Err(OpenError::refused("none of the media is a die of a drive".to_owned()));
+    };
+    let drives: BTreeSet<u64> = found.iter().map(|(header, _)| header.drive).collect();
+    if drives.len() > 1 {
+        let what = format!("the media are dies of {} drives", drives.len());
+        return Err(OpenError::refused(what));
+    }
+    let shape = header.shape;
+    let mut slots: Vec<Option<Box<dyn Medium>>> = Vec::new();
+    slots.resize_with(shape.dies as usize, || None);
+    for (own, medium) in found {
+        let die = own.die as usize;
+        if !header.lost.has(die) && slots[die].replace(medium).is_some() {
+            return Err(OpenError::refused(format!("die {die} was given twice")));
+        }
+    }
+    let dies = Dies::new(slots, shape.is_protected);
+    let (missing, spare) = (dies.lost().count(), u32::from(shape.is_protected));
+    if missing > spare {
+        return Err(OpenError::DiesMissing { missing, dies: shape.dies, spare });
+    }
+    Ok((Store { layout: Layout::new(&shape), dies, drive: header.drive }, header))
 }
 
 /// The newest whole header of a medium.

@@ -34,6 +34,25 @@ pub(crate) struct Dies {
     unread: AtomicU64,
     /// Whether a row survives the loss of one.
     is_protected: bool,
+    traffic: Vec<Moved>,
+}
+
+/// Bytes moved since the drive was opened, and requests that failed.
+#[derive(Debug, Default)]
+struct Moved {
+    read_bytes: AtomicU64,
+    written_bytes: AtomicU64,
+    failures: AtomicU64,
+}
+
+impl Moved {
+    fn count<T>(&self, moved: &AtomicU64, bytes: usize, done: io::Result<T>) -> io::Result<T> {
+        match &done {
+            Ok(_) => moved.fetch_add(bytes as u64, Ordering::Relaxed),
+            Err(_) => self.failures.fetch_add(1, Ordering::Relaxed),
+        };
+        done
+    }
 }
 
 impl Dies {
@@ -44,8 +63,11 @@ impl Dies {
                 lost.add(die);
             }
         }
-        let media = media.into_iter().map(RwLock::new).collect();
-        Self { media, lost: AtomicU64::new(lost.0), unread: AtomicU64::new(0), is_protected }
+        let media: Vec<_> = media.into_iter().map(RwLock::new).collect();
+        let mut traffic = Vec::new();
+        traffic.resize_with(media.len(), Moved::default);
+        let (lost, unread) = (AtomicU64::new(lost.0), AtomicU64::new(0));
+        Self { media, lost, unread, is_protected, traffic }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -75,6 +97,18 @@ impl Dies {
         self.lost.fetch_or(1 << die, Ordering::AcqRel);
     }
 
+    /// What each die did since the drive was opened.
+    pub(crate) fn traffic(&self) -> Vec<crate::status::Die> {
+        let lost = self.lost();
+        let die = |(die, moved): (usize, &Moved)| crate::status::Die {
+            is_lost: lost.has(die),
+            read_bytes: moved.read_bytes.load(Ordering::Relaxed),
+            written_bytes: moved.written_bytes.load(Ordering::Relaxed),
+            failures: moved.failures.load(Ordering::Relaxed),
+        };
+        self.traffic.iter().enumerate().map(die).collect()
+    }
+
     /// Dies that have not failed, in order.
     pub(crate) fn healthy(&self) -> impl Iterator<Item = usize> + use<> {
         let lost = self.lost();
@@ -91,6 +125,8 @@ impl Dies {
 
     pub(crate) fn read(&self, die: usize, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         let read = self.with(die, |medium| medium.read_at(offset, buffer));
+        let moved = &self.traffic[die];
+        let read = moved.count(&moved.read_bytes, buffer.len(), read);
         if read.is_err() {
             self.unread.fetch_or(1 << die, Ordering::AcqRel);
         }
@@ -103,11 +139,16 @@ impl Dies {
         offset: u64,
         buffers: &mut [IoSliceMut<'_>],
     ) -> io::Result<()> {
-        self.with(die, |medium| medium.read_vectored_at(offset, buffers))
+        let bytes = buffers.iter().map(|buffer| buffer.len()).sum();
+        let read = self.with(die, |medium| medium.read_vectored_at(offset, buffers));
+        let moved = &self.traffic[die];
+        moved.count(&moved.read_bytes, bytes, read)
     }
 
     pub(crate) fn write(&self, die: usize, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.with(die, |medium| medium.write_at(offset, bytes))
+        let written = self.with(die, |medium| medium.write_at(offset, bytes));
+        let moved = &self.traffic[die];
+        moved.count(&moved.written_bytes, bytes.len(), written)
     }
 
     pub(crate) fn sync(&self, die: usize) -> io::Result<()> {

@@ -25,6 +25,7 @@ use crate::core::{Core, Located};
 use crate::header::Header;
 use crate::journal::{Journal, Scope};
 use crate::layout::PAGE_BYTES;
+use crate::status::{self, Format, Smart, Space, State, Status, Wear};
 use crate::store::Store;
 use crate::{Allocation, Device, DeviceError, Durability};
 
@@ -89,6 +90,29 @@ impl Drive {
     pub fn space(&self) -> Result<(Bytes, Bytes), DeviceError> {
         let core = self.core()?;
         Ok((core.ftl.stored(), core.ftl.stored_max()))
+    }
+
+    /// What the drive is and how it fares.
+    pub fn status(&self) -> Status {
+        let shape = &self.store.layout.shape;
+        let header = *lock(&self.header);
+        let reason = self.poison.get().cloned();
+        // After a panic numbers may be off; they are asked for all the more.
+        let core = self.core.read().unwrap_or_else(PoisonError::into_inner);
+        let status = Status {
+            schema: status::SCHEMA,
+            drive: status::named(self.store.drive),
+            state: State::Open,
+            reason: None,
+            format: Format::of(shape),
+            smart: Smart::of(&header, self.store.dies.lost(), Some(&core.ftl)),
+            dies: self.store.dies.traffic(),
+            space: Some(Space::of(&core.ftl)),
+            wear: Some(Wear::of(&core.ftl)),
+            writes: None,
+            server: None,
+        };
+        status.opened(&core.ftl, core.pages_lost, reason)
     }
 
     /// Dies that the drive does without, by index.

@@ -31,6 +31,14 @@ pub enum OpenError {
         /// What is missing.
         reason: String,
     },
+    /// A process has the drive open.
+    #[error("{} is in use by {by}; stop that first", path.display())]
+    InUse {
+        /// The folder.
+        path: PathBuf,
+        /// Which one, as far as that is known.
+        by: String,
+    },
     /// A die is of a later format.
     #[error("die {die} has format {found}, this program knows {FORMAT_VERSION}; use a newer one")]
     Version {

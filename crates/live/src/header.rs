@@ -24,12 +24,14 @@ pub(crate) struct Header {
     pub(crate) codec: u8,
     /// Counts changes of headers.
     pub(crate) version: u64,
-    /// Counts openings after which the drive was not closed.
+    /// Counts openings; 1 is that of creating it.
     pub(crate) session: u64,
     /// Whether somebody has it open, or had when the power went.
     pub(crate) is_open: bool,
     /// Dies that the drive does without.
     pub(crate) lost: DieSet,
+    /// Openings of a drive that had not been closed.
+    pub(crate) unsafe_shutdowns: u64,
 }
 
 impl Header {
@@ -60,6 +62,7 @@ impl Header {
             (80, self.version),
             (88, self.session),
             (96, self.lost.0),
+            (104, self.unsafe_shutdowns),
         ];
         for (at, number) in numbers {
             put(&mut bytes, at, number.to_le_bytes());
@@ -96,6 +99,7 @@ impl Header {
             session: u64_at(bytes, 88),
             is_open: u32_at(bytes, 60) != 0,
             lost: DieSet(u64_at(bytes, 96)),
+            unsafe_shutdowns: u64_at(bytes, 104),
         };
         let fits = (1..=DIES_MAX).contains(&shape.dies)
             && header.die < shape.dies

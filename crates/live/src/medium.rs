@@ -77,8 +77,22 @@ impl FileMedium {
         Self::over(OpenOptions::new().read(true).write(true).open(path)?)
     }
 
+    /// Opens a file or block device for reading only, beside others that do.
+    ///
+    /// # Errors
+    /// When it does not exist, may not be read, or a drive uses it.
+    pub(crate) fn view(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        file.try_lock_shared().map_err(io::Error::from)?;
+        Self::sized(file)
+    }
+
     fn over(file: File) -> io::Result<Self> {
         file.try_lock().map_err(io::Error::from)?;
+        Self::sized(file)
+    }
+
+    fn sized(file: File) -> io::Result<Self> {
         // The length that metadata tells is zero for a block device.
         let size = io::Seek::seek(&mut (&file), io::SeekFrom::End(0))?;
         Ok(Self { file, size })

@@ -86,6 +86,14 @@ pub(crate) fn recover(store: Store, header: Header) -> Result<Drive, OpenError> 
     Ok(drive)
 }
 
+/// The translation layer of a drive that was closed; nothing is changed.
+pub(crate) fn view(store: &Store) -> Result<ftl::Ftl, OpenError> {
+    let Saved { summary, rows, erase_counts, map, .. } = load(store)?;
+    let scan = Scan { store, since: summary.order, mark: summary.mark };
+    let (found, closed) = scan.survey(&rows, &erase_counts);
+    Ok(map.finish(&found, &closed))
+}
+
 fn damaged(what: String) -> OpenError {
     OpenError::Damaged { what }
 }

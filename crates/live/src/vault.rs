@@ -8,6 +8,7 @@ use blockio::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::creation::{Plan, format};
+use crate::management::Connection;
 use crate::{Drive, FileMedium, Medium, OpenError};
 
 const FILE: &str = "vault.toml";
@@ -72,12 +73,15 @@ impl Drive {
     /// # Errors
     /// When there is none, it is in use, or it is damaged.
     pub fn open(vault: &Path) -> Result<Self, OpenError> {
-        Self::open_media(open_dies(vault)?)
+        Self::open_media(open_dies(vault, FileMedium::open)?)
     }
 }
 
-/// The dies of a folder that are there.
-pub(crate) fn open_dies(vault: &Path) -> Result<Vec<Box<dyn Medium>>, OpenError> {
+/// The dies of a folder that are there, each opened by `open`.
+pub(crate) fn open_dies(
+    vault: &Path,
+    open: impl Fn(&Path) -> io::Result<FileMedium>,
+) -> Result<Vec<Box<dyn Medium>>, OpenError> {
     let path = vault.join(FILE);
     let none = |reason: String| OpenError::NoDrive { path: vault.to_owned(), reason };
     let text = fs::read_to_string(&path).map_err(|error| none(format!("{FILE}: {error}")))?;
@@ -87,9 +91,12 @@ pub(crate) fn open_dies(vault: &Path) -> Result<Vec<Box<dyn Medium>>, OpenError>
     }
     let mut media: Vec<Box<dyn Medium>> = Vec::new();
     for die in &read.dies {
-        match FileMedium::open(die) {
+        match open(die) {
             Ok(medium) => media.push(Box::new(medium)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return Err(OpenError::InUse { path: vault.to_owned(), by: server_of(vault) });
+            }
             Err(source) => {
                 let attempted = format!("opening the die {}", die.display());
                 return Err(OpenError::System { attempted, source });
@@ -97,6 +104,12 @@ pub(crate) fn open_dies(vault: &Path) -> Result<Vec<Box<dyn Medium>>, OpenError>
         }
     }
     Ok(media)
+}
+
+/// Who serves the drive of a folder, as far as that is known.
+fn server_of(vault: &Path) -> String {
+    let connection = Connection::open(vault).ok().flatten();
+    connection.map_or_else(|| "another process".to_owned(), |it| format!("process {}", it.pid()))
 }
 
 fn write(path: &Path, vault: &Vault) -> Result<(), OpenError> {

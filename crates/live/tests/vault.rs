@@ -1,6 +1,8 @@
 //! A drive in files, created, closed and opened again.
 
 use blockio::Bytes;
+use live::management::{Answer, Connection, Management};
+use live::status::{Space, State, inspect};
 use live::{CreateOptions, Device, Drive, Durability, OpenError};
 
 fn options(folder: &std::path::Path, dies: usize, size_kib: u64) -> CreateOptions {
@@ -84,7 +86,7 @@ fn a_drive_in_use_is_not_opened_twice() {
     let folder = tempfile::tempdir().unwrap();
     let options = options(folder.path(), 1, 1 << 10);
     let _drive = Drive::create(&options).unwrap();
-    assert!(matches!(Drive::open(&options.vault), Err(OpenError::System { .. })));
+    assert!(matches!(Drive::open(&options.vault), Err(OpenError::InUse { .. })));
     assert!(matches!(Drive::create(&options), Err(OpenError::Refused { .. })));
 }
 
@@ -102,4 +104,88 @@ fn a_missing_die_is_done_without() {
     let mut found = vec![0; 1 << 20];
     drive.read(0, &mut found).unwrap();
     assert!(found == bytes);
+}
+
+#[test]
+fn a_drive_that_was_closed_tells_how_it_fares_and_is_not_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path(), 4, 8 << 10);
+    let drive = Drive::create(&options).unwrap();
+    let block = pattern(5, 4096);
+    for round in 0..6_u64 {
+        for page in 0..1500_u64 {
+            let offset = (page * 7919 + round) % 2048 * 4096;
+            drive.write(offset, &block, Durability::Volatile).unwrap();
+        }
+    }
+    let open = drive.status();
+    drive.close().unwrap();
+    let dies = || options.dies.iter().map(|die| std::fs::read(die).unwrap()).collect::<Vec<_>>();
+    let before = dies();
+    let closed = inspect(&options.vault).unwrap();
+    assert!(dies() == before);
+    assert_eq!((open.state, closed.state), (State::Open, State::Closed));
+    assert_eq!((open.format, open.drive), (closed.format.clone(), closed.drive));
+    let stored = |space: Option<Space>| space.unwrap().stored_bytes;
+    assert_eq!(stored(closed.space.clone()), stored(open.space));
+    assert_eq!(closed.wear, Drive::open(&options.vault).unwrap().status().wear);
+    assert!(closed.wear.unwrap().erase_count_max > 0);
+    let letters = closed.space.unwrap().superblocks;
+    assert_eq!(letters.len(), closed.format.superblocks as usize);
+}
+
+#[test]
+fn what_the_dies_were_written_has_a_cause_to_the_last_byte() {
+    let folder = tempfile::tempdir().unwrap();
+    let drive = Drive::create(&options(folder.path(), 4, 4 << 10)).unwrap();
+    let block = pattern(6, 4096);
+    for round in 0..8000_u64 {
+        let page = (round * round).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
+        drive.write(page * 4096, &block, Durability::Volatile).unwrap();
+    }
+    drive.flush().unwrap();
+    let status = drive.status();
+    let writes = status.writes.unwrap();
+    let pages = writes.host_bytes + writes.relocation_bytes + writes.parity_bytes;
+    assert_eq!(writes.host_bytes, 8000 * 4096);
+    assert!(writes.relocation_bytes > 0 && writes.parity_bytes > writes.host_bytes / 4);
+    let written = status.smart.physical_media_units_written.unwrap();
+    assert_eq!(written, pages + writes.wear_bytes + writes.metadata_bytes);
+    assert_eq!(written, status.dies.iter().map(|die| die.written_bytes).sum::<u64>());
+    let amplification = writes.write_amplification.unwrap();
+    assert!((amplification - written as f64 / writes.host_bytes as f64).abs() < 1e-9);
+}
+
+#[test]
+fn a_crash_is_counted_and_a_lost_die_is_warned_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path(), 3, 4 << 10);
+    drop(Drive::create(&options).unwrap());
+    let crashed = inspect(&options.vault).unwrap();
+    assert_eq!((crashed.state, crashed.space), (State::Unclosed, None));
+    let drive = Drive::open(&options.vault).unwrap();
+    let smart = drive.status().smart;
+    assert_eq!((smart.power_cycles, smart.unsafe_shutdowns, smart.critical_warning), (2, 1, 0));
+    drive.close().unwrap();
+    std::fs::remove_file(&options.dies[1]).unwrap();
+    let status = inspect(&options.vault).unwrap();
+    assert_eq!((status.smart.critical_warning, status.smart.unsafe_shutdowns), (4, 1));
+    assert!(status.dies[1].is_lost);
+}
+
+#[test]
+fn a_drive_in_use_says_by_which_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path(), 1, 1 << 10);
+    let drive = std::sync::Arc::new(Drive::create(&options).unwrap());
+    let said = Drive::open(&options.vault).unwrap_err().to_string();
+    assert!(said.ends_with("is in use by another process; stop that first"), "{said}");
+    let asked = std::sync::Arc::clone(&drive);
+    let answer = move |_| Answer::Status { status: Box::new(asked.status()) };
+    let _management = Management::start(&options.vault, answer).unwrap();
+    let said = Drive::open(&options.vault).unwrap_err().to_string();
+    let expected = format!("is in use by process {}; stop that first", std::process::id());
+    assert!(said.ends_with(&expected), "{said}");
+    let status = Connection::open(&options.vault).unwrap().unwrap().status().unwrap();
+    assert_eq!((status.state, status.drive), (State::Open, drive.status().drive));
 }

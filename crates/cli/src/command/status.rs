@@ -1,0 +1,226 @@
+//! `floatgate status`: how a drive that stores fares.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use blockio::Bytes;
+use live::management::Connection;
+use live::status::{Commands, Format, Server, Smart, Space, State, Status, Wear, Writes, inspect};
+
+use crate::args::Status as Args;
+use crate::{Ending, output, table};
+
+/// Superblocks of a line of the map.
+const MAP_COLUMNS: usize = 64;
+
+type Row = [String; 2];
+
+/// Shows what the server of a drive says, or its dies.
+pub(crate) fn status(args: &Args) -> Result<Ending> {
+    let status = find(&args.vault)?;
+    if args.json {
+        output::json(&status)?;
+    } else {
+        output::data(&text(&status, args.all))?;
+    }
+    Ok(Ending::Done)
+}
+
+/// The status of a drive, whether it is served or not.
+fn find(vault: &Path) -> Result<Status> {
+    // A folder that is not there is better told of by whoever looks for the drive.
+    if vault.is_dir() {
+        let attempted = || format!("asking the server of {}", vault.display());
+        if let Some(mut connection) = Connection::open(vault).with_context(attempted)? {
+            return connection.status().with_context(attempted);
+        }
+    }
+    Ok(inspect(vault)?)
+}
+
+fn row(name: &str, text: String) -> Row {
+    [name.to_owned(), text]
+}
+
+fn text(status: &Status, all: bool) -> String {
+    let mut rows = vec![row("drive", drive(status))];
+    rows.extend(status.reason.iter().map(|reason| row("failure", reason.clone())));
+    rows.extend(format_rows(&status.format));
+    rows.extend(status.space.iter().flat_map(|space| space_rows(space, &status.format)));
+    rows.extend(health_rows(&status.smart, status));
+    rows.extend(status.wear.iter().map(|wear| row("erases", wear_text(wear))));
+    rows.extend(status.writes.iter().flat_map(write_rows));
+    rows.extend(status.server.iter().flat_map(server_rows));
+    if all {
+        rows.extend(status.writes.iter().flat_map(cause_rows));
+        rows.extend(status.server.iter().flat_map(command_rows));
+        rows.extend(die_rows(status));
+        rows.extend(status.space.iter().flat_map(map_rows));
+    }
+    table::columns(&rows)
+}
+
+fn drive(status: &Status) -> String {
+    let state = match (status.state, &status.server) {
+        (State::Closed, _) => "closed".to_owned(),
+        (State::Unclosed, _) => "was not closed; opening it brings it back".to_owned(),
+        (State::Open, Some(server)) => format!("served by process {}", server.pid),
+        (State::Open, None) => "open".to_owned(),
+        (State::Failed, _) => "failed: it takes no more writes".to_owned(),
+    };
+    format!("{}, {state}", status.drive)
+}
+
+fn bytes(bytes: u64) -> String {
+    Bytes(bytes).to_string()
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
+}
+
+fn format_rows(format: &Format) -> [Row; 2] {
+    let (data, parity) = (format.dies - u32::from(format.is_protected), format.is_protected);
+    let protection = if parity { format!("{data}+1") } else { "no parity".to_owned() };
+    let compression = if format.is_compressed { ", compressed" } else { "" };
+    let capacity = format!(
+        "{} for clients; {} of flash, {} with parity; {:.1} % over-provisioned",
+        bytes(format.capacity_bytes),
+        bytes(format.data_bytes),
+        bytes(format.raw_bytes),
+        format.over_provisioning_percent
+    );
+    let layout = format!(
+        "{} dies, {protection}{compression}; {} superblocks of {}",
+        format.dies,
+        format.superblocks,
+        bytes(format.superblock_bytes)
+    );
+    [row("capacity", capacity), row("format", layout)]
+}
+
+fn space_rows(space: &Space, format: &Format) -> [Row; 2] {
+    let Space { stored_bytes, stored_bytes_max, superblocks_free, .. } = *space;
+    let share = percent(stored_bytes, stored_bytes_max);
+    let stored = format!("{} of {}, {share}", bytes(stored_bytes), bytes(stored_bytes_max));
+    let free = format!("{superblocks_free} of {} superblocks", format.superblocks);
+    [row("stored", stored), row("free", free)]
+}
+
+fn health_rows(smart: &Smart, status: &Status) -> Vec<Row> {
+    let health = match smart.critical_warning {
+        0 => "good".to_owned(),
+        bits => format!("critical warning {bits:#04x}"),
+    };
+    let lost = status.dies.iter().filter(|die| die.is_lost).count();
+    let failures: u64 = status.dies.iter().map(|die| die.failures).sum();
+    let known = smart
+        .media_errors
+        .map(|errors| format!("; {errors} pages lost, {failures} requests failed by dies"));
+    let known = known.unwrap_or_default();
+    let text = format!("{health}; spare {} %; {lost} dies lost{known}", smart.available_spare);
+    let Smart { power_cycles, unsafe_shutdowns, .. } = smart;
+    let openings = format!("{power_cycles}, {unsafe_shutdowns} of them of a drive not closed");
+    vec![row("health", text), row("openings", openings)]
+}
+
+fn wear_text(wear: &Wear) -> String {
+    let Wear { erase_count_min, erase_count_mean, erase_count_max } = wear;
+    format!("{erase_count_min} to {erase_count_max} a superblock, {erase_count_mean:.2} on average")
+}
+
+fn ratio(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"))
+}
+
+fn write_rows(writes: &Writes) -> [Row; 2] {
+    [
+        row("write amplification", ratio(writes.write_amplification)),
+        row("compression", ratio(writes.compression_ratio)),
+    ]
+}
+
+fn cause_rows(writes: &Writes) -> [Row; 5] {
+    let written = |cause: &str, count: u64| row(&format!("written, {cause}"), bytes(count));
+    [
+        written("host", writes.host_bytes),
+        written("relocation", writes.relocation_bytes),
+        written("wear", writes.wear_bytes),
+        written("parity", writes.parity_bytes),
+        written("metadata", writes.metadata_bytes),
+    ]
+}
+
+fn server_rows(server: &Server) -> Vec<Row> {
+    let process = format!(
+        "version {}, {:.0} s; {:.1} s of processor time, {} of memory",
+        server.version,
+        server.uptime_s,
+        server.cpu_s,
+        bytes(server.memory_bytes)
+    );
+    let mut rows = vec![row("server", process)];
+    for export in &server.exports {
+        let read_only = if export.is_read_only { ", read-only" } else { "" };
+        let name = format!("`{}`, {}{read_only}", export.name, bytes(export.size_bytes));
+        rows.push(row("export", name));
+        rows.extend(export.uris.iter().map(|uri| row("", uri.clone())));
+    }
+    let clients = format!(
+        "{} of {} that came, {} refused",
+        server.clients.len(),
+        server.clients_came,
+        server.clients_refused
+    );
+    rows.push(row("clients", clients));
+    rows
+}
+
+fn command_rows(server: &Server) -> Vec<Row> {
+    let traffic = &server.traffic;
+    let kinds = [
+        ("reads", &traffic.reads),
+        ("writes", &traffic.writes),
+        ("flushes", &traffic.flushes),
+        ("trims", &traffic.trims),
+    ];
+    kinds.map(|(name, commands)| row(name, commands_text(commands))).into()
+}
+
+fn commands_text(counted: &Commands) -> String {
+    let Commands { commands, bytes: moved, failures, .. } = counted;
+    let counts = format!("{commands}, {}, {failures} failed", bytes(*moved));
+    let below = |share| counted.latency_ns_below(share).map(micros);
+    match (below(0.5), below(0.99)) {
+        (Some(half), Some(most)) => {
+            format!("{counts}; half within {half}, 99 % within {most}")
+        }
+        _ => counts,
+    }
+}
+
+/// Nanoseconds as a text.
+fn micros(nanos: u64) -> String {
+    format!("{:.0} us", nanos as f64 / 1e3)
+}
+
+fn die_rows(status: &Status) -> Vec<Row> {
+    let die = |(index, die): (usize, &live::status::Die)| {
+        let state = if die.is_lost { "lost" } else { "good" };
+        let (read, written) = (bytes(die.read_bytes), bytes(die.written_bytes));
+        let failures = die.failures;
+        row(
+            &format!("die {index}"),
+            format!("{state}; read {read}, written {written}, {failures} failed"),
+        )
+    };
+    status.dies.iter().enumerate().map(die).collect()
+}
+
+fn map_rows(space: &Space) -> Vec<Row> {
+    let letters: Vec<char> = space.superblocks.chars().collect();
+    let line = |(index, line): (usize, &[char])| {
+        row(&format!("superblocks {}", index * MAP_COLUMNS), line.iter().collect())
+    };
+    letters.chunks(MAP_COLUMNS).enumerate().map(line).collect()
+}

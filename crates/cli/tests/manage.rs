@@ -1,0 +1,82 @@
+//! Drives that store, looked at from outside: `floatgate status` on closed drives.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use blockio::Bytes;
+use live::{CreateOptions, Device as _, Drive, Durability};
+use serde_json::Value;
+
+fn floatgate(folder: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_floatgate"))
+        .args(args)
+        .current_dir(folder)
+        .output()
+        .expect("the command was built")
+}
+
+fn printed(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+/// A drive of 8 MiB on four dies, of which a quarter was written.
+fn create(folder: &Path) -> Drive {
+    let options = CreateOptions {
+        vault: folder.join("vault"),
+        dies: (0..4).map(|die| folder.join(format!("d{die}.img"))).collect(),
+        size: Bytes::from_kib(8 << 10),
+        is_protected: true,
+        over_provisioning: 0.15,
+    };
+    let drive = Drive::create(&options).expect("there is room");
+    drive.write(0, &vec![7; 2 << 20], Durability::Volatile).expect("a new drive takes it");
+    drive
+}
+
+#[test]
+fn a_closed_drive_is_shown_as_text_and_as_json_that_agree() {
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path()).close().unwrap();
+    let json = printed(&floatgate(folder.path(), &["status", "vault", "--json"]));
+    let status: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&status["schema"], &status["state"]), (&Value::from(1), &Value::from("closed")));
+    assert_eq!(status["space"]["stored_bytes"], 2 << 20);
+    assert_eq!(status["smart"]["critical_warning"], 0);
+    let text = printed(&floatgate(folder.path(), &["status", "vault", "--all"]));
+    let number = status["drive"].as_str().unwrap();
+    for expected in [
+        &format!("{number}, closed"),
+        "8 MiB for clients",
+        "4 dies, 3+1",
+        "2 MiB of 8 MiB, 25.0 %",
+        "good; spare 100 %; 0 dies lost",
+        "1, 0 of them of a drive not closed",
+        "die 3",
+    ] {
+        assert!(text.contains(expected), "no `{expected}` in\n{text}");
+    }
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+}
+
+#[test]
+fn a_drive_that_was_not_closed_and_one_in_use_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let drive = create(folder.path());
+    let refused = floatgate(folder.path(), &["status", "vault"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(said, "error: vault is in use by another process; stop that first\n");
+    drop(drive);
+    let text = printed(&floatgate(folder.path(), &["status", "vault"]));
+    assert!(text.contains("was not closed; opening it brings it back"), "{text}");
+}
+
+#[test]
+fn a_folder_without_a_drive_is_refused_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = floatgate(folder.path(), &["status", "nothing"]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.starts_with("error: nothing: vault.toml: No such file"), "{said}");
+    assert_eq!(said.lines().count(), 1);
+}

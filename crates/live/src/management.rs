@@ -1,0 +1,299 @@
+//! The management socket: how programs ask the process that serves a drive.
+//!
+//! It lies in the drive's folder, and only its owner may use it. A request is one line of JSON, and
+//! so is its answer; a client may send one after the other.
+//!
+//! Whoever binds it has the drive open, and so is alone: a socket that is there already was left
+//! by a process that was killed, and is replaced.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rustix::fs::Mode;
+use rustix::net::{AddressFamily, Shutdown, SocketAddrUnix, SocketType};
+use serde::{Deserialize, Serialize};
+
+use crate::status::Status;
+
+const NAME: &str = "manage.sock";
+/// Clients that wait for the server to take them in.
+const BACKLOG: i32 = 16;
+/// Most clients at once.
+const CLIENTS_MAX: usize = 16;
+/// Longest request.
+const REQUEST_BYTES_MAX: u64 = 4096;
+/// How long a client waits for an answer, and the server for a client to take one.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a client may be silent.
+const SILENCE: Duration = Duration::from_mins(1);
+/// Pause after the system had nothing left to accept a client with.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Request {
+    /// How the drive fares.
+    Status,
+}
+
+/// What is answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "kebab-case")]
+pub enum Answer {
+    /// How the drive fares.
+    Status {
+        /// That.
+        status: Box<Status>,
+    },
+    /// The request cannot be answered.
+    Refused {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// The socket of a drive, answered by a thread of its own until it is dropped.
+#[derive(Debug)]
+pub struct Management {
+    listener: Arc<UnixListener>,
+    is_stopping: Arc<AtomicBool>,
+    acceptor: Option<JoinHandle<()>>,
+    path: PathBuf,
+}
+
+impl Management {
+    /// Answers whoever asks about the drive of a folder, which the caller has open.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn start(
+        vault: &Path,
+        answer: impl Fn(Request) -> Answer + Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        let path = vault.join(NAME);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let listener = Arc::new(bind(vault)?);
+        let is_stopping = Arc::new(AtomicBool::new(false));
+        let (own, flag) = (Arc::clone(&listener), Arc::clone(&is_stopping));
+        let acceptor = thread::Builder::new()
+            .name("manage".to_owned())
+            .spawn(move || accept(&own, &flag, &Arc::new(answer)))?;
+        Ok(Self { listener, is_stopping, acceptor: Some(acceptor), path })
+    }
+}
+
+impl Drop for Management {
+    fn drop(&mut self) {
+        self.is_stopping.store(true, Ordering::Release);
+        // It fails only when the socket is shut down already.
+        let _ = rustix::net::shutdown(&*self.listener, Shutdown::Both);
+        if let Some(acceptor) = self.acceptor.take() {
+            // A thread that panicked accepts nobody any more.
+            let _ = acceptor.join();
+        }
+        // What cannot be removed is replaced by the next server.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// The address of a folder's socket, however long the path of the folder is.
+fn address(folder: &File) -> io::Result<SocketAddrUnix> {
+    Ok(SocketAddrUnix::new(format!("/proc/self/fd/{}/{NAME}", folder.as_raw_fd()))?)
+}
+
+fn socket() -> io::Result<OwnedFd> {
+    let flags = rustix::net::SocketFlags::CLOEXEC;
+    Ok(rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
+}
+
+fn bind(vault: &Path) -> io::Result<UnixListener> {
+    let (folder, socket) = (File::open(vault)?, socket()?);
+    // Before it has a name, so that nobody else may use it at any moment.
+    rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    rustix::net::bind(&socket, &address(&folder)?)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(UnixListener::from(socket))
+}
+
+fn accept<F>(listener: &UnixListener, is_stopping: &AtomicBool, answer: &Arc<F>)
+where
+    F: Fn(Request) -> Answer + Send + Sync + 'static,
+{
+    let clients = Arc::new(AtomicUsize::new(0));
+    loop {
+        let accepted = listener.accept();
+        if is_stopping.load(Ordering::Acquire) {
+            return;
+        }
+        let Ok((client, _)) = accepted else {
+            // Mostly the system's want of descriptors, which passes.
+            thread::sleep(ACCEPT_PAUSE);
+            continue;
+        };
+        if clients.fetch_add(1, Ordering::AcqRel) >= CLIENTS_MAX {
+            clients.fetch_sub(1, Ordering::AcqRel);
+            continue;
+        }
+        let (answer, seats) = (Arc::clone(answer), Arc::clone(&clients));
+        let host = move || {
+            // A client that is gone needs no report.
+            let _ = converse(&client, &*answer);
+            seats.fetch_sub(1, Ordering::AcqRel);
+        };
+        if thread::Builder::new().name("manage-client".to_owned()).spawn(host).is_err() {
+            clients.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
+fn converse(mut client: &UnixStream, answer: &impl Fn(Request) -> Answer) -> io::Result<()> {
+    client.set_read_timeout(Some(SILENCE))?;
+    client.set_write_timeout(Some(PATIENCE))?;
+    let mut reader = BufReader::new(client);
+    loop {
+        let mut line = String::new();
+        reader.by_ref().take(REQUEST_BYTES_MAX).read_line(&mut line)?;
+        if !line.ends_with('\n') {
+            return Ok(());
+        }
+        let answered = match serde_json::from_str(&line) {
+            Ok(request) => answer(request),
+            Err(error) => Answer::Refused { reason: format!("no request: {error}") },
+        };
+        client.write_all(&line_of(&answered)?)?;
+    }
+}
+
+fn line_of(value: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// A connection to the process that serves a drive.
+#[derive(Debug)]
+pub struct Connection {
+    stream: BufReader<UnixStream>,
+    pid: i32,
+}
+
+impl Connection {
+    /// Connects to the process that serves the drive of a folder; none if nobody does.
+    ///
+    /// # Errors
+    /// What the system answered, such as that this user may not.
+    pub fn open(vault: &Path) -> io::Result<Option<Self>> {
+        let (folder, socket) = (File::open(vault)?, socket()?);
+        match rustix::net::connect(&socket, &address(&folder)?).map_err(io::Error::from) {
+            Ok(()) => {}
+            Err(error) => {
+                let is_nobody = [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused];
+                return if is_nobody.contains(&error.kind()) { Ok(None) } else { Err(error) };
+            }
+        }
+        let pid = rustix::net::sockopt::socket_peercred(&socket)?.pid.as_raw_nonzero().get();
+        let stream = UnixStream::from(socket);
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(Some(Self { stream: BufReader::new(stream), pid }))
+    }
+
+    /// The process at the other end.
+    pub const fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Asks, and waits for the answer.
+    ///
+    /// # Errors
+    /// When there is none in time, or it is none.
+    pub fn ask(&mut self, request: Request) -> io::Result<Answer> {
+        self.stream.get_mut().write_all(&line_of(&request)?)?;
+        let mut line = String::new();
+        if self.stream.read_line(&mut line)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(serde_json::from_str(&line)?)
+    }
+
+    /// How the drive fares.
+    ///
+    /// # Errors
+    /// As [`Connection::ask`], and when the server refuses.
+    pub fn status(&mut self) -> io::Result<Status> {
+        match self.ask(Request::Status)? {
+            Answer::Status { status } => Ok(*status),
+            Answer::Refused { reason } => Err(io::Error::other(reason)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn refusing(vault: &Path) -> Management {
+        let answer = |_| Answer::Refused { reason: "asked".to_owned() };
+        Management::start(vault, answer).unwrap()
+    }
+
+    #[test]
+    fn only_the_owner_may_ask_and_learns_which_process_answers() {
+        let folder = tempfile::tempdir().unwrap();
+        let _management = refusing(folder.path());
+        let mode = fs::metadata(folder.path().join(NAME)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let mut connection = Connection::open(folder.path()).unwrap().unwrap();
+        assert_eq!(connection.pid().cast_unsigned(), std::process::id());
+        for _ in 0..2 {
+            let answer = connection.ask(Request::Status).unwrap();
+            assert_eq!(answer, Answer::Refused { reason: "asked".to_owned() });
+        }
+    }
+
+    #[test]
+    fn a_folder_with_a_long_path_has_a_socket_like_any_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let long = folder.path().join("long".repeat(40));
+        fs::create_dir(&long).unwrap();
+        let _management = refusing(&long);
+        assert!(Connection::open(&long).unwrap().is_some());
+    }
+
+    #[test]
+    fn nobody_answers_before_and_after_and_where_a_server_was_killed() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(Connection::open(folder.path()).unwrap().is_none());
+        drop(refusing(folder.path()));
+        assert!(Connection::open(folder.path()).unwrap().is_none());
+        drop(UnixListener::bind(folder.path().join(NAME)).unwrap());
+        assert!(Connection::open(folder.path()).unwrap().is_none());
+        let _management = refusing(folder.path());
+        assert!(Connection::open(folder.path()).unwrap().is_some());
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused_and_the_next_one_answered() {
+        let folder = tempfile::tempdir().unwrap();
+        let _management = refusing(folder.path());
+        let mut connection = Connection::open(folder.path()).unwrap().unwrap();
+        connection.stream.get_mut().write_all(b"{\"request\":\"format\"}\n").unwrap();
+        let mut line = String::new();
+        connection.stream.read_line(&mut line).unwrap();
+        assert!(line.starts_with("{\"answer\":\"refused\",\"reason\":\"no request: "), "{line}");
+        connection.ask(Request::Status).unwrap();
+    }
+}

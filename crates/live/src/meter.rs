@@ -1,0 +1,150 @@
+//! Commands of clients, counted and timed where they enter a device.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::status::{Commands, LATENCY_BUCKETS, Traffic};
+use crate::{Allocation, Device, DeviceError, Durability};
+
+/// A device whose commands are counted.
+#[derive(Debug)]
+pub struct Metered {
+    device: Arc<dyn Device>,
+    meter: Arc<Meter>,
+}
+
+/// What clients did since it was made. Many threads may count and look at once.
+#[derive(Debug, Default)]
+pub struct Meter {
+    reads: Counters,
+    writes: Counters,
+    flushes: Counters,
+    trims: Counters,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    commands: AtomicU64,
+    bytes: AtomicU64,
+    failures: AtomicU64,
+    nanos: AtomicU64,
+    buckets: [AtomicU64; LATENCY_BUCKETS],
+}
+
+impl Metered {
+    /// `device`, with its commands counted by `meter`.
+    pub fn new(device: Arc<dyn Device>, meter: Arc<Meter>) -> Self {
+        Self { device, meter }
+    }
+}
+
+impl Meter {
+    /// What was counted so far.
+    pub fn traffic(&self) -> Traffic {
+        Traffic {
+            reads: self.reads.seen(),
+            writes: self.writes.seen(),
+            flushes: self.flushes.seen(),
+            trims: self.trims.seen(),
+        }
+    }
+}
+
+impl Counters {
+    /// Carries a command out, and counts it.
+    fn count<T>(
+        &self,
+        bytes: u64,
+        carry_out: impl FnOnce() -> Result<T, DeviceError>,
+    ) -> Result<T, DeviceError> {
+        let begun = Instant::now();
+        let done = carry_out();
+        let took = begun.elapsed();
+        self.commands.fetch_add(1, Ordering::Relaxed);
+        if done.is_ok() {
+            self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        } else {
+            self.failures.fetch_add(1, Ordering::Relaxed);
+        }
+        self.nanos.fetch_add(nanos(took), Ordering::Relaxed);
+        self.buckets[bucket(took)].fetch_add(1, Ordering::Relaxed);
+        done
+    }
+
+    fn seen(&self) -> Commands {
+        Commands {
+            commands: self.commands.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+            failures: self.failures.load(Ordering::Relaxed),
+            latency_ns_sum: self.nanos.load(Ordering::Relaxed),
+            latency_buckets: std::array::from_fn(|it| self.buckets[it].load(Ordering::Relaxed)),
+        }
+    }
+}
+
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Bucket 0 is below 1024 ns, each next one as wide as all before; the last has no end.
+fn bucket(span: Duration) -> usize {
+    let octave = (nanos(span) >> 10).checked_ilog2().map_or(0, |octave| octave as usize + 1);
+    octave.min(LATENCY_BUCKETS - 1)
+}
+
+impl Device for Metered {
+    fn size(&self) -> u64 {
+        self.device.size()
+    }
+
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
+        self.meter.reads.count(buffer.len() as u64, || self.device.read(offset, buffer))
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8], durability: Durability) -> Result<(), DeviceError> {
+        let carry_out = || self.device.write(offset, bytes, durability);
+        self.meter.writes.count(bytes.len() as u64, carry_out)
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        self.meter.flushes.count(0, || self.device.flush())
+    }
+
+    fn trim(&self, offset: u64, length: u64, durability: Durability) -> Result<(), DeviceError> {
+        self.meter.trims.count(length, || self.device.trim(offset, length, durability))
+    }
+
+    fn allocations(&self, offset: u64, length: u64) -> Result<Vec<Allocation>, DeviceError> {
+        self.device.allocations(offset, length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MemoryDevice;
+
+    #[test]
+    fn commands_are_counted_by_kind_with_their_bytes_and_failures() {
+        let meter = Arc::new(Meter::default());
+        let device = Metered::new(Arc::new(MemoryDevice::new(8192)), Arc::clone(&meter));
+        device.write(0, &[1; 4096], Durability::Volatile).unwrap();
+        device.read(0, &mut [0; 512]).unwrap();
+        device.read(8000, &mut [0; 512]).unwrap_err();
+        device.flush().unwrap();
+        let Traffic { reads, writes, flushes, trims } = meter.traffic();
+        assert_eq!((reads.commands, reads.bytes, reads.failures), (2, 512, 1));
+        assert_eq!((writes.commands, writes.bytes, writes.failures), (1, 4096, 0));
+        assert_eq!((flushes.commands, trims.commands), (1, 0));
+        assert_eq!(reads.latency_buckets.iter().sum::<u64>(), 2);
+        assert!(reads.latency_ns_sum > 0);
+    }
+
+    #[test]
+    fn buckets_double_from_a_microsecond_on() {
+        let at = |nanos| bucket(Duration::from_nanos(nanos));
+        assert_eq!([at(0), at(1023), at(1024), at(2047), at(2048)], [0, 0, 1, 1, 2]);
+        assert_eq!(bucket(Duration::from_hours(1)), LATENCY_BUCKETS - 1);
+    }
+}

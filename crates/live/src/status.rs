@@ -1,0 +1,368 @@
+//! What a drive is and how it fares: the one value that text, JSON and metrics are written from.
+//!
+//! Fields that the NVMe SMART log or the OCP datacenter log has are named as there. What every
+//! field means, and since when it counts, is in `docs/reference/status.md`.
+
+mod server;
+
+use std::path::Path;
+
+use ftl::{Ftl, SuperblockId, SuperblockState};
+use serde::{Deserialize, Serialize};
+
+pub use self::server::{Client, Commands, Export, LATENCY_BUCKETS, Server, Traffic, bucket_end_ns};
+use crate::creation::gather;
+use crate::dies::DieSet;
+use crate::header::Header;
+use crate::layout::PAGE_BYTES;
+use crate::recovery::view;
+use crate::vault::open_dies;
+use crate::{FileMedium, OpenError, Shape};
+
+/// Version of [`Status`] as JSON; a field that goes or changes its meaning raises it.
+pub const SCHEMA: u32 = 1;
+
+/// Spare space in percent below which a drive warns.
+const SPARE_THRESHOLD: u8 = 10;
+/// Bytes of a data unit of the NVMe SMART log.
+const DATA_UNIT_BYTES: u64 = 512_000;
+/// Bits of a critical warning, as the NVMe SMART log has them.
+const WARNS_OF_SPARE: u8 = 1;
+const WARNS_OF_RELIABILITY: u8 = 1 << 2;
+const WARNS_OF_READ_ONLY: u8 = 1 << 3;
+
+/// What a drive is and how it fares.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Number of the drive, 16 hexadecimal digits.
+    pub drive: String,
+    /// Whether it is open, and sound.
+    pub state: State,
+    /// Why a failed drive takes no more writes.
+    pub reason: Option<String>,
+    /// What its format decided.
+    pub format: Format,
+    /// Its health, named as in the NVMe SMART and OCP logs.
+    pub smart: Smart,
+    /// By index.
+    pub dies: Vec<Die>,
+    /// What it holds; not known before an unclosed drive has been opened again.
+    pub space: Option<Space>,
+    /// Erases so far; known together with `space`.
+    pub wear: Option<Wear>,
+    /// What was written since it was opened; only of an open drive.
+    pub writes: Option<Writes>,
+    /// Who serves it; only of a drive that is served.
+    pub server: Option<Server>,
+}
+
+/// Whether a drive is open, and sound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// Closed properly.
+    Closed,
+    /// Nobody has it open, and whoever had did not close it: opening brings it back.
+    Unclosed,
+    /// Open.
+    Open,
+    /// Open, and after a failure takes no more writes.
+    Failed,
+}
+
+/// What a format decided.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Format {
+    /// Bytes that clients address.
+    pub capacity_bytes: u64,
+    /// Bytes of flash for data, parity not counted.
+    pub data_bytes: u64,
+    /// Bytes of flash, parity counted.
+    pub raw_bytes: u64,
+    /// Spare space as a share of what clients address.
+    pub over_provisioning_percent: f64,
+    /// Dies.
+    pub dies: u32,
+    /// Whether one unit of each row protects the others.
+    pub is_protected: bool,
+    /// Whether pages are stored compressed.
+    pub is_compressed: bool,
+    /// Superblocks.
+    pub superblocks: u32,
+    /// Bytes of data that a superblock holds.
+    pub superblock_bytes: u64,
+    /// Bytes of the journal.
+    pub journal_bytes: u64,
+    /// Bytes of memory that the map takes while the drive is open.
+    pub mapping_bytes: u64,
+}
+
+/// Health, named as in the NVMe SMART log and, for what moved to and from the media, the OCP log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Smart {
+    /// Bit 0: spare below the threshold; 2: redundancy is lost; 3: takes no writes.
+    pub critical_warning: u8,
+    /// Spare space that is left, in percent of what the format set aside.
+    pub available_spare: u8,
+    /// Percent of it below which bit 0 of the warning is set.
+    pub available_spare_threshold: u8,
+    /// Openings.
+    pub power_cycles: u64,
+    /// Openings that found the drive not closed.
+    pub unsafe_shutdowns: u64,
+    /// Pages that relocation found lost, since the drive was opened.
+    pub media_errors: Option<u64>,
+    /// Bytes read from the dies, since the drive was opened.
+    pub physical_media_units_read: Option<u64>,
+    /// Bytes written to the dies, for whatever cause, since the drive was opened.
+    pub physical_media_units_written: Option<u64>,
+    /// Thousands of 512 bytes that clients read, since the server began, rounded up.
+    pub data_units_read: Option<u64>,
+    /// The same of what they wrote.
+    pub data_units_written: Option<u64>,
+    /// Reads of clients, since the server began.
+    pub host_read_commands: Option<u64>,
+    /// Writes of clients, since the server began.
+    pub host_write_commands: Option<u64>,
+}
+
+/// A die.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Die {
+    /// Whether the drive does without it.
+    pub is_lost: bool,
+    /// Bytes read from it since the drive was opened.
+    pub read_bytes: u64,
+    /// Bytes written to it since.
+    pub written_bytes: u64,
+    /// Reads and writes that it failed since.
+    pub failures: u64,
+}
+
+/// What a drive holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Space {
+    /// Bytes of flash that data takes.
+    pub stored_bytes: u64,
+    /// Bytes of flash that data may take.
+    pub stored_bytes_max: u64,
+    /// Superblocks that can be written at once.
+    pub superblocks_free: u32,
+    /// The state of each superblock, a letter each: `f`ree, `o`pen, `c`losed, `v`ictim of
+    /// relocation, `b`ad.
+    pub superblocks: String,
+}
+
+/// Erases of superblocks.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Wear {
+    /// Of the one erased least.
+    pub erase_count_min: u32,
+    /// Of all.
+    pub erase_count_mean: f64,
+    /// Of the one erased most.
+    pub erase_count_max: u32,
+}
+
+/// Bytes written to the dies since the drive was opened, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Writes {
+    /// Pages of clients.
+    pub host_bytes: u64,
+    /// Pages that were moved to free the space around them.
+    pub relocation_bytes: u64,
+    /// Pages that were moved to even out wear.
+    pub wear_bytes: u64,
+    /// Parity.
+    pub parity_bytes: u64,
+    /// Journal, checkpoints, and headers of pages.
+    pub metadata_bytes: u64,
+    /// All of it by what clients wrote, in whole pages; none before their first.
+    pub write_amplification: Option<f64>,
+    /// What clients wrote, in whole pages, by what is stored of it; none before their first.
+    pub compression_ratio: Option<f64>,
+    /// Superblocks erased.
+    pub superblocks_erased: u64,
+    /// Bytes that clients trimmed.
+    pub trimmed_bytes: u64,
+}
+
+/// The status of the drive of a folder that no process has open; nothing is changed.
+///
+/// # Errors
+/// When there is none, it is in use, or it is damaged.
+pub fn inspect(vault: &Path) -> Result<Status, OpenError> {
+    let (store, header) = gather(open_dies(vault, FileMedium::view)?)?;
+    let shape = &store.layout.shape;
+    let ftl = if header.is_open { None } else { Some(view(&store)?) };
+    Ok(Status {
+        schema: SCHEMA,
+        drive: named(store.drive),
+        state: if header.is_open { State::Unclosed } else { State::Closed },
+        reason: None,
+        format: Format::of(shape),
+        smart: Smart::of(&header, store.dies.lost(), ftl.as_ref()),
+        dies: store.dies.traffic(),
+        space: ftl.as_ref().map(Space::of),
+        wear: ftl.as_ref().map(Wear::of),
+        writes: None,
+        server: None,
+    })
+}
+
+/// The number of a drive, as it is shown.
+pub(crate) fn named(drive: u64) -> String {
+    format!("{drive:016x}")
+}
+
+impl Status {
+    /// Adds what only an open drive knows.
+    pub(crate) fn opened(mut self, ftl: &Ftl, pages_lost: u64, reason: Option<String>) -> Self {
+        let sum = |of: fn(&Die) -> u64| self.dies.iter().map(of).sum();
+        let written = sum(|die| die.written_bytes);
+        self.state = if reason.is_some() { State::Failed } else { State::Open };
+        self.smart.critical_warning |= if reason.is_some() { WARNS_OF_READ_ONLY } else { 0 };
+        self.smart.media_errors = Some(pages_lost);
+        self.smart.physical_media_units_read = Some(sum(|die| die.read_bytes));
+        self.smart.physical_media_units_written = Some(written);
+        self.writes = Some(Writes::of(ftl.counters(), written));
+        self.reason = reason;
+        self
+    }
+
+    /// Adds what serving it tells.
+    #[must_use]
+    pub fn served(mut self, server: Server) -> Self {
+        let units = |bytes: u64| Some(bytes.div_ceil(DATA_UNIT_BYTES));
+        let Traffic { reads, writes, .. } = &server.traffic;
+        self.smart.data_units_read = units(reads.bytes);
+        self.smart.data_units_written = units(writes.bytes);
+        self.smart.host_read_commands = Some(reads.commands);
+        self.smart.host_write_commands = Some(writes.commands);
+        self.server = Some(server);
+        self
+    }
+}
+
+impl Format {
+    pub(crate) fn of(shape: &Shape) -> Self {
+        let page_bytes = PAGE_BYTES as u64;
+        let geometry = shape.geometry();
+        let capacity_bytes = u64::from(shape.pages_logical) * page_bytes;
+        let data_bytes = geometry.pages() * page_bytes;
+        Self {
+            capacity_bytes,
+            data_bytes,
+            raw_bytes: geometry.raw_capacity().0,
+            over_provisioning_percent: 100.0
+                * (data_bytes.saturating_sub(capacity_bytes) as f64 / capacity_bytes as f64),
+            dies: shape.dies,
+            is_protected: shape.is_protected,
+            is_compressed: shape.extents_per_page > 1,
+            superblocks: shape.superblocks,
+            superblock_bytes: u64::from(shape.superblock_pages()) * page_bytes,
+            journal_bytes: shape.journal_bytes,
+            mapping_bytes: mapping_bytes(shape),
+        }
+    }
+}
+
+/// Four bytes for each page and each place, a bit for each place, and the size of an extent.
+fn mapping_bytes(shape: &Shape) -> u64 {
+    let places = shape.geometry().pages() * u64::from(shape.extents_per_page);
+    let sizes = u64::from(shape.extents_per_page > 1);
+    u64::from(shape.pages_logical) * (4 + sizes) + places * 4 + places / 8
+}
+
+impl Smart {
+    pub(crate) fn of(header: &Header, lost: DieSet, ftl: Option<&Ftl>) -> Self {
+        let available_spare = ftl.map_or(100, |ftl| spare_left(&header.shape, ftl));
+        let warns = |bit: u8, is_so: bool| if is_so { bit } else { 0 };
+        Self {
+            critical_warning: warns(WARNS_OF_SPARE, available_spare < SPARE_THRESHOLD)
+                | warns(WARNS_OF_RELIABILITY, lost.count() > 0),
+            available_spare,
+            available_spare_threshold: SPARE_THRESHOLD,
+            power_cycles: header.session - 1,
+            unsafe_shutdowns: header.unsafe_shutdowns,
+            media_errors: None,
+            physical_media_units_read: None,
+            physical_media_units_written: None,
+            data_units_read: None,
+            data_units_written: None,
+            host_read_commands: None,
+            host_write_commands: None,
+        }
+    }
+}
+
+/// Percent of the superblocks beyond those that the capacity fills that are not bad.
+fn spare_left(shape: &Shape, ftl: &Ftl) -> u8 {
+    let filled = shape.pages_stored_max.div_ceil(shape.superblock_pages());
+    let spare = shape.superblocks.saturating_sub(filled).max(1);
+    let is_bad = |id: &SuperblockId| ftl.superblock_state(*id) == SuperblockState::Bad;
+    let bad = (0..shape.superblocks).map(SuperblockId).filter(is_bad).count() as u64;
+    let left = u64::from(spare).saturating_sub(bad) * 100 / u64::from(spare);
+    u8::try_from(left).expect("a percentage")
+}
+
+impl Space {
+    pub(crate) fn of(ftl: &Ftl) -> Self {
+        let letter = |id| match ftl.superblock_state(SuperblockId(id)) {
+            SuperblockState::Free => 'f',
+            SuperblockState::Open => 'o',
+            SuperblockState::Closed => 'c',
+            SuperblockState::Victim => 'v',
+            SuperblockState::Bad => 'b',
+        };
+        Self {
+            stored_bytes: ftl.stored().0,
+            stored_bytes_max: ftl.stored_max().0,
+            superblocks_free: ftl.superblocks_free(),
+            superblocks: (0..ftl.superblocks()).map(letter).collect(),
+        }
+    }
+}
+
+impl Wear {
+    pub(crate) fn of(ftl: &Ftl) -> Self {
+        let count = |id| ftl.erase_count(SuperblockId(id));
+        let counts = || (0..ftl.superblocks()).map(count);
+        let sum: u64 = counts().map(u64::from).sum();
+        Self {
+            erase_count_min: counts().min().unwrap_or_default(),
+            erase_count_mean: sum as f64 / f64::from(ftl.superblocks()),
+            erase_count_max: counts().max().unwrap_or_default(),
+        }
+    }
+}
+
+impl Writes {
+    fn of(counters: &ftl::Counters, written_bytes: u64) -> Self {
+        let page_bytes = PAGE_BYTES as u64;
+        let sent = counters.pages_host * page_bytes;
+        let [host_bytes, relocation_bytes, wear_bytes, parity_bytes] = [
+            sent - counters.host_saved_bytes,
+            counters.pages_relocation * page_bytes - counters.relocation_saved_bytes,
+            counters.pages_wear * page_bytes - counters.wear_saved_bytes,
+            counters.pages_parity * page_bytes,
+        ];
+        let pages_bytes = host_bytes + relocation_bytes + wear_bytes + parity_bytes;
+        // Pages that still wait in memory for their unit to be full were not written yet.
+        let metadata_bytes = written_bytes.saturating_sub(pages_bytes);
+        let ratio = |above: u64, below: u64| (below > 0).then(|| above as f64 / below as f64);
+        Self {
+            host_bytes,
+            relocation_bytes,
+            wear_bytes,
+            parity_bytes,
+            metadata_bytes,
+            write_amplification: ratio(pages_bytes + metadata_bytes, sent),
+            compression_ratio: ratio(sent, host_bytes),
+            superblocks_erased: counters.superblocks_erased,
+            trimmed_bytes: counters.pages_trimmed * page_bytes,
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What serving a drive adds to its status: the process, exports, clients and their commands.
+
+use serde::{Deserialize, Serialize};
+
+/// Buckets of latencies: below 1024 ns, then each twice as far, the last without end.
+pub const LATENCY_BUCKETS: usize = 24;
+
+/// The process that serves a drive.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Server {
+    /// Its number.
+    pub pid: u32,
+    /// Version of the program.
+    pub version: String,
+    /// Seconds since it began.
+    pub uptime_s: f64,
+    /// Seconds of processor time that it took.
+    pub cpu_s: f64,
+    /// Bytes of memory that it has resident.
+    pub memory_bytes: u64,
+    /// What it offers.
+    pub exports: Vec<Export>,
+    /// Clients that are there.
+    pub clients: Vec<Client>,
+    /// Clients that ever came.
+    pub clients_came: u64,
+    /// Clients that were dropped or turned away.
+    pub clients_refused: u64,
+    /// What all clients did.
+    pub traffic: Traffic,
+}
+
+/// An export.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Export {
+    /// What clients ask for; may be empty.
+    pub name: String,
+    /// Bytes that clients address.
+    pub size_bytes: u64,
+    /// Whether commands that change data are refused.
+    pub is_read_only: bool,
+    /// Where clients reach it.
+    pub uris: Vec<String>,
+}
+
+/// A client.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Client {
+    /// Its number, from 1 in order of arrival.
+    pub client: u64,
+    /// Name of the export that it uses.
+    pub export: String,
+}
+
+/// Commands of clients since the server began, by kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Reads.
+    pub reads: Commands,
+    /// Writes.
+    pub writes: Commands,
+    /// Flushes, those that writes ask for not counted.
+    pub flushes: Commands,
+    /// Trims, and writes of zeroes that may be trims.
+    pub trims: Commands,
+}
+
+/// Commands of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Commands {
+    /// How many ended.
+    pub commands: u64,
+    /// Bytes of those that succeeded.
+    pub bytes: u64,
+    /// Those that failed.
+    pub failures: u64,
+    /// Their latencies together, in nanoseconds.
+    pub latency_ns_sum: u64,
+    /// How many took how long: below 1024 ns, then each bucket twice as far as the one before.
+    pub latency_buckets: [u64; LATENCY_BUCKETS],
+}
+
+impl Commands {
+    /// Those that are not among `earlier`, which were counted before.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let (now, then) = (&self.latency_buckets, &earlier.latency_buckets);
+        Self {
+            commands: self.commands.saturating_sub(earlier.commands),
+            bytes: self.bytes.saturating_sub(earlier.bytes),
+            failures: self.failures.saturating_sub(earlier.failures),
+            latency_ns_sum: self.latency_ns_sum.saturating_sub(earlier.latency_ns_sum),
+            latency_buckets: std::array::from_fn(|it| now[it].saturating_sub(then[it])),
+        }
+    }
+
+    /// The latency in nanoseconds that `share` of the commands, 0 to 1, stayed below, rounded up
+    /// to the end of its bucket; none without commands.
+    pub fn latency_ns_below(&self, share: f64) -> Option<u64> {
+        let all: u64 = self.latency_buckets.iter().sum();
+        let wanted = share * all as f64;
+        let mut below = 0;
+        let reaches = |(_, count): &(usize, &u64)| {
+            below += **count;
+            below > 0 && below as f64 >= wanted
+        };
+        let (bucket, _) = self.latency_buckets.iter().enumerate().find(reaches)?;
+        Some(bucket_end_ns(bucket))
+    }
+}
+
+/// Where a bucket of latencies ends, in nanoseconds.
+pub const fn bucket_end_ns(bucket: usize) -> u64 {
+    1024 << bucket
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn commands(counts: &[(usize, u64)]) -> Commands {
+        let mut commands = Commands::default();
+        for (bucket, count) in counts {
+            commands.latency_buckets[*bucket] = *count;
+            commands.commands += count;
+        }
+        commands
+    }
+
+    #[test]
+    fn percentiles_are_ends_of_the_buckets_that_reach_them() {
+        let counted = commands(&[(0, 90), (3, 9), (10, 1)]);
+        assert_eq!(counted.latency_ns_below(0.5), Some(1024));
+        assert_eq!(counted.latency_ns_below(0.99), Some(8192));
+        assert_eq!(counted.latency_ns_below(1.0), Some(1 << 20));
+        assert_eq!(Commands::default().latency_ns_below(0.5), None);
+    }
+
+    #[test]
+    fn what_came_since_is_the_difference() {
+        let since = commands(&[(0, 5), (2, 7)]).since(&commands(&[(0, 5), (2, 3)]));
+        assert_eq!((since.commands, since.latency_ns_below(0.0)), (4, Some(4096)));
+    }
+}
