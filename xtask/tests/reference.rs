@@ -18,7 +18,7 @@ fn the_page_of_drives_names_every_field() {
 
 #[test]
 fn the_page_of_workloads_names_every_field() {
-    check("workload.md", &["workload/src/spec.rs"]);
+    check("workload.md", &["workload/src/spec.rs", "workload/src/trace/shape.rs"]);
 }
 
 #[test]

@@ -134,6 +134,19 @@ Examples:
   floatgate status vault --all
   floatgate status vault --json")]
     Status(Status),
+    /// Makes a trace to replay, or shows what one asks for
+    #[command(
+        subcommand,
+        after_help = "\
+Traces that are read: fio iologs (version 2 and 3), blkparse text, MSR Cambridge CSV, SPC traces.
+
+Examples:
+  floatgate trace make mail.iolog
+  floatgate trace show mail.iolog
+  floatgate run iodrive-duo --trace mail.iolog --threads 1 --queue 48
+  floatgate review iodrive-duo --protocol mail-server --trace exchange.csv"
+    )]
+    Trace(TraceCommand),
     /// Says what this machine has and lacks for measuring real drives
     Doctor(Doctor),
     /// Prints completions for a shell
@@ -173,6 +186,15 @@ pub(crate) struct DataArgs {
     pub(crate) compressible: Option<f64>,
 }
 
+/// What is replayed where a protocol replays a trace.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Data")]
+pub(crate) struct TraceArgs {
+    /// A trace to replay instead of the one that the protocol makes up
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+}
+
 /// How far one may go on a real drive.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Real drives")]
@@ -208,6 +230,8 @@ pub(crate) struct Review {
     pub(crate) model: ModelArgs,
     #[command(flatten)]
     pub(crate) data: DataArgs,
+    #[command(flatten)]
+    pub(crate) trace: TraceArgs,
     /// Folder for the runs and the review
     #[arg(long, default_value = "runs", value_name = "DIR", help_heading = "Results")]
     pub(crate) out: PathBuf,
@@ -251,6 +275,15 @@ pub(crate) struct Run {
     /// Requests come at this rate, at random, instead of one after the other; such as 50k
     #[arg(long, value_parser = quantity::rate, value_name = "IOPS")]
     pub(crate) rate: Option<f64>,
+    /// Replays a trace instead of a workload, at most threads times queue requests at a time
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "bs", "rate"])]
+    pub(crate) trace: Option<PathBuf>,
+    /// Replays it at its own times, so many times as fast [default: as fast as it is answered]
+    #[arg(long, value_name = "FACTOR", requires = "trace", value_parser = quantity::amount)]
+    pub(crate) speed: Option<f64>,
+    /// Keeps its addresses and begins again at the drive's end, instead of scaling them
+    #[arg(long, requires = "trace")]
+    pub(crate) wrap: bool,
     /// Format of a modelled drive [default: its first]
     #[arg(long, value_name = "NAME")]
     pub(crate) format: Option<String>,
@@ -299,6 +332,41 @@ pub(crate) enum RunsCommand {
     },
 }
 
+/// `floatgate trace`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TraceCommand {
+    /// Makes a trace from the statistics of a workload, marked as made up
+    Make(TraceMake),
+    /// Reads a trace and says what it asks for, and what of it is broken
+    Show(TraceShow),
+}
+
+/// `floatgate trace make`.
+#[derive(Debug, Args)]
+pub(crate) struct TraceMake {
+    /// Where to write it, as a fio iolog
+    pub(crate) file: PathBuf,
+    /// Workload with the statistics, in its [trace]
+    #[arg(long, default_value = "mail-server", value_name = "NAME")]
+    pub(crate) workload: String,
+    /// Requests [default: as many as the workload says]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    pub(crate) requests: Option<u64>,
+    /// Seed: the same seed makes the same trace
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+/// `floatgate trace show`.
+#[derive(Debug, Args)]
+pub(crate) struct TraceShow {
+    /// The trace
+    pub(crate) file: PathBuf,
+    /// Prints JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// `floatgate compare`.
 #[derive(Debug, Args)]
 pub(crate) struct Compare {
@@ -331,6 +399,8 @@ pub(crate) struct Plan {
     pub(crate) model: ModelArgs,
     #[command(flatten)]
     pub(crate) data: DataArgs,
+    #[command(flatten)]
+    pub(crate) trace: TraceArgs,
     /// Prints the plan as JSON
     #[arg(long, help_heading = "Results")]
     pub(crate) json: bool,

@@ -13,5 +13,6 @@ pub(crate) mod runs;
 pub(crate) mod serve;
 pub(crate) mod status;
 pub(crate) mod sweep;
+pub(crate) mod trace;
 pub(crate) mod validate;
 pub(crate) mod workloads;

@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         Command::Drives(args) => command::drives::drives(&args),
         Command::Workloads(args) => command::workloads::workloads(&args),
         Command::Sweep(args) => command::sweep::sweep(&args),
+        Command::Trace(command) => command::trace::trace(&command),
         Command::Validate(args) => command::validate::validate(&args),
         Command::Fit(args) => command::fit::fit(&args),
         Command::Create(args) => command::create::create(&args),

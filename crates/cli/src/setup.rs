@@ -4,9 +4,10 @@ use std::thread;
 
 use anyhow::Result;
 use lab::plan::Plan;
+use lab::replay;
 use lab::subject::{Choice, find_protocol};
 
-use crate::args::{DataArgs, ModelArgs};
+use crate::args::{DataArgs, ModelArgs, TraceArgs};
 
 /// Which setups of a target the arguments mean.
 pub(crate) fn choice(format: Option<&str>, model: &ModelArgs) -> Choice {
@@ -21,6 +22,15 @@ pub(crate) fn choice(format: Option<&str>, model: &ModelArgs) -> Choice {
 pub(crate) fn plan(protocol: &str, seed: u64) -> Result<Plan> {
     let workloads = lab::workload::catalogue::workloads();
     Ok(Plan::new(&find_protocol(protocol)?, &workloads, seed)?)
+}
+
+/// `plan` with the trace that was asked for.
+pub(crate) fn with_trace(plan: Plan, args: &TraceArgs) -> Result<Plan> {
+    let Some(path) = &args.trace else { return Ok(plan) };
+    // Read here once, so that a broken one is told before anything is purged.
+    let workload = replay::workload_of(&replay::read(path)?);
+    let path = path.canonicalize().unwrap_or_else(|_| path.clone());
+    Ok(plan.with_trace(&path, &workload)?)
 }
 
 /// `plan` with the data that was asked for.

@@ -290,6 +290,7 @@ fn the_help_is_as_it_was_agreed() {
         "drives",
         "workloads",
         "sweep",
+        "trace",
         "validate",
         "fit",
         "create",

@@ -1,5 +1,7 @@
 //! What carries out a load: a modelled drive, fio on a real one, or a mock.
 
+#[cfg(test)]
+mod conformance;
 pub mod fio;
 pub mod mock;
 pub mod model;
@@ -10,6 +12,7 @@ pub use workload::Gaps;
 use workload::Workload;
 
 use crate::Error;
+use crate::replay::Replay;
 
 /// Constant load for a while.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +34,8 @@ pub struct Load<'a> {
     /// Rate at which requests come, at most threads times queue of them at a time; absent where
     /// each completion is answered by the next request.
     pub rate: Option<Rate>,
+    /// The trace that is replayed; absent where the workload's requests are drawn one by one.
+    pub replay: Option<Replay<'a>>,
     /// Seed of the addresses.
     pub seed: u64,
 }

@@ -16,6 +16,7 @@ pub mod plan;
 mod pool;
 pub mod progress;
 mod purge_method;
+pub mod replay;
 pub mod runner;
 pub mod runs;
 pub mod subject;

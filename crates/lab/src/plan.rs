@@ -9,12 +9,14 @@ mod suite;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::path::Path;
 
 use blockio::Rng;
 use results::StepKind;
 use serde::{Deserialize, Serialize};
 use workload::{Gaps, Protocol, Published, Workload};
 
+use crate::replay::{PlannedReplay, Source};
 use crate::{Error, Kind, Rate};
 
 /// Every step of one run, in order; each suite is a contiguous range that begins with a purge.
@@ -34,7 +36,7 @@ pub struct Plan {
 }
 
 /// One load, and how long the drive is preconditioned with it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct OneLoad {
     /// Jobs.
     pub threads: u16,
@@ -44,8 +46,10 @@ pub struct OneLoad {
     pub precondition_s: f64,
     /// Measurement in protocol seconds.
     pub duration_s: f64,
-    /// Rate of the measurement; absent where each completion is answered by the next request.
-    pub rate: Option<Rate>,
+    /// When requests come; absent where each completion is answered by the next request.
+    pub pace: Option<Pace>,
+    /// The trace that is replayed.
+    pub replay: Option<PlannedReplay>,
 }
 
 /// One step to come.
@@ -77,6 +81,9 @@ pub struct PlannedStep {
     /// Length of one round of the steady-state rule, in protocol seconds; 0 where it is not
     /// applied.
     pub round_s: f64,
+    /// The trace that is replayed; absent where the workload's requests are drawn one by one.
+    #[serde(default)]
+    pub replay: Option<PlannedReplay>,
     /// When requests come; absent where each completion is answered by the next request.
     #[serde(default)]
     pub pace: Option<Pace>,
@@ -96,6 +103,11 @@ pub enum Pace {
         percent: f64,
         /// Spans between requests.
         gaps: Gaps,
+    },
+    /// At the times of the trace that is replayed.
+    Trace {
+        /// So many times as fast, above 0.
+        speed: f64,
     },
 }
 
@@ -137,7 +149,8 @@ impl Plan {
             ..load("run/precondition", StepKind::Precondition, asked.precondition_s)
         });
         let measure = PlannedStep {
-            pace: asked.rate.map(Pace::Fixed),
+            pace: asked.pace.clone(),
+            replay: asked.replay.clone(),
             ..load("run/measure", StepKind::Measure, asked.duration_s)
         };
         Self {
@@ -156,6 +169,28 @@ impl Plan {
             workload.compressible_percent = percent;
         }
         self
+    }
+
+    /// This plan with the trace in the file at `path` wherever it replays one; `workload` is what
+    /// its requests look like.
+    ///
+    /// # Errors
+    /// When it replays none.
+    pub fn with_trace(mut self, path: &Path, workload: &Workload) -> Result<Self, Error> {
+        let mut replays = self.steps.iter_mut().filter(|step| step.replay.is_some()).peekable();
+        if replays.peek().is_none() {
+            let text = format!("protocol {} replays no trace", self.protocol);
+            return Err(Error::new(Kind::Input, text).hint("`--protocol mail-server` does"));
+        }
+        for step in replays {
+            let adapted = step.workload.take().map(|made_up| Workload {
+                compressible_percent: made_up.compressible_percent,
+                ..workload.clone()
+            });
+            (step.workload, step.published_as) = (adapted, vec![String::new()]);
+            step.replay.as_mut().expect("filtered").source = Source::File(path.to_owned());
+        }
+        Ok(self)
     }
 
     /// This plan with the steps named in `ids` only, and what prepares the drive for them.
@@ -233,7 +268,7 @@ impl PlannedStep {
         match (self.kind, &self.pace) {
             (StepKind::Purge | StepKind::Fill, _) => String::new(),
             (_, Some(Pace::Share { percent, .. })) => format!("T{threads}Q{queue} at {percent} %"),
-            (_, Some(Pace::Fixed(_)) | None) => format!("T{threads}Q{queue}"),
+            (_, Some(Pace::Fixed(_) | Pace::Trace { .. }) | None) => format!("T{threads}Q{queue}"),
         }
     }
 
@@ -243,7 +278,7 @@ impl PlannedStep {
     /// When it is a share of what was not measured.
     pub fn rate(&self, reached: impl Fn(&str) -> Option<f64>) -> Result<Option<Rate>, Error> {
         match &self.pace {
-            None => Ok(None),
+            None | Some(Pace::Trace { .. }) => Ok(None),
             Some(Pace::Fixed(rate)) => Ok(Some(*rate)),
             Some(Pace::Share { of, percent, gaps }) => {
                 let iops = reached(of).filter(|iops| *iops > 0.0).ok_or_else(|| {
@@ -261,8 +296,16 @@ impl Pace {
     /// Name of the step that has to be measured before.
     pub fn depends_on(&self) -> Option<&str> {
         match self {
-            Self::Fixed(_) => None,
+            Self::Fixed(_) | Self::Trace { .. } => None,
             Self::Share { of, .. } => Some(of),
+        }
+    }
+
+    /// Times as fast as its trace; absent where it has none, or not the times of one.
+    pub fn speed(&self) -> Option<f64> {
+        match self {
+            Self::Fixed(_) | Self::Share { .. } => None,
+            Self::Trace { speed } => Some(*speed),
         }
     }
 }

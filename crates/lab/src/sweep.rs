@@ -195,8 +195,15 @@ impl Order {
     /// What waits for a point is told of it as of a step.
     fn step(&self) -> PlannedStep {
         let (threads, queue_per_thread) = (self.threads, self.queue_per_thread);
-        let (precondition_s, duration_s, rate) = (0.0, 1.0, None);
-        let load = OneLoad { threads, queue_per_thread, precondition_s, duration_s, rate };
+        let (precondition_s, duration_s) = (0.0, 1.0);
+        let load = OneLoad {
+            threads,
+            queue_per_thread,
+            precondition_s,
+            duration_s,
+            pace: None,
+            replay: None,
+        };
         let mut plan = Plan::of_one(&self.workload, &load, self.seed);
         plan.steps.pop().expect("one load has a measurement")
     }

@@ -54,7 +54,7 @@ const PROTOCOLS: &[(&str, &str)] = embedded!("protocols":
     "enterprise",
     "enterprise-2021",
     "iometer",
-    "mail-trace",
+    "mail-server",
     "quick",
     "vdbench",
 );

@@ -13,11 +13,13 @@ mod percent;
 mod prose;
 mod protocol;
 mod spec;
+pub mod trace;
 mod zipf;
 
 pub use error::SpecError;
 pub use generator::{Demand, Generator, Job, Span, SpanError};
 pub use protocol::{
-    Curve, Gaps, Measure, Precondition, Protocol, Published, PublishedPhase, Suite,
+    Curve, Gaps, Measure, Precondition, Protocol, Published, PublishedPhase, Replayed, Suite,
 };
 pub use spec::{Access, SizeShare, Workload};
+pub use trace::TraceShape;

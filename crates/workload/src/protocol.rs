@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Fault, parse};
 use crate::prose::prose;
+use crate::trace::Addresses;
 use crate::{SpecError, Workload, percent};
 
 /// A protocol, as in `protocols/enterprise.toml`.
@@ -158,6 +159,22 @@ pub struct Measure {
     pub ramp_s: u64,
     /// Length of one sample, in seconds.
     pub interval_s: u64,
+    /// Where the workload is replayed as a trace: how; absent: its requests are drawn one by one.
+    #[serde(default)]
+    pub replay: Option<Replayed>,
+}
+
+/// How a trace is replayed: one that was made up from the workload, or one that a user gives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Replayed {
+    /// Where its requests go on a drive of another size.
+    #[serde(default)]
+    pub addresses: Addresses,
+    /// Times as fast as the trace's own times, above 0; absent: each completion is answered by the
+    /// next request.
+    #[serde(default)]
+    pub speed: Option<f64>,
 }
 
 /// Rounds in the window of the steady-state rule.
@@ -289,6 +306,11 @@ impl Suite {
         for (index, measure) in self.measure.iter().enumerate() {
             let place = format!("measure.{index}");
             measure.check().map_err(|fault| fault.within(&place))?;
+            Fault::unless(
+                self.curve.is_none() || measure.replay.is_none(),
+                format!("{place}.replay"),
+                "a replay in a suite with a curve: a trace has its own times, leave one out",
+            )?;
             for (threads, queue) in measure.points() {
                 let point = (measure.workload.as_str(), threads, queue);
                 Fault::unless(
@@ -350,9 +372,19 @@ impl Measure {
     fn check(&self) -> Result<(), Fault> {
         check_loads("threads", &self.threads, THREADS_MAX)?;
         check_loads("queue_per_thread", &self.queue_per_thread, QUEUE_MAX)?;
+        if let Some(speed) = self.replay.and_then(|replay| replay.speed) {
+            Fault::unless(
+                speed > 0.0 && speed <= SPEED_MAX,
+                "replay.speed",
+                format!("speed is {speed}, not above 0 and up to {SPEED_MAX}"),
+            )?;
+        }
         check_spans(self.ramp_s, self.duration_s, self.interval_s)
     }
 }
+
+/// Largest speed of a replay.
+const SPEED_MAX: f64 = 1e6;
 
 impl Curve {
     /// Length of all shares with their ramps, in seconds.

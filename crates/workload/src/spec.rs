@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Fault, parse};
 use crate::prose::prose;
+use crate::trace::TraceShape;
 use crate::{SpecError, percent};
 
 /// What one job's requests look like; how many are outstanding is the protocol's affair.
@@ -40,6 +41,9 @@ pub struct Workload {
     /// fio's `buffer_compress_percentage`.
     #[serde(default)]
     pub compressible_percent: f64,
+    /// What a trace made up from this workload has besides; absent: it is never made into one.
+    #[serde(default)]
+    pub trace: Option<TraceShape>,
 }
 
 /// Order of addresses.
@@ -133,6 +137,9 @@ impl Workload {
             ),
         )?;
         self.check_sizes()?;
+        if let Some(trace) = &self.trace {
+            trace.check().map_err(|fault| fault.within("trace"))?;
+        }
         self.access.check().map_err(|fault| fault.within("access"))
     }
 

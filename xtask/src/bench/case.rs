@@ -132,6 +132,7 @@ fn load(model: &mut Model, plan: &Plan, step: &Step, seed: u64) -> Result<Vec<In
         duration_s: *span_s,
         interval_s: 1.0,
         rate: None,
+        replay: None,
         seed,
     };
     Ok(model.load(&load, &mut Alone)?.intervals)

@@ -14,7 +14,8 @@ use crate::{Ending, output, setup, table};
 pub(crate) fn plan(args: &args::Plan) -> Result<Ending> {
     let subject = lab::subject::Subject::find(&args.target)?;
     let wanted = subject.setups(&setup::choice(Some(&args.format), &args.model))?;
-    let plan = setup::with_data(setup::plan(&args.protocol, args.model.seed)?, &args.data);
+    let plan = setup::with_trace(setup::plan(&args.protocol, args.model.seed)?, &args.trace)?;
+    let plan = setup::with_data(plan, &args.data);
     if args.json {
         output::json(&json!({ "targets": wanted, "plan": plan }))?;
     } else {

@@ -31,7 +31,8 @@ fn begin(args: &Review, runs: &Runs) -> Result<Vec<Folder>> {
     let name = args.target.as_deref().unwrap_or_default();
     let subject = Subject::find(name)?;
     let wanted = subject.setups(&setup::choice(Some(&args.format), &args.model))?;
-    let plan = setup::with_data(setup::plan(&args.protocol, args.model.seed)?, &args.data);
+    let plan = setup::with_trace(setup::plan(&args.protocol, args.model.seed)?, &args.trace)?;
+    let plan = setup::with_data(plan, &args.data);
     let make = |wanted| Ok(runs.create(plan.clone(), wanted)?);
     wanted.into_iter().map(make).collect()
 }

@@ -2,10 +2,12 @@
 
 use anyhow::Result;
 use blockio::Nanos;
-use lab::plan::{OneLoad, Plan};
+use lab::plan::{OneLoad, Pace, Plan};
+use lab::replay::{self, PlannedReplay, Source};
 use lab::results::{LatencySummary, StepKind, Summary, WarningKind};
 use lab::runner::{Assignment, NoJournal, Outcome, Record, carry_out};
 use lab::subject::{Access, Subject, find_workload};
+use lab::workload::trace::Addresses;
 use lab::workload::{SizeShare, Workload};
 use lab::{Error, Gaps, Kind, Rate};
 use serde_json::json;
@@ -38,6 +40,9 @@ pub(crate) fn run(args: &args::Run) -> Result<Ending> {
 
 /// The workload, with the one transfer size that was asked for.
 fn workload(args: &args::Run) -> Result<Workload> {
+    if let Some(path) = &args.trace {
+        return Ok(replay::workload_of(&replay::read(path)?));
+    }
     let workload = find_workload(&args.workload)?;
     let Some(size) = args.bs else { return Ok(workload) };
     let refused =
@@ -52,12 +57,18 @@ fn workload(args: &args::Run) -> Result<Workload> {
 }
 
 fn load(args: &args::Run) -> OneLoad {
+    let rate = args.rate.map(|iops| Pace::Fixed(Rate { iops, gaps: Gaps::Exponential }));
+    let addresses = if args.wrap { Addresses::Wrapped } else { Addresses::Scaled };
     OneLoad {
         threads: args.threads,
         queue_per_thread: args.queue,
         precondition_s: args.precondition.map_or(0.0, |span| span.as_secs_f64()),
         duration_s: args.runtime.as_secs_f64(),
-        rate: args.rate.map(|iops| Rate { iops, gaps: Gaps::Exponential }),
+        pace: rate.or(args.speed.map(|speed| Pace::Trace { speed })),
+        replay: args
+            .trace
+            .clone()
+            .map(|path| PlannedReplay { source: Source::File(path), addresses }),
     }
 }
 

@@ -19,8 +19,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use blockio::Bytes;
+use blockio::{Bytes, SECTOR_BYTES};
 use results::{Environment, HostSheet, Warning, WarningKind};
+use workload::Span;
 
 use self::engine::{Engine, Version};
 use self::interval::JobLog;
@@ -35,6 +36,8 @@ use crate::environment::{Health, Site};
 use crate::tools::Tools;
 use crate::{Error, Kind, PurgeMethod};
 
+#[cfg(test)]
+pub(in crate::driver) mod conformance;
 pub(crate) mod engine;
 mod interval;
 mod job;
@@ -43,6 +46,7 @@ mod meter;
 mod output;
 mod process;
 mod purge;
+pub(crate) mod replay;
 mod target;
 mod witness;
 
@@ -184,13 +188,28 @@ impl Fio {
         }
         // fio's latency begins with the submission: nothing is known of when a request was due.
         let generator_limited = generator_limited(load, &output);
-        Ok(Loaded {
-            intervals,
-            how: self.how(folder),
-            responses: None,
-            generator_limited,
-            warnings,
-        })
+        let mut how = self.how(folder);
+        if let Some(replay) = &load.replay {
+            let requests = intervals.iter().map(|it| it.read.count() + it.write.count()).sum();
+            let span = Span { sectors: self.place().capacity_bytes / SECTOR_BYTES };
+            how = format!("{how}; {}", replay.how(span, requests));
+        }
+        Ok(Loaded { intervals, how, responses: None, generator_limited, warnings })
+    }
+
+    /// The text of the job file of `load`.
+    fn job(&self, load: &Load<'_>, logging: Logging) -> Result<String, Error> {
+        let Held { version, engine, .. } = *self.held;
+        match &load.replay {
+            None => {
+                job::check_rate(load, version)?;
+                job::of_load(load, self.place(), engine, logging)
+            }
+            Some(replay) => {
+                replay::check(replay, version, engine)?;
+                replay::of_replay(load, replay, self.place(), engine, logging)
+            }
+        }
     }
 
     /// Keeps the temperatures that were seen under a load.
@@ -273,8 +292,7 @@ impl Driver for Fio {
 
     fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<Loaded, Error> {
         let logging = Logging::of(load)?;
-        job::check_rate(load, self.held.version)?;
-        let text = job::of_load(load, self.place(), self.held.engine, logging)?;
+        let text = self.job(load, logging)?;
         let folder = fresh_folder(&self.raw.join(load.step))?;
         let mut before = String::new();
         if self.needs_fill() {
@@ -286,6 +304,11 @@ impl Driver for Fio {
             }
         }
         write_job(&folder, &text)?;
+        if let Some(replay) = &load.replay {
+            let place = self.place();
+            let file = job::target_name(place.path, self.held.engine)?;
+            replay::write_iologs(&folder, load, replay, (place, &file))?;
+        }
         let mut meter = Meter::new(self.held.site.device());
         let slack_s = SLACK_MS as f64 / 1e3;
         let length_s = load.ramp_s + load.duration_s + slack_s;

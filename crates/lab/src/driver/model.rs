@@ -23,11 +23,14 @@ mod space;
 use blockio::{Completion, Nanos, Status};
 use results::{Environment, HostSheet, Interval, SheetRow, Target, TargetKind};
 use ssd::{Drive, DriveSpec, Setup};
+use workload::Span;
 
 use self::closed::Closed;
 use self::feed::Feed;
+#[cfg(test)]
+pub(in crate::driver) use self::feed::issued;
 use self::meter::Meter;
-use self::open::Open;
+use self::open::{Open, Schedule};
 use self::space::Space;
 use super::{Driver, Fill, Gaps, Load, Loaded, Rate, Watch};
 use crate::{Error, Kind};
@@ -121,6 +124,16 @@ impl Model {
         let space = Space::new(&spec);
         Ok(Self { spec, setup, drive, space, now: Nanos::ZERO })
     }
+
+    /// What was done to measure `intervals`.
+    fn how(&self, load: &Load<'_>, intervals: &[Interval]) -> String {
+        let devices = self.spec.device_count();
+        let how = how(load, devices, self.setup.time_lapse);
+        let Some(replay) = &load.replay else { return how };
+        let requests = intervals.iter().map(|it| it.read.count() + it.write.count()).sum::<u64>();
+        let span = Span { sectors: self.drive.user_sectors() / u64::from(devices) };
+        format!("{how}; {}", replay.how(span, requests / u64::from(devices)))
+    }
 }
 
 impl Driver for Model {
@@ -170,14 +183,14 @@ impl Driver for Model {
         let feeds = Feed::of_all(load, &self.drive)?;
         self.drive.set_compressible(load.workload.compressible_percent);
         let (drive, at) = (&mut self.drive, self.now);
-        let (outcome, responses, drained_at) = match load.rate {
+        let (outcome, responses, drained_at) = match Schedule::of(load, at) {
             None => {
                 let mut closed = Closed::start(drive, feeds, load, at);
                 let outcome = measure(&mut closed, &timetable, watch);
                 (outcome, None, closed.drain())
             }
-            Some(rate) => {
-                let mut open = Open::start(drive, feeds, load, rate, at);
+            Some(schedule) => {
+                let mut open = Open::start(drive, feeds, load, schedule);
                 let outcome = measure(&mut open, &timetable, watch);
                 (outcome, Some(open.take_responses()), open.drain())
             }
@@ -185,7 +198,7 @@ impl Driver for Model {
         self.now = drained_at.max(timetable.end);
         let intervals =
             outcome.map_err(|error| Error::new(error.kind(), load.step).source(error))?;
-        let how = how(load, self.spec.device_count(), self.setup.time_lapse);
+        let how = self.how(load, &intervals);
         let warnings = self.space.passed(&self.drive, load.step).into_iter().collect();
         Ok(Loaded { intervals, how, responses, generator_limited: false, warnings })
     }

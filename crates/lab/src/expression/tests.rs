@@ -100,6 +100,6 @@ fn rows_of_the_projects_own_table_are_expressed_by_the_protocols_meant_for_them(
     assert_eq!(protocol("A013"), Ok("datasheet"));
     assert_eq!(protocol("A053"), Ok("iometer"));
     assert_eq!(protocol("A067"), Ok("iometer"));
-    assert_eq!(protocol("A072"), Ok("mail-trace"));
+    assert_eq!(protocol("A072"), Ok("mail-server"));
     assert_eq!(protocol("A145"), Err(Miss::Workload));
 }

@@ -272,6 +272,7 @@ fn load(step: &PlannedStep, seed: u64) -> Load<'_> {
         duration_s: 0.0,
         interval_s: 0.0,
         rate: None,
+        replay: None,
         seed,
     }
 }

@@ -5,6 +5,7 @@ use results::StepKind;
 use workload::{Access, Curve, Measure, Suite, Workload};
 
 use super::{Pace, PlannedStep};
+use crate::replay::{PlannedReplay, Source};
 use crate::{Error, Kind};
 
 /// Purge, fill, preconditioning and measurements of `suite`.
@@ -17,6 +18,7 @@ pub(super) fn steps(suite: &Suite, workloads: &[Workload]) -> Result<Vec<Planned
     steps.extend(precondition(suite, workloads)?);
     for measure in &suite.measure {
         let workload = suite.adapted(find(workloads, &measure.workload, suite)?);
+        check_replay(suite, measure, &workload)?;
         steps.extend(measure.points().flat_map(|at| measured(suite, measure, &workload, at)));
     }
     Ok(steps)
@@ -37,6 +39,7 @@ pub(super) fn purge(suite: &str, suite_title: &str) -> PlannedStep {
         duration_s: 0.0,
         interval_s: 0.0,
         round_s: 0.0,
+        replay: None,
         pace: None,
     }
 }
@@ -58,6 +61,15 @@ fn fill(suite: &Suite, workloads: &[Workload]) -> Result<Option<PlannedStep>, Er
         }),
         ..purge(&suite.name, &suite.title)
     }))
+}
+
+/// A workload is replayed if it says what a trace of it has besides.
+fn check_replay(suite: &Suite, measure: &Measure, workload: &Workload) -> Result<(), Error> {
+    if measure.replay.is_none() || workload.trace.is_some() {
+        return Ok(());
+    }
+    let text = format!("suite {}: no trace can be made of `{}`", suite.name, workload.name);
+    Err(Error::new(Kind::Input, text).hint("give the workload a [trace], or leave out replay"))
 }
 
 fn precondition(suite: &Suite, workloads: &[Workload]) -> Result<Option<PlannedStep>, Error> {
@@ -116,6 +128,10 @@ fn free(
         ramp_s: measure.ramp_s as f64,
         duration_s: measure.duration_s as f64,
         interval_s: measure.interval_s as f64,
+        replay: measure
+            .replay
+            .map(|replay| PlannedReplay { source: Source::Shape, addresses: replay.addresses }),
+        pace: measure.replay.and_then(|replay| Some(Pace::Trace { speed: replay.speed? })),
         ..purge(&suite.name, &suite.title)
     }
 }

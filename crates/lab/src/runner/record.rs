@@ -5,8 +5,8 @@ use results::{
 };
 
 use super::warning;
+use crate::Loaded;
 use crate::plan::{Pace, PlannedStep};
-use crate::{Loaded, Rate};
 
 /// One finished step and what was noticed in it.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +27,7 @@ impl Record {
     pub(super) fn of_load(
         step: &PlannedStep,
         devices: u32,
-        asked: Option<Rate>,
+        asked_iops: Option<f64>,
         loaded: Loaded,
     ) -> Self {
         let Loaded { intervals, how, responses, generator_limited, mut warnings } = loaded;
@@ -41,7 +41,8 @@ impl Record {
         }
         let record = Step {
             duration_s: intervals.last().map_or(0.0, |interval| interval.at_s),
-            rate: asked.map(|rate| asked_rate(step, rate, summary.as_ref(), generator_limited)),
+            rate: asked_iops
+                .map(|iops| asked_rate(step, iops, summary.as_ref(), generator_limited)),
             response: responses.map(|latencies| latencies.summary()),
             settled: judged.then(|| Summary::of_last_window(&intervals, step.round_s)).flatten(),
             summary,
@@ -89,23 +90,26 @@ fn bare(step: &PlannedStep, how: String) -> Step {
 /// the number of requests that come at random.
 const RATE_MISSED_MAX: f64 = 0.02;
 
-/// What became of the `rate` that `step` asked for.
+/// What became of the rate of `iops` requests a second that `step` asked for. That of a trace is
+/// an average: it tells nothing of the part that was measured.
 fn asked_rate(
     step: &PlannedStep,
-    rate: Rate,
+    iops: f64,
     summary: Option<&Summary>,
     generator_limited: bool,
 ) -> AskedRate {
     let missed = summary.is_some_and(|summary| {
-        let chance = 4.0 / (rate.iops * summary.span_s).max(1.0).sqrt();
-        summary.iops < rate.iops * (1.0 - RATE_MISSED_MAX - chance)
+        let chance = 4.0 / (iops * summary.span_s).max(1.0).sqrt();
+        summary.iops < iops * (1.0 - RATE_MISSED_MAX - chance)
     });
     let limit = if generator_limited { RateLimit::Generator } else { RateLimit::Drive };
     let percent = match step.pace {
         Some(Pace::Share { percent, .. }) => Some(percent),
-        Some(Pace::Fixed(_)) | None => None,
+        Some(Pace::Fixed(_) | Pace::Trace { .. }) | None => None,
     };
-    AskedRate { iops: rate.iops, percent, limit: missed.then_some(limit) }
+    let is_average = matches!(step.pace, Some(Pace::Trace { .. }));
+    let limit = (missed && (!is_average || generator_limited)).then_some(limit);
+    AskedRate { iops, percent, limit }
 }
 
 fn merged(intervals: &[Interval], of: fn(&Interval) -> &Latencies) -> Latencies {

@@ -5,8 +5,9 @@ use std::ops::Range;
 use results::{Environment, StepKind, Target, TargetKind, Warning, WarningKind};
 
 use super::{Assignment, Record, Site};
-use crate::plan::PlannedStep;
+use crate::plan::{Pace, PlannedStep};
 use crate::progress::Event;
+use crate::replay::Replay;
 use crate::{Driver, Error, Fill, Load, Rate, Watch};
 
 /// What became of one suite.
@@ -41,8 +42,12 @@ pub(super) fn carry_out(
             break;
         }
         let rate = step.rate(|id| reached(&suite.records, id))?;
-        let mut record =
-            perform(driver.as_mut(), assignment.plan.seed_of(step), (step, rate), &mut watch)?;
+        let mut record = perform(
+            driver.as_mut(),
+            (assignment.plan.seed_of(step), assignment.plan.seed),
+            (step, rate),
+            &mut watch,
+        )?;
         if resumed && step.kind == StepKind::Precondition {
             record.warnings.push(repeated(step));
         }
@@ -92,7 +97,7 @@ fn reached(records: &[(usize, Record)], id: &str) -> Option<f64> {
 
 fn perform(
     driver: &mut dyn Driver,
-    seed: u64,
+    (seed, trace_seed): (u64, u64),
     (step, rate): (&PlannedStep, Option<Rate>),
     watch: &mut StepWatch<'_>,
 ) -> Result<Record, Error> {
@@ -104,6 +109,15 @@ fn perform(
         let how = driver.fill(&Fill { step: &step.id, workload }, watch)?;
         return Ok(Record::unmeasured(step, how));
     }
+    let trace = step.replay.as_ref().map(|replay| replay.trace(step, trace_seed)).transpose()?;
+    let replay = trace.as_ref().zip(step.replay.as_ref()).map(|(trace, planned)| Replay {
+        trace,
+        addresses: planned.addresses,
+        speed: step.pace.as_ref().and_then(Pace::speed),
+    });
+    if let Some(replay) = &replay {
+        replay.check()?;
+    }
     let load = Load {
         step: &step.id,
         workload,
@@ -113,10 +127,13 @@ fn perform(
         duration_s: step.duration_s,
         interval_s: step.interval_s,
         rate,
+        replay,
         seed,
     };
     let loaded = driver.load(&load, watch)?;
-    Ok(Record::of_load(step, driver.target().devices, rate, loaded))
+    let timed = replay.and_then(|replay| replay.rate());
+    let asked = rate.map(|rate| rate.iops).or(timed);
+    Ok(Record::of_load(step, driver.target().devices, asked, loaded))
 }
 
 /// Passes what a driver says of one step on, as part of the whole.

@@ -80,6 +80,7 @@ impl Setting {
             duration_s,
             interval_s: INTERVAL_S,
             rate: None,
+            replay: None,
             seed: Rng::new(self.setup.seed).split("sweep").split_index(index.into()).next_u64(),
         }
     }

@@ -71,7 +71,7 @@ fn each_row_is_simulated_with_the_protocol_that_expresses_it() {
     ]);
     let protocols: Vec<&str> =
         rows.iter().map(|row| row.compared().unwrap().protocol.as_str()).collect();
-    assert_eq!(protocols, ["iometer", "datasheet", "mail-trace"]);
+    assert_eq!(protocols, ["iometer", "datasheet", "mail-server"]);
 }
 
 #[test]

@@ -12,8 +12,10 @@ use crate::{Error, Kind};
 /// Version of fio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Version {
-    major: u32,
-    minor: u32,
+    /// Before the point.
+    pub(super) major: u32,
+    /// After the point.
+    pub(super) minor: u32,
 }
 
 /// How fio submits requests.

@@ -110,30 +110,17 @@ pub(super) fn of_load(
     engine: Engine,
     logging: Logging,
 ) -> Result<String, Error> {
-    let Load { workload, threads, queue_per_thread, .. } = *load;
+    let Load { workload, queue_per_thread, .. } = *load;
     check_transfers(workload, place, engine)?;
     let warning = if workload.only_reads() { "" } else { ": it overwrites the target" };
     let mut job = heading(&format!("step {}, workload {}{warning}", load.step, workload.name));
-    job.target(place, engine)?;
+    job.target(place, engine, Jobs::Threads)?;
     job.requests(workload)?;
     job.compressible(&workload.name, workload.compressible_percent)?;
     job.addresses(load, place)?;
     job.rate(load);
     job.line("iodepth", queue_per_thread);
-    job.line("time_based", 1);
-    if load.ramp_s > 0.0 {
-        job.line("ramp_time", format!("{}ms", milliseconds(load.ramp_s)));
-    }
-    job.line("runtime", format!("{}ms", logging.interval_ms * logging.rows + SLACK_MS));
-    job.line("disable_slat", 1);
-    job.line("write_hist_log", "latency");
-    job.line("log_hist_msec", logging.interval_ms);
-    job.line("log_hist_coarseness", logging.coarseness);
-    job.line("write_lat_log", "latency");
-    job.line("log_avg_msec", logging.interval_ms);
-    job.line("log_max_value", 1);
-    job.section(&format!("T{threads}Q{queue_per_thread}"));
-    job.line("numjobs", threads);
+    job.measured(load, logging);
     Ok(job.text)
 }
 
@@ -145,7 +132,7 @@ pub(super) fn of_fill(
     compressible_percent: f64,
 ) -> Result<String, Error> {
     let mut job = heading("every address in order: it overwrites the target");
-    job.target(place, engine)?;
+    job.target(place, engine, Jobs::Threads)?;
     job.compressible("fill", compressible_percent)?;
     job.line("rw", "write");
     job.line("bs", FILL_BYTES);
@@ -189,19 +176,28 @@ pub(super) fn check_rate(load: &Load<'_>, version: Version) -> Result<(), Error>
     Ok(())
 }
 
-/// A job file in the making.
-struct Job {
-    text: String,
+/// What jobs are to the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Jobs {
+    /// Threads of one process.
+    Threads,
+    /// A process each.
+    Processes,
 }
 
-fn heading(what: &str) -> Job {
+/// A job file in the making.
+pub(super) struct Job {
+    pub(super) text: String,
+}
+
+pub(super) fn heading(what: &str) -> Job {
     let text =
         format!("# {what}\n# By hand, in this folder: fio {}\n[global]\n", ARGUMENTS.join(" "));
     Job { text }
 }
 
 impl Job {
-    fn line(&mut self, key: &str, value: impl Display) {
+    pub(super) fn line(&mut self, key: &str, value: impl Display) {
         writeln!(self.text, "{key}={value}").expect("writing to a string cannot fail");
     }
 
@@ -209,16 +205,41 @@ impl Job {
         writeln!(self.text, "[{name}]").expect("writing to a string cannot fail");
     }
 
-    fn target(&mut self, place: Place<'_>, engine: Engine) -> Result<(), Error> {
+    pub(super) fn target(
+        &mut self,
+        place: Place<'_>,
+        engine: Engine,
+        jobs: Jobs,
+    ) -> Result<(), Error> {
         self.line(engine.target_key(), target_name(place.path, engine)?);
         self.line("allow_file_create", 0);
         self.line("fallocate", "none");
         self.line("ioengine", engine.name);
         self.line("direct", u8::from(engine.direct));
-        self.line("thread", 1);
+        if jobs == Jobs::Threads {
+            self.line("thread", 1);
+        }
         self.line("exitall_on_error", 1);
         self.line("refill_buffers", 1);
         Ok(())
+    }
+
+    /// How long, and what is logged of it; ends with the jobs.
+    pub(super) fn measured(&mut self, load: &Load<'_>, logging: Logging) {
+        self.line("time_based", 1);
+        if load.ramp_s > 0.0 {
+            self.line("ramp_time", format!("{}ms", milliseconds(load.ramp_s)));
+        }
+        self.line("runtime", format!("{}ms", logging.interval_ms * logging.rows + SLACK_MS));
+        self.line("disable_slat", 1);
+        self.line("write_hist_log", "latency");
+        self.line("log_hist_msec", logging.interval_ms);
+        self.line("log_hist_coarseness", logging.coarseness);
+        self.line("write_lat_log", "latency");
+        self.line("log_avg_msec", logging.interval_ms);
+        self.line("log_max_value", 1);
+        self.section(&format!("T{}Q{}", load.threads, load.queue_per_thread));
+        self.line("numjobs", load.threads);
     }
 
     /// Direction and sizes.
@@ -243,7 +264,7 @@ impl Job {
     }
 
     /// Data that a compressor can shorten, in every write anew; without a word it is random.
-    fn compressible(&mut self, name: &str, percent: f64) -> Result<(), Error> {
+    pub(super) fn compressible(&mut self, name: &str, percent: f64) -> Result<(), Error> {
         if percent > 0.0 {
             let share = whole_percent(name, "compressible_percent", percent)?;
             self.line("buffer_compress_percentage", share);
@@ -338,7 +359,7 @@ fn whole_percent(name: &str, key: &str, percent: f64) -> Result<u32, Error> {
 
 /// A path as fio's `filename` takes it, or an address as its `uri`: `:` separates files, and what
 /// its reader of job files would take for a comment or a variable cannot be escaped.
-fn target_name(path: &Path, engine: Engine) -> Result<String, Error> {
+pub(super) fn target_name(path: &Path, engine: Engine) -> Result<String, Error> {
     let name = path
         .to_str()
         .filter(|name| !name.contains([';', '#', '$', '\\', '\n', '"']) && name.trim() == *name);

@@ -8,6 +8,7 @@ use workload::{Workload, catalogue};
 
 use super::*;
 use crate::driver::{Gaps, Rate};
+use crate::replay::Replay;
 use crate::subject::{Access, Choice, Subject};
 use crate::system::fixture::LoopDisk;
 
@@ -65,6 +66,7 @@ fn load<'a>(workload: &'a Workload, step: &'a str) -> Load<'a> {
         duration_s: 1.5,
         interval_s: 0.5,
         rate: None,
+        replay: None,
         seed: 7,
     }
 }
@@ -421,4 +423,39 @@ fn an_nbd_server_needs_leave_to_be_destroyed_and_to_take_writes() {
     let error = Fio::open(&Request { destroy: false, ..server.request(&other) }).unwrap_err();
     assert_eq!(error.kind(), Kind::Refused);
     assert!(error.to_string().ends_with("everything on it (64 MiB) would be lost"), "{error}");
+}
+
+#[test]
+fn a_trace_is_replayed_without_times_and_at_them() {
+    if fio_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let mut fio = Fio::open(&request(&folder)).unwrap();
+    let workload = catalogue::find_workload("mail-server").unwrap();
+    let shape = workload::TraceShape { requests: 3000, ..workload.trace.unwrap() };
+    let trace = workload::trace::synthesise(&workload, &shape, 1).unwrap();
+    let addresses = workload::trace::Addresses::Scaled;
+    let replay = Replay { trace: &trace, addresses, speed: None };
+    let load = Load { replay: Some(replay), ..load(&workload, "free") };
+    let free = fio.load(&load, &mut Waiter::patient()).unwrap();
+    let said = "synthetic trace mail-server (3000 requests over 146.00 GB in ";
+    assert!(free.how.contains(said), "{}", free.how);
+    assert!(
+        free.how.contains("addresses scaled by 0.000 from 146.00 GB to 64 MiB"),
+        "{}",
+        free.how
+    );
+    let requests = total(&free.intervals, |at| at.read.count() + at.write.count());
+    let reads = total(&free.intervals, |at| at.read.count());
+    assert!((reads / requests - 0.95).abs() < 0.02, "{reads} of {requests}");
+
+    let replay = Replay { speed: Some(2.0), ..replay };
+    let load = Load { step: "timed", replay: Some(replay), ramp_s: 0.0, ..load };
+    let timed = fio.load(&load, &mut Waiter::patient()).unwrap();
+    let iops = total(&timed.intervals, |at| at.read.count() + at.write.count()) / 1.5;
+    let until = blockio::Nanos::from_secs(3);
+    let due = trace.requests().iter().filter(|it| it.at < until).count() as f64 / 1.5;
+    // fio falls behind on a busy machine and does not catch up; ahead it never is.
+    assert!(iops > 0.0 && iops < due * 1.05, "{iops} a second of {due}");
 }

@@ -3,11 +3,15 @@
 //! Drawing ahead changes nothing in what is asked, since each thread draws from a generator of its
 //! own; it lets the drive fetch early what a request will touch ([`Drive::prefetch`]).
 
+use std::sync::Arc;
+
 use blockio::{Lba, Op, Request, Rng};
 use ssd::Drive;
+use workload::trace::Placement;
 use workload::{Demand, Generator, Job, Span};
 
 use crate::driver::Load;
+use crate::replay::Replay;
 use crate::{Error, Kind};
 
 /// Requests drawn at a time for one thread: enough that their cache misses overlap, and so few that
@@ -17,7 +21,7 @@ const BATCH: usize = 16;
 /// What one thread asks.
 #[derive(Debug)]
 pub(super) struct Feed {
-    generator: Generator,
+    source: Source,
     /// First sector of its device.
     base: u64,
     /// What is being asked, from `next` on.
@@ -28,6 +32,38 @@ pub(super) struct Feed {
     thread: u16,
 }
 
+/// Where the requests of a thread come from.
+#[derive(Debug)]
+enum Source {
+    /// Drawn one by one.
+    Drawn(Box<Generator>),
+    /// Read from a trace.
+    Replayed(Cursor),
+}
+
+/// A thread's place in a trace that all threads share.
+#[derive(Debug)]
+struct Cursor {
+    demands: Arc<[Demand]>,
+    next: usize,
+    /// Threads that share it: each takes every so-many-th request.
+    stride: usize,
+}
+
+impl Cursor {
+    fn next(&mut self) -> Demand {
+        let demand = self.demands[self.next];
+        self.next = (self.next + self.stride) % self.demands.len();
+        demand
+    }
+}
+
+/// The requests of a trace, placed on one device.
+fn placed(replay: &Replay<'_>, span: Span) -> Arc<[Demand]> {
+    let placement = Placement::new(replay.trace, replay.addresses, span);
+    replay.trace.requests().iter().map(|request| placement.place(request)).collect()
+}
+
 impl Feed {
     /// What each thread asks of `drive`: the threads of `load` for every device of a group, which
     /// they address alone.
@@ -36,28 +72,51 @@ impl Feed {
     /// When a device is too small for the workload.
     pub(super) fn of_all(load: &Load<'_>, drive: &Drive) -> Result<Vec<Self>, Error> {
         let devices = u16::try_from(drive.devices()).expect("at most 64 devices");
-        (0..devices * load.threads).map(|thread| Self::new(load, thread, drive)).collect()
+        let span = Span { sectors: drive.user_sectors() / drive.devices() as u64 };
+        let demands = load.replay.map(|replay| placed(&replay, span));
+        let new = |thread| {
+            let source = match &demands {
+                None => Self::drawn(load, thread, span)?,
+                Some(demands) => Source::Replayed(Cursor {
+                    demands: Arc::clone(demands),
+                    next: usize::from(thread % load.threads) % demands.len(),
+                    stride: usize::from(load.threads),
+                }),
+            };
+            Ok(Self::new(source, u64::from(thread / load.threads) * span.sectors, thread))
+        };
+        (0..devices * load.threads).map(new).collect()
     }
 
-    /// What thread number `thread` of all devices asks.
-    fn new(load: &Load<'_>, thread: u16, drive: &Drive) -> Result<Self, Error> {
+    /// What thread number `thread` of all devices draws.
+    fn drawn(load: &Load<'_>, thread: u16, span: Span) -> Result<Source, Error> {
         let (device, index) = (u64::from(thread / load.threads), thread % load.threads);
-        let sectors = drive.user_sectors() / drive.devices() as u64;
         let job = Job { index, count: load.threads };
         let seed = match device {
             0 => load.seed,
             _ => Rng::new(load.seed).split_index(device).next_u64(),
         };
-        let mut generator =
-            Generator::new(load.workload, Span { sectors }, job, seed).map_err(|error| {
-                Error::new(Kind::Input, "generating the load")
-                    .source(error)
-                    .hint("lower the time lapse, or the number of threads")
-            })?;
-        let base = device * sectors;
-        let batch = std::array::from_fn(|_| demand(&mut generator, base));
-        let drawn = std::array::from_fn(|_| demand(&mut generator, base));
-        Ok(Self { generator, base, batch, next: 0, drawn, thread })
+        let generator = Generator::new(load.workload, span, job, seed).map_err(|error| {
+            Error::new(Kind::Input, "generating the load")
+                .source(error)
+                .hint("lower the time lapse, or the number of threads")
+        })?;
+        Ok(Source::Drawn(Box::new(generator)))
+    }
+
+    /// What thread number `thread` asks of the device that begins at `base`.
+    fn new(mut source: Source, base: u64, thread: u16) -> Self {
+        let batch = std::array::from_fn(|_| demand(&mut source, base));
+        let drawn = std::array::from_fn(|_| demand(&mut source, base));
+        Self { source, base, batch, next: 0, drawn, thread }
+    }
+
+    /// The request numbered `index` of the trace that is replayed, as the thread's own.
+    pub(super) fn replayed(&self, index: u64, tag: u32) -> Option<Request> {
+        let Source::Replayed(cursor) = &self.source else { return None };
+        let index = index % cursor.demands.len() as u64;
+        let Demand { op, lba, sectors } = cursor.demands[usize::try_from(index).ok()?];
+        Some(Request { tag, thread: self.thread, op, lba: Lba(self.base + lba.0), sectors })
     }
 
     /// The thread's next request, named `tag`, for `drive`.
@@ -81,16 +140,30 @@ impl Feed {
                 drive.prefetch_write(demand.lba.0);
             }
         }
-        self.drawn.fill_with(|| demand(&mut self.generator, self.base));
+        self.drawn.fill_with(|| demand(&mut self.source, self.base));
         for demand in &self.drawn {
             drive.prefetch(demand.lba.0);
         }
     }
 }
 
-/// The generator's next request on the device that begins at `base`.
+/// The first `count` requests that each thread of `load` submits to `drive`.
+#[cfg(test)]
+pub(in crate::driver) fn issued(
+    load: &Load<'_>,
+    drive: &Drive,
+    count: usize,
+) -> Result<Vec<Vec<Request>>, Error> {
+    let feeds = Feed::of_all(load, drive)?.into_iter();
+    Ok(feeds.map(|mut feed| (0..count).map(|_| feed.request(0, drive)).collect()).collect())
+}
+
+/// The next request of `source` on the device that begins at `base`.
 #[inline]
-fn demand(generator: &mut Generator, base: u64) -> Demand {
-    let demand = generator.next();
+fn demand(source: &mut Source, base: u64) -> Demand {
+    let demand = match source {
+        Source::Drawn(generator) => generator.next(),
+        Source::Replayed(cursor) => cursor.next(),
+    };
     Demand { lba: Lba(base + demand.lba.0), ..demand }
 }

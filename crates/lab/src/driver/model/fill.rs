@@ -77,6 +77,7 @@ const fn load<'a>(fill: &Fill<'a>) -> Load<'a> {
         duration_s: 0.0,
         interval_s: 0.0,
         rate: None,
+        replay: None,
         seed: 0,
     }
 }

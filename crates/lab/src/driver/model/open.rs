@@ -15,13 +15,14 @@ use super::meter::Meter;
 use super::{Pressure, STOP_CHECK_COMPLETIONS, failed};
 use crate::Error;
 use crate::driver::{Gaps, Load, Rate, Watch};
+use crate::replay::Replay;
 
-/// Requests that come at a rate.
+/// Requests that come at a rate, or at the times of a trace.
 #[derive(Debug)]
 pub(super) struct Open<'a> {
     drive: &'a mut Drive,
     feeds: Vec<Feed>,
-    schedule: Schedule,
+    schedule: Schedule<'a>,
     /// Tags that are on no request; used in turn, so that all threads take part.
     free: VecDeque<u32>,
     /// When the request of each tag was due.
@@ -31,20 +32,19 @@ pub(super) struct Open<'a> {
 }
 
 impl<'a> Open<'a> {
-    /// Requests at `rate` from `at` on.
+    /// Requests that are due by `schedule`.
     pub(super) fn start(
         drive: &'a mut Drive,
         feeds: Vec<Feed>,
         load: &Load<'_>,
-        rate: Rate,
-        at: Nanos,
+        schedule: Schedule<'a>,
     ) -> Self {
         let threads = u32::try_from(feeds.len()).expect("threads are 16-bit numbers");
         let tags = threads * u32::from(load.queue_per_thread);
         Self {
             drive,
             feeds,
-            schedule: Schedule::new(rate, load.seed, at),
+            schedule,
             free: (0..tags).collect(),
             due_at: vec![Nanos::ZERO; tags as usize],
             queue_per_thread: load.queue_per_thread.into(),
@@ -78,9 +78,12 @@ impl<'a> Open<'a> {
     fn submit_due(&mut self, now: Nanos) {
         while self.schedule.next <= now {
             let Some(tag) = self.free.pop_front() else { return };
+            let index = self.schedule.taken;
             self.due_at[tag as usize] = self.schedule.take();
             let feed = &mut self.feeds[(tag / self.queue_per_thread) as usize];
-            let request = feed.request(tag, self.drive);
+            // A trace has one order, whichever thread has room for its next request.
+            let request = feed.replayed(index, tag);
+            let request = request.unwrap_or_else(|| feed.request(tag, self.drive));
             self.drive.submit(now, request);
         }
     }
@@ -119,28 +122,52 @@ impl Pressure for Open<'_> {
 
 /// When requests are due.
 #[derive(Debug)]
-struct Schedule {
-    rng: Rng,
-    rate: Rate,
+pub(super) struct Schedule<'a> {
+    times: Times<'a>,
     next: Nanos,
+    /// Requests that were due so far.
+    taken: u64,
 }
 
-impl Schedule {
-    fn new(rate: Rate, seed: u64, from: Nanos) -> Self {
-        let mut schedule = Self { rng: Rng::new(seed).split("arrival"), rate, next: from };
-        schedule.take();
-        schedule
+/// Where the times of requests come from.
+#[derive(Debug)]
+enum Times<'a> {
+    /// A rate.
+    Rate { rng: Rng, rate: Rate },
+    /// A trace, from this time on.
+    Trace { replay: Replay<'a>, from: Nanos },
+}
+
+impl<'a> Schedule<'a> {
+    /// What `load` asks for from `from` on; absent where each completion is answered by the next
+    /// request.
+    pub(super) fn of(load: &Load<'a>, from: Nanos) -> Option<Self> {
+        if let Some(rate) = load.rate {
+            let times = Times::Rate { rng: Rng::new(load.seed).split("arrival"), rate };
+            let mut schedule = Self { times, next: from, taken: 0 };
+            schedule.take();
+            schedule.taken = 0;
+            return Some(schedule);
+        }
+        let replay = load.replay.filter(|replay| replay.speed.is_some())?;
+        Some(Self { times: Times::Trace { replay, from }, next: from, taken: 0 })
     }
 
     /// When the next request is due; the one after it follows.
     fn take(&mut self) -> Nanos {
-        let mean_s = 1.0 / self.rate.iops;
-        let gap_s = match self.rate.gaps {
-            Gaps::Constant => mean_s,
-            Gaps::Exponential => self.rng.exponential(mean_s),
-        };
         let due = self.next;
-        self.next += Nanos::from_secs_f64(gap_s).max(Nanos(1));
+        self.taken += 1;
+        self.next = match &mut self.times {
+            Times::Rate { rng, rate } => {
+                let mean_s = 1.0 / rate.iops;
+                let gap_s = match rate.gaps {
+                    Gaps::Constant => mean_s,
+                    Gaps::Exponential => rng.exponential(mean_s),
+                };
+                due + Nanos::from_secs_f64(gap_s).max(Nanos(1))
+            }
+            Times::Trace { replay, from } => *from + replay.due(self.taken),
+        };
         due
     }
 }

@@ -39,6 +39,7 @@ fn load(workload: &Workload) -> Load<'_> {
         duration_s: 7.0,
         interval_s: 2.0,
         rate: None,
+        replay: None,
         seed: 1,
     }
 }

@@ -23,6 +23,7 @@ fn load(workload: &Workload) -> Load<'_> {
         duration_s: 60.0,
         interval_s: 1.0,
         rate: None,
+        replay: None,
         seed: 42,
     }
 }

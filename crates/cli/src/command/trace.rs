@@ -1,0 +1,107 @@
+//! `floatgate trace`: traces to replay, made up or given.
+
+use anyhow::Result;
+use blockio::{Bytes, Nanos};
+use lab::runs::write_text;
+use lab::subject::find_workload;
+use lab::workload::trace::{SYNTHETIC, TraceShape};
+use lab::workload::trace::{Statistics, Trace, synthesise, write_iolog};
+use lab::{Error, Kind, replay};
+
+use crate::args::{TraceCommand, TraceMake, TraceShow};
+use crate::{Ending, output, table};
+
+/// Transfer sizes that are shown at most.
+const SIZES_MAX: usize = 8;
+
+/// Makes a trace, or shows one.
+pub(crate) fn trace(command: &TraceCommand) -> Result<Ending> {
+    match command {
+        TraceCommand::Make(args) => make(args),
+        TraceCommand::Show(args) => show(args),
+    }
+}
+
+/// Writes the trace of a workload as a fio iolog that is marked as made up.
+fn make(args: &TraceMake) -> Result<Ending> {
+    let workload = find_workload(&args.workload)?;
+    let shape = workload.trace.ok_or_else(|| {
+        Error::new(Kind::Input, format!("no trace can be made of `{}`", workload.name))
+            .hint("its file lacks [trace]: `floatgate workloads mail-server` has one")
+    })?;
+    let shape = TraceShape { requests: args.requests.unwrap_or(shape.requests), ..shape };
+    let trace = synthesise(&workload, &shape, args.seed).map_err(|source| {
+        Error::new(Kind::Input, "making a trace").source(source).hint("give it more space_gb")
+    })?;
+    let requests = trace.requests().iter().map(|it| (it.at, it.op, it.lba, it.sectors));
+    write_text(&args.file, &write_iolog(SYNTHETIC, true, requests))?;
+    output::talk(&shown(&trace));
+    output::data(&args.file.display().to_string())?;
+    Ok(Ending::Done)
+}
+
+/// Reads a trace and says what it asks for.
+fn show(args: &TraceShow) -> Result<Ending> {
+    let trace = replay::read(&args.file)?;
+    if args.json {
+        output::json(&trace.statistics())?;
+    } else {
+        output::data(&shown(&trace))?;
+    }
+    Ok(Ending::Done)
+}
+
+fn shown(trace: &Trace) -> String {
+    let statistics = trace.statistics();
+    let rows: Vec<[String; 2]> = rows(trace, &statistics)
+        .into_iter()
+        .map(|(name, value)| [name.to_owned(), value])
+        .collect();
+    let sizes = statistics.sizes.iter().take(SIZES_MAX);
+    let sizes: Vec<[String; 2]> = sizes
+        .map(|size| [Bytes(size.bytes).to_string(), format!("{:.1} %", size.percent)])
+        .collect();
+    let more = match statistics.sizes.len().saturating_sub(SIZES_MAX) {
+        0 => String::new(),
+        more => format!("\nand {more} more sizes"),
+    };
+    format!("{}\n\n{}{more}", table::columns(&rows), table::columns(&sizes))
+}
+
+fn rows(trace: &Trace, statistics: &Statistics) -> Vec<(&'static str, String)> {
+    let source = if trace.is_synthetic() { "made up" } else { "as it was traced" };
+    let skipped = trace.skipped();
+    let broken = match &skipped.first_broken {
+        Some(first) => {
+            format!("{}, the first is line {}: {}", skipped.broken, first.line, first.text)
+        }
+        None => "none".into(),
+    };
+    let times = match (statistics.iops, statistics.burstiness) {
+        (Some(iops), Some(burstiness)) => format!(
+            "{}, {iops:.1} requests a second, burstiness {burstiness:.2}",
+            Nanos::from_secs_f64(statistics.span_s)
+        ),
+        _ => "none: it has an order only".into(),
+    };
+    vec![
+        ("format", format!("{}, {source}", trace.format())),
+        ("requests", statistics.requests.to_string()),
+        ("times", times),
+        ("reads", format!("{:.1} %", statistics.read_percent)),
+        ("mean size", format!("{:.0} bytes", statistics.mean_bytes)),
+        ("in sequence", format!("{:.1} %", statistics.sequential_percent)),
+        ("address space", Bytes(statistics.space_bytes).to_string()),
+        (
+            "touched",
+            format!(
+                "{}, of which the hottest tenth takes {:.1} %",
+                Bytes(statistics.touched_bytes),
+                statistics.hottest_tenth_percent
+            ),
+        ),
+        ("broken lines", broken),
+        ("other requests", skipped.other.to_string()),
+        ("out of order", skipped.disordered.to_string()),
+    ]
+}

@@ -1,0 +1,122 @@
+//! What fio issues, for the tests that compare it with what a model issues.
+
+use std::path::Path;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use workload::trace::{self, Traced};
+
+use super::engine::{Engine, Version};
+use super::job::{self, Logging, OUTPUT_FILE, Place};
+use super::output::Output;
+use super::{Fio, Request, process, replay, write_job};
+use crate::{Driver as _, Load, PurgeMethod, Watch};
+
+/// Waits as long as it takes.
+struct Patient;
+
+impl Watch for Patient {
+    fn progress(&mut self, _: f64, _: &str) {}
+
+    fn stop(&self) -> bool {
+        false
+    }
+}
+
+/// Whether fio can be used here; a test that is skipped says why.
+#[expect(clippy::print_stderr, reason = "a skipped test says why")]
+pub(in crate::driver) fn is_missing() -> bool {
+    let missing = Version::usable().is_err();
+    if missing {
+        eprintln!("skipped: fio is not installed, or too old");
+    }
+    missing
+}
+
+fn place(capacity_bytes: u64) -> Place<'static> {
+    Place { path: Path::new("/null"), capacity_bytes, sector_bytes: 512 }
+}
+
+/// The first `count` requests of `load`, which has one job, by its own job file, on a target that
+/// answers at once.
+///
+/// One at a time: a request that finds fio's null engine busy is logged a second time.
+pub(in crate::driver) fn issued(load: &Load<'_>, capacity_bytes: u64, count: usize) -> Vec<Traced> {
+    let text = text(&Load { queue_per_thread: 1, ..*load }, capacity_bytes);
+    let text = text.replace("time_based=1\n", "");
+    let (global, jobs) = text.rsplit_once("\n[T").expect("a section of jobs");
+    let folder = TempDir::new().expect("a temporary folder");
+    let text =
+        format!("{global}\nwrite_iolog=issued.iolog\nnumber_ios={count}\nio_size=1t\n[T{jobs}");
+    run(&folder, &text);
+    let log = std::fs::read(folder.path().join("issued.iolog")).expect("fio logs");
+    let trace = trace::read(log.as_slice(), "issued.iolog").expect("it is an iolog");
+    assert_eq!(trace.skipped().broken, 0, "{:?}", trace.skipped());
+    trace.requests().to_vec()
+}
+
+/// Requests a second that came of `load`, on a target that answers at once.
+pub(in crate::driver) fn iops(load: &Load<'_>) -> f64 {
+    run(&TempDir::new().expect("a temporary folder"), &text(load, 1 << 30)).iops()
+}
+
+fn text(load: &Load<'_>, capacity_bytes: u64) -> String {
+    let engine = Engine { name: "null", direct: true };
+    let logging = Logging::of(load).expect("the load has an interval");
+    let text = job::of_load(load, place(capacity_bytes), engine, logging).expect("fio can do it");
+    // With data in each write there would be too few of them.
+    text.replace("refill_buffers=1", "zero_buffers=1")
+}
+
+fn run(folder: &TempDir, text: &str) -> Output {
+    write_job(folder.path(), text).expect("the folder takes it");
+    process::run(folder.path(), &mut Patient, |_, _| {}).expect("fio runs");
+    Output::read(&folder.path().join(OUTPUT_FILE)).expect("fio reports")
+}
+
+/// What each job of `load` is given to replay.
+pub(in crate::driver) fn replayed(
+    load: &Load<'_>,
+    capacity_bytes: u64,
+) -> Vec<Vec<blockio::Request>> {
+    let folder = TempDir::new().expect("a temporary folder");
+    let replay = load.replay.as_ref().expect("the load replays a trace");
+    replay::write_iologs(folder.path(), load, replay, (place(capacity_bytes), "/null"))
+        .expect("written");
+    let of_job = |job: u16| {
+        let path = folder.path().join(format!("trace.{}.iolog", job + 1));
+        let log = std::fs::read(path).expect("it was written");
+        let trace = trace::read(log.as_slice(), "trace").expect("it is an iolog");
+        let request = |it: &Traced| blockio::Request {
+            tag: 0,
+            thread: job,
+            op: it.op,
+            lba: blockio::Lba(it.lba),
+            sectors: it.sectors,
+        };
+        trace.requests().iter().map(request).collect()
+    };
+    (0..load.threads).map(of_job).collect()
+}
+
+/// How many requests were outstanding when `load` submitted another on a file: for each job the
+/// shares in percent, by the lower end of each bucket of fio's report.
+pub(in crate::driver) fn depths(load: &Load<'_>) -> Vec<Vec<(u16, f64)>> {
+    let folder = TempDir::new().expect("a temporary folder");
+    let (path, raw) = (folder.path().join("disk.img"), folder.path().join("raw"));
+    let size = Some(blockio::Bytes(16 << 20));
+    let request =
+        Request { path, size, destroy: false, purge: PurgeMethod::Auto, raw: raw.clone() };
+    Fio::open(&request).expect("a file").load(load, &mut Patient).expect("fio runs");
+    let text = std::fs::read_to_string(raw.join(load.step).join(OUTPUT_FILE)).expect("a report");
+    let report: Value = serde_json::from_str(&text[text.find('{').unwrap_or(0)..]).expect("JSON");
+    let of_job = |job: &Value| {
+        let levels = job["iodepth_level"].as_object().expect("it has depths");
+        let level = |(depth, percent): (&String, &Value)| {
+            let depth = depth.trim_start_matches(">=").parse().ok()?;
+            Some((depth, percent.as_f64().filter(|percent| *percent > 0.0)?))
+        };
+        levels.iter().filter_map(level).collect()
+    };
+    report["jobs"].as_array().expect("it has jobs").iter().map(of_job).collect()
+}

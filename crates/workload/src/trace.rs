@@ -1,0 +1,98 @@
+//! A trace: requests that somebody's machine once made, or that were made up to resemble them.
+//!
+//! ```text
+//! text of a file ──► format ──► requests, in order of time ──► placement ──► demands on a drive
+//! shape of a workload ──► synthetic ─┘
+//! ```
+//!
+//! A trace knows several units (disks, files, application storage units) as one space: they follow
+//! each other, each as large as its highest address asks for.
+//!
+//! Invariants:
+//! - There is at least one request, and their times ascend from zero.
+//! - Every request ends within the space.
+
+mod blkparse;
+mod format;
+mod iolog;
+mod msr;
+mod placement;
+mod reading;
+mod shape;
+mod spc;
+mod statistics;
+mod synthetic;
+
+use blockio::{Nanos, Op};
+
+pub use format::Format;
+pub use iolog::{Logged, SYNTHETIC, write as write_iolog};
+pub use placement::{Addresses, Placement};
+pub use reading::{BROKEN_MAX, Broken, Skipped, TraceError, read};
+pub use shape::TraceShape;
+pub use statistics::{REGION_BYTES, SizeCount, Statistics};
+pub use synthetic::synthesise;
+
+/// One request of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traced {
+    /// When it was made, from the first request on.
+    pub at: Nanos,
+    /// First sector in the space of the trace.
+    pub lba: u64,
+    /// Sectors of 512 bytes, at least one.
+    pub sectors: u32,
+    /// Read or write.
+    pub op: Op,
+}
+
+/// Requests in order of time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trace {
+    name: String,
+    format: Format,
+    requests: Vec<Traced>,
+    space_sectors: u64,
+    synthetic: bool,
+    skipped: Skipped,
+}
+
+impl Trace {
+    /// What it is called: its file, or the workload that it was made from.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How it was written down.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// The requests, in order of time; at least one.
+    pub fn requests(&self) -> &[Traced] {
+        &self.requests
+    }
+
+    /// Sectors that it addresses, untouched ones between them included.
+    pub fn space_sectors(&self) -> u64 {
+        self.space_sectors
+    }
+
+    /// Whether it was made up.
+    pub fn is_synthetic(&self) -> bool {
+        self.synthetic
+    }
+
+    /// What of its file is not in it.
+    pub fn skipped(&self) -> &Skipped {
+        &self.skipped
+    }
+
+    /// Time from the first request to the last; zero where nobody wrote times down.
+    pub fn span(&self) -> Nanos {
+        self.requests.last().map_or(Nanos::ZERO, |last| last.at)
+    }
+}
+
+#[cfg(test)]
+mod tests;

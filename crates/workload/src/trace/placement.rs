@@ -1,0 +1,74 @@
+//! Where the requests of a trace go on a drive of another size.
+
+use std::fmt;
+
+use blockio::{Bytes, Lba, SECTOR_BYTES};
+use serde::{Deserialize, Serialize};
+
+use super::{Trace, Traced};
+use crate::{Demand, Span};
+
+/// How addresses of a trace become addresses of a drive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Addresses {
+    /// Stretched or shrunk with the whole space: what was far apart stays so, what was next to each
+    /// other may overlap or leave a gap.
+    #[default]
+    Scaled,
+    /// Kept, and begun again from zero beyond the drive's end: what was next to each other stays
+    /// so.
+    Wrapped,
+}
+
+/// Addresses of one trace on one drive.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Placement {
+    addresses: Addresses,
+    space_sectors: u64,
+    span: Span,
+}
+
+/// Sectors to which an address stays aligned where it was: 4 KiB.
+const ALIGN_SECTORS: u64 = 8;
+
+impl Placement {
+    /// Of `trace` on a drive of `span`.
+    pub fn new(trace: &Trace, addresses: Addresses, span: Span) -> Self {
+        Self { addresses, space_sectors: trace.space_sectors().max(1), span }
+    }
+
+    /// `request` on the drive; cut short where it is larger than the drive.
+    pub fn place(&self, request: &Traced) -> Demand {
+        let span = self.span.sectors.max(1);
+        let sectors = u32::try_from(span).map_or(request.sectors, |span| span.min(request.sectors));
+        let moved = match self.addresses {
+            Addresses::Scaled => {
+                let scaled = u128::from(request.lba) * u128::from(span);
+                u64::try_from(scaled / u128::from(self.space_sectors)).unwrap_or(u64::MAX)
+            }
+            Addresses::Wrapped => request.lba % span,
+        };
+        let align = 1 << request.lba.trailing_zeros().min(ALIGN_SECTORS.ilog2());
+        let last = (span - u64::from(sectors)) / align * align;
+        Demand { op: request.op, lba: Lba((moved / align * align).min(last)), sectors }
+    }
+}
+
+impl fmt::Display for Placement {
+    /// `scaled by 0.44 from 146 GB to 64 GB`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |sectors: u64| Bytes(sectors * SECTOR_BYTES);
+        let (from, to) = (shown(self.space_sectors), shown(self.span.sectors));
+        match self.addresses {
+            Addresses::Scaled => {
+                let factor = self.span.sectors as f64 / self.space_sectors as f64;
+                write!(f, "scaled by {factor:.3} from {from} to {to}")
+            }
+            Addresses::Wrapped if self.span.sectors >= self.space_sectors => {
+                write!(f, "kept: {from} on {to}")
+            }
+            Addresses::Wrapped => write!(f, "wrapped from {from} to {to}"),
+        }
+    }
+}
