@@ -4,7 +4,7 @@
 //! that it needs, which answers when it will be done. Nothing here knows what the data is.
 
 use blockio::{Bytes, Nanos};
-use ftl::{Cause, Config, DieId, Divider, Media, MediaOp, UNIT_BYTES};
+use ftl::{Cause, Config, DieId, Divider, Media, MediaOp, Ppn, UNIT_BYTES};
 
 use crate::buffer::Buffer;
 use crate::die::Die;
@@ -24,6 +24,8 @@ struct Costs {
     write_unit: Nanos,
     relocate: Nanos,
     t_read: Nanos,
+    /// Mapping units that a die reads at a time: a NAND page on every plane.
+    pages_per_read: Divider,
     t_program: Vec<Nanos>,
     /// Mean over the page types.
     t_program_mean: Nanos,
@@ -53,8 +55,15 @@ pub(crate) struct Backend {
     pub(crate) arrived_at: Nanos,
     /// When the last unit of host data that was handed over will have been programmed.
     programmed_at: Nanos,
+    /// Relocated data from its read to the end of its program.
+    relocation_buffer: Buffer,
+    /// When the last relocation was told to read.
+    relocation_begun_at: Nanos,
+    /// What relocation read last, by its number among all reads of the module, and from when on the
+    /// next page of it may leave the die's register; none if that holds nothing of use.
+    read_last: Option<(u32, Nanos)>,
     /// When the relocated data that is waiting for its unit will have arrived.
-    pub(crate) relocated_at: Nanos,
+    relocated_at: Nanos,
 }
 
 impl Backend {
@@ -63,16 +72,20 @@ impl Backend {
         let geometry = &config.geometry;
         let channels = u16::try_from(spec.channels.count).expect("the spec limits channels");
         let unit_kib = (Bytes::from_kib(u64::from(geometry.pages_per_unit()) * 4)).as_kib_f64();
+        let buffer = |kib: u32| Buffer::new(floor(f64::from(kib) / unit_kib));
         Self {
             costs: Costs::new(spec, host, config),
             controller: ServerPool::new(spec.controller.cores),
             dies: vec![Die::default(); geometry.dies() as usize],
             channels: vec![PriorityServer::default(); channels.into()],
             channel_by_die: (0..channels).cycle().take(geometry.dies() as usize).collect(),
-            buffer: Buffer::new(floor(f64::from(spec.buffer.kib) / unit_kib)),
+            buffer: buffer(spec.buffer.kib),
             now: Nanos::ZERO,
             arrived_at: Nanos::ZERO,
             programmed_at: Nanos::ZERO,
+            relocation_buffer: buffer(spec.relocation.buffer_kib.unwrap_or(spec.buffer.kib)),
+            relocation_begun_at: Nanos::ZERO,
+            read_last: None,
             relocated_at: Nanos::ZERO,
         }
     }
@@ -106,9 +119,14 @@ impl Backend {
         }
     }
 
-    /// When the controller will have done all that it has been told.
+    /// When the controller takes the next command.
     pub(crate) fn controller_free_at(&mut self) -> Nanos {
         self.controller.free_at()
+    }
+
+    /// When the controller has nothing to do, as far as is known now.
+    pub(crate) fn controller_idle_at(&self) -> Nanos {
+        self.controller.idle_at()
     }
 
     /// Channels of the module.
@@ -117,10 +135,15 @@ impl Backend {
         self.channels.len() as u16
     }
 
-    /// When the buffer takes the next page.
+    /// When the buffer takes the next page, and the relocation that the host owes has begun.
     #[inline]
-    pub(crate) const fn buffer_admits_at(&self) -> Nanos {
-        self.buffer.admits_at()
+    pub(crate) fn buffer_admits_at(&self) -> Nanos {
+        self.buffer.admits_at().max(self.relocation_begun_at)
+    }
+
+    /// When relocation may go on: its buffer takes what the next read brings.
+    pub(crate) const fn relocation_admits_at(&self) -> Nanos {
+        self.relocation_buffer.admits_at()
     }
 
     /// When the unit of host data that was handed over last will have been programmed.
@@ -165,14 +188,25 @@ impl Backend {
         self.transfer_out(at, channel, lines(extent))
     }
 
+    /// Books the relocation of one page. Pages that lie in one NAND page of all planes are read
+    /// together, and nothing is read before there is memory for it.
     #[inline]
-    fn relocate(&mut self, die: DieId, extent: Bytes) {
+    fn relocate(&mut self, from: Ppn, die: DieId, extent: Bytes) {
         let moved = self.controller.book(self.now, self.costs.relocate);
+        let (read, _) = self.costs.pages_per_read.divide(from.0);
+        let ready_at = match self.read_last {
+            Some((last, ready_at)) if last == read => ready_at,
+            _ => {
+                self.relocation_begun_at = self.relocation_admits_at().max(self.now);
+                let t_read = self.costs.t_read;
+                self.dies[die.0 as usize].read(self.relocation_begun_at, t_read, None)
+            }
+        };
         let channel = usize::from(self.channel_of(die));
-        let sensed = self.dies[die.0 as usize].book(self.now, self.now, self.costs.t_read);
         let span = self.costs.channel(extent.0);
-        let read = self.channels[channel].book_ahead(self.now, sensed, span);
-        self.relocated_at = self.relocated_at.max(moved).max(read);
+        let arrived_at = self.channels[channel].book_ahead(self.now, ready_at, span);
+        self.read_last = Some((read, arrived_at));
+        self.relocated_at = self.relocated_at.max(moved).max(arrived_at);
     }
 
     #[inline]
@@ -188,13 +222,18 @@ impl Backend {
         let (_, page_type) = self.costs.page_types.divide(row);
         let t_program = self.costs.t_program[page_type as usize];
         let end = self.dies[die.0 as usize].book(self.now, ready, t_program);
-        self.buffer.fill(end);
-        if cause == Cause::Host {
-            self.programmed_at = end;
+        match cause {
+            Cause::Host => {
+                self.buffer.fill(end);
+                self.programmed_at = end;
+            }
+            Cause::Parity => self.buffer.fill(end),
+            Cause::Relocation | Cause::Wear => self.relocation_buffer.fill(end),
         }
     }
 
     fn erase(&mut self, die_first: DieId) {
+        self.read_last = None;
         let ready = self.relocated_at.max(self.now);
         for die in die_first.0..die_first.0 + self.costs.dies_per_bank {
             self.dies[die as usize].book(self.now, ready, self.costs.t_erase);
@@ -206,7 +245,7 @@ impl Media for Backend {
     #[inline]
     fn submit(&mut self, op: MediaOp) {
         match op {
-            MediaOp::Relocate { die, extent, .. } => self.relocate(die, extent),
+            MediaOp::Relocate { from, die, extent, .. } => self.relocate(from, die, extent),
             MediaOp::Program { die, row, cause, .. } => self.program(die, row, cause),
             MediaOp::Erase { die_first, .. } => self.erase(die_first),
         }
@@ -243,6 +282,9 @@ impl Costs {
             write_unit: command(controller.write_us_per_kib * 4.0),
             relocate: command(controller.relocate_us),
             t_read: micros(nand.t_read_us),
+            pages_per_read: Divider::new(
+                config.geometry.pages_per_unit() / spec.geometry.pages_per_program,
+            ),
             t_program: nand.t_program_us.iter().map(|time| micros(*time)).collect(),
             t_program_mean: micros(nand.t_program_us.iter().sum::<f64>() / types),
             page_types: Divider::new(u32::try_from(nand.t_program_us.len()).expect("a few")),
@@ -265,4 +307,79 @@ fn sectors_of(unit: Nanos, sectors: u32) -> Nanos {
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
 fn floor(number: f64) -> u32 {
     number.floor() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue;
+
+    /// The Duo's module, whose program unit is two pages of 4 KiB, without a controller in the way.
+    fn duo(change: impl FnOnce(&mut DriveSpec)) -> Backend {
+        let mut spec = catalogue::find("iodrive-duo").expect("in the catalogue");
+        spec.controller.relocate_us = 0.0;
+        change(&mut spec);
+        let config = spec.ftl_config(&spec.formats[0], 128).expect("feasible");
+        Backend::new(&spec, &spec.hosts[0], &config)
+    }
+
+    /// Relocates a page of the first die; returns when it has arrived.
+    fn relocate(backend: &mut Backend, page: u32) -> Nanos {
+        backend.submit(MediaOp::Relocate {
+            from: Ppn(page),
+            die: DieId(0),
+            to: Ppn(1_000 + page),
+            extent: Bytes(UNIT_BYTES),
+            cause: Cause::Relocation,
+        });
+        backend.relocated_at
+    }
+
+    /// Programs what has been relocated; returns when relocation may go on.
+    fn program(backend: &mut Backend, die: u32) -> Nanos {
+        let (superblock, cause) = (ftl::SuperblockId(1), Cause::Relocation);
+        backend.submit(MediaOp::Program { superblock, die: DieId(die), row: 0, cause });
+        backend.relocation_admits_at()
+    }
+
+    #[test]
+    fn pages_of_one_nand_page_on_all_planes_are_relocated_by_one_read() {
+        let mut backend = duo(|_| {});
+        let (t_read, transfer) = (backend.costs.t_read, backend.costs.channel_unit);
+        assert_eq!(relocate(&mut backend, 6), t_read + transfer);
+        assert_eq!(relocate(&mut backend, 7), t_read + transfer * 2);
+        assert_eq!(relocate(&mut backend, 8), t_read * 2 + transfer);
+    }
+
+    #[test]
+    fn pages_that_are_programmed_in_one_go_are_read_one_after_the_other() {
+        let mut backend = duo(|spec| spec.geometry.pages_per_program = 2);
+        let (t_read, transfer) = (backend.costs.t_read, backend.costs.channel_unit);
+        assert_eq!(relocate(&mut backend, 0), t_read + transfer);
+        assert_eq!(relocate(&mut backend, 1), t_read + transfer * 2);
+        assert_eq!(relocate(&mut backend, 2), t_read * 2 + transfer);
+    }
+
+    #[test]
+    fn an_erase_forgets_what_was_read() {
+        let mut backend = duo(|_| {});
+        let t_read = backend.costs.t_read;
+        let first = relocate(&mut backend, 6);
+        backend.submit(MediaOp::Erase { superblock: ftl::SuperblockId(0), die_first: DieId(25) });
+        assert_eq!(relocate(&mut backend, 6), first + t_read);
+    }
+
+    #[test]
+    fn relocation_reads_no_more_than_its_memory_takes_and_the_host_waits_for_what_it_owes() {
+        let mut backend = duo(|spec| spec.relocation.buffer_kib = Some(8));
+        relocate(&mut backend, 0);
+        assert_eq!(program(&mut backend, 1), Nanos::ZERO, "one unit fits");
+        relocate(&mut backend, 2);
+        let admitted_at = program(&mut backend, 2);
+        assert!(admitted_at >= backend.costs.t_program[0], "{admitted_at}");
+        assert_eq!(backend.buffer_admits_at(), Nanos::ZERO, "both reads have begun");
+        let read = relocate(&mut backend, 4);
+        assert_eq!(read, admitted_at + backend.costs.t_read + backend.costs.channel_unit);
+        assert_eq!(backend.buffer_admits_at(), admitted_at);
+    }
 }

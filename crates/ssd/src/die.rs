@@ -19,9 +19,11 @@ pub(crate) struct Die {
 }
 
 impl Die {
-    /// Books a program, an erase or a relocation's read that will be ready at `ready`; returns its
-    /// end unless reads delay it. It takes its share of the die from `now` on, so that nothing that
-    /// is ready sooner waits for it to arrive.
+    /// Books a program or an erase that will be ready at `ready`; returns its end unless reads
+    /// delay it.
+    ///
+    /// It takes its share of the die from `now` on, so that nothing that is ready sooner waits for
+    /// it to arrive.
     #[inline]
     pub(crate) fn book(&mut self, now: Nanos, ready: Nanos, span: Nanos) -> Nanos {
         if self.waiting.len() == self.waiting.capacity() {

@@ -28,6 +28,8 @@ pub(crate) struct Module {
     channel_first: u16,
     mapping_unit: MappingUnit,
     write_through: bool,
+    /// What a write takes until the host is told, beyond all else.
+    acknowledge: Nanos,
     /// Sectors of parts of mapping units, written but not yet a page of their own.
     sectors_packed: u64,
     /// Writes that wait for relocation, in order: request and extent.
@@ -66,6 +68,7 @@ impl Module {
             channel_first,
             mapping_unit: spec.mapping_unit(),
             write_through: spec.buffer.write_through,
+            acknowledge: Nanos::from_micros_f64(spec.buffer.acknowledge_us),
             sectors_packed: 0,
             waiting: VecDeque::new(),
             scheduled: false,
@@ -130,20 +133,33 @@ impl Module {
             acknowledge(slot, self.write_at_once(now, extent));
         }
         self.backend.now = now;
-        if self.ftl.needs_room() || self.backend.controller_free_at() <= now {
+        if self.ftl.needs_room() || self.relocates_at() <= now {
             self.ftl.relocate_unit(&mut self.backend);
         }
         self.schedule(now, events);
     }
 
-    /// Has [`Module::step`] called when the controller is next free, if there is anything to gain.
+    /// Has [`Module::step`] called when relocation may next go on, if there is anything to gain.
     #[inline]
     fn schedule(&mut self, now: Nanos, events: &mut EventQueue) {
         if !self.scheduled && (self.ftl.wants_room() || !self.waiting.is_empty()) {
             self.scheduled = true;
-            let next = self.backend.controller_free_at().max(now + Nanos(1));
+            let next = self.relocates_at().max(now + Nanos(1));
             events.push(next, Event::Relocate { module: self.index });
         }
+    }
+
+    /// When relocation in the background may go on: as soon as the controller takes another
+    /// command while host writes wait for it, else when there is nothing else to do; and when there
+    /// is memory for what it reads.
+    #[inline]
+    fn relocates_at(&mut self) -> Nanos {
+        let controller = if self.ftl.needs_room() {
+            self.backend.controller_free_at()
+        } else {
+            self.backend.controller_idle_at()
+        };
+        controller.max(self.backend.relocation_admits_at())
     }
 
     /// Writes an extent; returns when it is acknowledged.
@@ -161,7 +177,7 @@ impl Module {
             }
         }
         self.ftl.count_host_bytes(bytes(extent), Bytes::ZERO);
-        done.max(self.backend.buffer_admits_at())
+        done.max(self.backend.buffer_admits_at()) + self.acknowledge
     }
 
     /// Gives a mapping unit a new page; returns when what it holds is safe.

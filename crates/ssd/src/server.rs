@@ -88,6 +88,11 @@ impl ServerPool {
         self.first(|server| server.free_at).free_at
     }
 
+    /// When all servers will have done all that they have been told.
+    pub(crate) fn idle_at(&self) -> Nanos {
+        self.servers.iter().map(|server| server.free_at).max().expect("at least one server")
+    }
+
     #[inline]
     fn first(&mut self, key: impl Fn(&PriorityServer) -> Nanos) -> &mut PriorityServer {
         if self.servers.len() == 1 {

@@ -159,6 +159,10 @@ pub struct GeometrySpec {
     pub pages_per_erase_block: u32,
     /// NAND page in KiB, a multiple of 4.
     pub page_kib: u32,
+    /// NAND pages of an erase block that are programmed in one go, as the three of TLC's cells may
+    /// be; each is read by itself.
+    #[serde(default = "one")]
+    pub pages_per_program: u32,
     /// Dies of a parity stripe, one of which holds parity; 0: none.
     pub stripe_dies: u32,
     /// Source.
@@ -186,7 +190,8 @@ pub struct CompressionSpec {
 pub struct NandSpec {
     /// tR: a page from the array into the die's register.
     pub t_read_us: f64,
-    /// tPROG of the page types, in the order in which an erase block's pages take turns.
+    /// tPROG of the page types, in the order in which an erase block's pages take turns; of all
+    /// that are programmed in one go.
     pub t_program_us: Vec<f64>,
     /// tBERS: an erase block.
     pub t_erase_us: f64,
@@ -277,6 +282,10 @@ pub struct BufferSpec {
     /// Whether a write is acknowledged when it has been programmed, not when the buffer has it.
     #[serde(default)]
     pub write_through: bool,
+    /// Time from a write's end on the controller to its acknowledgement, in microseconds: it delays
+    /// each write and keeps nothing busy.
+    #[serde(default)]
+    pub acknowledge_us: f64,
     /// Source.
     pub source: String,
 }
@@ -298,6 +307,10 @@ pub struct RelocationSpec {
     /// Pages that are relocated in a go while keeping pace, once that many are owed.
     #[serde(default = "one")]
     pub batch_pages: u32,
+    /// Memory for relocated data in KiB, from its read to the end of its program: how far
+    /// relocation may run ahead of the NAND. As much as the write buffer if absent.
+    #[serde(default)]
+    pub buffer_kib: Option<u32>,
     /// Difference of erase counts at which static wear levelling begins; 0: never.
     pub wear_spread_max: u32,
     /// Source.
@@ -586,8 +599,8 @@ impl DriveSpec {
             erase_blocks_per_plane: geometry
                 .erase_blocks_per_plane
                 .saturating_sub(geometry.spare_erase_blocks_per_plane),
-            pages_per_erase_block: geometry.pages_per_erase_block,
-            page_kib: geometry.page_kib,
+            pages_per_erase_block: geometry.pages_per_erase_block / geometry.pages_per_program,
+            page_kib: geometry.page_kib * geometry.pages_per_program,
             stripe_dies: geometry.stripe_dies,
         }
     }

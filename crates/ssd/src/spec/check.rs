@@ -140,10 +140,12 @@ impl DriveSpec {
             ("nand", "suspend_us", nand.suspend_us),
             ("relocation", "price_max", self.relocation.price_max),
             ("relocation", "burst", self.relocation.burst),
+            ("buffer", "acknowledge_us", self.buffer.acknowledge_us),
         ];
         for (table, key, value) in times {
             at.within(table, key, value, (0.0, 1e6))?;
         }
+        self.check_program(at)?;
         at.require(!nand.t_program_us.is_empty(), "nand", "t_program_us", "empty")?;
         for time in &nand.t_program_us {
             at.within("nand", "t_program_us", *time, (0.0, 1e6))?;
@@ -160,7 +162,17 @@ impl DriveSpec {
         at.require(extents <= limit, "geometry", "page_kib", &text)?;
         let batch_pages = self.relocation.batch_pages.into();
         at.within("relocation", "batch_pages", batch_pages, (1.0, f64::from(1 << 20)))?;
+        let buffer_kib = self.relocation.buffer_kib.unwrap_or(1).into();
+        at.within("relocation", "buffer_kib", buffer_kib, (1.0, f64::from(1 << 24)))?;
         at.within("buffer", "kib", self.buffer.kib.into(), (1.0, f64::from(1 << 24)))
+    }
+
+    fn check_program(&self, at: &Text<'_>) -> Result<(), SpecError> {
+        let geometry = &self.geometry;
+        let (pages, together) = (geometry.pages_per_erase_block, geometry.pages_per_program);
+        let divides = together > 0 && pages.is_multiple_of(together);
+        let text = format!("{together}, must be a divisor of pages_per_erase_block ({pages})");
+        at.require(divides, "geometry", "pages_per_program", &text)
     }
 
     fn check_physical(&self, at: &Text<'_>, format: &FormatSpec) -> Result<(), SpecError> {
@@ -350,9 +362,15 @@ mod tests {
         check("t_read_us = 50", "t_read_ms = 50", "unknown field `t_read_ms`");
         check("user_gb = 640", "user_gb = 6400", "below the raw capacity of 859 GB");
         check("user_gb = 640", "user_gb = 790", "kept for relocation");
-        check("source = \"estimated: a few", "source = \"a few", "must begin with published:");
+        check("source = \"estimated: two", "source = \"two", "must begin with published:");
         check("schema = 1", "schema = 2", "duo.toml:9: schema is 2, must be 1");
         check("cores = 1", "cores = 0", "controller.cores is 0, must be from 1 to 1024");
+        check(
+            "page_kib = 4",
+            "page_kib = 4\npages_per_program = 3",
+            "a divisor of pages_per_erase",
+        );
+        check("burst = 0.3", "burst = 0.3\nbuffer_kib = 0", "relocation.buffer_kib is 0, must be");
         check("stripe_dies = 25", "stripe_dies = 7", "stripe_dies is 7, must be 0, or a divisor");
     }
 

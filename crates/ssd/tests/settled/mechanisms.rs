@@ -78,6 +78,17 @@ fn a_drive_that_writes_through_acknowledges_when_the_nand_has_it() {
 }
 
 #[test]
+fn an_acknowledgement_on_its_way_delays_every_write_and_no_read() {
+    let latencies = |micros| {
+        let mut drive = duo(|spec| spec.buffer.acknowledge_us = micros);
+        let written = latency(&mut drive, 0, (Op::Write, 0, 8));
+        (written, latency(&mut drive, 100, (Op::Read, 0, 8)))
+    };
+    let (at_once, later) = (latencies(0.0), latencies(30.0));
+    assert_eq!(later, (at_once.0 + Nanos::from_micros(30), at_once.1));
+}
+
+#[test]
 fn a_driver_that_hands_over_one_at_a_time_serves_them_one_by_one_in_order() {
     let mut drive = duo(|spec| spec.hosts[0].outstanding_max = 1);
     latency(&mut drive, 0, (Op::Write, 0, 1024));
