@@ -637,9 +637,9 @@ impl Ftl {
         self.held.get_or_insert_default();
     }
 
-    /// Superblocks that were erased and not released.
-    pub fn held_erased(&self) -> usize {
-        self.held.as_ref().map_or(0, Vec::len)
+    /// Superblocks that were erased and not released, longest ago first.
+    pub fn held_erased(&self) -> &[SuperblockId] {
+        self.held.as_deref().unwrap_or_default()
     }
 
     /// The `count` superblocks that have been held longest may be opened.

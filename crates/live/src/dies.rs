@@ -30,6 +30,8 @@ pub(crate) struct Dies {
     media: Vec<RwLock<Option<Box<dyn Medium>>>>,
     /// The failed ones, as a [`DieSet`].
     lost: AtomicU64,
+    /// Those whose contents are being restored, as a [`DieSet`].
+    filling: AtomicU64,
     /// Those of which some read failed, as a [`DieSet`].
     unread: AtomicU64,
     /// Whether a row survives the loss of one.
@@ -67,7 +69,7 @@ impl Dies {
         let mut traffic = Vec::new();
         traffic.resize_with(media.len(), Moved::default);
         let (lost, unread) = (AtomicU64::new(lost.0), AtomicU64::new(0));
-        Self { media, lost, unread, is_protected, traffic }
+        Self { media, lost, filling: AtomicU64::new(0), unread, is_protected, traffic }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -80,7 +82,7 @@ impl Dies {
 
     /// Whether the drive can do without `die`, besides those that it does without already.
     pub(crate) fn can_lose(&self, die: usize) -> bool {
-        let lost = self.lost();
+        let lost = self.incomplete();
         self.is_protected && (lost.has(die) || lost.count() == 0)
     }
 
@@ -93,6 +95,7 @@ impl Dies {
 
     /// Goes on without a die.
     pub(crate) fn lose(&self, die: usize) {
+        self.filling.fetch_and(!(1 << die), Ordering::AcqRel);
         *self.media[die].write().unwrap_or_else(PoisonError::into_inner) = None;
         self.lost.fetch_or(1 << die, Ordering::AcqRel);
     }
@@ -107,6 +110,23 @@ impl Dies {
             failures: moved.failures.load(Ordering::Relaxed),
         };
         self.traffic.iter().enumerate().map(die).collect()
+    }
+
+    /// Puts an empty medium in the place of a die that failed.
+    pub(crate) fn fill(&self, die: usize, medium: Box<dyn Medium>) {
+        *self.media[die].write().unwrap_or_else(PoisonError::into_inner) = Some(medium);
+        self.filling.fetch_or(1 << die, Ordering::AcqRel);
+        self.lost.fetch_and(!(1 << die), Ordering::AcqRel);
+    }
+
+    /// A die that was being filled holds all that it should.
+    pub(crate) fn settle(&self, die: usize) {
+        self.filling.fetch_and(!(1 << die), Ordering::AcqRel);
+    }
+
+    /// Dies that hold nothing, or not yet all that they should.
+    pub(crate) fn incomplete(&self) -> DieSet {
+        DieSet(self.lost().0 | self.filling.load(Ordering::Acquire))
     }
 
     /// Dies that have not failed, in order.

@@ -35,7 +35,7 @@ pub struct Drive {
     store: Store,
     core: RwLock<Core>,
     journal: Mutex<Journal>,
-    /// Number of the last checkpoint.
+    /// Number of the next checkpoint.
     checkpoints: Mutex<u64>,
     header: Mutex<Header>,
     /// Why no promise is possible any more.
@@ -115,17 +115,26 @@ impl Drive {
         status.opened(&core.ftl, core.pages_lost, reason)
     }
 
+    /// Bytes that each die has at least.
+    pub fn die_bytes(&self) -> Bytes {
+        self.store.layout.shape.die_bytes()
+    }
+
     /// Dies that the drive does without, by index.
     pub fn lost_dies(&self) -> Vec<usize> {
         let lost = self.store.dies.lost();
         (0..self.store.dies.count()).filter(|die| lost.has(*die)).collect()
     }
 
-    fn core(&self) -> Result<RwLockReadGuard<'_, Core>, DeviceError> {
+    pub(crate) const fn store(&self) -> &Store {
+        &self.store
+    }
+
+    pub(crate) fn core(&self) -> Result<RwLockReadGuard<'_, Core>, DeviceError> {
         self.core.read().map_err(|_| self.panicked())
     }
 
-    fn core_mut(&self) -> Result<RwLockWriteGuard<'_, Core>, DeviceError> {
+    pub(crate) fn core_mut(&self) -> Result<RwLockWriteGuard<'_, Core>, DeviceError> {
         self.core.write().map_err(|_| self.panicked())
     }
 

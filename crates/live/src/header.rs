@@ -110,7 +110,7 @@ impl Header {
     /// Writes this header to every die that has not failed, as its newest, and makes it durable.
     pub(crate) fn write(&mut self, dies: &Dies) -> Result<(), (usize, io::Error)> {
         self.version += 1;
-        self.lost = dies.lost();
+        self.lost = dies.incomplete();
         for die in dies.healthy() {
             self.die = u32::try_from(die).expect("at most 64 dies");
             let offset = self.version % 2 * HEADER_BYTES;

@@ -2,12 +2,13 @@
 //!
 //! A ring of bytes, the same on two dies where rows are protected, so that losing a die together
 //! with the power loses nothing. A **batch** is what one commit adds: extents of rows that are
-//! being filled, as they are stored, and trims.
+//! being filled, as they are stored, trims, and superblocks whose contents nothing needs any more.
 //!
 //! ```text
 //!  batch 64   | magic | drive | session | number | position | bytes records | mark | crc crc
 //!  extent 32+ | 1 codec length lpn | order | order of the row | ppn, crc of the payload | payload
 //!  trim 32    | 2           lpn    | order | pages
+//!  release 32 | 3       superblock | order
 //! ```
 //!
 //! Invariants:
@@ -32,6 +33,7 @@ const RECORD_BYTES: usize = 32;
 const SECTOR_BYTES: u64 = 512;
 const EXTENT: u8 = 1;
 const TRIM: u8 = 2;
+const RELEASE: u8 = 3;
 
 /// What a batch takes with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +93,12 @@ impl Journal {
     /// Adds what `core` has for `scope`.
     pub(crate) fn collect(&mut self, core: &mut Core, layout: &Layout, scope: Scope) {
         for trim in core.trims.drain(..) {
-            self.add_trim(trim);
+            self.add(TRIM, trim.first.0, trim.order, trim.pages);
+        }
+        if scope != Scope::Host {
+            for superblock in core.ftl.held_erased() {
+                self.add(RELEASE, superblock.0, core.order, 0);
+            }
         }
         for open in &mut core.open {
             if open.origin.is_relocation && scope == Scope::Host {
@@ -110,12 +117,12 @@ impl Journal {
         }
     }
 
-    fn add_trim(&mut self, trim: Trim) {
+    fn add(&mut self, kind: u8, first: u32, order: u64, count: u32) {
         let mut record = [0; RECORD_BYTES];
-        record[0] = TRIM;
-        put(&mut record, 4, trim.first.0.to_le_bytes());
-        put(&mut record, 8, trim.order.to_le_bytes());
-        put(&mut record, 16, trim.pages.to_le_bytes());
+        record[0] = kind;
+        put(&mut record, 4, first.to_le_bytes());
+        put(&mut record, 8, order.to_le_bytes());
+        put(&mut record, 16, count.to_le_bytes());
         self.batch.extend_from_slice(&record);
         self.records += 1;
     }
@@ -186,6 +193,8 @@ pub(crate) enum Record {
     Extent { extent: Extent, payload: Vec<u8>, ppn: Ppn, row_order: u64 },
     /// Pages that were trimmed.
     Trim(Trim),
+    /// What a superblock held before this event counts no more.
+    Release { superblock: u32, order: u64 },
 }
 
 /// What a journal says from some position on.
@@ -289,6 +298,10 @@ fn parse(body: &[u8], records: &mut Vec<Record>) -> Option<()> {
         rest = after;
         if record[0] == TRIM {
             records.push(Record::Trim(Trim { first: lpn, pages: u32_at(record, 16), order }));
+            continue;
+        }
+        if record[0] == RELEASE {
+            records.push(Record::Release { superblock: lpn.0, order });
             continue;
         }
         let length = u16_at(record, 2);

@@ -26,6 +26,7 @@ pub mod simulation;
 pub mod status;
 mod store;
 mod unit;
+mod upkeep;
 mod vault;
 
 pub use creation::{Plan, format};
@@ -37,4 +38,5 @@ pub use medium::{FileMedium, Medium};
 pub use memory::MemoryDevice;
 pub use meter::{Meter, Metered};
 pub use pace::{Asked, Lane, Pace};
-pub use vault::CreateOptions;
+pub use upkeep::Scrubbed;
+pub use vault::{CreateOptions, replace_die};

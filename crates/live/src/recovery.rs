@@ -18,13 +18,13 @@ use std::collections::BTreeMap;
 
 use blockio::Bytes;
 use bytemuck::cast_slice_mut;
-use ftl::{Found, Lpn, Ppn, Recovery, SuperblockId, SuperblockState};
+use ftl::{Found, Ftl, Lpn, Ppn, Recovery, SuperblockId, SuperblockState};
 
 use self::rows::{Event, Scan};
 use crate::checkpoint::{self, Summary};
 use crate::core::{Core, Page};
 use crate::header::Header;
-use crate::journal::{self, Journal, Position, Reading, Record};
+use crate::journal::{self, Journal, Position, Reading, Record, Replay};
 use crate::layout::{Layout, PAGE_BYTES};
 use crate::store::Store;
 use crate::unit::Extent;
@@ -36,6 +36,8 @@ type Pending = BTreeMap<u32, (Extent, Vec<u8>)>;
 /// What the newest checkpoint holds.
 struct Saved {
     summary: Summary,
+    /// The next checkpoint's number: higher than any that was begun, and of the other slot.
+    next: u64,
     rows: Vec<u64>,
     erase_counts: Vec<u32>,
     map: Recovery,
@@ -43,7 +45,8 @@ struct Saved {
 
 /// Brings a drive back; its header has been raised to a session of its own already.
 pub(crate) fn recover(store: Store, header: Header) -> Result<Drive, OpenError> {
-    let Saved { summary, mut rows, mut erase_counts, mut map } = load(&store)?;
+    let saved = load(&store)?;
+    let (summary, next) = (saved.summary, saved.next);
     let reading = Reading {
         drive: store.drive,
         session: summary.session,
@@ -52,8 +55,39 @@ pub(crate) fn recover(store: Store, header: Header) -> Result<Drive, OpenError> 
     };
     let replay = journal::read(&store.dies, reading)
         .map_err(|batch| damaged(format!("batch {batch} of the journal is lost")))?;
+    let end: Position = replay.end;
+    let (ftl, rows, pending) = replay_over(&store, saved, replay)?;
+    let mut core = Core::new(ftl, rows, (header.session << 40) + 1);
+    for (lpn, (extent, payload)) in &pending {
+        let Extent { codec, payload_crc, .. } = *extent;
+        core.place(&store, &Page { lpn: Lpn(*lpn), codec, payload, payload_crc })?;
+    }
+    // What was read, and is relied upon from now on, need not have been durable.
+    for die in store.dies.healthy() {
+        store.dies.sync(die).map_err(|source| OpenError::medium("syncing a die", source))?;
+    }
+    let mut journal = Journal::new(store.drive, header.session, reading.size, end);
+    journal.tail = summary.journal.at;
+    let drive = Drive::assemble(store, core, journal, (header, next));
+    drive.checkpoint()?;
+    Ok(drive)
+}
+
+/// Brings the map of a checkpoint up to date.
+fn replay_over(
+    store: &Store,
+    saved: Saved,
+    replay: Replay,
+) -> Result<(Ftl, Vec<u64>, Pending), OpenError> {
+    let Saved { summary, mut rows, mut erase_counts, mut map, .. } = saved;
+    let mut released = BTreeMap::new();
+    for record in &replay.records {
+        if let Record::Release { superblock, order } = record {
+            released.insert(*superblock, *order);
+        }
+    }
     let mark = summary.mark.max(replay.mark);
-    let scan = Scan { store: &store, since: summary.order, mark };
+    let scan = Scan { store, since: summary.order, mark, released: &released };
     let mut events = scan.run(&mut rows, &mut erase_counts)?;
     let payloads = list_records(&store.layout, replay.records, &rows, &mut events);
     events.sort_by_key(|(order, _)| *order);
@@ -68,22 +102,7 @@ pub(crate) fn recover(store: Store, header: Header) -> Result<Drive, OpenError> 
     let mut ftl = map.finish(&found, &closed);
     ftl.hold_erased();
     clear_free(&store.layout, &ftl, &mut rows);
-    let mut core = Core::new(ftl, rows, (header.session << 40) + 1);
-    for (lpn, (extent, payload)) in &pending {
-        let Extent { codec, payload_crc, .. } = *extent;
-        core.place(&store, &Page { lpn: Lpn(*lpn), codec, payload, payload_crc })?;
-    }
-    // What was read, and is relied upon from now on, need not have been durable.
-    for die in store.dies.healthy() {
-        store.dies.sync(die).map_err(|source| OpenError::medium("syncing a die", source))?;
-    }
-    let end: Position = replay.end;
-    let size = store.layout.shape.journal_bytes;
-    let mut journal = Journal::new(store.drive, header.session, size, end);
-    journal.tail = summary.journal.at;
-    let drive = Drive::assemble(store, core, journal, (header, summary.number));
-    drive.checkpoint()?;
-    Ok(drive)
+    Ok((ftl, rows, pending))
 }
 
 /// The translation layer of a drive that was closed; nothing is changed.
@@ -99,11 +118,19 @@ fn damaged(what: String) -> OpenError {
 }
 
 /// Loads the newest checkpoint, from the first die that has it whole.
+///
+/// One that was taken is on both dies that hold it, so one that is on a single die of several was
+/// not, and if it is not whole, the one before it counts.
 fn load(store: &Store) -> Result<Saved, OpenError> {
     let readers = checkpoint::find(&store.dies, &store.layout, store.drive);
-    let newest = readers.first().map(|reader| reader.summary.number);
+    let numbers: Vec<u64> = readers.iter().map(|reader| reader.summary.number).collect();
+    let is_taken = |number: &u64| {
+        let copies = numbers.iter().filter(|other| *other == number).count();
+        copies > 1 || store.copies().len() == 1
+    };
+    let newest = numbers.iter().copied().find(is_taken);
     let shape = &store.layout.shape;
-    for mut reader in readers.into_iter().filter(|it| Some(it.summary.number) == newest) {
+    for mut reader in readers.into_iter().filter(|it| Some(it.summary.number) >= newest) {
         let mut rows = vec![0_u64; shape.rows_total() as usize];
         let mut erase_counts = vec![0_u32; shape.superblocks as usize];
         let mut map = Recovery::new(&shape.config())?;
@@ -113,7 +140,10 @@ fn load(store: &Store) -> Result<Saved, OpenError> {
             .and_then(|()| reader.fill(cast_slice_mut(map.map_entries_mut())))
             .and_then(|()| reader.fill(map.extent_sizes_mut()));
         if filled.is_ok() {
-            return Ok(Saved { summary: reader.summary, rows, erase_counts, map });
+            let summary = reader.summary;
+            let highest = numbers.iter().copied().max().unwrap_or(summary.number);
+            let next = highest + 1 + u64::from((highest + 1) % 2 == summary.number % 2);
+            return Ok(Saved { summary, next, rows, erase_counts, map });
         }
     }
     Err(damaged("no die holds a whole checkpoint".to_owned()))
@@ -132,6 +162,7 @@ fn list_records(
             Record::Trim(trim) => {
                 events.push((trim.order, Event::Trim { first: trim.first, pages: trim.pages }));
             }
+            Record::Release { .. } => {}
             Record::Extent { extent, payload, ppn, row_order } => {
                 // Where its row is whole, that says the same.
                 if rows[layout.place(ppn).row as usize] != row_order {
@@ -160,12 +191,13 @@ fn apply(
                 pending.remove(&lpn.0);
             }
             Event::Journaled { lpn, ppn, index } => {
-                // The map of the checkpoint knows of what came before it.
                 if *order >= since || map.place(lpn) == Some(ppn) {
                     map.set_place(lpn, None);
                     pending.extend(payloads[index].take().map(|extent| (lpn.0, extent)));
                 }
             }
+            // The map of the checkpoint knows of what came before it.
+            Event::Trim { .. } if *order < since => {}
             Event::Trim { first, pages } => {
                 let range = first.0 as usize..(first.0 + pages) as usize;
                 map.map_entries_mut()[range.clone()].fill(0);
@@ -192,7 +224,7 @@ fn check_places(layout: &Layout, map: &mut Recovery, rows: &[u64]) -> Result<(),
     Ok(())
 }
 
-fn clear_free(layout: &Layout, ftl: &ftl::Ftl, rows: &mut [u64]) {
+fn clear_free(layout: &Layout, ftl: &Ftl, rows: &mut [u64]) {
     let per_superblock = layout.shape.rows as usize;
     for (id, rows) in (0..).map(SuperblockId).zip(rows.chunks_mut(per_superblock)) {
         if ftl.superblock_state(id) == SuperblockState::Free {

@@ -35,6 +35,13 @@ impl Store {
         Identity { drive: self.drive, row_order }
     }
 
+    /// Dies that hold the journal and the checkpoints.
+    pub(crate) fn copies(&self) -> Vec<usize> {
+        let copies = if self.layout.shape.is_protected { 2 } else { 1 };
+        let incomplete = self.dies.incomplete();
+        (0..self.dies.count()).filter(|die| !incomplete.has(*die)).take(copies).collect()
+    }
+
     /// The first place of a unit.
     pub(crate) const fn first(&self, row: u32, position: u32) -> Ppn {
         self.layout.ppn(Place { row, unit: position, slot: 0 })

@@ -77,20 +77,39 @@ impl Drive {
     }
 }
 
+/// Puts a new file, or a block device, in the place of a die that has failed, and restores what
+/// belongs there.
+///
+/// # Errors
+/// When the die has not failed, or the new one cannot take its place.
+pub fn replace_die(vault: &Path, die: usize, new: &Path) -> Result<(), OpenError> {
+    let mut described = read(vault)?;
+    let drive = Drive::open(vault)?;
+    let count = described.dies.len();
+    let Some(path) = described.dies.get_mut(die) else {
+        return Err(OpenError::refused(format!("the drive has {count} dies, none is {die}")));
+    };
+    if !drive.lost_dies().contains(&die) {
+        return Err(OpenError::refused(format!("die {die} has not failed; fail it first")));
+    }
+    let failed =
+        |what: &str, source| OpenError::medium(&format!("{what} {}", new.display()), source);
+    let medium = new_die(new, drive.die_bytes().0).map_err(|error| failed("making", error))?;
+    *path = absolute(new).map_err(|error| failed("finding", error))?;
+    drive.replace_die(die, medium)?;
+    let next = vault.join("vault.toml.new");
+    write(&next, &described)?;
+    fs::rename(&next, vault.join(FILE)).map_err(|error| failed("naming", error))?;
+    Ok(drive.close()?)
+}
+
 /// The dies of a folder that are there, each opened by `open`.
 pub(crate) fn open_dies(
     vault: &Path,
     open: impl Fn(&Path) -> io::Result<FileMedium>,
 ) -> Result<Vec<Box<dyn Medium>>, OpenError> {
-    let path = vault.join(FILE);
-    let none = |reason: String| OpenError::NoDrive { path: vault.to_owned(), reason };
-    let text = fs::read_to_string(&path).map_err(|error| none(format!("{FILE}: {error}")))?;
-    let read: Vault = toml::from_str(&text).map_err(|error| none(format!("{FILE}: {error}")))?;
-    if read.schema != SCHEMA {
-        return Err(none(format!("{FILE} has schema {}, must be {SCHEMA}", read.schema)));
-    }
     let mut media: Vec<Box<dyn Medium>> = Vec::new();
-    for die in &read.dies {
+    for die in &read(vault)?.dies {
         match open(die) {
             Ok(medium) => media.push(Box::new(medium)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -110,6 +129,17 @@ pub(crate) fn open_dies(
 fn server_of(vault: &Path) -> String {
     let connection = Connection::open(vault).ok().flatten();
     connection.map_or_else(|| "another process".to_owned(), |it| format!("process {}", it.pid()))
+}
+
+fn read(vault: &Path) -> Result<Vault, OpenError> {
+    let path = vault.join(FILE);
+    let none = |reason: String| OpenError::NoDrive { path: vault.to_owned(), reason };
+    let text = fs::read_to_string(&path).map_err(|error| none(format!("{FILE}: {error}")))?;
+    let read: Vault = toml::from_str(&text).map_err(|error| none(format!("{FILE}: {error}")))?;
+    if read.schema != SCHEMA {
+        return Err(none(format!("{FILE} has schema {}, must be {SCHEMA}", read.schema)));
+    }
+    Ok(read)
 }
 
 fn write(path: &Path, vault: &Vault) -> Result<(), OpenError> {

@@ -189,3 +189,46 @@ fn a_drive_in_use_says_by_which_process() {
     let status = Connection::open(&options.vault).unwrap().unwrap().status().unwrap();
     assert_eq!((status.state, status.drive), (State::Open, drive.status().drive));
 }
+
+#[test]
+fn a_replaced_die_takes_the_next_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path(), 4, 4 << 10);
+    let drive = Drive::create(&options).unwrap();
+    let bytes = pattern(3, 2 << 20);
+    drive.write(0, &bytes, Durability::Volatile).unwrap();
+    drive.fail_die(1).unwrap();
+    assert!(drive.fail_die(2).is_err(), "a second die cannot be done without");
+    let later = pattern(4, 1 << 20);
+    drive.write(1 << 20, &later, Durability::Durable).unwrap();
+    drive.close().unwrap();
+    live::replace_die(&options.vault, 1, &folder.path().join("new.img")).unwrap();
+    let drive = Drive::open(&options.vault).unwrap();
+    assert!(drive.lost_dies().is_empty());
+    assert_eq!(drive.scrub(false).unwrap().units_bad, 0);
+    drive.fail_die(3).unwrap();
+    let mut found = vec![0; 2 << 20];
+    drive.read(0, &mut found).unwrap();
+    assert!(found[..1 << 20] == bytes[..1 << 20] && found[1 << 20..] == later);
+}
+
+#[test]
+fn a_scrub_writes_again_what_has_rotted() {
+    use std::os::unix::fs::FileExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path(), 4, 4 << 10);
+    let drive = Drive::create(&options).unwrap();
+    let bytes = pattern(5, 3 << 20);
+    drive.write(0, &bytes, Durability::Durable).unwrap();
+    let size = drive.die_bytes().0;
+    let file = std::fs::OpenOptions::new().write(true).open(&options.dies[0]).unwrap();
+    // Most of the die but its headers, journal and checkpoints.
+    file.write_all_at(&vec![0xaa; 1 << 20], size - (2 << 20)).unwrap();
+    let found = drive.scrub(true).unwrap();
+    assert!(found.units_bad > 0 && found.units_bad == found.units_restored, "{found:?}");
+    assert!(found.lost_lbas.is_empty());
+    assert_eq!(drive.scrub(false).unwrap().units_bad, 0);
+    let mut read = vec![0; 3 << 20];
+    drive.read(0, &mut read).unwrap();
+    assert!(read == bytes);
+}

@@ -18,8 +18,8 @@ impl Drive {
     /// # Errors
     /// As [`crate::Device::flush`].
     pub fn checkpoint(&self) -> Result<(), DeviceError> {
-        let mut last = lock(&self.checkpoints);
-        let number = *last + 1;
+        let mut next = lock(&self.checkpoints);
+        let number = *next;
         let mut summary = Summary { number, drive: self.store.drive, ..Summary::default() };
         let (mut rows, mut erase_counts) = (Vec::new(), Vec::new());
         {
@@ -39,7 +39,7 @@ impl Drive {
         }
         let saved = self.save(&mut summary, &rows, &erase_counts);
         self.noting(saved.and_then(|()| self.keep_header()))?;
-        *last = number;
+        *next = number + 1;
         self.journal()?.tail = summary.journal.at;
         Ok(())
     }
@@ -50,7 +50,7 @@ impl Drive {
         rows: &[u64],
         erase_counts: &[u32],
     ) -> Result<(), DeviceError> {
-        let copies = self.copies();
+        let copies = self.store.copies();
         let mut writer = Writer::new(summary.number);
         for bytes in [cast_slice(rows), cast_slice(erase_counts)] {
             for part in <[u8]>::chunks(bytes, FRAME_BYTES) {

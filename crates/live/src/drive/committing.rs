@@ -44,27 +44,27 @@ impl Drive {
         see: impl FnOnce(&mut Core),
     ) -> Result<Option<()>, DeviceError> {
         self.check_sound()?;
-        let (order, dirty, erased, is_empty) = {
+        let (order, dirty, held, is_empty) = {
             let mut core = self.core_mut()?;
             // Checkpoints themselves may use what the rest leaves.
             let reserve = if scope == Scope::Again { 1 } else { 3 };
             if journal.used() + reserve * self.bytes_at_most(&core) > journal.size {
                 return Ok(None);
             }
-            let is_empty = !core.is_dirty() && scope != Scope::Again;
+            let held = if scope == Scope::Host { 0 } else { core.ftl.held_erased().len() };
+            let is_empty = !core.is_dirty() && scope != Scope::Again && held == 0;
             journal.begin();
             journal.collect(&mut core, &self.store.layout, scope);
             see(&mut core);
-            let erased = core.ftl.held_erased();
-            (core.order, std::mem::take(&mut core.dirty), erased, is_empty)
+            (core.order, std::mem::take(&mut core.dirty), held, is_empty)
         };
         if !is_empty {
-            self.noting(self.make_durable(journal, dirty))?;
+            self.noting(self.make_durable(journal, scope, dirty))?;
         }
         journal.mark = order;
         journal.committed = order;
         if scope != Scope::Host {
-            self.core_mut()?.ftl.release_erased(erased);
+            self.core_mut()?.ftl.release_erased(held);
         }
         Ok(Some(()))
     }
@@ -73,38 +73,50 @@ impl Drive {
     fn bytes_at_most(&self, core: &Core) -> u64 {
         let row_bytes =
             self.store.layout.unit_bytes as u64 * u64::from(self.store.layout.shape.dies);
-        2 * (row_bytes * (core.open.len() as u64 + 1) + core.trims.len() as u64 * 32 + 4096)
+        2 * (row_bytes * (core.open.len() as u64 + 1)
+            + core.trims.len() as u64 * 32
+            + core.ftl.held_erased().len() as u64 * 32
+            + 4096)
     }
 
-    fn make_durable(&self, journal: &mut Journal, dirty: DieSet) -> Result<(), DeviceError> {
+    fn make_durable(
+        &self,
+        journal: &mut Journal,
+        scope: Scope,
+        mut dirty: DieSet,
+    ) -> Result<(), DeviceError> {
         let dies = &self.store.dies;
-        let copies = self.copies();
-        journal.write(dies, &copies)?;
-        let mut pending = dirty;
-        for die in &copies {
-            pending.add(*die);
+        if scope != Scope::Host {
+            // What the batch says of superblocks holds only once rows are durable.
+            self.sync(dirty)?;
+            dirty = DieSet::default();
         }
-        for die in dies.healthy().filter(|die| pending.has(*die)) {
+        let copies = self.store.copies();
+        journal.write(dies, &copies)?;
+        for die in copies {
+            dirty.add(die);
+        }
+        self.sync(dirty)?;
+        self.keep_header()
+    }
+
+    fn sync(&self, which: DieSet) -> Result<(), DeviceError> {
+        let dies = &self.store.dies;
+        for die in dies.healthy().filter(|die| which.has(*die)) {
             match dies.sync(die) {
                 Ok(()) => {}
                 Err(_) if dies.can_lose(die) => dies.lose(die),
                 Err(error) => return Err(medium_error(format!("syncing die {die}"))(error)),
             }
         }
-        self.keep_header()
-    }
-
-    /// Dies that hold the journal and the checkpoints.
-    pub(super) fn copies(&self) -> Vec<usize> {
-        let copies = if self.store.layout.shape.is_protected { 2 } else { 1 };
-        self.store.dies.healthy().take(copies).collect()
+        Ok(())
     }
 
     /// Says on the remaining dies which ones have been lost, if that has changed.
-    pub(super) fn keep_header(&self) -> Result<(), DeviceError> {
+    pub(crate) fn keep_header(&self) -> Result<(), DeviceError> {
         let dies = &self.store.dies;
         let mut header = lock(&self.header);
-        while header.lost != dies.lost() {
+        while header.lost != dies.incomplete() {
             if let Err((die, error)) = header.write(dies) {
                 if !dies.can_lose(die) {
                     return Err(medium_error(format!("writing the header of die {die}"))(error));

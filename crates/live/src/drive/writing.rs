@@ -86,13 +86,13 @@ impl Drive {
     /// Relocates while there is too little room, and makes usable what relocation has gained.
     fn give_room<'a>(&'a self, mut core: RwLockWriteGuard<'a, Core>) -> Result<(), DeviceError> {
         loop {
-            while core.ftl.needs_room() && core.ftl.held_erased() == 0 {
+            while core.ftl.needs_room() && core.ftl.held_erased().is_empty() {
                 if !core.relocate_unit(&self.store)? {
                     let reason = "relocation found nothing to gain".to_owned();
                     return Err(DeviceError::Poisoned { reason });
                 }
             }
-            let (holds, needs) = (core.ftl.held_erased() > 0, core.ftl.needs_room());
+            let (holds, needs) = (!core.ftl.held_erased().is_empty(), core.ftl.needs_room());
             drop(core);
             if holds {
                 self.commit(Scope::Everything)?;

@@ -1,5 +1,7 @@
 //! Which rows count, and what they hold.
 
+use std::collections::BTreeMap;
+
 use ftl::{Cause, Lpn, Ppn};
 
 use super::charged;
@@ -27,6 +29,8 @@ pub(super) struct Scan<'a> {
     pub(super) since: u64,
     /// Rows that were programmed before this event are durable.
     pub(super) mark: u64,
+    /// By superblock, the last event before which nothing of it counts.
+    pub(super) released: &'a BTreeMap<u32, u64>,
 }
 
 /// A row that counts.
@@ -57,13 +61,15 @@ impl Scan<'_> {
         for superblock in 0..shape.superblocks {
             let first = superblock * shape.rows;
             let known = &mut rows[first as usize..(first + shape.rows) as usize];
-            let is_other_life = |stamp: &Stamp| {
-                stamp.identity.row_order != known[0] && stamp.programmed_at >= self.since
-            };
+            if let Some(released) = self.released.get(&superblock) {
+                for order in known.iter_mut().filter(|order| **order < *released) {
+                    *order = 0;
+                }
+            }
             let is_begun = known.iter().any(|order| *order != 0);
-            if self.stamps(first).any(|stamp| is_other_life(&stamp)) {
-                known.fill(0);
-            } else if !is_begun || known.last().is_some_and(|order| *order != 0) {
+            let is_full = known.last().is_some_and(|order| *order != 0);
+            let is_new = |stamp: Stamp| stamp.programmed_at >= self.since;
+            if is_full || !is_begun && !self.stamps(first).any(is_new) {
                 continue;
             }
             for row in (0..shape.rows).filter(|row| known[*row as usize] == 0).collect::<Vec<_>>() {
@@ -143,6 +149,10 @@ impl Scan<'_> {
         let Some(order) = heads.iter().flatten().map(|it| it.stamp.identity.row_order).max() else {
             return Ok(None);
         };
+        let released = self.released.get(&(row / layout.shape.rows));
+        if released.is_some_and(|released| order < *released) {
+            return Ok(None);
+        }
         let of_row = |unit: &FoundUnit| unit.stamp.identity.row_order == order;
         let present: Vec<&FoundUnit> = heads.iter().flatten().filter(|it| of_row(it)).collect();
         if present.iter().all(|unit| unit.stamp.programmed_at < self.since) {
@@ -172,11 +182,15 @@ impl Scan<'_> {
         let bytes = if is_trusted { layout.extents_from } else { layout.unit_bytes };
         let mut missing = None;
         let (mut tables, mut erase_count) = (Vec::new(), 0);
+        let mut sum = vec![0; bytes];
         for position in 0..shape.data_units() {
             let unit = self
                 .unit(row, position, bytes)
                 .filter(|unit| unit.stamp.identity.row_order == order);
-            let table = unit.and_then(|unit| self.checked(row, position, &unit, is_trusted));
+            let table = unit.and_then(|unit| {
+                unit::exclusive_or(&mut sum, &unit.bytes);
+                self.checked(row, position, &unit, is_trusted)
+            });
             if let Some((origin, table)) = table {
                 erase_count = origin.erase_count;
                 tables.push(table);
@@ -191,19 +205,22 @@ impl Scan<'_> {
                 let stamp = Stamp { is_parity: false, position, ..parity? };
                 let unit = self.restored(row, stamp)?;
                 let (_, table) = self.checked(row, position, &unit, is_trusted)?;
-                self.put_back(row, unit);
-                tables[position as usize] = table;
-            }
-            (None, None) if shape.is_protected => {
-                let position = shape.dies - 1;
-                let identity = self.store.identity(order);
-                let programmed_at = self.since;
-                let stamp =
-                    Stamp { is_parity: true, row, position, identity, programmed_at, body_crc: 0 };
-                if let Some(mut unit) = self.restored(row, stamp) {
-                    unit.stamp.body_crc = crc32c::crc32c(&unit.bytes[STAMP_BYTES..]);
+                if self.checked(row, position, &unit, false).is_some() {
                     self.put_back(row, unit);
                 }
+                tables[position as usize] = table;
+            }
+            // Its parity is made anew from what was read and found right, not from another look.
+            (None, None) if shape.is_protected && is_trusted => {
+                return self.gather(row, order, false);
+            }
+            (None, None) if shape.is_protected => {
+                let (position, identity) = (shape.dies - 1, self.store.identity(order));
+                let body_crc = crc32c::crc32c(&sum[STAMP_BYTES..]);
+                let programmed_at = self.since;
+                let stamp =
+                    Stamp { is_parity: true, row, position, identity, programmed_at, body_crc };
+                self.put_back(row, FoundUnit { stamp, bytes: sum });
             }
             (None, _) => {}
         }

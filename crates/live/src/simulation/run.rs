@@ -198,7 +198,8 @@ impl Run {
         let length = count as u64 * SECTOR_BYTES;
         let durability =
             if self.below(8) == 0 { Durability::Durable } else { Durability::Volatile };
-        match self.below(100) {
+        let what = self.below(100);
+        match what {
             0..55 => {
                 let bytes = self.history.write(first, count);
                 let done = drive.write(offset, &bytes, durability);
