@@ -49,7 +49,16 @@ enum Task {
     },
     /// Writes published figures beside modelled ones into the documents; takes minutes
     Validate,
-    /// Does so in this process
+    /// Crashes live drives, in simulation, and says which seed broke a promise
+    Sim {
+        /// Minutes to go on for
+        #[arg(long, default_value_t = 1)]
+        minutes: u64,
+        /// The first seed; with 0 minutes the only one
+        #[arg(long, default_value_t = 1_000_000)]
+        seed: u64,
+    },
+    /// Validates in this process
     #[command(hide = true)]
     ValidateHere,
     /// Measures one case in this process
@@ -63,6 +72,13 @@ enum Task {
 fn main() -> Result<()> {
     match Args::parse().task {
         Task::Test => test::run_all(),
+        Task::Sim { minutes, seed } => {
+            let (minutes, seed) = (minutes.to_string(), seed.to_string());
+            let example =
+                ["run", "--quiet", "--release", "-p", "live", "--example", "simulate", "--"];
+            let numbers = [minutes.as_str(), seed.as_str()];
+            program::run("cargo", &[&example[..], &numbers[..]].concat(), &[])
+        }
         Task::Validate => in_release("validate-here"),
         Task::ValidateHere => validate::run(),
         Task::Bench { case, json } => bench::run_all(&case, json),

@@ -408,6 +408,16 @@ impl Ftl {
         ppn
     }
 
+    /// As [`Ftl::write_at_once`], without relocating in proportion: for pages that belong together,
+    /// at most a superblock of them, after which [`Ftl::needs_room`] is asked again.
+    pub fn write_unpaced(&mut self, lpn: Lpn, media: &mut impl Media) -> Ppn {
+        let granules = self.extents.incoming();
+        let ppn = self.place(lpn, granules, media);
+        self.counters.pages_host += 1;
+        self.counters.host_saved_bytes += self.saved_bytes(granules);
+        ppn
+    }
+
     /// Bytes by which an extent of `granules` is shorter than a page.
     #[inline]
     pub(crate) const fn saved_bytes(&self, granules: u32) -> u64 {

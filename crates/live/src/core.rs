@@ -70,6 +70,9 @@ pub(crate) struct Core {
     pub(crate) trims: Vec<Trim>,
     /// Dies written since they were last made durable.
     pub(crate) dirty: DieSet,
+    /// Whether full units wait in memory, because what is in them may yet be undone by a crash.
+    pub(crate) holds_programs: bool,
+    held: Vec<MediaOp>,
     ops: Vec<MediaOp>,
     /// Buffers of units to be used again.
     spare: Vec<Vec<u8>>,
@@ -86,6 +89,8 @@ impl Core {
             order,
             trims: Vec::new(),
             dirty: DieSet::default(),
+            holds_programs: false,
+            held: Vec::new(),
             ops: Vec::new(),
             spare: Vec::new(),
             pages_lost: 0,
@@ -145,7 +150,12 @@ impl Core {
         };
         self.ftl.expect_extents_of(Bytes(Layout::charged(extent.stored_bytes())));
         let mut ops = std::mem::take(&mut self.ops);
-        let ppn = self.ftl.write_at_once(page.lpn, &mut ops);
+        // Pages that belong together leave no time for relocation.
+        let ppn = if self.holds_programs {
+            self.ftl.write_unpaced(page.lpn, &mut ops)
+        } else {
+            self.ftl.write_at_once(page.lpn, &mut ops)
+        };
         self.append(store, ppn, (extent, page.payload), false);
         self.ops = ops;
         self.execute(store)
@@ -161,11 +171,21 @@ impl Core {
         Ok(any)
     }
 
+    /// Carries out what was held back.
+    pub(crate) fn release_programs(&mut self, store: &Store) -> Result<(), DeviceError> {
+        self.holds_programs = false;
+        self.ops = std::mem::take(&mut self.held);
+        self.execute(store)
+    }
+
     fn execute(&mut self, store: &Store) -> Result<(), DeviceError> {
         let mut ops = std::mem::take(&mut self.ops);
         for op in ops.drain(..) {
             match op {
                 MediaOp::Relocate { from, to, .. } => self.relocate(store, from, to),
+                MediaOp::Program { .. } | MediaOp::Erase { .. } if self.holds_programs => {
+                    self.held.push(op);
+                }
                 MediaOp::Program { superblock, die, row, cause } => {
                     let row = superblock.0 * store.layout.shape.rows + row;
                     self.program(store, row, (die.0, cause == Cause::Parity))?;

@@ -9,6 +9,7 @@
 //! Locks are taken in this order: checkpoints, journal, core, header. No thread waits for another
 //! beyond them, and none is handed a request.
 
+mod atomic;
 mod checkpointing;
 mod committing;
 mod reading;

@@ -78,8 +78,9 @@ impl Shape {
             victim: VictimPolicy::Greedy,
             // Relocation keeps pace at any price: pauses are worse than work.
             watermarks: Watermarks {
-                low: 3,
-                high: 6,
+                // The open ones, one for relocation, and one for writes that belong together.
+                low: 4,
+                high: 7,
                 burst: 0.1,
                 price_max: f64::MAX,
                 batch_pages: 1,

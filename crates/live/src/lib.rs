@@ -21,6 +21,7 @@ mod medium;
 mod memory;
 mod meter;
 mod pace;
+mod planted;
 mod recovery;
 pub mod simulation;
 pub mod status;

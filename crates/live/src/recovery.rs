@@ -26,6 +26,7 @@ use crate::core::{Core, Page};
 use crate::header::Header;
 use crate::journal::{self, Journal, Position, Reading, Record, Replay};
 use crate::layout::{Layout, PAGE_BYTES};
+use crate::planted::{self, Bug};
 use crate::store::Store;
 use crate::unit::Extent;
 use crate::{Drive, OpenError};
@@ -90,7 +91,9 @@ fn replay_over(
     let scan = Scan { store, since: summary.order, mark, released: &released };
     let mut events = scan.run(&mut rows, &mut erase_counts)?;
     let payloads = list_records(&store.layout, replay.records, &rows, &mut events);
-    events.sort_by_key(|(order, _)| *order);
+    if !planted::is(Bug::OrderIgnored) {
+        events.sort_by_key(|(order, _)| *order);
+    }
     let pending = apply(&events, payloads, &mut map, summary.order);
     drop(events);
     let checked = check_places(&store.layout, &mut map, &rows);
@@ -106,9 +109,10 @@ fn replay_over(
 }
 
 /// The translation layer of a drive that was closed; nothing is changed.
-pub(crate) fn view(store: &Store) -> Result<ftl::Ftl, OpenError> {
+pub(crate) fn view(store: &Store) -> Result<Ftl, OpenError> {
     let Saved { summary, rows, erase_counts, map, .. } = load(store)?;
-    let scan = Scan { store, since: summary.order, mark: summary.mark };
+    let released = BTreeMap::new();
+    let scan = Scan { store, since: summary.order, mark: summary.mark, released: &released };
     let (found, closed) = scan.survey(&rows, &erase_counts);
     Ok(map.finish(&found, &closed))
 }

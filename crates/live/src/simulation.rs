@@ -5,8 +5,10 @@
 //! does. An oracle knows for each sector which contents are allowed.
 
 mod disk;
+mod exhaustive;
 mod history;
 mod run;
 
 pub use disk::{Disks, Fault};
+pub use exhaustive::{Step, exhaust};
 pub use run::{Failure, Tally, simulate};

@@ -9,6 +9,7 @@ use crate::DeviceError;
 use crate::core::Core;
 use crate::dies::{DieSet, medium_error};
 use crate::journal::{Journal, Scope};
+use crate::planted::{self, Bug};
 
 impl Drive {
     /// Makes everything of `scope` durable that happened before.
@@ -70,7 +71,7 @@ impl Drive {
     }
 
     /// Bytes that a batch takes of the ring at most.
-    fn bytes_at_most(&self, core: &Core) -> u64 {
+    pub(super) fn bytes_at_most(&self, core: &Core) -> u64 {
         let row_bytes =
             self.store.layout.unit_bytes as u64 * u64::from(self.store.layout.shape.dies);
         2 * (row_bytes * (core.open.len() as u64 + 1)
@@ -86,7 +87,7 @@ impl Drive {
         mut dirty: DieSet,
     ) -> Result<(), DeviceError> {
         let dies = &self.store.dies;
-        if scope != Scope::Host {
+        if scope != Scope::Host && !planted::is(Bug::JournalBeforeRows) {
             // What the batch says of superblocks holds only once rows are durable.
             self.sync(dirty)?;
             dirty = DieSet::default();
@@ -101,6 +102,9 @@ impl Drive {
     }
 
     fn sync(&self, which: DieSet) -> Result<(), DeviceError> {
+        if planted::is(Bug::FlushDropped) {
+            return Ok(());
+        }
         let dies = &self.store.dies;
         for die in dies.healthy().filter(|die| which.has(*die)) {
             match dies.sync(die) {

@@ -8,6 +8,7 @@ use super::{Drive, Part, parts};
 use crate::core::{Core, Page, Trim};
 use crate::journal::Scope;
 use crate::layout::PAGE_BYTES;
+use crate::planted::{self, Bug};
 use crate::unit::Codec;
 use crate::{DeviceError, Durability};
 
@@ -84,7 +85,10 @@ impl Drive {
     }
 
     /// Relocates while there is too little room, and makes usable what relocation has gained.
-    fn give_room<'a>(&'a self, mut core: RwLockWriteGuard<'a, Core>) -> Result<(), DeviceError> {
+    pub(super) fn give_room<'a>(
+        &'a self,
+        mut core: RwLockWriteGuard<'a, Core>,
+    ) -> Result<(), DeviceError> {
         loop {
             while core.ftl.needs_room() && core.ftl.held_erased().is_empty() {
                 if !core.relocate_unit(&self.store)? {
@@ -94,7 +98,11 @@ impl Drive {
             }
             let (holds, needs) = (!core.ftl.held_erased().is_empty(), core.ftl.needs_room());
             drop(core);
-            if holds {
+            if holds && planted::is(Bug::ReleasedEarly) {
+                let mut core = self.core_mut()?;
+                let held = core.ftl.held_erased().len();
+                core.ftl.release_erased(held);
+            } else if holds {
                 self.commit(Scope::Everything)?;
             }
             if !needs {
@@ -154,7 +162,9 @@ impl Drive {
         for lpn in first.0..first.0 + pages {
             core.ftl.trim(Lpn(lpn));
         }
-        core.trims.push(Trim { first, pages, order });
+        if !planted::is(Bug::TrimForgotten) {
+            core.trims.push(Trim { first, pages, order });
+        }
         let is_much = core.trims.len() >= TRIMS_MAX;
         drop(core);
         if is_much { self.commit(Scope::Host) } else { Ok(()) }
@@ -170,7 +180,7 @@ impl Drive {
 }
 
 /// A page as the host sent it.
-fn whole(lpn: Lpn, payload: &[u8]) -> Page<'_> {
+pub(super) fn whole(lpn: Lpn, payload: &[u8]) -> Page<'_> {
     Page { lpn, codec: Codec::Raw, payload, payload_crc: crc32c::crc32c(payload) }
 }
 

@@ -11,12 +11,14 @@ pub(super) struct History {
     /// The contents that a crash may leave, the present one last.
     allowed: Vec<Vec<Version>>,
     next: Version,
+    /// Sectors written together since the group was begun, all or none of which survive.
+    group: Option<Vec<(usize, Version)>>,
 }
 
 impl History {
     /// All zeroes.
     pub(super) fn new(sectors: usize) -> Self {
-        Self { allowed: vec![vec![0]; sectors], next: 1 }
+        Self { allowed: vec![vec![0]; sectors], next: 1, group: None }
     }
 
     pub(super) fn sectors(&self) -> usize {
@@ -31,8 +33,25 @@ impl History {
             self.next += 1;
             pattern(first + index, version, sector);
             self.allowed[first + index].push(version);
+            if let Some(group) = &mut self.group {
+                group.push((first + index, version));
+            }
         }
         bytes
+    }
+
+    /// What is written from now on survives all or not at all.
+    pub(super) fn begin_group(&mut self) {
+        self.group = Some(Vec::new());
+    }
+
+    /// The group was acknowledged, and so it is durable.
+    pub(super) fn end_group(&mut self) {
+        for (sector, version) in self.group.take().unwrap_or_default() {
+            let allowed = &mut self.allowed[sector];
+            let at = allowed.iter().position(|other| *other == version);
+            allowed.drain(..at.expect("written"));
+        }
     }
 
     /// Zeroes for sectors from `first` on.
@@ -71,7 +90,21 @@ impl History {
             }
             *allowed = vec![found];
         }
-        Ok(())
+        self.check_group(first, bytes.len() / BYTES)
+    }
+
+    /// Checks that of a group which was under way all is there or nothing, once everything that it
+    /// wrote has been looked at.
+    fn check_group(&mut self, first: usize, count: usize) -> Result<(), String> {
+        let seen =
+            |group: &Vec<(usize, Version)>| group.iter().all(|(sector, _)| *sector < first + count);
+        let Some(group) = self.group.take_if(|group| seen(group)) else { return Ok(()) };
+        let is_there = |(sector, version): &&(usize, Version)| self.allowed[*sector] == [*version];
+        let there = group.iter().filter(is_there).count();
+        if there == 0 || there == group.len() {
+            return Ok(());
+        }
+        Err(format!("{there} of {} sectors of an atomic write are there", group.len()))
     }
 }
 

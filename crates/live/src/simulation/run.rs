@@ -19,8 +19,8 @@ pub struct Tally {
     pub crashes_in_recovery: u64,
     /// Pages that relocation copied.
     pub pages_relocated: u64,
-    /// Reads that failed, of what had been lost on the media.
-    pub unreadable: u64,
+    /// Dies that failed or were replaced.
+    pub dies_changed: u64,
 }
 
 impl std::ops::AddAssign for Tally {
@@ -29,7 +29,7 @@ impl std::ops::AddAssign for Tally {
         self.crashes += other.crashes;
         self.crashes_in_recovery += other.crashes_in_recovery;
         self.pages_relocated += other.pages_relocated;
-        self.unreadable += other.unreadable;
+        self.dies_changed += other.dies_changed;
     }
 }
 
@@ -67,6 +67,8 @@ struct Run {
     disks: Disks,
     history: History,
     tally: Tally,
+    /// Whether one die may fail, none doing wrong otherwise.
+    may_lose_die: bool,
 }
 
 /// Simulates `operations` commands of a host from one seed.
@@ -79,7 +81,13 @@ pub fn simulate(seed: u64, operations: u64) -> Result<Tally, Failure> {
     let bytes = usize::try_from(shape.die_bytes().0).expect("a small drive");
     let disks = Disks::new(shape.dies as usize, bytes, Rng::new(seed).split("disks"));
     let sectors = shape.pages_logical as usize * PAGE_SECTORS;
-    let mut run = Run { rng, disks, history: History::new(sectors), tally: Tally::default() };
+    let mut run = Run {
+        rng,
+        disks,
+        history: History::new(sectors),
+        tally: Tally::default(),
+        may_lose_die: false,
+    };
     let result = format(run.disks.media(), &shape, seed)
         .map_err(|error| error.to_string())
         .and_then(|()| run.go(operations, shape.is_protected));
@@ -99,11 +107,11 @@ fn draw_shape(rng: &mut Rng) -> Shape {
         is_protected,
         unit_pages: 1 + below(4),
         rows: 1 + below(4),
-        superblocks: 12 + below(12),
+        superblocks: 13 + below(12),
         extents_per_page: 1,
         journal_bytes: 0,
     };
-    let usable = (shape.superblocks - 7) * shape.superblock_pages();
+    let usable = (shape.superblocks - 8) * shape.superblock_pages();
     shape.pages_logical = (usable * (50 + below(45)) / 100).max(1);
     shape.pages_stored_max = shape.pages_logical;
     // About twenty batches of the largest size.
@@ -124,6 +132,7 @@ impl Run {
         };
         if is_protected && culprit < self.disks.media().len() {
             self.disks.set_fault(culprit, fault);
+            self.may_lose_die = fault == Fault::None;
         }
         while self.tally.operations < operations {
             // Some stretches are short, so that cuts come soon after recovery too.
@@ -222,7 +231,9 @@ impl Run {
                 let done = drive.trim(0, drive.size(), durability);
                 self.settled(done, 0, all, durability)
             }
-            90..92 => {
+            90 => self.write_group(drive),
+            91 => self.change_dies(drive),
+            92 => {
                 let done = drive.checkpoint();
                 self.outcome(done)
             }
@@ -232,6 +243,43 @@ impl Run {
                 self.settled(flushed, 0, all, Durability::Durable)
             }
         }
+    }
+
+    /// Two or three writes, all or none of which survive.
+    fn write_group(&mut self, drive: &Drive) -> Result<(), Stop> {
+        // Each range may touch three pages.
+        let page_bytes = (PAGE_SECTORS * BYTES) as u64;
+        let count = 3.min(drive.atomic_bytes_max() / (3 * page_bytes));
+        if count == 0 {
+            return Ok(());
+        }
+        self.history.begin_group();
+        let ranges: Vec<(u64, Vec<u8>)> = (0..count)
+            .map(|_| {
+                let (first, count) = self.range();
+                let count = count.min(2 * PAGE_SECTORS);
+                (first as u64 * SECTOR_BYTES, self.history.write(first, count))
+            })
+            .collect();
+        let ranges: Vec<(u64, &[u8])> =
+            ranges.iter().map(|(offset, bytes)| (*offset, bytes.as_slice())).collect();
+        let done = drive.atomic_write(&ranges);
+        self.outcome(done)?;
+        self.history.end_group();
+        Ok(())
+    }
+
+    /// A die fails, or one that failed is replaced.
+    fn change_dies(&mut self, drive: &Drive) -> Result<(), Stop> {
+        if !self.may_lose_die {
+            return Ok(());
+        }
+        let done = match drive.lost_dies().first() {
+            Some(die) => drive.replace_die(*die, self.disks.replace(*die)),
+            None => drive.fail_die(self.below(self.disks.media().len())),
+        };
+        self.tally.dies_changed += 1;
+        self.outcome(done)
     }
 
     fn settled(

@@ -1,0 +1,29 @@
+//! Crashes live drives, seed after seed: `simulate MINUTES SEED`, as `cargo xtask sim` calls it.
+
+#![expect(clippy::print_stdout, reason = "it tells how far it is")]
+
+use std::time::{Duration, Instant};
+
+use live::simulation::{Failure, Tally, simulate};
+
+/// Operations of each seed.
+const OPERATIONS: u64 = 2000;
+
+fn main() -> Result<(), Failure> {
+    let mut numbers = std::env::args().skip(1).filter_map(|text| text.parse::<u64>().ok());
+    let minutes = numbers.next().unwrap_or(1);
+    let first = numbers.next().unwrap_or(0);
+    let until = Instant::now() + Duration::from_mins(minutes);
+    let mut tally = Tally::default();
+    for seed in first.. {
+        tally += simulate(seed, OPERATIONS).inspect_err(|failure| {
+            println!("{failure}");
+            println!("repeat it: cargo xtask sim --minutes 0 --seed {seed}");
+        })?;
+        if Instant::now() >= until {
+            println!("seeds {first} to {seed}: {tally:?}");
+            break;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! Writes of several ranges that a crash leaves all or not at all.
+//!
+//! They are placed while full units wait in memory, and one batch of the journal takes all of them:
+//! it is whole or it is none. Units are programmed once it is durable.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use ftl::Lpn;
+
+use super::writing::whole;
+use super::{Drive, parts};
+use crate::core::Core;
+use crate::journal::Scope;
+use crate::layout::PAGE_BYTES;
+use crate::{Device as _, DeviceError};
+
+/// Pages as they will be, by number.
+type Pages = BTreeMap<u32, Box<[u8; PAGE_BYTES]>>;
+
+impl Drive {
+    /// Most bytes of one atomic write, whole pages being counted.
+    pub fn atomic_bytes_max(&self) -> u64 {
+        let superblock = u64::from(self.store.layout.shape.superblock_pages()) * PAGE_BYTES as u64;
+        superblock.min(self.store.layout.shape.journal_bytes / 16)
+    }
+
+    /// Writes several ranges, in order where they overlap: all of them, durably, or none.
+    ///
+    /// # Errors
+    /// As [`crate::Device::write`], and [`DeviceError::Unreadable`] where part of a page is
+    /// replaced that cannot be read. Ranges beyond [`Drive::atomic_bytes_max`] are out of range.
+    pub fn atomic_write(&self, ranges: &[(u64, &[u8])]) -> Result<(), DeviceError> {
+        let size = self.atomic_bytes_max();
+        let mut total = 0;
+        for (offset, bytes) in ranges {
+            self.check_range(*offset, bytes.len() as u64)?;
+            total += (parts(*offset, bytes.len() as u64).count() * PAGE_BYTES) as u64;
+            if total > size {
+                return Err(DeviceError::OutOfRange { offset: *offset, length: total, size });
+            }
+        }
+        loop {
+            self.check_sound()?;
+            let mut journal = self.journal()?;
+            let core = self.core_mut()?;
+            if core.ftl.needs_room() {
+                drop(journal);
+                self.give_room(core)?;
+                continue;
+            }
+            // Pages that relocation saves meanwhile come on top of these.
+            let wanted = 3 * self.bytes_at_most(&core) + 8 * total;
+            if journal.used() + wanted > journal.size {
+                drop(core);
+                drop(journal);
+                self.checkpoint()?;
+                continue;
+            }
+            self.noting(self.place_held(core, ranges))?;
+            let committed = self.commit_to(&mut journal, Scope::Host, |_| ())?;
+            assert!(committed.is_some(), "there was room for more than this");
+            return self.noting(self.core_mut()?.release_programs(&self.store));
+        }
+    }
+
+    fn place_held(
+        &self,
+        mut core: std::sync::RwLockWriteGuard<'_, Core>,
+        ranges: &[(u64, &[u8])],
+    ) -> Result<(), DeviceError> {
+        // Whatever can fail comes before the first page has its place.
+        let pages = self.merged(&core, ranges)?;
+        core.holds_programs = true;
+        pages
+            .iter()
+            .try_for_each(|(lpn, page)| core.place(&self.store, &whole(Lpn(*lpn), page.as_slice())))
+    }
+
+    fn merged(&self, core: &Core, ranges: &[(u64, &[u8])]) -> Result<Pages, DeviceError> {
+        let mut pages = Pages::new();
+        for (offset, bytes) in ranges {
+            let mut rest = *bytes;
+            for part in parts(*offset, bytes.len() as u64) {
+                let (here, after) = rest.split_at(part.length);
+                rest = after;
+                let page = match pages.entry(part.lpn.0) {
+                    Entry::Occupied(known) => known.into_mut(),
+                    Entry::Vacant(free) => {
+                        let mut page = Box::new([0; PAGE_BYTES]);
+                        if part.length < PAGE_BYTES {
+                            core.read_page(&self.store, part.lpn, &mut page)?;
+                        }
+                        free.insert(page)
+                    }
+                };
+                page[part.from..part.from + part.length].copy_from_slice(here);
+            }
+        }
+        Ok(pages)
+    }
+}
