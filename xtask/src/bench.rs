@@ -1,17 +1,19 @@
 //! `cargo xtask bench`: how fast and how large the model is, through the lab's own driver.
 //!
+//! Beside them, what the lab costs where fio does the work.
+//!
 //! Every case runs in a process of its own, so that its peak memory is its own. Within it the drive
 //! is prepared once and then loaded several times; the median of those counts.
 
 mod case;
 pub(crate) mod nbd;
+mod overhead;
 
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::case::run as run_case;
 use crate::root;
 
 /// One thing to measure.
@@ -86,18 +88,20 @@ impl Measured {
 /// When no case is meant, or one failed.
 pub(crate) fn run_all(prefix: &str, json: bool) -> Result<()> {
     let cases: Vec<&Case> = CASES.iter().filter(|case| case.name.starts_with(prefix)).collect();
-    if cases.is_empty() {
-        let names: Vec<&str> = CASES.iter().map(|case| case.name).collect();
+    let with_fio = overhead::NAME.starts_with(prefix);
+    if cases.is_empty() && !with_fio {
+        let names = CASES.iter().map(|case| case.name).chain([overhead::NAME]);
+        let names: Vec<&str> = names.collect();
         bail!("no case begins with {prefix:?} (there are: {})", names.join(", "));
     }
-    if !json {
+    if !json && !cases.is_empty() {
         println!(
             "{:<20} {:>12} {:>7} {:>9} {:>8} {:>5}",
             "case", "I/Os per s", "x MQSim", "memory", "B/page", "WA"
         );
     }
     for case in cases {
-        let line = measure(case.name)?;
+        let line = in_release(case.name, true)?;
         let measured: Measured = serde_json::from_str(&line)
             .with_context(|| format!("reading what case {} measured", case.name))?;
         if json {
@@ -106,14 +110,35 @@ pub(crate) fn run_all(prefix: &str, json: bool) -> Result<()> {
             show(case, &measured);
         }
     }
+    if with_fio {
+        print!("{}", in_release(overhead::NAME, json)?);
+    }
     Ok(())
 }
 
-/// Runs one case in release and returns its line of JSON.
-fn measure(name: &str) -> Result<String> {
+/// Measures the case `name` in this process and prints it.
+///
+/// # Errors
+/// When there is no such case, or it could not be measured.
+pub(crate) fn run_case(name: &str, json: bool) -> Result<()> {
+    if name != overhead::NAME {
+        return case::run(name);
+    }
+    let measured = overhead::measure()?;
+    if json {
+        println!("{}", serde_json::to_string(&measured)?);
+    } else {
+        println!("{}", measured.shown());
+    }
+    Ok(())
+}
+
+/// Runs one case in release and returns its line, of JSON or of a table.
+fn in_release(name: &str, json: bool) -> Result<String> {
     let args = ["run", "--quiet", "--release", "--package", "xtask", "--", "bench-case", name];
     let output = Command::new("cargo")
         .args(args)
+        .args(json.then_some("--json"))
         .current_dir(root())
         .stderr(std::process::Stdio::inherit())
         .output()

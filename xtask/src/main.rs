@@ -66,6 +66,9 @@ enum Task {
     BenchCase {
         /// Its name
         name: String,
+        /// Prints JSON; the cases of the model print nothing else
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -85,7 +88,7 @@ fn main() -> Result<()> {
         Task::BenchNbd { rounds, seconds, realtime: is_realtime, json } => {
             bench::nbd::run_all(bench::nbd::Options { rounds, seconds, is_realtime, json })
         }
-        Task::BenchCase { name } => bench::run_case(&name),
+        Task::BenchCase { name, json } => bench::run_case(&name, json),
     }
 }
 

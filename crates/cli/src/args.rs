@@ -47,12 +47,13 @@ Examples:
   floatgate run iodrive-duo 8k-70-30 --precondition 6h --format high-performance
   floatgate run iodrive-duo 4k-rand-read --rate 50k")]
     Run(Run),
-    /// Lists the runs, or shows or deletes some
+    /// Lists the runs, or shows, deletes or exports some
     #[command(after_help = "\
 Examples:
   floatgate runs
   floatgate runs show 2026-11-21T101503Z-iodrive-duo-stock
-  floatgate runs delete 2026-11-21T101503Z-disk --yes")]
+  floatgate runs delete 2026-11-21T101503Z-disk --yes
+  floatgate runs export 2026-11-21T101503Z-disk --out data")]
     Runs(Runs),
     /// Puts runs side by side in one review
     #[command(after_help = "\
@@ -220,7 +221,7 @@ pub(crate) struct Review {
     /// A drive of the catalogue, a drive.toml, a file or block device, or an NBD address
     #[arg(required_unless_present = "resume")]
     pub(crate) target: Option<String>,
-    /// Protocol to run
+    /// Protocol to run: a name, or a protocol.toml
     #[arg(long, default_value = "enterprise", value_name = "NAME")]
     pub(crate) protocol: String,
     /// Format of a modelled drive, or `all`
@@ -238,6 +239,11 @@ pub(crate) struct Review {
     /// Goes on with an interrupted run; may be given for each format
     #[arg(long, value_name = "RUN", conflicts_with = "target", help_heading = "Results")]
     pub(crate) resume: Vec<String>,
+    /// Runs all of it this often, for the confidence of ratios: models with another seed each time
+    #[arg(long, default_value_t = 1, value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=99), conflicts_with = "resume",
+        help_heading = "Results")]
+    pub(crate) repeat: u32,
     /// Prints the runs as JSON instead of the path of the review
     #[arg(long, help_heading = "Results")]
     pub(crate) json: bool,
@@ -330,6 +336,15 @@ pub(crate) enum RunsCommand {
         #[arg(long)]
         yes: bool,
     },
+    /// Writes the data of every chart as CSV and as Parquet, a row a point
+    Export {
+        /// Runs: paths, names, or the beginnings of names
+        #[arg(required = true, value_name = "RUN")]
+        runs: Vec<String>,
+        /// Folder for charts.csv and charts.parquet
+        #[arg(long, default_value = ".", value_name = "DIR")]
+        out: PathBuf,
+    },
 }
 
 /// `floatgate trace`.
@@ -389,7 +404,7 @@ pub(crate) struct Compare {
 pub(crate) struct Plan {
     /// A drive of the catalogue, a drive.toml, a file or block device, or an NBD address
     pub(crate) target: String,
-    /// Protocol to plan
+    /// Protocol to plan: a name, or a protocol.toml
     #[arg(long, default_value = "enterprise", value_name = "NAME")]
     pub(crate) protocol: String,
     /// Format of a modelled drive, or `all`

@@ -189,6 +189,19 @@ fn a_review_ends_with_its_path_and_leaves_the_runs_beside_it() {
 }
 
 #[test]
+fn repeats_differ_in_their_seed_and_their_ratios_have_a_confidence() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = ["review", "iodrive-duo", "--protocol", "quick", "--time-lapse", "128"];
+    let output = floatgate_in(dir.path(), &[model.as_slice(), &["--repeat", "3"]].concat());
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{output:?}");
+    let page = fs::read_to_string(dir.path().join(stdout(&output).trim_end())).unwrap();
+    assert!(page.contains("Against Fusion-io ioDrive Duo 640 GB (MLC) stock, 3 runs"));
+    assert_eq!(page.matches("<span class=\"interval\">(").count(), 6, "two ratios a workload");
+    let listed = stdout(&floatgate_in(dir.path(), &["runs"]));
+    assert_eq!(listed.lines().count(), 7, "{listed}");
+}
+
+#[test]
 fn runs_are_compared_by_the_beginnings_of_their_names() {
     let dir = tempfile::tempdir().unwrap();
     quick_review(dir.path());
@@ -223,6 +236,13 @@ fn runs_are_listed_shown_and_deleted_only_when_that_is_meant() {
     let name = rows[1].split_whitespace().next().unwrap();
     let shown = stdout(&floatgate_in(dir.path(), &["runs", "show", name]));
     assert!(shown.contains("4k/precondition") && shown.contains("warning: whole run: "), "{shown}");
+
+    let exported = floatgate_in(dir.path(), &["runs", "export", name, "--out", "data"]);
+    assert_eq!(stdout(&exported), "data/charts.csv\ndata/charts.parquet\n", "{exported:?}");
+    let csv = fs::read_to_string(dir.path().join("data/charts.csv")).unwrap();
+    assert!(csv.starts_with("chart,title,series,x_name,x,y_name,label,y\r\n"), "{csv:.200}");
+    assert!(csv.contains("4k-time-iops,Throughput,high-performance,\"protocol time, s\",1,"));
+    assert!(fs::read(dir.path().join("data/charts.parquet")).unwrap().starts_with(b"PAR1"));
 
     let kept = floatgate_in(dir.path(), &["runs", "delete", name]);
     assert_eq!(kept.status.code(), Some(1));

@@ -29,6 +29,7 @@ pub use driver::{Driver, Fill, Gaps, Load, Loaded, Rate, Watch};
 pub use error::{Error, Kind};
 pub use purge_method::PurgeMethod;
 
+pub use blockio::Bytes;
 pub use results;
 pub use ssd;
 pub use workload;

@@ -266,9 +266,15 @@ impl Journal for Folder {
 /// # Errors
 /// When it cannot be written; what was there before stays.
 pub fn write_text(path: &Path, text: &str) -> Result<(), Error> {
-    durable::write(path, |file| {
-        file.write_all(text.as_bytes()).map_err(|source| unwritable(path, source))
-    })
+    write_bytes(path, text.as_bytes())
+}
+
+/// Writes bytes that are there whole or not at all.
+///
+/// # Errors
+/// As [`write_text`].
+pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    durable::write(path, |file| file.write_all(bytes).map_err(|source| unwritable(path, source)))
 }
 
 /// Reads the result in the folder `path`, with its samples and histograms.

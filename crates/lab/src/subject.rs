@@ -265,11 +265,16 @@ pub fn find_workload(name: &str) -> Result<Workload, Error> {
     })
 }
 
-/// The protocol of the catalogue named `name`.
+/// The protocol of the catalogue, or of the TOML file, named `name`.
 ///
 /// # Errors
-/// Names the nearest one.
+/// Names the nearest one, or says what is wrong with the file.
 pub fn find_protocol(name: &str) -> Result<Protocol, Error> {
+    let path = Path::new(name);
+    if path.extension().is_some_and(|extension| extension == "toml") {
+        return Protocol::parse(&read_text(path)?, name)
+            .map_err(|source| Error::new(Kind::Input, "reading a protocol").source(source));
+    }
     workload::catalogue::find_protocol(name).ok_or_else(|| {
         let known = workload::catalogue::protocols();
         unknown("protocol", name, known.iter().map(|protocol| &*protocol.name))

@@ -73,9 +73,10 @@
         bwd: (v) => 1 - 10 ** -v, range: (u, low, high) => [low ?? 0.5, high ?? 0.9999] };
     }
     if (axis.spacing === "log") {
-      return { distr: 3, range: (u, low, high) => logRange(low || 0.1, high || 1) };
+      return { distr: 3, range: (u, low, high) => logRange(...(axis.domain ?? [low || 0.1, high || 1])) };
     }
     if (isX) return { time: false };
+    if (axis.domain) return { range: () => [0, axis.domain[1] * 1.06] };
     return { range: (u, low, high) => [0, high > 0 ? high * 1.06 : 1] };
   };
 
@@ -209,7 +210,9 @@
   const draw = (figure, chart) => {
     const plot = figure.querySelector(".plot");
     drawn.get(figure)?.destroy();
-    const height = () => Math.max(240, Math.min(320, plot.clientWidth * 0.48));
+    const small = figure.closest(".multiples") !== null;
+    const height = () => (small ? Math.max(150, plot.clientWidth * 0.7)
+      : Math.max(240, Math.min(320, plot.clientWidth * 0.48)));
     const bands = chart.kind === "area"
       ? chart.series.slice(1).map((_, index) => ({ series: [index + 2, index + 1] })) : [];
     const u = new uPlot({
@@ -235,6 +238,14 @@
     const y = chart.y.unit === "%" ? "share" : chart.y.unit;
     const head = ["series", `${chart.x.label} ${chart.x.unit}`, `${chart.y.label} ${y}`];
     const rows = [head.map((text) => text.trim())];
+    if (chart.kind === "heat") {
+      const [{ name, x, y, cells }] = chart.series;
+      rows[0].push("share");
+      cells.forEach(([first, ...shares], at) => shares.forEach((share, row) => {
+        if (share > 0) rows.push([name, x[at], y[first + row], share / 1e5]);
+      }));
+      return rows.map((row) => row.map(quote).join(",")).join("\r\n") + "\r\n";
+    }
     for (const one of chart.series) {
       one.y.forEach((value, at) => {
         const slot = chart.slots[one.x?.[at]];
@@ -245,9 +256,64 @@
     }
     return rows.map((row) => row.map(quote).join(",")).join("\r\n") + "\r\n";
   };
-  const save = (figure, chart) => {
-    const url = URL.createObjectURL(new Blob([csv(chart)], { type: "text/csv" }));
-    const link = make("a", { href: url, download: `${figure.id}.csv` });
+
+  // The static chart as a picture of its own: what the style sheet says is written into it.
+  const STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin",
+    "opacity", "font-size", "font-weight"];
+  const svg = (figure, chart) => {
+    const source = figure.querySelector(".plot > svg");
+    const copy = source.cloneNode(true);
+    const [from, to] = [source, copy].map((it) => [...it.querySelectorAll("*")]);
+    from.forEach((element, index) => {
+      const style = getComputedStyle(element);
+      for (const name of STYLES) to[index].style.setProperty(name, style.getPropertyValue(name));
+    });
+    const [, , width, height] = source.getAttribute("viewBox").split(" ").map(Number);
+    const font = "system-ui, -apple-system, 'Segoe UI', Roboto, Arial, sans-serif";
+    const text = (x, y, content, style) => {
+      const element = document.createElementNS(source.namespaceURI, "text");
+      element.setAttribute("x", x);
+      element.setAttribute("y", y);
+      element.setAttribute("style", style);
+      element.textContent = content;
+      return element;
+    };
+    const names = [...figure.querySelectorAll(".legend li")];
+    const top = 44 + 15 * names.length;
+    const paper = document.createElementNS(source.namespaceURI, "rect");
+    for (const [name, value] of [["x", -10], ["y", -top], ["width", width + 20],
+      ["height", height + top + 10], ["fill", colour("--paper")]]) paper.setAttribute(name, value);
+    const unit = figure.querySelector(".unit").textContent;
+    const title = unit ? `${chart.title}, ${unit}` : chart.title;
+    copy.prepend(paper, text(0, 22 - top, title, `font-size:15px;font-weight:640;fill:${colour("--ink")}`),
+      ...names.map((item, at) => text(0, 41 - top + 15 * at, `■ ${item.textContent}`,
+        `font-size:11.5px;fill:${getComputedStyle(item).getPropertyValue("--tone") || colour("--soft")}`)));
+    copy.setAttribute("xmlns", source.namespaceURI);
+    copy.setAttribute("viewBox", `-10 ${-top} ${width + 20} ${height + top + 10}`);
+    copy.setAttribute("width", width + 20);
+    copy.setAttribute("height", height + top + 10);
+    copy.setAttribute("style", `font-family:${font}`);
+    return new XMLSerializer().serializeToString(copy);
+  };
+  const png = (figure, chart) => new Promise((resolve, reject) => {
+    const image = new Image();
+    image.onload = () => {
+      const canvas = make("canvas");
+      [canvas.width, canvas.height] = [image.width * 2, image.height * 2];
+      canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+      canvas.toBlob(resolve, "image/png");
+    };
+    image.onerror = reject;
+    image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg(figure, chart))}`;
+  });
+  const FORMATS = [
+    ["CSV", "csv", (figure, chart) => new Blob([csv(chart)], { type: "text/csv" })],
+    ["SVG", "svg", (figure, chart) => new Blob([svg(figure, chart)], { type: "image/svg+xml" })],
+    ["PNG", "png", png],
+  ];
+  const save = async (figure, chart, suffix, made) => {
+    const url = URL.createObjectURL(await made(figure, chart));
+    const link = make("a", { href: url, download: `${figure.id}.${suffix}` });
     link.click();
     setTimeout(() => URL.revokeObjectURL(url), 1000);
   };
@@ -280,9 +346,21 @@
       });
       bar.append(button);
     }
-    const button = make("button", { type: "button" }, "CSV");
-    button.addEventListener("click", () => save(figure, chart));
-    bar.append(button);
+    const menu = make("details", { class: "menu" });
+    const list = make("div");
+    for (const [name, suffix, made] of FORMATS) {
+      const button = make("button", { type: "button" }, name);
+      button.addEventListener("click", () => {
+        menu.open = false;
+        save(figure, chart, suffix, made);
+      });
+      list.append(button);
+    }
+    menu.append(make("summary", { "aria-label": `Save ${chart.title}` }, "Save"), list);
+    menu.addEventListener("focusout", ({ relatedTarget }) => {
+      if (!menu.contains(relatedTarget)) menu.open = false;
+    });
+    bar.append(menu);
     figure.querySelector("header").append(bar);
   };
 
@@ -290,6 +368,11 @@
   const charts = new Map();
   const open = (figure) => {
     const chart = JSON.parse(figure.querySelector("script").textContent);
+    // Where a series has the same places as the first one, they are written once.
+    if (interactive(chart) || chart.kind === "curve") {
+      const x = chart.series.find((one) => one.x?.length)?.x ?? [];
+      for (const one of chart.series) one.x ??= x;
+    }
     charts.set(figure, chart);
     tools(figure, chart);
     if (!interactive(chart)) return;

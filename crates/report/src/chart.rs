@@ -9,10 +9,14 @@ mod bars;
 mod decimate;
 mod embed;
 mod frame;
+mod heat;
 mod line;
 mod scale;
 
 use std::fmt::Write as _;
+
+use results::heat::Heat;
+use results::points::Points;
 
 pub(crate) use axis::{Axis, Slot, Unit};
 pub(crate) use decimate::Point;
@@ -27,7 +31,7 @@ pub(crate) struct Chart {
     pub(crate) id: String,
     /// What is shown.
     pub(crate) title: String,
-    /// How to read it, in one sentence.
+    /// How to read it, in one sentence; empty where a neighbour says it.
     pub(crate) explain: &'static str,
     /// Where the numbers come from: run, seed, interval; one line a run.
     pub(crate) provenance: Vec<String>,
@@ -52,6 +56,8 @@ pub(crate) enum Body {
     Area(Vec<Series>),
     /// Bars in groups.
     Bars(Vec<Group>),
+    /// Shares of requests over time and latency.
+    Heat(Heat),
 }
 
 /// One line.
@@ -141,7 +147,9 @@ impl Chart {
         for caution in &self.cautions {
             let _ = write!(html, "<p class=\"caution\">{}</p>", Text(caution));
         }
-        let _ = write!(html, "<p><b>How to read this.</b> {}</p>", Text(self.explain));
+        if !self.explain.is_empty() {
+            let _ = write!(html, "<p><b>How to read this.</b> {}</p>", Text(self.explain));
+        }
         let provenance = self.provenance.join(" ");
         let _ = write!(html, "<p class=\"provenance\">{}</p>", Text(&provenance));
         html.push_str("</figcaption>");
@@ -157,6 +165,46 @@ impl Chart {
             Body::Curve(series) => line::curve_svg(self, series),
             Body::Area(series) => area::svg(self, series),
             Body::Bars(groups) => bars::svg(self, groups),
+            Body::Heat(heat) => heat::svg(self, heat),
+        }
+    }
+
+    /// Adds everything that it draws to `points`.
+    pub(crate) fn add_to(&self, points: &mut Points) {
+        let mut add = |series: &str, x: String, y: f64, label: String| {
+            points.rows.push(results::points::Point {
+                chart: self.id.clone(),
+                title: self.title.clone(),
+                series: series.to_owned(),
+                x_name: named(&self.x),
+                x,
+                y_name: named(&self.y),
+                y,
+                label,
+            });
+        };
+        match &self.body {
+            Body::Lines(all, _) | Body::Curve(all) | Body::Area(all) => {
+                for series in all {
+                    for (index, (x, y)) in series.points.iter().enumerate() {
+                        let slot = line::slot_name(self, *x);
+                        let label = series.labels.get(index).cloned().unwrap_or_default();
+                        add(&series.name, slot.unwrap_or_else(|| x.to_string()), *y, label);
+                    }
+                }
+            }
+            Body::Bars(groups) => {
+                for (group, bar) in
+                    groups.iter().flat_map(|group| group.bars.iter().map(move |bar| (group, bar)))
+                {
+                    add(&bar.name, group.label.clone(), bar.value, String::new());
+                }
+            }
+            Body::Heat(heat) => {
+                for (x, y, share) in heat::cells(self, heat) {
+                    add("share of requests", x.to_string(), y, share.to_string());
+                }
+            }
         }
     }
 
@@ -166,6 +214,7 @@ impl Chart {
                 series.iter().all(|series| series.points.is_empty())
             }
             Body::Bars(groups) => groups.iter().all(|group| group.bars.is_empty()),
+            Body::Heat(heat) => heat.columns.is_empty(),
         }
     }
 
@@ -179,6 +228,7 @@ impl Chart {
                 let bars = groups.iter().flat_map(|group| &group.bars);
                 bars.map(|bar| (bar.name.as_str(), Look { tone: bar.tone, dash: 0 })).collect()
             }
+            Body::Heat(_) => vec![("share of requests", Look::of_run(0))],
         };
         let mut once: Vec<(&str, Look)> = Vec::new();
         for entry in named {
@@ -190,6 +240,9 @@ impl Chart {
     }
 
     fn legend(&self) -> String {
+        if matches!(self.body, Body::Heat(_)) {
+            return shades();
+        }
         let filled = matches!(self.body, Body::Bars(_) | Body::Area(_));
         let mut html = String::from("<ul class=\"legend\">");
         for (name, look) in self.names() {
@@ -208,6 +261,30 @@ impl Chart {
         }
         html + "</ul>"
     }
+}
+
+/// What an axis measures, with its unit: `protocol time, h`.
+fn named(axis: &Axis) -> String {
+    match axis.unit {
+        // Shares are numbers from 0 to 1 here, whatever the page shows.
+        Unit::Share => format!("{}, share", axis.label),
+        unit if unit.symbol().is_empty() => axis.label.into(),
+        unit => format!("{}, {}", axis.label, unit.symbol()),
+    }
+}
+
+/// The shades of a heat map and the shares from which they begin.
+fn shades() -> String {
+    let mut html = String::from("<ul class=\"legend shades\">");
+    for (index, (_, from)) in heat::SHADES.iter().enumerate() {
+        let _ = write!(
+            html,
+            "<li class=\"t0\"><svg width=\"14\" height=\"10\" aria-hidden=\"true\"><rect \
+             class=\"heat h{}\" width=\"14\" height=\"10\"/></svg><span>{from}</span></li>",
+            index + 1,
+        );
+    }
+    html + "</ul>"
 }
 
 #[cfg(test)]

@@ -15,6 +15,10 @@ pub(crate) const MAXIMUM: &str = "The slowest single request of each interval: w
 pub(crate) const DEVIATION: &str = "How widely latencies scatter around the average within an \
     interval (reads' and writes' deviations averaged): a low, flat line is a drive that an \
     application can plan for.";
+pub(crate) const HEAT: &str = "The darker a cell, the more of the requests of its time had its \
+    latency: a drive that can be planned for is one thin dark line, and what lies high above it \
+    are the requests that somebody waits for. Between the percentiles that are kept, requests are \
+    spread evenly.";
 pub(crate) const AMPLIFICATION: &str = "Bytes programmed for each byte that the host wrote, \
     stacked by cause; the top edge is the write amplification, and what lies above 1 is the \
     price of sustained writing.";

@@ -13,6 +13,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod chart;
+mod comparison;
 mod conclusion;
 mod explain;
 mod method;
@@ -35,12 +36,24 @@ mod example;
 mod tests;
 
 use results::Run;
+use results::points::Points;
 
 pub use self::validation::{Discussion, Judged, Tally, TallyLine, Validation};
 
 /// A page on `runs`: a review of one drive in its formats, or a comparison of any runs.
 pub fn review(runs: &[Run], title: &str) -> String {
     page::page(runs, title)
+}
+
+/// The data of every chart of [`review`], whole: what a page draws may be thinned out.
+pub fn data(runs: &[Run]) -> Points {
+    let subjects = subject::subjects(runs);
+    let suites = subject::suites(&subjects);
+    let mut points = Points::default();
+    for chart in suites.iter().flat_map(suite::charts) {
+        chart.add_to(&mut points);
+    }
+    points
 }
 
 /// A page on a sweep: each metric against each thing that was swept, and every number.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use results::{Step, StepKind};
 
-use crate::number::span;
+use crate::number::{self, span};
 use crate::subject::{Subject, Suite, shared};
 use crate::text::Text;
 
@@ -92,7 +92,44 @@ fn steps(suites: &[Suite<'_>]) -> String {
             );
         }
     }
-    html + "</tbody></table></div>" + &how(suites)
+    html + "</tbody></table></div>" + &littles_law(suites) + &how(suites)
+}
+
+/// How well IOPS times average latency agrees with what was outstanding, run by run.
+fn littles_law(suites: &[Suite<'_>]) -> String {
+    let mut html = String::new();
+    let mut subjects: Vec<&Subject<'_>> = Vec::new();
+    for part in suites.iter().flat_map(|suite| &suite.parts) {
+        if !subjects.iter().any(|subject| subject.index == part.subject.index) {
+            subjects.push(part.subject);
+        }
+    }
+    for subject in subjects {
+        let devices = subject.run.target.devices;
+        let deviations: Vec<f64> = subject
+            .run
+            .steps
+            .iter()
+            .filter(|step| step.rate.is_none())
+            .filter_map(|step| {
+                let asked = f64::from(step.threads) * f64::from(step.queue_per_thread);
+                step.summary.as_ref()?.littles_law_deviation(asked * f64::from(devices))
+            })
+            .collect();
+        let widest = deviations.iter().fold(0.0, |widest: f64, it| widest.max(it.abs()));
+        if !deviations.is_empty() {
+            let _ = write!(
+                html,
+                "<p class=\"small\">{}: IOPS times average latency is what was outstanding \
+                 (Little's law) in {} loads, at worst {} off; more than the edges of a span \
+                 explain is a warning on top.</p>",
+                Text(&subject.label),
+                deviations.len(),
+                number::percent(widest),
+            );
+        }
+    }
+    html
 }
 
 /// What was done in each step, in the words of its driver.

@@ -9,7 +9,10 @@ use sha2::{Digest, Sha256};
 use crate::subject::{Subject, Suite, subjects, suites};
 use crate::text::{Text, anchor};
 use crate::validation::{self, Validation};
-use crate::{conclusion, method, overview, platform, provenance, published, suite, summary, sweep};
+use crate::{
+    comparison, conclusion, method, overview, platform, provenance, published, suite, summary,
+    sweep,
+};
 
 const STYLE: &str =
     concat!(include_str!("../assets/vendor/uPlot.min.css"), include_str!("../assets/style.css"));
@@ -31,6 +34,7 @@ pub(crate) fn page(runs: &[Run], title: &str) -> String {
     html.push_str(&overview::header(&subjects, title));
     html.push_str(&summary::section(&subjects));
     html.push_str(&conclusion::section(&subjects, runs));
+    html.push_str(&comparison::section(&subjects));
     html.push_str(&published::section(&subjects));
     html.push_str(&platform::section(&subjects));
     html.push_str(&method::section(&subjects, &suites));
@@ -111,6 +115,9 @@ fn contents(subjects: &[Subject<'_>], suites: &[Suite<'_>]) -> String {
         "<nav aria-label=\"Contents\"><p class=\"brand\">Floatgate</p><ol>\
          <li><a href=\"#summary\">Summary</a></li><li><a href=\"#conclusion\">Conclusion</a></li>",
     );
+    if subjects.len() > 1 {
+        html.push_str("<li><a href=\"#comparison\">Comparison</a></li>");
+    }
     if subjects.iter().any(|subject| !subject.run.published.is_empty()) {
         html.push_str("<li><a href=\"#published\">Published figures</a></li>");
     }

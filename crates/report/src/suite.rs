@@ -1,5 +1,6 @@
 //! One suite: preconditioning, primary test, percentiles, media.
 
+mod heat;
 mod load_curve;
 mod media;
 mod percentiles;
@@ -75,11 +76,26 @@ pub(crate) fn section(suite: &Suite<'_>) -> String {
     let id = anchor(suite.name);
     let mut html = format!("<section id=\"suite-{id}\"><h2>{}</h2>\n", Text(suite.title));
     html.push_str(&preconditioning::section(suite, &id));
+    html.push_str(&group("Latency over time", "", &heat::charts(suite, &id), ""));
     html.push_str(&media::section(suite, &id));
     html.push_str(&primary::section(suite, &id));
     html.push_str(&load_curve::section(suite, &id));
     html.push_str(&percentiles::section(suite, &id));
     html + "</section>\n"
+}
+
+/// Every chart of `suite`, in the order of the page.
+pub(crate) fn charts(suite: &Suite<'_>) -> Vec<Chart> {
+    let id = anchor(suite.name);
+    let parts: [fn(&Suite<'_>, &str) -> Vec<Chart>; 6] = [
+        preconditioning::charts,
+        heat::charts,
+        media::charts,
+        primary::charts,
+        load_curve::charts,
+        percentiles::charts,
+    ];
+    parts.into_iter().flat_map(|of| of(suite, &id)).collect()
 }
 
 /// A heading, a lead, charts in a grid, and the numbers behind them; empty without charts.

@@ -12,13 +12,14 @@ use crate::text::Text;
 
 const HEADS: [&str; 8] = ["Run", "IOPS", "MB/s", "Average", "p99.9", "Maximum", "Deviation", "WA"];
 
-/// The section: settled, primary, and what else differs between the runs.
+/// The section: what else differs between the runs, then settled and primary.
 pub(crate) fn section(subjects: &[Subject<'_>]) -> String {
     let runs: Vec<_> = subjects.iter().map(|subject| subject.run).collect();
     let comparisons = compare(&runs);
     let settled: Vec<&Comparison> =
         comparisons.iter().filter(|it| it.kind == StepKind::Precondition).collect();
     let mut html = String::from("<section id=\"summary\"><h2>Summary</h2>\n");
+    html.push_str(&different(subjects));
     html.push_str(&table(
         subjects,
         "Settled: the last steady-state window of each preconditioning",
@@ -31,7 +32,6 @@ pub(crate) fn section(subjects: &[Subject<'_>]) -> String {
         &greatest(&comparisons),
         false,
     ));
-    html.push_str(&different(subjects));
     html + "</section>\n"
 }
 
@@ -129,7 +129,7 @@ fn different(subjects: &[Subject<'_>]) -> String {
         let _ = write!(
             html,
             "<li>{}: {}</li>",
-            difference.what,
+            Text(&difference.what),
             Text(&values.collect::<Vec<_>>().join(", ")),
         );
     }
@@ -137,6 +137,7 @@ fn different(subjects: &[Subject<'_>]) -> String {
         return html;
     }
     format!(
-        "<aside class=\"warnings\"><p><b>These runs also differ in</b></p><ul>{html}</ul></aside>"
+        "<aside class=\"warnings\"><p><b>These runs differ in more than what was measured</b></p>\
+         <ul>{html}</ul></aside>"
     )
 }

@@ -156,8 +156,8 @@ fn share_of_best(loads: &[&Comparison], run: usize) -> Option<f64> {
 /// Something besides the drive that differs between runs, which a comparison must say.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// What, such as `model version`.
-    pub what: &'static str,
+    /// What, such as `model version` or `Kernel`.
+    pub what: String,
     /// Its value in each run.
     pub values: Vec<String>,
 }
@@ -165,8 +165,8 @@ pub struct Difference {
 /// What differs between `runs` besides what was measured: results of different model versions, for
 /// one, are never compared without saying so.
 pub fn differences<R: Borrow<Run>>(runs: &[R]) -> Vec<Difference> {
-    let difference = |what, value: fn(&Run) -> String| Difference {
-        what,
+    let difference = |what: &str, value: fn(&Run) -> String| Difference {
+        what: what.to_owned(),
         values: runs.iter().map(|run| value(run.borrow())).collect(),
     };
     let version = |run: &Run| run.model_version.map_or("none".to_owned(), |it| it.to_string());
@@ -181,8 +181,43 @@ pub fn differences<R: Borrow<Run>>(runs: &[R]) -> Vec<Difference> {
         difference("program version", |run| run.floatgate_version.clone()),
         difference("time lapse", |run| run.target.time_lapse.to_string()),
     ];
+    differences.extend(platforms(runs));
     differences.retain(|it| it.values.iter().any(|value| *value != it.values[0]));
     differences
+}
+
+/// Rows of the test platform that tell what a run did, not what it was done on.
+const OUTCOMES: [&str; 4] =
+    ["Drive before", "Drive after", "Cost of the test", "Temperature under load"];
+
+/// Rows of the test platforms that several real runs have.
+fn platforms<R: Borrow<Run>>(runs: &[R]) -> Vec<Difference> {
+    let real = |run: &&Run| run.target.kind != TargetKind::Model;
+    let reals: Vec<&Run> = runs.iter().map(Borrow::borrow).filter(real).collect();
+    let value = |run: &Run, name: &str| {
+        let mut rows = run.environment.sheet.iter();
+        rows.find(|row| row.name == name).map(|row| row.value.clone())
+    };
+    let mut names: Vec<&str> = Vec::new();
+    for row in reals.iter().flat_map(|run| &run.environment.sheet) {
+        let name = row.name.as_str();
+        let several = reals.iter().filter(|run| value(run, name).is_some()).count() > 1;
+        if several && !names.contains(&name) && !OUTCOMES.contains(&name) {
+            names.push(name);
+        }
+    }
+    let differs = |name: &&str| {
+        let mut told = reals.iter().filter_map(|run| value(run, name));
+        told.next().is_some_and(|first| told.any(|other| other != first))
+    };
+    let shown = |name: &str| Difference {
+        what: name.to_owned(),
+        values: runs
+            .iter()
+            .map(|run| value(run.borrow(), name).unwrap_or_else(|| "not told".into()))
+            .collect(),
+    };
+    names.into_iter().filter(differs).map(shown).collect()
 }
 
 #[cfg(test)]
@@ -248,11 +283,29 @@ mod tests {
     }
 
     #[test]
+    fn platforms_of_real_runs_that_differ_are_told() {
+        let real = |kernel: &str, cost: &str| {
+            let mut run = example::run();
+            run.target.kind = TargetKind::BlockDevice;
+            let row = |(name, value): (&str, &str)| crate::HostSheet {
+                name: name.into(),
+                value: value.into(),
+            };
+            run.environment.sheet =
+                [("Kernel", kernel), ("fio", "3.42"), ("Cost of the test", cost)].map(row).into();
+            run
+        };
+        let told = differences(&[real("6.1", "1 TB written"), real("6.18", "2 TB written")]);
+        let values = vec!["6.1".into(), "6.18".into()];
+        assert_eq!(told, [Difference { what: "Kernel".into(), values }]);
+    }
+
+    #[test]
     fn what_differs_besides_the_drive_is_told() {
         let newer = Run { model_version: Some(2), ..example::run() };
         assert_eq!(
             differences(&[example::run(), newer]),
-            [Difference { what: "model version", values: vec!["1".into(), "2".into()] }]
+            [Difference { what: "model version".into(), values: vec!["1".into(), "2".into()] }]
         );
         assert_eq!(differences(&[example::run(), example::run()]), []);
     }

@@ -7,12 +7,16 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub mod compare;
+pub mod deviation;
 mod error;
 #[cfg(test)]
 mod example;
 pub mod findings;
+pub mod heat;
 mod histogram;
+pub mod points;
 pub mod published;
+pub mod repeats;
 mod run;
 mod sample;
 pub mod steady;

@@ -30,7 +30,7 @@ struct Plan {
 type Step = (Workload, f64);
 
 /// Nobody waits for a benchmark, and nobody stops it.
-struct Alone;
+pub(super) struct Alone;
 
 impl Watch for Alone {
     fn progress(&mut self, _done: f64, _text: &str) {}
@@ -111,7 +111,7 @@ fn plan(name: &str) -> Result<Plan> {
     Ok(Plan { drive, threads: 16, queue_per_thread: 16, prepare, measure })
 }
 
-fn workload(name: &str) -> Result<Workload> {
+pub(super) fn workload(name: &str) -> Result<Workload> {
     lab::workload::catalogue::find_workload(name).with_context(|| format!("finding {name}"))
 }
 

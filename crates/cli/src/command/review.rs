@@ -31,10 +31,15 @@ fn begin(args: &Review, runs: &Runs) -> Result<Vec<Folder>> {
     let name = args.target.as_deref().unwrap_or_default();
     let subject = Subject::find(name)?;
     let wanted = subject.setups(&setup::choice(Some(&args.format), &args.model))?;
-    let plan = setup::with_trace(setup::plan(&args.protocol, args.model.seed)?, &args.trace)?;
-    let plan = setup::with_data(plan, &args.data);
-    let make = |wanted| Ok(runs.create(plan.clone(), wanted)?);
-    wanted.into_iter().map(make).collect()
+    let mut folders = Vec::new();
+    for seed in (args.model.seed..).take(usize::try_from(args.repeat)?) {
+        let plan = setup::with_trace(setup::plan(&args.protocol, seed)?, &args.trace)?;
+        let plan = setup::with_data(plan, &args.data);
+        for wanted in &wanted {
+            folders.push(runs.create(plan.clone(), wanted.clone())?);
+        }
+    }
+    Ok(folders)
 }
 
 fn go_on(args: &Review, runs: &Runs) -> Result<Vec<Folder>> {
@@ -43,27 +48,56 @@ fn go_on(args: &Review, runs: &Runs) -> Result<Vec<Folder>> {
 
 /// Carries the orders out; what fails before anything was finished leaves no folder.
 fn carried_out(folders: &[Folder], args: &Review) -> Result<Vec<Run>> {
-    let outcomes = outcomes(folders, args).inspect_err(|_| {
+    finished(folders, args).inspect_err(|_| {
         let kept = folders.iter().filter(|folder| folder.give_up());
         let ids: Vec<&str> = kept.map(|folder| folder.order().id.as_str()).collect();
         if !ids.is_empty() {
             output::talk(&format!("what was finished is kept: {}", how_to_go_on(&ids, args)));
         }
-    })?;
-    let finish = |(folder, outcome): (&Folder, _)| Ok(folder.finish(outcome)?);
-    folders.iter().zip(outcomes).map(finish).collect()
+    })
 }
 
-fn outcomes(folders: &[Folder], args: &Review) -> Result<Vec<Outcome>> {
+/// Models all at once; real targets one run after the other, each taking hold of its target anew.
+fn finished(folders: &[Folder], args: &Review) -> Result<Vec<Run>> {
     let subjects: Vec<Subject> = folders
         .iter()
         .map(|folder| Subject::find(&folder.order().wanted.target))
         .collect::<Result<_, _>>()?;
+    let finish = |(folder, outcome): (&Folder, Outcome)| Ok(folder.finish(outcome)?);
+    if subjects.iter().all(Subject::runs_in_parallel) {
+        let outcomes = outcomes(folders, &subjects, args, args.real.destroy)?;
+        return folders.iter().zip(outcomes).map(finish).collect();
+    }
+    let mut runs: Vec<Run> = Vec::new();
+    for (at, folder) in folders.iter().enumerate() {
+        // What an earlier repeat wrote may be destroyed by the next one.
+        let ours = runs.iter().any(|run| run.target.name == folder.order().wanted.target);
+        let one = at..=at;
+        let destroy = args.real.destroy || ours;
+        let outcome = outcomes(&folders[one.clone()], &subjects[one], args, destroy)?.remove(0);
+        let is_cut = outcome.interrupted;
+        runs.push(finish((folder, outcome))?);
+        if is_cut {
+            break;
+        }
+    }
+    for never_begun in &folders[runs.len()..] {
+        never_begun.give_up();
+    }
+    Ok(runs)
+}
+
+fn outcomes(
+    folders: &[Folder],
+    subjects: &[Subject],
+    args: &Review,
+    destroy: bool,
+) -> Result<Vec<Outcome>> {
     let drivers: Vec<Box<Drivers<'_>>> = folders
         .iter()
-        .zip(&subjects)
+        .zip(subjects)
         .map(|(folder, subject)| {
-            let RealArgs { destroy, purge, size } = args.real;
+            let RealArgs { purge, size, .. } = args.real;
             let access = Access { destroy, purge, size, raw: folder.raw() };
             subject.drivers(&folder.order().wanted, folder.order().plan.seed, &access)
         })

@@ -1,18 +1,19 @@
 //! `floatgate runs`: what was measured, in the folders that keep it.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use blockio::Bytes;
 use lab::results::{Run, Step};
-use lab::runs::{Listed, Runs};
+use lab::runs::{Listed, Runs, write_bytes, write_text};
 use lab::{Error, Kind};
 
 use crate::args::RunsCommand;
 use crate::{Ending, args, output, table};
 
-/// Lists the runs, or shows or deletes some.
+/// Lists the runs, or shows, deletes or exports some.
 pub(crate) fn runs(args: &args::Runs) -> Result<Ending> {
     let runs = Runs::new(&args.dir);
     match &args.command {
@@ -21,6 +22,7 @@ pub(crate) fn runs(args: &args::Runs) -> Result<Ending> {
         Some(RunsCommand::Show { run }) if args.json => output::json(&runs.load(run)?)?,
         Some(RunsCommand::Show { run }) => output::data(&shown(&runs.load(run)?))?,
         Some(RunsCommand::Delete { runs: asked, yes }) => delete(&runs, asked, *yes)?,
+        Some(RunsCommand::Export { runs: asked, out }) => export(&runs, asked, out)?,
     }
     Ok(Ending::Done)
 }
@@ -95,4 +97,17 @@ fn delete(runs: &Runs, asked: &[String], yes: bool) -> Result<()> {
         output::data(&format!("deleted {name}, {size}"))?;
     }
     Ok(())
+}
+
+/// Writes the data of every chart that a review of the runs would show, and prints where.
+fn export(runs: &Runs, asked: &[String], out: &Path) -> Result<()> {
+    let loaded: Vec<Run> = asked.iter().map(|run| runs.load(run)).collect::<Result<_, _>>()?;
+    let data = report::data(&loaded);
+    fs::create_dir_all(out).with_context(|| format!("making {}", out.display()))?;
+    let (csv, parquet) = (out.join("charts.csv"), out.join("charts.parquet"));
+    write_text(&csv, &data.to_csv())?;
+    let mut bytes = Vec::new();
+    data.to_parquet(&mut bytes).context("making Parquet of the charts")?;
+    write_bytes(&parquet, &bytes)?;
+    output::data(&format!("{}\n{}", csv.display(), parquet.display()))
 }

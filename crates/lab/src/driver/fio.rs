@@ -28,7 +28,7 @@ use self::interval::JobLog;
 use self::job::{ARGUMENTS, JOB_FILE, Logging, OUTPUT_FILE, Place, SLACK_MS};
 use self::meter::Meter;
 use self::output::Output;
-use self::process::Ending;
+use self::process::{Ending, Look};
 use self::target::Target;
 use self::witness::{Heat, Witness};
 use super::{Driver, Fill, Load, Loaded, Watch};
@@ -160,7 +160,7 @@ impl Fio {
         let meter = Meter::new(self.held.site.device());
         let size = self.place().capacity_bytes;
         let whole = size * u64::from(passes);
-        let ending = process::run(&folder, watch, |watch, _| {
+        let ending = self.carried_out(&folder, watch, |watch, _| {
             let percent = meter.written_bytes().map(|bytes| (bytes * 100 / whole).min(100));
             let told = percent.map_or("filling".into(), |it| format!("filling, {it} %"));
             watch.progress(0.0, &told);
@@ -209,6 +209,22 @@ impl Fio {
                 replay::check(replay, version, engine)?;
                 replay::of_replay(load, replay, self.place(), engine, logging)
             }
+        }
+    }
+
+    /// Runs the job file in `folder`; what became of the target goes before what fio says of it.
+    fn carried_out(
+        &self,
+        folder: &Path,
+        watch: &mut dyn Watch,
+        tell: impl FnMut(&mut dyn Watch, Look),
+    ) -> Result<Ending, Error> {
+        let Held { target, site, .. } = &*self.held;
+        let ended = process::run(folder, watch, tell);
+        match (target.check_still(site), ended) {
+            (Ok(()), ended) => ended,
+            (Err(gone), Ok(_)) => Err(gone),
+            (Err(gone), Err(failed)) => Err(gone.source(failed)),
         }
     }
 
@@ -314,7 +330,7 @@ impl Driver for Fio {
         let length_s = load.ramp_s + load.duration_s + slack_s;
         let held = Arc::clone(&self.held);
         let mut witness = Witness::begin(&held.site);
-        let ending = process::run(&folder, watch, |watch, look| {
+        let ending = self.carried_out(&folder, watch, |watch, look| {
             witness.look(look.process);
             watch.progress((look.passed_s / length_s).min(1.0), meter.rate());
         })?;

@@ -14,6 +14,8 @@ pub(crate) struct Axis {
     pub(crate) spacing: Spacing,
     /// Whether a reader may switch between linear and logarithmic.
     pub(crate) switchable: bool,
+    /// The least and the greatest value that it shows; absent where its data decide.
+    pub(crate) domain: Option<(f64, f64)>,
     /// The loads that stand in its places 0, 1, 2, …; empty for a continuous axis.
     pub(crate) slots: Vec<Slot>,
 }
@@ -113,7 +115,14 @@ impl Unit {
 impl Axis {
     /// A linear axis.
     pub(crate) fn linear(label: &'static str, unit: Unit) -> Self {
-        Self { label, unit, spacing: Spacing::Linear, switchable: false, slots: Vec::new() }
+        Self {
+            label,
+            unit,
+            spacing: Spacing::Linear,
+            switchable: false,
+            domain: None,
+            slots: Vec::new(),
+        }
     }
 
     /// A logarithmic axis that a reader may switch to linear.
@@ -145,6 +154,9 @@ impl Axis {
     pub(crate) fn scale(&self, values: impl Iterator<Item = f64>) -> Scale {
         if !self.slots.is_empty() {
             return Scale::exact(-0.5, self.slots.len() as f64 - 0.5);
+        }
+        if let Some((low, high)) = self.domain {
+            return Scale::fitted(self.spacing, low, high);
         }
         let positive = values.filter(|value| *value > 0.0 && value.is_finite());
         let (low, high) = positive

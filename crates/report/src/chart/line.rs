@@ -7,8 +7,11 @@ use super::frame::{self, Frame, place};
 use super::{Chart, Series, Window};
 use crate::text::Text;
 
-/// Points of a line that static SVG draws at most: more than columns of pixels shown.
-const POINTS_MAX: usize = 700;
+/// Points that static SVG draws at most, of all lines together.
+const POINTS_MAX: usize = 1400;
+/// Points of one line: more than columns of pixels shown, and enough for the extremes of each
+/// second one.
+const LINE_POINTS: std::ops::RangeInclusive<usize> = 220..=700;
 /// Lines with so few points show each as a dot.
 const DOTS_MAX: usize = 24;
 /// More bands than these lie upon each other.
@@ -26,10 +29,12 @@ pub(super) fn svg(chart: &Chart, series: &[Series], windows: &[Window]) -> Strin
             inner.push_str(&band(&frame, window));
         }
     }
+    let each = POINTS_MAX / series.len().max(1);
+    let limit = each.clamp(*LINE_POINTS.start(), *LINE_POINTS.end());
     let drawn: Vec<(&Series, Vec<Point>)> = series
         .iter()
         .filter(|series| !series.points.is_empty())
-        .map(|series| (series, decimate(&series.points, POINTS_MAX)))
+        .map(|series| (series, decimate(&series.points, limit)))
         .collect();
     for (series, points) in &drawn {
         inner.push_str(&path(&frame, series, points));
@@ -114,7 +119,7 @@ fn dots(frame: &Frame, chart: &Chart, series: &Series) -> String {
     svg
 }
 
-fn slot_name(chart: &Chart, x: f64) -> Option<String> {
+pub(super) fn slot_name(chart: &Chart, x: f64) -> Option<String> {
     let slots = chart.x.slots.iter().enumerate();
     slots
         .map(|(index, slot)| (index as f64, slot))

@@ -81,8 +81,7 @@ fn layers_of_a_long_run_keep_their_places() {
     let data = embed::script(&chart(time, axis, Body::Area(layers)));
     let places: Vec<&str> =
         data.split("\"x\":[").skip(1).map(|x| x.split(']').next().unwrap()).collect();
-    assert_eq!(places.len(), 2);
-    assert_eq!(places[0], places[1]);
+    assert_eq!(places.len(), 1, "both layers have the same places, which are written once");
 }
 
 #[test]

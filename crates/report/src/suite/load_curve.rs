@@ -19,6 +19,17 @@ type Rated<'a> = Vec<(&'a Subject<'a>, Vec<&'a Step>)>;
 
 /// The curves of `suite`, one for each load.
 pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
+    loads(suite).into_iter().map(|it| of_load(suite, it, id)).collect()
+}
+
+/// Every chart of them.
+pub(super) fn charts(suite: &Suite<'_>, id: &str) -> Vec<Chart> {
+    let of = |asked| charts_of(&rated(suite, asked), asked, id);
+    loads(suite).into_iter().flat_map(of).collect()
+}
+
+/// The loads that were measured at rates, in order of appearance.
+fn loads<'a>(suite: &Suite<'a>) -> Vec<(&'a str, u16, u16)> {
     let steps = suite.parts.iter().flat_map(|part| &part.rated);
     let mut loads: Vec<(&str, u16, u16)> = Vec::new();
     for load in steps.map(|step| load(step)) {
@@ -26,15 +37,15 @@ pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
             loads.push(load);
         }
     }
-    loads.into_iter().map(|it| of_load(suite, it, id)).collect()
+    loads
 }
 
 fn load(step: &Step) -> (&str, u16, u16) {
     (&step.workload, step.threads, step.queue_per_thread)
 }
 
-fn of_load(suite: &Suite<'_>, asked: (&str, u16, u16), id: &str) -> String {
-    let rated: Rated<'_> = suite
+fn rated<'a>(suite: &Suite<'a>, asked: (&str, u16, u16)) -> Rated<'a> {
+    suite
         .parts
         .iter()
         .map(|part| {
@@ -42,15 +53,26 @@ fn of_load(suite: &Suite<'_>, asked: (&str, u16, u16), id: &str) -> String {
             (part.subject, steps.filter(|step| step.summary.is_some()).collect::<Vec<_>>())
         })
         .filter(|(_, steps)| !steps.is_empty())
-        .collect();
+        .collect()
+}
+
+fn taken<'a>(rated: &Rated<'a>) -> Vec<Taken<'a>> {
+    let each = rated.iter();
+    each.flat_map(|(subject, steps)| steps.iter().map(|step| (*subject, *step))).collect()
+}
+
+fn of_load(suite: &Suite<'_>, asked: (&str, u16, u16), id: &str) -> String {
+    let rated = rated(suite, asked);
+    let (workload, threads, queue) = asked;
+    let title = format!("Latency against load with {workload}, at most T{threads}Q{queue}");
+    group(&title, "", &charts_of(&rated, asked, id), &numbers(&taken(&rated)))
+}
+
+fn charts_of(rated: &Rated<'_>, asked: (&str, u16, u16), id: &str) -> Vec<Chart> {
     let (workload, threads, queue) = asked;
     let id = format!("{id}-{}-t{threads}q{queue}", anchor(workload));
-    let each = rated.iter();
-    let taken: Vec<Taken<'_>> =
-        each.flat_map(|(subject, steps)| steps.iter().map(|step| (*subject, *step))).collect();
-    let charts = [latency(&rated, &taken, &id), achieved(&rated, &taken, &id)];
-    let title = format!("Latency against load with {workload}, at most T{threads}Q{queue}");
-    group(&title, "", &charts, &numbers(&taken))
+    let taken = taken(rated);
+    vec![latency(rated, &taken, &id), achieved(rated, &taken, &id)]
 }
 
 fn latency(rated: &Rated<'_>, taken: &[Taken<'_>], id: &str) -> Chart {

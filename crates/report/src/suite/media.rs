@@ -22,16 +22,22 @@ const CAUSES: [Cause; 5] = [
 
 /// The NAND's side of the preconditioning of `suite`; empty for real drives.
 pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
-    let taken = suite.preconditions();
-    let modelled: Vec<Taken<'_>> = taken
-        .into_iter()
-        .filter(|(_, step)| step.samples.iter().any(|sample| sample.summary.nand.is_some()))
-        .collect();
+    group("Inside the drive", "", &charts(suite, id), &numbers(&modelled(suite)))
+}
+
+fn modelled<'a>(suite: &Suite<'a>) -> Vec<Taken<'a>> {
+    let has_nand = |step: &Step| step.samples.iter().any(|it| it.summary.nand.is_some());
+    suite.preconditions().into_iter().filter(|(_, step)| has_nand(step)).collect()
+}
+
+/// Write amplification of each run, and free superblocks of all.
+pub(super) fn charts(suite: &Suite<'_>, id: &str) -> Vec<Chart> {
+    let modelled = modelled(suite);
     let several = modelled.len() > 1;
     let mut charts: Vec<Chart> =
         modelled.iter().map(|(subject, step)| by_cause(subject, step, id, several)).collect();
     charts.push(free_superblocks(&modelled, id));
-    group("Inside the drive", "", &charts, &numbers(&modelled))
+    charts
 }
 
 fn by_cause(subject: &Subject<'_>, step: &Step, id: &str, several: bool) -> Chart {

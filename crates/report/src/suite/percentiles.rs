@@ -21,18 +21,22 @@ const STEPS: u32 = 160;
 
 /// Curves over the sweeps of `suite`, and percentiles of every workload at its greatest load.
 pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
-    let mut all: Vec<Taken<'_>> = Vec::new();
-    let mut charts = curves(suite, id);
-    for workload in suite.workloads() {
-        let taken: Vec<Taken<'_>> = suite
-            .measures(workload)
-            .into_iter()
-            .filter_map(|(subject, steps)| Some((subject, greatest(&steps)?)))
-            .collect();
-        charts.push(chart(workload, &taken, id));
-        all.extend(taken);
-    }
-    group("Latency in depth", "", &charts, &numbers(&all))
+    let all: Vec<Taken<'_>> =
+        suite.workloads().into_iter().flat_map(|workload| heaviest(suite, workload)).collect();
+    group("Latency in depth", "", &charts(suite, id), &numbers(&all))
+}
+
+/// Latency against throughput, and the percentiles.
+pub(super) fn charts(suite: &Suite<'_>, id: &str) -> Vec<Chart> {
+    let percentiles = suite.workloads().into_iter();
+    let percentiles = percentiles.map(|workload| chart(workload, &heaviest(suite, workload), id));
+    curves(suite, id).into_iter().chain(percentiles).collect()
+}
+
+/// Each run's measurement of `workload` with most outstanding.
+fn heaviest<'a>(suite: &Suite<'a>, workload: &str) -> Vec<Taken<'a>> {
+    let measures = suite.measures(workload).into_iter();
+    measures.filter_map(|(subject, steps)| Some((subject, greatest(&steps)?))).collect()
 }
 
 /// The step with most outstanding.

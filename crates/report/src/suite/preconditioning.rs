@@ -21,6 +21,12 @@ const ROWS_MAX: usize = 24;
 pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
     let taken = suite.preconditions();
     let Some((_, first)) = taken.first() else { return String::new() };
+    group(&title(first), &verdicts(&taken), &charts(suite, id), &numbers(&taken))
+}
+
+/// Every metric against time, and reads and writes apart where both happened.
+pub(super) fn charts(suite: &Suite<'_>, id: &str) -> Vec<Chart> {
+    let taken = suite.preconditions();
     let mut charts: Vec<Chart> = METRICS
         .iter()
         .zip(EXPLAIN)
@@ -29,7 +35,7 @@ pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
     if taken.iter().any(|(_, step)| step.summary.as_ref().is_some_and(is_mixed)) {
         charts.push(reads_and_writes(&taken, id));
     }
-    group(&title(first), &verdicts(&taken), &charts, &numbers(&taken))
+    charts
 }
 
 fn title(step: &Step) -> String {

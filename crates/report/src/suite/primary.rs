@@ -1,5 +1,7 @@
 //! The primary test: bars at one load, lines over a grid of loads, and latency over throughput.
 
+use std::fmt::Write as _;
+
 use results::Step;
 
 use super::{
@@ -55,11 +57,31 @@ fn taken<'a>(measured: &Measured<'a>) -> Vec<Taken<'a>> {
     each.flat_map(|(subject, steps)| steps.iter().map(|step| (*subject, *step))).collect()
 }
 
+/// Every chart of the primary test.
+pub(super) fn charts(suite: &Suite<'_>, id: &str) -> Vec<Chart> {
+    let measured = suite.workloads().into_iter().map(|it| (it, suite.measures(it)));
+    let (swept, single): (Vec<_>, Vec<_>) =
+        measured.partition(|(_, measured)| slots(measured).len() > 1);
+    let mut charts = bars_charts(&single, id);
+    for (workload, measured) in &swept {
+        let loads = slots(measured);
+        charts.extend(sweep_charts(workload, measured, &loads, id));
+        charts.extend(multiples(workload, measured, &loads, id));
+    }
+    charts
+}
+
 fn bars_section(single: &[(&str, Measured<'_>)], id: &str) -> String {
-    let taken: Vec<Taken<'_>> = single.iter().flat_map(|(_, measured)| taken(measured)).collect();
-    let charts: Vec<Chart> =
-        METRICS.iter().map(|metric| bars(single, &taken, *metric, id)).collect();
-    group("Primary test", "", &charts, &numbers(&taken))
+    group("Primary test", "", &bars_charts(single, id), &numbers(&all(single)))
+}
+
+fn all<'a>(single: &[(&str, Measured<'a>)]) -> Vec<Taken<'a>> {
+    single.iter().flat_map(|(_, measured)| taken(measured)).collect()
+}
+
+fn bars_charts(single: &[(&str, Measured<'_>)], id: &str) -> Vec<Chart> {
+    let taken = all(single);
+    METRICS.iter().map(|metric| bars(single, &taken, *metric, id)).collect()
 }
 
 fn bars(single: &[(&str, Measured<'_>)], taken: &[Taken<'_>], metric: Metric, id: &str) -> Chart {
@@ -95,9 +117,82 @@ fn bars(single: &[(&str, Measured<'_>)], taken: &[Taken<'_>], metric: Metric, id
 }
 
 fn sweep(workload: &str, measured: &Measured<'_>, loads: &[Slot], id: &str) -> String {
+    let title = match loads {
+        [first, .., last] => {
+            format!("Primary test with {workload}, {} to {}", first.name(), last.name())
+        }
+        _ => format!("Primary test with {workload}"),
+    };
+    let charts = sweep_charts(workload, measured, loads, id);
+    let mut html = group(&title, "", &charts, &numbers(&taken(measured)));
+    let small: String =
+        multiples(workload, measured, loads, id).iter().map(Chart::figure).collect();
+    if !small.is_empty() {
+        let lead = "One panel for each number of requests that a thread keeps outstanding, all on \
+                    one scale: throughput above, average latency below, against threads.";
+        let _ = write!(
+            html,
+            "<h4>The same, by queue depth</h4><p class=\"small\">{lead}</p>\
+             <div class=\"multiples\">{small}</div>",
+        );
+    }
+    html
+}
+
+/// Throughput and average latency over threads, a panel for each queue depth, on common scales;
+/// none where the sweep has no grid.
+fn multiples(workload: &str, measured: &Measured<'_>, loads: &[Slot], id: &str) -> Vec<Chart> {
+    let mut queues: Vec<u16> = loads.iter().map(|load| load.queue_per_thread).collect();
+    queues.sort_unstable();
+    queues.dedup();
+    if queues.len() < 2 || queues.len() * 2 > loads.len() {
+        return Vec::new();
+    }
+    let each = METRICS[..2].iter();
+    each.flat_map(|metric| {
+        let highest = over_loads(measured, loads, *metric)
+            .iter()
+            .flat_map(|series| series.points.iter().map(|point| point.1))
+            .fold(0.0, f64::max);
+        queues.iter().map(move |queue| (*metric, *queue, highest)).collect::<Vec<_>>()
+    })
+    .map(|(metric, queue, highest)| panel((workload, measured, id), metric, queue, highest))
+    .collect()
+}
+
+/// The panel of one queue depth, up to `highest`.
+fn panel(
+    (workload, measured, id): (&str, &Measured<'_>, &str),
+    metric: Metric,
+    queue: u16,
+    highest: f64,
+) -> Chart {
+    let of = |(subject, steps): &(&Subject<'_>, Vec<&Step>)| {
+        let mut steps: Vec<&Step> =
+            steps.iter().copied().filter(|step| step.queue_per_thread == queue).collect();
+        steps.sort_by_key(|step| step.threads);
+        let points = steps.iter().filter_map(|step| {
+            Some((f64::from(step.threads), (metric.of)(step.summary.as_ref()?)))
+        });
+        line(subject.label.clone(), Look::of_run(subject.index), points.collect())
+    };
+    let taken = taken(measured);
+    Chart {
+        id: format!("{id}-{}-q{queue}-{}", anchor(workload), metric.id),
+        title: format!("{}, Q{queue}", metric.title),
+        explain: "",
+        provenance: provenance(&taken),
+        cautions: Vec::new(),
+        x: Axis::linear("threads", Unit::Plain),
+        y: Axis { switchable: false, domain: Some((0.0, highest)), ..metric.axis() },
+        body: Body::Lines(measured.iter().map(of).collect(), Vec::new()),
+    }
+}
+
+fn sweep_charts(workload: &str, measured: &Measured<'_>, loads: &[Slot], id: &str) -> Vec<Chart> {
     let id = format!("{id}-{}", anchor(workload));
     let taken = taken(measured);
-    let charts: Vec<Chart> = METRICS
+    METRICS
         .iter()
         .zip(EXPLAIN)
         .map(|(metric, explain)| Chart {
@@ -110,14 +205,7 @@ fn sweep(workload: &str, measured: &Measured<'_>, loads: &[Slot], id: &str) -> S
             y: metric.axis(),
             body: Body::Lines(over_loads(measured, loads, *metric), Vec::new()),
         })
-        .collect();
-    let title = match loads {
-        [first, .., last] => {
-            format!("Primary test with {workload}, {} to {}", first.name(), last.name())
-        }
-        _ => format!("Primary test with {workload}"),
-    };
-    group(&title, "", &charts, &numbers(&taken))
+        .collect()
 }
 
 fn over_loads(measured: &Measured<'_>, loads: &[Slot], metric: Metric) -> Vec<Series> {

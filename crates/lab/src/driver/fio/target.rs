@@ -11,6 +11,7 @@ use super::{Request, SIZE_DEFAULT, job};
 use crate::environment::Site;
 use crate::guard::{self, Permit};
 use crate::nbd::{self, Uri};
+use crate::system::Block;
 use crate::{Error, Kind};
 
 /// A target that is held, or was permitted, for as long as this lives.
@@ -76,6 +77,32 @@ impl Target {
     pub(super) fn has_holes(&self, end_bytes: u64) -> bool {
         let first_hole = |permit: &Permit| seek(permit.target(), SeekFrom::Hole(0));
         self.file().is_some_and(|permit| first_hole(permit).is_ok_and(|at| at < end_bytes))
+    }
+
+    /// Checks that it is still there and as large as `site` says: fio takes reads beyond an end
+    /// that moved for very fast ones.
+    ///
+    /// # Errors
+    /// Says what became of it.
+    pub(super) fn check_still(&self, site: &Site) -> Result<(), Error> {
+        let shown = self.path().display();
+        let before_bytes = site.capacity_bytes();
+        let now_bytes = match self {
+            Self::Local(permit) if permit.is_file() => {
+                let now = fstat(permit.target()).map(|it| u64::try_from(it.st_size).unwrap_or(0));
+                now.unwrap_or(0)
+            }
+            Self::Local(_) => site.device().map_or(0, Block::capacity_bytes),
+            Self::Export { uri, .. } => uri.export().map_or(0, |export| export.capacity_bytes),
+        };
+        let (before, now) = (Bytes(before_bytes), Bytes(now_bytes));
+        let text = match now_bytes {
+            0 => format!("{shown} is gone: nothing answers there any more"),
+            _ if now_bytes < before_bytes => format!("{shown} shrank from {before} to {now}"),
+            _ => return Ok(()),
+        };
+        Err(Error::new(Kind::Io, text)
+            .hint("what was measured while it happened is lost; see dmesg, then --resume"))
     }
 
     /// A file of `capacity_bytes` with holes needs room for them.

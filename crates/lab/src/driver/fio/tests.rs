@@ -14,6 +14,36 @@ use crate::system::fixture::LoopDisk;
 
 const SIZE: Bytes = Bytes(64 << 20);
 
+/// Does something once, when the load is on its way.
+struct Meddler<F: FnMut()> {
+    looks: u32,
+    meddle: F,
+}
+
+impl<F: FnMut()> Watch for Meddler<F> {
+    fn progress(&mut self, _: f64, _: &str) {
+        self.looks += 1;
+        if self.looks == 10 {
+            (self.meddle)();
+        }
+    }
+
+    fn stop(&self) -> bool {
+        false
+    }
+}
+
+/// Kills the fio that works in `folder`.
+fn kill_fio_in(folder: &Path) {
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        if fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == folder) {
+            let id = entry.file_name().into_string().unwrap();
+            let killed = std::process::Command::new("kill").args(["-KILL", &id]).status();
+            assert!(killed.is_ok_and(|status| status.success()));
+        }
+    }
+}
+
 /// Stops after it was asked `after` times.
 struct Waiter {
     asked: Cell<u32>,
@@ -458,4 +488,56 @@ fn a_trace_is_replayed_without_times_and_at_them() {
     let due = trace.requests().iter().filter(|it| it.at < until).count() as f64 / 1.5;
     // fio falls behind on a busy machine and does not catch up; ahead it never is.
     assert!(iops > 0.0 && iops < due * 1.05, "{iops} a second of {due}");
+}
+
+#[test]
+fn a_killed_fio_is_an_error_that_says_so() {
+    if fio_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let mut fio = Fio::open(&request(&folder)).unwrap();
+    let workload = catalogue::find_workload("4k-rand-read").unwrap();
+    let load = Load { duration_s: 60.0, ..load(&workload, "killed") };
+    let warm = Load { duration_s: 0.5, ..load };
+    fio.load(&warm, &mut Waiter::patient()).unwrap();
+    let at = fs::canonicalize(folder.path()).unwrap().join("raw/killed");
+    let mut watch = Meddler { looks: 0, meddle: || kill_fio_in(&at) };
+    let error = fio.load(&load, &mut watch).unwrap_err();
+    assert_eq!(error.to_string(), "fio was killed by signal 9");
+}
+
+#[test]
+fn a_target_that_shrinks_under_a_load_is_an_error_though_fio_sees_none() {
+    if fio_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let request = request(&folder);
+    let mut fio = Fio::open(&request).unwrap();
+    let workload = catalogue::find_workload("4k-rand-read").unwrap();
+    fio.load(&load(&workload, "whole"), &mut Waiter::patient()).unwrap();
+    let meddle = || {
+        let file = fs::File::options().write(true).open(&request.path).unwrap();
+        file.set_len(1 << 20).unwrap();
+    };
+    let load = Load { duration_s: 2.0, ..load(&workload, "shrinks") };
+    let error = fio.load(&load, &mut Meddler { looks: 0, meddle }).unwrap_err();
+    assert!(error.to_string().ends_with("disk.img shrank from 64 MiB to 1 MiB"), "{error}");
+}
+
+#[test]
+fn a_server_that_goes_away_is_an_error_that_says_so() {
+    let folder = TempDir::new().unwrap();
+    if nbd_is_missing() {
+        return;
+    }
+    let Some(server) = Server::start(&folder, &["memory", "64M"]) else { return };
+    let mut fio = Fio::open(&server.request(&folder)).unwrap();
+    let workload = catalogue::find_workload("4k-rand-read").unwrap();
+    let load = Load { duration_s: 60.0, ..load(&workload, "gone") };
+    let mut server = Some(server);
+    let mut watch = Meddler { looks: 0, meddle: || drop(server.take()) };
+    let error = fio.load(&load, &mut watch).unwrap_err();
+    assert!(error.to_string().ends_with("is gone: nothing answers there any more"), "{error}");
 }

@@ -1,0 +1,263 @@
+//! A real device from purge to report: a part of a disk whose other part holds a file system,
+//! killed in the middle and resumed. As root with fio, losetup and mkfs.ext4; each test says so
+//! where it cannot run.
+
+#![expect(clippy::unwrap_used, reason = "a helper of a test may fail as the test itself")]
+
+use std::fs;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+const MIB: u64 = 1 << 20;
+/// First byte and bytes of the part with the file system, and of the one that is tested.
+const KEPT: (u64, u64) = (MIB, 32 * MIB);
+const TESTED: (u64, u64) = (33 * MIB, 16 * MIB);
+/// How long anything may take on a machine that does much else.
+const PATIENCE: Duration = Duration::from_mins(3);
+
+const PROTOCOL: &str = r#"
+schema = 1
+name = "brief"
+title = "Brief"
+description = "Seconds of everything, for a test."
+source = "this test"
+
+[[suites]]
+name = "4k"
+title = "4K random"
+
+[suites.precondition]
+workload = "4k-rand-write"
+threads = 2
+queue_per_thread = 4
+duration_s = 5
+interval_s = 1
+round_s = 1
+
+[[suites.measure]]
+workload = "4k-rand-read"
+threads = [1, 2]
+queue_per_thread = [4]
+duration_s = 1
+ramp_s = 0
+interval_s = 1
+
+[[suites.measure]]
+workload = "8k-70-30"
+threads = [2]
+queue_per_thread = [4]
+duration_s = 1
+ramp_s = 0
+interval_s = 1
+"#;
+
+/// Two parts of one disk image, each a loop device of its own, the first with ext4: not every
+/// kernel makes partitions on loop devices. Detached when dropped.
+struct Disk {
+    kept: String,
+    tested: String,
+    image: PathBuf,
+    folder: TempDir,
+}
+
+impl Disk {
+    fn new() -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let image = folder.path().join("disk.img");
+        fs::File::create(&image).unwrap().set_len(64 * MIB).unwrap();
+        let kept = attached(&image, KEPT)?;
+        let Some(tested) = attached(&image, TESTED) else {
+            detach(&kept);
+            return None;
+        };
+        let disk = Self { kept, tested, image, folder };
+        let made = Command::new("mkfs.ext4").args(["-q", &disk.kept]).status();
+        if !made.is_ok_and(|status| status.success()) {
+            skip("mkfs.ext4 does not work here");
+            return None;
+        }
+        Some(disk)
+    }
+
+    /// Every byte of the part with the file system.
+    fn content_kept(&self) -> Vec<u8> {
+        let mut file = fs::File::open(&self.image).unwrap();
+        file.seek(SeekFrom::Start(KEPT.0)).unwrap();
+        let mut bytes = vec![0; usize::try_from(KEPT.1).unwrap()];
+        file.read_exact(&mut bytes).unwrap();
+        bytes
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        detach(&self.tested);
+        detach(&self.kept);
+    }
+}
+
+/// A loop device over that part of `image`.
+fn attached(image: &Path, (first, count): (u64, u64)) -> Option<String> {
+    let output = Command::new("losetup")
+        .args(["--find", "--show", "--direct-io=on"])
+        .args([format!("--offset={first}"), format!("--sizelimit={count}")])
+        .arg(image)
+        .output();
+    let Some(output) = output.ok().filter(|output| output.status.success()) else {
+        skip("losetup cannot attach a loop device here (it needs root)");
+        return None;
+    };
+    Some(String::from_utf8(output.stdout).unwrap().trim().to_owned())
+}
+
+fn detach(node: &str) {
+    let _ = Command::new("losetup").args(["-d", node]).status();
+}
+
+#[expect(clippy::print_stderr, reason = "a skipped test says why")]
+fn skip(why: &str) {
+    eprintln!("skipped: {why}");
+}
+
+fn fio_is_missing() -> bool {
+    let found = Command::new("fio").arg("--version").output();
+    let missing = !found.is_ok_and(|output| output.status.success());
+    if missing {
+        skip("fio is not installed");
+    }
+    missing
+}
+
+fn floatgate(dir: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
+    command.args(args).current_dir(dir).stdin(Stdio::null()).env_remove("RUST_BACKTRACE");
+    command
+}
+
+/// What a command printed once it ended; killed where it does not.
+fn ended(mut child: Child) -> Output {
+    let began = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if began.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            panic!("it did not end: {:?}", child.wait_with_output());
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    child.wait_with_output().unwrap()
+}
+
+fn started(dir: &Path, args: &[&str]) -> Child {
+    floatgate(dir, args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Waits until `found` is.
+fn until(what: &str, found: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !found() {
+        assert!(began.elapsed() < PATIENCE, "{what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The only run in the folder.
+fn run_of(dir: &Path) -> Option<PathBuf> {
+    let entries = fs::read_dir(dir.join("runs")).ok()?;
+    entries.flatten().map(|entry| entry.path()).find(|path| path.is_dir())
+}
+
+/// Whether some process works in a folder below `dir`.
+fn is_worked_in(dir: &Path) -> bool {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let mut at = processes.filter_map(|entry| fs::read_link(entry.path().join("cwd")).ok());
+    at.any(|cwd| cwd.starts_with(dir) && cwd != dir)
+}
+
+#[test]
+fn a_device_is_tested_from_purge_to_report_and_its_neighbour_is_untouched() {
+    if fio_is_missing() {
+        return;
+    }
+    let Some(disk) = Disk::new() else { return };
+    let (dir, target) = (disk.folder.path(), disk.tested.clone());
+    fs::write(dir.join("brief.toml"), PROTOCOL).unwrap();
+    let before = disk.content_kept();
+    let review = ["review", &target, "--protocol", "brief.toml"];
+    let refused = ended(started(dir, &review));
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("hint: add --destroy"));
+
+    let mut child = started(dir, &[review.as_slice(), &["--destroy"]].concat());
+    let first_measured = || run_of(dir).is_some_and(|run| run.join("steps/002.json").exists());
+    until("the first measurement ends", || {
+        first_measured() || run_of(dir).is_some_and(|run| run.join("run.json").exists())
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    until("fio dies with it", || !is_worked_in(&run_of(dir).unwrap()));
+    let run = run_of(dir).unwrap();
+    assert!(!run.join("run.json").exists(), "it was killed before its end");
+
+    let name = run.file_name().unwrap().to_str().unwrap();
+    let resumed = ended(started(dir, &["review", "--resume", name, "--destroy"]));
+    let said = String::from_utf8_lossy(&resumed.stderr).into_owned();
+    assert!(matches!(resumed.status.code(), Some(0 | 3)), "{said}");
+    let page = String::from_utf8(resumed.stdout).unwrap();
+    let page = fs::read_to_string(dir.join(page.trim_end())).unwrap();
+    assert!(page.contains("purge and preconditioning were repeated"));
+    assert!(page.contains("blkdiscard"), "the purge is told");
+    for step in ["4k/precondition", "4k/4k-rand-read/T1Q4", "4k/8k-70-30/T2Q4"] {
+        assert!(page.contains(step), "{step}");
+    }
+    let shown = ended(started(dir, &["runs"]));
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("5/5"), "{shown:?}");
+    assert!(disk.content_kept() == before, "the file system beside it changed");
+    let checked = Command::new("e2fsck").args(["-fn", &disk.kept]).output();
+    assert!(checked.is_ok_and(|output| output.status.success()));
+}
+
+/// A memory file system of 256 KiB, unmounted when dropped.
+struct Full(TempDir);
+
+impl Full {
+    fn new() -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=256k", "floatgate-test"])
+            .arg(folder.path())
+            .status();
+        if !mounted.is_ok_and(|status| status.success()) {
+            skip("a small file system cannot be mounted here (it needs root)");
+            return None;
+        }
+        Some(Self(folder))
+    }
+}
+
+impl Drop for Full {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn a_full_results_disk_is_one_clear_error_and_keeps_what_was_finished() {
+    let Some(full) = Full::new() else { return };
+    let out = full.0.path().join("runs");
+    let out = out.to_str().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let model = ["review", "iodrive-duo", "--protocol", "quick", "--time-lapse", "128"];
+    let ended = ended(started(dir.path(), &[model.as_slice(), &["--out", out]].concat()));
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    assert!(said.contains("error: writing ") && said.contains("No space left on device"), "{said}");
+    assert!(said.ends_with("hint: free some space, or choose another --out\n"), "{said}");
+    assert!(said.contains("what was finished is kept: `floatgate review --resume "), "{said}");
+    let kept = fs::read_dir(out).unwrap().flatten().map(|entry| entry.path().join("steps"));
+    assert!(kept.filter_map(|steps| fs::read_dir(steps).ok()).flatten().count() > 0);
+}

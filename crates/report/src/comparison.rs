@@ -1,0 +1,184 @@
+//! Runs against each other: ratios to the first with their confidence, places, and, where models
+//! and measurements meet, by how much the model misses.
+
+use std::fmt::Write as _;
+
+use results::compare::{Comparison, compare, rankings};
+use results::deviation::{Deviation, deviations, median_size};
+use results::repeats::{Ratio, against_first, groups};
+use results::{Run, StepKind};
+
+use crate::chart::Look;
+use crate::number;
+use crate::subject::Subject;
+use crate::text::Text;
+
+/// The section; empty where there is one run.
+pub(crate) fn section(subjects: &[Subject<'_>]) -> String {
+    if subjects.len() < 2 {
+        return String::new();
+    }
+    let runs: Vec<&Run> = subjects.iter().map(|subject| subject.run).collect();
+    let comparisons = compare(&runs);
+    let groups = groups(&runs);
+    let mut html = String::from("<section id=\"comparison\"><h2>Comparison</h2>\n");
+    html.push_str(&ratios(subjects, &comparisons, &groups));
+    html.push_str(&places(subjects, &comparisons));
+    html.push_str(&errors(subjects, &deviations(&runs, &comparisons)));
+    html + "</section>\n"
+}
+
+/// What a group of repeats is called: as its run, or by how many there are.
+fn named(subjects: &[Subject<'_>], group: &[usize]) -> String {
+    let first = &subjects[group[0]];
+    match group.len() {
+        1 => first.label.clone(),
+        count => {
+            let run = first.run;
+            let name = format!("{} {}", run.target.title, run.target.format);
+            format!("{}, {count} runs", name.trim_end())
+        }
+    }
+}
+
+fn head(subjects: &[Subject<'_>], group: &[usize]) -> String {
+    let tone = Look::of_run(subjects[group[0]].index).tone;
+    let name = named(subjects, group);
+    format!("<th scope=\"col\" class=\"t{tone}\"><i class=\"key\"></i>{}</th>", Text(&name))
+}
+
+fn ratios(subjects: &[Subject<'_>], all: &[Comparison], groups: &[Vec<usize>]) -> String {
+    let [first, others @ ..] = groups else { return String::new() };
+    if others.is_empty() {
+        return spread(subjects, first, all);
+    }
+    let mut html = format!(
+        "<h3>Against {}</h3><div class=\"scroll\"><table class=\"ratios\"><thead><tr>\
+         <th scope=\"col\">Workload</th>",
+        Text(&named(subjects, first)),
+    );
+    for group in others {
+        html.push_str(&head(subjects, group));
+        html.push_str("<th scope=\"col\">average latency</th>");
+    }
+    html.push_str("</tr></thead><tbody>");
+    for row in against_first(all, groups) {
+        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", Text(&row.workload));
+        for pair in row.groups.iter().skip(1) {
+            let cell = |ratio: Option<Ratio>| ratio.map_or("<td>–</td>".into(), shown);
+            html.push_str(&cell(pair.map(|pair| pair.iops)));
+            html.push_str(&cell(pair.map(|pair| pair.latency)));
+        }
+        html.push_str("</tr>");
+    }
+    html + "</tbody></table></div><p class=\"small\">IOPS and average latency over those of the \
+            first, geometric means over the loads that both measured. In brackets the interval of \
+            95 % confidence, where runs were repeated on both sides (<code>--repeat</code>); a \
+            ratio without one says nothing about chance.</p>"
+}
+
+fn shown(ratio: Ratio) -> String {
+    let interval = ratio.interval.map_or(String::new(), |(low, high)| {
+        let (low, high) = (number::trimmed(low), number::trimmed(high));
+        format!("<span class=\"interval\">({low} to {high})</span>")
+    });
+    format!("<td><span class=\"ratio\">{}×</span>{interval}</td>", number::trimmed(ratio.mean))
+}
+
+/// Repeats of one target alone: how far apart they lie.
+fn spread(subjects: &[Subject<'_>], group: &[usize], all: &[Comparison]) -> String {
+    let mut html = format!(
+        "<h3>{}: how far repeats lie apart</h3><div class=\"scroll\"><table><thead><tr>\
+         <th scope=\"col\">Workload</th><th scope=\"col\">Load</th>\
+         <th scope=\"col\">lowest IOPS</th><th scope=\"col\">highest IOPS</th>\
+         <th scope=\"col\">range</th></tr></thead><tbody>",
+        Text(&named(subjects, group)),
+    );
+    for load in all.iter().filter(|load| load.kind == StepKind::Measure) {
+        let iops = || load.entries.iter().flatten().map(|entry| entry.summary.iops);
+        let (low, high) = (iops().fold(f64::INFINITY, f64::min), iops().fold(0.0, f64::max));
+        let _ = write!(
+            html,
+            "<tr><th scope=\"row\">{}</th><td>T{}Q{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+            Text(&load.workload),
+            load.threads,
+            load.queue_per_thread,
+            number::whole(low),
+            number::whole(high),
+            number::percent((high - low) / low),
+        );
+    }
+    html + "</tbody></table></div>"
+}
+
+fn places(subjects: &[Subject<'_>], all: &[Comparison]) -> String {
+    let mut html = String::from(
+        "<h3>Places</h3><div class=\"scroll\"><table><thead><tr><th scope=\"col\">Workload</th>",
+    );
+    for place in 1..=subjects.len() {
+        let _ = write!(html, "<th scope=\"col\">{place}.</th>");
+    }
+    html.push_str("</tr></thead><tbody>");
+    for ranking in rankings(all) {
+        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", Text(&ranking.workload));
+        for place in 0..subjects.len() {
+            match ranking.standings.get(place) {
+                None => html.push_str("<td>–</td>"),
+                Some(standing) => {
+                    let subject = &subjects[standing.run];
+                    let _ = write!(
+                        html,
+                        "<td class=\"t{}\"><i class=\"key\"></i>{} <span class=\"interval\">{}\
+                         </span></td>",
+                        Look::of_run(subject.index).tone,
+                        Text(&subject.label),
+                        number::percent(standing.share),
+                    );
+                }
+            }
+        }
+        html.push_str("</tr>");
+    }
+    html + "</tbody></table></div><p class=\"small\">By IOPS; in grey the share of the best run's, \
+            the geometric mean over all loads of the workload. Runs that lack a load have no \
+            place.</p>"
+}
+
+fn errors(subjects: &[Subject<'_>], all: &[Deviation]) -> String {
+    if all.is_empty() {
+        return String::new();
+    }
+    let median = |of: fn(&Deviation) -> f64| {
+        median_size(all.iter().map(of)).map_or("–".into(), number::percent)
+    };
+    let mut html = format!(
+        "<h3>Model against measurement</h3><p>Half of the loads are missed by less than {} in \
+         IOPS and {} in average latency.</p><div class=\"scroll\"><table><thead><tr>\
+         <th scope=\"col\">Load</th><th scope=\"col\">Model</th><th scope=\"col\">Measurement</th>\
+         <th scope=\"col\">IOPS off by</th><th scope=\"col\">average latency off by</th></tr>\
+         </thead><tbody>",
+        median(|it| it.iops),
+        median(|it| it.latency),
+    );
+    for it in all {
+        let settled = if it.kind == StepKind::Precondition { ", settled" } else { "" };
+        let _ = write!(
+            html,
+            "<tr><th scope=\"row\">{} T{}Q{}{settled}</th><td class=\"prose\">{}</td>\
+             <td class=\"prose\">{}</td><td>{}</td><td>{}</td></tr>",
+            Text(&it.workload),
+            it.threads,
+            it.queue_per_thread,
+            Text(&subjects[it.model].label),
+            Text(&subjects[it.real].label),
+            signed(it.iops),
+            signed(it.latency),
+        );
+    }
+    html + "</tbody></table></div>"
+}
+
+fn signed(share: f64) -> String {
+    let sign = if share < 0.0 { "−" } else { "+" };
+    format!("{sign}{}", number::percent(share.abs()))
+}

@@ -1,0 +1,145 @@
+//! The page in a real browser: what its script makes of it, and that its policy lets it.
+
+#![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "a browser has a clock")]
+
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::TITLE;
+use crate::example::review_of_two;
+use crate::review;
+
+/// Names that the browser may go by.
+const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+/// How long it may take on a machine that does much else.
+const PATIENCE: Duration = Duration::from_mins(3);
+
+/// Runs before the page's own scripts: notes faults, and has every chart in view at once, because a
+/// browser without a window draws no frames in which one could come into view.
+const BEFORE: &str = "<script>window.faults = [];\
+    addEventListener('error', (event) => faults.push(event.message));\
+    addEventListener('unhandledrejection', (event) => faults.push(String(event.reason)));\
+    window.IntersectionObserver = class { constructor(seen) { this.seen = seen; }\
+    observe(target) { queueMicrotask(() => this.seen([{ isIntersecting: true, target }])); }\
+    unobserve() {} };</script>";
+const DRIVER: &str = include_str!("browser.js");
+
+/// A browser and its children, ended when dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if matches!(self.0.try_wait(), Ok(None)) {
+            let group = format!("-{}", self.0.id());
+            let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
+            let _ = self.0.wait();
+        }
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a skipped test says why")]
+fn browser() -> Option<&'static str> {
+    let runs = |name: &&str| {
+        let output = Command::new(name).arg("--version").output();
+        output.is_ok_and(|output| output.status.success())
+    };
+    let found = BROWSERS.into_iter().find(|name| runs(name));
+    if found.is_none() {
+        eprintln!("skipped: chromium is not installed");
+    }
+    found
+}
+
+/// What `page` has become when the browser is done with it, and what the browser said.
+fn opened(browser: &str, page: &str) -> (String, String) {
+    let folder = TempDir::new().unwrap();
+    let (html, dom, said) =
+        (folder.path().join("page.html"), folder.path().join("dom"), folder.path().join("said"));
+    fs::write(&html, page).unwrap();
+    let child = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        .args(["--enable-logging=stderr", "--disable-dev-shm-usage"])
+        .args(["--virtual-time-budget=20000", "--window-size=1300,2000", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
+        .arg(format!("file://{}", html.display()))
+        .stdin(Stdio::null())
+        .stdout(File::create(&dom).unwrap())
+        .stderr(File::create(&said).unwrap())
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    let mut running = Running(child);
+    let began = Instant::now();
+    while running.0.try_wait().unwrap().is_none() {
+        assert!(began.elapsed() < PATIENCE, "the browser did not end");
+        thread::sleep(Duration::from_millis(50));
+    }
+    (fs::read_to_string(dom).unwrap(), fs::read_to_string(said).unwrap())
+}
+
+/// The page with `BEFORE` in place of its policy, and the driver at its end.
+fn driven(page: &str) -> String {
+    let from = page.find("<meta http-equiv").unwrap();
+    let to = from + page[from..].find('>').unwrap() + 1;
+    let (head, rest) = (&page[..from], &page[to..]);
+    let body = rest.strip_suffix("</body></html>\n").unwrap();
+    format!("{head}{BEFORE}{body}<script>{DRIVER}</script></body></html>\n")
+}
+
+/// What the driver saw.
+fn seen(dom: &str) -> Value {
+    let (_, rest) = dom.split_once("<pre id=\"seen\">").expect("the driver came to its end");
+    let (text, _) = rest.split_once("</pre>").unwrap();
+    let plain = text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+    serde_json::from_str(&plain).unwrap()
+}
+
+#[test]
+fn a_reader_can_hide_zoom_switch_and_save() {
+    let Some(browser) = browser() else { return };
+    let (dom, said) = opened(browser, &driven(&review(&review_of_two(), TITLE)));
+    assert!(dom.contains("<pre id=\"seen\">"), "{said}");
+    let seen = seen(&dom);
+    assert_eq!(seen["faults"], serde_json::json!([]), "{seen}");
+    assert_eq!(seen["figures"], seen["opened"], "every chart has its tools");
+    assert!(seen["drawn"].as_u64().unwrap() > 30, "{}", seen["drawn"]);
+    assert_eq!(seen["canvas"], true, "each canvas has a size");
+    assert_eq!((&seen["hidden"], &seen["shown"]), (&"false".into(), &"true".into()));
+    assert_eq!(seen["scale"], serde_json::json!([true, "ms"]));
+    let tip = seen["tip"].as_str().unwrap();
+    assert!(tip.contains("stock ") && tip.contains("high-performance "), "{tip}");
+
+    let saved = seen["saved"].as_array().unwrap();
+    let names: Vec<&str> = saved.iter().map(|it| it["name"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), 6, "three of a line chart, three of a heat map: {names:?}");
+    let csv = saved[0]["text"].as_str().unwrap();
+    assert!(csv.starts_with("series,protocol time h,Throughput IOPS\r\nstock,"), "{csv}");
+    for svg in [&saved[1], &saved[4]] {
+        assert!(svg["text"].as_str().unwrap().starts_with("<svg viewBox="));
+        assert_eq!(svg["variables"], false, "a picture of its own knows no style sheet");
+    }
+    for png in [&saved[2], &saved[5]] {
+        assert_eq!(png["head"], serde_json::json!([0x89, b'P', b'N', b'G']));
+        assert!(png["size"].as_u64().unwrap() > 10_000, "{}", png["size"]);
+    }
+    let heat = saved[3]["text"].as_str().unwrap();
+    assert!(heat.starts_with("series,protocol time h,Latency ms,share\r\n"), "{heat}");
+}
+
+#[test]
+fn the_policy_of_the_page_lets_its_own_scripts_and_styles_through() {
+    let Some(browser) = browser() else { return };
+    let (dom, said) = opened(browser, &review(&review_of_two(), TITLE));
+    assert!(dom.contains("id=\"provenance\""), "the page came to its end");
+    let refused = ["Refused to", "Content Security Policy", "Uncaught"];
+    let faults: Vec<&str> =
+        said.lines().filter(|line| refused.iter().any(|sign| line.contains(sign))).collect();
+    assert!(faults.is_empty(), "{faults:?}");
+}

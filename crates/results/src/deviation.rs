@@ -1,0 +1,97 @@
+//! Model against measurement: by how much a modelled run misses a real one, load by load.
+
+use std::borrow::Borrow;
+
+use serde::Serialize;
+
+use crate::compare::{Comparison, ratio};
+use crate::{Run, StepKind, TargetKind};
+
+/// What a model says of one load, beside what was measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Deviation {
+    /// A preconditioning, by its settled window, or a measurement.
+    pub kind: StepKind,
+    /// Name of the workload.
+    pub workload: String,
+    /// Jobs.
+    pub threads: u16,
+    /// Requests that each job kept outstanding.
+    pub queue_per_thread: u16,
+    /// Index of the modelled run.
+    pub model: usize,
+    /// Index of the real run.
+    pub real: usize,
+    /// Modelled IOPS over measured ones, minus 1.
+    pub iops: f64,
+    /// Modelled average latency over the measured one, minus 1.
+    pub latency: f64,
+}
+
+/// Every load that a modelled and a real run among `runs` have in common.
+pub fn deviations<R: Borrow<Run>>(runs: &[R], comparisons: &[Comparison]) -> Vec<Deviation> {
+    let is_model = |index: &usize| runs[*index].borrow().target.kind == TargetKind::Model;
+    let (models, reals): (Vec<usize>, Vec<usize>) = (0..runs.len()).partition(is_model);
+    let mut found = Vec::new();
+    for (model, real) in models.iter().flat_map(|model| reals.iter().map(|real| (*model, *real))) {
+        let of_pair = comparisons.iter().filter_map(|it| deviation(it, model, real));
+        found.extend(of_pair);
+    }
+    found
+}
+
+fn deviation(load: &Comparison, model: usize, real: usize) -> Option<Deviation> {
+    let of = |run: usize| load.entries.get(run)?.as_ref().map(|entry| &entry.summary);
+    let (modelled, measured) = (of(model)?, of(real)?);
+    let average = |it: &crate::Summary| it.latency.latency_ns_avg;
+    Some(Deviation {
+        kind: load.kind,
+        workload: load.workload.clone(),
+        threads: load.threads,
+        queue_per_thread: load.queue_per_thread,
+        model,
+        real,
+        iops: ratio(modelled.iops, measured.iops)? - 1.0,
+        latency: ratio(average(modelled), average(measured))? - 1.0,
+    })
+}
+
+/// The median of the sizes of `values`, whatever their signs; absent without any.
+pub fn median_size(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let mut sizes: Vec<f64> = values.into_iter().map(f64::abs).collect();
+    sizes.sort_by(f64::total_cmp);
+    let upper = *sizes.get(sizes.len() / 2)?;
+    let lower = sizes[(sizes.len() - 1) / 2];
+    Some(f64::midpoint(lower, upper))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::compare;
+    use crate::example;
+
+    #[test]
+    fn a_model_that_is_a_tenth_too_fast_is_said_to_be() {
+        let mut real = example::run();
+        real.target.kind = TargetKind::BlockDevice;
+        for step in &mut real.steps {
+            for summary in step.summary.iter_mut().chain(&mut step.settled) {
+                summary.iops /= 1.1;
+            }
+        }
+        let runs = [example::run(), real];
+        let found = deviations(&runs, &compare(&runs));
+        assert_eq!(found.len(), compare(&runs).len());
+        assert!(found.iter().all(|it| (it.iops - 0.1).abs() < 1e-9 && it.latency.abs() < 1e-9));
+        assert!(found.iter().all(|it| (it.model, it.real) == (0, 1)));
+        assert_eq!(deviations(&runs[..1], &compare(&runs[..1])), []);
+    }
+
+    #[test]
+    fn a_median_of_sizes_forgets_signs() {
+        assert_eq!(median_size([-0.3, 0.1, 0.2]), Some(0.2));
+        assert_eq!(median_size([0.25, -0.75]), Some(0.5));
+        assert_eq!(median_size([]), None);
+    }
+}
