@@ -135,6 +135,12 @@ Examples:
   floatgate status vault --all
   floatgate status vault --json")]
     Status(Status),
+    /// Shows what a served drive does, a screen a second
+    #[command(after_help = "\
+Examples:
+  floatgate top vault
+  floatgate top vault --once --interval 10s")]
+    Top(Top),
     /// Makes a trace to replay, or shows what one asks for
     #[command(
         subcommand,
@@ -654,6 +660,19 @@ pub(crate) struct Status {
     /// Prints all of it as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `floatgate top`.
+#[derive(Debug, Args)]
+pub(crate) struct Top {
+    /// Folder of the drive, which a server has open
+    pub(crate) vault: PathBuf,
+    /// Time from one screen to the next
+    #[arg(long, default_value = "1s", value_parser = quantity::span, value_name = "TIME")]
+    pub(crate) interval: Duration,
+    /// Prints one screen and ends
+    #[arg(long)]
+    pub(crate) once: bool,
 }
 
 /// `floatgate doctor`.

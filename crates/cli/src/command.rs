@@ -13,6 +13,7 @@ pub(crate) mod runs;
 pub(crate) mod serve;
 pub(crate) mod status;
 pub(crate) mod sweep;
+pub(crate) mod top;
 pub(crate) mod trace;
 pub(crate) mod validate;
 pub(crate) mod workloads;

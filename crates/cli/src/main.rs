@@ -6,6 +6,7 @@
 mod args;
 mod command;
 mod failure;
+mod observed;
 mod output;
 mod progress;
 mod quantity;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         Command::Fit(args) => command::fit::fit(&args),
         Command::Create(args) => command::create::create(&args),
         Command::Serve(args) => command::serve::serve(&args),
+        Command::Top(args) => command::top::top(&args),
         Command::Status(args) => command::status::status(&args),
         Command::Doctor(args) => command::doctor::doctor(&args),
         Command::Completions { shell } => command::completions::completions(shell),

@@ -316,6 +316,7 @@ fn the_help_is_as_it_was_agreed() {
         "create",
         "serve",
         "status",
+        "top",
         "doctor",
         "completions",
     ];

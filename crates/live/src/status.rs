@@ -10,7 +10,9 @@ use std::path::Path;
 use ftl::{Ftl, SuperblockId, SuperblockState};
 use serde::{Deserialize, Serialize};
 
-pub use self::server::{Client, Commands, Export, LATENCY_BUCKETS, Server, Traffic, bucket_end_ns};
+pub use self::server::{
+    Client, Commands, Export, LATENCY_BUCKETS, Process, Server, Traffic, bucket_end_ns,
+};
 use crate::creation::gather;
 use crate::dies::DieSet;
 use crate::header::Header;

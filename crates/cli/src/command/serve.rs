@@ -8,25 +8,17 @@ use lab::ssd::{Drive as ModelDrive, Setup};
 use lab::subject::{Subject, Wanted, find_drive};
 use live::export::nbd::{Event, Server};
 use live::export::{Export, Exports, Listener};
-use live::{Device, Drive, MemoryDevice, Pace};
-use serde::Serialize;
+use live::{Device, Drive, MemoryDevice, Pace, status};
 
 use crate::args::{Serve, Timing};
+use crate::observed::Observed;
 use crate::{Ending, output, setup};
 
-/// One export, for programs.
-#[derive(Serialize)]
-struct Shown<'a> {
-    name: &'a str,
-    size_bytes: u64,
-    is_read_only: bool,
-    uris: Vec<String>,
-}
-
-/// What is served, and the drive that is to be closed in the end.
+/// What is served; and, where that is a drive of a folder, the drive, to be closed in the end, and
+/// who observes it.
 struct Served {
     device: Arc<dyn Device>,
-    drive: Option<Arc<Drive>>,
+    drive: Option<(Arc<Drive>, Arc<Observed>)>,
 }
 
 /// Serves, prints the URIs, and waits for a signal.
@@ -52,16 +44,32 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
         let _ = stop.send(());
     };
     ctrlc::set_handler(handler).context("taking over Ctrl-C")?;
-    let told = shown(&exports, &listeners, args.json)?;
+    let offered = offered(&exports, &listeners);
+    let observed = drive.as_ref().map(|(_, observed)| Arc::clone(observed));
+    let management = observed.as_ref().map(|observed| observed.manage(&offered)).transpose()?;
+    let text = shown(&offered, args.json)?;
     let verbose = args.verbose;
-    let watch = move |event: &Event| tell(event, verbose);
+    let watch = move |event: &Event| {
+        if let Some(observed) = &observed {
+            observed.saw(event);
+        }
+        tell(event, verbose);
+    };
     let server = Server::start(exports, listeners, watch).context("starting the server")?;
-    output::data(&told)?;
+    output::data(&text)?;
     stopped.recv().context("waiting for a signal")?;
+    drop(management);
     server.stop().context("making the last writes durable")?;
-    // A client that hangs in the drive keeps it open; what was flushed is safe all the same.
-    if let Some(drive) = drive.and_then(Arc::into_inner) {
-        drive.close().context("closing the drive")?;
+    close(drive)
+}
+
+fn close(drive: Option<(Arc<Drive>, Arc<Observed>)>) -> Result<Ending> {
+    if let Some((drive, observed)) = drive {
+        drop(observed);
+        // A client that hangs in the drive keeps it open; what was flushed is safe all the same.
+        if let Some(drive) = Arc::into_inner(drive) {
+            drive.close().context("closing the drive")?;
+        }
     }
     Ok(Ending::Done)
 }
@@ -77,7 +85,8 @@ impl Served {
             output::talk(&format!("warning: die {die} is missing; what it held is reconstructed"));
         }
         let drive = Arc::new(drive);
-        Ok(Self { device: Arc::<Drive>::clone(&drive), drive: Some(drive) })
+        let observed = Arc::new(Observed::new(vault, Arc::clone(&drive)));
+        Ok(Self { device: observed.device(), drive: Some((drive, observed)) })
     }
 }
 
@@ -104,21 +113,24 @@ fn pace(args: &Serve) -> Result<Option<Arc<Pace>>> {
     Ok(Some(Arc::new(Pace::new(drive))))
 }
 
+/// What clients find, and where.
+fn offered(exports: &Exports, listeners: &[Listener]) -> Vec<status::Export> {
+    let offered = exports.iter().map(|export| status::Export {
+        name: export.name.clone(),
+        size_bytes: export.device.size(),
+        is_read_only: export.is_read_only,
+        uris: listeners.iter().map(|it| it.address().uri(&export.name)).collect(),
+    });
+    offered.collect()
+}
+
 /// A URI for each export at each place, or all of it as JSON.
-fn shown(exports: &Exports, listeners: &[Listener], json: bool) -> Result<String> {
-    let shown: Vec<Shown<'_>> = exports
-        .iter()
-        .map(|export| Shown {
-            name: &export.name,
-            size_bytes: export.device.size(),
-            is_read_only: export.is_read_only,
-            uris: listeners.iter().map(|it| it.address().uri(&export.name)).collect(),
-        })
-        .collect();
+fn shown(offered: &[status::Export], json: bool) -> Result<String> {
     if json {
-        return serde_json::to_string(&shown).context("writing JSON");
+        return serde_json::to_string(offered).context("writing JSON");
     }
-    Ok(shown.into_iter().flat_map(|shown| shown.uris).collect::<Vec<_>>().join("\n"))
+    let uris = offered.iter().flat_map(|export| &export.uris).map(String::as_str);
+    Ok(uris.collect::<Vec<_>>().join("\n"))
 }
 
 /// Says what happened, where it is worth a line.

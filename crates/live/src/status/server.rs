@@ -80,6 +80,33 @@ pub struct Commands {
     pub latency_buckets: [u64; LATENCY_BUCKETS],
 }
 
+/// Ticks in which Linux tells processor time.
+const TICKS_PER_S: f64 = 100.0;
+
+/// What a process takes of its machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Process {
+    /// Seconds of processor time so far.
+    pub cpu_s: f64,
+    /// Bytes of memory that it has resident.
+    pub memory_bytes: u64,
+}
+
+impl Process {
+    /// This process.
+    pub fn own() -> Self {
+        let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+        // What follows the name, which may hold anything, begins with the third field.
+        let fields = text.rsplit_once(") ").map_or("", |(_, fields)| fields).split(' ').skip(11);
+        let ticks: f64 = fields.take(2).filter_map(|it| it.parse::<f64>().ok()).sum();
+        let cpu_s = ticks / TICKS_PER_S;
+        let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let resident = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = resident.and_then(|it| it.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+        Self { cpu_s, memory_bytes: kib.unwrap_or_default() << 10 }
+    }
+}
+
 impl Commands {
     /// Those that are not among `earlier`, which were counted before.
     #[must_use]

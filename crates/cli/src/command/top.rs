@@ -1,0 +1,125 @@
+//! `floatgate top`: what a served drive does, a screen a second.
+
+use std::io::{self, IsTerminal as _};
+use std::thread;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail};
+use blockio::Bytes;
+use live::management::Connection;
+use live::status::{Commands, Status, Writes};
+
+use crate::args::Top;
+use crate::{Ending, output, table};
+
+/// Puts the cursor into the first place of an empty terminal.
+const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
+
+/// Two looks at a drive, and the seconds between them.
+struct Span<'a> {
+    then: &'a Status,
+    now: &'a Status,
+    seconds: f64,
+}
+
+/// Shows what happened between one look and the next, until Ctrl-C, or once.
+pub(crate) fn top(args: &Top) -> Result<Ending> {
+    let shown = args.vault.display();
+    let attempted = || format!("asking the server of {shown}");
+    let Some(mut connection) = Connection::open(&args.vault).with_context(attempted)? else {
+        bail!("nobody serves {shown}; `floatgate serve {shown}` does");
+    };
+    let clear = if io::stdout().is_terminal() && !args.once { CLEAR } else { "" };
+    let mut then = (Instant::now(), connection.status().with_context(attempted)?);
+    loop {
+        thread::sleep(args.interval);
+        let now = (Instant::now(), connection.status().with_context(attempted)?);
+        let seconds = (now.0 - then.0).as_secs_f64();
+        let span = Span { then: &then.1, now: &now.1, seconds };
+        output::data(&format!("{clear}{}", screen(&span)))?;
+        if args.once {
+            return Ok(Ending::Done);
+        }
+        then = now;
+    }
+}
+
+fn screen(span: &Span<'_>) -> String {
+    let now = span.now;
+    let state = now.reason.as_deref().unwrap_or("open");
+    let mut lines = vec![format!("drive {}, {state}", now.drive)];
+    lines.push(table::columns(&command_rows(span)));
+    lines.push(String::new());
+    lines.push(table::columns(&drive_rows(span)));
+    lines.join("\n")
+}
+
+fn command_rows(span: &Span<'_>) -> Vec<[String; 6]> {
+    let titles = ["", "IOPS", "throughput", "half within", "99 % within", "failed"];
+    let mut rows = vec![titles.map(str::to_owned)];
+    if let (Some(now), Some(then)) = (&span.now.server, &span.then.server) {
+        let (now, then) = (&now.traffic, &then.traffic);
+        rows.extend([
+            command_row("read", span, &now.reads.since(&then.reads)),
+            command_row("write", span, &now.writes.since(&then.writes)),
+            command_row("flush", span, &now.flushes.since(&then.flushes)),
+            command_row("trim", span, &now.trims.since(&then.trims)),
+        ]);
+    }
+    rows
+}
+
+fn command_row(name: &str, span: &Span<'_>, commands: &Commands) -> [String; 6] {
+    let within = |share| {
+        let nanos = commands.latency_ns_below(share);
+        nanos.map_or_else(|| "-".to_owned(), |nanos| format!("{:.0} us", nanos as f64 / 1e3))
+    };
+    [
+        name.to_owned(),
+        format!("{:.0}", commands.commands as f64 / span.seconds),
+        format!("{:.1} MB/s", commands.bytes as f64 / span.seconds / 1e6),
+        within(0.5),
+        within(0.99),
+        commands.failures.to_string(),
+    ]
+}
+
+fn drive_rows(span: &Span<'_>) -> Vec<[String; 2]> {
+    let row = |name: &str, text: String| [name.to_owned(), text];
+    let now = span.now;
+    let mut rows = Vec::new();
+    if let (Some(writes), Some(then)) = (&now.writes, &span.then.writes) {
+        rows.push(row("write amplification", amplification(writes, then)));
+        let relocated = writes.relocation_bytes.saturating_sub(then.relocation_bytes);
+        let relocated = relocated as f64 / span.seconds / 1e6;
+        rows.push(row("relocation", format!("{relocated:.1} MB/s")));
+    }
+    if let Some(space) = &now.space {
+        let free = format!("{} of {} superblocks", space.superblocks_free, now.format.superblocks);
+        rows.push(row("free", free));
+        let (stored, most) = (Bytes(space.stored_bytes), Bytes(space.stored_bytes_max));
+        rows.push(row("stored", format!("{stored} of {most}")));
+    }
+    let lost = now.dies.iter().filter(|die| die.is_lost).count();
+    rows.push(row("dies", format!("{} of {} lost", lost, now.dies.len())));
+    if let (Some(server), Some(then)) = (&now.server, &span.then.server) {
+        let busy = 100.0 * (server.cpu_s - then.cpu_s) / span.seconds;
+        let text = format!("{busy:.0} % of a processor, {}", Bytes(server.memory_bytes));
+        rows.push(row("server", text));
+        rows.push(row("clients", server.clients.len().to_string()));
+    }
+    rows
+}
+
+/// Of the span, and since the drive was opened.
+fn amplification(now: &Writes, then: &Writes) -> String {
+    let all = |it: &Writes| {
+        let moved = it.relocation_bytes + it.wear_bytes + it.parity_bytes;
+        it.host_bytes + moved + it.metadata_bytes
+    };
+    let host = now.host_bytes.saturating_sub(then.host_bytes);
+    let written = all(now).saturating_sub(all(then));
+    let recent = (host > 0).then(|| written as f64 / host as f64);
+    let ratio = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |it| format!("{it:.3}"));
+    format!("{}, {} since the drive was opened", ratio(recent), ratio(now.write_amplification))
+}
