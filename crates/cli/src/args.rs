@@ -367,7 +367,7 @@ pub(crate) enum TraceCommand {
 pub(crate) struct TraceMake {
     /// Where to write it, as a fio iolog
     pub(crate) file: PathBuf,
-    /// Workload with the statistics, in its [trace]
+    /// Workload with the statistics, in its trace table
     #[arg(long, default_value = "mail-server", value_name = "NAME")]
     pub(crate) workload: String,
     /// Requests [default: as many as the workload says]
