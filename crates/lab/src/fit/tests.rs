@@ -43,7 +43,8 @@ impl Watcher for Silent {
     fn searched(&self, _: usize, _: f64) {}
 }
 
-/// The Duo with a thousandth of its NAND, at full scale.
+/// The Duo with a thousandth of its NAND, at full scale; faster NAND, so that a tenth of the dies
+/// does not stand in the controller's way.
 fn tiny() -> String {
     let changes = [
         ("time_lapse = 32", "time_lapse = 1"),
@@ -55,6 +56,7 @@ fn tiny() -> String {
         ("\nerase_blocks_per_plane = 2048", "\nerase_blocks_per_plane = 110"),
         ("spare_erase_blocks_per_plane = 84", "spare_erase_blocks_per_plane = 10"),
         ("pages_per_erase_block = 256", "pages_per_erase_block = 32"),
+        ("t_read_us = 50", "t_read_us = 20"),
         ("t_program_us = [500, 2400]", "t_program_us = [30, 140]"),
         ("t_erase_us = 3000", "t_erase_us = 300"),
         ("watermark_low = 10", "watermark_low = 6"),
