@@ -1,12 +1,14 @@
-//! A `floatgate serve` of its own for each test, and programs that are its clients.
+//! A `floatgate serve` of its own for each test, drives to serve, and programs that are clients.
 
 use std::io::{BufRead as _, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use blockio::Bytes;
+use live::{CreateOptions, Device as _, Drive, Durability};
 use tempfile::TempDir;
 
 /// How long a server may take to start, or to stop.
@@ -30,7 +32,7 @@ impl Served {
 
     /// Starts a server in a folder that another one may have left something in.
     pub(crate) fn start_in(folder: TempDir, args: &[&str]) -> Self {
-        let mut server = command(&folder)
+        let mut server = serve(&folder)
             .args(args)
             .stdout(Stdio::piped())
             .spawn()
@@ -49,15 +51,42 @@ impl Served {
         Self { server, folder: Some(folder), uri }
     }
 
+    /// Starts a server of a small drive, named `vault` in its folder.
+    pub(crate) fn start_small_drive() -> Self {
+        let folder = tempfile::tempdir().expect("a folder is made");
+        small_drive(folder.path()).close().expect("nothing fails");
+        let vault = folder.path().join("vault").display().to_string();
+        Self::start_in(folder, &[&vault])
+    }
+
+    /// The number of its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.server.id()
+    }
+
+    /// Runs `floatgate` in its folder.
+    pub(crate) fn beside(&self, args: &[&str]) -> Output {
+        floatgate(self.folder.as_ref().expect("it runs").path(), args)
+    }
+
     /// A path in its folder.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.as_ref().expect("it runs").path().join(name)
     }
 
     /// Tells it to stop and waits until it has.
-    pub(crate) fn stop(mut self) -> ExitStatus {
-        self.signal("TERM");
-        self.ended()
+    pub(crate) fn stop(&mut self) -> ExitStatus {
+        let process = self.pid().to_string();
+        let sent = Command::new("kill").args(["-s", "TERM", &process]).status();
+        assert!(sent.expect("there is a `kill`").success());
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.server.try_wait().expect("it is ours") {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "it does not stop");
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Kills it. Returns its folder, with what it left there.
@@ -70,25 +99,7 @@ impl Served {
     /// What a second server at the same place comes to.
     pub(crate) fn second_server(&self) -> Output {
         let folder = self.folder.as_ref().expect("it runs");
-        command(folder).args(["--memory", "64m"]).output().expect("the command was built")
-    }
-
-    fn signal(&self, name: &str) {
-        let process = self.server.id().to_string();
-        let sent =
-            Command::new("kill").args(["-s", name, &process]).status().expect("there is a `kill`");
-        assert!(sent.success());
-    }
-
-    fn ended(&mut self) -> ExitStatus {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            if let Some(status) = self.server.try_wait().expect("it is ours") {
-                return status;
-            }
-            assert!(Instant::now() < deadline, "it does not stop");
-            thread::sleep(Duration::from_millis(5));
-        }
+        serve(folder).args(["--memory", "64m"]).output().expect("the command was built")
     }
 }
 
@@ -100,11 +111,32 @@ impl Drop for Served {
     }
 }
 
-fn command(folder: &TempDir) -> Command {
+fn serve(folder: &TempDir) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
     let address = format!("unix:{}", folder.path().join("s").display());
     command.args(["serve", "--nbd", &address]).stdin(Stdio::null());
     command
+}
+
+/// Runs `floatgate` in a folder.
+pub(crate) fn floatgate(folder: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
+    command.args(args).current_dir(folder).stdin(Stdio::null());
+    command.output().expect("the command was built")
+}
+
+/// A drive of 8 MiB on four dies, of which a quarter was written, named `vault` in `folder`.
+pub(crate) fn small_drive(folder: &Path) -> Drive {
+    let options = CreateOptions {
+        vault: folder.join("vault"),
+        dies: (0..4).map(|die| folder.join(format!("d{die}.img"))).collect(),
+        size: Bytes::from_kib(8 << 10),
+        is_protected: true,
+        over_provisioning: 0.15,
+    };
+    let drive = Drive::create(&options).expect("there is room");
+    drive.write(0, &vec![7; 2 << 20], Durability::Volatile).expect("a new drive takes it");
+    drive
 }
 
 /// Whether a program is there; says so where it is not.
@@ -129,9 +161,4 @@ pub(crate) fn client(program: &str, args: &[&str]) -> String {
         [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it).into_owned());
     assert!(output.status.success(), "{program} {args:?}: {}\n{said}{complained}", output.status);
     said
-}
-
-/// Whether a program ended well.
-pub(crate) fn succeeds(status: ExitStatus) -> bool {
-    status.success()
 }

@@ -1,43 +1,20 @@
 //! Drives that store, looked at from outside: `floatgate status` on closed drives.
 
-use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
-use blockio::Bytes;
-use live::{CreateOptions, Device as _, Drive, Durability};
 use serde_json::Value;
 
-fn floatgate(folder: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_floatgate"))
-        .args(args)
-        .current_dir(folder)
-        .output()
-        .expect("the command was built")
-}
+use super::served::{floatgate, small_drive};
 
 fn printed(output: &Output) -> String {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout.clone()).expect("text")
 }
 
-/// A drive of 8 MiB on four dies, of which a quarter was written.
-fn create(folder: &Path) -> Drive {
-    let options = CreateOptions {
-        vault: folder.join("vault"),
-        dies: (0..4).map(|die| folder.join(format!("d{die}.img"))).collect(),
-        size: Bytes::from_kib(8 << 10),
-        is_protected: true,
-        over_provisioning: 0.15,
-    };
-    let drive = Drive::create(&options).expect("there is room");
-    drive.write(0, &vec![7; 2 << 20], Durability::Volatile).expect("a new drive takes it");
-    drive
-}
-
 #[test]
 fn a_closed_drive_is_shown_as_text_and_as_json_that_agree() {
     let folder = tempfile::tempdir().unwrap();
-    create(folder.path()).close().unwrap();
+    small_drive(folder.path()).close().unwrap();
     let json = printed(&floatgate(folder.path(), &["status", "vault", "--json"]));
     let status: Value = serde_json::from_str(&json).unwrap();
     assert_eq!((&status["schema"], &status["state"]), (&Value::from(1), &Value::from("closed")));
@@ -62,7 +39,7 @@ fn a_closed_drive_is_shown_as_text_and_as_json_that_agree() {
 #[test]
 fn a_drive_that_was_not_closed_and_one_in_use_are_told_apart() {
     let folder = tempfile::tempdir().unwrap();
-    let drive = create(folder.path());
+    let drive = small_drive(folder.path());
     let refused = floatgate(folder.path(), &["status", "vault"]);
     assert_eq!(refused.status.code(), Some(1));
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();

@@ -1,18 +1,11 @@
 //! Clients of the NBD protocol that others wrote, on drives that `floatgate serve` serves.
-//!
-//! A test whose client is missing on this machine says so and passes; `cargo xtask test` installs
-//! them all. Every program runs under `timeout`, so that nothing waits for ever.
-
-#![expect(clippy::print_stderr, reason = "whoever runs the tests is told what was skipped")]
-
-mod served;
 
 use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
 
-use self::served::{Served, client, is_there, succeeds};
+use super::served::{Served, client, is_there};
 
 /// A file of bytes that neither repeat nor compress.
 fn noise(path: &Path, length: usize) {
@@ -54,13 +47,18 @@ fn nbdcopy_brings_back_what_it_took_there() {
     if !is_there("nbdcopy") {
         return;
     }
-    let served = Served::start(&["--memory", "64m"]);
+    check_copies(&Served::start(&["--memory", "64m"]));
+}
+
+/// What is copied to a drive of 64 MiB comes back.
+fn check_copies(served: &Served) {
     let (there, back) = (served.path("there.img"), served.path("back.img"));
     noise(&there, 64 << 20);
-    let [from, to] = [&there, &back].map(|path| path.to_str().unwrap());
+    let [from, to] = [&there, &back].map(|path| path.to_str().expect("the folder's name is text"));
     client("nbdcopy", &["--flush", from, &served.uri]);
     client("nbdcopy", &[&served.uri, to]);
-    assert!(fs::read(&there).unwrap() == fs::read(&back).unwrap());
+    let [there, back] = [&there, &back].map(|path| fs::read(path).expect("it was made"));
+    assert!(there == back);
 }
 
 #[test]
@@ -69,8 +67,12 @@ fn libnbd_finds_the_protocol_as_it_is_written() {
     if !is_there("nbdsh") {
         return;
     }
-    let served = Served::start(&["--memory", "64m", "--export", "served"]);
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/nbd/conformance.py");
+    check_conformance(&Served::start(&["--memory", "64m", "--export", "served"]));
+}
+
+/// A drive is to libnbd what the protocol says.
+fn check_conformance(served: &Served) {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/live/conformance.py");
     let said = client("/usr/bin/python3", &[script, &served.uri]);
     assert_eq!(said.lines().count(), 8, "{said}");
 }
@@ -149,7 +151,7 @@ fn a_file_system_on_it_is_clean_and_keeps_its_files() {
         }
     }
     let served = Served::start(&["--memory", "256m"]);
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/nbd/filesystem.sh");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/live/filesystem.sh");
     let folder = served.path("mnt");
     let said = client("bash", &[script, &served.uri, folder.to_str().unwrap()]);
     if said.contains("cannot mount") {
@@ -161,10 +163,10 @@ fn a_file_system_on_it_is_clean_and_keeps_its_files() {
 
 #[test]
 fn a_server_that_is_told_to_stop_leaves_nothing() {
-    let served = Served::start(&["--memory", "64m"]);
+    let mut served = Served::start(&["--memory", "64m"]);
     let socket = served.path("s");
     assert!(socket.exists());
-    assert!(succeeds(served.stop()));
+    assert!(served.stop().success());
     assert!(!socket.exists());
 }
 
@@ -172,12 +174,12 @@ fn a_server_that_is_told_to_stop_leaves_nothing() {
 fn a_killed_server_is_replaced_and_a_running_one_is_not() {
     let killed = Served::start(&["--memory", "64m"]);
     let folder = killed.kill();
-    let served = Served::start_in(folder, &["--memory", "64m"]);
+    let mut served = Served::start_in(folder, &["--memory", "64m"]);
     let refused = served.second_server();
     assert_eq!(refused.status.code(), Some(1));
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(said.contains("is in use by process"), "{said}");
-    assert!(succeeds(served.stop()));
+    assert!(served.stop().success());
 }
 
 /// Makes a drive of 64 MiB over eight files in `folder`. Returns its path.
@@ -199,7 +201,7 @@ fn what_was_durable_survives_a_kill_at_any_moment() {
     let folder = tempfile::tempdir().unwrap();
     let (vault, socket) = (vault(folder.path()), folder.path().join("s").display().to_string());
     let cycles = std::env::var("FLOATGATE_CRASHES").unwrap_or_else(|_| "5".into());
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/nbd/crash.py");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/live/crash.py");
     let floatgate = env!("CARGO_BIN_EXE_floatgate");
     let said = client("/usr/bin/python3", &[script, floatgate, &vault, &socket, &cycles, "1"]);
     assert!(said.ends_with("none lost\n"), "{said}");
@@ -209,27 +211,20 @@ fn what_was_durable_survives_a_kill_at_any_moment() {
 fn a_drive_over_dies_is_to_clients_what_one_in_memory_is() {
     let folder = tempfile::tempdir().unwrap();
     let vault = vault(folder.path());
-    let served = Served::start(&[&vault, "--export", "served"]);
+    let mut served = Served::start(&[&vault, "--export", "served"]);
     if is_there("nbdsh") {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/nbd/conformance.py");
-        let said = client("/usr/bin/python3", &[script, &served.uri]);
-        assert_eq!(said.lines().count(), 8, "{said}");
+        check_conformance(&served);
     }
     if is_there("nbdcopy") {
-        let (there, back) = (served.path("there.img"), served.path("back.img"));
-        noise(&there, 64 << 20);
-        let [from, to] = [&there, &back].map(|path| path.to_str().unwrap());
-        client("nbdcopy", &["--flush", from, &served.uri]);
-        client("nbdcopy", &[&served.uri, to]);
-        assert!(fs::read(&there).unwrap() == fs::read(&back).unwrap());
+        check_copies(&served);
     }
-    assert!(succeeds(served.stop()));
-    let again = Served::start(&[&vault]);
+    assert!(served.stop().success());
+    let mut again = Served::start(&[&vault]);
     if is_there("fio") {
         let uri = format!("--uri={}", again.uri);
         let load = ["--name=t", "--ioengine=nbd", &uri, "--size=64m", "--rw=randrw"];
         let how = ["--iodepth=16", "--bsrange=512-64k", "--bs_unaligned=1", "--verify=crc32c"];
         client("fio", &[&load[..], &how, &["--verify_fatal=1", "--fsync=32"]].concat());
     }
-    assert!(succeeds(again.stop()));
+    assert!(again.stop().success());
 }

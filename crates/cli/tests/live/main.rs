@@ -1,0 +1,11 @@
+//! Drives that store, from outside: their clients, their status, and what serves them.
+//!
+//! A test whose client is missing on this machine says so and passes; `cargo xtask test` installs
+//! them all. Every program runs under `timeout`, so that nothing waits for ever.
+
+#![expect(clippy::print_stderr, reason = "whoever runs the tests is told what was skipped")]
+
+mod clients;
+mod closed;
+mod served;
+mod watched;
