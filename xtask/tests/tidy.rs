@@ -71,6 +71,23 @@ fn file_names_are_nouns() {
 }
 
 #[test]
+fn every_source_file_is_compiled() {
+    let mut faults = Vec::new();
+    for path in files(root(), &["rs"]) {
+        let folder = path.parent().expect("a file lies in a folder");
+        let name = path.file_stem().expect("a file has a name").to_string_lossy();
+        let is_module = shown(folder).contains("src") && name != "lib" && name != "main";
+        let parents = [folder.with_extension("rs"), folder.join("lib.rs"), folder.join("main.rs")];
+        let declaration = format!("mod {name};");
+        let declares = |parent: &PathBuf| parent.exists() && read(parent).contains(&declaration);
+        if is_module && !parents.iter().any(declares) {
+            faults.push(format!("{}: no module says `{declaration}`", shown(&path)));
+        }
+    }
+    report(&faults);
+}
+
+#[test]
 fn crate_graph_has_only_the_agreed_arrows() {
     let crates: BTreeSet<&str> = ARROWS.iter().map(|(name, _)| *name).collect();
     let mut folders = BTreeSet::new();
