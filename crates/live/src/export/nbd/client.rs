@@ -32,13 +32,8 @@ pub(super) struct Answer {
 
 /// A request in the plain dialects; `cookie` is its offset, so that answers can be told apart.
 pub(super) fn request(kind: u16, flags: u16, (offset, length): (u64, u32)) -> Vec<u8> {
-    let mut bytes = wire::REQUEST.to_be_bytes().to_vec();
-    bytes.extend(flags.to_be_bytes());
-    bytes.extend(kind.to_be_bytes());
-    bytes.extend(offset.to_be_bytes());
-    bytes.extend(offset.to_be_bytes());
-    bytes.extend(length.to_be_bytes());
-    bytes
+    let header = header(wire::REQUEST, kind, flags, offset);
+    [header, length.to_be_bytes().to_vec()].concat()
 }
 
 /// A write with its payload.
@@ -49,13 +44,14 @@ pub(super) fn write(flags: u16, offset: u64, payload: &[u8]) -> Vec<u8> {
 
 /// A request with an extended header.
 pub(super) fn extended(kind: u16, flags: u16, (offset, length): (u64, u64)) -> Vec<u8> {
-    let mut bytes = wire::EXTENDED_REQUEST.to_be_bytes().to_vec();
-    bytes.extend(flags.to_be_bytes());
-    bytes.extend(kind.to_be_bytes());
-    bytes.extend(offset.to_be_bytes());
-    bytes.extend(offset.to_be_bytes());
-    bytes.extend(length.to_be_bytes());
-    bytes
+    let header = header(wire::EXTENDED_REQUEST, kind, flags, offset);
+    [header, length.to_be_bytes().to_vec()].concat()
+}
+
+/// A request up to its length.
+fn header(magic: u32, kind: u16, flags: u16, offset: u64) -> Vec<u8> {
+    let [cookie, offset] = [offset.to_be_bytes(); 2];
+    [&magic.to_be_bytes()[..], &flags.to_be_bytes(), &kind.to_be_bytes(), &cookie, &offset].concat()
 }
 
 /// An option with its data.
