@@ -131,7 +131,7 @@ impl Model {
         let how = how(load, devices, self.setup.time_lapse);
         let Some(replay) = &load.replay else { return how };
         let requests = intervals.iter().map(|it| it.read.count() + it.write.count()).sum::<u64>();
-        let span = Span { sectors: self.drive.user_sectors() / u64::from(devices) };
+        let span = Span { sectors: self.drive.user_sectors_full_scale() / u64::from(devices) };
         format!("{how}; {}", replay.how(span, requests / u64::from(devices)))
     }
 }

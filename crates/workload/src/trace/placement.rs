@@ -27,6 +27,7 @@ pub struct Placement {
     addresses: Addresses,
     space_sectors: u64,
     span: Span,
+    part: Span,
 }
 
 /// Sectors to which an address stays aligned where it was: 4 KiB.
@@ -35,24 +36,35 @@ const ALIGN_SECTORS: u64 = 8;
 impl Placement {
     /// Of `trace` on a drive of `span`.
     pub fn new(trace: &Trace, addresses: Addresses, span: Span) -> Self {
-        Self { addresses, space_sectors: trace.space_sectors().max(1), span }
+        let [span_sectors, space_sectors] =
+            [span.sectors, trace.space_sectors()].map(|it| it.max(1));
+        let span = Span { sectors: span_sectors };
+        Self { addresses, space_sectors, span, part: span }
+    }
+
+    /// The same with all addresses of the drive shrunk to `part`, which stands for the whole of it.
+    #[must_use]
+    pub fn in_time_lapse(self, part: Span) -> Self {
+        Self { part: Span { sectors: part.sectors.max(1) }, ..self }
     }
 
     /// `request` on the drive; cut short where it is larger than the drive.
     pub fn place(&self, request: &Traced) -> Demand {
-        let span = self.span.sectors.max(1);
-        let sectors = u32::try_from(span).map_or(request.sectors, |span| span.min(request.sectors));
+        let [span, part] = [self.span.sectors, self.part.sectors];
+        let sectors = u32::try_from(part).map_or(request.sectors, |part| part.min(request.sectors));
         let moved = match self.addresses {
-            Addresses::Scaled => {
-                let scaled = u128::from(request.lba) * u128::from(span);
-                u64::try_from(scaled / u128::from(self.space_sectors)).unwrap_or(u64::MAX)
-            }
-            Addresses::Wrapped => request.lba % span,
+            Addresses::Scaled => scaled(request.lba, self.space_sectors, part),
+            Addresses::Wrapped => scaled(request.lba % span, span, part),
         };
         let align = 1 << request.lba.trailing_zeros().min(ALIGN_SECTORS.ilog2());
-        let last = (span - u64::from(sectors)) / align * align;
+        let last = (part - u64::from(sectors)) / align * align;
         Demand { op: request.op, lba: Lba((moved / align * align).min(last)), sectors }
     }
+}
+
+/// `lba` of a space of `from` sectors, in one of `to`.
+fn scaled(lba: u64, from: u64, to: u64) -> u64 {
+    u64::try_from(u128::from(lba) * u128::from(to) / u128::from(from)).unwrap_or(u64::MAX)
 }
 
 impl fmt::Display for Placement {

@@ -199,6 +199,18 @@ fn scaled_addresses_keep_their_share_of_the_space_and_wrapped_ones_their_neighbo
     assert_eq!(lbas(Addresses::Wrapped, 8192).1, "kept: 2 MiB on 4 MiB");
 }
 
+#[test]
+fn a_drive_in_time_lapse_has_all_addresses_shrunk_alike() {
+    let trace = trace("0,0,4096,R,0\n0,2048,4096,R,1\n0,4088,4096,R,2\n");
+    let lbas = |addresses| {
+        let placement = Placement::new(&trace, addresses, Span { sectors: 8192 });
+        let part = placement.in_time_lapse(Span { sectors: 1024 });
+        trace.requests().iter().map(|it| part.place(it).lba.0).collect::<Vec<_>>()
+    };
+    assert_eq!(lbas(Addresses::Scaled), [0, 512, 1016]);
+    assert_eq!(lbas(Addresses::Wrapped), [0, 256, 504]);
+}
+
 proptest! {
     #[test]
     fn a_placed_request_lies_on_the_drive_and_stays_aligned(

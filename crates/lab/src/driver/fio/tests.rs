@@ -469,13 +469,9 @@ fn a_trace_is_replayed_without_times_and_at_them() {
     let replay = Replay { trace: &trace, addresses, speed: None };
     let load = Load { replay: Some(replay), ..load(&workload, "free") };
     let free = fio.load(&load, &mut Waiter::patient()).unwrap();
-    let said = "synthetic trace mail-server (3000 requests over 146.00 GB in ";
+    let said = "synthetic trace mail-server (3000 requests over 50.00 GB in ";
     assert!(free.how.contains(said), "{}", free.how);
-    assert!(
-        free.how.contains("addresses scaled by 0.000 from 146.00 GB to 64 MiB"),
-        "{}",
-        free.how
-    );
+    assert!(free.how.contains("addresses scaled by 0.001 from 50.00 GB to 64 MiB"), "{}", free.how);
     let requests = total(&free.intervals, |at| at.read.count() + at.write.count());
     let reads = total(&free.intervals, |at| at.read.count());
     assert!((reads / requests - 0.95).abs() < 0.02, "{reads} of {requests}");

@@ -58,9 +58,10 @@ impl Cursor {
     }
 }
 
-/// The requests of a trace, placed on one device.
-fn placed(replay: &Replay<'_>, span: Span) -> Arc<[Demand]> {
-    let placement = Placement::new(replay.trace, replay.addresses, span);
+/// The requests of a trace, placed on one device of `drive`, of which `part` is modelled.
+fn placed(replay: &Replay<'_>, drive: &Drive, part: Span) -> Arc<[Demand]> {
+    let span = Span { sectors: drive.user_sectors_full_scale() / drive.devices() as u64 };
+    let placement = Placement::new(replay.trace, replay.addresses, span).in_time_lapse(part);
     replay.trace.requests().iter().map(|request| placement.place(request)).collect()
 }
 
@@ -73,7 +74,7 @@ impl Feed {
     pub(super) fn of_all(load: &Load<'_>, drive: &Drive) -> Result<Vec<Self>, Error> {
         let devices = u16::try_from(drive.devices()).expect("at most 64 devices");
         let span = Span { sectors: drive.user_sectors() / drive.devices() as u64 };
-        let demands = load.replay.map(|replay| placed(&replay, span));
+        let demands = load.replay.map(|replay| placed(&replay, drive, span));
         let new = |thread| {
             let source = match &demands {
                 None => Self::drawn(load, thread, span)?,
