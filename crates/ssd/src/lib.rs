@@ -28,4 +28,4 @@ pub use spec::{
 };
 
 /// Version of the models: rises whenever a simulated number moves.
-pub const MODEL_VERSION: u32 = 3;
+pub const MODEL_VERSION: u32 = 4;
