@@ -47,6 +47,8 @@ pub struct Fill<'a> {
     pub step: &'a str,
     /// What each request looks like: sequential writes.
     pub workload: &'a Workload,
+    /// How often everything is written, at least once.
+    pub passes: u32,
 }
 
 /// Requests at times of their own.

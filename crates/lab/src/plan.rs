@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use blockio::Rng;
-use results::StepKind;
+use results::{StepKind, TrackedMetric};
 use serde::{Deserialize, Serialize};
 use workload::{Gaps, Protocol, Published, Workload};
 
@@ -84,6 +84,15 @@ pub struct PlannedStep {
     /// The trace that is replayed; absent where the workload's requests are drawn one by one.
     #[serde(default)]
     pub replay: Option<PlannedReplay>,
+    /// The round that it belongs to, from 1; absent outside of rounds.
+    #[serde(default)]
+    pub round: Option<u32>,
+    /// Which of its numbers decides whether the rounds hold still.
+    #[serde(default)]
+    pub tracked: Option<TrackedMetric>,
+    /// How often a fill writes everything.
+    #[serde(default)]
+    pub fill_passes: u32,
     /// When requests come; absent where each completion is answered by the next request.
     #[serde(default)]
     pub pace: Option<Pace>,

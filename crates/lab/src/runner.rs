@@ -98,11 +98,13 @@ pub fn carry_out(
             environment: Environment::default(),
             records: Vec::new(),
             interrupted: false,
+            spared: 0,
         });
         // The last one knows what the whole run did to the drive.
         outcome.environment = suite.environment;
         outcome.records.extend(suite.records);
         outcome.interrupted |= suite.interrupted;
+        outcome.spared += suite.spared;
     }
     Ok(outcomes.into_iter().flatten().collect())
 }

@@ -23,11 +23,21 @@ fn carried_out(
     progress: &dyn Progress,
 ) -> (Outcome, Vec<String>) {
     let told = Told::default();
-    let drivers = || -> Result<Box<dyn Driver>, Error> { Ok(Box::new(Mock::new(kind, &told))) };
+    let outcome = on_mock(plan, &Mock::new(kind, &told), finished, progress);
+    (outcome, told.all())
+}
+
+/// Carries `plan` out on copies of `mock`, one for each suite.
+fn on_mock(
+    plan: &Plan,
+    mock: &Mock,
+    finished: Vec<(usize, Record)>,
+    progress: &dyn Progress,
+) -> Outcome {
+    let drivers = || -> Result<Box<dyn Driver>, Error> { Ok(Box::new(mock.clone())) };
     let assignment =
         Assignment { label: "mock", plan, drivers: &drivers, journal: &NoJournal, finished };
-    let outcome = carry_out(&[assignment], 1, progress).expect("a mock does not fail").remove(0);
-    (outcome, told.all())
+    carry_out(&[assignment], 1, progress).expect("a mock does not fail").remove(0)
 }
 
 /// Stops after so many steps.
@@ -137,6 +147,66 @@ fn a_model_begins_an_unfinished_suite_again() {
     let (second, told) = carried_out(&plan, TargetKind::Model, first.records, &Unwatched);
     assert_eq!(told.len(), plan.steps.len());
     assert!(second.records.iter().all(|(_, record)| record.warnings.is_empty()));
+}
+
+/// The latency test of the SNIA protocol: up to 25 rounds of nine cells, one of them tracked.
+fn rounds() -> Plan {
+    let mut protocol = catalogue::find_protocol("snia-pts").expect("the catalogue has it");
+    protocol.suites.retain(|suite| suite.name == "lat");
+    Plan::new(&protocol, &catalogue::workloads(), 1).expect("its workloads are there")
+}
+
+fn in_round(told: &[String], round: u32) -> usize {
+    told.iter().filter(|what| what.starts_with(&format!("lat/round-{round:02}/"))).count()
+}
+
+#[test]
+fn rounds_end_with_the_fifth_that_holds_still_and_what_follows_is_measured() {
+    let plan = rounds();
+    let (outcome, told) = carried_out(&plan, TargetKind::Model, Vec::new(), &Unwatched);
+    assert_eq!(told[..3], ["purge", "lat/fill", "lat/round-01/8k-rand-100-0/T1Q1"]);
+    assert_eq!((1..=25).map(|round| in_round(&told, round)).sum::<usize>(), 5 * 9);
+    assert_eq!(told.len(), 2 + 5 * 9 + 1);
+    assert_eq!(told.last().unwrap(), "lat/4k-rand-write/T1Q1");
+    assert_eq!((outcome.interrupted, outcome.spared), (false, 20 * 9));
+    let run = outcome.into_run(&plan, "run".into(), String::new());
+    assert_eq!(run.steps_planned as usize, run.steps.len(), "spared steps are not missing");
+    assert_eq!(run.warnings, []);
+}
+
+#[test]
+fn rounds_that_never_hold_still_are_all_measured_and_warned_of() {
+    let (plan, told) = (rounds(), Told::default());
+    let mock = Mock::new(TargetKind::Model, &told).slowing_by(5_000);
+    let outcome = on_mock(&plan, &mock, Vec::new(), &Unwatched);
+    assert_eq!((told.all().len(), outcome.spared), (plan.steps.len(), 0));
+    let run = outcome.into_run(&plan, "run".into(), String::new());
+    let warning = run.warnings.iter().find(|it| it.kind == WarningKind::NotSteady).unwrap();
+    assert_eq!(warning.text, "steady state not achieved in 25 rounds");
+    assert_eq!(warning.step, "lat/round-25/512b-rand-0-100/T1Q1");
+}
+
+#[test]
+fn rounds_that_were_cut_short_begin_again_on_a_purged_drive() {
+    let plan = rounds();
+    for kind in [TargetKind::Model, TargetKind::BlockDevice] {
+        let stop = StopAfterSteps::new(2 + 2 * 9 + 4);
+        let (first, cut) = carried_out(&plan, kind, Vec::new(), &stop);
+        assert_eq!(in_round(&cut, 3), 4);
+        let (second, told) = carried_out(&plan, kind, first.records, &Unwatched);
+        assert_eq!(told[..3], ["purge", "lat/fill", "lat/round-01/8k-rand-100-0/T1Q1"]);
+        assert_eq!((1..=5).map(|round| in_round(&told, round)).sum::<usize>(), 5 * 9);
+        assert_eq!((second.records.len(), second.spared), (2 + 5 * 9 + 1, 20 * 9));
+    }
+}
+
+#[test]
+fn rounds_that_held_still_are_not_measured_again() {
+    let plan = rounds();
+    let (first, _) = carried_out(&plan, TargetKind::BlockDevice, Vec::new(), &Unwatched);
+    let (second, told) = carried_out(&plan, TargetKind::BlockDevice, first.records, &Unwatched);
+    assert_eq!(told, Vec::<String>::new());
+    assert_eq!((second.records.len(), second.spared), (2 + 5 * 9 + 1, 20 * 9));
 }
 
 #[test]

@@ -40,6 +40,13 @@ pub(crate) const LOAD_CURVE: &str = "Each dot is one rate that was asked for, at
     turns straight up has met the drive's limit.";
 pub(crate) const ASKED: &str = "What came of each rate that was asked for: a drive keeps to the \
     line of what was asked until it cannot, and then stays level.";
+pub(crate) const CONVERGENCE: &str = "What is tracked, in every round: a drive has settled once \
+    five rounds in a row hold still.";
+pub(crate) const WINDOW: &str = "The five rounds that were judged: all of them lie within 20 % of \
+    their average from the least to the greatest, and the line fitted to them rises or falls by at \
+    most 10 % of it, or the drive has not settled.";
+pub(crate) const ROUND_HEAT: &str = "Sizes by shares of reads and writes, averages over the rounds of \
+    the window; the darker a cell, the greater its number.";
 pub(crate) const PERCENTILES: &str = "Of all requests, the share on the x axis was answered \
     within the latency on the y axis; every step of the axis is ten times rarer, and a late, \
     gentle rise is a drive without surprises.";

@@ -39,6 +39,8 @@ pub(crate) struct Part<'a> {
     pub(crate) measures: Vec<&'a Step>,
     /// Its measurements at rates.
     pub(crate) rated: Vec<&'a Step>,
+    /// Its rounds.
+    pub(crate) rounds: Vec<&'a Step>,
 }
 
 /// Names `runs` by what tells them apart: drive, format, host, protocol, time lapse, seed, folder.
@@ -102,6 +104,7 @@ fn part<'a>(subject: &'a Subject<'a>, suite: &str) -> Option<Part<'a>> {
         precondition: steps().find(|step| step.kind == StepKind::Precondition),
         measures: steps().filter(|step| step.is_primary()).collect(),
         rated: steps().filter(|step| step.rate.is_some()).collect(),
+        rounds: steps().filter(|step| step.round.is_some()).collect(),
     })
 }
 

@@ -6,6 +6,7 @@ mod media;
 mod percentiles;
 mod preconditioning;
 mod primary;
+mod rounds;
 
 use std::fmt::Write as _;
 
@@ -13,7 +14,7 @@ use results::{Step, Summary};
 
 use crate::chart::{Axis, Body, Chart, Look, Point, Series, Unit, Window};
 use crate::number::millis;
-use crate::subject::{Subject, Suite};
+use crate::subject::{Part, Subject, Suite};
 use crate::text::{Text, anchor};
 
 /// A step with the run it belongs to.
@@ -78,6 +79,7 @@ pub(crate) fn section(suite: &Suite<'_>) -> String {
     html.push_str(&preconditioning::section(suite, &id));
     html.push_str(&group("Latency over time", "", &heat::charts(suite, &id), ""));
     html.push_str(&media::section(suite, &id));
+    html.push_str(&rounds::section(suite, &id));
     html.push_str(&primary::section(suite, &id));
     html.push_str(&load_curve::section(suite, &id));
     html.push_str(&percentiles::section(suite, &id));
@@ -87,10 +89,11 @@ pub(crate) fn section(suite: &Suite<'_>) -> String {
 /// Every chart of `suite`, in the order of the page.
 pub(crate) fn charts(suite: &Suite<'_>) -> Vec<Chart> {
     let id = anchor(suite.name);
-    let parts: [fn(&Suite<'_>, &str) -> Vec<Chart>; 6] = [
+    let parts: [fn(&Suite<'_>, &str) -> Vec<Chart>; 7] = [
         preconditioning::charts,
         heat::charts,
         media::charts,
+        rounds::charts,
         primary::charts,
         load_curve::charts,
         percentiles::charts,

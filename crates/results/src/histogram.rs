@@ -146,6 +146,11 @@ impl Latencies {
         }
     }
 
+    /// Latency that 99.999 % of the requests do not exceed, in nanoseconds; 0 without requests.
+    pub fn five_nines_ns(&self) -> u64 {
+        self.percentiles([999_990])[0]
+    }
+
     /// Latencies that the given shares of the requests do not exceed; shares in millionths,
     /// ascending.
     fn percentiles<const N: usize>(&self, shares: [u64; N]) -> [u64; N] {

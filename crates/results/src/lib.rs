@@ -17,6 +17,7 @@ mod histogram;
 pub mod points;
 pub mod published;
 pub mod repeats;
+pub mod rounds;
 mod run;
 mod sample;
 pub mod steady;
@@ -27,7 +28,7 @@ mod table;
 pub use error::Error;
 pub use histogram::Latencies;
 pub use run::{
-    AskedRate, Bin, Environment, Figure, HostSheet, RateLimit, Run, SheetRow, Steady,
-    SteadyVariable, Step, StepKind, Target, TargetKind, Warning, WarningKind,
+    AskedRate, Bin, Cell, Environment, Figure, HostSheet, RateLimit, Run, SheetRow, Steady,
+    SteadyVariable, Step, StepKind, Target, TargetKind, TrackedMetric, Warning, WarningKind,
 };
 pub use sample::{Interval, LatencySummary, NandWrites, Sample, Summary};

@@ -30,7 +30,8 @@ pub struct Run {
     pub environment: Environment,
     /// What was done, in order. Steps not yet reached are absent.
     pub steps: Vec<Step>,
-    /// Steps that the plan has in all; more than `steps` when the run was interrupted.
+    /// Steps that the plan has in all, without rounds that need not be measured; more than `steps`
+    /// when the run was interrupted.
     pub steps_planned: u32,
     /// What a reader must know before trusting a number.
     pub warnings: Vec<Warning>,
@@ -166,6 +167,16 @@ pub struct Step {
     /// request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<AskedRate>,
+    /// The round that it belongs to, from 1; absent outside of rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round: Option<u32>,
+    /// Which of its numbers decides whether the rounds hold still; absent where none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracked: Option<TrackedMetric>,
+    /// The one size and mix that it asked for, in rounds; absent outside of rounds, and where its
+    /// workload mixes sizes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cell: Option<Cell>,
     /// Length in protocol time, in seconds (ramp excluded).
     pub duration_s: f64,
     /// Length of one sample in protocol time, in seconds.
@@ -216,11 +227,30 @@ pub enum RateLimit {
     Generator,
 }
 
+/// One size and one mix, as a cell of a matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Size of each request, in bytes.
+    pub bytes: u32,
+    /// Share of requests that read, in percent.
+    pub read_percent: f64,
+}
+
+/// A number of a step that decides whether rounds hold still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TrackedMetric {
+    /// Requests completed in each second.
+    Iops,
+    /// Average latency.
+    LatencyNsAvg,
+}
+
 impl Step {
-    /// Whether it measured what a load reaches when nothing holds it back: neither at a rate nor in
-    /// a preconditioning.
+    /// Whether it measured what a load reaches when nothing holds it back: neither at a rate, nor
+    /// in a preconditioning, nor in rounds that are one.
     pub fn is_primary(&self) -> bool {
-        self.kind == StepKind::Measure && self.rate.is_none()
+        self.kind == StepKind::Measure && self.rate.is_none() && self.round.is_none()
     }
 }
 

@@ -129,6 +129,14 @@ fn holds(variables: &[SteadyVariable]) -> bool {
     variables.iter().all(SteadyVariable::is_steady)
 }
 
+/// The least-squares line through `values` at 0, 1, 2, …: its value at 0, and its slope.
+pub fn line_through(values: &[f64]) -> (f64, f64) {
+    let count = values.len() as f64;
+    let slope = slope(values);
+    let average = values.iter().sum::<f64>() / count.max(1.0);
+    (average - slope * (count - 1.0) / 2.0, slope)
+}
+
 /// Slope of the least-squares line through `values` at 0, 1, 2, …
 fn slope(values: &[f64]) -> f64 {
     let count = values.len() as f64;

@@ -30,6 +30,7 @@ const WORKLOADS: &[(&str, &str)] = embedded!("workloads":
     "8k-70-30",
     "8k-seq-read",
     "8k-seq-write",
+    "database",
     "file-server",
     "mail-server",
     "oracle",
@@ -46,6 +47,7 @@ const WORKLOADS: &[(&str, &str)] = embedded!("workloads":
     "vdi-lc-monday-login",
     "web-server",
     "web-server-precondition-100w",
+    "workstation",
 );
 
 /// Path and text of each protocol, ordered by name.
@@ -56,6 +58,7 @@ const PROTOCOLS: &[(&str, &str)] = embedded!("protocols":
     "iometer",
     "mail-server",
     "quick",
+    "snia-pts",
     "vdbench",
 );
 

@@ -19,7 +19,8 @@ mod zipf;
 pub use error::SpecError;
 pub use generator::{Demand, Generator, Job, Span, SpanError};
 pub use protocol::{
-    Curve, Gaps, Measure, Precondition, Protocol, Published, PublishedPhase, Replayed, Suite,
+    Curve, Gaps, Matrix, Measure, Precondition, Protocol, Published, PublishedPhase, Replayed,
+    Rounds, Suite, Tracked, TrackedMetric,
 };
 pub use spec::{Access, SizeShare, Workload};
 pub use trace::TraceShape;

@@ -1,5 +1,7 @@
 //! One protocol: which workloads run in which order, how loaded and for how long.
 
+mod rounds;
+
 use blockio::nearest;
 use serde::{Deserialize, Serialize};
 
@@ -7,6 +9,8 @@ use crate::error::{Fault, parse};
 use crate::prose::prose;
 use crate::trace::Addresses;
 use crate::{SpecError, Workload, percent};
+
+pub use self::rounds::{Matrix, Rounds, Tracked, TrackedMetric};
 
 /// A protocol, as in `protocols/enterprise.toml`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -83,14 +87,25 @@ pub struct Suite {
     /// absent: nothing is written before the first load.
     #[serde(default)]
     pub fill: Option<String>,
+    /// How often the fill writes everything, from 1 to 4.
+    #[serde(default = "once")]
+    pub fill_passes: u32,
+    /// What is repeated until it holds still, before anything else is measured; absent: nothing.
+    #[serde(default)]
+    pub rounds: Option<Rounds>,
     /// What runs first, at constant load; absent: measured at once.
     #[serde(default)]
     pub precondition: Option<Precondition>,
     /// Rates at which every load of `measure` is measured after it ran free; absent: only free.
     #[serde(default)]
     pub curve: Option<Curve>,
-    /// What is measured afterwards, in order.
+    /// What is measured afterwards, in order; may be left out after rounds.
+    #[serde(default)]
     pub measure: Vec<Measure>,
+}
+
+const fn once() -> u32 {
+    1
 }
 
 /// Latency against load: shares of the rate that a load reaches when each completion is answered by
@@ -159,6 +174,9 @@ pub struct Measure {
     pub ramp_s: u64,
     /// Length of one sample, in seconds.
     pub interval_s: u64,
+    /// Mixes and sizes in which the workload is measured, instead of its own; absent: as it is.
+    #[serde(default)]
+    pub matrix: Option<Matrix>,
     /// Where the workload is replayed as a trace: how; absent: its requests are drawn one by one.
     #[serde(default)]
     pub replay: Option<Replayed>,
@@ -262,13 +280,15 @@ impl Suite {
         let precondition_s = self.precondition.as_ref().map_or(0, |it| it.duration_s);
         let curve_s = self.curve.as_ref().map_or(0, Curve::duration_all_s);
         let of = |measure: &Measure| measure.duration_all_s() + measure.point_count() * curve_s;
-        precondition_s + self.measure.iter().map(of).sum::<u64>()
+        let rounds_s = self.rounds.as_ref().map_or(0, Rounds::duration_all_s);
+        precondition_s + rounds_s + self.measure.iter().map(of).sum::<u64>()
     }
 
     /// Names of its workloads, in the order in which they are needed.
     fn workloads(&self) -> impl Iterator<Item = &str> {
         let precondition = self.precondition.as_ref().map(|it| it.workload.as_str());
-        let measured = self.measure.iter().map(|measure| measure.workload.as_str());
+        let rounds = self.rounds.iter().flat_map(|rounds| &rounds.measure);
+        let measured = rounds.chain(&self.measure).map(|measure| measure.workload.as_str());
         self.fill.as_deref().into_iter().chain(precondition).chain(measured)
     }
 
@@ -281,6 +301,30 @@ impl Suite {
             footprint_percent: self.footprint_percent.unwrap_or(workload.footprint_percent),
             ..workload.clone()
         }
+    }
+
+    /// What has to do with rounds, fills and what is left when there are none.
+    fn check_rounds(&self) -> Result<(), Fault> {
+        Fault::unless(
+            (1..=4).contains(&self.fill_passes),
+            "fill_passes",
+            format!("fill_passes is {}, not from 1 to 4", self.fill_passes),
+        )?;
+        Fault::unless(
+            self.fill_passes == 1 || self.fill.is_some(),
+            "fill_passes",
+            "fill_passes without fill: say what fills the drive",
+        )?;
+        let Some(rounds) = &self.rounds else {
+            let text = "measure is empty, and there are no rounds: nothing is measured";
+            return Fault::unless(!self.measure.is_empty(), "measure", text);
+        };
+        Fault::unless(
+            self.precondition.is_none(),
+            "precondition",
+            "a precondition beside rounds: the rounds are the preconditioning",
+        )?;
+        rounds.check().map_err(|fault| fault.within("rounds"))
     }
 
     fn check(&self) -> Result<(), Fault> {
@@ -302,6 +346,7 @@ impl Suite {
                 "a curve without anything in measure: there is no rate to take shares of",
             )?;
         }
+        self.check_rounds()?;
         let mut seen = Vec::new();
         for (index, measure) in self.measure.iter().enumerate() {
             let place = format!("measure.{index}");
@@ -362,7 +407,8 @@ impl Measure {
 
     /// Length of all combinations with their ramps, in seconds.
     pub fn duration_all_s(&self) -> u64 {
-        self.point_count() * (self.duration_s + self.ramp_s)
+        let cells = self.matrix.as_ref().map_or(1, Matrix::cell_count);
+        cells * self.point_count() * (self.duration_s + self.ramp_s)
     }
 
     fn point_count(&self) -> u64 {
@@ -370,6 +416,9 @@ impl Measure {
     }
 
     fn check(&self) -> Result<(), Fault> {
+        if let Some(matrix) = &self.matrix {
+            matrix.check().map_err(|fault| fault.within("matrix"))?;
+        }
         check_loads("threads", &self.threads, THREADS_MAX)?;
         check_loads("queue_per_thread", &self.queue_per_thread, QUEUE_MAX)?;
         if let Some(speed) = self.replay.and_then(|replay| replay.speed) {

@@ -148,12 +148,12 @@ impl Fio {
     fn write_all(
         &mut self,
         folder: &Path,
-        compressible_percent: f64,
+        (compressible_percent, passes): (f64, u32),
         watch: &mut dyn Watch,
     ) -> Result<Option<String>, Error> {
         let Held { target, site, .. } = &*self.held;
         target.check_space(site.capacity_bytes())?;
-        let passes = if target.file().is_some() { 1 } else { 2 };
+        let passes = passes.max(if target.file().is_some() { 1 } else { 2 });
         let folder = fresh_folder(folder)?;
         let text = job::of_fill(self.place(), self.held.engine, passes, compressible_percent)?;
         write_job(&folder, &text)?;
@@ -170,7 +170,11 @@ impl Fio {
         }
         Output::read(&folder.join(OUTPUT_FILE))?;
         self.unwritten = false;
-        let times = if passes == 1 { "once" } else { "twice" };
+        let times = match passes {
+            1 => "once".to_owned(),
+            2 => "twice".to_owned(),
+            more => format!("{more} times"),
+        };
         Ok(Some(format!("all {} written {times} in order", Bytes(size))))
     }
 
@@ -301,8 +305,11 @@ impl Driver for Fio {
 
     /// In blocks of its own size, whatever the workload's are.
     fn fill(&mut self, fill: &Fill<'_>, watch: &mut dyn Watch) -> Result<String, Error> {
-        let how =
-            self.write_all(&self.raw.join(fill.step), fill.workload.compressible_percent, watch)?;
+        let how = self.write_all(
+            &self.raw.join(fill.step),
+            (fill.workload.compressible_percent, fill.passes),
+            watch,
+        )?;
         Ok(how.unwrap_or_else(|| "stopped while filling".into()))
     }
 
@@ -312,7 +319,11 @@ impl Driver for Fio {
         let folder = fresh_folder(&self.raw.join(load.step))?;
         let mut before = String::new();
         if self.needs_fill() {
-            match self.write_all(&folder.join("fill"), load.workload.compressible_percent, watch)? {
+            match self.write_all(
+                &folder.join("fill"),
+                (load.workload.compressible_percent, 1),
+                watch,
+            )? {
                 Some(how) => before = format!("{how} before; "),
                 None => {
                     return Ok(Loaded { how: "stopped while filling".into(), ..Loaded::default() });

@@ -22,24 +22,33 @@ impl Told {
     }
 }
 
-/// A driver under which every request takes 100 us.
+/// A driver under which every request takes 100 us, or longer from load to load.
 #[derive(Clone, Debug)]
 pub struct Mock {
     told: Told,
     kind: TargetKind,
     fails_at: Option<String>,
+    latency_ns: u64,
+    slows_by_ns: u64,
 }
 
 impl Mock {
     /// A mock that stands for a target of `kind` and writes down what it is told in `told`.
     pub fn new(kind: TargetKind, told: &Told) -> Self {
-        Self { told: told.clone(), kind, fails_at: None }
+        Self { told: told.clone(), kind, fails_at: None, latency_ns: 100_000, slows_by_ns: 0 }
     }
 
     /// Fails when told to carry out `step`.
     #[must_use]
     pub fn failing_at(mut self, step: &str) -> Self {
         self.fails_at = Some(step.to_owned());
+        self
+    }
+
+    /// Takes `more_ns` longer for every request with each load, and so never holds still.
+    #[must_use]
+    pub fn slowing_by(mut self, more_ns: u64) -> Self {
+        self.slows_by_ns = more_ns;
         self
     }
 }
@@ -82,18 +91,19 @@ impl Driver for Mock {
         let mut intervals = Vec::new();
         let mut at_s = load.interval_s;
         while at_s <= load.duration_s && !watch.stop() {
-            intervals.push(interval(load, at_s));
+            intervals.push(interval(load, at_s, self.latency_ns));
             watch.progress(at_s / load.duration_s, "");
             at_s += load.interval_s;
         }
+        self.latency_ns += self.slows_by_ns;
         Ok(Loaded { intervals, how: "nothing was done".into(), ..Loaded::default() })
     }
 }
 
-/// What a constant 100 us makes of the load.
-fn interval(load: &Load<'_>, at_s: f64) -> Interval {
-    let latency_ns = 100_000;
-    let a_second = u64::from(load.threads) * u64::from(load.queue_per_thread) * 10_000;
+/// What a constant latency makes of the load.
+fn interval(load: &Load<'_>, at_s: f64, latency_ns: u64) -> Interval {
+    let outstanding = u64::from(load.threads) * u64::from(load.queue_per_thread);
+    let a_second = outstanding * 1_000_000_000 / latency_ns;
     let mut interval = Interval { at_s, span_s: load.interval_s, ..Interval::default() };
     let mut second = 1.0;
     while second <= load.interval_s {

@@ -173,9 +173,12 @@ impl Driver for Model {
 
     fn fill(&mut self, fill: &Fill<'_>, watch: &mut dyn Watch) -> Result<String, Error> {
         self.drive.set_compressible(fill.workload.compressible_percent);
-        let filled = fill::fill(&mut self.drive, fill, self.now, watch);
-        self.now = filled.map_err(|error| Error::new(error.kind(), fill.step).source(error))?;
-        Ok(format!("wrote everything once with {}", fill.workload.name))
+        for _ in 0..fill.passes {
+            let filled = fill::fill(&mut self.drive, fill, self.now, watch);
+            self.now = filled.map_err(|error| Error::new(error.kind(), fill.step).source(error))?;
+        }
+        let times = if fill.passes == 1 { "once".into() } else { format!("{} times", fill.passes) };
+        Ok(format!("wrote everything {times} with {}", fill.workload.name))
     }
 
     fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<Loaded, Error> {

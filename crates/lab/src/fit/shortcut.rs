@@ -296,6 +296,7 @@ fn run<'a>(job: &Job, seen: impl Iterator<Item = &'a (&'a Look<'a>, Interval)>) 
         environment: Environment::default(),
         records: records.into_iter().enumerate().collect(),
         interrupted: false,
+        spared: 0,
     };
     outcome.into_run(&job.plan, job.wanted.to_string(), String::new())
 }

@@ -16,12 +16,53 @@ pub(super) fn steps(suite: &Suite, workloads: &[Workload]) -> Result<Vec<Planned
     let mut steps = vec![purge(&suite.name, &suite.title)];
     steps.extend(fill(suite, workloads)?);
     steps.extend(precondition(suite, workloads)?);
+    steps.extend(rounds(suite, workloads)?);
     for measure in &suite.measure {
         let workload = suite.adapted(find(workloads, &measure.workload, suite)?);
         check_replay(suite, measure, &workload)?;
-        steps.extend(measure.points().flat_map(|at| measured(suite, measure, &workload, at)));
+        for workload in measure.variants(&workload) {
+            steps.extend(measure.points().flat_map(|at| measured(suite, measure, &workload, at)));
+        }
     }
     Ok(steps)
+}
+
+/// Every round that there may be: which of them are spared, their figures decide.
+fn rounds(suite: &Suite, workloads: &[Workload]) -> Result<Vec<PlannedStep>, Error> {
+    let Some(rounds) = &suite.rounds else { return Ok(Vec::new()) };
+    let mut steps = Vec::new();
+    for measure in &rounds.measure {
+        let workload = suite.adapted(find(workloads, &measure.workload, suite)?);
+        for workload in measure.variants(&workload) {
+            let mut tracked = rounds.track.iter().filter(|it| it.workload == workload.name);
+            let metric = tracked.next().map(|it| metric(it.metric));
+            let points = measure.points().map(|at| free(suite, measure, &workload, at));
+            steps.extend(points.map(|step| PlannedStep { tracked: metric, ..step }));
+        }
+    }
+    for tracked in &rounds.track {
+        if !steps.iter().any(|step| step.workload_name() == tracked.workload) {
+            let (suite, name) = (&suite.name, &tracked.workload);
+            let text = format!("suite {suite}: no round measures `{name}`, which is tracked");
+            return Err(Error::new(Kind::Input, text));
+        }
+    }
+    let round = |number: u32| {
+        let of_round = move |step: &PlannedStep| PlannedStep {
+            id: step.id.replacen('/', &format!("/round-{number:02}/"), 1),
+            round: Some(number),
+            ..step.clone()
+        };
+        steps.iter().map(of_round).collect::<Vec<_>>()
+    };
+    Ok((1..=rounds.count_max).flat_map(round).collect())
+}
+
+const fn metric(asked: workload::TrackedMetric) -> results::TrackedMetric {
+    match asked {
+        workload::TrackedMetric::Iops => results::TrackedMetric::Iops,
+        workload::TrackedMetric::Latency => results::TrackedMetric::LatencyNsAvg,
+    }
 }
 
 /// The purge of the suite named `suite`.
@@ -40,6 +81,9 @@ pub(super) fn purge(suite: &str, suite_title: &str) -> PlannedStep {
         interval_s: 0.0,
         round_s: 0.0,
         replay: None,
+        round: None,
+        tracked: None,
+        fill_passes: 0,
         pace: None,
     }
 }
@@ -55,6 +99,7 @@ fn fill(suite: &Suite, workloads: &[Workload]) -> Result<Option<PlannedStep>, Er
     Ok(Some(PlannedStep {
         id: format!("{}/fill", suite.name),
         kind: StepKind::Fill,
+        fill_passes: suite.fill_passes,
         workload: Some(Workload {
             footprint_percent: workload.footprint_percent,
             ..suite.adapted(workload)

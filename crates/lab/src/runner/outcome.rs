@@ -1,6 +1,6 @@
 //! What became of one plan, and the result that it makes.
 
-use results::{Environment, Run, Target, TargetKind, Warning, WarningKind};
+use results::{Environment, Run, Steady, Step, Target, TargetKind, Warning, WarningKind};
 
 use super::Record;
 use crate::plan::Plan;
@@ -16,21 +16,25 @@ pub struct Outcome {
     pub records: Vec<(usize, Record)>,
     /// Whether it was stopped before the plan was done.
     pub interrupted: bool,
+    /// Steps that need not be carried out, since the rounds before them held still.
+    pub spared: usize,
 }
 
 impl Outcome {
     /// The result of carrying out `plan`, named `id`, begun at `started_at`.
     pub fn into_run(self, plan: &Plan, id: String, started_at: String) -> Run {
-        let Self { target, environment, records, interrupted } = self;
+        let Self { target, environment, records, interrupted, spared } = self;
+        let planned = plan.steps.len() - spared;
         let mut warnings: Vec<Warning> = time_lapse(&target).into_iter().collect();
         if interrupted {
-            warnings.push(cut_short(records.len(), plan.steps.len()));
+            warnings.push(cut_short(records.len(), planned));
         }
         let mut steps = Vec::with_capacity(records.len());
         for (_, record) in records {
             warnings.extend(record.warnings);
             steps.push(record.step);
         }
+        warnings.extend(unsettled(&steps));
         Run {
             schema: Run::SCHEMA,
             id,
@@ -43,7 +47,7 @@ impl Outcome {
             target,
             environment,
             steps,
-            steps_planned: u32::try_from(plan.steps.len()).unwrap_or(u32::MAX),
+            steps_planned: u32::try_from(planned).unwrap_or(u32::MAX),
             warnings,
             published: Vec::new(),
         }
@@ -61,6 +65,22 @@ fn time_lapse(target: &Target) -> Option<Warning> {
         ),
         remedy: "--full-scale simulates all of it".into(),
     })
+}
+
+/// Rounds of a suite that never held still.
+fn unsettled(steps: &[Step]) -> Vec<Warning> {
+    let suites = steps.chunk_by(|a, b| a.suite == b.suite);
+    let warning = |suite: &[Step]| {
+        let mut in_rounds = suite.iter().filter(|step| step.round.is_some());
+        let steady = Steady::of_rounds(in_rounds.clone())?;
+        (!steady.achieved).then(|| Warning {
+            kind: WarningKind::NotSteady,
+            step: in_rounds.next_back().map_or_else(String::new, |step| step.id.clone()),
+            text: format!("steady state not achieved in {} rounds", steady.rounds),
+            remedy: "the last five rounds are reported; more rounds may settle it".into(),
+        })
+    };
+    suites.filter_map(warning).collect()
 }
 
 fn cut_short(done: usize, planned: usize) -> Warning {

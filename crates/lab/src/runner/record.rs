@@ -1,7 +1,8 @@
 //! What one step left: its figures, its verdict, its warnings.
 
 use results::{
-    AskedRate, Interval, Latencies, RateLimit, Sample, Steady, Step, StepKind, Summary, Warning,
+    AskedRate, Cell, Interval, Latencies, RateLimit, Sample, Steady, Step, StepKind, Summary,
+    Warning,
 };
 
 use super::warning;
@@ -73,6 +74,9 @@ fn bare(step: &PlannedStep, how: String) -> Step {
         threads: step.threads,
         queue_per_thread: step.queue_per_thread,
         rate: None,
+        round: step.round,
+        tracked: step.tracked,
+        cell: cell(step),
         duration_s: 0.0,
         interval_s: step.interval_s,
         how,
@@ -84,6 +88,13 @@ fn bare(step: &PlannedStep, how: String) -> Step {
         read_bins: Vec::new(),
         write_bins: Vec::new(),
     }
+}
+
+/// The cell of a matrix that `step` measures in a round.
+fn cell(step: &PlannedStep) -> Option<Cell> {
+    let workload = step.workload.as_ref().filter(|_| step.round.is_some())?;
+    let [size] = workload.sizes.as_slice() else { return None };
+    Some(Cell { bytes: size.bytes, read_percent: workload.read_percent })
 }
 
 /// Shortfall of a rate, as a share of it, that is not chance: beside four standard deviations of

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use results::{Environment, StepKind, Target, TargetKind, Warning, WarningKind};
+use results::{Environment, Steady, StepKind, Target, TargetKind, Warning, WarningKind};
 
 use super::{Assignment, Record, Site};
 use crate::plan::{Pace, PlannedStep};
@@ -16,6 +16,8 @@ pub(super) struct Suite {
     pub(super) environment: Environment,
     pub(super) records: Vec<(usize, Record)>,
     pub(super) interrupted: bool,
+    /// Steps of rounds that need not be measured, since those before held still.
+    pub(super) spared: usize,
 }
 
 /// Carries out the steps `range` of the plan, except those that an earlier session settled.
@@ -28,13 +30,23 @@ pub(super) fn carry_out(
     let target = driver.target();
     let kept = kept(assignment, &range, target.kind);
     let resumed = !kept.is_empty();
-    let mut suite =
-        Suite { target, environment: driver.environment(), records: kept, interrupted: false };
+    let mut suite = Suite {
+        target,
+        environment: driver.environment(),
+        records: kept,
+        interrupted: false,
+        spared: 0,
+    };
     for index in range {
         let step = &assignment.plan.steps[index];
         let mut watch = StepWatch { site, label: assignment.label, step, told: 0.0 };
         if suite.records.iter().any(|(kept, _)| *kept == index) {
             watch.finish("measured before");
+            continue;
+        }
+        if is_spared(step, &suite.records) {
+            watch.finish("the rounds held still");
+            suite.spared += 1;
             continue;
         }
         if site.stop() {
@@ -77,16 +89,30 @@ fn kept(
     kind: TargetKind,
 ) -> Vec<(usize, Record)> {
     let finished = || assignment.finished.iter().filter(|(index, _)| range.contains(index));
-    if finished().count() == range.len() {
-        return finished().cloned().collect();
+    let records: Vec<(usize, Record)> = finished().cloned().collect();
+    let spared = range.clone().filter(|index| is_spared(&assignment.plan.steps[*index], &records));
+    if records.len() + spared.count() == range.len() {
+        return records;
     }
     match kind {
         TargetKind::Model => Vec::new(),
         TargetKind::BlockDevice | TargetKind::File | TargetKind::Nbd => {
-            let measured = |index: usize| assignment.plan.steps[index].kind == StepKind::Measure;
+            // Rounds follow each other without a purge between them, or they are none.
+            let measured = |index: usize| {
+                let step = &assignment.plan.steps[index];
+                step.kind == StepKind::Measure && step.round.is_none()
+            };
             finished().filter(|(index, _)| measured(*index)).cloned().collect()
         }
     }
+}
+
+/// Whether `step` is of a round after those that held still.
+fn is_spared(step: &PlannedStep, records: &[(usize, Record)]) -> bool {
+    let Some(round) = step.round else { return false };
+    let of_rounds = records.iter().map(|(_, record)| &record.step);
+    let steady = Steady::of_rounds(of_rounds.filter(|step| step.round.is_some()));
+    steady.is_some_and(|steady| steady.achieved && round > steady.rounds)
 }
 
 /// Requests a second that the step named `id` completed.
@@ -106,7 +132,8 @@ fn perform(
         return Ok(Record::unmeasured(step, driver.purge()?));
     };
     if step.kind == StepKind::Fill {
-        let how = driver.fill(&Fill { step: &step.id, workload }, watch)?;
+        let how = driver
+            .fill(&Fill { step: &step.id, workload, passes: step.fill_passes.max(1) }, watch)?;
         return Ok(Record::unmeasured(step, how));
     }
     let trace = step.replay.as_ref().map(|replay| replay.trace(step, trace_seed)).transpose()?;

@@ -52,7 +52,7 @@ pub(super) fn measure(setting: &Setting, watch: &mut dyn Watch) -> Result<Option
     model.purge()?;
     let fill = workload::catalogue::find_workload(FILL).expect("a test reads the catalogue");
     let fill = Workload { compressible_percent: setting.workload.compressible_percent, ..fill };
-    model.fill(&Fill { step: "fill", workload: &fill }, watch)?;
+    model.fill(&Fill { step: "fill", workload: &fill, passes: 1 }, watch)?;
     let mut history = History::default();
     while !history.is_settled(setting) && history.rounds() < ROUNDS_MAX {
         let round = setting.load(history.rounds(), ROUND_S);

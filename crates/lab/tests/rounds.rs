@@ -1,0 +1,76 @@
+//! The SNIA protocol on a modelled drive, from its file to the result.
+
+use lab::plan::Plan;
+use lab::progress::Unwatched;
+use lab::results::rounds::window_cells;
+use lab::results::{Run, Steady, Step};
+use lab::runner::{Assignment, NoJournal, carry_out};
+use lab::subject::{Access, Choice, Subject};
+use lab::workload::catalogue;
+
+/// Cells of the matrices that are measured here: all that are tracked are among them.
+const READ_PERCENTS: [f64; 3] = [100.0, 65.0, 0.0];
+const SIZES_BYTES: [u32; 4] = [1_048_576, 131_072, 65_536, 4096];
+
+/// The suites of the protocol that are named `names`, on a drive in time lapse.
+fn measured(names: &[&str]) -> Run {
+    let mut protocol = catalogue::find_protocol("snia-pts").expect("the catalogue has it");
+    protocol.suites.retain(|suite| names.contains(&suite.name.as_str()));
+    let rounds = protocol.suites.iter_mut().flat_map(|suite| &mut suite.rounds);
+    for matrix in rounds.flat_map(|rounds| &mut rounds.measure).flat_map(|it| &mut it.matrix) {
+        matrix.read_percents.retain(|percent| READ_PERCENTS.contains(percent));
+        matrix.sizes_bytes.retain(|bytes| SIZES_BYTES.contains(bytes));
+    }
+    let plan = Plan::new(&protocol, &catalogue::workloads(), 1).expect("its workloads are there");
+    let subject = Subject::find("iodrive-duo").expect("the catalogue has it");
+    let choice = Choice { time_lapse: Some(128), ..Choice::default() };
+    let wanted = subject.setups(&choice).expect("it has a format").remove(0);
+    let drivers = subject.drivers(&wanted, plan.seed, &Access::default()).expect("it fits");
+    let (drivers, finished) = (drivers.as_ref(), Vec::new());
+    let assignment = Assignment { label: "", plan: &plan, drivers, journal: &NoJournal, finished };
+    let outcome = carry_out(&[assignment], 2, &Unwatched).expect("no model fails").remove(0);
+    let run = outcome.into_run(&plan, "run".into(), String::new());
+    Run::from_json(&run.to_json().expect("it can be written")).expect("it can be read")
+}
+
+fn in_rounds<'a>(run: &'a Run, suite: &str) -> Vec<&'a Step> {
+    run.steps.iter().filter(|step| step.suite == suite && step.round.is_some()).collect()
+}
+
+#[test]
+fn the_iops_test_settles_and_fills_its_matrix() {
+    let run = measured(&["iops"]);
+    assert_eq!(run.steps[1].how, "wrote everything 2 times with 128k-seq-write");
+    let steps = in_rounds(&run, "iops");
+    let steady = Steady::of_rounds(steps.iter().copied()).expect("rounds were measured");
+    assert!(steady.achieved, "{steady:?}");
+    assert_eq!(steady.variables.len(), 3);
+    let last = steps.last().expect("rounds were measured").round;
+    assert_eq!(last, Some(steady.rounds), "no round after those that held still");
+    let cells = window_cells(&steps, &steady);
+    assert_eq!(cells.len(), 3 * 4);
+    let of = |bytes: u32, read: f64| {
+        let cell = cells
+            .iter()
+            .find(|it| it.cell.bytes == bytes && it.cell.read_percent.total_cmp(&read).is_eq());
+        cell.expect("it is in the matrix")
+    };
+    // What any drive of flash does: small requests are many, large ones carry much, writes cost.
+    assert!(of(4096, 100.0).iops > 3.0 * of(1_048_576, 100.0).iops);
+    assert!(of(1_048_576, 100.0).throughput_mb_s > of(4096, 100.0).throughput_mb_s);
+    assert!(of(4096, 100.0).iops > of(4096, 65.0).iops);
+    assert!(of(4096, 65.0).iops > of(4096, 0.0).iops);
+}
+
+#[test]
+fn the_throughput_and_latency_tests_settle_and_are_followed_by_the_histogram() {
+    let run = measured(&["tp-128k", "lat"]);
+    for suite in ["tp-128k", "lat"] {
+        let steady = Steady::of_rounds(in_rounds(&run, suite).into_iter());
+        assert!(steady.is_some_and(|steady| steady.achieved), "{suite}");
+    }
+    let last = run.steps.last().expect("there are steps");
+    assert_eq!((last.id.as_str(), last.round), ("lat/4k-rand-write/T1Q1", None));
+    assert!(last.summary.is_some());
+    assert_eq!(run.steps_planned as usize, run.steps.len());
+}

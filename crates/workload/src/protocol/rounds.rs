@@ -1,0 +1,172 @@
+//! Rounds: measurements that are repeated until they hold still, as the SNIA SSS PTS has them.
+
+use serde::{Deserialize, Serialize};
+
+use super::Measure;
+use crate::error::Fault;
+use crate::{Access, SizeShare, Workload, percent};
+
+/// Measurements that are repeated, round by round, until what is tracked has settled by the
+/// steady-state rule over five rounds, or there were enough of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rounds {
+    /// Rounds at most, from 5 to 100.
+    pub count_max: u32,
+    /// What has to hold still; all of it in the same five rounds.
+    pub track: Vec<Tracked>,
+    /// What one round measures, in order.
+    pub measure: Vec<Measure>,
+}
+
+/// One thing that has to hold still.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tracked {
+    /// Name of a workload of the rounds, such as `4k-rand-0-100` out of a matrix.
+    pub workload: String,
+    /// Which of its numbers.
+    pub metric: TrackedMetric,
+}
+
+/// A number that has to hold still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TrackedMetric {
+    /// Requests in each second.
+    Iops,
+    /// Average latency.
+    Latency,
+}
+
+/// One workload in many mixes and sizes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Matrix {
+    /// Shares of requests that read, 0 to 100, each in turn (outer loop).
+    pub read_percents: Vec<f64>,
+    /// Transfer sizes in bytes, each in turn (inner loop).
+    pub sizes_bytes: Vec<u32>,
+}
+
+/// Rounds in the window of the steady-state rule.
+const WINDOW_ROUNDS: u32 = 5;
+/// Most rounds.
+const ROUNDS_MAX: u32 = 100;
+
+impl Rounds {
+    /// Length of all rounds with their ramps, in seconds, if it takes all of them.
+    pub fn duration_all_s(&self) -> u64 {
+        let round_s: u64 = self.measure.iter().map(Measure::duration_all_s).sum();
+        u64::from(self.count_max) * round_s
+    }
+
+    pub(super) fn check(&self) -> Result<(), Fault> {
+        Fault::unless(
+            (WINDOW_ROUNDS..=ROUNDS_MAX).contains(&self.count_max),
+            "count_max",
+            format!(
+                "count_max is {}, not from {WINDOW_ROUNDS} (the window of the steady-state rule) \
+                 to {ROUNDS_MAX}",
+                self.count_max
+            ),
+        )?;
+        Fault::unless(!self.measure.is_empty(), "measure", "a round measures nothing")?;
+        Fault::unless(!self.track.is_empty(), "track", "nothing is tracked: give at least one")?;
+        for (index, measure) in self.measure.iter().enumerate() {
+            let place = format!("measure.{index}");
+            measure.check().map_err(|fault| fault.within(&place))?;
+            Fault::unless(
+                measure.point_count() == 1,
+                &place,
+                "several loads in a round: a tracked number would not be one",
+            )?;
+        }
+        self.check_tracked()
+    }
+
+    /// What is tracked is measured. A workload without a matrix keeps its name, others are called
+    /// after their cells.
+    fn check_tracked(&self) -> Result<(), Fault> {
+        let names: Vec<String> = self.measure.iter().flat_map(Measure::names).collect();
+        for (index, tracked) in self.track.iter().enumerate() {
+            let known = names.iter().map(String::as_str);
+            let near = blockio::nearest(&tracked.workload, known)
+                .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            Fault::unless(
+                names.contains(&tracked.workload),
+                format!("track.{index}.workload"),
+                format!("no round measures `{}`{near}", tracked.workload),
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl Measure {
+    /// Names of the workloads that it measures, as far as its own text tells them.
+    fn names(&self) -> Vec<String> {
+        match &self.matrix {
+            None => vec![self.workload.clone()],
+            Some(matrix) => {
+                let order = if self.workload.contains("seq") { "seq" } else { "rand" };
+                matrix.cells().map(|(read, bytes)| name(read, bytes, order)).collect()
+            }
+        }
+    }
+
+    /// The workloads that it measures: `workload`, or that in all mixes and sizes of the matrix.
+    pub fn variants(&self, workload: &Workload) -> Vec<Workload> {
+        let Some(matrix) = &self.matrix else { return vec![workload.clone()] };
+        let order = if workload.access == Access::Sequential { "seq" } else { "rand" };
+        let variant = |(read_percent, bytes)| Workload {
+            name: name(read_percent, bytes, order),
+            title: name(read_percent, bytes, order),
+            read_percent,
+            sizes: vec![SizeShare { bytes, percent: 100.0 }],
+            align_bytes: 0,
+            ..workload.clone()
+        };
+        matrix.cells().map(variant).collect()
+    }
+}
+
+impl Matrix {
+    /// Cells of the matrix.
+    pub(super) fn cell_count(&self) -> u64 {
+        self.read_percents.len() as u64 * self.sizes_bytes.len() as u64
+    }
+
+    /// Share of reads and size of each cell, in order.
+    fn cells(&self) -> impl Iterator<Item = (f64, u32)> {
+        let sizes = &self.sizes_bytes;
+        self.read_percents.iter().flat_map(|read| sizes.iter().map(|bytes| (*read, *bytes)))
+    }
+
+    pub(super) fn check(&self) -> Result<(), Fault> {
+        Fault::unless(!self.read_percents.is_empty(), "read_percents", "read_percents are empty")?;
+        Fault::unless(!self.sizes_bytes.is_empty(), "sizes_bytes", "sizes_bytes are empty")?;
+        for (index, value) in self.read_percents.iter().enumerate() {
+            percent::up_to_whole(&format!("read_percents.{index}"), *value)?;
+        }
+        for (index, bytes) in self.sizes_bytes.iter().enumerate() {
+            let place = format!("sizes_bytes.{index}");
+            let text = format!("{place} is {bytes}, not a multiple of 512 above 0");
+            Fault::unless(*bytes > 0 && bytes.is_multiple_of(512), place, text)?;
+        }
+        let mut names: Vec<String> = self.cells().map(|it| name(it.0, it.1, "")).collect();
+        names.sort_unstable();
+        let twice = names.windows(2).find(|pair| pair[0] == pair[1]);
+        match twice {
+            Some(pair) => Err(Fault::new("sizes_bytes", format!("{} is in it twice", pair[0]))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Name of a cell: `64k-rand-65-35`, `512b-rand-0-100`.
+fn name(read_percent: f64, bytes: u32, order: &str) -> String {
+    let size =
+        if bytes.is_multiple_of(1024) { format!("{}k", bytes / 1024) } else { format!("{bytes}b") };
+    format!("{size}-{order}-{read_percent}-{}", 100.0 - read_percent)
+}
