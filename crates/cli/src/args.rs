@@ -112,6 +112,7 @@ Examples:
 Examples:
   floatgate create vault --dies d0.img,d1.img,d2.img,d3.img --size 4g
   floatgate create vault --dies d0.img,d1.img,d2.img,d3.img --size 4g --protect 3+1
+  floatgate create vault --dies d0.img,d1.img,d2.img,d3.img --size 4g --compress lz4
   floatgate create vault --dies /dev/disk/by-id/EXAMPLE --size 100g --spare 28%")]
     Create(Create),
     /// Offers a drive that stores to clients of the NBD protocol, until Ctrl-C
@@ -576,6 +577,20 @@ pub(crate) struct Create {
     /// Spare space as a share of the size: more of it makes random writes cheaper
     #[arg(long, default_value = "15%", value_name = "PERCENT", value_parser = quantity::percent)]
     pub(crate) spare: f64,
+    /// How pages are stored; what does not become smaller is stored as it is
+    #[arg(long, value_enum, default_value_t = Compress::None)]
+    pub(crate) compress: Compress,
+}
+
+/// How pages are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Compress {
+    /// As they are
+    None,
+    /// By LZ4, in a few microseconds each
+    Lz4,
+    /// By Zstandard: smaller, and slower
+    Zstd,
 }
 
 /// How dies protect each other.

@@ -12,8 +12,8 @@ pub struct Config {
     pub geometry: Geometry,
     /// Mapping units that the host sees.
     pub pages_logical: u32,
-    /// Pages of flash that the host's data may take: `pages_logical`, or fewer where a drive that
-    /// compresses offers more than it could store whole.
+    /// Pages of flash that the host's data may take: `pages_logical`, or fewer where a drive offers
+    /// more than it could store whole.
     pub pages_stored_max: u32,
     /// Most extents that a page of flash holds; 1: pages are stored whole.
     pub extents_per_page: u32,
@@ -117,6 +117,11 @@ impl Config {
         units * (pages_per_unit * granules - (granules - 1))
     }
 
+    /// Share of a superblock that data can always fill, 0.0 to 1.0.
+    pub fn reliable_share(&self) -> f64 {
+        self.granules_reliable() as f64 / f64::from(self.granules_per_superblock())
+    }
+
     /// Superblocks that can be without data worth keeping and yet no victims: the room that garbage
     /// collection works towards, and the open ones. The rest of the spare space makes it cheap.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
@@ -161,9 +166,8 @@ impl Config {
         let limit = u64::from(GRANULES_PER_PAGE);
         check("extents_per_page", extents, extents <= limit, &format!("at most {limit}"))?;
         let (stored, logical) = (self.pages_stored_max, self.pages_logical);
-        let fits = stored == logical || (stored < logical && self.extents_per_page > 1);
-        let limit = format!("pages_logical ({logical}), or below where the drive compresses");
-        check("pages_stored_max", stored.into(), fits, &limit)?;
+        let limit = format!("at most pages_logical ({logical})");
+        check("pages_stored_max", stored.into(), stored <= logical, &limit)?;
         self.check_stripe()?;
         self.check_watermarks()?;
         self.check_capacity()

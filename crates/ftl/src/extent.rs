@@ -21,6 +21,8 @@ pub(crate) struct Extents {
     granules_min: u32,
     /// Granules that each page takes which the host writes from now on.
     incoming: u32,
+    /// Pages that are stored.
+    pages: u64,
     stored: u64,
     stored_max: u64,
 }
@@ -35,6 +37,7 @@ impl Extents {
             granules_per_page,
             granules_min: granules_per_page.div_ceil(config.extents_per_page),
             incoming: granules_per_page,
+            pages: 0,
             stored: 0,
             stored_max: u64::from(config.pages_stored_max) * u64::from(granules_per_page),
         }
@@ -43,14 +46,21 @@ impl Extents {
     /// Forgets what is stored.
     pub(crate) fn clear(&mut self) {
         self.granules_of.fill(0);
+        self.pages = 0;
         self.stored = 0;
     }
 
     /// Pages that the host writes from now on take `bytes` each, at most a page and at least the
     /// share of a page that [`Config::extents_per_page`] leaves to each.
     pub(crate) fn expect(&mut self, bytes: u64) {
+        self.incoming = self.granules(bytes);
+    }
+
+    /// Granules that an extent of so many bytes takes.
+    #[inline]
+    pub(crate) fn granules(&self, bytes: u64) -> u32 {
         let granules = u32::try_from(bytes.div_ceil(self.granule_bytes())).unwrap_or(u32::MAX);
-        self.incoming = granules.clamp(self.granules_min, self.granules_per_page);
+        granules.clamp(self.granules_min, self.granules_per_page)
     }
 
     /// Granules that a page takes which the host writes now.
@@ -77,6 +87,7 @@ impl Extents {
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "at most the granules of a page")]
     pub(crate) fn store(&mut self, lpn: Lpn, was: Option<u32>, granules: u32) {
+        self.pages += u64::from(was.is_none());
         self.stored += u64::from(granules);
         self.stored -= u64::from(was.unwrap_or(0));
         if was.unwrap_or(self.granules_per_page) != granules
@@ -88,6 +99,7 @@ impl Extents {
 
     /// Notes that `lpn`, which took `was` granules, is stored no more.
     pub(crate) fn drop(&mut self, lpn: Lpn, was: u32) {
+        self.pages -= 1;
         self.stored -= u64::from(was);
         if let Some(entry) = self.granules_of.get_mut(lpn.0 as usize) {
             *entry = 0;
@@ -104,9 +116,23 @@ impl Extents {
         &mut self.granules_of
     }
 
+    /// Fills in the size of one page, which takes `bytes`.
+    pub(crate) fn set_size(&mut self, lpn: Lpn, bytes: u64) {
+        let granules = self.granules(bytes) % self.granules_per_page;
+        if let Some(entry) = self.granules_of.get_mut(lpn.0 as usize) {
+            *entry = u8::try_from(granules).expect("a page has 64 granules");
+        }
+    }
+
+    /// Pages stored.
+    pub(crate) const fn pages(&self) -> u64 {
+        self.pages
+    }
+
     /// Counts a page whose size was filled in; returns its granules.
     pub(crate) fn count(&mut self, lpn: Lpn) -> u32 {
         let granules = self.size(lpn);
+        self.pages += 1;
         self.stored += u64::from(granules);
         granules
     }

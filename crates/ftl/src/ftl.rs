@@ -276,6 +276,11 @@ impl Ftl {
         Bytes(self.extents.stored() * self.extents.granule_bytes())
     }
 
+    /// Pages that are stored.
+    pub const fn pages_stored(&self) -> u64 {
+        self.extents.pages()
+    }
+
     /// Flash that stored pages may take at most.
     pub const fn stored_max(&self) -> Bytes {
         Bytes(self.extents.stored_max() * self.extents.granule_bytes())
@@ -297,14 +302,30 @@ impl Ftl {
     /// Whether `lpns` could all be written, and `waiting` pages more that were promised a place.
     #[inline]
     pub fn has_space_for(&self, lpns: impl Iterator<Item = Lpn>, waiting: u64) -> bool {
+        let incoming = self.extents.incoming();
+        self.has_space_beside(u64::from(incoming) * waiting, lpns.map(|lpn| (lpn, incoming)))
+    }
+
+    /// Whether `pages` could all be written, each with the bytes that its extent takes, and `kept`
+    /// bytes more that are not to be touched.
+    pub fn has_space_for_extents(
+        &self,
+        pages: impl Iterator<Item = (Lpn, Bytes)>,
+        kept: Bytes,
+    ) -> bool {
+        let kept = kept.0.div_ceil(self.extents.granule_bytes());
+        self.has_space_beside(kept, pages.map(|(lpn, it)| (lpn, self.extents.granules(it.0))))
+    }
+
+    #[inline]
+    fn has_space_beside(&self, kept: u64, pages: impl Iterator<Item = (Lpn, u32)>) -> bool {
         if self.config.pages_stored_max == self.config.pages_logical {
             return true;
         }
-        let incoming = u64::from(self.extents.incoming());
-        let mut stored = self.extents.stored() + waiting * incoming;
-        for lpn in lpns {
+        let mut stored = self.extents.stored() + kept;
+        for (lpn, incoming) in pages {
             let was = self.mapping.ppn(lpn).map_or(0, |_| u64::from(self.extents.size(lpn)));
-            stored = stored + incoming - was;
+            stored = stored + u64::from(incoming) - was;
         }
         stored <= self.extents.stored_max().max(self.extents.stored())
     }

@@ -55,12 +55,7 @@ impl Recovery {
     pub fn set_place(&mut self, lpn: Lpn, place: Option<(Ppn, Bytes)>) {
         let index = lpn.0 as usize;
         self.ftl.mapping.entries_mut()[index] = place.map_or(0, |(ppn, _)| ppn.0 + 1);
-        let granule = self.ftl.extents.granule_bytes();
-        let whole = UNIT_BYTES / granule;
-        if let Some(size) = self.ftl.extents.sizes_mut().get_mut(index) {
-            let granules = place.map_or(whole, |(_, extent)| extent.0.div_ceil(granule));
-            *size = u8::try_from(granules % whole).expect("a page has 64 granules");
-        }
+        self.ftl.extents.set_size(lpn, place.map_or(UNIT_BYTES, |(_, extent)| extent.0));
     }
 
     /// Derives everything else from the map.

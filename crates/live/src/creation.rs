@@ -11,7 +11,7 @@ use crate::journal::Position;
 use crate::layout::{DIES_MAX, HEADER_BYTES, Layout, PAGE_BYTES};
 use crate::recovery::recover;
 use crate::store::Store;
-use crate::{Drive, Medium, OpenError, Shape};
+use crate::{Compression, Drive, Medium, OpenError, Shape};
 
 /// What a drive is to be like.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,7 +25,16 @@ pub struct Plan {
     /// Spare space as a share of `size`, above 0: 0.15 costs about four writes for each random one
     /// on a full drive, more space fewer.
     pub over_provisioning: f64,
+    /// How pages are stored.
+    pub compression: Compression,
+    /// Bytes of data that fit as they are stored, a multiple of 4096 and at most `size`; none: as
+    /// many as `size`. On a thin drive, which has fewer, writes fail once they are used up.
+    pub physical: Option<Bytes>,
 }
+
+/// Extents that a page of flash holds at most where pages are compressed; no page is stored in less
+/// than this share of one.
+const EXTENTS_PER_PAGE: u32 = 4;
 
 impl Plan {
     /// The arrangement that fits a drive of this size.
@@ -46,37 +55,56 @@ impl Plan {
         }
         let too_large = || OpenError::refused(format!("{} is beyond 16 TB", self.size));
         let pages_logical = u32::try_from(pages).map_err(|_| too_large())?;
+        let pages_stored_max = self.pages_stored_max(pages_logical)?;
+        let pages = u64::from(pages_stored_max);
+        let is_compressed = self.compression != Compression::None;
         let unit_pages = match pages {
-            0..0x1000 => 4,
-            0x1000..0x1_0000 => 16,
+            0..0x1000 if !is_compressed => 4,
+            0..0x1_0000 => 16,
             _ => 64,
         };
         let mut shape = Shape {
             pages_logical,
-            pages_stored_max: pages_logical,
+            pages_stored_max,
             dies: self.dies,
             is_protected: self.is_protected,
             unit_pages,
             rows: 1,
             superblocks: 1,
-            extents_per_page: 1,
+            extents_per_page: if is_compressed { EXTENTS_PER_PAGE } else { 1 },
+            compression: self.compression,
             journal_bytes: 0,
         };
         let row_pages = u64::from(shape.data_units() * unit_pages);
         // Several hundred superblocks: few enough to look at, enough to choose among.
         let rows = (pages / (row_pages * 256)).clamp(2, 64);
         shape.rows = u32::try_from(rows).expect("64 at most");
-        let with_spare = (pages as f64 * (1.0 + self.over_provisioning)).ceil();
+        let with_spare = pages as f64 * (1.0 + self.over_provisioning);
+        let with_spare = (with_spare / shape.config().reliable_share()).ceil();
         let superblocks = (with_spare / f64::from(shape.superblock_pages())).ceil();
         let reserved = shape.config().superblocks_reserved() + 1;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below 2^32")]
         let superblocks = superblocks.min(f64::from(u32::MAX / 2)) as u32;
         shape.superblocks = superblocks + reserved;
         let row_bytes = Layout::new(&shape).unit_bytes as u64 * u64::from(self.dies);
-        let roomy = (self.size.0 / 32).min(256 << 20);
+        let roomy = (pages * PAGE_BYTES as u64 / 32).min(256 << 20);
         shape.journal_bytes = (row_bytes * 48).max(roomy).next_multiple_of(HEADER_BYTES);
         shape.config().check()?;
         Ok(shape)
+    }
+
+    /// Pages of flash that data may take.
+    fn pages_stored_max(&self, pages_logical: u32) -> Result<u32, OpenError> {
+        let Some(physical) = self.physical else { return Ok(pages_logical) };
+        let pages = u32::try_from(physical.0 / PAGE_BYTES as u64).ok();
+        let is_whole = physical.0.is_multiple_of(PAGE_BYTES as u64);
+        pages.filter(|pages| is_whole && (1..=pages_logical).contains(pages)).ok_or_else(|| {
+            let (physical, size) = (physical.0, self.size.0);
+            OpenError::refused(format!(
+                "{physical} bytes of physical space, must be a multiple of 4096 above zero and at \
+                 most the size of {size}"
+            ))
+        })
     }
 }
 
@@ -123,7 +151,6 @@ pub fn format(media: Vec<Box<dyn Medium>>, shape: &Shape, drive: u64) -> Result<
         drive,
         die: 0,
         shape: *shape,
-        codec: 0,
         version: 0,
         session: 1,
         is_open: false,

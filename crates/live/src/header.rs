@@ -5,10 +5,10 @@
 
 use std::io;
 
-use crate::Shape;
 use crate::dies::{DieSet, Dies};
 use crate::encoding::{is_sealed, put, seal, u32_at, u64_at};
 use crate::layout::{DIES_MAX, HEADER_BYTES};
+use crate::{Compression, Shape};
 
 const MAGIC: &[u8; 16] = b"floatgate die\0\0\0";
 /// Version of everything on a die.
@@ -21,7 +21,6 @@ pub(crate) struct Header {
     pub(crate) drive: u64,
     pub(crate) die: u32,
     pub(crate) shape: Shape,
-    pub(crate) codec: u8,
     /// Counts changes of headers.
     pub(crate) version: u64,
     /// Counts openings; 1 is that of creating it.
@@ -50,7 +49,7 @@ impl Header {
             (44, shape.extents_per_page),
             (48, shape.pages_logical),
             (52, shape.pages_stored_max),
-            (56, u32::from(self.codec)),
+            (56, shape.compression.number()),
             (60, u32::from(self.is_open)),
         ];
         for (at, number) in numbers {
@@ -79,6 +78,9 @@ impl Header {
         if u32_at(bytes, 16) != FORMAT_VERSION {
             return Err(u32_at(bytes, 16));
         }
+        let Some(compression) = Compression::of_number(u32_at(bytes, 56)) else {
+            return Ok(None);
+        };
         let shape = Shape {
             dies: u32_at(bytes, 24),
             is_protected: u32_at(bytes, 28) != 0,
@@ -86,6 +88,7 @@ impl Header {
             rows: u32_at(bytes, 36),
             superblocks: u32_at(bytes, 40),
             extents_per_page: u32_at(bytes, 44),
+            compression,
             pages_logical: u32_at(bytes, 48),
             pages_stored_max: u32_at(bytes, 52),
             journal_bytes: u64_at(bytes, 64),
@@ -94,7 +97,6 @@ impl Header {
             drive: u64_at(bytes, 72),
             die: u32_at(bytes, 20),
             shape,
-            codec: u8::try_from(u32_at(bytes, 56)).unwrap_or(u8::MAX),
             version: u64_at(bytes, 80),
             session: u64_at(bytes, 88),
             is_open: u32_at(bytes, 60) != 0,
@@ -103,6 +105,7 @@ impl Header {
         };
         let fits = (1..=DIES_MAX).contains(&shape.dies)
             && header.die < shape.dies
+            && (compression == Compression::None || shape.extents_per_page > 1)
             && shape.journal_bytes.is_multiple_of(HEADER_BYTES);
         Ok(fits.then_some(header))
     }

@@ -24,6 +24,7 @@ use crate::core::{Core, Trim};
 use crate::dies::{Dies, medium_error};
 use crate::encoding::{put, seal, u16_at, u32_at, u64_at};
 use crate::layout::Layout;
+use crate::planted::{self, Bug};
 use crate::unit::{Codec, Extent};
 use crate::{DeviceError, encoding};
 
@@ -175,7 +176,7 @@ impl Journal {
 fn add_extent(batch: &mut Vec<u8>, extent: Extent, payload: &[u8], place: (u64, Ppn)) {
     let mut record = [0; RECORD_BYTES];
     record[0] = EXTENT;
-    record[1] = extent.codec as u8;
+    record[1] = if planted::is(Bug::CodecForgotten) { 0 } else { extent.codec as u8 };
     put(&mut record, 2, extent.length.to_le_bytes());
     put(&mut record, 4, extent.lpn.0.to_le_bytes());
     put(&mut record, 8, extent.order.to_le_bytes());

@@ -8,6 +8,8 @@
 
 use ftl::{Geometry, Ppn, VictimPolicy, Watermarks};
 
+use crate::Compression;
+
 /// Bytes of a logical page.
 pub(crate) const PAGE_BYTES: usize = 4096;
 /// Bytes of the header before each extent.
@@ -46,8 +48,10 @@ pub struct Shape {
     pub rows: u32,
     /// Superblocks.
     pub superblocks: u32,
-    /// Most extents that a page of flash holds; 1: no compression.
+    /// Most extents that a page of flash holds; 1: pages are stored whole.
     pub extents_per_page: u32,
+    /// How pages are stored; anything but [`Compression::None`] needs several extents a page.
+    pub compression: Compression,
     /// Bytes of the journal, a multiple of 4096.
     pub journal_bytes: u64,
 }
@@ -238,6 +242,7 @@ mod tests {
         rows: 5,
         superblocks: 20,
         extents_per_page: 4,
+        compression: Compression::Lz4,
         journal_bytes: 1 << 20,
     };
 

@@ -30,6 +30,7 @@ mod unit;
 mod upkeep;
 mod vault;
 
+pub use compress::Compression;
 pub use creation::{Plan, format};
 pub use device::{Allocation, Device, DeviceError, Durability};
 pub use drive::Drive;

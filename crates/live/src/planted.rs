@@ -17,6 +17,10 @@ pub(crate) enum Bug {
     TrimForgotten,
     /// What happened is replayed in the order in which it is found.
     OrderIgnored,
+    /// The journal does not say how a payload was compressed.
+    CodecForgotten,
+    /// Recovery takes every extent for a short one.
+    SizeForgotten,
 }
 
 #[cfg(test)]
@@ -83,5 +87,15 @@ mod tests {
     #[test]
     fn events_out_of_order_are_found() {
         assert!(is_found(Bug::OrderIgnored));
+    }
+
+    #[test]
+    fn a_forgotten_codec_is_found() {
+        assert!(is_found(Bug::CodecForgotten));
+    }
+
+    #[test]
+    fn a_forgotten_size_is_found() {
+        assert!(is_found(Bug::SizeForgotten));
     }
 }

@@ -21,6 +21,24 @@ pub(crate) struct Stored {
     pub(crate) row_order: u64,
 }
 
+/// Extents as they lie one after the other in a unit.
+#[derive(Debug)]
+pub(crate) struct Packed {
+    bytes: Vec<u8>,
+    /// Each of them that is what it should be, and where its payload begins.
+    extents: Vec<Option<(Extent, usize)>>,
+}
+
+impl Packed {
+    /// The extents and their payloads, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Option<(Extent, &[u8])>> {
+        self.extents.iter().map(|found| {
+            let (extent, from) = (*found)?;
+            Some((extent, &self.bytes[from..from + usize::from(extent.length)]))
+        })
+    }
+}
+
 /// What never changes while a drive is open.
 #[derive(Debug)]
 pub(crate) struct Store {
@@ -72,6 +90,33 @@ impl Store {
             good |= u32::from(extents[index as usize].is_some()) << index;
         }
         (good, extents)
+    }
+
+    /// Reads `count` extents that lie one after the other in a unit, each in as many bytes as it
+    /// takes, from `first` on; none where one is not what it should be.
+    pub(crate) fn read_packed(&self, first: Stored, count: usize) -> Option<Packed> {
+        let place = self.layout.place(first.ppn);
+        let die = self.layout.die(place.row, place.unit);
+        let unit_from = self.layout.unit_from(place.row);
+        let mut table = vec![0; count * ENTRY_BYTES];
+        self.dies.read(die, unit_from + Layout::entry_from(place.slot) as u64, &mut table).ok()?;
+        let entries = table.as_chunks::<ENTRY_BYTES>().0.iter().map(|bytes| unit::entry(bytes));
+        let entries = entries.collect::<Option<Vec<_>>>()?;
+        let (from, last) = (entries.first()?.from, entries.last()?);
+        let until = last.from.checked_add(last.extent.stored_bytes())?;
+        // Nobody has looked at the table's checksum.
+        (from >= STAMP_BYTES && from <= until && until <= self.layout.unit_bytes).then_some(())?;
+        let mut bytes = vec![0; until - from];
+        self.dies.read(die, unit_from + from as u64, &mut bytes).ok()?;
+        let identity = self.identity(first.row_order);
+        let found = |(slot, entry): (u32, &unit::Entry)| {
+            let ppn = self.layout.ppn(Place { slot, ..place });
+            let at = entry.from.checked_sub(from)?;
+            let (extent, _) = unit::extent_in(&bytes, at, identity, ppn)?;
+            Some((extent, at + EXTENT_HEADER_BYTES))
+        };
+        let extents = (place.slot..).zip(&entries).map(found).collect();
+        Some(Packed { bytes, extents })
     }
 
     /// Reads the extent at a place; none if it is not what it should be.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::creation::{Plan, format};
 use crate::management::Connection;
-use crate::{Drive, FileMedium, Medium, OpenError};
+use crate::{Compression, Drive, FileMedium, Medium, OpenError};
 
 const FILE: &str = "vault.toml";
 const SCHEMA: u32 = 1;
@@ -25,8 +25,12 @@ pub struct CreateOptions {
     pub size: Bytes,
     /// Whether one die of each row protects the others.
     pub is_protected: bool,
-    /// Spare space as a share of `size`, above 0.
+    /// Spare space as a share of what may be stored, above 0.
     pub over_provisioning: f64,
+    /// How pages are stored.
+    pub compression: Compression,
+    /// Bytes of data that fit as they are stored, at most `size`; none: as many as `size`.
+    pub physical: Option<Bytes>,
 }
 
 /// Contents of the folder's file.
@@ -44,8 +48,10 @@ impl Drive {
     /// When something is in the way, too small, or cannot be.
     pub fn create(options: &CreateOptions) -> Result<Self, OpenError> {
         let dies = u32::try_from(options.dies.len()).unwrap_or(u32::MAX);
-        let CreateOptions { size, is_protected, over_provisioning, .. } = *options;
-        let shape = Plan { size, dies, is_protected, over_provisioning }.shape()?;
+        let CreateOptions { size, is_protected, over_provisioning, compression, physical, .. } =
+            *options;
+        let plan = Plan { size, dies, is_protected, over_provisioning, compression, physical };
+        let shape = plan.shape()?;
         let path = options.vault.join(FILE);
         if path.exists() {
             let what = format!("{} exists: remove it or name another", path.display());

@@ -3,7 +3,7 @@
 use blockio::Bytes;
 use live::management::{Answer, Connection, Management};
 use live::status::{Space, State, inspect};
-use live::{CreateOptions, Device, Drive, Durability, OpenError};
+use live::{Compression, CreateOptions, Device, Drive, Durability, OpenError};
 
 fn options(folder: &std::path::Path, dies: usize, size_kib: u64) -> CreateOptions {
     CreateOptions {
@@ -12,6 +12,8 @@ fn options(folder: &std::path::Path, dies: usize, size_kib: u64) -> CreateOption
         size: Bytes::from_kib(size_kib),
         is_protected: dies > 1,
         over_provisioning: 0.15,
+        compression: Compression::None,
+        physical: None,
     }
 }
 

@@ -1,9 +1,9 @@
 //! `floatgate create`: a drive that stores, made over files or block devices.
 
 use anyhow::{Context as _, Result, bail};
-use live::{CreateOptions, Drive};
+use live::{Compression, CreateOptions, Drive};
 
-use crate::args::{Create, Protection};
+use crate::args::{Compress, Create, Protection};
 use crate::{Ending, output};
 
 /// Makes the drive and says what it is.
@@ -24,6 +24,12 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
         size: args.size,
         is_protected,
         over_provisioning: args.spare / 100.0,
+        compression: match args.compress {
+            Compress::None => Compression::None,
+            Compress::Lz4 => Compression::Lz4,
+            Compress::Zstd => Compression::Zstd,
+        },
+        physical: None,
     };
     let shown = args.vault.display();
     let drive = Drive::create(&options).with_context(|| format!("creating {shown}"))?;

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use blockio::Bytes;
-use live::{CreateOptions, Device as _, Drive, Durability};
+use live::{Compression, CreateOptions, Device as _, Drive, Durability};
 use tempfile::TempDir;
 
 /// How long a server may take to start, or to stop.
@@ -133,6 +133,8 @@ pub(crate) fn small_drive(folder: &Path) -> Drive {
         size: Bytes::from_kib(8 << 10),
         is_protected: true,
         over_provisioning: 0.15,
+        compression: Compression::None,
+        physical: None,
     };
     let drive = Drive::create(&options).expect("there is room");
     drive.write(0, &vec![7; 2 << 20], Durability::Volatile).expect("a new drive takes it");

@@ -8,8 +8,8 @@ use std::collections::btree_map::Entry;
 
 use ftl::Lpn;
 
-use super::writing::whole;
 use super::{Drive, parts};
+use crate::compress::Room;
 use crate::core::Core;
 use crate::journal::Scope;
 use crate::layout::PAGE_BYTES;
@@ -71,10 +71,13 @@ impl Drive {
     ) -> Result<(), DeviceError> {
         // Whatever can fail comes before the first page has its place.
         let pages = self.merged(&core, ranges)?;
+        let compression = self.store.layout.shape.compression;
+        let mut room = compression.room(pages.len());
+        let mut room = Room(&mut room);
         core.holds_programs = true;
-        pages
-            .iter()
-            .try_for_each(|(lpn, page)| core.place(&self.store, &whole(Lpn(*lpn), page.as_slice())))
+        pages.iter().try_for_each(|(lpn, page)| {
+            core.place(&self.store, &compression.pack(Lpn(*lpn), page.as_slice(), &mut room))
+        })
     }
 
     fn merged(&self, core: &Core, ranges: &[(u64, &[u8])]) -> Result<Pages, DeviceError> {

@@ -7,8 +7,8 @@ use ftl::Lpn;
 
 use super::{Drive, Part, parts};
 use crate::core::{Located, unreadable};
-use crate::layout::PAGE_BYTES;
-use crate::store::{RUN_PAGES, Stored};
+use crate::layout::{PAGE_BYTES, Place};
+use crate::store::{Packed, RUN_PAGES, Stored};
 use crate::unit::{Codec, Extent};
 use crate::{DeviceError, compress};
 
@@ -75,15 +75,12 @@ impl Drive {
     fn run_length(&self, first: Stored, located: &[Located]) -> usize {
         let layout = &self.store.layout;
         let place = layout.place(first.ppn);
-        if layout.extent_from(place.slot).is_none() {
-            return 1;
-        }
-        let left = (layout.unit_slots - place.slot) as usize;
-        let follows = |(index, located): (u32, &Located)| {
-            let ppn = ftl::Ppn(first.ppn.0 + index);
+        let follows = |(slot, located): (u32, &Located)| {
+            let ppn = layout.ppn(Place { slot, ..place });
             *located == Located::Stored(Stored { ppn, ..first })
         };
-        (0..).zip(located).take(left).take_while(|it| follows(*it)).count()
+        let slots = place.slot..layout.unit_slots;
+        slots.zip(located).take_while(|it| follows(*it)).count()
     }
 
     fn read_run(
@@ -94,13 +91,31 @@ impl Drive {
     ) -> Result<(), DeviceError> {
         let place = self.store.layout.place(stored.ppn);
         if self.store.layout.extent_from(place.slot).is_none() {
-            return self.read_again(first, &mut pages[0]);
+            return self.read_packed(first, stored, pages);
         }
         let (_, extents) = self.store.read_run(stored, pages.as_flattened_mut());
         for ((lpn, page), extent) in (first.0..).map(Lpn).zip(pages).zip(extents) {
             let is_right = |extent: Extent| extent.lpn == lpn && extent.codec == Codec::Raw;
             if !extent.is_some_and(is_right) {
                 self.read_again(lpn, page)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_packed(
+        &self,
+        first: Lpn,
+        stored: Stored,
+        pages: &mut [PageBytes],
+    ) -> Result<(), DeviceError> {
+        let packed = self.store.read_packed(stored, pages.len());
+        let mut found = packed.iter().flat_map(Packed::iter);
+        for (lpn, page) in (first.0..).map(Lpn).zip(pages) {
+            let extent = found.next().flatten().filter(|(extent, _)| extent.lpn == lpn);
+            match extent {
+                Some((extent, payload)) => open_page(lpn, extent, payload, page)?,
+                None => self.read_again(lpn, page)?,
             }
         }
         Ok(())

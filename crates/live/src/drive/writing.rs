@@ -5,11 +5,11 @@ use std::sync::RwLockWriteGuard;
 use ftl::Lpn;
 
 use super::{Drive, Part, parts};
+use crate::compress::Room;
 use crate::core::{Core, Page, Trim};
 use crate::journal::Scope;
 use crate::layout::PAGE_BYTES;
 use crate::planted::{self, Bug};
-use crate::unit::Codec;
 use crate::{DeviceError, Durability};
 
 /// Most pages that are written or trimmed before others get their turn.
@@ -29,23 +29,32 @@ impl Drive {
 
     pub(super) fn write_range(&self, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
         let mut rest = bytes;
-        let mut pages: Vec<Page<'_>> = Vec::with_capacity(PAGES_AT_ONCE);
-        for part in parts(offset, bytes.len() as u64) {
-            let (here, after) = rest.split_at(part.length);
-            rest = after;
-            if part.length < PAGE_BYTES {
-                self.place_all(&pages)?;
-                pages.clear();
+        let mut at = offset;
+        while let Some(part) = parts(at, rest.len() as u64).next() {
+            let whole = if part.length == PAGE_BYTES { rest.len() / PAGE_BYTES } else { 0 };
+            let taken =
+                if whole == 0 { part.length } else { whole.min(PAGES_AT_ONCE) * PAGE_BYTES };
+            let (here, after) = rest.split_at(taken);
+            if whole == 0 {
                 self.change(part, here)?;
-                continue;
+            } else {
+                self.write_pages(part.lpn, here)?;
             }
-            pages.push(whole(part.lpn, here));
-            if pages.len() == PAGES_AT_ONCE {
-                self.place_all(&pages)?;
-                pages.clear();
-            }
+            rest = after;
+            at += taken as u64;
         }
-        self.place_all(&pages)
+        Ok(())
+    }
+
+    /// Writes whole pages, at most [`PAGES_AT_ONCE`], from `first` on.
+    fn write_pages(&self, first: Lpn, bytes: &[u8]) -> Result<(), DeviceError> {
+        let compression = self.store.layout.shape.compression;
+        let pages = bytes.as_chunks::<PAGE_BYTES>().0;
+        let mut room = compression.room(pages.len());
+        let mut room = Room(&mut room);
+        let pages = (first.0..).map(Lpn).zip(pages);
+        let packed = pages.map(|(lpn, page)| compression.pack(lpn, page, &mut room));
+        self.place_all(&packed.collect::<Vec<Page<'_>>>())
     }
 
     /// Gives pages their places, and relocation its turn whenever it has to come first.
@@ -81,7 +90,9 @@ impl Drive {
         let mut page = [0; PAGE_BYTES];
         core.read_page(&self.store, part.lpn, &mut page)?;
         change(&mut page[part.from..part.from + part.length]);
-        core.place(&self.store, &whole(part.lpn, &page))
+        let compression = self.store.layout.shape.compression;
+        let mut room = compression.room(1);
+        core.place(&self.store, &compression.pack(part.lpn, &page, &mut Room(&mut room)))
     }
 
     /// Relocates while there is too little room, and makes usable what relocation has gained.
@@ -177,11 +188,6 @@ impl Drive {
         core.trims.push(Trim { first: Lpn(0), pages, order });
         Ok(())
     }
-}
-
-/// A page as the host sent it.
-pub(super) fn whole(lpn: Lpn, payload: &[u8]) -> Page<'_> {
-    Page { lpn, codec: Codec::Raw, payload, payload_crc: crc32c::crc32c(payload) }
 }
 
 /// The part of a page that a range covers, if it does.

@@ -6,7 +6,7 @@ use blockio::{Rng, SECTOR_BYTES};
 
 use super::disk::{Disks, Fault};
 use super::history::{BYTES, History};
-use crate::{Device, DeviceError, Drive, Durability, Shape, format};
+use crate::{Compression, Device, DeviceError, Drive, Durability, Shape, format};
 
 /// What a run did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub struct Tally {
     pub pages_relocated: u64,
     /// Dies that failed or were replaced.
     pub dies_changed: u64,
+    /// Bytes by which what the host wrote was stored shorter.
+    pub saved_bytes: u64,
 }
 
 impl std::ops::AddAssign for Tally {
@@ -30,6 +32,7 @@ impl std::ops::AddAssign for Tally {
         self.crashes_in_recovery += other.crashes_in_recovery;
         self.pages_relocated += other.pages_relocated;
         self.dies_changed += other.dies_changed;
+        self.saved_bytes += other.saved_bytes;
     }
 }
 
@@ -100,22 +103,27 @@ fn draw_shape(rng: &mut Rng) -> Shape {
     let mut below = |limit: u32| u32::try_from(rng.below(limit.into())).expect("below a u32");
     let is_protected = below(4) != 0;
     let dies = if is_protected { 2 + below(4) } else { 1 + below(3) };
+    let compression = [Compression::None, Compression::Lz4, Compression::Zstd][below(3) as usize];
+    let is_compressed = compression != Compression::None;
     let mut shape = Shape {
         pages_logical: 1,
         pages_stored_max: 1,
         dies,
         is_protected,
-        unit_pages: 1 + below(4),
+        // An extent lies in one unit, so a unit of one page would hold one extent.
+        unit_pages: 1 + u32::from(is_compressed) + below(4),
         rows: 1 + below(4),
         superblocks: 13 + below(12),
-        extents_per_page: 1,
+        extents_per_page: if is_compressed { 2 + below(3) } else { 1 },
+        compression,
         journal_bytes: 0,
     };
-    let usable = (shape.superblocks - 8) * shape.superblock_pages();
-    shape.pages_logical = (usable * (50 + below(45)) / 100).max(1);
-    shape.pages_stored_max = shape.pages_logical;
+    let units = (shape.superblocks - 8) * shape.superblock_pages() / shape.unit_pages;
+    let usable = units * (shape.unit_pages * 64 - if is_compressed { 63 } else { 0 }) / 64;
+    shape.pages_stored_max = (usable * (50 + below(45)) / 100).max(1);
+    shape.pages_logical = shape.pages_stored_max;
     // About twenty batches of the largest size.
-    let unit = u64::from(shape.unit_pages) * 4160 + 1024;
+    let unit = u64::from(shape.unit_pages) * (4160 + 24 * u64::from(shape.extents_per_page)) + 1024;
     shape.journal_bytes = (unit * u64::from(dies) * 64).next_multiple_of(4096);
     shape
 }
@@ -148,7 +156,9 @@ impl Run {
                     Err(stop) => break Some(stop),
                 }
             };
-            self.tally.pages_relocated += drive.counters().map_or(0, |it| it.pages_relocation);
+            let counters = drive.counters().unwrap_or_default();
+            self.tally.pages_relocated += counters.pages_relocation;
+            self.tally.saved_bytes += counters.host_saved_bytes;
             match stop {
                 Some(Stop::Broken(what)) => return Err(what),
                 Some(Stop::Cut) | None => {}
