@@ -113,6 +113,7 @@ Examples:
   floatgate create vault --dies d0.img,d1.img,d2.img,d3.img --size 4g
   floatgate create vault --dies d0.img,d1.img,d2.img,d3.img --size 4g --protect 3+1
   floatgate create vault --dies d0.img,d1.img,d2.img,d3.img --size 4g --compress lz4
+  floatgate create vault --dies d0.img,d1.img,d2.img,d3.img --size 8g --compress lz4 --thin 4g
   floatgate create vault --dies /dev/disk/by-id/EXAMPLE --size 100g --spare 28%")]
     Create(Create),
     /// Offers a drive that stores to clients of the NBD protocol, until Ctrl-C
@@ -574,7 +575,11 @@ pub(crate) struct Create {
     /// Dies with data and dies with parity, together all of them; or `none` [default: one parity]
     #[arg(long, value_name = "N+1", value_parser = protection)]
     pub(crate) protect: Option<Protection>,
-    /// Spare space as a share of the size: more of it makes random writes cheaper
+    /// Bytes of data that fit as they are stored, where that is less than the size: clients are
+    /// promised more than there is, and writes fail when it is used up [default: as many as --size]
+    #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
+    pub(crate) thin: Option<Bytes>,
+    /// Spare space as a share of what fits: more of it makes random writes cheaper
     #[arg(long, default_value = "15%", value_name = "PERCENT", value_parser = quantity::percent)]
     pub(crate) spare: f64,
     /// How pages are stored; what does not become smaller is stored as it is

@@ -668,6 +668,11 @@ impl Ftl {
         self.held.get_or_insert_default();
     }
 
+    #[inline]
+    pub(crate) const fn holds_erased(&self) -> bool {
+        self.held.is_some()
+    }
+
     /// Superblocks that were erased and not released, longest ago first.
     pub fn held_erased(&self) -> &[SuperblockId] {
         self.held.as_deref().unwrap_or_default()

@@ -179,6 +179,11 @@ impl Ftl {
             return;
         }
         while self.relocation.owed >= 1.0 {
+            if self.needs_room() && self.holds_erased() {
+                // More room comes only of what the owner releases, which now has its turn.
+                self.relocation.owed = 0.0;
+                return;
+            }
             self.relocation.owed -= f64::from(self.relocate_page(media).max(1));
         }
     }

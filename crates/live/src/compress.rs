@@ -9,6 +9,7 @@ use ftl::Lpn;
 use lz4_flex::block::{
     CompressTable, compress_into_with_table, decompress_into, get_maximum_output_size,
 };
+use serde::{Deserialize, Serialize};
 use zstd::bulk::{Compressor, Decompressor};
 
 use crate::core::Page;
@@ -23,7 +24,8 @@ const SLACK_BYTES: usize = get_maximum_output_size(PAGE_BYTES) - PAGE_BYTES;
 const ZSTD_LEVEL: i32 = 1;
 
 /// How a drive stores pages; what does not become smaller is stored as it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Compression {
     /// As they are.
     #[default]

@@ -14,7 +14,7 @@ use blockio::Bytes;
 use ftl::{Cause, Ftl, Lpn, MediaOp, Ppn};
 
 use crate::dies::{DieSet, medium_error};
-use crate::layout::{Layout, PAGE_BYTES, STAMP_BYTES};
+use crate::layout::{EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, STAMP_BYTES};
 use crate::store::{Store, Stored};
 use crate::unit::{Codec, Extent, Origin, Stamp, UnitBuffer, exclusive_or};
 use crate::{DeviceError, compress};
@@ -48,6 +48,13 @@ pub(crate) struct Page<'a> {
     pub(crate) payload_crc: u32,
 }
 
+impl Page<'_> {
+    /// Bytes that it takes within a unit.
+    const fn extent_bytes(&self) -> usize {
+        EXTENT_HEADER_BYTES + self.payload.len()
+    }
+}
+
 /// Where a page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Located {
@@ -78,6 +85,18 @@ pub(crate) struct Core {
     spare: Vec<Vec<u8>>,
     /// Pages that relocation found lost.
     pub(crate) pages_lost: u64,
+    /// Bytes of flash given up by trims and by shorter pages since the last commit: a crash may
+    /// bring back what took them.
+    pub(crate) freed: u64,
+}
+
+/// Why pages wait for their places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Relocation has to come first.
+    Room,
+    /// More would be stored than may be.
+    Space,
 }
 
 impl Core {
@@ -94,6 +113,7 @@ impl Core {
             ops: Vec::new(),
             spare: Vec::new(),
             pages_lost: 0,
+            freed: 0,
         }
     }
 
@@ -124,19 +144,40 @@ impl Core {
         open.units[place.unit as usize].extent(place.slot)
     }
 
-    /// Gives pages their places until relocation has to come first; says how many got one.
+    /// Gives pages their places; says how many got one, and what the next one waits for.
     pub(crate) fn place_pages(
         &mut self,
         store: &Store,
         pages: &[Page<'_>],
-    ) -> Result<usize, DeviceError> {
+    ) -> Result<(usize, Option<Wait>), DeviceError> {
         for (index, page) in pages.iter().enumerate() {
-            if self.ftl.needs_room() {
-                return Ok(index);
+            if let Some(wait) = self.wait(std::slice::from_ref(page)) {
+                return Ok((index, Some(wait)));
             }
             self.place(store, page)?;
         }
-        Ok(pages.len())
+        Ok((pages.len(), None))
+    }
+
+    /// What pages that belong together wait for.
+    ///
+    /// Whatever a crash may bring back counts as stored, so that it can never be more than fits.
+    pub(crate) fn wait(&self, pages: &[Page<'_>]) -> Option<Wait> {
+        if self.ftl.needs_room() {
+            return Some(Wait::Room);
+        }
+        let charged = |page: &Page<'_>| Bytes(Layout::charged(page.extent_bytes()));
+        let extents = pages.iter().map(|page| (page.lpn, charged(page)));
+        let fits = self.ftl.has_space_for_extents(extents, Bytes(self.freed));
+        (!fits).then_some(Wait::Space)
+    }
+
+    /// Changes the map; what is given up is not free before it is durable.
+    pub(crate) fn giving_up<T>(&mut self, change: impl FnOnce(&mut Ftl) -> T) -> T {
+        let before = self.ftl.stored().0;
+        let done = change(&mut self.ftl);
+        self.freed += before.saturating_sub(self.ftl.stored().0);
+        done
     }
 
     /// Gives a page its place, whatever room there is.
@@ -148,14 +189,17 @@ impl Core {
             order: self.next_order(),
             payload_crc: page.payload_crc,
         };
-        self.ftl.expect_extents_of(Bytes(Layout::charged(extent.stored_bytes())));
+        self.ftl.expect_extents_of(Bytes(Layout::charged(page.extent_bytes())));
         let mut ops = std::mem::take(&mut self.ops);
         // Pages that belong together leave no time for relocation.
-        let ppn = if self.holds_programs {
-            self.ftl.write_unpaced(page.lpn, &mut ops)
-        } else {
-            self.ftl.write_at_once(page.lpn, &mut ops)
-        };
+        let is_paced = !self.holds_programs;
+        let ppn = self.giving_up(|ftl| {
+            if is_paced {
+                ftl.write_at_once(page.lpn, &mut ops)
+            } else {
+                ftl.write_unpaced(page.lpn, &mut ops)
+            }
+        });
         self.append(store, ppn, (extent, page.payload), false);
         self.ops = ops;
         self.execute(store)

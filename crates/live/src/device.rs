@@ -33,10 +33,11 @@ pub enum DeviceError {
         /// Bytes of the device.
         size: u64,
     },
-    /// No physical space for this data; nothing was done. Reads and trims go on.
+    /// No physical space for this data. What of the range lies before `offset` was stored, nothing
+    /// else was done; reads and trims go on.
     #[error("no physical space is left for {length} bytes at {offset}; trim or delete some data")]
     NoSpace {
-        /// First byte.
+        /// First byte of the page that there is no space for.
         offset: u64,
         /// Bytes to be written.
         length: u64,

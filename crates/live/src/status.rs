@@ -19,7 +19,7 @@ use crate::header::Header;
 use crate::layout::PAGE_BYTES;
 use crate::recovery::view;
 use crate::vault::open_dies;
-use crate::{FileMedium, OpenError, Shape};
+use crate::{Compression, FileMedium, OpenError, Shape};
 
 /// Version of [`Status`] as JSON; a field that goes or changes its meaning raises it.
 pub const SCHEMA: u32 = 1;
@@ -83,7 +83,9 @@ pub struct Format {
     pub data_bytes: u64,
     /// Bytes of flash, parity counted.
     pub raw_bytes: u64,
-    /// Spare space as a share of what clients address.
+    /// Bytes that data may take as it is stored; less than `capacity_bytes` on a thin drive.
+    pub physical_bytes: u64,
+    /// Spare space as a share of what data may take.
     pub over_provisioning_percent: f64,
     /// Dies.
     pub dies: u32,
@@ -91,6 +93,8 @@ pub struct Format {
     pub is_protected: bool,
     /// Whether pages are stored compressed.
     pub is_compressed: bool,
+    /// How pages are stored: `none`, `lz4` or `zstd`.
+    pub compression: Compression,
     /// Superblocks.
     pub superblocks: u32,
     /// Bytes of data that a superblock holds.
@@ -144,17 +148,51 @@ pub struct Die {
 }
 
 /// What a drive holds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Space {
-    /// Bytes of flash that data takes.
+    /// Bytes of what clients stored, in whole pages.
+    pub logical_bytes: u64,
+    /// Bytes of flash that it takes.
     pub stored_bytes: u64,
     /// Bytes of flash that data may take.
     pub stored_bytes_max: u64,
+    /// `logical_bytes` by `stored_bytes`; none while nothing is stored.
+    pub compression_ratio: Option<f64>,
+    /// How much is left of what data may take.
+    pub supply: Supply,
     /// Superblocks that can be written at once.
     pub superblocks_free: u32,
     /// The state of each superblock, a letter each: `f`ree, `o`pen, `c`losed, `v`ictim of
     /// relocation, `b`ad.
     pub superblocks: String,
+}
+
+/// How much physical space a drive has left that promised more than it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Supply {
+    /// More than a fifth; so has every drive that promised no more than it has.
+    Ample,
+    /// Less than a fifth.
+    Low,
+    /// Less than a twentieth.
+    Short,
+    /// Less than a page: writes are refused that would store more than they replace.
+    Gone,
+}
+
+impl Supply {
+    fn of(ftl: &Ftl) -> Self {
+        let (stored, most) = (ftl.stored().0, ftl.stored_max().0);
+        let left = most.saturating_sub(stored);
+        match left {
+            _ if most == ftl.user_capacity().0 => Self::Ample,
+            0..4096 => Self::Gone,
+            _ if left < most / 20 => Self::Short,
+            _ if left < most / 5 => Self::Low,
+            _ => Self::Ample,
+        }
+    }
 }
 
 /// Erases of superblocks.
@@ -254,15 +292,18 @@ impl Format {
         let geometry = shape.geometry();
         let capacity_bytes = u64::from(shape.pages_logical) * page_bytes;
         let data_bytes = geometry.pages() * page_bytes;
+        let physical_bytes = u64::from(shape.pages_stored_max) * page_bytes;
         Self {
             capacity_bytes,
             data_bytes,
             raw_bytes: geometry.raw_capacity().0,
+            physical_bytes,
             over_provisioning_percent: 100.0
-                * (data_bytes.saturating_sub(capacity_bytes) as f64 / capacity_bytes as f64),
+                * (data_bytes.saturating_sub(physical_bytes) as f64 / physical_bytes as f64),
             dies: shape.dies,
             is_protected: shape.is_protected,
-            is_compressed: shape.extents_per_page > 1,
+            is_compressed: shape.compression != Compression::None,
+            compression: shape.compression,
             superblocks: shape.superblocks,
             superblock_bytes: u64::from(shape.superblock_pages()) * page_bytes,
             journal_bytes: shape.journal_bytes,
@@ -319,9 +360,13 @@ impl Space {
             SuperblockState::Victim => 'v',
             SuperblockState::Bad => 'b',
         };
+        let (logical, stored) = (ftl.pages_stored() * PAGE_BYTES as u64, ftl.stored().0);
         Self {
-            stored_bytes: ftl.stored().0,
+            logical_bytes: logical,
+            stored_bytes: stored,
             stored_bytes_max: ftl.stored_max().0,
+            compression_ratio: (stored > 0).then(|| logical as f64 / stored as f64),
+            supply: Supply::of(ftl),
             superblocks_free: ftl.superblocks_free(),
             superblocks: (0..ftl.superblocks()).map(letter).collect(),
         }

@@ -29,7 +29,7 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
             Compress::Lz4 => Compression::Lz4,
             Compress::Zstd => Compression::Zstd,
         },
-        physical: None,
+        physical: args.thin,
     };
     let shown = args.vault.display();
     let drive = Drive::create(&options).with_context(|| format!("creating {shown}"))?;

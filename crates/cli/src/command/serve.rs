@@ -1,6 +1,8 @@
 //! `floatgate serve`: a drive that stores, offered to clients until it is told to stop.
 
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use blockio::Bytes;
@@ -8,11 +10,15 @@ use lab::ssd::{Drive as ModelDrive, Setup};
 use lab::subject::{Subject, Wanted, find_drive};
 use live::export::nbd::{Event, Server};
 use live::export::{Export, Exports, Listener};
+use live::status::{Space, Supply};
 use live::{Device, Drive, MemoryDevice, Pace, status};
 
 use crate::args::{Serve, Timing};
 use crate::observed::Observed;
 use crate::{Ending, output, setup};
+
+/// How often a server looks at the space of its drive.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What is served; and, where that is a drive of a folder, the drive, to be closed in the end, and
 /// who observes it.
@@ -57,10 +63,42 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     };
     let server = Server::start(exports, listeners, watch).context("starting the server")?;
     output::data(&text)?;
-    stopped.recv().context("waiting for a signal")?;
+    wait(&stopped, drive.as_ref().map(|(drive, _)| &**drive))?;
     drop(management);
     server.stop().context("making the last writes durable")?;
     close(drive)
+}
+
+/// Waits for a signal; says meanwhile when physical space runs short.
+fn wait(stopped: &mpsc::Receiver<()>, drive: Option<&Drive>) -> Result<()> {
+    let mut told = Supply::Ample;
+    loop {
+        match stopped.recv_timeout(LOOK_EVERY) {
+            Err(RecvTimeoutError::Timeout) => {}
+            ended => return ended.context("waiting for a signal"),
+        }
+        let space = drive.and_then(|drive| drive.status().space);
+        if let Some(space) = space.filter(|space| space.supply != told) {
+            // One line for each step down, and none for going to and fro about a threshold.
+            if space.supply > told {
+                output::talk(&supply_text(&space));
+            }
+            if space.supply > told || space.supply == Supply::Ample {
+                told = space.supply;
+            }
+        }
+    }
+}
+
+fn supply_text(space: &Space) -> String {
+    let Space { stored_bytes, stored_bytes_max, logical_bytes, .. } = *space;
+    let [stored, most, logical] = [stored_bytes, stored_bytes_max, logical_bytes].map(Bytes);
+    let what = match space.supply {
+        Supply::Ample | Supply::Low => "is low",
+        Supply::Short => "runs short",
+        Supply::Gone => "is used up, and writes are refused",
+    };
+    format!("warning: physical space {what}: {logical} of data take {stored} of {most}; trim some")
 }
 
 fn close(drive: Option<(Arc<Drive>, Arc<Observed>)>) -> Result<Ending> {

@@ -4,8 +4,11 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use blockio::Bytes;
+use live::Compression;
 use live::management::Connection;
-use live::status::{Commands, Format, Server, Smart, Space, State, Status, Wear, Writes, inspect};
+use live::status::{
+    Commands, Format, Server, Smart, Space, State, Status, Supply, Wear, Writes, inspect,
+};
 
 use crate::args::Status as Args;
 use crate::{Ending, output, table};
@@ -82,9 +85,16 @@ fn percent(part: u64, whole: u64) -> String {
 fn format_rows(format: &Format) -> [Row; 2] {
     let (data, parity) = (format.dies - u32::from(format.is_protected), format.is_protected);
     let protection = if parity { format!("{data}+1") } else { "no parity".to_owned() };
-    let compression = if format.is_compressed { ", compressed" } else { "" };
+    let compression = match format.compression {
+        Compression::None => "",
+        Compression::Lz4 => ", compressed by LZ4",
+        Compression::Zstd => ", compressed by Zstandard",
+    };
+    let physical = format.physical_bytes;
+    let is_thin = physical < format.capacity_bytes;
+    let thin = if is_thin { format!(" (thin: {} fit)", bytes(physical)) } else { String::new() };
     let capacity = format!(
-        "{} for clients; {} of flash, {} with parity; {:.1} % over-provisioned",
+        "{} for clients{thin}; {} of flash, {} with parity; {:.1} % over-provisioned",
         bytes(format.capacity_bytes),
         bytes(format.data_bytes),
         bytes(format.raw_bytes),
@@ -99,12 +109,21 @@ fn format_rows(format: &Format) -> [Row; 2] {
     [row("capacity", capacity), row("format", layout)]
 }
 
-fn space_rows(space: &Space, format: &Format) -> [Row; 2] {
-    let Space { stored_bytes, stored_bytes_max, superblocks_free, .. } = *space;
+fn space_rows(space: &Space, format: &Format) -> [Row; 3] {
+    let Space { logical_bytes, stored_bytes, stored_bytes_max, superblocks_free, .. } = *space;
+    let share = percent(logical_bytes, format.capacity_bytes);
+    let held = format!("{} of {}, {share}", bytes(logical_bytes), bytes(format.capacity_bytes));
     let share = percent(stored_bytes, stored_bytes_max);
-    let stored = format!("{} of {}, {share}", bytes(stored_bytes), bytes(stored_bytes_max));
+    let supply = match space.supply {
+        Supply::Ample => "",
+        Supply::Low => "; physical space is low",
+        Supply::Short => "; physical space runs short: trim or delete data",
+        Supply::Gone => "; no physical space: writes are refused until data is trimmed",
+    };
+    let most = bytes(stored_bytes_max);
+    let stored = format!("{} of {most}, {share}{supply}", bytes(stored_bytes));
     let free = format!("{superblocks_free} of {} superblocks", format.superblocks);
-    [row("stored", stored), row("free", free)]
+    [row("data", held), row("stored", stored), row("free", free)]
 }
 
 fn health_rows(smart: &Smart, status: &Status) -> Vec<Row> {

@@ -10,7 +10,7 @@ use ftl::Lpn;
 
 use super::{Drive, parts};
 use crate::compress::Room;
-use crate::core::Core;
+use crate::core::{Core, Page};
 use crate::journal::Scope;
 use crate::layout::PAGE_BYTES;
 use crate::{Device as _, DeviceError};
@@ -57,27 +57,37 @@ impl Drive {
                 self.checkpoint()?;
                 continue;
             }
-            self.noting(self.place_held(core, ranges))?;
+            if let Err(lpn) = self.place_held(core, ranges)? {
+                drop(journal);
+                self.give_space(self.core_mut()?, lpn)?;
+                continue;
+            }
             let committed = self.commit_to(&mut journal, Scope::Host, |_| ())?;
             assert!(committed.is_some(), "there was room for more than this");
             return self.noting(self.core_mut()?.release_programs(&self.store));
         }
     }
 
+    /// Places all pages, or none where there is no space for them; then says which is the first.
     fn place_held(
         &self,
         mut core: std::sync::RwLockWriteGuard<'_, Core>,
         ranges: &[(u64, &[u8])],
-    ) -> Result<(), DeviceError> {
+    ) -> Result<Result<(), Lpn>, DeviceError> {
         // Whatever can fail comes before the first page has its place.
         let pages = self.merged(&core, ranges)?;
         let compression = self.store.layout.shape.compression;
         let mut room = compression.room(pages.len());
         let mut room = Room(&mut room);
+        let pages = pages.iter();
+        let packed = pages.map(|(lpn, page)| compression.pack(Lpn(*lpn), &page[..], &mut room));
+        let packed: Vec<Page<'_>> = packed.collect();
+        if let (Some(_), Some(page)) = (core.wait(&packed), packed.first()) {
+            return Ok(Err(page.lpn));
+        }
         core.holds_programs = true;
-        pages.iter().try_for_each(|(lpn, page)| {
-            core.place(&self.store, &compression.pack(Lpn(*lpn), page.as_slice(), &mut room))
-        })
+        let placed = packed.iter().try_for_each(|page| core.place(&self.store, page));
+        self.noting(placed).map(Ok)
     }
 
     fn merged(&self, core: &Core, ranges: &[(u64, &[u8])]) -> Result<Pages, DeviceError> {

@@ -45,7 +45,7 @@ impl Drive {
         see: impl FnOnce(&mut Core),
     ) -> Result<Option<()>, DeviceError> {
         self.check_sound()?;
-        let (order, dirty, held, is_empty) = {
+        let (order, dirty, held, is_empty, freed) = {
             let mut core = self.core_mut()?;
             // Checkpoints themselves may use what the rest leaves.
             let reserve = if scope == Scope::Again { 1 } else { 3 };
@@ -57,15 +57,17 @@ impl Drive {
             journal.begin();
             journal.collect(&mut core, &self.store.layout, scope);
             see(&mut core);
-            (core.order, std::mem::take(&mut core.dirty), held, is_empty)
+            (core.order, std::mem::take(&mut core.dirty), held, is_empty, core.freed)
         };
         if !is_empty {
             self.noting(self.make_durable(journal, scope, dirty))?;
         }
         journal.mark = order;
         journal.committed = order;
-        if scope != Scope::Host {
-            self.core_mut()?.ftl.release_erased(held);
+        if scope != Scope::Host || freed > 0 {
+            let mut core = self.core_mut()?;
+            core.freed -= freed;
+            core.ftl.release_erased(held);
         }
         Ok(Some(()))
     }

@@ -2,11 +2,11 @@
 
 use std::sync::RwLockWriteGuard;
 
-use ftl::Lpn;
+use ftl::{Ftl, Lpn};
 
 use super::{Drive, Part, parts};
 use crate::compress::Room;
-use crate::core::{Core, Page, Trim};
+use crate::core::{Core, Page, Trim, Wait};
 use crate::journal::Scope;
 use crate::layout::PAGE_BYTES;
 use crate::planted::{self, Bug};
@@ -36,7 +36,7 @@ impl Drive {
                 if whole == 0 { part.length } else { whole.min(PAGES_AT_ONCE) * PAGE_BYTES };
             let (here, after) = rest.split_at(taken);
             if whole == 0 {
-                self.change(part, here)?;
+                self.change(part, |page| page.copy_from_slice(here))?;
             } else {
                 self.write_pages(part.lpn, here)?;
             }
@@ -62,37 +62,52 @@ impl Drive {
         let mut rest = pages;
         while !rest.is_empty() {
             let mut core = self.core_mut()?;
-            let placed = core.place_pages(&self.store, rest)?;
+            let (placed, wait) = core.place_pages(&self.store, rest)?;
             rest = &rest[placed..];
-            self.give_room(core)?;
+            match (wait, rest.first()) {
+                (Some(Wait::Space), Some(page)) => self.give_space(core, page.lpn)?,
+                _ => self.give_room(core)?,
+            }
         }
         Ok(())
     }
 
-    /// Replaces part of a page.
-    fn change(&self, part: Part, bytes: &[u8]) -> Result<(), DeviceError> {
+    /// Changes part of a page.
+    fn change(&self, part: Part, change: impl Fn(&mut [u8])) -> Result<(), DeviceError> {
+        let compression = self.store.layout.shape.compression;
+        let mut room = compression.room(1);
         loop {
             let mut core = self.core_mut()?;
-            if !core.ftl.needs_room() {
-                self.change_in(&mut core, part, |page| page.copy_from_slice(bytes))?;
-                return self.give_room(core);
+            let mut page = [0; PAGE_BYTES];
+            core.read_page(&self.store, part.lpn, &mut page)?;
+            change(&mut page[part.from..part.from + part.length]);
+            let packed = compression.pack(part.lpn, &page, &mut Room(&mut room));
+            match core.wait(&[packed]) {
+                Some(Wait::Room) => self.give_room(core)?,
+                Some(Wait::Space) => self.give_space(core, part.lpn)?,
+                None => {
+                    core.place(&self.store, &packed)?;
+                    return self.give_room(core);
+                }
             }
-            self.give_room(core)?;
         }
     }
 
-    fn change_in(
+    /// Makes durable that space was given up, so that it may be used.
+    ///
+    /// # Errors
+    /// [`DeviceError::NoSpace`] where none was.
+    pub(super) fn give_space(
         &self,
-        core: &mut Core,
-        part: Part,
-        change: impl FnOnce(&mut [u8]),
+        core: RwLockWriteGuard<'_, Core>,
+        lpn: Lpn,
     ) -> Result<(), DeviceError> {
-        let mut page = [0; PAGE_BYTES];
-        core.read_page(&self.store, part.lpn, &mut page)?;
-        change(&mut page[part.from..part.from + part.length]);
-        let compression = self.store.layout.shape.compression;
-        let mut room = compression.room(1);
-        core.place(&self.store, &compression.pack(part.lpn, &page, &mut Room(&mut room)))
+        if core.freed == 0 {
+            let length = PAGE_BYTES as u64;
+            return Err(DeviceError::NoSpace { offset: u64::from(lpn.0) * length, length });
+        }
+        drop(core);
+        self.commit(Scope::Host)
     }
 
     /// Relocates while there is too little room, and makes usable what relocation has gained.
@@ -154,25 +169,14 @@ impl Drive {
 
     /// Makes part of a page zero, if anything is stored there.
     fn zero(&self, part: Part) -> Result<(), DeviceError> {
-        loop {
-            let mut core = self.core_mut()?;
-            if core.ftl.lookup(part.lpn).is_none() {
-                return Ok(());
-            }
-            if !core.ftl.needs_room() {
-                self.change_in(&mut core, part, |page| page.fill(0))?;
-                return self.give_room(core);
-            }
-            self.give_room(core)?;
-        }
+        let is_stored = self.core()?.ftl.lookup(part.lpn).is_some();
+        if is_stored { self.change(part, |page| page.fill(0)) } else { Ok(()) }
     }
 
     fn trim_pages(&self, first: Lpn, pages: u32) -> Result<(), DeviceError> {
         let mut core = self.core_mut()?;
         let order = core.next_order();
-        for lpn in first.0..first.0 + pages {
-            core.ftl.trim(Lpn(lpn));
-        }
+        core.giving_up(|ftl| (first.0..first.0 + pages).for_each(|lpn| ftl.trim(Lpn(lpn))));
         if !planted::is(Bug::TrimForgotten) {
             core.trims.push(Trim { first, pages, order });
         }
@@ -184,7 +188,7 @@ impl Drive {
     fn trim_all(&self) -> Result<(), DeviceError> {
         let mut core = self.core_mut()?;
         let (order, pages) = (core.next_order(), self.store.layout.shape.pages_logical);
-        core.ftl.trim_all();
+        core.giving_up(Ftl::trim_all);
         core.trims.push(Trim { first: Lpn(0), pages, order });
         Ok(())
     }

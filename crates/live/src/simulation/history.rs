@@ -61,6 +61,31 @@ impl History {
         }
     }
 
+    /// The last write to these sectors, or the last trim, was refused: it is not there.
+    pub(super) fn take_back(&mut self, first: usize, count: usize) {
+        for allowed in &mut self.allowed[first..first + count] {
+            allowed.pop();
+        }
+    }
+
+    /// The group was refused: nothing of it is there.
+    pub(super) fn take_group_back(&mut self) {
+        for (sector, version) in self.group.take().unwrap_or_default() {
+            self.allowed[sector].retain(|other| *other != version);
+        }
+    }
+
+    /// The last trim was refused half-way: of each sector a read tells whether it is there.
+    pub(super) fn check_refused(&mut self, first: usize, bytes: &[u8]) -> Result<(), String> {
+        for (sector, content) in (first..).zip(bytes.as_chunks::<BYTES>().0) {
+            let allowed = &mut self.allowed[sector];
+            if allowed.last() != Some(&version(sector, content)?) {
+                allowed.pop();
+            }
+        }
+        self.check_read(first, bytes)
+    }
+
     /// What was written to these sectors is durable: a crash leaves it.
     pub(super) fn settle(&mut self, first: usize, count: usize) {
         for allowed in &mut self.allowed[first..first + count] {

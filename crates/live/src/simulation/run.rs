@@ -23,6 +23,8 @@ pub struct Tally {
     pub dies_changed: u64,
     /// Bytes by which what the host wrote was stored shorter.
     pub saved_bytes: u64,
+    /// Commands for which there was no space.
+    pub refused: u64,
 }
 
 impl std::ops::AddAssign for Tally {
@@ -33,6 +35,7 @@ impl std::ops::AddAssign for Tally {
         self.pages_relocated += other.pages_relocated;
         self.dies_changed += other.dies_changed;
         self.saved_bytes += other.saved_bytes;
+        self.refused += other.refused;
     }
 }
 
@@ -121,7 +124,9 @@ fn draw_shape(rng: &mut Rng) -> Shape {
     let units = (shape.superblocks - 8) * shape.superblock_pages() / shape.unit_pages;
     let usable = units * (shape.unit_pages * 64 - if is_compressed { 63 } else { 0 }) / 64;
     shape.pages_stored_max = (usable * (50 + below(45)) / 100).max(1);
-    shape.pages_logical = shape.pages_stored_max;
+    let is_thin = below(3) == 0;
+    let percent = if is_thin { 110 + below(200) } else { 100 };
+    shape.pages_logical = shape.pages_stored_max * percent / 100;
     // About twenty batches of the largest size.
     let unit = u64::from(shape.unit_pages) * (4160 + 24 * u64::from(shape.extents_per_page)) + 1024;
     shape.journal_bytes = (unit * u64::from(dies) * 64).next_multiple_of(4096);
@@ -222,6 +227,9 @@ impl Run {
             0..55 => {
                 let bytes = self.history.write(first, count);
                 let done = drive.write(offset, &bytes, durability);
+                if let Err(DeviceError::NoSpace { offset, .. }) = done {
+                    return self.cut_short(first, count, offset);
+                }
                 self.settled(done, first, count, durability)
             }
             55..80 => {
@@ -233,6 +241,13 @@ impl Run {
             80..89 => {
                 self.history.trim(first, count);
                 let done = drive.trim(offset, length, durability);
+                if let Err(DeviceError::NoSpace { .. }) = done {
+                    self.tally.refused += 1;
+                    let mut bytes = vec![0; count * BYTES];
+                    let read = drive.read(offset, &mut bytes);
+                    self.outcome(read)?;
+                    return self.history.check_refused(first, &bytes).map_err(Stop::Broken);
+                }
                 self.settled(done, first, count, durability)
             }
             89..90 if self.below(8) == 0 => {
@@ -274,8 +289,25 @@ impl Run {
         let ranges: Vec<(u64, &[u8])> =
             ranges.iter().map(|(offset, bytes)| (*offset, bytes.as_slice())).collect();
         let done = drive.atomic_write(&ranges);
+        if let Err(DeviceError::NoSpace { .. }) = done {
+            self.tally.refused += 1;
+            self.history.take_group_back();
+            return Ok(());
+        }
         self.outcome(done)?;
         self.history.end_group();
+        Ok(())
+    }
+
+    /// A write found no space for the page at `offset`: what lies before it is there, no more.
+    fn cut_short(&mut self, first: usize, count: usize, offset: u64) -> Result<(), Stop> {
+        self.tally.refused += 1;
+        let page = usize::try_from(offset / SECTOR_BYTES).expect("within the drive");
+        let written = page.max(first);
+        if written >= first + count {
+            return Err(Stop::Broken(format!("no space at {offset}, which was not asked for")));
+        }
+        self.history.take_back(written, first + count - written);
         Ok(())
     }
 
