@@ -143,6 +143,12 @@ Examples:
   floatgate top vault
   floatgate top vault --once --interval 10s")]
     Top(Top),
+    /// Marks a drive that stores in every view of it, so that it is found among many
+    #[command(after_help = "\
+Examples:
+  floatgate beacon vault on
+  floatgate beacon vault off")]
+    Beacon(Beacon),
     /// Makes a trace to replay, or shows what one asks for
     #[command(
         subcommand,
@@ -693,6 +699,25 @@ pub(crate) struct Top {
     /// Prints one screen and ends
     #[arg(long)]
     pub(crate) once: bool,
+}
+
+/// `floatgate beacon`.
+#[derive(Debug, Args)]
+pub(crate) struct Beacon {
+    /// Folder of the drive
+    pub(crate) vault: PathBuf,
+    /// Whether it is to be lit
+    #[arg(value_enum)]
+    pub(crate) switch: Switch,
+}
+
+/// On or off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Switch {
+    /// Lit
+    On,
+    /// Not lit
+    Off,
 }
 
 /// `floatgate doctor`.

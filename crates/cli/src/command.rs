@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub(crate) mod beacon;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod create;

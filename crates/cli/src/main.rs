@@ -43,6 +43,7 @@ fn main() -> ExitCode {
         Command::Fit(args) => command::fit::fit(&args),
         Command::Create(args) => command::create::create(&args),
         Command::Serve(args) => command::serve::serve(&args),
+        Command::Beacon(args) => command::beacon::beacon(&args),
         Command::Top(args) => command::top::top(&args),
         Command::Status(args) => command::status::status(&args),
         Command::Doctor(args) => command::doctor::doctor(&args),

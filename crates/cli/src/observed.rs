@@ -1,6 +1,9 @@
 //! A served drive under observation: what its status is made of.
 
+mod chronicle;
+
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -8,8 +11,10 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use live::export::nbd::Event;
 use live::management::{Answer, Management, Request};
-use live::status::{Client, Export, Process, Server, Status};
-use live::{Device, Drive, Meter, Metered};
+use live::status::{Client, Export, Happening, Process, Server, Status};
+use live::{Device, Drive, Life, Meter, Metered, beacon};
+
+use self::chronicle::Chronicle;
 
 /// A drive that is served from its folder, and whoever uses it.
 #[derive(Debug)]
@@ -19,6 +24,17 @@ pub(crate) struct Observed {
     meter: Arc<Meter>,
     begun: Instant,
     guests: Mutex<Guests>,
+    /// Before this server began.
+    life: Life,
+    events: Mutex<Events>,
+}
+
+/// What happened, and what of the drive's state is known to have.
+#[derive(Debug, Default)]
+struct Events {
+    chronicle: Chronicle,
+    lost_dies: Vec<usize>,
+    has_failed: bool,
 }
 
 /// Clients, and what they find.
@@ -40,7 +56,22 @@ impl Observed {
             meter: Arc::default(),
             begun: Instant::now(),
             guests: Mutex::default(),
+            life: Life::load(vault),
+            events: Mutex::new(Events { chronicle: Chronicle::open(vault), ..Events::default() }),
         }
+    }
+
+    /// Takes note of something that happened.
+    pub(crate) fn note(&self, what: String) {
+        self.events().chronicle.note(what);
+    }
+
+    /// Keeps what the drive did in its life.
+    ///
+    /// # Errors
+    /// What the system answered; what was kept before is still there.
+    pub(crate) fn keep_life(&self) -> io::Result<()> {
+        self.status().life.keep(&self.vault)
     }
 
     /// The drive as clients are to use it.
@@ -51,6 +82,16 @@ impl Observed {
 
     /// Takes note of what happened to a client.
     pub(crate) fn saw(&self, event: &Event) {
+        match event {
+            Event::Came { client, .. } => self.note(format!("client {client} came")),
+            Event::Left { client } => self.note(format!("client {client} left")),
+            Event::Dropped { client, reason } => {
+                self.note(format!("client {client} was dropped: {reason}"));
+            }
+            Event::TurnedAway { reason } => {
+                self.note(format!("a client was turned away: {reason}"))
+            }
+        }
         let mut guests = self.guests();
         match event {
             Event::Came { client, export } => {
@@ -86,9 +127,36 @@ impl Observed {
             clients_came: guests.came,
             clients_refused: guests.refused,
             traffic,
+            events: Vec::new(),
         };
         drop(guests);
-        self.drive.status().served(server)
+        let mut status = self.drive.status();
+        let events = self.events_of(&status);
+        status = status.served(Server { events, ..server });
+        status.life = self.life.and(&status);
+        status.marked(beacon::is_lit(&self.vault))
+    }
+
+    /// The last events, with what this look at the drive shows to have happened.
+    fn events_of(&self, status: &Status) -> Vec<Happening> {
+        let mut events = self.events();
+        let lost: Vec<usize> =
+            (0..status.dies.len()).filter(|die| status.dies[*die].is_lost).collect();
+        for die in &lost {
+            if !events.lost_dies.contains(die) {
+                events.chronicle.note(format!("die {die} is lost; the others stand in for it"));
+            }
+        }
+        for die in std::mem::replace(&mut events.lost_dies, lost) {
+            if !events.lost_dies.contains(&die) {
+                events.chronicle.note(format!("die {die} is whole again"));
+            }
+        }
+        if let Some(reason) = status.reason.as_ref().filter(|_| !events.has_failed) {
+            events.has_failed = true;
+            events.chronicle.note(format!("the drive takes no more writes: {reason}"));
+        }
+        events.chronicle.told()
     }
 
     /// Answers programs that ask about the drive and what is offered of it, until what is returned
@@ -100,12 +168,35 @@ impl Observed {
         self.guests().exports = offered.to_vec();
         // Whoever still asks does not keep the drive from being closed.
         let own = Arc::downgrade(self);
-        let answer = move |Request::Status| match own.upgrade() {
-            Some(own) => Answer::Status { status: Box::new(own.status()) },
+        let answer = move |request| match own.upgrade() {
+            Some(own) => own.answer(&request),
             None => Answer::Refused { reason: "the drive is being closed".to_owned() },
         };
         Management::start(&self.vault, answer)
             .with_context(|| format!("opening the management socket of {}", self.vault.display()))
+    }
+
+    /// Does what a program asks for.
+    pub(crate) fn answer(&self, request: &Request) -> Answer {
+        let done = match request {
+            Request::Status => return Answer::Status { status: Box::new(self.status()) },
+            Request::Beacon { is_lit } => beacon::set(&self.vault, *is_lit),
+        };
+        let asked = serde_json::to_string(request).unwrap_or_default();
+        match done {
+            Ok(()) => {
+                self.note(format!("asked for and done: {asked}"));
+                Answer::Done
+            }
+            Err(error) => {
+                self.note(format!("asked for and refused: {asked}: {error}"));
+                Answer::Refused { reason: error.to_string() }
+            }
+        }
+    }
+
+    fn events(&self) -> MutexGuard<'_, Events> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn guests(&self) -> MutexGuard<'_, Guests> {

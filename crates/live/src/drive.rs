@@ -26,9 +26,9 @@ use crate::core::{Core, Located};
 use crate::header::Header;
 use crate::journal::{Journal, Scope};
 use crate::layout::PAGE_BYTES;
-use crate::status::{self, Format, Smart, Space, State, Status, Wear};
+use crate::status::{self, Format, Led, Smart, Space, State, Status, Wear};
 use crate::store::Store;
-use crate::{Allocation, Device, DeviceError, Durability};
+use crate::{Allocation, Device, DeviceError, Durability, Life};
 
 /// A drive over dies. Dropping it is what a crash of the process is; see [`Drive::close`].
 #[derive(Debug)]
@@ -105,12 +105,15 @@ impl Drive {
             drive: status::named(self.store.drive),
             state: State::Open,
             reason: None,
+            led: Led::Attached,
+            is_beacon_lit: false,
             format: Format::of(shape),
             smart: Smart::of(&header, self.store.dies.lost(), Some(&core.ftl)),
             dies: self.store.dies.traffic(),
             space: Some(Space::of(&core.ftl)),
             wear: Some(Wear::of(&core.ftl)),
             writes: None,
+            life: Life::default(),
             server: None,
         };
         status.opened(&core.ftl, core.pages_lost, reason)

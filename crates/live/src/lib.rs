@@ -3,6 +3,7 @@
 //! A [`Device`] is what a client sees; exports hand it to clients over a protocol. [`Drive`] is one
 //! over dies, which are files, block devices or anything else that is a [`Medium`].
 
+pub mod beacon;
 mod checkpoint;
 mod compress;
 mod core;
@@ -16,6 +17,7 @@ pub mod export;
 mod header;
 mod journal;
 mod layout;
+mod life;
 pub mod management;
 mod medium;
 mod memory;
@@ -36,6 +38,7 @@ pub use device::{Allocation, Device, DeviceError, Durability};
 pub use drive::Drive;
 pub use error::OpenError;
 pub use layout::Shape;
+pub use life::Life;
 pub use medium::{FileMedium, Medium};
 pub use memory::MemoryDevice;
 pub use meter::{Meter, Metered};

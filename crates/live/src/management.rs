@@ -37,11 +37,16 @@ const SILENCE: Duration = Duration::from_mins(1);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// What is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
     /// How the drive fares.
     Status,
+    /// To light the beacon, or to put it out.
+    Beacon {
+        /// Which of them.
+        is_lit: bool,
+    },
 }
 
 /// What is answered.
@@ -53,6 +58,8 @@ pub enum Answer {
         /// That.
         status: Box<Status>,
     },
+    /// It is done, or begun.
+    Done,
     /// The request cannot be answered.
     Refused {
         /// Why.
@@ -218,8 +225,8 @@ impl Connection {
     ///
     /// # Errors
     /// When there is none in time, or it is none.
-    pub fn ask(&mut self, request: Request) -> io::Result<Answer> {
-        self.stream.get_mut().write_all(&line_of(&request)?)?;
+    pub fn ask(&mut self, request: &Request) -> io::Result<Answer> {
+        self.stream.get_mut().write_all(&line_of(request)?)?;
         let mut line = String::new();
         if self.stream.read_line(&mut line)? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -232,9 +239,21 @@ impl Connection {
     /// # Errors
     /// As [`Connection::ask`], and when the server refuses.
     pub fn status(&mut self) -> io::Result<Status> {
-        match self.ask(Request::Status)? {
+        match self.ask(&Request::Status)? {
             Answer::Status { status } => Ok(*status),
             Answer::Refused { reason } => Err(io::Error::other(reason)),
+            Answer::Done => Err(io::Error::other("the server did not say how the drive fares")),
+        }
+    }
+
+    /// Has something done, or begun.
+    ///
+    /// # Errors
+    /// As [`Connection::ask`], and when the server refuses.
+    pub fn order(&mut self, request: &Request) -> io::Result<()> {
+        match self.ask(request)? {
+            Answer::Refused { reason } => Err(io::Error::other(reason)),
+            Answer::Done | Answer::Status { .. } => Ok(()),
         }
     }
 }
@@ -259,7 +278,7 @@ mod tests {
         let mut connection = Connection::open(folder.path()).unwrap().unwrap();
         assert_eq!(connection.pid().cast_unsigned(), std::process::id());
         for _ in 0..2 {
-            let answer = connection.ask(Request::Status).unwrap();
+            let answer = connection.ask(&Request::Status).unwrap();
             assert_eq!(answer, Answer::Refused { reason: "asked".to_owned() });
         }
     }
@@ -294,6 +313,6 @@ mod tests {
         let mut line = String::new();
         connection.stream.read_line(&mut line).unwrap();
         assert!(line.starts_with("{\"answer\":\"refused\",\"reason\":\"no request: "), "{line}");
-        connection.ask(Request::Status).unwrap();
+        connection.ask(&Request::Status).unwrap();
     }
 }

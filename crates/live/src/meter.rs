@@ -15,8 +15,9 @@ pub struct Metered {
 }
 
 /// What clients did since it was made. Many threads may count and look at once.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Meter {
+    born: Instant,
     reads: Counters,
     writes: Counters,
     flushes: Counters,
@@ -29,6 +30,8 @@ struct Counters {
     bytes: AtomicU64,
     failures: AtomicU64,
     nanos: AtomicU64,
+    /// When the last one ended, in nanoseconds since the meter was made; 0 before the first.
+    ended_at: AtomicU64,
     buckets: [AtomicU64; LATENCY_BUCKETS],
 }
 
@@ -39,14 +42,22 @@ impl Metered {
     }
 }
 
+impl Default for Meter {
+    fn default() -> Self {
+        let [reads, writes, flushes, trims] = std::array::from_fn(|_| Counters::default());
+        Self { born: Instant::now(), reads, writes, flushes, trims }
+    }
+}
+
 impl Meter {
     /// What was counted so far.
     pub fn traffic(&self) -> Traffic {
+        let age = nanos(self.born.elapsed());
         Traffic {
-            reads: self.reads.seen(),
-            writes: self.writes.seen(),
-            flushes: self.flushes.seen(),
-            trims: self.trims.seen(),
+            reads: self.reads.seen(age),
+            writes: self.writes.seen(age),
+            flushes: self.flushes.seen(age),
+            trims: self.trims.seen(age),
         }
     }
 }
@@ -55,12 +66,15 @@ impl Counters {
     /// Carries a command out, and counts it.
     fn count<T>(
         &self,
+        born: Instant,
         bytes: u64,
         carry_out: impl FnOnce() -> Result<T, DeviceError>,
     ) -> Result<T, DeviceError> {
         let begun = Instant::now();
         let done = carry_out();
-        let took = begun.elapsed();
+        let ended = Instant::now();
+        let took = ended - begun;
+        self.ended_at.store(nanos(ended - born).max(1), Ordering::Relaxed);
         self.commands.fetch_add(1, Ordering::Relaxed);
         if done.is_ok() {
             self.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -72,8 +86,11 @@ impl Counters {
         done
     }
 
-    fn seen(&self) -> Commands {
+    /// What was counted until the meter had an age in nanoseconds.
+    fn seen(&self, age: u64) -> Commands {
+        let ended_at = Some(self.ended_at.load(Ordering::Relaxed)).filter(|at| *at > 0);
         Commands {
+            idle_ns: ended_at.map(|at| age.saturating_sub(at)),
             commands: self.commands.load(Ordering::Relaxed),
             bytes: self.bytes.load(Ordering::Relaxed),
             failures: self.failures.load(Ordering::Relaxed),
@@ -99,20 +116,24 @@ impl Device for Metered {
     }
 
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
-        self.meter.reads.count(buffer.len() as u64, || self.device.read(offset, buffer))
+        self.meter
+            .reads
+            .count(self.meter.born, buffer.len() as u64, || self.device.read(offset, buffer))
     }
 
     fn write(&self, offset: u64, bytes: &[u8], durability: Durability) -> Result<(), DeviceError> {
         let carry_out = || self.device.write(offset, bytes, durability);
-        self.meter.writes.count(bytes.len() as u64, carry_out)
+        self.meter.writes.count(self.meter.born, bytes.len() as u64, carry_out)
     }
 
     fn flush(&self) -> Result<(), DeviceError> {
-        self.meter.flushes.count(0, || self.device.flush())
+        self.meter.flushes.count(self.meter.born, 0, || self.device.flush())
     }
 
     fn trim(&self, offset: u64, length: u64, durability: Durability) -> Result<(), DeviceError> {
-        self.meter.trims.count(length, || self.device.trim(offset, length, durability))
+        self.meter
+            .trims
+            .count(self.meter.born, length, || self.device.trim(offset, length, durability))
     }
 
     fn allocations(&self, offset: u64, length: u64) -> Result<Vec<Allocation>, DeviceError> {
@@ -139,6 +160,7 @@ mod tests {
         assert_eq!((flushes.commands, trims.commands), (1, 0));
         assert_eq!(reads.latency_buckets.iter().sum::<u64>(), 2);
         assert!(reads.latency_ns_sum > 0);
+        assert!(reads.idle_ns.is_some() && trims.idle_ns.is_none());
     }
 
     #[test]

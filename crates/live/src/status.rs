@@ -3,6 +3,7 @@
 //! Fields that the NVMe SMART log or the OCP datacenter log has are named as there. What every
 //! field means, and since when it counts, is in `docs/reference/status.md`.
 
+mod led;
 mod server;
 
 use std::path::Path;
@@ -10,8 +11,9 @@ use std::path::Path;
 use ftl::{Ftl, SuperblockId, SuperblockState};
 use serde::{Deserialize, Serialize};
 
+pub use self::led::Led;
 pub use self::server::{
-    Client, Commands, Export, LATENCY_BUCKETS, Process, Server, Traffic, bucket_end_ns,
+    Client, Commands, Export, Happening, LATENCY_BUCKETS, Process, Server, Traffic, bucket_end_ns,
 };
 use crate::creation::gather;
 use crate::dies::DieSet;
@@ -19,7 +21,7 @@ use crate::header::Header;
 use crate::layout::PAGE_BYTES;
 use crate::recovery::view;
 use crate::vault::open_dies;
-use crate::{Compression, FileMedium, OpenError, Shape};
+use crate::{Compression, FileMedium, Life, OpenError, Shape, beacon};
 
 /// Version of [`Status`] as JSON; a field that goes or changes its meaning raises it.
 pub const SCHEMA: u32 = 1;
@@ -44,6 +46,12 @@ pub struct Status {
     pub state: State,
     /// Why a failed drive takes no more writes.
     pub reason: Option<String>,
+    /// What its light shows.
+    #[serde(default)]
+    pub led: Led,
+    /// Whether its beacon is lit.
+    #[serde(default)]
+    pub is_beacon_lit: bool,
     /// What its format decided.
     pub format: Format,
     /// Its health, named as in the NVMe SMART and OCP logs.
@@ -56,6 +64,9 @@ pub struct Status {
     pub wear: Option<Wear>,
     /// What was written since it was opened; only of an open drive.
     pub writes: Option<Writes>,
+    /// What it did in its whole life, as far as it was served.
+    #[serde(default)]
+    pub life: Life,
     /// Who serves it; only of a drive that is served.
     pub server: Option<Server>,
 }
@@ -237,19 +248,23 @@ pub fn inspect(vault: &Path) -> Result<Status, OpenError> {
     let (store, header) = gather(open_dies(vault, FileMedium::view)?)?;
     let shape = &store.layout.shape;
     let ftl = if header.is_open { None } else { Some(view(&store)?) };
-    Ok(Status {
+    let status = Status {
         schema: SCHEMA,
         drive: named(store.drive),
         state: if header.is_open { State::Unclosed } else { State::Closed },
         reason: None,
+        led: Led::Off,
+        is_beacon_lit: false,
         format: Format::of(shape),
         smart: Smart::of(&header, store.dies.lost(), ftl.as_ref()),
         dies: store.dies.traffic(),
         space: ftl.as_ref().map(Space::of),
         wear: ftl.as_ref().map(Wear::of),
         writes: None,
+        life: Life::load(vault),
         server: None,
-    })
+    };
+    Ok(status.marked(beacon::is_lit(vault)))
 }
 
 /// The number of a drive, as it is shown.
@@ -282,6 +297,16 @@ impl Status {
         self.smart.host_read_commands = Some(reads.commands);
         self.smart.host_write_commands = Some(writes.commands);
         self.server = Some(server);
+        self
+    }
+}
+
+impl Status {
+    /// Adds whether its beacon is lit. The light shows that, or what all the rest says.
+    #[must_use]
+    pub fn marked(mut self, is_beacon_lit: bool) -> Self {
+        self.is_beacon_lit = is_beacon_lit;
+        self.led = Led::of(&self);
         self
     }
 }

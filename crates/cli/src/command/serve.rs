@@ -1,15 +1,17 @@
 //! `floatgate serve`: a drive that stores, offered to clients until it is told to stop.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use blockio::Bytes;
 use lab::ssd::{Drive as ModelDrive, Setup};
 use lab::subject::{Subject, Wanted, find_drive};
 use live::export::nbd::{Event, Server};
-use live::export::{Export, Exports, Listener};
+use live::export::{Address, Export, Exports, Listener};
 use live::status::{Space, Supply};
 use live::{Device, Drive, MemoryDevice, Pace, status};
 
@@ -19,6 +21,10 @@ use crate::{Ending, output, setup};
 
 /// How often a server looks at the space of its drive.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Looks from one keeping of what the drive did to the next.
+const LOOKS_PER_KEEPING: u32 = 60;
+/// How long programs that are being answered may keep a drive from being closed.
+const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
 /// What is served; and, where that is a drive of a folder, the drive, to be closed in the end, and
 /// who observes it.
@@ -30,20 +36,10 @@ struct Served {
 /// Serves, prints the URIs, and waits for a signal.
 pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     let pace = pace(args)?;
+    // Before the drive is opened: it is left as it was where something is in the way.
+    let listeners = args.nbd.iter().map(listen).collect::<Result<Vec<_>>>()?;
     let Served { device, drive } = Served::open(args)?;
     let exports = Exports::new(vec![export(args, device, pace)])?;
-    let mut listeners = Vec::new();
-    for address in &args.nbd {
-        let listener = Listener::bind(address)?;
-        if listener.is_reachable_from_outside() {
-            output::talk(&format!(
-                "warning: {} can be reached from other machines, and knows neither passwords nor \
-                 encryption; a tunnel is safer",
-                listener.address()
-            ));
-        }
-        listeners.push(listener);
-    }
     let (stop, stopped) = mpsc::channel();
     // Whoever sends a second signal is told nothing new.
     let handler = move || {
@@ -63,31 +59,38 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     };
     let server = Server::start(exports, listeners, watch).context("starting the server")?;
     output::data(&text)?;
-    wait(&stopped, drive.as_ref().map(|(drive, _)| &**drive))?;
+    wait(&stopped, drive.as_ref())?;
     drop(management);
     server.stop().context("making the last writes durable")?;
     close(drive)
 }
 
-/// Waits for a signal; says meanwhile when physical space runs short.
-fn wait(stopped: &mpsc::Receiver<()>, drive: Option<&Drive>) -> Result<()> {
-    let mut told = Supply::Ample;
-    loop {
+/// Waits for a signal; says meanwhile when physical space runs short, and keeps what the drive did.
+fn wait(stopped: &mpsc::Receiver<()>, served: Option<&(Arc<Drive>, Arc<Observed>)>) -> Result<()> {
+    let (mut told, mut is_kept) = (Supply::Ample, true);
+    for look in (1..=LOOKS_PER_KEEPING).cycle() {
         match stopped.recv_timeout(LOOK_EVERY) {
             Err(RecvTimeoutError::Timeout) => {}
             ended => return ended.context("waiting for a signal"),
         }
-        let space = drive.and_then(|drive| drive.status().space);
-        if let Some(space) = space.filter(|space| space.supply != told) {
-            // One line for each step down, and none for going to and fro about a threshold.
-            if space.supply > told {
-                output::talk(&supply_text(&space));
-            }
-            if space.supply > told || space.supply == Supply::Ample {
-                told = space.supply;
-            }
+        let Some((drive, observed)) = served else { continue };
+        told = tell_supply(drive, told);
+        if look == LOOKS_PER_KEEPING {
+            is_kept = keep_life(observed, is_kept);
         }
     }
+    Ok(())
+}
+
+/// Says what `told` did not say of the space; returns what has been said now.
+///
+/// One line for each step down, and none for going to and fro about a threshold.
+fn tell_supply(drive: &Drive, told: Supply) -> Supply {
+    let Some(space) = drive.status().space else { return told };
+    if space.supply > told {
+        output::talk(&supply_text(&space));
+    }
+    if space.supply == Supply::Ample { Supply::Ample } else { told.max(space.supply) }
 }
 
 fn supply_text(space: &Space) -> String {
@@ -101,9 +104,24 @@ fn supply_text(space: &Space) -> String {
     format!("warning: physical space {what}: {logical} of data take {stored} of {most}; trim some")
 }
 
+/// Keeps what the drive did; says once that it cannot be kept. Returns whether it was.
+fn keep_life(observed: &Observed, was_kept: bool) -> bool {
+    let kept = observed.keep_life();
+    if let Some(error) = kept.as_ref().err().filter(|_| was_kept) {
+        output::talk(&format!("warning: the drive's counts are not kept: {error}"));
+    }
+    kept.is_ok()
+}
+
 fn close(drive: Option<(Arc<Drive>, Arc<Observed>)>) -> Result<Ending> {
     if let Some((drive, observed)) = drive {
+        keep_life(&observed, true);
+        observed.note("the server ended".to_owned());
         drop(observed);
+        let deadline = Instant::now() + LAST_ANSWERS;
+        while Arc::strong_count(&drive) > 1 && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(1));
+        }
         // A client that hangs in the drive keeps it open; what was flushed is safe all the same.
         if let Some(drive) = Arc::into_inner(drive) {
             drive.close().context("closing the drive")?;
@@ -124,6 +142,7 @@ impl Served {
         }
         let drive = Arc::new(drive);
         let observed = Arc::new(Observed::new(vault, Arc::clone(&drive)));
+        observed.note("the server began".to_owned());
         Ok(Self { device: observed.device(), drive: Some((drive, observed)) })
     }
 }
@@ -149,6 +168,21 @@ fn pace(args: &Serve) -> Result<Option<Arc<Pace>>> {
     let setup = Setup { format, host, time_lapse, seed: args.setup.seed };
     let drive = ModelDrive::new(&spec, &setup).context("setting up the model")?;
     Ok(Some(Arc::new(Pace::new(drive))))
+}
+
+fn listen(address: &Address) -> Result<Listener> {
+    let listener = Listener::bind(address)?;
+    if listener.is_reachable_from_outside() {
+        warn_of_reach(listener.address());
+    }
+    Ok(listener)
+}
+
+fn warn_of_reach(place: &dyn Display) {
+    output::talk(&format!(
+        "warning: {place} can be reached from other machines, and knows neither passwords nor \
+         encryption; a tunnel is safer"
+    ));
 }
 
 /// What clients find, and where.

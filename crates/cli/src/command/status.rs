@@ -1,20 +1,25 @@
 //! `floatgate status`: how a drive that stores fares.
 
+use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use blockio::Bytes;
-use live::Compression;
 use live::management::Connection;
 use live::status::{
-    Commands, Format, Server, Smart, Space, State, Status, Supply, Wear, Writes, inspect,
+    Commands, Format, Led, Server, Smart, Space, State, Status, Supply, Wear, Writes, inspect,
 };
+use live::{Compression, Life};
 
 use crate::args::Status as Args;
 use crate::{Ending, output, table};
 
 /// Superblocks of a line of the map.
 const MAP_COLUMNS: usize = 64;
+
+/// Has a terminal blink, and stop.
+const BLINK: &str = "\u{1b}[5m";
+const STILL: &str = "\u{1b}[0m";
 
 type Row = [String; 2];
 
@@ -46,13 +51,14 @@ fn row(name: &str, text: String) -> Row {
 }
 
 fn text(status: &Status, all: bool) -> String {
-    let mut rows = vec![row("drive", drive(status))];
+    let mut rows = vec![row("drive", drive(status)), row("light", light(status.led))];
     rows.extend(status.reason.iter().map(|reason| row("failure", reason.clone())));
     rows.extend(format_rows(&status.format));
     rows.extend(status.space.iter().flat_map(|space| space_rows(space, &status.format)));
     rows.extend(health_rows(&status.smart, status));
     rows.extend(status.wear.iter().map(|wear| row("erases", wear_text(wear))));
     rows.extend(status.writes.iter().flat_map(write_rows));
+    rows.extend(life_row(&status.life));
     rows.extend(status.server.iter().flat_map(server_rows));
     if all {
         rows.extend(status.writes.iter().flat_map(cause_rows));
@@ -72,6 +78,33 @@ fn drive(status: &Status) -> String {
         (State::Failed, _) => "failed: it takes no more writes".to_owned(),
     };
     format!("{}, {state}", status.drive)
+}
+
+/// The light as text; a beacon blinks where that can be.
+fn light(led: Led) -> String {
+    let is_terminal = io::stdout().is_terminal();
+    match led {
+        Led::Off => "( ) off".to_owned(),
+        Led::Attached => "(o) attached".to_owned(),
+        Led::Read => "(r) attached, being read".to_owned(),
+        Led::Write => "(w) attached, being written".to_owned(),
+        Led::Failed => "(x) failed".to_owned(),
+        Led::Beacon if is_terminal => format!("{BLINK}(*) BEACON{STILL}"),
+        Led::Beacon => "(*) BEACON".to_owned(),
+    }
+}
+
+/// What it did in its whole life, where it was ever served.
+fn life_row(life: &Life) -> Option<Row> {
+    let Life { power_on_s, host_read_bytes, host_written_bytes, media_written_bytes, .. } = *life;
+    let text = format!(
+        "served {:.1} h; clients read {} and wrote {}; {} written to the dies",
+        power_on_s as f64 / 3600.0,
+        bytes(host_read_bytes),
+        bytes(host_written_bytes),
+        bytes(media_written_bytes)
+    );
+    (*life != Life::default()).then(|| row("life", text))
 }
 
 fn bytes(bytes: u64) -> String {

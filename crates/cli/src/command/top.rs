@@ -47,7 +47,8 @@ pub(crate) fn top(args: &Top) -> Result<Ending> {
 fn screen(span: &Span<'_>) -> String {
     let now = span.now;
     let state = now.reason.as_deref().unwrap_or("open");
-    let mut lines = vec![format!("drive {}, {state}", now.drive)];
+    let beacon = if now.is_beacon_lit { ", (*) BEACON" } else { "" };
+    let mut lines = vec![format!("drive {}, {state}{beacon}", now.drive)];
     lines.push(table::columns(&command_rows(span)));
     lines.push(String::new());
     lines.push(table::columns(&drive_rows(span)));

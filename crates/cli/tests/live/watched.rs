@@ -1,8 +1,10 @@
 //! A served drive, watched: the management socket and `floatgate top`.
 
+use std::fs;
+
 use serde_json::Value;
 
-use super::served::Served;
+use super::served::{Served, client, is_there};
 
 #[test]
 fn a_served_drive_answers_until_it_is_stopped_and_is_closed_then() {
@@ -33,6 +35,53 @@ fn a_second_server_of_a_drive_is_told_which_process_has_it() {
     let said = String::from_utf8_lossy(&second.stderr).into_owned();
     let expected = format!("is in use by process {}; stop that first\n", served.pid());
     assert!(said.ends_with(&expected) && said.lines().count() == 1, "{said}");
+}
+
+#[test]
+fn a_beacon_marks_a_drive_whether_it_is_served_or_not() {
+    let mut served = Served::start_small_drive();
+    let shown = |served: &Served| {
+        let text = served.beside(&["status", "vault"]);
+        String::from_utf8_lossy(&text.stdout).into_owned()
+    };
+    assert!(shown(&served).contains("(o) attached"), "{}", shown(&served));
+    assert!(served.beside(&["beacon", "vault", "on"]).status.success());
+    assert!(shown(&served).contains("(*) BEACON"), "{}", shown(&served));
+    assert!(served.stop().success());
+    assert!(shown(&served).contains("(*) BEACON"), "{}", shown(&served));
+    assert!(served.beside(&["beacon", "vault", "off"]).status.success());
+    assert!(shown(&served).contains("( ) off"), "{}", shown(&served));
+    let refused = served.beside(&["beacon", "nothing", "on"]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(said, "error: nothing is no folder of a drive; `floatgate create` makes one\n");
+}
+
+#[test]
+fn a_drive_remembers_its_life_and_what_happened_to_it() {
+    if !is_there("nbdcopy") {
+        return;
+    }
+    let mut served = Served::start_small_drive();
+    let data = served.path("data");
+    fs::write(&data, [7; 65_536]).unwrap();
+    client("nbdcopy", &["--flush", &data.display().to_string(), &served.uri]);
+    assert!(served.stop().success());
+    let status = |served: &Served| -> Value {
+        serde_json::from_slice(&served.beside(&["status", "vault", "--json"]).stdout).unwrap()
+    };
+    let life = status(&served)["life"].clone();
+    assert_eq!(life["host_written_bytes"], 65_536, "{life}");
+    assert!(life["media_written_bytes"].as_u64().unwrap() >= 65_536, "{life}");
+    let folder = served.kill();
+    let vault = folder.path().join("vault").display().to_string();
+    let again = Served::start_in(folder, &[&vault]);
+    let status = status(&again);
+    assert_eq!(status["server"]["traffic"]["writes"]["bytes"], 0);
+    assert_eq!(status["life"]["host_written_bytes"], 65_536, "{}", status["life"]);
+    let events = status["server"]["events"].to_string();
+    for expected in ["the server began", "client 1 left", "the server ended"] {
+        assert!(events.contains(expected), "no `{expected}` in {events}");
+    }
 }
 
 #[test]

@@ -28,6 +28,18 @@ pub struct Server {
     pub clients_refused: u64,
     /// What all clients did.
     pub traffic: Traffic,
+    /// What happened last, the latest at the end; of earlier servers, too.
+    #[serde(default)]
+    pub events: Vec<Happening>,
+}
+
+/// Something that happened to a drive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Happening {
+    /// Milliseconds since the beginning of 1970, UTC.
+    pub at_unix_ms: u64,
+    /// What it was, in words.
+    pub what: String,
 }
 
 /// An export.
@@ -74,6 +86,9 @@ pub struct Commands {
     pub bytes: u64,
     /// Those that failed.
     pub failures: u64,
+    /// Nanoseconds since the last one ended; none before the first.
+    #[serde(default)]
+    pub idle_ns: Option<u64>,
     /// Their latencies together, in nanoseconds.
     pub latency_ns_sum: u64,
     /// How many took how long: below 1024 ns, then each bucket twice as far as the one before.
@@ -116,6 +131,7 @@ impl Commands {
             commands: self.commands.saturating_sub(earlier.commands),
             bytes: self.bytes.saturating_sub(earlier.bytes),
             failures: self.failures.saturating_sub(earlier.failures),
+            idle_ns: self.idle_ns,
             latency_ns_sum: self.latency_ns_sum.saturating_sub(earlier.latency_ns_sum),
             latency_buckets: std::array::from_fn(|it| now[it].saturating_sub(then[it])),
         }
