@@ -17,7 +17,7 @@ struct Tool {
     skipped: &'static str,
 }
 
-const TOOLS: [Tool; 7] = [
+const TOOLS: [Tool; 8] = [
     Tool { programs: &["fio"], package: "fio", skipped: "tests of the fio driver on a real file" },
     Tool {
         programs: &["nbdkit"],
@@ -27,12 +27,17 @@ const TOOLS: [Tool; 7] = [
     Tool {
         programs: &["chromium", "chromium-browser", "google-chrome"],
         package: "chromium",
-        skipped: "tests that open a review in a browser",
+        skipped: "tests that open a review or a dashboard in a browser",
     },
     Tool { programs: &["nbdcopy"], package: "libnbd-bin", skipped: CLIENTS },
     Tool { programs: &["nbdsh"], package: "python3-libnbd", skipped: CLIENTS },
     Tool { programs: &["qemu-img"], package: "qemu-utils", skipped: CLIENTS },
     Tool { programs: &["fusermount3"], package: "fuse3", skipped: CLIENTS },
+    Tool {
+        programs: &["promtool"],
+        package: "prometheus",
+        skipped: "tests of the metrics and alert rules in a real Prometheus",
+    },
 ];
 
 const CLIENTS: &str = "tests of served drives with this client";

@@ -1,5 +1,6 @@
 //! The command line as it is typed.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -649,6 +650,9 @@ pub(crate) struct Serve {
     /// Where clients come in: unix:PATH, tcp:PORT (loopback), tcp:HOST:PORT; may be repeated
     #[arg(long, required = true, value_name = "ADDRESS")]
     pub(crate) nbd: Vec<Address>,
+    /// Where browsers and monitoring come in: HOST:PORT, of the loopback at best
+    #[arg(long, conflicts_with = "memory", value_name = "ADDRESS")]
+    pub(crate) http: Option<SocketAddr>,
     /// Name that clients ask for; without one they get it too
     #[arg(long, default_value = "", hide_default_value = true, value_name = "NAME")]
     pub(crate) export: String,

@@ -12,6 +12,7 @@ mod progress;
 mod quantity;
 mod setup;
 mod table;
+mod web;
 
 use std::process::ExitCode;
 

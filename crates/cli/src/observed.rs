@@ -61,6 +61,16 @@ impl Observed {
         }
     }
 
+    /// Its folder.
+    pub(crate) fn vault(&self) -> &Path {
+        &self.vault
+    }
+
+    /// The number of the drive, 16 hexadecimal digits.
+    pub(crate) fn number(&self) -> String {
+        self.drive.status().drive
+    }
+
     /// Takes note of something that happened.
     pub(crate) fn note(&self, what: String) {
         self.events().chronicle.note(what);

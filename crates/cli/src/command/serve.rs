@@ -1,6 +1,7 @@
 //! `floatgate serve`: a drive that stores, offered to clients until it is told to stop.
 
 use std::fmt::Display;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -17,6 +18,7 @@ use live::{Device, Drive, MemoryDevice, Pace, status};
 
 use crate::args::{Serve, Timing};
 use crate::observed::Observed;
+use crate::web::{self, Web};
 use crate::{Ending, output, setup};
 
 /// How often a server looks at the space of its drive.
@@ -38,6 +40,7 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     let pace = pace(args)?;
     // Before the drive is opened: it is left as it was where something is in the way.
     let listeners = args.nbd.iter().map(listen).collect::<Result<Vec<_>>>()?;
+    let http = args.http.map(listen_http).transpose()?;
     let Served { device, drive } = Served::open(args)?;
     let exports = Exports::new(vec![export(args, device, pace)])?;
     let (stop, stopped) = mpsc::channel();
@@ -49,6 +52,13 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     let offered = offered(&exports, &listeners);
     let observed = drive.as_ref().map(|(_, observed)| Arc::clone(observed));
     let management = observed.as_ref().map(|observed| observed.manage(&offered)).transpose()?;
+    let web = match (http, &observed) {
+        (Some(listener), Some(observed)) => Some(Web::start(listener, observed)?),
+        _ => None,
+    };
+    if let Some(web) = &web {
+        output::talk(&web.introduction());
+    }
     let text = shown(&offered, args.json)?;
     let verbose = args.verbose;
     let watch = move |event: &Event| {
@@ -60,7 +70,7 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     let server = Server::start(exports, listeners, watch).context("starting the server")?;
     output::data(&text)?;
     wait(&stopped, drive.as_ref())?;
-    drop(management);
+    drop((management, web));
     server.stop().context("making the last writes durable")?;
     close(drive)
 }
@@ -176,6 +186,13 @@ fn listen(address: &Address) -> Result<Listener> {
         warn_of_reach(listener.address());
     }
     Ok(listener)
+}
+
+fn listen_http(address: SocketAddr) -> Result<TcpListener> {
+    if !address.ip().is_loopback() {
+        warn_of_reach(&format_args!("http://{address}"));
+    }
+    web::listen(address)
 }
 
 fn warn_of_reach(place: &dyn Display) {

@@ -5,7 +5,11 @@
 
 #![expect(clippy::print_stderr, reason = "whoever runs the tests is told what was skipped")]
 
+mod browser;
 mod clients;
 mod closed;
+mod dashboard;
+mod monitored;
 mod served;
 mod watched;
+mod web;

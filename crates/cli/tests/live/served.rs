@@ -1,6 +1,8 @@
 //! A `floatgate serve` of its own for each test, drives to serve, and programs that are clients.
 
-use std::io::{BufRead as _, BufReader};
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc;
@@ -22,6 +24,8 @@ pub(crate) struct Served {
     folder: Option<TempDir>,
     /// What clients reach it by.
     pub(crate) uri: String,
+    /// Where it answers over HTTP, such as `127.0.0.1:8480`; empty if it does not.
+    pub(crate) http: String,
 }
 
 impl Served {
@@ -32,9 +36,14 @@ impl Served {
 
     /// Starts a server in a folder that another one may have left something in.
     pub(crate) fn start_in(folder: TempDir, args: &[&str]) -> Self {
+        Self::start_saying(folder, args, Stdio::inherit())
+    }
+
+    fn start_saying(folder: TempDir, args: &[&str], stderr: Stdio) -> Self {
         let mut server = serve(&folder)
             .args(args)
             .stdout(Stdio::piped())
+            .stderr(stderr)
             .spawn()
             .expect("the command was built");
         let stdout = server.stdout.take().expect("it is piped");
@@ -48,15 +57,50 @@ impl Served {
         let said = receiver.recv_timeout(PATIENCE).expect("it says where it is").expect("text");
         let uri = said.trim_end().to_owned();
         assert!(uri.starts_with("nbd+unix:///"), "it said {said:?}");
-        Self { server, folder: Some(folder), uri }
+        Self { server, folder: Some(folder), uri, http: String::new() }
     }
 
     /// Starts a server of a small drive, named `vault` in its folder.
     pub(crate) fn start_small_drive() -> Self {
         let folder = tempfile::tempdir().expect("a folder is made");
-        small_drive(folder.path()).close().expect("nothing fails");
+        create_small_drive(folder.path());
         let vault = folder.path().join("vault").display().to_string();
         Self::start_in(folder, &[&vault])
+    }
+
+    /// Starts a server of a small drive that answers over HTTP, too.
+    pub(crate) fn start_watched() -> Self {
+        let folder = tempfile::tempdir().expect("a folder is made");
+        create_small_drive(folder.path());
+        Self::start_watched_in(folder, "127.0.0.1:0")
+    }
+
+    /// Starts a server of the drive in a folder that answers over HTTP at an address.
+    pub(crate) fn start_watched_in(folder: TempDir, address: &str) -> Self {
+        let said = folder.path().join("said");
+        let stderr = File::create(&said).expect("the folder takes files");
+        let vault = folder.path().join("vault").display().to_string();
+        let mut served = Self::start_saying(folder, &[&vault, "--http", address], stderr.into());
+        let said = fs::read_to_string(said).expect("it is there");
+        let (_, place) = said.split_once("http://").unwrap_or_else(|| panic!("it said {said:?}"));
+        served.http = place.split('/').next().unwrap_or_default().to_owned();
+        served
+    }
+
+    /// What is answered over HTTP to a request with these lines.
+    pub(crate) fn ask(&self, lines: &[&str]) -> String {
+        let mut stream = TcpStream::connect(&self.http).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket takes it");
+        let request = format!("{}\r\n\r\n", lines.join("\r\n"));
+        stream.write_all(request.as_bytes()).expect("it receives");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers in time");
+        answer
+    }
+
+    /// The whole answer to a page of its own that asks for a path.
+    pub(crate) fn get(&self, path: &str) -> String {
+        self.ask(&[&format!("GET {path} HTTP/1.1"), &format!("Host: {}", self.http)])
     }
 
     /// The number of its process.
@@ -123,6 +167,17 @@ pub(crate) fn floatgate(folder: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
     command.args(args).current_dir(folder).stdin(Stdio::null());
     command.output().expect("the command was built")
+}
+
+/// Makes an empty drive of 8 MiB on four dies, named `vault` in `folder`.
+///
+/// By a process of its own: one that this process had open would, for a moment, still be held by
+/// whatever program another test starts.
+pub(crate) fn create_small_drive(folder: &Path) {
+    let dies = "d0.img,d1.img,d2.img,d3.img";
+    let options = ["--dies", dies, "--size", "8m", "--protect", "3+1"];
+    let made = floatgate(folder, &[&["create", "vault"][..], &options].concat());
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
 }
 
 /// A drive of 8 MiB on four dies, of which a quarter was written, named `vault` in `folder`.

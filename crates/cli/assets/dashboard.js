@@ -1,0 +1,518 @@
+// The page of a served drive: is told its status once a second, and shows it.
+"use strict";
+
+const HISTORY_S = 120;
+const RETRY_MS = 1000;
+// Longer than the time between two messages: whoever is silent for that long is gone.
+const SILENCE_MS = 5000;
+const CAUSES = ["host", "relocation", "wear", "parity", "metadata"];
+const STATES = { f: "free", o: "open", c: "closed", v: "being relocated", b: "bad" };
+const SVG = "http://www.w3.org/2000/svg";
+
+const at = (id) => document.getElementById(id);
+
+// A text, and where it stands for a number, that number for programs.
+function show(id, text, value) {
+  const node = at(id);
+  if (node.textContent !== text) node.textContent = text;
+  if (value !== undefined) node.value = String(value);
+}
+
+function element(name, attributes = {}, ...children) {
+  const node = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  node.append(...children);
+  return node;
+}
+
+function drawing(name, attributes) {
+  const node = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  return node;
+}
+
+function scaled(value, units, step) {
+  let unit = 0;
+  let count = value;
+  while (count >= step && unit < units.length - 1) { count /= step; unit += 1; }
+  const digits = unit === 0 || count >= 100 ? 0 : count >= 10 ? 1 : 2;
+  return `${count.toFixed(digits)} ${units[unit]}`;
+}
+const bytes = (count) => scaled(count, ["B", "kB", "MB", "GB", "TB", "PB"], 1000);
+const rate = (count) => `${bytes(count)}/s`;
+const number = (value) => Math.round(value).toLocaleString("en");
+const ratio = (value) => value === null ? "–" : value.toFixed(3);
+const percent = (share) => `${(100 * share).toFixed(1)} %`;
+const micros = (value) => value === null ? "–"
+  : value < 1000 ? `${value.toFixed(0)} µs`
+  : value < 1e6 ? `${(value / 1000).toFixed(value < 1e4 ? 1 : 0)} ms`
+  : `${(value / 1e6).toFixed(1)} s`;
+
+// Where the bucket ends that a share of the latencies stays below, in microseconds.
+function latency(now, then, share) {
+  const counts = now.latency_buckets.map((count, index) => count - then.latency_buckets[index]);
+  const all = counts.reduce((sum, count) => sum + count, 0);
+  if (all <= 0) return null;
+  let below = 0;
+  const bucket = counts.findIndex((count) => (below += count) > 0 && below >= share * all);
+  return 1.024 * 2 ** bucket;
+}
+
+// --- Charts -------------------------------------------------------------------------------------
+
+// The least of 1, 2 and 5 times a power of ten that is not below.
+function ceiling(value) {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 5, 10].map((step) => step * power).find((step) => step >= value * 0.999);
+}
+
+class Chart {
+  constructor(title, series, { text, least, stacked = false }) {
+    Object.assign(this, { series, text, least, stacked, rows: [] });
+    this.lines = series.map(({ tone, dashed }) => drawing(stacked ? "polygon" : "polyline",
+      { class: stacked ? `area ${tone}` : `line ${tone}${dashed ? " d1" : ""}` }));
+    const svg = drawing("svg", { viewBox: `0 0 ${HISTORY_S - 1} 100`,
+      preserveAspectRatio: "none", "aria-hidden": "true" });
+    for (const y of [0, 50, 100]) {
+      svg.append(drawing("line", { class: "grid", x1: 0, x2: HISTORY_S - 1, y1: y, y2: y }));
+    }
+    svg.append(...this.lines);
+    this.ticks = [0, 50, 100].map((y) => {
+      const tick = element("span", { class: "y" });
+      tick.style.bottom = `${y}%`;
+      return tick;
+    });
+    const plot = element("div", { class: "plot" }, svg, ...this.ticks,
+      element("span", { class: "from" }, "two minutes ago"),
+      element("span", { class: "until" }, "now"));
+    plot.ariaHidden = "true";
+    const legend = element("ul", { class: "legend" }, ...series.map(({ name, tone, dashed }) => {
+      const key = drawing("svg", { viewBox: "0 0 20 8", "aria-hidden": "true" });
+      key.append(drawing("line", { class: `line ${tone}${dashed ? " d1" : ""}`,
+        x1: 0, x2: 20, y1: 4, y2: 4 }));
+      return element("li", {}, key, name);
+    }));
+    this.body = element("tbody");
+    this.details = element("details", {}, element("summary", {}, "The last ten seconds as a table"),
+      element("div", { class: "scroll" }, element("table", {},
+        element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "Seconds ago"),
+          ...series.map(({ name }) => element("th", { scope: "col" }, name)))), this.body)));
+    this.details.addEventListener("toggle", () => this.tell());
+    const heading = element("h3", {}, title);
+    this.node = element("figure", { "aria-label": title },
+      element("header", {}, heading, legend), plot, this.details);
+  }
+
+  // One value a series, null where there is none; they stack in their order.
+  add(values) {
+    this.rows.push(values);
+    if (this.rows.length > HISTORY_S) this.rows.shift();
+    this.draw();
+    this.tell();
+  }
+
+  forget() {
+    this.rows = [];
+    this.draw();
+  }
+
+  draw() {
+    const heights = this.rows.map((row) => {
+      let below = 0;
+      return row.map((value) => (this.stacked ? below += value ?? 0 : value));
+    });
+    const top = ceiling(Math.max(this.least, ...heights.flat().filter((it) => it !== null)));
+    this.ticks.forEach((tick, index) => { tick.textContent = this.text(top * index / 2); });
+    const first = HISTORY_S - heights.length;
+    const point = (index, value) => `${first + index},${(100 - 100 * value / top).toFixed(2)}`;
+    this.lines.forEach((line, series) => {
+      const upper = heights.flatMap((row, index) =>
+        row[series] === null ? [] : [point(index, row[series])]);
+      const lower = this.stacked ? heights.map((row, index) =>
+        point(index, series ? row[series - 1] : 0)).reverse() : [];
+      line.setAttribute("points", [...upper, ...lower].join(" "));
+    });
+  }
+
+  tell() {
+    if (!this.details.open) return;
+    const recent = this.rows.slice(-10).reverse();
+    this.body.replaceChildren(...recent.map((row, index) =>
+      line([String(index), ...row.map((value) => value === null ? "–" : this.text(value))])));
+  }
+}
+
+const CHARTS = {
+  throughput: new Chart("Throughput", [{ name: "read", tone: "t0" },
+    { name: "written", tone: "t1", dashed: true }], { text: rate, least: 1e6 }),
+  commands: new Chart("Commands a second", [{ name: "reads", tone: "t0" },
+    { name: "writes", tone: "t1", dashed: true }], { text: number, least: 100 }),
+  latencies: new Chart("99 % of commands within", [{ name: "reads", tone: "t0" },
+    { name: "writes", tone: "t1", dashed: true }], { text: micros, least: 100 }),
+  causes: new Chart("Written to the dies, by cause",
+    CAUSES.map((name, index) => ({ name, tone: `t${index}` })),
+    { text: rate, least: 1e6, stacked: true }),
+};
+at("charts").append(...Object.values(CHARTS).map((chart) => chart.node));
+
+// --- Tables -------------------------------------------------------------------------------------
+
+function line(cells) {
+  const row = element("tr");
+  cells.forEach((cell, index) => {
+    const { text, tone, node } = typeof cell === "object" ? cell : { text: cell };
+    const field = element(index === 0 ? "th" : "td", index === 0 ? { scope: "row" } : {});
+    if (tone) field.className = tone;
+    field.append(node ?? text);
+    row.append(field);
+  });
+  return row;
+}
+
+// Rewrites only what is different, so that a reader's place and selection stay.
+function fill(id, rows) {
+  const body = at(id);
+  rows.forEach((row, index) => {
+    const old = body.children[index];
+    if (!old) body.append(row);
+    else if (!old.isEqualNode(row)) old.replaceWith(row);
+  });
+  while (body.children.length > rows.length) body.lastElementChild.remove();
+}
+
+const pairs = (id, rows) => fill(id, rows.map(([name, text]) =>
+  element("div", {}, element("dt", {}, name), element("dd", {}, text))));
+
+function bar(parts) {
+  const node = element("span", { class: "bar", "aria-hidden": "true" });
+  for (const [tone, share] of parts) {
+    const part = element("i", { class: tone });
+    part.style.width = `${Math.min(100, 100 * share).toFixed(1)}%`;
+    node.append(part);
+  }
+  return node;
+}
+
+// --- The parts of the page ----------------------------------------------------------------------
+
+let before = null;
+
+const written = (writes) => CAUSES.reduce((sum, cause) => sum + writes[`${cause}_bytes`], 0);
+
+function showNow(status, then, seconds) {
+  const { reads, writes } = status.server.traffic;
+  const since = { reads: then.server.traffic.reads, writes: then.server.traffic.writes };
+  const speeds = {};
+  for (const [id, now, old] of [["read", reads, since.reads], ["write", writes, since.writes]]) {
+    const speed = {
+      bytes: (now.bytes - old.bytes) / seconds,
+      commands: (now.commands - old.commands) / seconds,
+      half: latency(now, old, 0.5),
+      most: latency(now, old, 0.99),
+    };
+    show(`${id}-rate`, rate(speed.bytes), speed.bytes);
+    show(`${id}-iops`, `${number(speed.commands)} IOPS`);
+    show(`${id}-p50`, micros(speed.half), speed.half ?? "");
+    show(`${id}-p99`, speed.half === null ? "none now" : `99 % within ${micros(speed.most)}`);
+    speeds[id] = speed;
+  }
+  const both = (key) => [speeds.read[key], speeds.write[key]];
+  CHARTS.throughput.add(both("bytes"));
+  CHARTS.commands.add(both("commands"));
+  CHARTS.latencies.add(both("most"));
+  const causes = CAUSES.map((cause) => Math.max(0,
+    status.writes[`${cause}_bytes`] - then.writes[`${cause}_bytes`]) / seconds);
+  CHARTS.causes.add(causes);
+  const sent = (writes.bytes - since.writes.bytes) / seconds;
+  const amplified = sent > 0
+    ? (written(status.writes) - written(then.writes)) / seconds / sent : null;
+  show("wa-now", ratio(amplified), amplified ?? "");
+  show("relocation", `${rate(causes[1])} relocated`);
+}
+
+function showWrites({ writes }) {
+  show("wa", `${ratio(writes.write_amplification)} since it was opened`);
+  const all = Math.max(1, written(writes));
+  fill("causes", CAUSES.map((cause, index) => {
+    const count = writes[`${cause}_bytes`];
+    return line([cause, { node: bar([[`t${index}`, count / all]]) },
+      `${bytes(count)}, ${percent(count / all)}`]);
+  }));
+}
+
+function showSpace({ space }) {
+  const letters = space.superblocks;
+  const counts = {};
+  for (const letter of letters) counts[letter] = (counts[letter] ?? 0) + 1;
+  show("free", `${number(space.superblocks_free)} of ${number(letters.length)}`,
+    space.superblocks_free);
+  show("stored", bytes(space.stored_bytes), space.stored_bytes);
+  const share = space.stored_bytes / space.stored_bytes_max;
+  show("stored-note", `of ${bytes(space.stored_bytes_max)} are taken, ${percent(share)}`);
+  at("stored-meter").value = share;
+  show("map-counts", Object.entries(STATES)
+    .map(([letter, name]) => `${number(counts[letter] ?? 0)} ${name}`).join(", "));
+  drawMap(letters);
+}
+
+let drawn = "";
+
+function drawMap(letters) {
+  const map = at("map");
+  const wide = map.clientWidth;
+  const scale = window.devicePixelRatio;
+  const tones = getComputedStyle(document.documentElement);
+  const key = `${letters} ${wide} ${scale} ${tones.getPropertyValue("--free")}`;
+  if (key === drawn || wide === 0) return;
+  drawn = key;
+  const cell = letters.length > 4000 ? 6 : letters.length > 800 ? 9 : 14;
+  const columns = Math.max(1, Math.floor(wide / cell));
+  const high = Math.ceil(letters.length / columns) * cell;
+  map.width = wide * scale;
+  map.height = high * scale;
+  map.style.height = `${high}px`;
+  const names = { f: "--free", o: "--open", c: "--closed", v: "--victim", b: "--broken" };
+  const pen = map.getContext("2d");
+  pen.scale(scale, scale);
+  for (const [letter, name] of Object.entries(names)) {
+    pen.fillStyle = tones.getPropertyValue(name);
+    for (let index = letters.indexOf(letter); index >= 0;
+      index = letters.indexOf(letter, index + 1)) {
+      pen.fillRect(index % columns * cell, Math.floor(index / columns) * cell, cell - 2, cell - 2);
+    }
+  }
+}
+
+function showDies(status, then, seconds) {
+  const speed = (now, old) => (now - old) / seconds;
+  const speeds = status.dies.map((die, index) => {
+    const old = then?.dies[index] ?? die;
+    return [speed(die.read_bytes, old.read_bytes), speed(die.written_bytes, old.written_bytes)];
+  });
+  const top = Math.max(1, ...speeds.map(([read, write]) => read + write));
+  fill("die-rows", status.dies.map((die, index) => {
+    const [read, write] = speeds[index];
+    return line([String(index), { text: die.is_lost ? "lost" : "good",
+      tone: die.is_lost ? "bad" : "good" }, { node: bar([["t0", read / top], ["t1", write / top]]) },
+    rate(read), rate(write), bytes(die.read_bytes), bytes(die.written_bytes),
+    { text: number(die.failures), tone: die.failures ? "bad" : "" }]);
+  }));
+  show("work", works(status.upkeep).join("; "));
+}
+
+function works(upkeep) {
+  const { rebuild, scrub } = upkeep ?? {};
+  const done = (work) => work.failure ?? (work.is_running
+    ? `${percent(work.rows_done / Math.max(1, work.rows))} done` : "done");
+  return [
+    ...(rebuild ? [`Die ${rebuild.die} is being restored: ${done(rebuild)}`] : []),
+    ...(scrub ? [`Scrub: ${done(scrub)}, ${scrub.units_bad} units bad, ${
+      scrub.units_restored} written again`] : []),
+  ];
+}
+
+function showLife({ smart, wear, life, writes }) {
+  pairs("health-rows", [
+    ["Spare left", `${smart.available_spare} %, warns below ${smart.available_spare_threshold} %`],
+    ["Critical warning", smart.critical_warning ? String(smart.critical_warning) : "none"],
+    ["Erases of a superblock", `${wear.erase_count_min} to ${wear.erase_count_max}, ${
+      wear.erase_count_mean.toFixed(2)} on average`],
+    ["Superblocks erased", number(writes.superblocks_erased)],
+    ["Pages lost", number(smart.media_errors)],
+    ["Openings", `${number(smart.power_cycles)}, ${number(smart.unsafe_shutdowns)} after a crash`],
+  ]);
+  pairs("moved-rows", [
+    ["Served", `${(life.power_on_s / 3600).toFixed(1)} h`],
+    ["Written by clients", `${bytes(life.host_written_bytes)}, ${
+      number(life.host_write_commands)} writes`],
+    ["Read by clients", `${bytes(life.host_read_bytes)}, ${number(life.host_read_commands)} reads`],
+    ["Written to the dies", bytes(life.media_written_bytes)],
+    ["Read from the dies", bytes(life.media_read_bytes)],
+    ["Trimmed since it was opened", bytes(writes.trimmed_bytes)],
+    ["Compression", ratio(writes.compression_ratio)],
+  ]);
+}
+
+function showSheet({ format, server }) {
+  pairs("format-rows", [
+    ["Capacity", bytes(format.capacity_bytes)],
+    ["Flash for data", bytes(format.data_bytes)],
+    ["Flash with parity", bytes(format.raw_bytes)],
+    ["Over-provisioning", `${format.over_provisioning_percent.toFixed(1)} %`],
+    ["Dies", `${format.dies}, ${format.is_protected ? `${format.dies - 1}+1` : "no parity"}`],
+    ["Superblocks", `${number(format.superblocks)} of ${bytes(format.superblock_bytes)}`],
+    ["Compression", format.is_compressed ? "on" : "off"],
+    ["Journal", bytes(format.journal_bytes)],
+    ["Map in memory", bytes(format.mapping_bytes)],
+  ]);
+  const minutes = Math.floor(server.uptime_s / 60);
+  pairs("server-rows", [
+    ["Process", `${server.pid}, version ${server.version}`],
+    ["Serves since", minutes < 120 ? `${minutes} min` : `${Math.floor(minutes / 60)} h`],
+    ["Memory", bytes(server.memory_bytes)],
+    ["Processor time", `${server.cpu_s.toFixed(0)} s`],
+  ]);
+}
+
+function showClients({ server }) {
+  const users = (name) => server.clients.filter((client) => client.export === name).length;
+  fill("export-rows", server.exports.map((one) => line([one.name || "(no name)",
+    `${bytes(one.size_bytes)}${one.is_read_only ? ", read-only" : ""}`, String(users(one.name)),
+    one.uris.join(" ")])));
+  show("clients-note", `${number(server.clients_came)} came so far, ${
+    number(server.clients_refused)} were dropped or turned away`);
+}
+
+function showEvents({ server }) {
+  fill("event-rows", (server.events ?? []).toReversed().map(({ at_unix_ms, what }) => {
+    const moment = new Date(at_unix_ms);
+    return element("li", {}, element("time", { datetime: moment.toISOString() },
+      moment.toLocaleString([], { dateStyle: "short", timeStyle: "medium" })), element("span", {}, what));
+  }));
+}
+
+function showHealth(status) {
+  const { led } = status;
+  at("led").className = `led ${["read", "write"].includes(led) ? "active" : led}`;
+  show("drive", status.drive);
+  document.title = `${led === "beacon" ? "(*) " : ""}Drive ${status.drive}`;
+  const lost = status.dies.filter((die) => die.is_lost).length;
+  const faults = [
+    ...(status.reason ? [`takes no more writes: ${status.reason}`] : []),
+    ...(lost ? [`${lost} of ${status.dies.length} dies lost`] : []),
+    ...(status.smart.critical_warning & 1 ? ["spare space is low"] : []),
+  ];
+  show("health", faults.join("; ") || "Everything is as it should be.");
+  at("health").className = faults.length ? "verdict bad" : "verdict";
+}
+
+// --- Actions ------------------------------------------------------------------------------------
+
+// Each with its title for a status, the request that it sends, and what must be told before: fields,
+// and the drive's number where something cannot be undone.
+const ACTIONS = [
+  {
+    id: "beacon",
+    title: (status) => (status.is_beacon_lit ? "Put the beacon out" : "Light the beacon"),
+    text: "Marks the drive in every view of it.",
+    request: (status) => ({ request: "beacon", is_lit: !status.is_beacon_lit }),
+  },
+];
+
+function keepToken(text) {
+  sessionStorage.setItem("token", text);
+  at("token-form").hidden = text !== "";
+}
+
+function takeToken() {
+  const [, token] = location.hash.match(/^#token=([0-9a-f]+)$/) ?? [];
+  // It is to stay neither in the address nor in the history.
+  if (token) history.replaceState(null, "", location.pathname);
+  keepToken(token ?? sessionStorage.getItem("token") ?? "");
+}
+
+function showActions(status) {
+  for (const action of ACTIONS) show(`action-${action.id}`, action.title(status));
+}
+
+async function carryOut(status, request) {
+  const answer = await fetch("request", {
+    method: "POST",
+    headers: { "Content-Type": "application/json",
+      Authorization: `Bearer ${sessionStorage.getItem("token")}` },
+    body: JSON.stringify({ drive: status.drive, request }),
+  });
+  if (answer.status === 401) keepToken("");
+  return answer.ok ? "Done." : `Refused: ${(await answer.text()).trim()}`;
+}
+
+// Asks whether it is meant, and has it done.
+function confirmAction(action) {
+  const status = before;
+  if (!status) return;
+  const fields = (action.fields ?? []).map(([name, label]) => [name,
+    element("input", { id: `field-${name}`, required: "" }), label]);
+  const name = element("input", { id: "field-drive", autocomplete: "off", spellcheck: "false" });
+  show("confirm-title", action.title(status));
+  show("confirm-text", `Drive ${status.drive}. ${action.text}`);
+  at("confirm-fields").replaceChildren(...[...fields,
+    ...(action.isFinal ? [["drive", name, "To go on, type the number of the drive"]] : [])]
+    .flatMap(([key, input, label]) => [element("label", { for: `field-${key}` }, label), input]));
+  const ready = () => {
+    at("confirm-yes").disabled = action.isFinal === true && name.value.trim() !== status.drive;
+  };
+  name.addEventListener("input", ready);
+  ready();
+  at("confirm-form").onsubmit = async (event) => {
+    event.preventDefault();
+    at("confirm").close();
+    const values = Object.fromEntries(fields.map(([key, input]) => [key, input.value.trim()]));
+    show("outcome", `${action.title(status)}: asked for`);
+    const outcome = await carryOut(status, action.request(status, values))
+      .catch((error) => `No answer: ${error.message}`);
+    show("outcome", `${action.title(status)}: ${outcome}`);
+  };
+  at("confirm").showModal();
+}
+
+// --- The stream ---------------------------------------------------------------------------------
+
+function showAll(status) {
+  const isSame = before && before.server.pid === status.server.pid
+    && before.drive === status.drive && status.server.uptime_s > before.server.uptime_s;
+  const seconds = isSame ? status.server.uptime_s - before.server.uptime_s : 1;
+  if (!isSame) Object.values(CHARTS).forEach((chart) => chart.forget());
+  showHealth(status);
+  if (isSame) showNow(status, before, seconds);
+  showWrites(status);
+  showSpace(status);
+  showDies(status, isSame ? before : null, seconds);
+  showLife(status);
+  showSheet(status);
+  showClients(status);
+  showEvents(status);
+  showActions(status);
+  before = status;
+}
+
+let silence = 0;
+
+function connect() {
+  const stream = new EventSource("stream");
+  const lose = () => {
+    stream.close();
+    clearTimeout(silence);
+    at("led").className = "led off";
+    show("link", "no answer; what is shown is old; asking again");
+    setTimeout(connect, RETRY_MS);
+  };
+  const wait = () => {
+    clearTimeout(silence);
+    silence = setTimeout(lose, SILENCE_MS);
+  };
+  stream.onmessage = ({ data }) => {
+    wait();
+    show("link", "live, each second");
+    showAll(JSON.parse(data));
+  };
+  stream.onerror = lose;
+  wait();
+}
+
+at("actions").append(...ACTIONS.map((action) => {
+  const button = element("button", { type: "button", id: `action-${action.id}` });
+  button.addEventListener("click", () => confirmAction(action));
+  return button;
+}));
+at("confirm-no").addEventListener("click", () => at("confirm").close());
+at("token-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  keepToken(at("token").value.trim());
+});
+takeToken();
+at("states").append(...Object.entries(STATES).map(([letter, name]) =>
+  element("li", {}, element("i", { class: `state-${letter}` }), name)));
+new ResizeObserver(() => before && drawMap(before.space.superblocks)).observe(at("map"));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () =>
+  before && drawMap(before.space.superblocks));
+connect();

@@ -1,0 +1,247 @@
+//! The status of a served drive in OpenMetrics form.
+//!
+//! Names and units are what monitoring systems keep for years: `docs/guide/monitor-a-drive.md`
+//! lists them, and they change only with the schema of the status.
+//!
+//! Source: the OpenMetrics specification, version 1.0.0.
+
+use std::fmt::{Display, Write as _};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use live::status::{
+    Commands, Die, LATENCY_BUCKETS, Server, Space, Status, Wear, Writes, bucket_end_ns,
+};
+
+/// What [`Metrics::text`] is, for whoever receives it.
+pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What every name begins with.
+const PREFIX: &str = "floatgate";
+const BYTES: &str = "bytes";
+const SECONDS: &str = "seconds";
+const PURE: &str = "";
+
+/// What is kept from one scrape to the next.
+#[derive(Debug, Default)]
+pub(super) struct Metrics {
+    /// Most bytes of metadata seen. What is told falls a little while pages wait in memory for
+    /// their unit to be full; a counter never does.
+    metadata_bytes: AtomicU64,
+}
+
+impl Metrics {
+    /// The whole of a scrape.
+    pub(super) fn text(&self, status: &Status) -> String {
+        let mut sheet = Sheet::default();
+        sheet.drive(status);
+        sheet.health(status);
+        sheet.dies(&status.dies);
+        status.space.iter().for_each(|space| sheet.space(space));
+        status.wear.iter().for_each(|wear| sheet.wear(wear));
+        if let Some(writes) = &status.writes {
+            let now = writes.metadata_bytes;
+            let before = self.metadata_bytes.fetch_max(now, Ordering::Relaxed);
+            sheet.writes(&Writes { metadata_bytes: now.max(before), ..*writes });
+        }
+        if let Some(server) = &status.server {
+            sheet.commands(server);
+            sheet.clients(server);
+            sheet.process(server);
+        }
+        sheet.0.push_str("# EOF\n");
+        sheet.0
+    }
+}
+
+/// Metrics, one after the other.
+#[derive(Debug, Default)]
+struct Sheet(String);
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Counter,
+    Gauge,
+    Histogram,
+    Info,
+}
+
+/// A metric, whatever its labels: its name without prefix and unit, its unit, and what it is.
+type Family = (&'static str, &'static str, &'static str);
+
+/// A label's name and value; none where the metric has one value.
+type Label<'a> = Option<(&'static str, &'a str)>;
+
+impl Sheet {
+    /// Says what follows. Returns the name.
+    fn begin(&mut self, kind: Kind, (name, unit, help): Family) -> String {
+        let joint = if unit.is_empty() { "" } else { "_" };
+        let name = format!("{PREFIX}_{name}{joint}{unit}");
+        let kind = match kind {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
+            Kind::Info => "info",
+        };
+        self.line(format_args!("# TYPE {name} {kind}"));
+        if !unit.is_empty() {
+            self.line(format_args!("# UNIT {name} {unit}"));
+        }
+        self.line(format_args!("# HELP {name} {help}."));
+        name
+    }
+
+    fn line(&mut self, line: std::fmt::Arguments<'_>) {
+        writeln!(self.0, "{line}").expect("a string takes everything");
+    }
+
+    /// A value whose label needs no escape: ours are words and numbers.
+    fn sample(&mut self, name: &str, label: Label<'_>, value: impl Display) {
+        match label {
+            Some((key, of)) => self.line(format_args!("{name}{{{key}=\"{of}\"}} {value}")),
+            None => self.line(format_args!("{name} {value}")),
+        }
+    }
+
+    fn counters<V: Display>(&mut self, family: Family, values: &[(Label<'_>, V)]) {
+        let name = self.begin(Kind::Counter, family) + "_total";
+        values.iter().for_each(|(label, value)| self.sample(&name, *label, value));
+    }
+
+    fn gauges<V: Display>(&mut self, family: Family, values: &[(Label<'_>, V)]) {
+        let name = self.begin(Kind::Gauge, family);
+        values.iter().for_each(|(label, value)| self.sample(&name, *label, value));
+    }
+
+    fn drive(&mut self, status: &Status) {
+        let format = &status.format;
+        let name = self.begin(Kind::Info, ("drive", PURE, "The drive that is served")) + "_info";
+        self.sample(&name, Some(("drive", &status.drive)), 1);
+        let capacity = [
+            (Some(("of", "host")), format.capacity_bytes),
+            (Some(("of", "data")), format.data_bytes),
+            (Some(("of", "raw")), format.raw_bytes),
+        ];
+        let about = "What clients address, flash for data, flash with parity";
+        self.gauges(("capacity", BYTES, about), &capacity);
+    }
+
+    fn health(&mut self, status: &Status) {
+        let smart = &status.smart;
+        let about = "Bits: 1 spare is low, 4 redundancy is lost, 8 takes no writes";
+        self.gauges(("critical_warning", PURE, about), &[(None, smart.critical_warning)]);
+        let spare = f64::from(smart.available_spare) / 100.0;
+        let about = "Share of the spare superblocks that is left";
+        self.gauges(("available_spare_ratio", PURE, about), &[(None, spare)]);
+        let about = "Openings of the drive in its life";
+        self.counters(("power_cycles", PURE, about), &[(None, smart.power_cycles)]);
+        let about = "Openings that found the drive not closed";
+        self.counters(("unsafe_shutdowns", PURE, about), &[(None, smart.unsafe_shutdowns)]);
+        if let Some(errors) = smart.media_errors {
+            self.counters(("media_errors", PURE, "Pages found lost"), &[(None, errors)]);
+        }
+    }
+
+    fn dies(&mut self, dies: &[Die]) {
+        let lost = dies.iter().filter(|die| die.is_lost).count();
+        self.gauges(("dies_lost", PURE, "Dies that the drive does without"), &[(None, lost)]);
+        let indices: Vec<String> = (0..dies.len()).map(|index| index.to_string()).collect();
+        let by_die = |of: fn(&Die) -> u64| -> Vec<(Label<'_>, u64)> {
+            let label = indices.iter().map(|index| Some(("die", index.as_str())));
+            label.zip(dies.iter().map(of)).collect()
+        };
+        let read = by_die(|die| die.read_bytes);
+        self.counters(("media_read", BYTES, "Read from a die"), &read);
+        let written = by_die(|die| die.written_bytes);
+        self.counters(("media_written", BYTES, "Written to a die"), &written);
+        let failures = by_die(|die| die.failures);
+        self.counters(("media_failures", PURE, "Requests that a die failed"), &failures);
+    }
+
+    fn space(&mut self, space: &Space) {
+        self.gauges(("stored", BYTES, "Flash that data takes"), &[(None, space.stored_bytes)]);
+        let most = [(None, space.stored_bytes_max)];
+        self.gauges(("stored_max", BYTES, "Flash that data may take"), &most);
+        let states = [("free", 'f'), ("open", 'o'), ("closed", 'c'), ("victim", 'v'), ("bad", 'b')];
+        let states = states.map(|(state, letter)| {
+            let count = space.superblocks.chars().filter(|it| *it == letter).count();
+            (Some(("state", state)), count)
+        });
+        self.gauges(("superblocks", PURE, "Superblocks by state"), &states);
+    }
+
+    fn wear(&mut self, wear: &Wear) {
+        let erases = [
+            (Some(("of", "min")), f64::from(wear.erase_count_min)),
+            (Some(("of", "mean")), wear.erase_count_mean),
+            (Some(("of", "max")), f64::from(wear.erase_count_max)),
+        ];
+        self.gauges(("superblock_erases", PURE, "Erases of a superblock in its life"), &erases);
+    }
+
+    fn writes(&mut self, writes: &Writes) {
+        let causes = [
+            (Some(("cause", "host")), writes.host_bytes),
+            (Some(("cause", "relocation")), writes.relocation_bytes),
+            (Some(("cause", "wear")), writes.wear_bytes),
+            (Some(("cause", "parity")), writes.parity_bytes),
+            (Some(("cause", "metadata")), writes.metadata_bytes),
+        ];
+        self.counters(("written", BYTES, "Written to the dies by cause"), &causes);
+        let erased = [(None, writes.superblocks_erased)];
+        self.counters(("superblocks_erased", PURE, "Superblocks erased"), &erased);
+        self.counters(("trimmed", BYTES, "Trimmed by clients"), &[(None, writes.trimmed_bytes)]);
+    }
+
+    fn commands(&mut self, server: &Server) {
+        let traffic = &server.traffic;
+        let kinds = [
+            ("read", &traffic.reads),
+            ("write", &traffic.writes),
+            ("flush", &traffic.flushes),
+            ("trim", &traffic.trims),
+        ];
+        let by_kind = |of: fn(&Commands) -> u64| {
+            kinds.map(|(kind, commands)| (Some(("command", kind)), of(commands)))
+        };
+        let moved = by_kind(|commands| commands.bytes);
+        self.counters(("host", BYTES, "Bytes of commands that succeeded"), &moved);
+        let failures = by_kind(|commands| commands.failures);
+        self.counters(("command_failures", PURE, "Commands that failed"), &failures);
+        let family = ("command", SECONDS, "Time that commands of clients took");
+        let name = self.begin(Kind::Histogram, family);
+        for (kind, commands) in kinds {
+            self.histogram(&name, kind, commands);
+        }
+    }
+
+    fn histogram(&mut self, name: &str, kind: &str, commands: &Commands) {
+        let mut below = 0;
+        for (bucket, count) in commands.latency_buckets.iter().enumerate() {
+            below += count;
+            let is_last = bucket + 1 == LATENCY_BUCKETS;
+            let end = (bucket_end_ns(bucket) as f64 / 1e9).to_string();
+            let end = if is_last { "+Inf" } else { end.as_str() };
+            let labels = format_args!("command=\"{kind}\",le=\"{end}\"");
+            self.line(format_args!("{name}_bucket{{{labels}}} {below}"));
+        }
+        let label = Some(("command", kind));
+        self.sample(&format!("{name}_count"), label, below);
+        self.sample(&format!("{name}_sum"), label, commands.latency_ns_sum as f64 / 1e9);
+    }
+
+    fn clients(&mut self, server: &Server) {
+        let here = [(None, server.clients.len())];
+        self.gauges(("clients", PURE, "Clients that are there"), &here);
+        self.counters(("clients_came", PURE, "Clients that came"), &[(None, server.clients_came)]);
+        let refused = [(None, server.clients_refused)];
+        let about = "Clients that were dropped or turned away";
+        self.counters(("clients_refused", PURE, about), &refused);
+    }
+
+    fn process(&mut self, server: &Server) {
+        let memory = [(None, server.memory_bytes)];
+        self.gauges(("memory", BYTES, "Resident memory of the server"), &memory);
+        self.counters(("cpu", SECONDS, "Processor time of the server"), &[(None, server.cpu_s)]);
+        self.gauges(("uptime", SECONDS, "Time since it began"), &[(None, server.uptime_s)]);
+    }
+}
