@@ -582,8 +582,7 @@ pub(crate) struct Create {
     /// Dies with data and dies with parity, together all of them; or `none` [default: one parity]
     #[arg(long, value_name = "N+1", value_parser = protection)]
     pub(crate) protect: Option<Protection>,
-    /// Bytes of data that fit as they are stored, where that is less than the size: clients are
-    /// promised more than there is, and writes fail when it is used up [default: as many as --size]
+    /// Bytes that fit as they are stored, if fewer than --size; writes beyond them fail
     #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
     pub(crate) thin: Option<Bytes>,
     /// Spare space as a share of what fits: more of it makes random writes cheaper

@@ -99,7 +99,7 @@ impl Observed {
                 self.note(format!("client {client} was dropped: {reason}"));
             }
             Event::TurnedAway { reason } => {
-                self.note(format!("a client was turned away: {reason}"))
+                self.note(format!("a client was turned away: {reason}"));
             }
         }
         let mut guests = self.guests();

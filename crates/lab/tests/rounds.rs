@@ -23,7 +23,7 @@ fn measured(names: &[&str]) -> Run {
     }
     let plan = Plan::new(&protocol, &catalogue::workloads(), 1).expect("its workloads are there");
     let subject = Subject::find("iodrive-duo").expect("the catalogue has it");
-    let choice = Choice { time_lapse: Some(128), ..Choice::default() };
+    let choice = Choice { time_lapse: Some(64), ..Choice::default() };
     let wanted = subject.setups(&choice).expect("it has a format").remove(0);
     let drivers = subject.drivers(&wanted, plan.seed, &Access::default()).expect("it fits");
     let (drivers, finished) = (drivers.as_ref(), Vec::new());

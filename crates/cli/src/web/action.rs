@@ -43,7 +43,7 @@ impl Token {
     pub(super) fn draw(vault: &Path) -> io::Result<Self> {
         let mut bytes = [0; TOKEN_BYTES];
         File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-        let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let text = format!("{:032x}", u128::from_be_bytes(bytes));
         let path = vault.join(NAME);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -1,9 +1,9 @@
-//! The status of a served drive in OpenMetrics form.
+//! The status of a served drive in the form of `OpenMetrics`.
 //!
 //! Names and units are what monitoring systems keep for years: `docs/guide/monitor-a-drive.md`
 //! lists them, and they change only with the schema of the status.
 //!
-//! Source: the OpenMetrics specification, version 1.0.0.
+//! Source: the `OpenMetrics` specification, version 1.0.0.
 
 use std::fmt::{Display, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -104,12 +104,16 @@ impl Sheet {
 
     fn counters<V: Display>(&mut self, family: Family, values: &[(Label<'_>, V)]) {
         let name = self.begin(Kind::Counter, family) + "_total";
-        values.iter().for_each(|(label, value)| self.sample(&name, *label, value));
+        for (label, value) in values {
+            self.sample(&name, *label, value);
+        }
     }
 
     fn gauges<V: Display>(&mut self, family: Family, values: &[(Label<'_>, V)]) {
         let name = self.begin(Kind::Gauge, family);
-        values.iter().for_each(|(label, value)| self.sample(&name, *label, value));
+        for (label, value) in values {
+            self.sample(&name, *label, value);
+        }
     }
 
     fn drive(&mut self, status: &Status) {

@@ -139,9 +139,9 @@ impl Request {
 mod tests {
     use super::*;
 
-    fn refusal<T>(result: Result<T, Fault>) -> u16 {
+    fn refusal<T>(result: &Result<T, Fault>) -> u16 {
         match result {
-            Err(Fault::Refused(status, _)) => status,
+            Err(Fault::Refused(status, _)) => *status,
             _ => panic!("it was not refused"),
         }
     }
@@ -157,18 +157,18 @@ mod tests {
     #[test]
     fn what_has_two_meanings_is_refused() {
         let twice = Request::of("GET / HTTP/1.1\nHost: a\nHost: b").unwrap();
-        assert_eq!(refusal(twice.header("host")), 400);
-        assert_eq!(refusal(Request::of("GET http://a/ HTTP/1.1\nHost: b")), 400);
+        assert_eq!(refusal(&twice.header("host")), 400);
+        assert_eq!(refusal(&Request::of("GET http://a/ HTTP/1.1\nHost: b")), 400);
         let chunked = "POST / HTTP/1.1\nTransfer-Encoding: chunked\nContent-Length: 1";
-        assert_eq!(refusal(Request::of(chunked).unwrap().body_bytes()), 411);
+        assert_eq!(refusal(&Request::of(chunked).unwrap().body_bytes()), 411);
     }
 
     #[test]
     fn what_is_too_long_is_refused_before_it_is_read() {
         let long = "POST / HTTP/1.1\nContent-Length: 4097";
-        assert_eq!(refusal(Request::of(long).unwrap().body_bytes()), 413);
+        assert_eq!(refusal(&Request::of(long).unwrap().body_bytes()), 413);
         let many = format!("GET / HTTP/1.1{}", "\nA: b".repeat(65));
-        assert_eq!(refusal(Request::of(&many)), 431);
-        assert_eq!(refusal(Request::of("\u{0}\u{1}")), 400);
+        assert_eq!(refusal(&Request::of(&many)), 431);
+        assert_eq!(refusal(&Request::of("\u{0}\u{1}")), 400);
     }
 }

@@ -1,5 +1,7 @@
 //! A real browser without a window, told what to do over the pipes of its debugging protocol.
 
+#![expect(clippy::unwrap_used, reason = "what the browser does not do fails the test")]
+
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -74,7 +76,7 @@ impl Browser {
         let page = browser.order("Target.createTarget", &json!({"url": "about:blank"}));
         let attach = json!({"targetId": page["targetId"], "flatten": true});
         let attached = browser.order("Target.attachToTarget", &attach);
-        browser.session = attached["sessionId"].as_str().unwrap().to_owned();
+        attached["sessionId"].as_str().unwrap().clone_into(&mut browser.session);
         for domain in ["Runtime.enable", "Log.enable", "Page.enable"] {
             browser.order(domain, &json!({}));
         }

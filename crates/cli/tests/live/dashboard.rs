@@ -25,7 +25,7 @@ impl Load {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn();
-        Self(fio.unwrap())
+        Self(fio.expect("coreutils are there"))
     }
 }
 
@@ -38,7 +38,8 @@ impl Drop for Load {
 }
 
 fn status(served: &Served) -> Value {
-    serde_json::from_slice(&served.beside(&["status", "vault", "--json"]).stdout).unwrap()
+    let told = served.beside(&["status", "vault", "--json"]);
+    serde_json::from_slice(&told.stdout).expect("JSON")
 }
 
 #[test]

@@ -83,7 +83,7 @@ impl Served {
         let mut served = Self::start_saying(folder, &[&vault, "--http", address], stderr.into());
         let said = fs::read_to_string(said).expect("it is there");
         let (_, place) = said.split_once("http://").unwrap_or_else(|| panic!("it said {said:?}"));
-        served.http = place.split('/').next().unwrap_or_default().to_owned();
+        place.split('/').next().unwrap_or_default().clone_into(&mut served.http);
         served
     }
 

@@ -63,7 +63,7 @@ fn a_drive_remembers_its_life_and_what_happened_to_it() {
     }
     let mut served = Served::start_small_drive();
     let data = served.path("data");
-    fs::write(&data, [7; 65_536]).unwrap();
+    fs::write(&data, vec![7; 65_536]).unwrap();
     client("nbdcopy", &["--flush", &data.display().to_string(), &served.uri]);
     assert!(served.stop().success());
     let status = |served: &Served| -> Value {
