@@ -45,8 +45,8 @@ pub(crate) const CONVERGENCE: &str = "What is tracked, in every round: a drive h
 pub(crate) const WINDOW: &str = "The five rounds that were judged: all of them lie within 20 % of \
     their average from the least to the greatest, and the line fitted to them rises or falls by at \
     most 10 % of it, or the drive has not settled.";
-pub(crate) const ROUND_HEAT: &str = "Sizes by shares of reads and writes, averages over the rounds of \
-    the window; the darker a cell, the greater its number.";
+pub(crate) const ROUND_HEAT: &str = "Sizes by shares of reads and writes, averages over the rounds \
+    of the window; the darker a cell, the greater its number.";
 pub(crate) const PERCENTILES: &str = "Of all requests, the share on the x axis was answered \
     within the latency on the y axis; every step of the axis is ten times rarer, and a late, \
     gentle rise is a drive without surprises.";
