@@ -179,7 +179,7 @@ Examples:
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Model")]
 pub(crate) struct ModelArgs {
-    /// Host driver of a modelled drive [default: its first]
+    /// Host driver of a model [default: its first], or hosts of a real drive: a,b
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Option<String>,
     /// Runs the drive at 1/K of its capacity for 1/K of the time [default: the drive's own]

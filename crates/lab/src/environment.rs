@@ -9,6 +9,7 @@ use std::time::Duration;
 use blockio::{Bytes, SECTOR_BYTES};
 use results::{Environment, HostSheet, SheetRow, Target, TargetKind, Warning, WarningKind};
 
+use crate::driver::fio::Hosts;
 use crate::nbd::Export;
 use crate::system::{Block, DeviceNumber, DiskCounts, Mount, System};
 use crate::tools::Tools;
@@ -36,6 +37,8 @@ pub(crate) struct Site {
     device: Option<Block>,
     /// What an NBD server told; nothing for targets of this machine.
     export: Option<Export>,
+    /// The other machines that it is on; nothing for targets of this machine.
+    hosts: Option<Hosts>,
     /// Requests a second that others sent to it before the first load.
     foreign_iops: f64,
 }
@@ -64,7 +67,21 @@ impl Site {
     fn of_device(system: System, name: String, number: DeviceNumber) -> Self {
         let device = system.block(number);
         let capacity_bytes = device.as_ref().map_or(0, Block::capacity_bytes);
-        Self { system, name, capacity_bytes, mount: None, device, export: None, foreign_iops: 0.0 }
+        Self::bare(system, name, capacity_bytes, device)
+    }
+
+    /// A site of which nothing else is known.
+    fn bare(system: System, name: String, capacity_bytes: u64, device: Option<Block>) -> Self {
+        Self {
+            system,
+            name,
+            capacity_bytes,
+            mount: None,
+            device,
+            export: None,
+            hosts: None,
+            foreign_iops: 0.0,
+        }
     }
 
     fn of_file(system: System, name: String, path: &Path, file: (DeviceNumber, u64)) -> Self {
@@ -72,19 +89,20 @@ impl Site {
         let mount = system.mount_of(path);
         let source = || system.block_at(&mount.as_ref()?.source);
         let device = system.block(below).or_else(source);
-        Self { system, name, capacity_bytes, mount, device, export: None, foreign_iops: 0.0 }
+        Self { mount, ..Self::bare(system, name, capacity_bytes, device) }
     }
 
     /// The export of an NBD server at the address `name`.
     pub(crate) fn of_export(name: &str, export: Export) -> Self {
+        let (system, name) = (System::this_machine(), name.to_owned());
+        Self { export: Some(export), ..Self::bare(system, name, export.capacity_bytes, None) }
+    }
+
+    /// The targets named `name` on `hosts`, the smallest of which holds `capacity_bytes`.
+    pub(crate) fn of_fleet(name: &str, hosts: &Hosts, capacity_bytes: u64) -> Self {
         Self {
-            system: System::this_machine(),
-            name: name.to_owned(),
-            capacity_bytes: export.capacity_bytes,
-            mount: None,
-            device: None,
-            export: Some(export),
-            foreign_iops: 0.0,
+            hosts: Some(hosts.clone()),
+            ..Self::bare(System::this_machine(), name.to_owned(), capacity_bytes, None)
         }
     }
 
@@ -150,6 +168,7 @@ impl Site {
         let (kind, title) = match &self.mount {
             Some(mount) => (TargetKind::File, format!("{} on {}", self.name, mount.file_system)),
             None if self.export.is_some() => (TargetKind::Nbd, self.name.clone()),
+            None if self.hosts.is_some() => (TargetKind::Remote, self.name.clone()),
             None => (TargetKind::BlockDevice, model.unwrap_or_else(|| self.name.clone())),
         };
         Target {
@@ -157,11 +176,11 @@ impl Site {
             name: self.name.clone(),
             title,
             format: String::new(),
-            host: "linux".into(),
+            host: self.hosts.as_ref().map_or_else(|| "linux".to_owned(), Hosts::to_string),
             user_capacity_bytes: self.capacity_bytes,
             raw_capacity_bytes: None,
             time_lapse: 1,
-            devices: 1,
+            devices: self.hosts.as_ref().map_or(1, Hosts::count),
             sheet: self.sheet(),
         }
     }
@@ -196,7 +215,11 @@ impl Site {
 
     /// The machine as the result describes it; `fio` is its version and engine.
     pub(crate) fn environment(&self, fio: &str) -> Environment {
-        let mut rows = machine::rows(&self.system);
+        // What this machine is made of decides nothing where others do the work.
+        let mut rows = match &self.hosts {
+            Some(hosts) => vec![("Hosts", hosts.to_string())],
+            None => machine::rows(&self.system),
+        };
         rows.push(("fio", fio.to_owned()));
         let row = |(name, value): (&str, String)| HostSheet { name: name.into(), value };
         Environment { sheet: rows.into_iter().map(row).collect() }
@@ -204,6 +227,9 @@ impl Site {
 
     /// What stands between the figures and the drive, for the whole run.
     pub(crate) fn warnings(&self, direct: bool) -> Vec<Warning> {
+        if let Some(hosts) = &self.hosts {
+            return vec![unseen(hosts)];
+        }
         let mut found = Vec::new();
         found.extend(self.cached(direct));
         found.extend(self.elsewhere());
@@ -296,6 +322,20 @@ impl Site {
             let text = format!("{kind}: the drive is on another machine or behind a program");
             (WarningKind::Environment, text, "measure where the drive is")
         })
+    }
+}
+
+/// What is to be said where other machines do the work.
+fn unseen(hosts: &Hosts) -> Warning {
+    Warning {
+        kind: WarningKind::Environment,
+        step: String::new(),
+        text: format!(
+            "nothing but fio was asked on {hosts}: what their drives are, how they fare, and what \
+             stands between is not known"
+        ),
+        remedy: "measure one of them on its own host for that; `floatgate doctor` looks at a host"
+            .into(),
     }
 }
 

@@ -15,7 +15,8 @@
 //! to a disk below a mounted partition.
 //!
 //! An NBD server holds its export itself: who else is connected, nobody but it can tell. It is
-//! refused unless named with `--destroy`, whatever is on it.
+//! refused unless named with `--destroy`, whatever is on it. So is a target on other hosts, of which
+//! nothing can be seen from here: neither mounts nor partitions.
 
 use std::fs::{self, Metadata};
 use std::os::fd::OwnedFd;
@@ -27,6 +28,7 @@ use blockio::Bytes;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::driver::fio::Hosts;
 use crate::nbd::{Export, Uri};
 use crate::system::{Block, DeviceNumber, System};
 use crate::{Error, Kind};
@@ -99,6 +101,18 @@ pub(crate) fn permit_export(uri: &Uri, export: Export, destroy: bool) -> Result<
             .hint("add --destroy if nothing on it is needed, and no client has it mounted"));
     }
     Ok(())
+}
+
+/// Permits writing to `path` on `hosts`, where nobody can look from here; with `destroy` alone.
+///
+/// # Errors
+/// [`Kind::Refused`] says that nothing is known of what would be lost.
+pub(crate) fn permit_elsewhere(path: &Path, hosts: &Hosts, destroy: bool) -> Result<(), Error> {
+    if destroy {
+        return Ok(());
+    }
+    let why = format!("who uses it on {hosts}, and what is on it, cannot be seen from here");
+    Err(refused(path, why).hint("look on each host; add --destroy if nothing on it is needed"))
 }
 
 fn no_target(path: &Path, metadata: &Metadata) -> Error {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use ssd::{DriveSpec, Setup};
 use workload::{Protocol, Workload};
 
-use crate::driver::fio::{Fio, Request};
+use crate::driver::fio::{Fio, Hosts, Request};
 use crate::driver::model::Model;
 use crate::expression::reading;
 use crate::plan::Plan;
@@ -42,7 +42,8 @@ pub enum Subject {
 pub struct Choice {
     /// Name of a format, `all`, or the first one if absent.
     pub format: Option<String>,
-    /// Name of a host driver, or the first one if absent.
+    /// Name of a host driver, or the first one if absent; for a real drive the machines that it is
+    /// on, `a,b:8766`, or this one if absent.
     pub host: Option<String>,
     /// Time lapse, or the drive's own if absent.
     pub time_lapse: Option<u32>,
@@ -55,7 +56,7 @@ pub struct Wanted {
     pub target: String,
     /// Format of a model; empty for a real drive.
     pub format: String,
-    /// Host driver of a model; empty for a real drive.
+    /// Host driver of a model; for a real drive the machines that it is on, empty for this one.
     pub host: String,
     /// Time lapse of a model; 1 for a real drive.
     pub time_lapse: u32,
@@ -83,9 +84,9 @@ impl Default for Access {
 }
 
 impl Access {
-    fn to(&self, path: &str) -> Request {
+    fn to(&self, path: &str, hosts: Option<Hosts>) -> Request {
         let Self { destroy, purge, size, raw } = self.clone();
-        Request { path: path.into(), size, destroy, purge, raw }
+        Request { hosts, path: path.into(), size, destroy, purge, raw }
     }
 }
 
@@ -147,11 +148,6 @@ impl Subject {
         if path.extension().is_some_and(|extension| extension == "toml") {
             return Ok(Self::Model { name: name.into(), spec: Box::new(read_drive(path)?) });
         }
-        if path.starts_with("/dev") && !path.exists() {
-            // Else a file of that name would be made, in memory.
-            let text = format!("there is no device {name}");
-            return Err(Error::new(Kind::Input, text).hint("`lsblk` lists what is there"));
-        }
         if name.contains('/') || path.exists() {
             return Ok(Self::Real { path: name.into() });
         }
@@ -186,13 +182,16 @@ impl Subject {
             }
             Self::Real { path } => {
                 let format = choice.format.as_deref().filter(|format| *format != "all");
-                if format.is_some() || choice.host.is_some() || choice.time_lapse.is_some() {
-                    let text =
-                        format!("{path} is a real drive: it has no format, host or time lapse");
-                    let hint = "leave out --format, --host, --time-lapse and --full-scale";
+                if format.is_some() || choice.time_lapse.is_some() {
+                    let text = format!("{path} is a real drive: it has no format or time lapse");
+                    let hint = "leave out --format, --time-lapse and --full-scale";
                     return Err(Error::new(Kind::Input, text).hint(hint));
                 }
-                let (format, host) = (String::new(), String::new());
+                match &choice.host {
+                    Some(hosts) => drop(Hosts::parse(hosts)?),
+                    None => check_device_is_there(path)?,
+                }
+                let (format, host) = (String::new(), choice.host.clone().unwrap_or_default());
                 Ok(vec![Wanted { target: path.clone(), format, host, time_lapse: 1 }])
             }
         }
@@ -219,7 +218,9 @@ impl Subject {
                 Ok(Box::new(make))
             }
             Self::Real { path } => {
-                let fio = Fio::open(&access.to(path))?;
+                let hosts = Some(&wanted.host).filter(|hosts| !hosts.is_empty());
+                let hosts = hosts.map(|hosts| Hosts::parse(hosts)).transpose()?;
+                let fio = Fio::open(&access.to(path, hosts))?;
                 Ok(Box::new(move || Ok(Box::new(fio.clone()))))
             }
         }
@@ -229,6 +230,15 @@ impl Subject {
     pub const fn runs_in_parallel(&self) -> bool {
         matches!(self, Self::Model { .. })
     }
+}
+
+/// A device of this machine must be there: else a file of that name would be made, in memory.
+fn check_device_is_there(path: &str) -> Result<(), Error> {
+    if Path::new(path).starts_with("/dev") && !Path::new(path).exists() {
+        let text = format!("there is no device {path}");
+        return Err(Error::new(Kind::Input, text).hint("`lsblk` lists what is there"));
+    }
+    Ok(())
 }
 
 /// The drive of the catalogue, or of the TOML file, named `name`.
@@ -398,8 +408,11 @@ mod tests {
 
     #[test]
     fn a_device_that_is_not_there_becomes_no_file() {
-        let error = Subject::find("/dev/nvme99n1").unwrap_err();
+        let subject = Subject::find("/dev/nvme99n1").unwrap();
+        let error = subject.setups(&Choice::default()).unwrap_err();
         assert_eq!(error.to_string(), "there is no device /dev/nvme99n1");
+        let choice = Choice { host: Some("a,b".into()), ..Choice::default() };
+        assert_eq!(subject.setups(&choice).unwrap()[0].host, "a,b", "it may be there on others");
     }
 
     #[test]

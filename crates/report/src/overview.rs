@@ -65,6 +65,7 @@ fn card(subject: &Subject<'_>) -> String {
             TargetKind::BlockDevice => "Real block device".into(),
             TargetKind::File => "Real file".into(),
             TargetKind::Nbd => "NBD server".into(),
+            TargetKind::Remote => "Real, on other hosts".into(),
         },
         format!("Protocol {}", run.protocol),
         format!("Seed {}", run.seed),

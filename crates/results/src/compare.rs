@@ -172,7 +172,9 @@ pub fn differences<R: Borrow<Run>>(runs: &[R]) -> Vec<Difference> {
     let version = |run: &Run| run.model_version.map_or("none".to_owned(), |it| it.to_string());
     let kind = |run: &Run| match run.target.kind {
         TargetKind::Model => "model".to_owned(),
-        TargetKind::BlockDevice | TargetKind::File | TargetKind::Nbd => "real drive".to_owned(),
+        TargetKind::BlockDevice | TargetKind::File | TargetKind::Nbd | TargetKind::Remote => {
+            "real drive".to_owned()
+        }
     };
     let mut differences = vec![
         difference("protocol", |run| run.protocol.clone()),

@@ -88,6 +88,8 @@ pub enum TargetKind {
     File,
     /// A drive behind an NBD server.
     Nbd,
+    /// Drives of the same name on other machines, through fio's servers.
+    Remote,
 }
 
 /// One row of a specification sheet.
@@ -308,7 +310,8 @@ pub enum WarningKind {
     Interrupted,
     /// The steady-state rule was never met.
     NotSteady,
-    /// The preconditioning was shorter than the drive needs.
+    /// A real drive measured writes without a preconditioning, or after one that wrote less than it
+    /// addresses.
     NotPreconditioned,
     /// Outstanding requests fell short of threads times queue.
     QueueNotFilled,

@@ -74,6 +74,7 @@ pub(super) fn measure() -> Result<Overhead> {
 
 fn pairs(folder: &'static str, place: &Path) -> Result<Overhead> {
     let request = Request {
+        hosts: None,
         path: place.join("disk.img"),
         size: Some(lab::Bytes(SIZE_BYTES)),
         destroy: true,

@@ -1,4 +1,5 @@
-//! Real drives: one fio process for each load, on a file, a block device or an NBD server.
+//! Real drives: one fio process for each load, on a file, a block device or an NBD server, or on
+//! the same file or device of several other machines.
 //!
 //! ```text
 //! <raw>/4k/precondition/
@@ -24,8 +25,9 @@ use results::{Environment, HostSheet, Warning, WarningKind};
 use workload::Span;
 
 use self::engine::{Engine, Version};
+pub use self::fleet::Hosts;
 use self::interval::JobLog;
-use self::job::{ARGUMENTS, JOB_FILE, Logging, OUTPUT_FILE, Place, SLACK_MS};
+use self::job::{JOB_FILE, Logging, OUTPUT_FILE, Place, SLACK_MS};
 use self::meter::Meter;
 use self::output::Output;
 use self::process::{Ending, Look};
@@ -39,6 +41,7 @@ use crate::{Error, Kind, PurgeMethod};
 #[cfg(test)]
 pub(in crate::driver) mod conformance;
 pub(crate) mod engine;
+mod fleet;
 mod interval;
 mod job;
 mod log;
@@ -66,7 +69,10 @@ const JOB_CPU_PERCENT_MAX: f64 = 90.0;
 /// What to measure, and how far one may go.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// File, block device or address of an NBD server. A file that does not exist is made.
+    /// The machines that it is on, each with one of its own; absent: this one.
+    pub hosts: Option<Hosts>,
+    /// File, block device or address of an NBD server. A file that does not exist is made, but not
+    /// on other machines.
     pub path: PathBuf,
     /// Size of a file that is made or resized; a file that exists keeps its own by default.
     pub size: Option<Bytes>,
@@ -109,7 +115,7 @@ impl Fio {
     /// file that was made for it is then gone again.
     pub fn open(request: &Request) -> Result<Self, Error> {
         let version = Version::usable()?;
-        let made = target::make_if_absent(&request.path)?;
+        let made = request.hosts.is_none() && target::make_if_absent(&request.path)?;
         let opened = Self::open_existing(request, version, made);
         if opened.is_err() && made {
             // The error that is returned matters more than one of tidying up.
@@ -133,6 +139,7 @@ impl Fio {
     fn place(&self) -> Place<'_> {
         let Held { target, site, .. } = &*self.held;
         Place {
+            hosts: target.hosts(),
             path: target.path(),
             capacity_bytes: site.capacity_bytes() / job::FILL_BYTES * job::FILL_BYTES,
             sector_bytes: site.sector_bytes(),
@@ -181,17 +188,26 @@ impl Fio {
     /// What fio did, as far as it came.
     fn measured(&self, folder: &Path, logging: Logging, load: &Load<'_>) -> Result<Loaded, Error> {
         let output = Output::read(&folder.join(OUTPUT_FILE))?;
-        let logs = (1..=output.jobs.len()).map(|job| {
-            Ok(JobLog { rows: log::rows(folder, job)?, largest: log::largest(folder, job)? })
-        });
-        let logs = logs.collect::<Result<Vec<_>, Error>>()?;
-        let intervals = interval::merged(logging, &logs, &output.jobs);
-        let mut warnings = judged(load, &output);
+        let (mut logs, mut totals) = (Vec::new(), Vec::new());
+        let hosts = self.place().hosts;
+        for host in hosts.map_or_else(|| vec![""], |hosts| hosts.names().collect()) {
+            for (job, of_job) in (1..).zip(output.of_host(host)) {
+                let (rows, largest) =
+                    (log::rows(folder, host, job)?, log::largest(folder, host, job)?);
+                logs.push(JobLog { rows, largest });
+                totals.push(of_job.clone());
+            }
+        }
+        let intervals = interval::merged(logging, &logs, &totals);
+        let wanted = f64::from(load.threads)
+            * f64::from(load.queue_per_thread)
+            * f64::from(hosts.map_or(1, Hosts::count));
+        let mut warnings = judged(load, wanted, &output);
         if logging.interval_ms != job::milliseconds(load.interval_s) {
             warnings.push(stretched(load, logging));
         }
         // fio's latency begins with the submission: nothing is known of when a request was due.
-        let generator_limited = generator_limited(load, &output);
+        let generator_limited = generator_limited(wanted, &output);
         let mut how = self.how(folder);
         if let Some(replay) = &load.replay {
             let requests = intervals.iter().map(|it| it.read.count() + it.write.count()).sum();
@@ -210,7 +226,7 @@ impl Fio {
                 job::of_load(load, self.place(), engine, logging)
             }
             Some(replay) => {
-                replay::check(replay, version, engine)?;
+                replay::check(replay, self.place(), version, engine)?;
                 replay::of_replay(load, replay, self.place(), engine, logging)
             }
         }
@@ -224,7 +240,7 @@ impl Fio {
         tell: impl FnMut(&mut dyn Watch, Look),
     ) -> Result<Ending, Error> {
         let Held { target, site, .. } = &*self.held;
-        let ended = process::run(folder, watch, tell);
+        let ended = process::run(folder, target.hosts(), watch, tell);
         match (target.check_still(site), ended) {
             (Ok(()), ended) => ended,
             (Err(gone), Ok(_)) => Err(gone),
@@ -259,7 +275,7 @@ impl Fio {
 
     fn how(&self, folder: &Path) -> String {
         let Held { version, engine, .. } = &*self.held;
-        let arguments = ARGUMENTS.join(" ");
+        let arguments = job::arguments(self.place().hosts).join(" ");
         format!("fio {version} ({engine}): `fio {arguments}` in {}", folder.display())
     }
 
@@ -396,10 +412,9 @@ fn write_job(folder: &Path, text: &str) -> Result<(), Error> {
     })
 }
 
-/// What the totals say against the measurement.
-fn judged(load: &Load<'_>, output: &Output) -> Vec<Warning> {
+/// What the totals say against the measurement, in which `wanted` requests were to be outstanding.
+fn judged(load: &Load<'_>, wanted: f64, output: &Output) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    let wanted = f64::from(load.threads) * f64::from(load.queue_per_thread);
     let (outstanding, iops) = (output.outstanding(), output.iops());
     match load.rate {
         None if outstanding < wanted * QUEUE_FILLED_MIN => warnings.push(Warning {
@@ -411,7 +426,7 @@ fn judged(load: &Load<'_>, output: &Output) -> Vec<Warning> {
         }),
         Some(rate)
             if (iops / rate.iops - 1.0).abs() > RATE_MISSED_MAX
-                && generator_limited(load, output) =>
+                && generator_limited(wanted, output) =>
         {
             warnings.push(Warning {
                 kind: WarningKind::Environment,
@@ -437,10 +452,9 @@ fn judged(load: &Load<'_>, output: &Output) -> Vec<Warning> {
     warnings
 }
 
-/// Whether fio had neither all requests outstanding that it may have nor a core to spare: then it,
-/// not the target, decides how fast requests come.
-fn generator_limited(load: &Load<'_>, output: &Output) -> bool {
-    let wanted = f64::from(load.threads) * f64::from(load.queue_per_thread);
+/// Whether fio had neither all requests outstanding that it may have, which is `wanted`, nor a core
+/// to spare: then it, not the target, decides how fast requests come.
+fn generator_limited(wanted: f64, output: &Output) -> bool {
     output.outstanding() < wanted * QUEUE_FILLED_MIN || output.cpu_percent() > JOB_CPU_PERCENT_MAX
 }
 

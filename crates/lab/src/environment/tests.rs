@@ -81,6 +81,30 @@ fn a_virtual_machine_and_a_saving_governor_are_warned_of() {
 }
 
 #[test]
+fn a_disk_made_of_software_is_warned_of() {
+    let machine = Machine::with_disk();
+    machine.write("sys/devices/block/sda/device/model", "QEMU NVMe Ctrl");
+    let warnings = warned(&disk_of(&machine), true);
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].1.starts_with("the disk is virtual (QEMU NVMe Ctrl)"), "{warnings:?}");
+}
+
+#[test]
+fn hosts_that_nobody_looked_at_are_said_to_be_unknown() {
+    let hosts = Hosts::parse("a,b").unwrap();
+    let site = Site::of_fleet("/dev/nvme0n1", &hosts, 1 << 30);
+    let target = site.target();
+    assert_eq!(
+        (target.kind, target.devices, target.host.as_str()),
+        (TargetKind::Remote, 2, "a, b")
+    );
+    assert!(warned(&site, true)[0].1.starts_with("nothing but fio was asked on a, b"));
+    let sheet = site.environment("3.33").sheet;
+    let names: Vec<&str> = sheet.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(names, ["Hosts", "fio"], "this machine does none of the work");
+}
+
+#[test]
 fn a_device_that_others_use_is_busy() {
     let counts = |reads| Some(DiskCounts { reads, writes: 7, sectors_read: 0, sectors_written: 0 });
     assert!(foreign_iops(counts(100), counts(130)) > IDLE_IOPS_MAX);

@@ -96,7 +96,7 @@ fn kept(
     }
     match kind {
         TargetKind::Model => Vec::new(),
-        TargetKind::BlockDevice | TargetKind::File | TargetKind::Nbd => {
+        TargetKind::BlockDevice | TargetKind::File | TargetKind::Nbd | TargetKind::Remote => {
             // Rounds follow each other without a purge between them, or they are none.
             let measured = |index: usize| {
                 let step = &assignment.plan.steps[index];

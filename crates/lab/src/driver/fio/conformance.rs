@@ -34,7 +34,7 @@ pub(in crate::driver) fn is_missing() -> bool {
 }
 
 fn place(capacity_bytes: u64) -> Place<'static> {
-    Place { path: Path::new("/null"), capacity_bytes, sector_bytes: 512 }
+    Place { hosts: None, path: Path::new("/null"), capacity_bytes, sector_bytes: 512 }
 }
 
 /// The first `count` requests of `load`, which has one job, by its own job file, on a target that
@@ -70,7 +70,7 @@ fn text(load: &Load<'_>, capacity_bytes: u64) -> String {
 
 fn run(folder: &TempDir, text: &str) -> Output {
     write_job(folder.path(), text).expect("the folder takes it");
-    process::run(folder.path(), &mut Patient, |_, _| {}).expect("fio runs");
+    process::run(folder.path(), None, &mut Patient, |_, _| {}).expect("fio runs");
     Output::read(&folder.path().join(OUTPUT_FILE)).expect("fio reports")
 }
 
@@ -105,8 +105,14 @@ pub(in crate::driver) fn depths(load: &Load<'_>) -> Vec<Vec<(u16, f64)>> {
     let folder = TempDir::new().expect("a temporary folder");
     let (path, raw) = (folder.path().join("disk.img"), folder.path().join("raw"));
     let size = Some(blockio::Bytes(16 << 20));
-    let request =
-        Request { path, size, destroy: false, purge: PurgeMethod::Auto, raw: raw.clone() };
+    let request = Request {
+        hosts: None,
+        path,
+        size,
+        destroy: false,
+        purge: PurgeMethod::Auto,
+        raw: raw.clone(),
+    };
     Fio::open(&request).expect("a file").load(load, &mut Patient).expect("fio runs");
     let text = std::fs::read_to_string(raw.join(load.step).join(OUTPUT_FILE)).expect("a report");
     let report: Value = serde_json::from_str(&text[text.find('{').unwrap_or(0)..]).expect("JSON");

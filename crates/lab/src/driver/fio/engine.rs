@@ -84,7 +84,7 @@ pub(super) fn not_started(source: io::Error) -> Error {
 
 impl Engine {
     /// In order of preference. Through the page cache only when nothing else works.
-    const ALL: [Self; 3] = [
+    pub(super) const ALL: [Self; 3] = [
         Self { name: "io_uring", direct: true },
         Self { name: "libaio", direct: true },
         Self { name: "io_uring", direct: false },

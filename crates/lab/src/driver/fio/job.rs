@@ -18,6 +18,7 @@ use std::path::Path;
 use workload::{Access, Workload};
 
 use super::engine::{Engine, Version};
+use super::fleet::Hosts;
 use crate::driver::Gaps;
 use crate::{Error, Kind, Load};
 
@@ -25,15 +26,14 @@ use crate::{Error, Kind, Load};
 pub(super) const JOB_FILE: &str = "job.fio";
 /// Name of fio's report.
 pub(super) const OUTPUT_FILE: &str = "output.json";
-/// What fio is called with, in the folder of the job file.
-pub(super) const ARGUMENTS: [&str; 3] =
-    ["--output-format=json+", "--output=output.json", "job.fio"];
-
 /// Load after the last interval, so that a request completes after its end: only then fio logs it.
 pub(super) const SLACK_MS: u64 = 500;
 
 /// Transfer size of the fill, and what capacities are rounded down to, in bytes.
 pub(super) const FILL_BYTES: u64 = 1 << 20;
+
+/// Requests of a look: fio's server keeps the last two rows of a log to itself.
+const LOOK_REQUESTS: u32 = 8;
 
 /// fio's histogram of one row: 1856 counters of 8 bytes, all of them in memory until the end.
 const ROW_BYTES: u64 = 1856 * 8;
@@ -46,10 +46,23 @@ const LOG_TEXT_BYTES_MAX: u64 = 256 << 20;
 /// Merging 4 bins (6 % wide) is the most that percentiles bear.
 const COARSENESS_MAX: u32 = 2;
 
+/// What fio is called with in the folder of the job file, on this machine or to have `hosts` do it.
+pub(super) fn arguments(hosts: Option<&Hosts>) -> Vec<String> {
+    let mut all: Vec<String> =
+        ["--output-format=json+", "--output=output.json"].map(String::from).into();
+    match hosts {
+        Some(hosts) => all.extend(hosts.arguments(JOB_FILE)),
+        None => all.push(JOB_FILE.to_owned()),
+    }
+    all
+}
+
 /// What the jobs work on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'a> {
-    /// The file or device, absolute.
+    /// The machines that it is on, each with one of its own; absent: this one.
+    pub(super) hosts: Option<&'a Hosts>,
+    /// The file or device, absolute on this machine.
     pub(super) path: &'a Path,
     /// Its capacity in bytes, whole fill transfers.
     pub(super) capacity_bytes: u64,
@@ -113,12 +126,13 @@ pub(super) fn of_load(
     let Load { workload, queue_per_thread, .. } = *load;
     check_transfers(workload, place, engine)?;
     let warning = if workload.only_reads() { "" } else { ": it overwrites the target" };
-    let mut job = heading(&format!("step {}, workload {}{warning}", load.step, workload.name));
+    let what = format!("step {}, workload {}{warning}", load.step, workload.name);
+    let mut job = heading(&what, place.hosts);
     job.target(place, engine, Jobs::Threads)?;
     job.requests(workload)?;
     job.compressible(&workload.name, workload.compressible_percent)?;
     job.addresses(load, place)?;
-    job.rate(load);
+    job.rate(load, place.hosts);
     job.line("iodepth", queue_per_thread);
     job.measured(load, logging);
     Ok(job.text)
@@ -131,7 +145,7 @@ pub(super) fn of_fill(
     passes: u32,
     compressible_percent: f64,
 ) -> Result<String, Error> {
-    let mut job = heading("every address in order: it overwrites the target");
+    let mut job = heading("every address in order: it overwrites the target", place.hosts);
     job.target(place, engine, Jobs::Threads)?;
     job.compressible("fill", compressible_percent)?;
     job.line("rw", "write");
@@ -140,6 +154,30 @@ pub(super) fn of_fill(
     job.line("iodepth", 16);
     job.line("loops", passes);
     job.section("fill");
+    Ok(job.text)
+}
+
+/// The text of the job file that reads a few blocks of `path`, of so many bytes each, from an
+/// offset on that fio understands, and logs where they were.
+pub(super) fn of_look(
+    hosts: &Hosts,
+    path: &Path,
+    engine: Engine,
+    (offset, bytes): (&str, u64),
+) -> Result<String, Error> {
+    let mut job = heading("a look at the target, which it leaves as it is", Some(hosts));
+    job.line(engine.target_key(), target_name(path, engine)?);
+    job.line("allow_file_create", 0);
+    job.line("ioengine", engine.name);
+    job.line("direct", u8::from(engine.direct));
+    job.line("thread", 1);
+    job.line("rw", "read");
+    job.line("bs", bytes);
+    job.line("offset", offset);
+    job.line("number_ios", LOOK_REQUESTS);
+    job.line("write_lat_log", "latency");
+    job.line("log_offset", 1);
+    job.section("look");
     Ok(job.text)
 }
 
@@ -190,10 +228,9 @@ pub(super) struct Job {
     pub(super) text: String,
 }
 
-pub(super) fn heading(what: &str) -> Job {
-    let text =
-        format!("# {what}\n# By hand, in this folder: fio {}\n[global]\n", ARGUMENTS.join(" "));
-    Job { text }
+pub(super) fn heading(what: &str, hosts: Option<&Hosts>) -> Job {
+    let arguments = arguments(hosts).join(" ");
+    Job { text: format!("# {what}\n# By hand, in this folder: fio {arguments}\n[global]\n") }
 }
 
 impl Job {
@@ -274,9 +311,10 @@ impl Job {
 
     /// Requests a second. fio's rates are whole numbers for each job and direction, and zero is no
     /// limit; what was reached is compared with what was asked for afterwards.
-    fn rate(&mut self, load: &Load<'_>) {
+    fn rate(&mut self, load: &Load<'_>, hosts: Option<&Hosts>) {
         let Some(rate) = load.rate else { return };
-        let of_all = rate.iops / f64::from(load.threads);
+        let jobs = u32::from(load.threads) * hosts.map_or(1, Hosts::count);
+        let of_all = rate.iops / f64::from(jobs);
         let share = |percent: f64| (of_all * percent / 100.0).round().max(1.0);
         let read_percent = load.workload.read_percent;
         if load.workload.only_reads() || load.workload.only_writes() {

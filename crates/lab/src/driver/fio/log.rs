@@ -86,14 +86,29 @@ impl Largest {
     }
 }
 
-/// The histogram rows of the job numbered `job`, from 1, in `folder`.
-pub(super) fn rows(folder: &Path, job: usize) -> Result<Vec<Row>, Error> {
-    read(&folder.join(format!("latency_clat_hist.{job}.log")), Row::parse)
+/// The histogram rows of the job numbered `job`, from 1, of `host` in `folder`; the host is empty
+/// where fio ran on this machine.
+pub(super) fn rows(folder: &Path, host: &str, job: usize) -> Result<Vec<Row>, Error> {
+    read(&folder.join(name("latency_clat_hist", host, job)), Row::parse)
 }
 
-/// The largest latencies of the job numbered `job`, from 1, in `folder`.
-pub(super) fn largest(folder: &Path, job: usize) -> Result<Vec<Largest>, Error> {
-    read(&folder.join(format!("latency_clat.{job}.log")), Largest::parse)
+/// The largest latencies of the job numbered `job`, from 1, of `host` in `folder`.
+pub(super) fn largest(folder: &Path, host: &str, job: usize) -> Result<Vec<Largest>, Error> {
+    read(&folder.join(name("latency_clat", host, job)), Largest::parse)
+}
+
+/// Where the first request of `host` went, in bytes from the start of its target; absent where
+/// nothing was logged.
+pub(super) fn first_offset(folder: &Path, host: &str) -> Result<Option<u64>, Error> {
+    let offset = |line: &str| line.split(',').nth(4)?.trim().parse().ok();
+    let offsets: Vec<u64> = read(&folder.join(name("latency_clat", host, 1)), offset)?;
+    Ok(offsets.into_iter().min())
+}
+
+/// fio's name of a log: a client adds the host that it came from.
+fn name(kind: &str, host: &str, job: usize) -> String {
+    let from = if host.is_empty() { "" } else { "." };
+    format!("{kind}.{job}.log{from}{host}")
 }
 
 fn read<T>(path: &Path, parse: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, Error> {
@@ -190,7 +205,7 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         std::fs::write(folder.path().join("latency_clat.2.log"), "1000, 5, 0, 0, 0\n1000, ")
             .unwrap();
-        let error = largest(folder.path(), 2).unwrap_err().to_string();
+        let error = largest(folder.path(), "", 2).unwrap_err().to_string();
         assert!(error.ends_with("latency_clat.2.log:2: not a line of a fio log"), "{error}");
     }
 }

@@ -7,16 +7,26 @@ use serde::Deserialize;
 
 use crate::{Error, Kind};
 
+/// Under which fio's client adds up what several hosts did.
+const ALL_CLIENTS: &str = "All clients";
+
 /// The report.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Output {
-    /// The jobs in the order of their numbers.
+    /// The jobs in the order of their numbers, of a host each.
+    #[serde(alias = "client_stats")]
     pub(super) jobs: Vec<Job>,
 }
 
 /// Totals of one job after its ramp.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Job {
+    /// Name of the job.
+    #[serde(default)]
+    pub(super) jobname: String,
+    /// The host that carried it out; empty for this machine.
+    #[serde(default)]
+    pub(super) hostname: String,
     /// Number of the error that ended it; 0 if none did.
     pub(super) error: i32,
     /// Reads.
@@ -66,13 +76,16 @@ impl Output {
     pub(super) fn read(path: &Path) -> Result<Self, Error> {
         let unreadable = || Error::new(Kind::Program, format!("reading {}", path.display()));
         let text = fs::read_to_string(path).map_err(|source| unreadable().source(source))?;
-        let output = Self::parse(&text).map_err(|source| {
+        let mut output = Self::parse(&text).map_err(|source| {
             unreadable().source(source).hint("fio did not finish its report: is the disk full?")
         })?;
+        output.jobs.retain(|job| job.jobname != ALL_CLIENTS);
         match output.jobs.iter().find(|job| job.error != 0) {
             Some(job) => {
                 let cause = std::io::Error::from_raw_os_error(job.error);
-                Err(Error::new(Kind::Program, "fio ended a job early").source(cause))
+                let on = if job.hostname.is_empty() { "" } else { " on " };
+                let text = format!("fio ended a job early{on}{}", job.hostname);
+                Err(Error::new(Kind::Program, text).source(cause))
             }
             None => Ok(output),
         }
@@ -88,6 +101,11 @@ impl Output {
     /// Requests outstanding on average over all jobs.
     pub(super) fn outstanding(&self) -> f64 {
         self.jobs.iter().map(|job| job.read.outstanding() + job.write.outstanding()).sum()
+    }
+
+    /// The jobs of `host`, in the order of their numbers; of this machine where it is empty.
+    pub(super) fn of_host<'a>(&'a self, host: &'a str) -> impl Iterator<Item = &'a Job> {
+        self.jobs.iter().filter(move |job| job.hostname == host)
     }
 
     /// Requests completed in each second by all jobs.

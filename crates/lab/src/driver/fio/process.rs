@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::engine::not_started;
-use super::job::{ARGUMENTS, OUTPUT_FILE};
+use super::fleet::Hosts;
+use super::job::{self, OUTPUT_FILE};
 use crate::{Error, Kind, Watch};
 
 /// Where fio's own messages go.
@@ -38,7 +39,7 @@ pub(super) struct Look {
     pub(super) process: u32,
 }
 
-/// Runs the job file in `folder`. `tell` is called now and then.
+/// Runs the job file in `folder`, here or on `hosts`. `tell` is called now and then.
 ///
 /// fio dies with the thread that waits for it: without that, the session that goes on after this
 /// program was killed would meet a load that nobody watches. It gets a process group of its own:
@@ -46,6 +47,7 @@ pub(super) struct Look {
 /// it still writes its logs.
 pub(super) fn run(
     folder: &Path,
+    hosts: Option<&Hosts>,
     watch: &mut dyn Watch,
     mut tell: impl FnMut(&mut dyn Watch, Look),
 ) -> Result<Ending, Error> {
@@ -57,7 +59,7 @@ pub(super) fn run(
         Error::new(Kind::Io, format!("writing to {}", folder.display())).source(source)
     })?;
     let child = dying_with_us("fio")
-        .args(ARGUMENTS)
+        .args(job::arguments(hosts))
         .current_dir(folder)
         .env("LC_ALL", "C")
         .stdin(Stdio::null())
@@ -91,7 +93,7 @@ pub(super) fn run(
 
 /// `program`, which the kernel kills when this thread ends; where util-linux is missing, the
 /// program alone.
-fn dying_with_us(program: &str) -> Command {
+pub(super) fn dying_with_us(program: &str) -> Command {
     let there = Command::new("setpriv").arg("--version").output();
     if !there.is_ok_and(|output| output.status.success()) {
         return Command::new(program);
@@ -155,6 +157,7 @@ fn remedy(said: &str, folder: &Path) -> String {
     let known = [
         ("No space left", "make room on the file system, or take a smaller --size"),
         ("Input/output error", "the drive failed a request: see dmesg"),
+        ("failed to connect", "start `fio --server` there, and let this machine reach its port"),
         ("Permission denied", "run as root"),
         ("Operation not permitted", "run as root"),
         ("memlock", "raise the limit of locked memory (ulimit -l)"),
@@ -182,7 +185,7 @@ pub(super) fn reason(said: &str) -> Option<String> {
     let telling = |signs: &[&str]| {
         lines().find(|line| signs.iter().any(|sign| line.contains(sign))).map(str::to_owned)
     };
-    telling(&["error=", "io_u error"])
+    telling(&["error=", "io_u error", "failed to connect", "disconnected"])
         .or_else(|| telling(&["fio: ", "rror"]))
         .or_else(|| lines().next().filter(|line| !line.starts_with('{')).map(str::to_owned))
 }

@@ -4,6 +4,7 @@
 //! device:  NVMe format ─► NVMe sanitize ─► ATA secure erase ─► discard ─► overwritten by the fill
 //! file:    a hole punched over all of it
 //! server:  a trim of everything
+//! hosts:   overwritten by the fill
 //! ```
 //!
 //! Invariants:
@@ -18,6 +19,7 @@ use std::path::Path;
 use blockio::Bytes;
 use rustix::fs::{FallocateFlags, fallocate, ftruncate};
 
+use super::fleet::Fleet;
 use super::target::Target;
 use crate::environment::Site;
 use crate::guard::Permit;
@@ -30,7 +32,7 @@ mod ata;
 mod nvme;
 
 /// What is said where nothing could be unmapped.
-const OVERWRITTEN: &str = "not discarded; overwritten in order before the next load";
+pub(super) const OVERWRITTEN: &str = "not discarded; overwritten in order before the next load";
 
 /// What a purge came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +66,17 @@ pub(super) fn of(target: &Target, site: &Site, method: PurgeMethod) -> Result<Pu
                 Device { path: permit.path(), block: site.device(), discards: site.discards() };
             device.purged(&Tools::default(), method)
         }
+        Target::Fleet(fleet) => of_fleet(fleet, method),
         Target::Export { uri, .. } => of_export(uri, site.discards(), method),
+    }
+}
+
+/// fio's servers write, and do nothing else to a drive.
+fn of_fleet(fleet: &Fleet, method: PurgeMethod) -> Result<Purged, Error> {
+    let why = format!("nothing but fio can be asked on {}", fleet.hosts);
+    match method {
+        PurgeMethod::Auto | PurgeMethod::Overwrite => Ok(overwritten(&[why])),
+        _ => Err(refused(method, &why)),
     }
 }
 

@@ -37,7 +37,16 @@ fn iolog_name(job: u16) -> String {
 }
 
 /// Whether fio of this `version` can replay `replay` with `engine`.
-pub(super) fn check(replay: &Replay<'_>, version: Version, engine: Engine) -> Result<(), Error> {
+pub(super) fn check(
+    replay: &Replay<'_>,
+    place: Place<'_>,
+    version: Version,
+    engine: Engine,
+) -> Result<(), Error> {
+    if let Some(hosts) = place.hosts {
+        let text = format!("fio cannot replay a trace on {hosts}: iologs stay on this machine");
+        return Err(Error::new(Kind::Input, text).hint("replay it on each host by itself"));
+    }
     if engine == Engine::NBD {
         let text = "fio cannot replay a trace on an NBD server: iologs name files";
         return Err(Error::new(Kind::Input, text).hint("take a file, a block device or a model"));
@@ -62,11 +71,12 @@ pub(super) fn of_replay(
     logging: Logging,
 ) -> Result<String, Error> {
     check_sectors(replay, place, engine)?;
-    let mut job = job::heading(&format!(
+    let what = format!(
         "step {}, trace {}: it overwrites the target where the trace writes",
         load.step,
         replay.trace.name()
-    ));
+    );
+    let mut job = job::heading(&what, place.hosts);
     job.target(place, engine, Jobs::Processes)?;
     job.compressible(&load.workload.name, load.workload.compressible_percent)?;
     job.line("iodepth", load.queue_per_thread);

@@ -7,6 +7,7 @@ use blockio::{Bytes, SECTOR_BYTES};
 use rustix::fs::{SeekFrom, fstat, fstatvfs, ftruncate, seek};
 
 use super::engine::Engine;
+use super::fleet::{Fleet, Hosts};
 use super::{Request, SIZE_DEFAULT, job};
 use crate::environment::Site;
 use crate::guard::{self, Permit};
@@ -19,6 +20,8 @@ use crate::{Error, Kind};
 pub(super) enum Target {
     /// A file or a block device.
     Local(Permit),
+    /// One of the same name on each of several hosts.
+    Fleet(Fleet),
     /// An export, under the address that was given.
     Export {
         /// The address as fio takes it.
@@ -36,10 +39,10 @@ impl Target {
     /// When the guard refuses it, it cannot be looked at, or is too small.
     pub(super) fn open(request: &Request, made: bool) -> Result<(Self, Site), Error> {
         let name = request.path.to_string_lossy();
-        let (target, site) = if nbd::is_uri(&name) {
-            open_export(&name, request)?
-        } else {
-            open_local(request, made)?
+        let (target, site) = match &request.hosts {
+            Some(hosts) => open_fleet(hosts, request)?,
+            None if nbd::is_uri(&name) => open_export(&name, request)?,
+            None => open_local(request, made)?,
         };
         if site.capacity_bytes() < job::FILL_BYTES {
             let size = Bytes(site.capacity_bytes());
@@ -53,6 +56,7 @@ impl Target {
     pub(super) fn engine(&self) -> Result<Engine, Error> {
         match self {
             Self::Local(permit) => Engine::probe(permit.path()),
+            Self::Fleet(fleet) => Ok(fleet.engine),
             Self::Export { text, .. } => Engine::probe_nbd(text),
         }
     }
@@ -61,7 +65,16 @@ impl Target {
     pub(super) fn path(&self) -> &Path {
         match self {
             Self::Local(permit) => permit.path(),
+            Self::Fleet(fleet) => &fleet.path,
             Self::Export { text, .. } => Path::new(text),
+        }
+    }
+
+    /// The machines that it is on; absent: this one.
+    pub(super) fn hosts(&self) -> Option<&Hosts> {
+        match self {
+            Self::Fleet(fleet) => Some(&fleet.hosts),
+            Self::Local(_) | Self::Export { .. } => None,
         }
     }
 
@@ -69,7 +82,7 @@ impl Target {
     pub(super) fn file(&self) -> Option<&Permit> {
         match self {
             Self::Local(permit) if permit.is_file() => Some(permit),
-            Self::Local(_) | Self::Export { .. } => None,
+            Self::Local(_) | Self::Fleet(_) | Self::Export { .. } => None,
         }
     }
 
@@ -93,6 +106,8 @@ impl Target {
                 now.unwrap_or(0)
             }
             Self::Local(_) => site.device().map_or(0, Block::capacity_bytes),
+            // fio's servers tell of errors, and of nothing else.
+            Self::Fleet(_) => return Ok(()),
             Self::Export { uri, .. } => uri.export().map_or(0, |export| export.capacity_bytes),
         };
         let (before, now) = (Bytes(before_bytes), Bytes(now_bytes));
@@ -122,6 +137,19 @@ impl Target {
         }
         Ok(())
     }
+}
+
+fn open_fleet(hosts: &Hosts, request: &Request) -> Result<(Target, Site), Error> {
+    refuse_size(request, "a target on other hosts has")?;
+    let name = request.path.to_string_lossy();
+    if nbd::is_uri(&name) {
+        let text = format!("{name} is reached from here, not from {hosts}");
+        return Err(Error::new(Kind::Input, text).hint("leave out --host"));
+    }
+    guard::permit_elsewhere(&request.path, hosts, request.destroy)?;
+    let fleet = Fleet::look(hosts, &request.path, &request.raw)?;
+    let site = Site::of_fleet(&name, hosts, fleet.capacity_bytes);
+    Ok((Target::Fleet(fleet), site))
 }
 
 fn open_export(name: &str, request: &Request) -> Result<(Target, Site), Error> {

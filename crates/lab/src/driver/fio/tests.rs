@@ -15,9 +15,15 @@ use crate::system::fixture::LoopDisk;
 const SIZE: Bytes = Bytes(64 << 20);
 
 /// Does something once, when the load is on its way.
-struct Meddler<F: FnMut()> {
+pub(super) struct Meddler<F: FnMut()> {
     looks: u32,
     meddle: F,
+}
+
+impl<F: FnMut()> Meddler<F> {
+    pub(super) fn new(meddle: F) -> Self {
+        Self { looks: 0, meddle }
+    }
 }
 
 impl<F: FnMut()> Watch for Meddler<F> {
@@ -45,14 +51,14 @@ fn kill_fio_in(folder: &Path) {
 }
 
 /// Stops after it was asked `after` times.
-struct Waiter {
+pub(super) struct Waiter {
     asked: Cell<u32>,
     after: u32,
     told: Vec<f64>,
 }
 
 impl Waiter {
-    fn patient() -> Self {
+    pub(super) fn patient() -> Self {
         Self::until(u32::MAX)
     }
 
@@ -73,7 +79,7 @@ impl Watch for Waiter {
 }
 
 #[expect(clippy::print_stderr, reason = "a skipped test says why")]
-fn fio_is_missing() -> bool {
+pub(super) fn fio_is_missing() -> bool {
     let missing = Version::usable().is_err();
     if missing {
         eprintln!("skipped: fio is not installed, or too old");
@@ -83,7 +89,7 @@ fn fio_is_missing() -> bool {
 
 fn request(folder: &TempDir) -> Request {
     let (path, raw) = (folder.path().join("disk.img"), folder.path().join("raw"));
-    Request { path, size: Some(SIZE), destroy: false, purge: PurgeMethod::Auto, raw }
+    Request { hosts: None, path, size: Some(SIZE), destroy: false, purge: PurgeMethod::Auto, raw }
 }
 
 fn load<'a>(workload: &'a Workload, step: &'a str) -> Load<'a> {
@@ -148,13 +154,14 @@ fn shares_of_sizes_and_directions_are_those_of_the_workload() {
     // fio's null engine completes at once: enough requests for shares within a percent.
     let engine = Engine { name: "null", direct: true };
     let folder = TempDir::new().unwrap();
-    let place = Place { path: Path::new("/null"), capacity_bytes: SIZE.0, sector_bytes: 512 };
+    let (path, capacity_bytes) = (Path::new("/null"), SIZE.0);
+    let place = Place { hosts: None, path, capacity_bytes, sector_bytes: 512 };
     let workload = catalogue::find_workload("file-server").unwrap();
     let load = Load { duration_s: 0.5, ..load(&workload, "conformance") };
     let text = job::of_load(&load, place, engine, Logging::of(&load).unwrap()).unwrap();
     // With data in each write there would be too few of them.
     write_job(folder.path(), &text.replace("refill_buffers=1", "zero_buffers=1")).unwrap();
-    process::run(folder.path(), &mut Waiter::patient(), |_, _| {}).unwrap();
+    process::run(folder.path(), None, &mut Waiter::patient(), |_, _| {}).unwrap();
     let output = Output::read(&folder.path().join(OUTPUT_FILE)).unwrap();
     let sum = |of: fn(&output::Job) -> u64| output.jobs.iter().map(of).sum::<u64>() as f64;
     let (reads, writes) = (sum(|job| job.read.total_ios), sum(|job| job.write.total_ios));
@@ -200,6 +207,7 @@ fn a_loop_device_is_discarded_written_twice_and_loaded_in_slices() {
     let raw = TempDir::new().unwrap();
     let path = disk.node().to_owned();
     let request = Request {
+        hosts: None,
         path,
         size: None,
         destroy: true,
@@ -390,6 +398,7 @@ impl Server {
     fn request(&self, folder: &TempDir) -> Request {
         let raw = folder.path().join("raw");
         Request {
+            hosts: None,
             path: self.uri.clone().into(),
             size: None,
             destroy: true,
@@ -487,6 +496,19 @@ fn a_trace_is_replayed_without_times_and_at_them() {
 }
 
 #[test]
+fn requests_that_were_not_outstanding_are_told_from_the_totals() {
+    let recorded = "src/driver/fio/tests/file-server/output.json";
+    let output = Output::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join(recorded)).unwrap();
+    let workload = catalogue::find_workload("file-server").unwrap();
+    let queue = |wanted| {
+        let warnings = judged(&load(&workload, "file-server/T2Q4"), wanted, &output);
+        warnings.into_iter().find(|warning| warning.kind == WarningKind::QueueNotFilled)
+    };
+    assert_eq!(queue(8.0), None, "T2Q4 were outstanding");
+    assert!(queue(16.0).unwrap().text.ends_with(" requests outstanding on average of 16"));
+}
+
+#[test]
 fn a_killed_fio_is_an_error_that_says_so() {
     if fio_is_missing() {
         return;
@@ -498,7 +520,7 @@ fn a_killed_fio_is_an_error_that_says_so() {
     let warm = Load { duration_s: 0.5, ..load };
     fio.load(&warm, &mut Waiter::patient()).unwrap();
     let at = fs::canonicalize(folder.path()).unwrap().join("raw/killed");
-    let mut watch = Meddler { looks: 0, meddle: || kill_fio_in(&at) };
+    let mut watch = Meddler::new(|| kill_fio_in(&at));
     let error = fio.load(&load, &mut watch).unwrap_err();
     assert_eq!(error.to_string(), "fio was killed by signal 9");
 }
@@ -518,7 +540,7 @@ fn a_target_that_shrinks_under_a_load_is_an_error_though_fio_sees_none() {
         file.set_len(1 << 20).unwrap();
     };
     let load = Load { duration_s: 2.0, ..load(&workload, "shrinks") };
-    let error = fio.load(&load, &mut Meddler { looks: 0, meddle }).unwrap_err();
+    let error = fio.load(&load, &mut Meddler::new(meddle)).unwrap_err();
     assert!(error.to_string().ends_with("disk.img shrank from 64 MiB to 1 MiB"), "{error}");
 }
 
@@ -533,7 +555,7 @@ fn a_server_that_goes_away_is_an_error_that_says_so() {
     let workload = catalogue::find_workload("4k-rand-read").unwrap();
     let load = Load { duration_s: 60.0, ..load(&workload, "gone") };
     let mut server = Some(server);
-    let mut watch = Meddler { looks: 0, meddle: || drop(server.take()) };
+    let mut watch = Meddler::new(|| drop(server.take()));
     let error = fio.load(&load, &mut watch).unwrap_err();
     assert!(error.to_string().ends_with("is gone: nothing answers there any more"), "{error}");
 }

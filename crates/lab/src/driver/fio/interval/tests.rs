@@ -26,6 +26,8 @@ fn totals(jobs: usize) -> Vec<output::Job> {
         lat_ns: output::Latency { mean: 1.0 },
     };
     let job = || output::Job {
+        jobname: String::new(),
+        hostname: String::new(),
         error: 0,
         read: direction(),
         write: direction(),
@@ -45,8 +47,8 @@ fn recorded_logs_of_two_jobs_give_the_intervals_of_both() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/driver/fio/tests/file-server");
     let output = Output::read(&folder.join("output.json")).unwrap();
     let log = |job| JobLog {
-        rows: log::rows(&folder, job).unwrap(),
-        largest: log::largest(&folder, job).unwrap(),
+        rows: log::rows(&folder, "", job).unwrap(),
+        largest: log::largest(&folder, "", job).unwrap(),
     };
     let logging = Logging { interval_ms: 1000, rows: 2, coarseness: 2 };
     let intervals = merged(logging, &[log(1), log(2)], &output.jobs);

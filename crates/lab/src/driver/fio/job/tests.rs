@@ -10,7 +10,7 @@ use crate::driver::Rate;
 const DIRECT: Engine = Engine { name: "io_uring", direct: true };
 
 fn place(path: &str) -> Place<'_> {
-    Place { path: Path::new(path), capacity_bytes: 1 << 30, sector_bytes: 512 }
+    Place { hosts: None, path: Path::new(path), capacity_bytes: 1 << 30, sector_bytes: 512 }
 }
 
 fn load(workload: &Workload) -> Load<'_> {

@@ -1,0 +1,199 @@
+//! Several machines at once: `fio --server` on each of them, one client here.
+//!
+//! ```text
+//! this machine: fio --client=a job.fio --client=b job.fio
+//!                 │         ├──────► a: fio --server ──► the target there
+//!                 │         └──────► b: fio --server ──► the target there
+//!                 └─◄ output.json (client_stats), latency_clat.1.log.a, latency_clat.1.log.b, …
+//! ```
+//!
+//! Every host does the whole load on a target of the same name, and results are added, as with the
+//! devices of a group. Nothing but fio is asked there: who uses the target, what it is and how it
+//! fares cannot be seen from here, so that nothing is done without leave to destroy. Its size is
+//! found by where fio begins when it is told to begin at 99 % of it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::engine::Engine;
+use super::job::{self, FILL_BYTES};
+use super::process::{self, Ending};
+use super::{fresh_folder, log, write_job};
+use crate::{Error, Kind, Watch};
+
+/// How long the hosts may take to answer a look at their targets.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// Transfer size of that look, in bytes: a sector of any drive.
+const LOOK_BYTES: u64 = 4096;
+/// Where that look begins, in percent of the target.
+const LOOK_PERCENT: u64 = 99;
+/// Folder in which it is kept.
+const LOOK_FOLDER: &str = "look";
+
+/// Machines that run `fio --server`, at least one; fio names their logs after them, so that no name
+/// is there twice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hosts(Vec<Host>);
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Host {
+    name: String,
+    /// Port of its server; absent: fio's own.
+    port: Option<u16>,
+}
+
+impl Hosts {
+    /// Reads `a,b:8766,c`.
+    ///
+    /// # Errors
+    /// Says which entry is none, or is there twice.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let mut hosts: Vec<Host> = Vec::new();
+        for entry in text.split(',') {
+            let host = Host::parse(entry.trim()).ok_or_else(|| {
+                Error::new(Kind::Input, format!("`{entry}` in `{text}` is no host"))
+                    .hint("give names or IPv4 addresses, each with its port where it has another")
+            })?;
+            if hosts.iter().any(|other| other.name == host.name) {
+                let text = format!("host {} is in `{text}` twice", host.name);
+                return Err(Error::new(Kind::Input, text)
+                    .hint("fio names the logs of its hosts after them: name each once"));
+            }
+            hosts.push(host);
+        }
+        Ok(Self(hosts))
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u32 {
+        u32::try_from(self.0.len()).expect("a command line is shorter")
+    }
+
+    /// Their names, in order.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|host| host.name.as_str())
+    }
+
+    /// What fio is called with to have them all carry out `job`.
+    pub(super) fn arguments(&self, job: &str) -> Vec<String> {
+        self.0.iter().flat_map(|host| [host.argument(), job.to_owned()]).collect()
+    }
+}
+
+impl fmt::Display for Hosts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.names().collect();
+        f.write_str(&names.join(", "))
+    }
+}
+
+impl Host {
+    fn parse(entry: &str) -> Option<Self> {
+        let (name, port) = match entry.split_once(':') {
+            Some((name, port)) => (name, Some(port.parse().ok()?)),
+            None => (entry, None),
+        };
+        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        let named = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+        (named && name.chars().all(allowed)).then(|| Self { name: name.to_owned(), port })
+    }
+
+    fn argument(&self) -> String {
+        match self.port {
+            Some(port) => format!("--client={},{port}", self.name),
+            None => format!("--client={}", self.name),
+        }
+    }
+}
+
+/// A target of the same name on several hosts.
+#[derive(Clone, Debug)]
+pub(super) struct Fleet {
+    /// The machines.
+    pub(super) hosts: Hosts,
+    /// Name of the target on each of them.
+    pub(super) path: PathBuf,
+    /// What fio can use on all of them.
+    pub(super) engine: Engine,
+    /// Size of the smallest of the targets, in bytes, whole transfers of a fill.
+    pub(super) capacity_bytes: u64,
+}
+
+impl Fleet {
+    /// Has every one of `hosts` read from `path`, and finds the size of the smallest; what was said
+    /// is kept below `raw`.
+    ///
+    /// # Errors
+    /// Says what fio said when a host does not answer, or cannot read.
+    pub(super) fn look(hosts: &Hosts, path: &Path, raw: &Path) -> Result<Self, Error> {
+        let mut failed = None;
+        for engine in Engine::ALL {
+            let fleet =
+                Self { hosts: hosts.clone(), path: path.to_owned(), engine, capacity_bytes: 0 };
+            match fleet.measured(raw) {
+                Ok(capacity_bytes) => return Ok(Self { capacity_bytes, ..fleet }),
+                Err(error) => failed = Some(error),
+            }
+        }
+        let text = format!("fio cannot read from {} on every one of {hosts}", path.display());
+        let error = Error::new(Kind::Program, text)
+            .hint("the target must be there under that name on each host, and fio allowed to it");
+        Err(match failed {
+            Some(cause) => error.source(cause),
+            None => error,
+        })
+    }
+
+    /// The greatest size that every host was seen to have.
+    fn measured(&self, raw: &Path) -> Result<u64, Error> {
+        let begin = format!("{LOOK_PERCENT}%");
+        let folder = self.read_at(&begin, raw)?;
+        let mut range = (u64::MAX, u64::MAX);
+        for host in self.hosts.names() {
+            let sizes = log::first_offset(&folder, host)?.map_or((0, 0), sizes_from);
+            range = (range.0.min(sizes.0), range.1.min(sizes.1));
+        }
+        let [least, most] = [range.0, range.1].map(|bytes| bytes / FILL_BYTES * FILL_BYTES);
+        let is_there = |bytes: u64| self.read_at(&(bytes - LOOK_BYTES).to_string(), raw).is_ok();
+        Ok(if most > least && is_there(most) { most } else { least })
+    }
+
+    /// Has every host read a little from `offset` on; returns where the logs are.
+    fn read_at(&self, offset: &str, raw: &Path) -> Result<PathBuf, Error> {
+        let folder = fresh_folder(&raw.join(LOOK_FOLDER))?;
+        let text = job::of_look(&self.hosts, &self.path, self.engine, (offset, LOOK_BYTES))?;
+        write_job(&folder, &text)?;
+        let mut watch = Patience(Instant::now());
+        match process::run(&folder, Some(&self.hosts), &mut watch, |_, _| {})? {
+            Ending::Done => Ok(folder),
+            Ending::Stopped => {
+                let text = format!("no answer from {} in {} s", self.hosts, PATIENCE.as_secs());
+                Err(Error::new(Kind::Program, text).hint("start `fio --server` on each of them"))
+            }
+        }
+    }
+}
+
+/// The least and the greatest size of a target in which [`LOOK_PERCENT`] lie at `offset`, which fio
+/// rounds to whole transfers.
+fn sizes_from(offset: u64) -> (u64, u64) {
+    let whole = |bytes: u64| u64::try_from(u128::from(bytes) * 100 / u128::from(LOOK_PERCENT));
+    let size = |bytes| whole(bytes).unwrap_or(u64::MAX);
+    (size(offset.saturating_sub(LOOK_BYTES)), size(offset + LOOK_BYTES))
+}
+
+/// Waits so long.
+struct Patience(Instant);
+
+impl Watch for Patience {
+    fn progress(&mut self, _: f64, _: &str) {}
+
+    fn stop(&self) -> bool {
+        self.0.elapsed() > PATIENCE
+    }
+}
+
+#[cfg(test)]
+mod tests;
