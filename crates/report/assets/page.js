@@ -241,9 +241,19 @@
     if (chart.kind === "heat") {
       const [{ name, x, y, cells }] = chart.series;
       rows[0].push("share");
-      cells.forEach(([first, ...shares], at) => shares.forEach((share, row) => {
-        if (share > 0) rows.push([name, x[at], y[first + row], share / 1e5]);
-      }));
+      cells.forEach(([first, ...shares], at) => {
+        let row = first;
+        let last = 0;
+        const cell = (share) => {
+          if (share > 0) rows.push([name, x[at], y[row], share / 1e5]);
+          row += 1;
+          last = share;
+        };
+        // A negative number says how often the share before it comes again.
+        for (const one of shares) {
+          for (let left = Math.max(-one, 1); left > 0; left -= 1) cell(one < 0 ? last : one);
+        }
+      });
       return rows.map((row) => row.map(quote).join(",")).join("\r\n") + "\r\n";
     }
     for (const one of chart.series) {

@@ -29,6 +29,14 @@ fn a_review_is_small_enough_to_mail() {
 }
 
 #[test]
+fn a_comparison_of_six_runs_is_small_enough_to_mail() {
+    let runs: Vec<Run> = (1..=6).map(|seed| run(Shape { seed, ..STOCK })).collect();
+    let page = review(&runs, "Six runs");
+    assert!(page.matches("-heat-").count() >= 24, "a map of each suite of each run");
+    assert!(page.len() < 3_000_000, "{} bytes", page.len());
+}
+
+#[test]
 fn a_group_of_devices_says_how_much_is_outstanding_on_all_of_them() {
     let mut of_eight = run(STOCK);
     of_eight.target.devices = 8;

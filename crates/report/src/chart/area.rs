@@ -7,7 +7,7 @@ use super::frame::{self, Frame, place};
 use super::{Chart, Series};
 
 /// Columns of a stacked area at most; a column is the average of its points.
-const COLUMNS_MAX: usize = 240;
+pub(super) const COLUMNS_MAX: usize = 240;
 
 /// The series of `chart`, the first at the bottom.
 pub(super) fn svg(chart: &Chart, series: &[Series]) -> String {

@@ -3,7 +3,7 @@
 use results::heat::{Heat, HeatColumn};
 use serde_json::{Value, json};
 
-use super::area::averaged;
+use super::area::{COLUMNS_MAX, averaged};
 use super::decimate::{Point, decimate};
 use super::heat::{SHADES, seconds_of};
 use super::{Body, Chart, Series, Spacing};
@@ -28,7 +28,7 @@ fn value(chart: &Chart) -> Value {
         Body::Lines(series, windows) => ("lines", lines(series, decimate), windows.as_slice()),
         Body::Curve(series) => ("curve", lines(series, whole), [].as_slice()),
         // Layers need the same x throughout, which averages keep and extremes do not.
-        Body::Area(series) => ("area", lines(series, averaged), [].as_slice()),
+        Body::Area(series) => ("area", lines(series, layers), [].as_slice()),
         Body::Bars(_) => ("bars", bars(chart), [].as_slice()),
         Body::Heat(heat) => ("heat", vec![cells(chart, heat)], [].as_slice()),
     };
@@ -67,6 +67,11 @@ fn whole(points: &[Point], _limit: usize) -> Vec<Point> {
     points.to_vec()
 }
 
+/// As many as the static chart has: a layer is an average anyhow.
+fn layers(points: &[Point], limit: usize) -> Vec<Point> {
+    averaged(points, limit.min(COLUMNS_MAX))
+}
+
 fn lines(series: &[Series], fewer: fn(&[Point], usize) -> Vec<Point>) -> Vec<Value> {
     let limit = (POINTS_MAX / series.len().max(1)).clamp(4, SERIES_POINTS_MAX);
     let mut first: Vec<Value> = Vec::new();
@@ -98,7 +103,8 @@ fn lines(series: &[Series], fewer: fn(&[Point], usize) -> Vec<Point>) -> Vec<Val
 }
 
 /// A heat map: ends of its columns, upper edges of its rows, and for each column its first filled
-/// row and the shares from there on, in hundred-thousandths.
+/// row and the shares from there on, in hundred-thousandths; a negative number says how often the
+/// share before it comes again.
 fn cells(chart: &Chart, heat: &Heat) -> Value {
     let seconds = seconds_of(chart.x.unit);
     let column = |column: &HeatColumn| -> Vec<Value> {
@@ -106,7 +112,7 @@ fn cells(chart: &Chart, heat: &Heat) -> Value {
         let first = column.shares.iter().position(filled).unwrap_or(0);
         let last = column.shares.iter().rposition(filled).map_or(first, |last| last + 1);
         let shares = column.shares[first..last].iter().map(|share| digits(*share * 1e5, 2));
-        std::iter::once(json!(first)).chain(shares).collect()
+        std::iter::once(json!(first)).chain(packed(shares)).collect()
     };
     let ends = heat.columns.iter().map(|column| digits(column.to_s / seconds, 5));
     let edges = heat.edges_ns.iter().skip(1).map(|edge| digits(edge / 1e6, 3));
@@ -116,6 +122,18 @@ fn cells(chart: &Chart, heat: &Heat) -> Value {
         "y": edges.collect::<Vec<_>>(),
         "cells": heat.columns.iter().map(column).collect::<Vec<_>>(),
     })
+}
+
+/// `values`, none of which is negative, with the number of repeats in place of each but the first
+/// of equal neighbours.
+fn packed(values: impl Iterator<Item = Value>) -> Vec<Value> {
+    let values: Vec<Value> = values.collect();
+    let runs = values.chunk_by(|a, b| a == b);
+    runs.flat_map(|run| {
+        let repeats = i64::try_from(run.len() - 1).unwrap_or(i64::MAX);
+        std::iter::once(run[0].clone()).chain((repeats > 0).then(|| Value::from(-repeats)))
+    })
+    .collect()
 }
 
 /// Bars as one series a name, over the labels of the groups.
@@ -140,5 +158,17 @@ fn digits(value: f64, places: i32) -> Value {
         Value::from(rounded as i64)
     } else {
         Value::from(rounded)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_neighbours_are_written_once_with_their_repeats() {
+        let values = [7, 0, 0, 0, 5, 5, 0].map(Value::from);
+        assert_eq!(packed(values.into_iter()), [7, 0, -2, 5, -1, 0].map(Value::from));
+        assert_eq!(packed([].into_iter()), Vec::<Value>::new());
     }
 }
