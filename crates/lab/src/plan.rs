@@ -249,6 +249,15 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// Share of the drive that the step named `id` addresses, in percent; 100 where there is none.
+    pub fn footprint_percent(&self, id: &str) -> f64 {
+        let step = self.steps.iter().find(|step| step.id == id);
+        let workload = step.and_then(|step| step.workload.as_ref());
+        workload.map_or(100.0, |workload| workload.footprint_percent)
+    }
+}
+
 impl PlannedStep {
     /// Protocol time of the step with its ramp, in seconds.
     pub fn length_s(&self) -> f64 {

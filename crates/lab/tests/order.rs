@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use lab::Bytes;
 use lab::driver::mock::{Mock, Told};
 use lab::plan::Plan;
 use lab::progress::{Event, Progress, Unwatched};
@@ -147,6 +148,42 @@ fn a_model_begins_an_unfinished_suite_again() {
     let (second, told) = carried_out(&plan, TargetKind::Model, first.records, &Unwatched);
     assert_eq!(told.len(), plan.steps.len());
     assert!(second.records.iter().all(|(_, record)| record.warnings.is_empty()));
+}
+
+/// What is said of suites that were not preconditioned in a run of `protocol` on a mock of `kind`.
+fn unprepared(protocol: &str, kind: TargetKind) -> Vec<String> {
+    let plan = plan(protocol);
+    let (outcome, _) = carried_out(&plan, kind, Vec::new(), &Unwatched);
+    let warnings = outcome.into_run(&plan, "run".into(), String::new()).warnings;
+    let said = warnings.into_iter().filter(|it| it.kind == WarningKind::NotPreconditioned);
+    said.map(|it| format!("{}: {}", it.step, it.text)).collect()
+}
+
+#[test]
+fn writes_of_a_real_drive_that_was_not_preconditioned_are_warned_of_once_a_suite() {
+    let said = unprepared("iometer", TargetKind::BlockDevice);
+    let suites = catalogue::find_protocol("iometer").expect("the catalogue has it").suites.len();
+    assert_eq!(said.len(), suites, "the mock takes everything for writes");
+    let burst = "writes were measured without a preconditioning: a burst, not a settled drive";
+    assert!(said.iter().all(|it| it.ends_with(burst)), "{said:?}");
+    for protocol in ["enterprise", "snia-pts"] {
+        assert_eq!(unprepared(protocol, TargetKind::BlockDevice), Vec::<String>::new());
+    }
+    assert_eq!(unprepared("iometer", TargetKind::Model), Vec::<String>::new());
+}
+
+#[test]
+fn a_preconditioning_that_wrote_less_than_it_addresses_is_too_short() {
+    let (plan, told) = (plan("quick"), Told::default());
+    let mock = Mock::new(TargetKind::BlockDevice, &told).with_latency_ns(200_000_000);
+    let outcome = on_mock(&plan, &mock, Vec::new(), &Unwatched);
+    let run = outcome.into_run(&plan, "run".into(), String::new());
+    let said = run.warnings.iter().filter(|it| it.kind == WarningKind::NotPreconditioned);
+    let said: Vec<&str> = said.map(|it| it.text.as_str()).collect();
+    // 256 outstanding at 200 ms for 90 s, 4 KiB each.
+    let (written, whole) = (Bytes(256 * 5 * 90 * 4096), Bytes(1_000_000_000));
+    let expected = format!("the preconditioning wrote {written} of the {whole} that it addresses");
+    assert_eq!(said, [expected.as_str(), expected.as_str()]);
 }
 
 /// The latency test of the SNIA protocol: up to 25 rounds of nine cells, one of them tracked.

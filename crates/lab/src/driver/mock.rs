@@ -45,6 +45,13 @@ impl Mock {
         self
     }
 
+    /// Takes `latency_ns` for every request.
+    #[must_use]
+    pub fn with_latency_ns(mut self, latency_ns: u64) -> Self {
+        self.latency_ns = latency_ns;
+        self
+    }
+
     /// Takes `more_ns` longer for every request with each load, and so never holds still.
     #[must_use]
     pub fn slowing_by(mut self, more_ns: u64) -> Self {

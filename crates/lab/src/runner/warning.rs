@@ -68,3 +68,43 @@ fn outstanding(step: &PlannedStep, asked: f64, summary: &Summary) -> Option<Warn
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use results::LatencySummary;
+    use workload::catalogue;
+
+    use super::*;
+    use crate::plan::Plan;
+
+    /// A step that asks for 256 outstanding, and what is said of `iops` at a latency of 1 ms.
+    fn said(iops: f64) -> Vec<(WarningKind, String)> {
+        let protocol = catalogue::find_protocol("enterprise").unwrap();
+        let plan = Plan::new(&protocol, &catalogue::workloads(), 1).unwrap();
+        let step = plan.steps.iter().find(|step| step.id == "4k/4k-rand-read/T16Q16").unwrap();
+        let latency = LatencySummary {
+            count: 256_000_000,
+            latency_ns_avg: 1e6,
+            latency_ns_max: 1_000_000,
+            ..LatencySummary::default()
+        };
+        let summary = Summary { span_s: 1000.0, iops, latency, ..Summary::default() };
+        let warnings = of_load(step, 256, &summary, None);
+        warnings.into_iter().map(|warning| (warning.kind, warning.text)).collect()
+    }
+
+    #[test]
+    fn a_queue_that_was_not_filled_is_told_with_what_was_outstanding() {
+        let said = said(200_000.0);
+        assert_eq!(said[0].0, WarningKind::QueueNotFilled);
+        assert_eq!(said[0].1, "on average 200.0 requests were outstanding, 256 were asked for");
+    }
+
+    #[test]
+    fn figures_that_break_littles_law_are_told() {
+        assert_eq!(said(256_000.0), []);
+        let said = said(280_000.0);
+        assert_eq!(said[0].0, WarningKind::LittlesLaw);
+        assert_eq!(said[0].1, "IOPS times mean latency is 280.0, but 256 were outstanding");
+    }
+}

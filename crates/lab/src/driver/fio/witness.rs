@@ -109,29 +109,31 @@ impl<'a> Witness<'a> {
         };
         let looks = self.first.zip(self.last).filter(|_| direct);
         let foreign = looks.and_then(|(first, last)| foreign(&first, &last));
-        let throttled = self.before.zip(after).and_then(|(before, after)| {
-            let times = after.throttled?.saturating_sub(before.throttled?);
-            (times > 0).then_some(after.temperature_c)
-        });
+        let throttled = self.before.zip(after).and_then(|(before, after)| too_hot(before, after));
         let clock = machine::throttle_count(self.site.system());
         let found = [
             foreign.map(|text| {
                 warning(text, "end what uses the device (iostat, iotop), then repeat the step")
             }),
-            throttled.map(|celsius| {
-                let at =
-                    celsius.map_or(String::new(), |celsius| format!(", {celsius} °C after it"));
-                let text = format!("the drive was too hot to work at full speed{at}");
-                warning(text, "give it more air, then repeat the step")
-            }),
-            (clock > self.clock_throttled).then(|| {
-                let times = clock - self.clock_throttled;
-                let text = format!("the processor was throttled {times} times: it was too hot");
-                warning(text, "cool the machine, then repeat the step")
-            }),
+            throttled.map(|text| warning(text, "give it more air, then repeat the step")),
+            slowed(self.clock_throttled, clock)
+                .map(|text| warning(text, "cool the machine, then repeat the step")),
         ];
         found.into_iter().flatten().collect()
     }
+}
+
+/// What a drive that counted more throttling after a load than before it says of that.
+fn too_hot(before: Health, after: Health) -> Option<String> {
+    let times = after.throttled?.saturating_sub(before.throttled?);
+    let at = after.temperature_c.map_or(String::new(), |it| format!(", {it} °C after it"));
+    (times > 0).then(|| format!("the drive was too hot to work at full speed{at}"))
+}
+
+/// What is said of processors that were throttled so often before a load and after it.
+fn slowed(before: u64, after: u64) -> Option<String> {
+    let times = after.saturating_sub(before);
+    (times > 0).then(|| format!("the processor was throttled {times} times: it was too hot"))
 }
 
 /// What others moved between two looks, where it is too much.
@@ -154,6 +156,19 @@ mod tests {
 
     fn moved(at: Instant, device_bytes: u64, fio_bytes: u64) -> Moved {
         Moved { at, device_bytes, fio_bytes }
+    }
+
+    #[test]
+    fn throttling_of_the_drive_and_of_the_clock_is_told_where_it_rose_under_the_load() {
+        let health =
+            |throttled, temperature_c| Health { temperature_c, throttled, ..Health::default() };
+        let (cool, hot) = (health(Some(3), Some(41)), health(Some(5), Some(78)));
+        let said = too_hot(cool, hot).unwrap();
+        assert_eq!(said, "the drive was too hot to work at full speed, 78 °C after it");
+        assert_eq!(too_hot(hot, hot), None, "before the load is not under it");
+        assert_eq!(too_hot(cool, health(None, Some(78))), None, "heat alone slows nothing");
+        assert_eq!(slowed(7, 9).unwrap(), "the processor was throttled 2 times: it was too hot");
+        assert_eq!(slowed(7, 7), None);
     }
 
     #[test]
