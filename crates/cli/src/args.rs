@@ -1,5 +1,7 @@
 //! The command line as it is typed.
 
+mod upkeep;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,6 +13,7 @@ use lab::PurgeMethod;
 use lab::fit::Free;
 use live::export::Address;
 
+pub(crate) use self::upkeep::{Check, FailDie, ReplaceDie, Scrub};
 use crate::quantity;
 
 /// Reviews drives: modelled ones in virtual time, real ones through fio, by one protocol.
@@ -150,6 +153,27 @@ Examples:
   floatgate beacon vault on
   floatgate beacon vault off")]
     Beacon(Beacon),
+    /// Checks whether everything on the dies of a closed drive is as it was written
+    #[command(after_help = "\
+Reads headers, checkpoint, journal and every unit, and changes nothing without --repair. Exit status
+is 0 only when nothing is wrong, or nothing is left that is.
+
+Examples:
+  floatgate check vault
+  floatgate check vault --repair")]
+    Check(Check),
+    /// Reads all that a served drive stores, and repairs it, while clients go on
+    Scrub(Scrub),
+    /// Has a drive do without one of its dies
+    #[command(after_help = "\
+Examples:
+  floatgate fail-die vault 3")]
+    FailDie(FailDie),
+    /// Puts another die in the place of one that has failed, and fills it
+    #[command(after_help = "\
+Examples:
+  floatgate replace-die vault 3 --with new.img")]
+    ReplaceDie(ReplaceDie),
     /// Makes a trace to replay, or shows what one asks for
     #[command(
         subcommand,
@@ -669,6 +693,9 @@ pub(crate) struct Serve {
     pub(crate) format: Option<String>,
     #[command(flatten)]
     pub(crate) setup: ModelArgs,
+    /// Reads all that is stored once in this time, such as 7d, and repairs it
+    #[arg(long, value_parser = quantity::span, value_name = "TIME", conflicts_with = "memory")]
+    pub(crate) scrub: Option<Duration>,
     /// Says on stderr which clients come and go
     #[arg(long)]
     pub(crate) verbose: bool,

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub(crate) mod beacon;
+pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod create;
@@ -16,5 +17,6 @@ pub(crate) mod status;
 pub(crate) mod sweep;
 pub(crate) mod top;
 pub(crate) mod trace;
+pub(crate) mod upkeep;
 pub(crate) mod validate;
 pub(crate) mod workloads;

@@ -47,6 +47,10 @@ fn main() -> ExitCode {
         Command::Beacon(args) => command::beacon::beacon(&args),
         Command::Top(args) => command::top::top(&args),
         Command::Status(args) => command::status::status(&args),
+        Command::Check(args) => command::check::check(&args),
+        Command::Scrub(args) => command::upkeep::scrub(&args),
+        Command::FailDie(args) => command::upkeep::fail_die(&args),
+        Command::ReplaceDie(args) => command::upkeep::replace_die(&args),
         Command::Doctor(args) => command::doctor::doctor(&args),
         Command::Completions { shell } => command::completions::completions(shell),
     };

@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result};
 use live::export::nbd::Event;
 use live::management::{Answer, Management, Request};
 use live::status::{Client, Export, Happening, Process, Server, Status};
-use live::{Device, Drive, Life, Meter, Metered, beacon};
+use live::{Caretaker, Device, Drive, Life, Meter, Metered, beacon};
 
 use self::chronicle::Chronicle;
 
@@ -21,6 +21,8 @@ use self::chronicle::Chronicle;
 pub(crate) struct Observed {
     vault: PathBuf,
     drive: Arc<Drive>,
+    /// Looks after it.
+    pub(crate) caretaker: Caretaker,
     meter: Arc<Meter>,
     begun: Instant,
     guests: Mutex<Guests>,
@@ -52,6 +54,7 @@ impl Observed {
     pub(crate) fn new(vault: &Path, drive: Arc<Drive>) -> Self {
         Self {
             vault: vault.to_owned(),
+            caretaker: Caretaker::new(vault, Arc::clone(&drive)),
             drive,
             meter: Arc::default(),
             begun: Instant::now(),
@@ -190,7 +193,16 @@ impl Observed {
     pub(crate) fn answer(&self, request: &Request) -> Answer {
         let done = match request {
             Request::Status => return Answer::Status { status: Box::new(self.status()) },
-            Request::Beacon { is_lit } => beacon::set(&self.vault, *is_lit),
+            Request::Beacon { is_lit } => {
+                beacon::set(&self.vault, *is_lit).map_err(|error| error.to_string())
+            }
+            Request::FailDie { die } => {
+                self.drive.fail_die(*die).map_err(|error| error.to_string())
+            }
+            Request::ReplaceDie { die, path } => {
+                self.caretaker.replace_die(*die, path).map_err(|error| error.to_string())
+            }
+            Request::Scrub => self.caretaker.scrub().map_err(|error| error.to_string()),
         };
         let asked = serde_json::to_string(request).unwrap_or_default();
         match done {
@@ -200,7 +212,7 @@ impl Observed {
             }
             Err(error) => {
                 self.note(format!("asked for and refused: {asked}: {error}"));
-                Answer::Refused { reason: error.to_string() }
+                Answer::Refused { reason: error }
             }
         }
     }

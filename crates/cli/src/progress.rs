@@ -81,6 +81,37 @@ impl Watcher for Terminal {
     }
 }
 
+/// Shows how far a drive that stores has been gone through; silent where nobody watches.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    bar: Option<ProgressBar>,
+}
+
+impl Rows {
+    /// Shows work of this name.
+    pub(crate) fn new(name: &str) -> Self {
+        let bar = io::stderr().is_terminal().then(bar);
+        if let Some(bar) = &bar {
+            bar.set_message(name.to_owned());
+        }
+        Self { bar }
+    }
+
+    /// So many of so many rows have been gone through.
+    pub(crate) fn moved(&self, done: u64, all: u64) {
+        if let Some(bar) = &self.bar {
+            bar.set_position(position(done as f64 / all.max(1) as f64));
+        }
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
 fn bar() -> ProgressBar {
     let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {wide_msg}")
         .expect("the template is well-formed")

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use blockio::Bytes;
 
-/// A span of time: a number and one of `ms`, `s`, `min`, `h`.
+/// A span of time: a number and one of `ms`, `s`, `min`, `h`, `d`.
 pub(crate) fn span(text: &str) -> Result<Duration, String> {
     let (number, unit) = split(text);
     let second: f64 = match unit {
@@ -12,8 +12,9 @@ pub(crate) fn span(text: &str) -> Result<Duration, String> {
         "s" => 1.0,
         "m" | "min" => 60.0,
         "h" => 3600.0,
+        "d" => 86_400.0,
         "" => return Err(format!("no unit: write `{text}s`, `{text}min` or `{text}h`")),
-        other => return Err(format!("unknown unit `{other}`: use ms, s, min or h")),
+        other => return Err(format!("unknown unit `{other}`: use ms, s, min, h or d")),
     };
     Duration::try_from_secs_f64(positive(number)? * second)
         .map_err(|_| format!("`{text}` is longer than any run"))

@@ -317,6 +317,10 @@ fn the_help_is_as_it_was_agreed() {
         "serve",
         "status",
         "top",
+        "check",
+        "scrub",
+        "fail-die",
+        "replace-die",
         "doctor",
         "completions",
     ];

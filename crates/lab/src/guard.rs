@@ -15,8 +15,8 @@
 //! to a disk below a mounted partition.
 //!
 //! An NBD server holds its export itself: who else is connected, nobody but it can tell. It is
-//! refused unless named with `--destroy`, whatever is on it. So is a target on other hosts, of which
-//! nothing can be seen from here: neither mounts nor partitions.
+//! refused unless named with `--destroy`, whatever is on it. So is a target on other hosts, of
+//! which nothing can be seen from here: neither mounts nor partitions.
 
 use std::fs::{self, Metadata};
 use std::os::fd::OwnedFd;

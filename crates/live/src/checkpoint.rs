@@ -113,7 +113,7 @@ impl Writer {
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
     dies: &'a Dies,
-    die: usize,
+    pub(crate) die: usize,
     slot_from: u64,
     pub(crate) summary: Summary,
     index: u32,

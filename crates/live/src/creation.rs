@@ -249,14 +249,18 @@ pub(crate) fn gather(media: Vec<Box<dyn Medium>>) -> Result<(Store, Header), Ope
 fn newest_header(medium: &dyn Medium, index: usize) -> Result<Option<Header>, OpenError> {
     let mut newest: Option<Header> = None;
     for copy in 0..2 {
-        let mut bytes = vec![0; usize::try_from(HEADER_BYTES).expect("a page")];
-        if medium.read_at(copy * HEADER_BYTES, &mut bytes).is_err() {
-            continue;
-        }
-        let header =
-            Header::parse(&bytes).map_err(|found| OpenError::Version { die: index, found })?;
+        let header = header_copy(|bytes| medium.read_at(copy * HEADER_BYTES, bytes))
+            .map_err(|found| OpenError::Version { die: index, found })?;
         let version = newest.map(|header| header.version);
         newest = header.filter(|header| Some(header.version) > version).or(newest);
     }
     Ok(newest)
+}
+
+/// What `read` finds to be a header; none if it is none, or cannot be read.
+pub(crate) fn header_copy(
+    read: impl FnOnce(&mut [u8]) -> std::io::Result<()>,
+) -> Result<Option<Header>, u32> {
+    let mut bytes = vec![0; usize::try_from(HEADER_BYTES).expect("a page")];
+    if read(&mut bytes).is_err() { Ok(None) } else { Header::parse(&bytes) }
 }

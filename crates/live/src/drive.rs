@@ -26,7 +26,7 @@ use crate::core::{Core, Located};
 use crate::header::Header;
 use crate::journal::{Journal, Scope};
 use crate::layout::PAGE_BYTES;
-use crate::status::{self, Format, Led, Smart, Space, State, Status, Wear};
+use crate::status::{self, Format, Led, Smart, Space, State, Status, Upkeep, Wear};
 use crate::store::Store;
 use crate::{Allocation, Device, DeviceError, Durability, Life};
 
@@ -39,6 +39,7 @@ pub struct Drive {
     /// Number of the next checkpoint.
     checkpoints: Mutex<u64>,
     header: Mutex<Header>,
+    upkeep: Mutex<Upkeep>,
     /// Why no promise is possible any more.
     poison: OnceLock<String>,
 }
@@ -56,6 +57,7 @@ impl Drive {
             journal: Mutex::new(journal),
             checkpoints: Mutex::new(checkpoint),
             header: Mutex::new(header),
+            upkeep: Mutex::default(),
             poison: OnceLock::new(),
         }
     }
@@ -114,6 +116,7 @@ impl Drive {
             wear: Some(Wear::of(&core.ftl)),
             writes: None,
             life: Life::default(),
+            upkeep: lock(&self.upkeep).clone(),
             server: None,
         };
         status.opened(&core.ftl, core.pages_lost, reason)
@@ -128,6 +131,11 @@ impl Drive {
     pub fn lost_dies(&self) -> Vec<usize> {
         let lost = self.store.dies.lost();
         (0..self.store.dies.count()).filter(|die| lost.has(*die)).collect()
+    }
+
+    /// What is told of the work beside the host.
+    pub(crate) fn upkeep(&self) -> MutexGuard<'_, Upkeep> {
+        lock(&self.upkeep)
     }
 
     pub(crate) const fn store(&self) -> &Store {

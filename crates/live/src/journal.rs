@@ -222,20 +222,25 @@ pub(crate) struct Reading {
 /// # Errors
 /// The number of a batch that no die has whole, though a later one exists.
 pub(crate) fn read(dies: &Dies, reading: Reading) -> Result<Replay, u64> {
+    read_copies(dies, &dies.healthy().collect::<Vec<_>>(), reading)
+}
+
+/// As [`read`], from some of the dies.
+pub(crate) fn read_copies(dies: &Dies, copies: &[usize], reading: Reading) -> Result<Replay, u64> {
     let mut replay = Replay { end: reading.from, ..Replay::default() };
     loop {
         let place = replay.end.at % reading.size;
-        let found = read_batch(dies, reading, replay.end, place).or_else(|| {
+        let found = read_batch((dies, copies), reading, replay.end, place).or_else(|| {
             let skipped = reading.size - place;
             let wrapped = Position { at: replay.end.at + skipped, ..replay.end };
-            read_batch(dies, reading, wrapped, 0)
+            read_batch((dies, copies), reading, wrapped, 0)
         });
         let Some(batch) = found else { break };
         replay.mark = batch.mark;
         replay.end = batch.end;
         parse(&batch.body, &mut replay.records).ok_or(batch.end.number - 1)?;
     }
-    if has_later(dies, reading, replay.end) { Err(replay.end.number) } else { Ok(replay) }
+    if has_later((dies, copies), reading, replay.end) { Err(replay.end.number) } else { Ok(replay) }
 }
 
 struct Batch {
@@ -256,8 +261,17 @@ fn parse_head(head: &[u8], reading: Reading) -> Option<(Position, u32, u64, u32)
     })
 }
 
-fn read_batch(dies: &Dies, reading: Reading, at: Position, place: u64) -> Option<Batch> {
-    dies.healthy().find_map(|die| {
+/// Dies, and which of them are looked at.
+type Copies<'a> = (&'a Dies, &'a [usize]);
+
+fn read_batch(
+    (dies, copies): Copies<'_>,
+    reading: Reading,
+    at: Position,
+    place: u64,
+) -> Option<Batch> {
+    copies.iter().find_map(|die| {
+        let die = *die;
         let from = Layout::journal_from() + place;
         let mut head = [0; HEAD_BYTES];
         (place + HEAD_BYTES as u64 <= reading.size).then_some(())?;
@@ -274,9 +288,10 @@ fn read_batch(dies: &Dies, reading: Reading, at: Position, place: u64) -> Option
 }
 
 /// Whether a batch after `end` exists anywhere in the ring.
-fn has_later(dies: &Dies, reading: Reading, end: Position) -> bool {
+fn has_later((dies, copies): Copies<'_>, reading: Reading, end: Position) -> bool {
     let mut chunk = vec![0; 1 << 18];
-    dies.healthy().any(|die| {
+    copies.iter().any(|die| {
+        let die = *die;
         (0..reading.size).step_by(chunk.len()).any(|from| {
             let length = usize::try_from(reading.size - from).unwrap_or(usize::MAX);
             let length = length.min(chunk.len());

@@ -4,6 +4,8 @@
 //! over dies, which are files, block devices or anything else that is a [`Medium`].
 
 pub mod beacon;
+mod caretaker;
+pub mod check;
 mod checkpoint;
 mod compress;
 mod core;
@@ -32,6 +34,7 @@ mod unit;
 mod upkeep;
 mod vault;
 
+pub use caretaker::Caretaker;
 pub use compress::Compression;
 pub use creation::{Plan, format};
 pub use device::{Allocation, Device, DeviceError, Durability};
@@ -44,4 +47,4 @@ pub use memory::MemoryDevice;
 pub use meter::{Meter, Metered};
 pub use pace::{Asked, Lane, Pace};
 pub use upkeep::Scrubbed;
-pub use vault::{CreateOptions, replace_die};
+pub use vault::{CreateOptions, Replacement};

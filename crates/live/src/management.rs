@@ -47,6 +47,20 @@ pub enum Request {
         /// Which of them.
         is_lit: bool,
     },
+    /// To go on without a die.
+    FailDie {
+        /// Its index.
+        die: usize,
+    },
+    /// To begin to fill another die with what belongs on one that has failed.
+    ReplaceDie {
+        /// Its index.
+        die: usize,
+        /// File, which is made, or block device, whose contents are lost; an absolute path.
+        path: PathBuf,
+    },
+    /// To begin to read everything that is stored, and to repair what is not as it was written.
+    Scrub,
 }
 
 /// What is answered.

@@ -21,7 +21,7 @@ use bytemuck::cast_slice_mut;
 use ftl::{Found, Ftl, Lpn, Ppn, Recovery, SuperblockId, SuperblockState};
 
 use self::rows::{Event, Scan};
-use crate::checkpoint::{self, Summary};
+use crate::checkpoint::{self, Reader, Summary};
 use crate::core::{Core, Page};
 use crate::header::Header;
 use crate::journal::{self, Journal, Position, Reading, Record, Replay};
@@ -48,14 +48,7 @@ struct Saved {
 pub(crate) fn recover(store: Store, header: Header) -> Result<Drive, OpenError> {
     let saved = load(&store)?;
     let (summary, next) = (saved.summary, saved.next);
-    let reading = Reading {
-        drive: store.drive,
-        session: summary.session,
-        size: store.layout.shape.journal_bytes,
-        from: summary.journal,
-    };
-    let replay = journal::read(&store.dies, reading)
-        .map_err(|batch| damaged(format!("batch {batch} of the journal is lost")))?;
+    let replay = read_journal(&store, &summary)?;
     let end: Position = replay.end;
     let (ftl, rows, pending) = replay_over(&store, saved, replay)?;
     let mut core = Core::new(ftl, rows, (header.session << 40) + 1);
@@ -67,7 +60,8 @@ pub(crate) fn recover(store: Store, header: Header) -> Result<Drive, OpenError> 
     for die in store.dies.healthy() {
         store.dies.sync(die).map_err(|source| OpenError::medium("syncing a die", source))?;
     }
-    let mut journal = Journal::new(store.drive, header.session, reading.size, end);
+    let mut journal =
+        Journal::new(store.drive, header.session, store.layout.shape.journal_bytes, end);
     journal.tail = summary.journal.at;
     let drive = Drive::assemble(store, core, journal, (header, next));
     drive.checkpoint()?;
@@ -108,6 +102,45 @@ fn replay_over(
     Ok((ftl, rows, pending))
 }
 
+/// A drive as opening it would bring it back.
+pub(crate) struct Viewed {
+    pub(crate) ftl: Ftl,
+    pub(crate) rows: Vec<u64>,
+    /// The checkpoint that it was found by.
+    pub(crate) summary: Summary,
+    /// Rows that were programmed before this event are durable.
+    pub(crate) mark: u64,
+    /// Where the journal ends.
+    pub(crate) end: Position,
+    /// Pages that only the journal holds.
+    pub(crate) pages_journaled: u64,
+}
+
+/// Looks at a drive over media that may not be written, whether it was closed or not.
+pub(crate) fn look(store: &Store) -> Result<Viewed, OpenError> {
+    let saved = load(store)?;
+    let summary = saved.summary;
+    let replay = read_journal(store, &summary)?;
+    let (end, mark) = (replay.end, summary.mark.max(replay.mark));
+    let (ftl, rows, pending) = replay_over(store, saved, replay)?;
+    Ok(Viewed { ftl, rows, summary, mark, end, pages_journaled: pending.len() as u64 })
+}
+
+/// Where the journal of a checkpoint is to be read.
+pub(crate) const fn reading(store: &Store, summary: &Summary) -> Reading {
+    Reading {
+        drive: store.drive,
+        session: summary.session,
+        size: store.layout.shape.journal_bytes,
+        from: summary.journal,
+    }
+}
+
+fn read_journal(store: &Store, summary: &Summary) -> Result<Replay, OpenError> {
+    journal::read(&store.dies, reading(store, summary))
+        .map_err(|batch| damaged(format!("batch {batch} of the journal is lost")))
+}
+
 /// The translation layer of a drive that was closed; nothing is changed.
 pub(crate) fn view(store: &Store) -> Result<Ftl, OpenError> {
     let Saved { summary, rows, erase_counts, map, .. } = load(store)?;
@@ -133,17 +166,8 @@ fn load(store: &Store) -> Result<Saved, OpenError> {
         copies > 1 || store.copies().len() == 1
     };
     let newest = numbers.iter().copied().find(is_taken);
-    let shape = &store.layout.shape;
     for mut reader in readers.into_iter().filter(|it| Some(it.summary.number) >= newest) {
-        let mut rows = vec![0_u64; shape.rows_total() as usize];
-        let mut erase_counts = vec![0_u32; shape.superblocks as usize];
-        let mut map = Recovery::new(&shape.config())?;
-        let filled = reader
-            .fill(cast_slice_mut(&mut rows))
-            .and_then(|()| reader.fill(cast_slice_mut(&mut erase_counts)))
-            .and_then(|()| reader.fill(cast_slice_mut(map.map_entries_mut())))
-            .and_then(|()| reader.fill(map.extent_sizes_mut()));
-        if filled.is_ok() {
+        if let Some((rows, erase_counts, map)) = load_tables(&store.layout, &mut reader)? {
             let summary = reader.summary;
             let highest = numbers.iter().copied().max().unwrap_or(summary.number);
             let next = highest + 1 + u64::from((highest + 1) % 2 == summary.number % 2);
@@ -151,6 +175,35 @@ fn load(store: &Store) -> Result<Saved, OpenError> {
         }
     }
     Err(damaged("no die holds a whole checkpoint".to_owned()))
+}
+
+/// The tables of a checkpoint, if it is whole.
+fn load_tables(
+    layout: &Layout,
+    reader: &mut Reader<'_>,
+) -> Result<Option<(Vec<u64>, Vec<u32>, Recovery)>, OpenError> {
+    let shape = &layout.shape;
+    let mut rows = vec![0_u64; shape.rows_total() as usize];
+    let mut erase_counts = vec![0_u32; shape.superblocks as usize];
+    let mut map = Recovery::new(&shape.config())?;
+    let filled = reader
+        .fill(cast_slice_mut(&mut rows))
+        .and_then(|()| reader.fill(cast_slice_mut(&mut erase_counts)))
+        .and_then(|()| reader.fill(cast_slice_mut(map.map_entries_mut())))
+        .and_then(|()| reader.fill(map.extent_sizes_mut()));
+    Ok(filled.is_ok().then_some((rows, erase_counts, map)))
+}
+
+/// The dies that hold a checkpoint whole, by its number.
+pub(crate) fn whole_checkpoints(store: &Store, number: u64) -> Result<Vec<usize>, OpenError> {
+    let mut whole = Vec::new();
+    let found = checkpoint::find(&store.dies, &store.layout, store.drive);
+    for mut reader in found.into_iter().filter(|it| it.summary.number == number) {
+        if load_tables(&store.layout, &mut reader)?.is_some() {
+            whole.push(reader.die);
+        }
+    }
+    Ok(whole)
 }
 
 /// Adds what the journal says to what the rows say; returns extents by their index in the events.

@@ -5,6 +5,7 @@
 
 mod led;
 mod server;
+mod upkeep;
 
 use std::path::Path;
 
@@ -15,6 +16,7 @@ pub use self::led::Led;
 pub use self::server::{
     Client, Commands, Export, Happening, LATENCY_BUCKETS, Process, Server, Traffic, bucket_end_ns,
 };
+pub use self::upkeep::{Rebuild, Scrub, Upkeep};
 use crate::creation::gather;
 use crate::dies::DieSet;
 use crate::header::Header;
@@ -67,6 +69,9 @@ pub struct Status {
     /// What it did in its whole life, as far as it was served.
     #[serde(default)]
     pub life: Life,
+    /// Work beside the host, since it was opened.
+    #[serde(default)]
+    pub upkeep: Upkeep,
     /// Who serves it; only of a drive that is served.
     pub server: Option<Server>,
 }
@@ -262,6 +267,7 @@ pub fn inspect(vault: &Path) -> Result<Status, OpenError> {
         wear: ftl.as_ref().map(Wear::of),
         writes: None,
         life: Life::load(vault),
+        upkeep: Upkeep::default(),
         server: None,
     };
     Ok(status.marked(beacon::is_lit(vault)))

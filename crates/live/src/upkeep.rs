@@ -3,16 +3,22 @@
 
 use std::io;
 
-use ftl::Lpn;
+use ftl::{Ftl, Lpn};
 
 use crate::core::Core;
 use crate::dies::medium_error;
 use crate::drive::Drive;
 use crate::journal::Scope;
 use crate::layout::{PAGE_BYTES, Place, STAMP_BYTES};
+use crate::status::{Rebuild, Scrub};
 use crate::store::{Store, Stored};
-use crate::unit::{self, Entry, Stamp};
+use crate::unit::{self, Codec, Entry, Extent, Stamp};
 use crate::{DeviceError, Medium};
+
+/// Most lost sectors that the status of a scrub names.
+const LBAS_TOLD_MAX: usize = 1000;
+/// Why work ended that somebody stopped.
+const STOPPED: &str = "it was stopped";
 
 /// What a scrub found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,29 +40,52 @@ impl Drive {
     /// # Errors
     /// [`DeviceError::Poisoned`], [`DeviceError::Medium`].
     pub fn scrub(&self, repair: bool) -> Result<Scrubbed, DeviceError> {
+        self.scrub_while(repair, |_, _| true)
+    }
+
+    /// As [`Drive::scrub`], for as long as `go_on` says so, which is told before each row how many
+    /// rows of how many have been gone through. [`Drive::status`] tells how far it is.
+    ///
+    /// # Errors
+    /// As [`Drive::scrub`].
+    pub fn scrub_while(
+        &self,
+        repair: bool,
+        go_on: impl FnMut(u64, u64) -> bool,
+    ) -> Result<Scrubbed, DeviceError> {
+        let rows = u64::from(self.store().layout.shape.rows_total());
+        self.upkeep().scrub = Some(Scrub { is_running: true, rows, ..Scrub::default() });
+        let scrubbed = self.scrub_rows(repair, go_on);
+        if let Some(scrub) = &mut self.upkeep().scrub {
+            scrub.is_running = false;
+            scrub.failure = match &scrubbed {
+                Ok(_) if scrub.rows_done < rows => Some(STOPPED.to_owned()),
+                Ok(_) => None,
+                Err(error) => Some(error.to_string()),
+            };
+        }
+        scrubbed
+    }
+
+    fn scrub_rows(
+        &self,
+        repair: bool,
+        mut go_on: impl FnMut(u64, u64) -> bool,
+    ) -> Result<Scrubbed, DeviceError> {
         let mut found = Scrubbed::default();
-        for row in 0..self.store().layout.shape.rows_total() {
-            let order = self.core()?.rows[row as usize];
-            if order == 0 {
-                continue;
+        let rows = self.store().layout.shape.rows_total();
+        for row in 0..rows {
+            if !go_on(row.into(), rows.into()) {
+                break;
             }
-            found.rows += 1;
-            let bad = self.store().bad_units(row, order);
-            if bad.is_empty() {
-                continue;
+            self.scrub_row(row, repair, &mut found)?;
+            if let Some(scrub) = &mut self.upkeep().scrub {
+                scrub.rows_done = u64::from(row) + 1;
+                (scrub.units_bad, scrub.units_restored) = (found.units_bad, found.units_restored);
+                let told = scrub.lost_lbas.len();
+                let untold = found.lost_lbas.iter().skip(told).take(LBAS_TOLD_MAX - told);
+                scrub.lost_lbas.extend(untold);
             }
-            // Again, with nothing moving: the row may have been erased meanwhile.
-            let core = self.core_mut()?;
-            if core.rows[row as usize] != order {
-                continue;
-            }
-            for position in self.store().bad_units(row, order) {
-                found.units_bad += 1;
-                if repair && self.store().restore_unit(row, position, order).is_ok() {
-                    found.units_restored += 1;
-                }
-            }
-            self.list_lost(&core, row, &mut found.lost_lbas);
         }
         if found.units_restored > 0 {
             self.sync_healthy()?;
@@ -64,21 +93,29 @@ impl Drive {
         Ok(found)
     }
 
-    /// Notes pages of a row that neither their places nor their stripe give back.
-    fn list_lost(&self, core: &Core, row: u32, lost: &mut Vec<u64>) {
-        let store = self.store();
-        let row_order = core.rows[row as usize];
-        for unit in 0..store.layout.shape.data_units() {
-            for slot in 0..store.layout.unit_slots {
-                let ppn = store.layout.ppn(Place { row, unit, slot });
-                let Some(Lpn(lpn)) = core.ftl.logical(ppn) else { continue };
-                let stored = Stored { ppn, row_order };
-                let found = store.read_extent(stored).or_else(|| store.reconstruct_extent(stored));
-                if found.is_none() {
-                    lost.push(u64::from(lpn) * (PAGE_BYTES as u64 / blockio::SECTOR_BYTES));
-                }
+    fn scrub_row(&self, row: u32, repair: bool, found: &mut Scrubbed) -> Result<(), DeviceError> {
+        let order = self.core()?.rows[row as usize];
+        if order == 0 {
+            return Ok(());
+        }
+        found.rows += 1;
+        if self.store().bad_units(row, order).is_empty() {
+            return Ok(());
+        }
+        // Again, with nothing moving: the row may have been erased meanwhile.
+        let core = self.core_mut()?;
+        if core.rows[row as usize] != order {
+            return Ok(());
+        }
+        for position in self.store().bad_units(row, order) {
+            found.units_bad += 1;
+            if repair && self.store().restore_unit(row, position, order).is_ok() {
+                found.units_restored += 1;
             }
         }
+        let lost = self.store().lost_pages(&core.ftl, row, order);
+        found.lost_lbas.extend(lost.into_iter().map(lba));
+        Ok(())
     }
 
     /// Goes on without a die.
@@ -105,16 +142,51 @@ impl Drive {
     /// # Errors
     /// [`DeviceError::Medium`] where the die has not failed, or the medium is too small or fails.
     pub fn replace_die(&self, die: usize, medium: Box<dyn Medium>) -> Result<(), DeviceError> {
+        self.replace_die_while(die, medium, |_, _| true)
+    }
+
+    /// As [`Drive::replace_die`], for as long as `go_on` says so, which is told before each row how
+    /// many rows of how many have been gone through. [`Drive::status`] tells how far it is.
+    ///
+    /// # Errors
+    /// As [`Drive::replace_die`], and when it was stopped; then the die counts as failed.
+    pub fn replace_die_while(
+        &self,
+        die: usize,
+        medium: Box<dyn Medium>,
+        go_on: impl FnMut(u64, u64) -> bool,
+    ) -> Result<(), DeviceError> {
         let store = self.store();
-        let refuse =
-            |why: String| Err(medium_error(format!("replacing die {die}"))(io::Error::other(why)));
-        if !store.dies.lost().has(die) {
+        let refuse = |why: String| Err(replacing(die)(io::Error::other(why)));
+        if die >= store.dies.count() || !store.dies.lost().has(die) {
             return refuse("it has not failed".to_owned());
         }
         let (size, needed) = (medium.size(), store.layout.die_bytes());
         if size < needed {
             return refuse(format!("the medium has {size} bytes, {needed} are needed"));
         }
+        let (rows, index) = (u64::from(store.layout.shape.rows_total()), die_number(die));
+        let begun = Rebuild { die: index, is_running: true, rows, ..Rebuild::default() };
+        self.upkeep().rebuild = Some(begun);
+        let filled = self.fill_die(die, medium, go_on);
+        if filled.is_err() && store.dies.incomplete().has(die) {
+            let _still = self.core_mut()?;
+            store.dies.lose(die);
+        }
+        if let Some(rebuild) = &mut self.upkeep().rebuild {
+            rebuild.is_running = false;
+            rebuild.failure = filled.as_ref().err().map(ToString::to_string);
+        }
+        filled
+    }
+
+    fn fill_die(
+        &self,
+        die: usize,
+        medium: Box<dyn Medium>,
+        mut go_on: impl FnMut(u64, u64) -> bool,
+    ) -> Result<(), DeviceError> {
+        let store = self.store();
         {
             let core = self.core_mut()?;
             store.dies.fill(die, medium);
@@ -122,16 +194,23 @@ impl Drive {
                 "writing rows that are being filled to die {die}"
             )))?;
         }
-        let index = u32::try_from(die).expect("at most 64 dies");
-        for row in 0..store.layout.shape.rows_total() {
+        let rows = store.layout.shape.rows_total();
+        for row in 0..rows {
+            if !go_on(row.into(), rows.into()) {
+                return Err(replacing(die)(io::Error::other(STOPPED)));
+            }
             // Nothing moves while a unit is restored, or it might overwrite what is newer.
             let core = self.core_mut()?;
             let order = core.rows[row as usize];
             if order != 0 {
-                let position = store.layout.position(row, index);
+                let position = store.layout.position(row, die_number(die));
                 store
                     .restore_unit(row, position, order)
                     .map_err(medium_error(format!("restoring row {row} of die {die}")))?;
+            }
+            drop(core);
+            if let Some(rebuild) = &mut self.upkeep().rebuild {
+                rebuild.rows_done = u64::from(row) + 1;
             }
         }
         self.commit(Scope::Everything)?;
@@ -150,12 +229,19 @@ impl Drive {
     }
 }
 
+fn die_number(die: usize) -> u32 {
+    u32::try_from(die).expect("at most 64 dies")
+}
+
+fn replacing(die: usize) -> impl FnOnce(io::Error) -> DeviceError {
+    medium_error(format!("replacing die {die}"))
+}
+
 impl Core {
     /// Writes the units of unfinished rows that belong on a die and were programmed without it.
     fn program_again(&self, store: &Store, die: usize) -> io::Result<()> {
-        let index = u32::try_from(die).expect("at most 64 dies");
         for open in &self.open {
-            let position = store.layout.position(open.row, index) as usize;
+            let position = store.layout.position(open.row, die_number(die)) as usize;
             let Some(unit) = open.units.get(position) else { continue };
             if Stamp::parse(&unit.bytes).is_some() {
                 store.dies.write(die, store.layout.unit_from(open.row), &unit.bytes)?;
@@ -165,7 +251,32 @@ impl Core {
     }
 }
 
+/// The first sector of a page.
+pub(crate) fn lba(page: Lpn) -> u64 {
+    u64::from(page.0) * (PAGE_BYTES as u64 / blockio::SECTOR_BYTES)
+}
+
 impl Store {
+    /// Pages of a row that neither their places nor their stripe give back.
+    pub(crate) fn lost_pages(&self, ftl: &Ftl, row: u32, row_order: u64) -> Vec<Lpn> {
+        let mut lost = Vec::new();
+        for unit in 0..self.layout.shape.data_units() {
+            for slot in 0..self.layout.unit_slots {
+                let ppn = self.layout.ppn(Place { row, unit, slot });
+                let Some(lpn) = ftl.logical(ppn) else { continue };
+                let stored = Stored { ppn, row_order };
+                let is_it = |(extent, _): &(Extent, Vec<u8>)| {
+                    extent.lpn == lpn && extent.codec != Codec::Lost
+                };
+                let found = self.read_extent(stored).filter(is_it);
+                if found.or_else(|| self.reconstruct_extent(stored).filter(is_it)).is_none() {
+                    lost.push(lpn);
+                }
+            }
+        }
+        lost
+    }
+
     /// The units of a row that are not what was programmed.
     fn bad_units(&self, row: u32, order: u64) -> Vec<u32> {
         let lost = self.dies.lost();
@@ -175,21 +286,29 @@ impl Store {
             .collect()
     }
 
-    fn is_parity(&self, position: u32) -> bool {
+    pub(crate) const fn is_parity(&self, position: u32) -> bool {
         self.layout.shape.is_protected && position + 1 == self.layout.shape.dies
     }
 
     fn is_whole(&self, row: u32, position: u32, order: u64) -> bool {
+        self.whole_unit(row, position, order).is_some()
+    }
+
+    /// A unit with its stamp, if all of it is what was programmed.
+    pub(crate) fn whole_unit(
+        &self,
+        row: u32,
+        position: u32,
+        order: u64,
+    ) -> Option<(Stamp, Vec<u8>)> {
         let mut unit = vec![0; self.layout.unit_bytes];
         let die = self.layout.die(row, position);
-        if self.dies.read(die, self.layout.unit_from(row), &mut unit).is_err() {
-            return false;
-        }
-        let Some(stamp) = Stamp::parse(&unit) else { return false };
+        self.dies.read(die, self.layout.unit_from(row), &mut unit).ok()?;
+        let stamp = Stamp::parse(&unit)?;
         let is_own = (stamp.row, stamp.position) == (row, position)
             && stamp.identity == self.identity(order)
             && stamp.is_parity == self.is_parity(position);
-        is_own && self.is_right(&unit, &stamp)
+        (is_own && self.is_right(&unit, &stamp)).then_some((stamp, unit))
     }
 
     /// Whether what follows a stamp is what was programmed with it.
@@ -213,6 +332,18 @@ impl Store {
     /// # Errors
     /// When they do not give it back, or it cannot be written.
     fn restore_unit(&self, row: u32, position: u32, order: u64) -> io::Result<()> {
+        let unit = self.restored_unit(row, position, order)?;
+        self.dies.write(self.layout.die(row, position), self.layout.unit_from(row), &unit)
+    }
+
+    /// A unit as the others of its row give it back.
+    ///
+    /// # Errors
+    /// When they do not.
+    pub(crate) fn restored_unit(&self, row: u32, position: u32, order: u64) -> io::Result<Vec<u8>> {
+        if !self.layout.shape.is_protected {
+            return Err(io::Error::other("the drive has no parity"));
+        }
         let mut unit = vec![0; self.layout.unit_bytes];
         self.reconstruct(row, position, STAMP_BYTES, &mut unit[STAMP_BYTES..])?;
         let others = (0..self.layout.shape.dies).filter(|other| *other != position);
@@ -236,6 +367,6 @@ impl Store {
         if is_parity && !others_are_right() || !self.is_right(&unit, &stamp) {
             return Err(io::Error::other("more than one unit of the row is bad"));
         }
-        self.dies.write(self.layout.die(row, position), self.layout.unit_from(row), &unit)
+        Ok(unit)
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::creation::{Plan, format};
 use crate::management::Connection;
-use crate::{Compression, Drive, FileMedium, Medium, OpenError};
+use crate::{Compression, DeviceError, Drive, FileMedium, Medium, OpenError};
 
 const FILE: &str = "vault.toml";
 const SCHEMA: u32 = 1;
@@ -83,30 +83,60 @@ impl Drive {
     }
 }
 
-/// Puts a new file, or a block device, in the place of a die that has failed, and restores what
-/// belongs there.
-///
-/// # Errors
-/// When the die has not failed, or the new one cannot take its place.
-pub fn replace_die(vault: &Path, die: usize, new: &Path) -> Result<(), OpenError> {
-    let mut described = read(vault)?;
-    let drive = Drive::open(vault)?;
-    let count = described.dies.len();
-    let Some(path) = described.dies.get_mut(die) else {
-        return Err(OpenError::refused(format!("the drive has {count} dies, none is {die}")));
-    };
-    if !drive.lost_dies().contains(&die) {
-        return Err(OpenError::refused(format!("die {die} has not failed; fail it first")));
+/// A die that is to take the place of one that has failed.
+#[derive(Debug)]
+pub struct Replacement {
+    die: usize,
+    medium: Box<dyn Medium>,
+}
+
+impl Replacement {
+    /// Makes a new file, or takes a block device, for a die that has failed, and names it in the
+    /// drive's folder. What the drive had there before may be given again.
+    ///
+    /// # Errors
+    /// When the die has not failed, or the new one cannot take its place.
+    pub fn prepare(vault: &Path, drive: &Drive, die: usize, new: &Path) -> Result<Self, OpenError> {
+        let mut described = read(vault)?;
+        let count = described.dies.len();
+        let Some(path) = described.dies.get_mut(die) else {
+            return Err(OpenError::refused(format!("the drive has {count} dies, none is {die}")));
+        };
+        if !drive.lost_dies().contains(&die) {
+            return Err(OpenError::refused(format!("die {die} has not failed; fail it first")));
+        }
+        let failed =
+            |what: &str, source| OpenError::medium(&format!("{what} {}", new.display()), source);
+        let absolute = absolute(new).map_err(|error| failed("finding", error))?;
+        let medium = if *path == absolute && absolute.exists() {
+            FileMedium::open(new).map(|medium| Box::new(medium) as Box<dyn Medium>)
+        } else {
+            new_die(new, drive.die_bytes().0)
+        };
+        let medium = medium.map_err(|error| failed("making", error))?;
+        let (found, needed) = (Bytes(medium.size()), drive.die_bytes());
+        if found < needed {
+            let new = new.display();
+            return Err(OpenError::refused(format!("{new} has {found}, {needed} are needed")));
+        }
+        // Before anything counts on it: until it is whole, headers say that the die has failed.
+        *path = absolute;
+        write(&vault.join(FILE), &described)?;
+        Ok(Self { die, medium })
     }
-    let failed =
-        |what: &str, source| OpenError::medium(&format!("{what} {}", new.display()), source);
-    let medium = new_die(new, drive.die_bytes().0).map_err(|error| failed("making", error))?;
-    *path = absolute(new).map_err(|error| failed("finding", error))?;
-    drive.replace_die(die, medium)?;
-    let next = vault.join("vault.toml.new");
-    write(&next, &described)?;
-    fs::rename(&next, vault.join(FILE)).map_err(|error| failed("naming", error))?;
-    Ok(drive.close()?)
+
+    /// Restores what belongs there, for as long as `go_on` says so, which is told before each row
+    /// how many rows of how many have been gone through.
+    ///
+    /// # Errors
+    /// As [`Drive::replace_die_while`].
+    pub fn carry_out(
+        self,
+        drive: &Drive,
+        go_on: impl FnMut(u64, u64) -> bool,
+    ) -> Result<(), DeviceError> {
+        drive.replace_die_while(self.die, self.medium, go_on)
+    }
 }
 
 /// The dies of a folder that are there, each opened by `open`.
@@ -148,14 +178,18 @@ fn read(vault: &Path) -> Result<Vault, OpenError> {
     Ok(read)
 }
 
+/// Replaces the folder's file, whole or not at all.
 fn write(path: &Path, vault: &Vault) -> Result<(), OpenError> {
     let text = toml::to_string(vault).expect("paths and a number");
-    let attempted = format!("writing {}", path.display());
-    let file = fs::File::create_new(path).and_then(|mut file| {
+    let next = path.with_extension("toml.new");
+    let written = fs::File::create(&next).and_then(|mut file| {
         io::Write::write_all(&mut file, text.as_bytes())?;
-        file.sync_all()
+        file.sync_all()?;
+        fs::rename(&next, path)?;
+        let folder = path.parent().expect("it lies in a folder");
+        fs::File::open(folder)?.sync_all()
     });
-    file.map_err(|source| OpenError::System { attempted, source })
+    written.map_err(|source| OpenError::medium(&format!("writing {}", path.display()), source))
 }
 
 /// A file that did not exist, or a block device.

@@ -3,7 +3,7 @@
 use blockio::Bytes;
 use live::management::{Answer, Connection, Management};
 use live::status::{Space, State, inspect};
-use live::{Compression, CreateOptions, Device, Drive, Durability, OpenError};
+use live::{Compression, CreateOptions, Device, Drive, Durability, OpenError, Replacement};
 
 fn options(folder: &std::path::Path, dies: usize, size_kib: u64) -> CreateOptions {
     CreateOptions {
@@ -204,7 +204,11 @@ fn a_replaced_die_takes_the_next_failure() {
     let later = pattern(4, 1 << 20);
     drive.write(1 << 20, &later, Durability::Durable).unwrap();
     drive.close().unwrap();
-    live::replace_die(&options.vault, 1, &folder.path().join("new.img")).unwrap();
+    let drive = Drive::open(&options.vault).unwrap();
+    let new = folder.path().join("new.img");
+    let replacement = Replacement::prepare(&options.vault, &drive, 1, &new).unwrap();
+    replacement.carry_out(&drive, |_, _| true).unwrap();
+    drive.close().unwrap();
     let drive = Drive::open(&options.vault).unwrap();
     assert!(drive.lost_dies().is_empty());
     assert_eq!(drive.scrub(false).unwrap().units_bad, 0);

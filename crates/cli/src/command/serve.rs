@@ -127,6 +127,7 @@ fn close(drive: Option<(Arc<Drive>, Arc<Observed>)>) -> Result<Ending> {
     if let Some((drive, observed)) = drive {
         keep_life(&observed, true);
         observed.note("the server ended".to_owned());
+        observed.caretaker.stop();
         drop(observed);
         let deadline = Instant::now() + LAST_ANSWERS;
         while Arc::strong_count(&drive) > 1 && Instant::now() < deadline {
@@ -153,6 +154,9 @@ impl Served {
         let drive = Arc::new(drive);
         let observed = Arc::new(Observed::new(vault, Arc::clone(&drive)));
         observed.note("the server began".to_owned());
+        if let Some(period) = args.scrub {
+            observed.caretaker.scrub_every(period)?;
+        }
         Ok(Self { device: observed.device(), drive: Some((drive, observed)) })
     }
 }

@@ -5,13 +5,14 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use blockio::Bytes;
-use live::management::Connection;
 use live::status::{
-    Commands, Format, Led, Server, Smart, Space, State, Status, Supply, Wear, Writes, inspect,
+    Commands, Format, Led, Scrub, Server, Smart, Space, State, Status, Supply, Upkeep, Wear,
+    Writes, inspect,
 };
 use live::{Compression, Life};
 
 use crate::args::Status as Args;
+use crate::command::upkeep::server;
 use crate::{Ending, output, table};
 
 /// Superblocks of a line of the map.
@@ -36,14 +37,12 @@ pub(crate) fn status(args: &Args) -> Result<Ending> {
 
 /// The status of a drive, whether it is served or not.
 fn find(vault: &Path) -> Result<Status> {
-    // A folder that is not there is better told of by whoever looks for the drive.
-    if vault.is_dir() {
-        let attempted = || format!("asking the server of {}", vault.display());
-        if let Some(mut connection) = Connection::open(vault).with_context(attempted)? {
-            return connection.status().with_context(attempted);
+    match server(vault)? {
+        Some(mut server) => {
+            server.status().with_context(|| format!("asking the server of {}", vault.display()))
         }
+        None => Ok(inspect(vault)?),
     }
-    Ok(inspect(vault)?)
 }
 
 fn row(name: &str, text: String) -> Row {
@@ -59,6 +58,7 @@ fn text(status: &Status, all: bool) -> String {
     rows.extend(status.wear.iter().map(|wear| row("erases", wear_text(wear))));
     rows.extend(status.writes.iter().flat_map(write_rows));
     rows.extend(life_row(&status.life));
+    rows.extend(upkeep_rows(&status.upkeep));
     rows.extend(status.server.iter().flat_map(server_rows));
     if all {
         rows.extend(status.writes.iter().flat_map(cause_rows));
@@ -174,6 +174,31 @@ fn health_rows(smart: &Smart, status: &Status) -> Vec<Row> {
     let Smart { power_cycles, unsafe_shutdowns, .. } = smart;
     let openings = format!("{power_cycles}, {unsafe_shutdowns} of them of a drive not closed");
     vec![row("health", text), row("openings", openings)]
+}
+
+fn upkeep_rows(upkeep: &Upkeep) -> Vec<Row> {
+    let ending = |is_running, failure: &Option<String>| match (is_running, failure) {
+        (true, _) => "under way".to_owned(),
+        (false, Some(failure)) => failure.clone(),
+        (false, None) => "done".to_owned(),
+    };
+    let mut rows = Vec::new();
+    if let Some(rebuild) = &upkeep.rebuild {
+        let share = percent(rebuild.rows_done, rebuild.rows);
+        let ending = ending(rebuild.is_running, &rebuild.failure);
+        rows.push(row("restored", format!("die {}, {share}; {ending}", rebuild.die)));
+    }
+    if let Some(scrub) = &upkeep.scrub {
+        let Scrub { rows_done, units_bad, units_restored, lost_lbas, .. } = scrub;
+        let found = format!(
+            "{units_bad} units bad, {units_restored} written again, {} pages lost",
+            lost_lbas.len()
+        );
+        let share = percent(*rows_done, scrub.rows);
+        let ending = ending(scrub.is_running, &scrub.failure);
+        rows.push(row("scrub", format!("{share}, {found}; {ending}")));
+    }
+    rows
 }
 
 fn wear_text(wear: &Wear) -> String {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::served::{Served, client, is_there};
 
 /// A file of bytes that neither repeat nor compress.
-fn noise(path: &Path, length: usize) {
+pub(crate) fn noise(path: &Path, length: usize) {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     let words = std::iter::repeat_with(|| {
         state ^= state << 13;

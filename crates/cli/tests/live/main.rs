@@ -11,5 +11,6 @@ mod closed;
 mod dashboard;
 mod monitored;
 mod served;
+mod upkeep;
 mod watched;
 mod web;

@@ -139,7 +139,7 @@ impl Fleet {
         }
         let text = format!("fio cannot read from {} on every one of {hosts}", path.display());
         let error = Error::new(Kind::Program, text)
-            .hint("the target must be there under that name on each host, and fio allowed to it");
+            .hint("start `fio --server` on each host, and have the target there under that name");
         Err(match failed {
             Some(cause) => error.source(cause),
             None => error,

@@ -2,7 +2,8 @@
 
 use std::fs::{self, File};
 use std::net::{TcpListener, TcpStream};
-use std::process::Child;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command};
 use std::thread;
 
 use results::{TargetKind, WarningKind};
@@ -32,6 +33,7 @@ impl Server {
         let child = process::dying_with_us("fio")
             .arg(format!("--server={address},{port}"))
             .current_dir(folder.path())
+            .process_group(0)
             .stdout(File::create(folder.path().join("said")).unwrap())
             .stderr(File::create(folder.path().join("said-too")).unwrap())
             .spawn()
@@ -58,7 +60,9 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.child.kill();
+        // Each connection has a process of its own.
+        let group = format!("-{}", self.child.id());
+        let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
         let _ = self.child.wait();
     }
 }

@@ -1,0 +1,116 @@
+//! `floatgate check`: whether everything on the dies of a drive is as it was written.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use live::check::{Finding, Kind, Remedy, Report, check as examine, repair};
+use live::status::State;
+use serde::Serialize;
+
+use crate::args::Check;
+use crate::progress::Rows;
+use crate::{Ending, output, table};
+
+/// Most findings that are listed.
+const LISTED_MAX: usize = 40;
+
+/// What was found, for programs.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    /// Findings that repairing did away with.
+    repaired: usize,
+}
+
+/// Says what was found, repairs it if asked to, and fails if anything is left.
+pub(crate) fn check(args: &Check) -> Result<Ending> {
+    let shown = args.vault.display();
+    let mut report = checked(&args.vault, "checking")?;
+    let mut repaired = 0;
+    if args.repair && (report.repairable() > 0 || report.state == State::Unclosed) {
+        let found = report.repairable();
+        let rows = Rows::new("repairing");
+        repair(&args.vault, |done, all| rows.moved(done, all))
+            .with_context(|| format!("repairing {shown}"))?;
+        rows.clear();
+        report = checked(&args.vault, "checking again")?;
+        repaired = found.saturating_sub(report.repairable());
+    }
+    if args.json {
+        output::json(&Shown { report: &report, repaired })?;
+    } else {
+        output::data(&text(&report, repaired))?;
+    }
+    let left = report.findings.iter().filter(|finding| finding.remedy != Remedy::Open).count();
+    match (left, report.repairable()) {
+        (0, _) => Ok(Ending::Done),
+        (_, 0) => bail!("{shown} is not as it was written: {left} findings, none to be repaired"),
+        (_, some) => {
+            bail!("{shown} is not as it was written: {left} findings; --repair helps with {some}")
+        }
+    }
+}
+
+fn checked(vault: &Path, name: &str) -> Result<Report> {
+    let rows = Rows::new(name);
+    let report = examine(vault, |done, all| rows.moved(done, all));
+    rows.clear();
+    report.with_context(|| format!("checking {}", vault.display()))
+}
+
+fn text(report: &Report, repaired: usize) -> String {
+    let state = match report.state {
+        State::Unclosed => "was not closed",
+        _ => "closed",
+    };
+    let Report { drive, rows, units, pages, findings, .. } = report;
+    let mut lines =
+        vec![format!("drive {drive}, {state}: {pages} pages in {rows} rows, {units} units read")];
+    if repaired > 0 {
+        lines.push(format!("{repaired} findings were repaired"));
+    }
+    if findings.is_empty() {
+        lines.push("everything is as it was written".to_owned());
+        return lines.join("\n");
+    }
+    lines.push(counts(findings));
+    let row = |finding: &Finding| [word(finding.remedy).to_owned(), finding.text.clone()];
+    let listed: Vec<_> = findings.iter().take(LISTED_MAX).map(row).collect();
+    lines.push(table::columns(&listed));
+    if findings.len() > LISTED_MAX {
+        lines.push(format!("and {} more; --json lists all", findings.len() - LISTED_MAX));
+    }
+    lines.join("\n")
+}
+
+/// How many findings of each kind.
+fn counts(findings: &[Finding]) -> String {
+    let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
+    for finding in findings {
+        *counts.entry(finding.kind).or_default() += 1;
+    }
+    let counted = counts.into_iter().map(|(kind, count)| {
+        let name = match kind {
+            Kind::LostPage => "pages lost",
+            Kind::Die => "dies missing",
+            Kind::Header => "headers",
+            Kind::Checkpoint => "checkpoints",
+            Kind::Journal => "journals",
+            Kind::Unit => "units with data",
+            Kind::Parity => "units with parity",
+        };
+        format!("{name}: {count}")
+    });
+    counted.collect::<Vec<_>>().join(", ")
+}
+
+const fn word(remedy: Remedy) -> &'static str {
+    match remedy {
+        Remedy::None => "lost",
+        Remedy::Replace => "replace",
+        Remedy::Repair => "repairable",
+        Remedy::Open => "of a crash",
+    }
+}

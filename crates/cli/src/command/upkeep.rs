@@ -1,0 +1,127 @@
+//! `floatgate scrub`, `fail-die`, `replace-die`: looking after a drive, through its server where
+//! it has one.
+
+use std::path::{Path, absolute};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use live::management::{Connection, Request};
+use live::status::{Rebuild, Scrub, Upkeep};
+use live::{Drive, Replacement};
+
+use crate::args::{FailDie, ReplaceDie, Scrub as ScrubArgs};
+use crate::progress::Rows;
+use crate::{Ending, output};
+
+/// Time between two looks at work that a server does.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Has a served drive read all that it stores, and says what was found.
+pub(crate) fn scrub(args: &ScrubArgs) -> Result<Ending> {
+    let shown = args.vault.display();
+    let Some(mut server) = server(&args.vault)? else {
+        bail!("nobody serves {shown}; `floatgate check --repair {shown}` looks at a closed drive");
+    };
+    server.order(&Request::Scrub).with_context(|| format!("scrubbing {shown}"))?;
+    if args.no_wait {
+        return Ok(Ending::Done);
+    }
+    let is_running = |scrub: &Scrub| scrub.is_running;
+    let progress = |scrub: &Scrub| (scrub.rows_done, scrub.rows);
+    let scrub = awaited("scrubbing", &mut server, |it| it.scrub, is_running, progress)?;
+    let Scrub { rows, units_bad, units_restored, lost_lbas, failure, .. } = scrub;
+    output::data(&format!(
+        "{rows} rows: {units_bad} units were not as written, {units_restored} are written again"
+    ))?;
+    for lba in &lost_lbas {
+        output::data(&format!("sectors {lba} to {} are lost", lba + 7))?;
+    }
+    match failure {
+        Some(failure) => bail!("scrubbing {shown}: {failure}"),
+        None if units_bad > units_restored => {
+            bail!("{} units of {shown} are not as written", units_bad - units_restored)
+        }
+        None => Ok(Ending::Done),
+    }
+}
+
+/// Has a drive do without a die.
+pub(crate) fn fail_die(args: &FailDie) -> Result<Ending> {
+    let (shown, die) = (args.vault.display(), args.die);
+    let attempted = || format!("failing die {die} of {shown}");
+    if let Some(mut server) = server(&args.vault)? {
+        server.order(&Request::FailDie { die }).with_context(attempted)?;
+    } else {
+        let drive = Drive::open(&args.vault)?;
+        let failed = drive.fail_die(die);
+        drive.close().with_context(|| format!("closing {shown}"))?;
+        failed?;
+    }
+    output::talk(&format!("{shown} does without die {die}; `floatgate replace-die` gives another"));
+    Ok(Ending::Done)
+}
+
+/// Puts another die in the place of one that has failed.
+pub(crate) fn replace_die(args: &ReplaceDie) -> Result<Ending> {
+    let (shown, die) = (args.vault.display(), args.die);
+    let path = absolute(&args.with).context("finding the new die")?;
+    let attempted = || format!("replacing die {die} of {shown}");
+    if let Some(mut server) = server(&args.vault)? {
+        server.order(&Request::ReplaceDie { die, path }).with_context(attempted)?;
+        if args.no_wait {
+            return Ok(Ending::Done);
+        }
+        let is_running = |rebuild: &Rebuild| rebuild.is_running;
+        let progress = |rebuild: &Rebuild| (rebuild.rows_done, rebuild.rows);
+        let rebuild = awaited("restoring", &mut server, |it| it.rebuild, is_running, progress)?;
+        if let Some(failure) = rebuild.failure {
+            bail!("{}: {failure}", attempted());
+        }
+    } else {
+        let drive = Drive::open(&args.vault)?;
+        let rows = Rows::new("restoring");
+        let replaced = Replacement::prepare(&args.vault, &drive, die, &path).and_then(|it| {
+            Ok(it.carry_out(&drive, |done, all| {
+                rows.moved(done, all);
+                true
+            })?)
+        });
+        rows.clear();
+        drive.close().with_context(|| format!("closing {shown}"))?;
+        replaced.with_context(attempted)?;
+    }
+    output::talk(&format!("die {die} of {shown} is {}, and whole", args.with.display()));
+    Ok(Ending::Done)
+}
+
+/// The server of a drive, if it has one.
+pub(crate) fn server(vault: &Path) -> Result<Option<Connection>> {
+    // A folder that is not there is better told of by whoever looks for the drive.
+    if !vault.is_dir() {
+        return Ok(None);
+    }
+    Connection::open(vault).with_context(|| format!("asking the server of {}", vault.display()))
+}
+
+/// Watches what a server does until it has ended.
+fn awaited<T>(
+    name: &str,
+    server: &mut Connection,
+    work: impl Fn(Upkeep) -> Option<T>,
+    is_running: impl Fn(&T) -> bool,
+    progress: impl Fn(&T) -> (u64, u64),
+) -> Result<T> {
+    let rows = Rows::new(name);
+    loop {
+        let status = server.status().context("asking the server how far it is")?;
+        let work = work(status.upkeep).context("the server does not know of it any more")?;
+        let (done, all) = progress(&work);
+        rows.moved(done, all);
+        if !is_running(&work) {
+            rows.clear();
+            return Ok(work);
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}

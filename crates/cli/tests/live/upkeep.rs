@@ -1,0 +1,114 @@
+//! Drives that store, looked after: checks of closed ones, dies that fail and are replaced, scrubs.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::process::Output;
+
+use serde_json::Value;
+
+use super::clients::noise;
+use super::served::{Served, client, floatgate, is_there, small_drive};
+
+/// What a command said, to whoever.
+fn said(output: &Output) -> String {
+    let [out, err] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));
+    format!("{out}{err}")
+}
+
+fn assert_done(output: &Output) {
+    assert!(output.status.success(), "{}", said(output));
+}
+
+/// Spoils what lies in the middle of a die.
+fn spoil(die: &Path) {
+    let file = OpenOptions::new().write(true).open(die).unwrap();
+    let size = file.metadata().unwrap().len();
+    file.write_all_at(&vec![0xaa; (size / 3) as usize], size / 2).unwrap();
+}
+
+#[test]
+fn a_check_finds_rot_and_repairs_it() {
+    let folder = tempfile::tempdir().unwrap();
+    small_drive(folder.path()).close().unwrap();
+    let floatgate = |args: &[&str]| floatgate(folder.path(), args);
+    let clean = floatgate(&["check", "vault"]);
+    assert_done(&clean);
+    assert!(said(&clean).contains("everything is as it was written"), "{}", said(&clean));
+    spoil(&folder.path().join("d2.img"));
+    let found = floatgate(&["check", "vault"]);
+    assert_eq!(found.status.code(), Some(1));
+    for part in ["units with data: ", "repairable  unit of row ", " on die 2 ", "--repair helps"] {
+        assert!(said(&found).contains(part), "no {part} in\n{}", said(&found));
+    }
+    let repaired = floatgate(&["check", "vault", "--repair", "--json"]);
+    assert_done(&repaired);
+    let report: Value = serde_json::from_slice(&repaired.stdout).unwrap();
+    assert!(report["repaired"].as_u64().unwrap() > 0, "{report}");
+    assert_eq!(report["findings"].as_array().unwrap().len(), 0, "{report}");
+    assert_done(&floatgate(&["check", "vault"]));
+}
+
+#[test]
+fn a_closed_drive_gets_another_die() {
+    let folder = tempfile::tempdir().unwrap();
+    small_drive(folder.path()).close().unwrap();
+    let floatgate = |args: &[&str]| floatgate(folder.path(), args);
+    let early = floatgate(&["replace-die", "vault", "1", "--with", "new.img"]);
+    assert!(said(&early).contains("die 1 has not failed; fail it first"), "{}", said(&early));
+    assert_done(&floatgate(&["fail-die", "vault", "1"]));
+    let second = floatgate(&["fail-die", "vault", "2"]);
+    assert!(said(&second).contains("the drive cannot do without it"), "{}", said(&second));
+    assert_eq!(floatgate(&["check", "vault"]).status.code(), Some(1));
+    assert_done(&floatgate(&["replace-die", "vault", "1", "--with", "new.img"]));
+    assert_done(&floatgate(&["check", "vault"]));
+    let none = floatgate(&["fail-die", "vault", "9"]);
+    assert!(said(&none).contains("die 9"), "{}", said(&none));
+}
+
+#[test]
+fn clients_go_on_while_a_die_fails_is_replaced_and_the_next_one_fails() {
+    if !is_there("nbdcopy") {
+        return;
+    }
+    let served = Served::start_small_drive();
+    let (there, back) = (served.path("there.img"), served.path("back.img"));
+    noise(&there, 8 << 20);
+    let [from, to] = [&there, &back].map(|path| path.to_str().unwrap());
+    client("nbdcopy", &["--flush", from, &served.uri]);
+    let comes_back = || {
+        client("nbdcopy", &[&served.uri, to]);
+        assert!(fs::read(&there).unwrap() == fs::read(&back).unwrap());
+    };
+    assert_done(&served.beside(&["fail-die", "vault", "3"]));
+    comes_back();
+    let replace = ["replace-die", "vault", "3", "--with", "new.img"];
+    assert_done(&served.beside(&[&replace[..], &["--no-wait"]].concat()));
+    client("nbdcopy", &["--flush", from, &served.uri]);
+    comes_back();
+    // Until it is whole the next one is not let go.
+    let mut rounds = 0;
+    while !served.beside(&["fail-die", "vault", "0"]).status.success() {
+        rounds += 1;
+        assert!(rounds < 1000, "die 3 is never whole");
+    }
+    comes_back();
+    assert_done(&served.beside(&["scrub", "vault"]));
+    let status = served.beside(&["status", "vault", "--json"]);
+    let status: Value = serde_json::from_slice(&status.stdout).unwrap();
+    let upkeep = &status["upkeep"];
+    assert_eq!(upkeep["rebuild"]["failure"], Value::Null, "{upkeep}");
+    assert_eq!(upkeep["scrub"]["units_bad"], 0, "{upkeep}");
+    assert_eq!(upkeep["scrub"]["rows_done"], upkeep["scrub"]["rows"], "{upkeep}");
+}
+
+#[test]
+fn a_scrub_of_a_served_drive_repairs_what_has_rotted() {
+    let mut served = Served::start_small_drive();
+    spoil(&served.path("d1.img"));
+    let scrubbed = served.beside(&["scrub", "vault"]);
+    assert_done(&scrubbed);
+    assert!(!said(&scrubbed).contains(": 0 units were not"), "{}", said(&scrubbed));
+    assert!(served.stop().success());
+    assert_done(&served.beside(&["check", "vault"]));
+}

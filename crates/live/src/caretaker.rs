@@ -1,0 +1,177 @@
+//! Whoever looks after an open drive while its clients go on: dies that fail and are replaced, and
+//! scrubs, each by a thread of its own that ends when the caretaker is told to stop.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::vault::Replacement;
+use crate::{Drive, OpenError};
+
+/// Looks after a drive of a folder. Dropping it stops what is under way.
+#[derive(Debug)]
+pub struct Caretaker {
+    vault: PathBuf,
+    drive: Arc<Drive>,
+    rest: Arc<Rest>,
+    work: Mutex<Vec<JoinHandle<()>>>,
+    /// Whether scrubs come by themselves.
+    is_scheduled: Mutex<bool>,
+}
+
+/// Pauses that end early when there is something else to be done, or nothing more.
+#[derive(Debug, Default)]
+struct Rest {
+    wishes: Mutex<Wishes>,
+    told: Condvar,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Wishes {
+    /// Everything is to end.
+    is_over: bool,
+    /// A scrub is wanted now, whatever was planned.
+    wants_scrub: bool,
+}
+
+impl Rest {
+    /// Waits so long, or until somebody wishes something; says what.
+    fn wait(&self, pause: Duration) -> Wishes {
+        let wishes = locked(&self.wishes);
+        let none = |wishes: &mut Wishes| !wishes.is_over && !wishes.wants_scrub;
+        let waited = self.told.wait_timeout_while(wishes, pause, none);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Takes a pause of its own length; says whether to go on.
+    fn pause(&self, pause: Duration) -> bool {
+        let wishes = locked(&self.wishes);
+        let waited = self.told.wait_timeout_while(wishes, pause, |wishes| !wishes.is_over);
+        !waited.unwrap_or_else(PoisonError::into_inner).0.is_over
+    }
+
+    fn wish(&self, change: impl FnOnce(&mut Wishes)) {
+        change(&mut locked(&self.wishes));
+        self.told.notify_all();
+    }
+
+    /// Takes up the wish for a scrub, if there is one.
+    fn takes_up_scrub(&self) -> bool {
+        std::mem::take(&mut locked(&self.wishes).wants_scrub)
+    }
+}
+
+impl Caretaker {
+    /// Looks after the drive of a folder.
+    pub fn new(vault: &Path, drive: Arc<Drive>) -> Self {
+        let (rest, work, is_scheduled) = (Arc::default(), Mutex::default(), Mutex::default());
+        Self { vault: vault.to_owned(), drive, rest, work, is_scheduled }
+    }
+
+    /// Puts a new file, or a block device, in the place of a die that has failed, and begins to
+    /// restore what belongs there; [`Drive::status`] says how far that is.
+    ///
+    /// # Errors
+    /// When the die has not failed, or the new one cannot take its place.
+    pub fn replace_die(&self, die: usize, new: &Path) -> Result<(), OpenError> {
+        if self.drive.status().upkeep.rebuild.is_some_and(|it| it.is_running) {
+            return Err(OpenError::refused("another die is being replaced; wait for it".into()));
+        }
+        let replacement = Replacement::prepare(&self.vault, &self.drive, die, new)?;
+        self.begin("rebuild", move |drive, rest| {
+            // Its status says how it went.
+            let _ = replacement.carry_out(drive, |_, _| rest.pause(Duration::ZERO));
+        })
+    }
+
+    /// Begins a scrub that repairs what it can, and takes no more than half of the time of one
+    /// thread. One that is spread over a longer time is given up for it.
+    ///
+    /// # Errors
+    /// When one is under way.
+    pub fn scrub(&self) -> Result<(), OpenError> {
+        if *locked(&self.is_scheduled) {
+            self.rest.wish(|wishes| wishes.wants_scrub = true);
+            return Ok(());
+        }
+        if self.drive.status().upkeep.scrub.is_some_and(|it| it.is_running) {
+            return Err(OpenError::refused("a scrub is under way; wait for it".to_owned()));
+        }
+        self.begin("scrub", scrub_now)
+    }
+
+    /// Scrubs again and again, each time spread evenly over `period`.
+    ///
+    /// # Errors
+    /// When the system refuses a thread.
+    pub fn scrub_every(&self, period: Duration) -> Result<(), OpenError> {
+        *locked(&self.is_scheduled) = true;
+        self.begin("scrub", move |drive, rest| {
+            loop {
+                let begun = Instant::now();
+                if rest.takes_up_scrub() {
+                    scrub_now(drive, rest);
+                } else {
+                    // Its status says how it went.
+                    let _ = drive.scrub_while(true, |done, all| {
+                        let due = period.mul_f64(done as f64 / all.max(1) as f64);
+                        let wishes = rest.wait(due.saturating_sub(begun.elapsed()));
+                        !wishes.is_over && !wishes.wants_scrub
+                    });
+                }
+                if rest.wait(period.saturating_sub(begun.elapsed())).is_over {
+                    return;
+                }
+            }
+        })
+    }
+
+    /// Ends what is under way, and waits until it has.
+    pub fn stop(&self) {
+        self.rest.wish(|wishes| wishes.is_over = true);
+        for worker in std::mem::take(&mut *locked(&self.work)) {
+            // One that panicked is gone as well.
+            let _ = worker.join();
+        }
+    }
+
+    fn begin(
+        &self,
+        name: &str,
+        work: impl FnOnce(&Drive, &Rest) + Send + 'static,
+    ) -> Result<(), OpenError> {
+        let (drive, rest) = (Arc::clone(&self.drive), Arc::clone(&self.rest));
+        let mut workers = locked(&self.work);
+        workers.retain(|worker| !worker.is_finished());
+        let worker = thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || work(&drive, &rest))
+            .map_err(|source| {
+                OpenError::medium(&format!("starting a thread for a {name}"), source)
+            })?;
+        workers.push(worker);
+        Ok(())
+    }
+}
+
+impl Drop for Caretaker {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// A scrub that rests as long as it works.
+fn scrub_now(drive: &Drive, rest: &Rest) {
+    let mut begun = Instant::now();
+    // Its status says how it went.
+    let _ = drive.scrub_while(true, |_, _| {
+        let goes_on = rest.pause(begun.elapsed());
+        begun = Instant::now();
+        goes_on
+    });
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

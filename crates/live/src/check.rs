@@ -1,0 +1,316 @@
+//! Checking a drive that nobody has open: everything that lies on its dies, against everything
+//! else that does.
+//!
+//! ```text
+//!  headers ─► checkpoint ─► journal ─► map, as opening would have it ─► every row: each unit, the
+//!  sum of all, and what the map looks for in it
+//! ```
+//!
+//! Dies are opened for reading only. What a crash left behind is looked at as recovery would, in
+//! memory.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::creation::{gather, header_copy};
+use crate::header::Header;
+use crate::journal;
+use crate::layout::{HEADER_BYTES, Place, STAMP_BYTES};
+use crate::recovery::{Viewed, look, reading, whole_checkpoints};
+use crate::status::{State, named};
+use crate::store::Store;
+use crate::unit::{self, Codec, Stamp, exclusive_or};
+use crate::upkeep::lba;
+use crate::vault::open_dies;
+use crate::{Drive, FileMedium, OpenError};
+
+/// Version of [`Report`] as JSON; a field that goes or changes its meaning raises it.
+pub const SCHEMA: u32 = 1;
+
+/// What a check found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Number of the drive, 16 hexadecimal digits.
+    pub drive: String,
+    /// Whether it was closed.
+    pub state: State,
+    /// Rows that hold something.
+    pub rows: u64,
+    /// Units of them that were read.
+    pub units: u64,
+    /// Pages that are stored, and were looked for where the map has them.
+    pub pages: u64,
+    /// What is not as it should be, sorted.
+    pub findings: Vec<Finding>,
+}
+
+/// Something that is not as it should be. Sorted by kind, then by where it is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Finding {
+    /// What it concerns.
+    pub kind: Kind,
+    /// First sector of the page that cannot be read any more.
+    pub lba: Option<u64>,
+    /// Row of the drive.
+    pub row: Option<u32>,
+    /// Index of the die.
+    pub die: Option<u32>,
+    /// What becomes of it.
+    pub remedy: Remedy,
+    /// What is wrong.
+    pub text: String,
+}
+
+/// What a finding concerns, the worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A page that cannot be read any more.
+    LostPage,
+    /// A die that is missing, or has failed.
+    Die,
+    /// A copy of a die's header.
+    Header,
+    /// A copy of the checkpoint.
+    Checkpoint,
+    /// A copy of the journal.
+    Journal,
+    /// A unit with data.
+    Unit,
+    /// A unit with parity.
+    Parity,
+}
+
+/// What becomes of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Remedy {
+    /// Nothing helps: it is lost.
+    None,
+    /// Another die has to take the place of this one.
+    Replace,
+    /// Repairing writes it again from what is whole.
+    Repair,
+    /// A crash left it so; opening the drive sets it right.
+    Open,
+}
+
+impl Report {
+    /// Whether nothing is wrong but what opening the drive sets right.
+    pub fn is_clean(&self) -> bool {
+        self.findings.iter().all(|finding| finding.remedy == Remedy::Open)
+    }
+
+    /// How many findings repairing would do away with.
+    pub fn repairable(&self) -> usize {
+        self.findings.iter().filter(|finding| finding.remedy == Remedy::Repair).count()
+    }
+}
+
+/// Checks the drive of a folder, which is not changed. `moved` is told before each row how many
+/// rows of how many have been gone through.
+///
+/// # Errors
+/// When there is no drive, it is in use, or so damaged that it could not be opened.
+pub fn check(vault: &Path, moved: impl FnMut(u64, u64)) -> Result<Report, OpenError> {
+    let (store, header) = gather(open_dies(vault, FileMedium::view)?)?;
+    let viewed = look(&store)?;
+    let state = if header.is_open { State::Unclosed } else { State::Closed };
+    let mut checking = Checking { store: &store, viewed: &viewed, state, findings: Vec::new() };
+    checking.headers(&header);
+    checking.copies()?;
+    let (rows, units) = checking.rows(moved);
+    let mut findings = checking.findings;
+    findings.sort();
+    let pages = viewed.ftl.map_entries().iter().filter(|entry| **entry != 0).count() as u64;
+    Ok(Report {
+        schema: SCHEMA,
+        drive: named(store.drive),
+        state,
+        rows,
+        units,
+        pages: pages + viewed.pages_journaled,
+        findings,
+    })
+}
+
+/// Opens the drive of a folder, writes again what can be restored, and closes it.
+///
+/// # Errors
+/// As [`Drive::open`], [`Drive::scrub`] and [`Drive::close`].
+pub fn repair(vault: &Path, mut moved: impl FnMut(u64, u64)) -> Result<(), OpenError> {
+    let drive = Drive::open(vault)?;
+    let going_on = |done, all| {
+        moved(done, all);
+        true
+    };
+    drive.scrub_while(true, going_on)?;
+    Ok(drive.close()?)
+}
+
+/// A check that is under way.
+struct Checking<'a> {
+    store: &'a Store,
+    viewed: &'a Viewed,
+    state: State,
+    findings: Vec<Finding>,
+}
+
+/// A row that is being looked at.
+#[derive(Clone, Copy, Debug)]
+struct Looked {
+    row: u32,
+    order: u64,
+    /// Whether a crash may have torn it.
+    is_unsettled: bool,
+}
+
+impl Checking<'_> {
+    fn find(&mut self, kind: Kind, die: usize, remedy: Remedy, text: String) {
+        let die = u32::try_from(die).ok();
+        self.findings.push(Finding { kind, lba: None, row: None, die, remedy, text });
+    }
+
+    /// What only a crash may leave so.
+    fn remedy(&self) -> Remedy {
+        if self.state == State::Unclosed { Remedy::Open } else { Remedy::Repair }
+    }
+
+    fn headers(&mut self, newest: &Header) {
+        let lost = self.store.dies.lost();
+        for die in 0..self.store.dies.count() {
+            if lost.has(die) {
+                let why = if newest.lost.has(die) { "has failed" } else { "is missing" };
+                self.find(Kind::Die, die, Remedy::Replace, format!("die {die} {why}"));
+                continue;
+            }
+            for copy in 0..2 {
+                let read = |bytes: &mut [u8]| self.store.dies.read(die, copy * HEADER_BYTES, bytes);
+                let is_own = |header: &Header| {
+                    header.drive == self.store.drive && header.die as usize == die
+                };
+                if !header_copy(read).is_ok_and(|header| header.is_some_and(|it| is_own(&it))) {
+                    let text = format!("copy {copy} of the header of die {die} is not whole");
+                    self.find(Kind::Header, die, self.remedy(), text);
+                }
+            }
+        }
+    }
+
+    /// The copies of the checkpoint and of the journal.
+    fn copies(&mut self) -> Result<(), OpenError> {
+        let number = self.viewed.summary.number;
+        let whole = whole_checkpoints(self.store, number)?;
+        for die in self.store.copies() {
+            if !whole.contains(&die) {
+                let text = format!("die {die} does not hold checkpoint {number} whole");
+                self.find(Kind::Checkpoint, die, self.remedy(), text);
+            }
+            let reading = reading(self.store, &self.viewed.summary);
+            let read = journal::read_copies(&self.store.dies, &[die], reading);
+            if !read.is_ok_and(|replay| replay.end == self.viewed.end) {
+                let batch = self.viewed.end.number;
+                let text =
+                    format!("die {die} does not hold the journal whole before batch {batch}");
+                self.find(Kind::Journal, die, self.remedy(), text);
+            }
+        }
+        Ok(())
+    }
+
+    /// Every row that holds something; says how many those were, and their units.
+    fn rows(&mut self, mut moved: impl FnMut(u64, u64)) -> (u64, u64) {
+        let (mut rows, mut units) = (0, 0);
+        let total = self.viewed.rows.len() as u64;
+        for (row, order) in (0_u32..).zip(&self.viewed.rows) {
+            moved(row.into(), total);
+            if *order != 0 {
+                rows += 1;
+                units += self.row(row, *order);
+            }
+        }
+        moved(total, total);
+        (rows, units)
+    }
+
+    /// One row; says how many of its units were read.
+    fn row(&mut self, row: u32, order: u64) -> u64 {
+        let layout = &self.store.layout;
+        let lost = self.store.dies.lost();
+        let mut sum = vec![0; layout.unit_bytes - STAMP_BYTES];
+        let (mut bad, mut units, mut programmed_at) = (Vec::new(), 0, order);
+        let mut agrees = true;
+        for position in (0..layout.shape.dies).filter(|it| !lost.has(layout.die(row, *it))) {
+            units += 1;
+            if let Some((stamp, bytes)) = self.store.whole_unit(row, position, order) {
+                programmed_at = programmed_at.max(stamp.programmed_at);
+                exclusive_or(&mut sum, &bytes[STAMP_BYTES..]);
+                agrees &= self.agrees(&stamp, &bytes);
+            } else {
+                bad.push(position);
+            }
+        }
+        let is_unsettled = self.state == State::Unclosed && programmed_at >= self.viewed.mark;
+        let looked = Looked { row, order, is_unsettled };
+        let is_complete = bad.is_empty() && units == u64::from(layout.shape.dies);
+        if layout.shape.is_protected && is_complete && sum.iter().any(|byte| *byte != 0) {
+            self.found_unit(looked, layout.shape.dies - 1, "is not the sum of the row's data");
+        }
+        for position in bad {
+            self.found_unit(looked, position, "is not as it was programmed");
+        }
+        if !is_complete || !agrees {
+            self.lost_pages(looked);
+        }
+        units
+    }
+
+    /// Whether a unit's table has the pages that the map looks for there.
+    fn agrees(&self, stamp: &Stamp, bytes: &[u8]) -> bool {
+        if stamp.is_parity {
+            return true;
+        }
+        let Stamp { row, position, identity, .. } = *stamp;
+        let table = unit::table(bytes, identity, self.store.first(row, position));
+        let Some((_, table)) = table else { return false };
+        (0..self.store.layout.unit_slots).all(|slot| {
+            let ppn = self.store.layout.ppn(Place { row, unit: position, slot });
+            let there = table.get(slot as usize).map(|entry| entry.extent);
+            let is_it = |lpn| there.is_some_and(|it| it.lpn == lpn && it.codec != Codec::Lost);
+            self.viewed.ftl.logical(ppn).is_none_or(is_it)
+        })
+    }
+
+    fn found_unit(&mut self, looked: Looked, position: u32, what: &str) {
+        let Looked { row, order, is_unsettled } = looked;
+        let layout = &self.store.layout;
+        let is_parity = self.store.is_parity(position);
+        let (kind, name) = if is_parity { (Kind::Parity, "parity") } else { (Kind::Unit, "unit") };
+        let die = layout.die(row, position);
+        let remedy = match self.store.restored_unit(row, position, order) {
+            Ok(_) if is_unsettled => Remedy::Open,
+            Ok(_) => Remedy::Repair,
+            Err(_) => Remedy::None,
+        };
+        let text = format!("{name} of row {row} on die {die} {what}");
+        let die = u32::try_from(die).ok();
+        self.findings.push(Finding { kind, lba: None, row: Some(row), die, remedy, text });
+    }
+
+    fn lost_pages(&mut self, Looked { row, order, .. }: Looked) {
+        for page in self.store.lost_pages(&self.viewed.ftl, row, order) {
+            let lba = lba(page);
+            self.findings.push(Finding {
+                kind: Kind::LostPage,
+                lba: Some(lba),
+                row: Some(row),
+                die: None,
+                remedy: Remedy::None,
+                text: format!("sectors {lba} to {} are lost", lba + 7),
+            });
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! What looking after a drive adds to its status: a die that is being restored, a scrub.
+
+use serde::{Deserialize, Serialize};
+
+/// Work on what is stored, beside what clients ask for, since the drive was opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Upkeep {
+    /// The last die that took the place of one that had failed.
+    pub rebuild: Option<Rebuild>,
+    /// The last scrub.
+    pub scrub: Option<Scrub>,
+}
+
+/// A die that is being filled with what belongs there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rebuild {
+    /// Its index.
+    pub die: u32,
+    /// Whether it is still under way.
+    pub is_running: bool,
+    /// Rows that were gone through.
+    pub rows_done: u64,
+    /// Rows of the drive.
+    pub rows: u64,
+    /// Why it ended before its time.
+    pub failure: Option<String>,
+}
+
+/// A reading of everything that is stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scrub {
+    /// Whether it is still under way.
+    pub is_running: bool,
+    /// Rows that were gone through.
+    pub rows_done: u64,
+    /// Rows of the drive.
+    pub rows: u64,
+    /// Units that were not as they had been programmed.
+    pub units_bad: u64,
+    /// How many of them were written again.
+    pub units_restored: u64,
+    /// First sectors of pages that cannot be read any more, at most 1000 of them.
+    pub lost_lbas: Vec<u64>,
+    /// Why it ended before its time.
+    pub failure: Option<String>,
+}
