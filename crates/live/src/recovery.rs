@@ -167,7 +167,7 @@ fn load(store: &Store) -> Result<Saved, OpenError> {
     };
     let newest = numbers.iter().copied().find(is_taken);
     for mut reader in readers.into_iter().filter(|it| Some(it.summary.number) >= newest) {
-        if let Some((rows, erase_counts, map)) = load_tables(&store.layout, &mut reader)? {
+        if let Some(Tables { rows, erase_counts, map }) = load_tables(&store.layout, &mut reader)? {
             let summary = reader.summary;
             let highest = numbers.iter().copied().max().unwrap_or(summary.number);
             let next = highest + 1 + u64::from((highest + 1) % 2 == summary.number % 2);
@@ -177,11 +177,15 @@ fn load(store: &Store) -> Result<Saved, OpenError> {
     Err(damaged("no die holds a whole checkpoint".to_owned()))
 }
 
+/// What a checkpoint holds of rows, superblocks and pages.
+struct Tables {
+    rows: Vec<u64>,
+    erase_counts: Vec<u32>,
+    map: Recovery,
+}
+
 /// The tables of a checkpoint, if it is whole.
-fn load_tables(
-    layout: &Layout,
-    reader: &mut Reader<'_>,
-) -> Result<Option<(Vec<u64>, Vec<u32>, Recovery)>, OpenError> {
+fn load_tables(layout: &Layout, reader: &mut Reader<'_>) -> Result<Option<Tables>, OpenError> {
     let shape = &layout.shape;
     let mut rows = vec![0_u64; shape.rows_total() as usize];
     let mut erase_counts = vec![0_u32; shape.superblocks as usize];
@@ -191,7 +195,7 @@ fn load_tables(
         .and_then(|()| reader.fill(cast_slice_mut(&mut erase_counts)))
         .and_then(|()| reader.fill(cast_slice_mut(map.map_entries_mut())))
         .and_then(|()| reader.fill(map.extent_sizes_mut()));
-    Ok(filled.is_ok().then_some((rows, erase_counts, map)))
+    Ok(filled.is_ok().then_some(Tables { rows, erase_counts, map }))
 }
 
 /// The dies that hold a checkpoint whole, by its number.

@@ -21,32 +21,33 @@ fn create(folder: &Path, dies: usize, is_protected: bool) -> CreateOptions {
         compression: Compression::None,
         physical: None,
     };
-    let drive = Drive::create(&options).unwrap();
-    drive.write(0, &contents(), Durability::Volatile).unwrap();
-    drive.close().unwrap();
+    let drive = Drive::create(&options).expect("there is room");
+    drive.write(0, &contents(), Durability::Volatile).expect("a new drive takes it");
+    drive.close().expect("nothing fails");
     options
 }
 
 fn contents() -> Vec<u8> {
-    (0..STORED).map(|at| (at / 4096 * 7 + at % 251) as u8).collect()
+    (0..STORED).map(|at| (at / 4096 * 7 + at % 251).to_le_bytes()[0]).collect()
 }
 
 fn checked(options: &CreateOptions) -> Report {
-    check(&options.vault, |_, _| ()).unwrap()
+    check(&options.vault, |_, _| ()).expect("it can be opened")
 }
 
 /// Spoils the part of a die where its units are: the latter half.
 fn spoil(die: &Path) {
-    let file = std::fs::OpenOptions::new().write(true).open(die).unwrap();
-    let size = file.metadata().unwrap().len();
-    file.write_all_at(&vec![0xaa; (size / 2) as usize], size / 2).unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(die).expect("a die is there");
+    let size = file.metadata().expect("it is open").len();
+    let half = usize::try_from(size / 2).expect("a small die");
+    file.write_all_at(&vec![0xaa; half], size / 2).expect("it takes bytes");
 }
 
 fn read(options: &CreateOptions) -> Vec<u8> {
-    let drive = Drive::open(&options.vault).unwrap();
+    let drive = Drive::open(&options.vault).expect("it is whole enough");
     let mut found = vec![0; STORED];
-    drive.read(0, &mut found).unwrap();
-    drive.close().unwrap();
+    drive.read(0, &mut found).expect("every page is there");
+    drive.close().expect("nothing fails");
     found
 }
 
