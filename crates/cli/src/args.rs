@@ -197,6 +197,11 @@ Examples:
         /// Shell to complete in
         shell: Shell,
     },
+    /// Writes a manual page for each command
+    #[command(after_help = "\
+Examples:
+  floatgate man ~/.local/share/man/man1")]
+    Man(Man),
 }
 
 /// How a modelled drive is set up.
@@ -665,17 +670,20 @@ pub(crate) enum Timing {
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
     /// Folder of the drive, as `floatgate create` made it
-    #[arg(required_unless_present = "memory", conflicts_with = "memory")]
+    #[arg(required_unless_present_any = ["memory", "config"], conflicts_with = "memory")]
     pub(crate) vault: Option<PathBuf>,
     /// Serves a drive in memory of this size, which is empty at first and gone at the end
     #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
     pub(crate) memory: Option<Bytes>,
     /// Where clients come in: unix:PATH, tcp:PORT (loopback), tcp:HOST:PORT; may be repeated
-    #[arg(long, required = true, value_name = "ADDRESS")]
+    #[arg(long, required_unless_present = "config", value_name = "ADDRESS")]
     pub(crate) nbd: Vec<Address>,
     /// Where browsers and monitoring come in: HOST:PORT, of the loopback at best
     #[arg(long, conflicts_with = "memory", value_name = "ADDRESS")]
     pub(crate) http: Option<SocketAddr>,
+    /// File of what else could be typed here: options by name, and `vault`; what is typed wins
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     /// Name that clients ask for; without one they get it too
     #[arg(long, default_value = "", hide_default_value = true, value_name = "NAME")]
     pub(crate) export: String,
@@ -748,6 +756,13 @@ pub(crate) enum Switch {
     On,
     /// Not lit
     Off,
+}
+
+/// `floatgate man`.
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// Folder for the pages, which is made
+    pub(crate) dir: PathBuf,
 }
 
 /// `floatgate doctor`.

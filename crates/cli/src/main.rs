@@ -5,6 +5,7 @@
 
 mod args;
 mod command;
+mod configuration;
 mod failure;
 mod observed;
 mod output;
@@ -16,6 +17,7 @@ mod web;
 
 use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::Parser as _;
 
 use crate::args::{Cli, Command};
@@ -30,7 +32,24 @@ enum Ending {
 }
 
 fn main() -> ExitCode {
-    let ending = match Cli::parse().command {
+    match command().and_then(carry_out) {
+        Ok(Ending::Done) => ExitCode::SUCCESS,
+        Ok(Ending::NotSteady) => ExitCode::from(3),
+        Err(error) => failure::report(&error),
+    }
+}
+
+/// What was typed, and what a configuration says before it.
+fn command() -> Result<Command> {
+    let command = Cli::parse().command;
+    match &command {
+        Command::Serve(typed) => configuration::apply(typed).map(|all| all.unwrap_or(command)),
+        _ => Ok(command),
+    }
+}
+
+fn carry_out(command: Command) -> Result<Ending> {
+    match command {
         Command::Review(args) => command::review::review(&args),
         Command::Run(args) => command::run::run(&args),
         Command::Runs(args) => command::runs::runs(&args),
@@ -53,10 +72,6 @@ fn main() -> ExitCode {
         Command::ReplaceDie(args) => command::upkeep::replace_die(&args),
         Command::Doctor(args) => command::doctor::doctor(&args),
         Command::Completions { shell } => command::completions::completions(shell),
-    };
-    match ending {
-        Ok(Ending::Done) => ExitCode::SUCCESS,
-        Ok(Ending::NotSteady) => ExitCode::from(3),
-        Err(error) => failure::report(&error),
+        Command::Man(args) => command::man::man(&args),
     }
 }

@@ -317,10 +317,12 @@ fn the_help_is_as_it_was_agreed() {
         "serve",
         "status",
         "top",
+        "beacon",
         "check",
         "scrub",
         "fail-die",
         "replace-die",
+        "man",
         "doctor",
         "completions",
     ];

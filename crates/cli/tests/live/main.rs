@@ -11,6 +11,7 @@ mod closed;
 mod dashboard;
 mod monitored;
 mod served;
+mod service;
 mod upkeep;
 mod watched;
 mod web;

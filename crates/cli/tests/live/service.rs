@@ -1,0 +1,62 @@
+//! A drive as a service: its configuration, its unit, its manual pages.
+
+use std::fs;
+use std::path::Path;
+
+use super::served::{client, create_small_drive, floatgate, is_there};
+
+#[test]
+fn a_configuration_says_what_could_be_typed_and_what_is_typed_wins() {
+    let folder = tempfile::tempdir().unwrap();
+    create_small_drive(folder.path());
+    let refusal = |text: &str, typed: &[&str]| {
+        fs::write(folder.path().join("c.toml"), text).unwrap();
+        let refused = floatgate(folder.path(), &[&["serve", "--config", "c.toml"], typed].concat());
+        (refused.status.code(), String::from_utf8_lossy(&refused.stderr).into_owned())
+    };
+    let (code, said) = refusal("vault = \"vault\"\nnbd = \"none\"", &[]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("`none` is no address"), "{said}");
+    let (code, said) = refusal("vault = \"nothing\"\nnbd = \"unix:s\"", &["other"]);
+    assert!(code == Some(1) && said.starts_with("error: opening other: "), "{said}");
+    let (code, said) = refusal("vault = \"vault\"\nbnd = \"unix:s\"", &[]);
+    assert!(
+        code == Some(1) && said.starts_with("error: reading c.toml: `bnd` is no key"),
+        "{said}"
+    );
+    let (code, said) = refusal("vault = \"vault\"", &[]);
+    assert!(code == Some(2) && said.contains("--nbd <ADDRESS>"), "{said}");
+    let (code, said) = refusal("vault = ", &[]);
+    assert!(code == Some(1) && said.starts_with("error: reading c.toml: "), "{said}");
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let done = floatgate(folder.path(), &["man", "man1"]);
+    assert!(done.status.success());
+    for page in ["floatgate.1", "floatgate-serve.1", "floatgate-status.1", "floatgate-beacon.1"] {
+        let text = fs::read_to_string(folder.path().join("man1").join(page)).unwrap();
+        assert!(text.contains(".SH NAME"), "{page}");
+    }
+}
+
+#[test]
+fn the_unit_is_one_and_leaves_the_service_little_to_harm() {
+    if !is_there("systemd-analyze") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib/floatgate@.service");
+    let text = fs::read_to_string(unit).unwrap();
+    // Where the command would be installed there is none on a machine that builds it.
+    let text = text.replace("/usr/bin/floatgate", env!("CARGO_BIN_EXE_floatgate"));
+    let path = folder.path().join("floatgate@scratch.service");
+    fs::write(&path, text).unwrap();
+    let path = path.display().to_string();
+    client("systemd-analyze", &["verify", "--man=no", &path]);
+    client(
+        "systemd-analyze",
+        &["security", "--offline=true", "--threshold=20", "--no-pager", &path],
+    );
+}
