@@ -14,8 +14,8 @@ use blockio::Bytes;
 use ftl::{Cause, Ftl, Lpn, MediaOp, Ppn};
 
 use crate::dies::{DieSet, medium_error};
-use crate::layout::{EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, STAMP_BYTES};
-use crate::store::{Store, Stored};
+use crate::layout::{EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, Place, STAMP_BYTES};
+use crate::store::{Packed, Store, Stored};
 use crate::unit::{Codec, Extent, Origin, Stamp, UnitBuffer, exclusive_or};
 use crate::{DeviceError, compress};
 
@@ -85,9 +85,21 @@ pub(crate) struct Core {
     spare: Vec<Vec<u8>>,
     /// Pages that relocation found lost.
     pub(crate) pages_lost: u64,
+    /// What relocation read last.
+    ahead: Option<Ahead>,
     /// Bytes of flash given up by trims and by shorter pages since the last commit: a crash may
     /// bring back what took them.
     pub(crate) freed: u64,
+}
+
+/// Extents that relocation reads in one go: a medium that is slow to find one of them is not much
+/// slower to read all.
+#[derive(Debug)]
+struct Ahead {
+    /// Place of the first of them.
+    first: Place,
+    row_order: u64,
+    extents: Packed,
 }
 
 /// Why pages wait for their places.
@@ -113,6 +125,7 @@ impl Core {
             ops: Vec::new(),
             spare: Vec::new(),
             pages_lost: 0,
+            ahead: None,
             freed: 0,
         }
     }
@@ -249,13 +262,32 @@ impl Core {
     /// it goes on to fail.
     fn relocate(&mut self, store: &Store, from: Ppn, to: Ppn) {
         let order = self.next_order();
-        let (extent, payload) = self.fetch(store, from).unwrap_or_else(|| {
+        let found = self.fetch_ahead(store, from).or_else(|| self.fetch(store, from));
+        let (extent, payload) = found.unwrap_or_else(|| {
             self.pages_lost += 1;
             let lpn = self.ftl.logical(to).expect("it was valid a moment ago");
             let none = Extent { lpn, codec: Codec::Lost, length: 0, order, payload_crc: 0 };
             (none, Vec::new())
         });
         self.append(store, to, (Extent { order, ..extent }, &payload), true);
+    }
+
+    /// What is at a place on the media, read together with what lies about it.
+    fn fetch_ahead(&mut self, store: &Store, ppn: Ppn) -> Option<(Extent, Vec<u8>)> {
+        let place = store.layout.place(ppn);
+        let count = store.layout.shape.unit_pages;
+        let first = Place { slot: place.slot / count * count, ..place };
+        // Rows that are being filled have no order yet.
+        let row_order = self.rows[place.row as usize];
+        (row_order != 0).then_some(())?;
+        let is_it = |ahead: &Ahead| (ahead.first, ahead.row_order) == (first, row_order);
+        if !self.ahead.as_ref().is_some_and(is_it) {
+            let stored = Stored { ppn: store.layout.ppn(first), row_order };
+            let extents = store.read_extents(stored, count)?;
+            self.ahead = Some(Ahead { first, row_order, extents });
+        }
+        let (extent, payload) = self.ahead.as_ref()?.extents.get(place.slot - first.slot)?;
+        Some((extent, payload.to_vec()))
     }
 
     /// What is at a place, wherever that is; none if it is lost.

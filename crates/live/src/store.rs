@@ -30,12 +30,15 @@ pub(crate) struct Packed {
 }
 
 impl Packed {
+    /// One of them.
+    pub(crate) fn get(&self, index: u32) -> Option<(Extent, &[u8])> {
+        let (extent, from) = (*self.extents.get(index as usize)?)?;
+        Some((extent, &self.bytes[from..from + usize::from(extent.length)]))
+    }
+
     /// The extents and their payloads, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Option<(Extent, &[u8])>> {
-        self.extents.iter().map(|found| {
-            let (extent, from) = (*found)?;
-            Some((extent, &self.bytes[from..from + usize::from(extent.length)]))
-        })
+        (0..).zip(&self.extents).map(|(index, _)| self.get(index))
     }
 }
 
@@ -92,31 +95,49 @@ impl Store {
         (good, extents)
     }
 
-    /// Reads `count` extents that lie one after the other in a unit, each in as many bytes as it
-    /// takes, from `first` on; none where one is not what it should be.
-    pub(crate) fn read_packed(&self, first: Stored, count: usize) -> Option<Packed> {
+    /// Reads up to `count` extents that lie one after the other in a unit, from `first` on, in one
+    /// go; none where one is not what it should be.
+    pub(crate) fn read_extents(&self, first: Stored, count: u32) -> Option<Packed> {
         let place = self.layout.place(first.ppn);
         let die = self.layout.die(place.row, place.unit);
         let unit_from = self.layout.unit_from(place.row);
-        let mut table = vec![0; count * ENTRY_BYTES];
-        self.dies.read(die, unit_from + Layout::entry_from(place.slot) as u64, &mut table).ok()?;
-        let entries = table.as_chunks::<ENTRY_BYTES>().0.iter().map(|bytes| unit::entry(bytes));
-        let entries = entries.collect::<Option<Vec<_>>>()?;
-        let (from, last) = (entries.first()?.from, entries.last()?);
-        let until = last.from.checked_add(last.extent.stored_bytes())?;
+        let read =
+            |from: usize, bytes: &mut [u8]| self.dies.read(die, unit_from + from as u64, bytes);
+        let starts = self.starts(place.slot, count, read)?;
+        let (from, until) = (*starts.first()?, *starts.last()?);
         // Nobody has looked at the table's checksum.
         (from >= STAMP_BYTES && from <= until && until <= self.layout.unit_bytes).then_some(())?;
         let mut bytes = vec![0; until - from];
-        self.dies.read(die, unit_from + from as u64, &mut bytes).ok()?;
+        read(from, &mut bytes).ok()?;
         let identity = self.identity(first.row_order);
-        let found = |(slot, entry): (u32, &unit::Entry)| {
+        let found = |(slot, start): (u32, &usize)| {
             let ppn = self.layout.ppn(Place { slot, ..place });
-            let at = entry.from.checked_sub(from)?;
+            let at = start.checked_sub(from)?;
             let (extent, _) = unit::extent_in(&bytes, at, identity, ppn)?;
             Some((extent, at + EXTENT_HEADER_BYTES))
         };
-        let extents = (place.slot..).zip(&entries).map(found).collect();
+        let extents = (place.slot..).zip(&starts[..starts.len() - 1]).map(found).collect();
         Some(Packed { bytes, extents })
+    }
+
+    /// Where extents of a unit begin, and where the last of them ends.
+    fn starts(
+        &self,
+        slot: u32,
+        count: u32,
+        read: impl Fn(usize, &mut [u8]) -> io::Result<()>,
+    ) -> Option<Vec<usize>> {
+        if let Some(from) = self.layout.extent_from(slot) {
+            return Some((0..=count as usize).map(|index| from + index * SLOT_BYTES).collect());
+        }
+        let mut table = vec![0; count as usize * ENTRY_BYTES];
+        read(Layout::entry_from(slot), &mut table).ok()?;
+        let entries = table.as_chunks::<ENTRY_BYTES>().0.iter().map_while(|it| unit::entry(it));
+        // What follows the last entry is zeroes.
+        let entries: Vec<unit::Entry> = entries.take_while(|entry| entry.from > 0).collect();
+        let last = entries.last()?;
+        let until = last.from.checked_add(last.extent.stored_bytes())?;
+        Some(entries.iter().map(|entry| entry.from).chain([until]).collect())
     }
 
     /// Reads the extent at a place; none if it is not what it should be.

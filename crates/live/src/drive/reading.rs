@@ -109,7 +109,8 @@ impl Drive {
         stored: Stored,
         pages: &mut [PageBytes],
     ) -> Result<(), DeviceError> {
-        let packed = self.store.read_packed(stored, pages.len());
+        let count = u32::try_from(pages.len()).expect("at most a run");
+        let packed = self.store.read_extents(stored, count);
         let mut found = packed.iter().flat_map(Packed::iter);
         for (lpn, page) in (first.0..).map(Lpn).zip(pages) {
             let extent = found.next().flatten().filter(|(extent, _)| extent.lpn == lpn);
