@@ -5,8 +5,11 @@ use std::fmt::Write as _;
 use results::{Step, StepKind};
 
 use crate::number::{self, span};
-use crate::subject::{Subject, Suite, shared};
+use crate::subject::{Part, Subject, Suite, shared};
 use crate::text::Text;
+
+/// Workloads of one line that are all named.
+const WORKLOADS_NAMED: usize = 4;
 
 /// The section.
 pub(crate) fn section(subjects: &[Subject<'_>], suites: &[Suite<'_>]) -> String {
@@ -19,11 +22,11 @@ pub(crate) fn section(subjects: &[Subject<'_>], suites: &[Suite<'_>]) -> String 
     }
     let _ = write!(
         html,
-        "<p>Protocol: {}. For every workload in turn the drive is purged, then preconditioned with \
-         that same workload at constant load, then measured at once, without erasing. Steady state \
-         is judged by the rule of the SNIA performance test specification over five rounds: the \
-         range of the rounds is at most 20 % of their average, and a straight line through them \
-         rises or falls by at most 10 %.</p>",
+        "<p>Protocol: {}. For every suite in turn the drive is purged, preconditioned at constant \
+         load where the table says so, then measured at once, without erasing. Steady state is \
+         judged by the rule of the SNIA performance test specification over five rounds: the range \
+         of the rounds is at most 20 % of their average, and a straight line through them rises or \
+         falls by at most 10 %.</p>",
         Text(&protocols.join("; ")),
     );
     let lapses = shared(subjects, |subject| &subject.run.target.time_lapse);
@@ -67,32 +70,48 @@ fn steps(suites: &[Suite<'_>]) -> String {
     );
     for suite in suites {
         for part in &suite.parts {
-            let load = |step: &Step| {
-                format!("{}, T{}Q{}", step.workload, step.threads, step.queue_per_thread)
-            };
-            let precondition = part.precondition;
-            let mut workloads: Vec<&str> = Vec::new();
-            for step in &part.measures {
-                if !workloads.contains(&step.workload.as_str()) {
-                    workloads.push(&step.workload);
-                }
+            let of_first = |step: &&Step| step.round == Some(1);
+            let round: Vec<&Step> = part.rounds.iter().copied().filter(of_first).collect();
+            if !round.is_empty() {
+                html.push_str(&row(suite.title, part, &round));
             }
-            let each = part.measures.first().map_or(String::new(), |step| span(step.duration_s));
-            let _ = write!(
-                html,
-                "<tr><th scope=\"row\">{}</th><td class=\"prose\">{}</td>\
-                 <td class=\"prose\">{}</td><td>{}</td>\
-                 <td class=\"prose\">{}</td><td>{}</td><td>{each}</td></tr>",
-                Text(suite.title),
-                Text(&part.subject.label),
-                Text(&precondition.map_or(String::new(), load)),
-                precondition.map_or(String::new(), |step| span(step.duration_s)),
-                Text(&workloads.join(", ")),
-                part.measures.len(),
-            );
+            if !part.measures.is_empty() || round.is_empty() {
+                html.push_str(&row(suite.title, part, &part.measures));
+            }
         }
     }
     html + "</tbody></table></div>" + &littles_law(suites) + &how(suites)
+}
+
+/// The line of steps that are measured one after the other, or as one round of many.
+fn row(title: &str, part: &Part<'_>, steps: &[&Step]) -> String {
+    let load =
+        |step: &Step| format!("{}, T{}Q{}", step.workload, step.threads, step.queue_per_thread);
+    let mut workloads: Vec<&str> = Vec::new();
+    for step in steps {
+        if !workloads.contains(&step.workload.as_str()) {
+            workloads.push(&step.workload);
+        }
+    }
+    let mut measured = match workloads.as_slice() {
+        [first, .., last] if workloads.len() > WORKLOADS_NAMED => format!("{first} to {last}"),
+        few => few.join(", "),
+    };
+    if steps.first().is_some_and(|step| step.round.is_some()) {
+        measured += ", in rounds";
+    }
+    format!(
+        "<tr><th scope=\"row\">{}</th><td class=\"prose\">{}</td>\
+         <td class=\"prose\">{}</td><td>{}</td>\
+         <td class=\"prose\">{}</td><td>{}</td><td>{}</td></tr>",
+        Text(title),
+        Text(&part.subject.label),
+        Text(&part.precondition.map_or(String::new(), load)),
+        part.precondition.map_or(String::new(), |step| span(step.duration_s)),
+        Text(&measured),
+        steps.len(),
+        steps.first().map_or(String::new(), |step| span(step.duration_s)),
+    )
 }
 
 /// How well IOPS times average latency agrees with what was outstanding, run by run.

@@ -290,6 +290,8 @@ mod tests {
         assert!(page.contains("4k-rand-0-100, every round"));
         assert!(page.contains("4k-rand-0-100, steady-state window"));
         assert!(page.contains("best fit"));
+        let measured = "4k-rand-100-0, 4k-rand-0-100, in rounds</td><td>2</td>";
+        assert!(page.contains(measured), "the table of what was measured names a round");
         assert!(page.contains("<th scope=\"col\">100/0</th><th scope=\"col\">0/100</th>"));
         assert!(page.contains("99.999"));
     }
