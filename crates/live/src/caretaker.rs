@@ -2,6 +2,7 @@
 //! scrubs, each by a thread of its own that ends when the caretaker is told to stop.
 
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -79,9 +80,12 @@ impl Caretaker {
             return Err(OpenError::refused("another die is being replaced; wait for it".into()));
         }
         let replacement = Replacement::prepare(&self.vault, &self.drive, die, new)?;
-        self.begin("rebuild", move |drive, rest| {
+        self.begin("rebuild", move |drive, rest, begun| {
             // Its status says how it went.
-            let _ = replacement.carry_out(drive, |_, _| rest.pause(Duration::ZERO));
+            let _ = replacement.carry_out(drive, |_, _| {
+                tell(begun);
+                rest.pause(Duration::ZERO)
+            });
         })
     }
 
@@ -107,14 +111,15 @@ impl Caretaker {
     /// When the system refuses a thread.
     pub fn scrub_every(&self, period: Duration) -> Result<(), OpenError> {
         *locked(&self.is_scheduled) = true;
-        self.begin("scrub", move |drive, rest| {
+        self.begin("scrub", move |drive, rest, told| {
             loop {
                 let begun = Instant::now();
                 if rest.takes_up_scrub() {
-                    scrub_now(drive, rest);
+                    scrub_now(drive, rest, told);
                 } else {
                     // Its status says how it went.
                     let _ = drive.scrub_while(true, |done, all| {
+                        tell(told);
                         let due = period.mul_f64(done as f64 / all.max(1) as f64);
                         let wishes = rest.wait(due.saturating_sub(begun.elapsed()));
                         !wishes.is_over && !wishes.wants_scrub
@@ -136,21 +141,27 @@ impl Caretaker {
         }
     }
 
+    /// Has `work` done by a thread of its own; returns when it has told that it has begun, so that
+    /// whoever asks how far it is does not hear of the work before it.
     fn begin(
         &self,
         name: &str,
-        work: impl FnOnce(&Drive, &Rest) + Send + 'static,
+        work: impl FnOnce(&Drive, &Rest, &Sender<()>) + Send + 'static,
     ) -> Result<(), OpenError> {
         let (drive, rest) = (Arc::clone(&self.drive), Arc::clone(&self.rest));
-        let mut workers = locked(&self.work);
-        workers.retain(|worker| !worker.is_finished());
+        let (begun, begins) = mpsc::channel();
         let worker = thread::Builder::new()
             .name(name.to_owned())
-            .spawn(move || work(&drive, &rest))
+            .spawn(move || work(&drive, &rest, &begun))
             .map_err(|source| {
                 OpenError::medium(&format!("starting a thread for a {name}"), source)
             })?;
+        let mut workers = locked(&self.work);
+        workers.retain(|worker| !worker.is_finished());
         workers.push(worker);
+        drop(workers);
+        // Work that ended before it began tells nothing.
+        let _ = begins.recv();
         Ok(())
     }
 }
@@ -162,14 +173,20 @@ impl Drop for Caretaker {
 }
 
 /// A scrub that rests as long as it works.
-fn scrub_now(drive: &Drive, rest: &Rest) {
+fn scrub_now(drive: &Drive, rest: &Rest, told: &Sender<()>) {
     let mut begun = Instant::now();
     // Its status says how it went.
     let _ = drive.scrub_while(true, |_, _| {
+        tell(told);
         let goes_on = rest.pause(begun.elapsed());
         begun = Instant::now();
         goes_on
     });
+}
+
+/// Tells whoever waits for the beginning; later there is nobody.
+fn tell(begun: &Sender<()>) {
+    let _ = begun.send(());
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
