@@ -207,6 +207,7 @@ impl Site {
         match path {
             "/" => Reply::new(HTML, PAGE),
             "/dashboard.js" => Reply::new(JAVASCRIPT, SCRIPT),
+            "/ground.css" => Reply::new(CSS, report::GROUND_STYLE),
             "/dashboard.css" => Reply::new(CSS, STYLE),
             "/metrics" => self
                 .looked_at(|status| Reply::new(metrics::CONTENT_TYPE, self.metrics.text(status))),

@@ -4,16 +4,15 @@
 //! whoever serves them, and kept beside the drive: in a file that is replaced as a whole, each
 //! minute and when the server ends. A crash loses the counts of a minute, and nothing else.
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
 use std::path::Path;
+use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
 use crate::status::Status;
+use crate::vault::replace_file;
 
 const NAME: &str = "life.json";
-const NEXT: &str = "life.json.new";
 
 /// What a drive did in its whole life, as far as it was served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,11 +48,7 @@ impl Life {
     /// # Errors
     /// What the system answered, such as that the disk is full.
     pub fn keep(&self, vault: &Path) -> io::Result<()> {
-        let next = vault.join(NEXT);
-        let mut file = File::create(&next)?;
-        file.write_all(&serde_json::to_vec(self)?)?;
-        file.sync_all()?;
-        fs::rename(next, vault.join(NAME))
+        replace_file(&vault.join(NAME), &serde_json::to_vec(self)?)
     }
 
     /// With what happened since the drive was opened.
@@ -106,7 +101,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let life = Life { host_write_commands: 3, ..Life::default() };
         life.keep(folder.path()).unwrap();
-        fs::create_dir(folder.path().join(NEXT)).unwrap();
+        fs::create_dir(folder.path().join("life.json.new")).unwrap();
         Life::default().keep(folder.path()).unwrap_err();
         assert_eq!(Life::load(folder.path()), life);
     }

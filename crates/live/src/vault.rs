@@ -178,18 +178,22 @@ fn read(vault: &Path) -> Result<Vault, OpenError> {
     Ok(read)
 }
 
-/// Replaces the folder's file, whole or not at all.
 fn write(path: &Path, vault: &Vault) -> Result<(), OpenError> {
     let text = toml::to_string(vault).expect("paths and a number");
-    let next = path.with_extension("toml.new");
-    let written = fs::File::create(&next).and_then(|mut file| {
-        io::Write::write_all(&mut file, text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&next, path)?;
-        let folder = path.parent().expect("it lies in a folder");
-        fs::File::open(folder)?.sync_all()
-    });
+    let written = replace_file(path, text.as_bytes());
     written.map_err(|source| OpenError::medium(&format!("writing {}", path.display()), source))
+}
+
+/// Replaces a file of a folder, whole or not at all.
+pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut next = path.as_os_str().to_owned();
+    next.push(".new");
+    let mut file = fs::File::create(&next)?;
+    io::Write::write_all(&mut file, bytes)?;
+    file.sync_all()?;
+    fs::rename(&next, path)?;
+    let folder = path.parent().expect("it lies in a folder");
+    fs::File::open(folder)?.sync_all()
 }
 
 /// A file that did not exist, or a block device.

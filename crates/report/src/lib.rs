@@ -40,6 +40,9 @@ use results::points::Points;
 
 pub use self::validation::{Discussion, Judged, Tally, TallyLine, Validation};
 
+/// The style sheet that pages begin with, those of a served drive too: colours, type, contents.
+pub const GROUND_STYLE: &str = include_str!("../assets/ground.css");
+
 /// A page on `runs`: a review of one drive in its formats, or a comparison of any runs.
 pub fn review(runs: &[Run], title: &str) -> String {
     page::page(runs, title)

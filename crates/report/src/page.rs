@@ -14,8 +14,11 @@ use crate::{
     sweep,
 };
 
-const STYLE: &str =
-    concat!(include_str!("../assets/vendor/uPlot.min.css"), include_str!("../assets/style.css"));
+const STYLE: &str = concat!(
+    include_str!("../assets/vendor/uPlot.min.css"),
+    include_str!("../assets/ground.css"),
+    include_str!("../assets/style.css"),
+);
 const UPLOT: &str = include_str!("../assets/vendor/uPlot.iife.min.js");
 const LICENCE: &str = include_str!("../assets/vendor/uPlot.LICENSE.txt");
 const SCRIPT: &str = include_str!("../assets/page.js");

@@ -24,7 +24,7 @@ use crate::{Ending, output, setup};
 /// How often a server looks at the space of its drive.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Looks from one keeping of what the drive did to the next.
-const LOOKS_PER_KEEPING: u32 = 60;
+const LOOKS_PER_KEEPING: u64 = 60;
 /// How long programs that are being answered may keep a drive from being closed.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
@@ -77,19 +77,18 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
 
 /// Waits for a signal; says meanwhile when physical space runs short, and keeps what the drive did.
 fn wait(stopped: &mpsc::Receiver<()>, served: Option<&(Arc<Drive>, Arc<Observed>)>) -> Result<()> {
-    let (mut told, mut is_kept) = (Supply::Ample, true);
-    for look in (1..=LOOKS_PER_KEEPING).cycle() {
+    let (mut told, mut is_kept, mut looks) = (Supply::Ample, true, 0_u64);
+    loop {
         match stopped.recv_timeout(LOOK_EVERY) {
-            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Timeout) => looks += 1,
             ended => return ended.context("waiting for a signal"),
         }
         let Some((drive, observed)) = served else { continue };
         told = tell_supply(drive, told);
-        if look == LOOKS_PER_KEEPING {
+        if looks.is_multiple_of(LOOKS_PER_KEEPING) {
             is_kept = keep_life(observed, is_kept);
         }
     }
-    Ok(())
 }
 
 /// Says what `told` did not say of the space; returns what has been said now.

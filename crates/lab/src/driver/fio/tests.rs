@@ -92,7 +92,7 @@ fn request(folder: &TempDir) -> Request {
     Request { hosts: None, path, size: Some(SIZE), destroy: false, purge: PurgeMethod::Auto, raw }
 }
 
-fn load<'a>(workload: &'a Workload, step: &'a str) -> Load<'a> {
+pub(super) fn load<'a>(workload: &'a Workload, step: &'a str) -> Load<'a> {
     Load {
         step,
         workload,

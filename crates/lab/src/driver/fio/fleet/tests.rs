@@ -8,10 +8,10 @@ use std::thread;
 
 use results::{TargetKind, WarningKind};
 use tempfile::TempDir;
-use workload::{Workload, catalogue};
+use workload::catalogue;
 
 use super::*;
-use crate::driver::fio::tests::{Meddler, Waiter, fio_is_missing};
+use crate::driver::fio::tests::{Meddler, Waiter, fio_is_missing, load};
 use crate::driver::fio::{Fio, Request};
 use crate::driver::{Driver as _, Load};
 use crate::{PurgeMethod, driver::Rate};
@@ -78,22 +78,8 @@ fn request(hosts: &str, folder: &TempDir) -> Request {
     }
 }
 
-fn load(workload: &Workload) -> Load<'_> {
-    Load {
-        step: "hosts/T2Q4",
-        workload,
-        threads: 2,
-        queue_per_thread: 4,
-        ramp_s: 0.2,
-        duration_s: 1.5,
-        interval_s: 0.5,
-        rate: None,
-        replay: None,
-        seed: 7,
-    }
-}
-
 const MIB: u64 = 1 << 20;
+const STEP: &str = "hosts/T2Q4";
 
 #[test]
 fn two_hosts_carry_out_a_load_and_their_results_are_added() {
@@ -110,7 +96,7 @@ fn two_hosts_carry_out_a_load_and_their_results_are_added() {
 
     assert_eq!(fio.purge().unwrap(), super::super::purge::OVERWRITTEN);
     let workload = catalogue::find_workload("8k-70-30").unwrap();
-    let loaded = fio.load(&load(&workload), &mut Waiter::patient()).unwrap();
+    let loaded = fio.load(&load(&workload, STEP), &mut Waiter::patient()).unwrap();
     assert!(servers.iter().all(|server| server.written_bytes() >= 64 * MIB), "both were filled");
     assert_eq!(loaded.intervals.len(), 3);
     for server in &servers {
@@ -169,7 +155,7 @@ fn a_host_that_goes_away_under_a_load_is_an_error_that_names_it() {
     let folder = TempDir::new().unwrap();
     let mut fio = Fio::open(&request(&hosts, &folder)).unwrap();
     let workload = catalogue::find_workload("4k-rand-read").unwrap();
-    let load = Load { duration_s: 4.0, ..load(&workload) };
+    let load = Load { duration_s: 4.0, ..load(&workload, STEP) };
     let mut watch = Meddler::new(|| drop(goes.take()));
     let error = fio.load(&load, &mut watch).unwrap_err();
     assert!(error.to_string().contains("127.0.0.3"), "{error}");
@@ -199,7 +185,7 @@ fn a_rate_is_that_of_all_hosts() {
     let hosts = Hosts::parse("a,b").unwrap();
     let workload = catalogue::find_workload("4k-rand-read").unwrap();
     let rate = Some(Rate { iops: 8000.0, gaps: workload::Gaps::Exponential });
-    let load = Load { rate, ..load(&workload) };
+    let load = Load { rate, ..load(&workload, STEP) };
     let place = job::Place {
         hosts: Some(&hosts),
         path: Path::new("/dev/nvme0n1"),

@@ -1,11 +1,10 @@
 //! Latency against load on a modelled drive, from a protocol to the result.
 
 use lab::plan::Plan;
-use lab::progress::Unwatched;
 use lab::results::{RateLimit, Run, Step};
-use lab::runner::{Assignment, NoJournal, carry_out};
-use lab::subject::{Access, Choice, Subject};
 use lab::workload::{Protocol, catalogue};
+
+use super::carried_out;
 
 const PROTOCOL: &str = r#"
 schema = 1
@@ -37,14 +36,7 @@ interval_s = 64
 fn measured() -> Run {
     let protocol = Protocol::parse(PROTOCOL, "curve.toml").expect("it is well formed");
     let plan = Plan::new(&protocol, &catalogue::workloads(), 1).expect("its workloads are there");
-    let subject = Subject::find("iodrive-duo").expect("the catalogue has it");
-    let choice = Choice { time_lapse: Some(64), ..Choice::default() };
-    let wanted = subject.setups(&choice).expect("it has a format").remove(0);
-    let drivers = subject.drivers(&wanted, plan.seed, &Access::default()).expect("it fits");
-    let (drivers, finished) = (drivers.as_ref(), Vec::new());
-    let assignment = Assignment { label: "", plan: &plan, drivers, journal: &NoJournal, finished };
-    let outcome = carry_out(&[assignment], 1, &Unwatched).expect("no model fails").remove(0);
-    outcome.into_run(&plan, "run".into(), String::new())
+    carried_out(&plan).expect("no model fails")
 }
 
 fn response_over_latency(step: &Step) -> f64 {

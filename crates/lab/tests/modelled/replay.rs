@@ -3,25 +3,14 @@
 use std::path::Path;
 
 use lab::plan::{OneLoad, Pace, Plan};
-use lab::progress::Unwatched;
 use lab::replay::{self, PlannedReplay, Source};
-use lab::results::{Run, StepKind};
-use lab::runner::{Assignment, NoJournal, carry_out};
-use lab::subject::{Access, Choice, Subject, find_protocol};
+use lab::results::StepKind;
+use lab::subject::find_protocol;
 use lab::workload::catalogue;
 use lab::workload::trace::Addresses;
 use lab::{Error, Kind};
 
-fn carried_out(plan: &Plan) -> Result<Run, Error> {
-    let subject = Subject::find("iodrive-duo")?;
-    let choice = Choice { time_lapse: Some(64), ..Choice::default() };
-    let wanted = subject.setups(&choice)?.remove(0);
-    let drivers = subject.drivers(&wanted, plan.seed, &Access::default())?;
-    let (drivers, finished) = (drivers.as_ref(), Vec::new());
-    let assignment = Assignment { label: "", plan, drivers, journal: &NoJournal, finished };
-    let outcome = carry_out(&[assignment], 1, &Unwatched)?.remove(0);
-    Ok(outcome.into_run(plan, "run".into(), String::new()))
-}
+use super::carried_out;
 
 /// The trace in the file at `path`, with a queue of 8, at `speed` if any.
 fn of_file(path: &Path, speed: Option<f64>) -> Result<Plan, Error> {

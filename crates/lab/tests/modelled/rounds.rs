@@ -1,12 +1,11 @@
 //! The SNIA protocol on a modelled drive, from its file to the result.
 
 use lab::plan::Plan;
-use lab::progress::Unwatched;
 use lab::results::rounds::window_cells;
 use lab::results::{Run, Steady, Step};
-use lab::runner::{Assignment, NoJournal, carry_out};
-use lab::subject::{Access, Choice, Subject};
 use lab::workload::catalogue;
+
+use super::carried_out;
 
 /// Cells of the matrices that are measured here: all that are tracked are among them.
 const READ_PERCENTS: [f64; 3] = [100.0, 65.0, 0.0];
@@ -22,14 +21,7 @@ fn measured(names: &[&str]) -> Run {
         matrix.sizes_bytes.retain(|bytes| SIZES_BYTES.contains(bytes));
     }
     let plan = Plan::new(&protocol, &catalogue::workloads(), 1).expect("its workloads are there");
-    let subject = Subject::find("iodrive-duo").expect("the catalogue has it");
-    let choice = Choice { time_lapse: Some(64), ..Choice::default() };
-    let wanted = subject.setups(&choice).expect("it has a format").remove(0);
-    let drivers = subject.drivers(&wanted, plan.seed, &Access::default()).expect("it fits");
-    let (drivers, finished) = (drivers.as_ref(), Vec::new());
-    let assignment = Assignment { label: "", plan: &plan, drivers, journal: &NoJournal, finished };
-    let outcome = carry_out(&[assignment], 2, &Unwatched).expect("no model fails").remove(0);
-    let run = outcome.into_run(&plan, "run".into(), String::new());
+    let run = carried_out(&plan).expect("no model fails");
     Run::from_json(&run.to_json().expect("it can be written")).expect("it can be read")
 }
 

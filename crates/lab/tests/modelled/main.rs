@@ -1,0 +1,24 @@
+//! Plans on a modelled drive, from protocols and traces to the result.
+
+mod curve;
+mod replay;
+mod rounds;
+
+use lab::Error;
+use lab::plan::Plan;
+use lab::progress::Unwatched;
+use lab::results::Run;
+use lab::runner::{Assignment, NoJournal, carry_out};
+use lab::subject::{Access, Choice, Subject};
+
+/// The plan on an ioDrive Duo in time lapse.
+fn carried_out(plan: &Plan) -> Result<Run, Error> {
+    let subject = Subject::find("iodrive-duo")?;
+    let choice = Choice { time_lapse: Some(64), ..Choice::default() };
+    let wanted = subject.setups(&choice)?.remove(0);
+    let drivers = subject.drivers(&wanted, plan.seed, &Access::default())?;
+    let (drivers, finished) = (drivers.as_ref(), Vec::new());
+    let assignment = Assignment { label: "", plan, drivers, journal: &NoJournal, finished };
+    let outcome = carry_out(&[assignment], 2, &Unwatched)?.remove(0);
+    Ok(outcome.into_run(plan, "run".into(), String::new()))
+}
