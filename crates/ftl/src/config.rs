@@ -110,7 +110,7 @@ impl Config {
 
     /// Granules of a superblock that can be relied upon: an extent never lies in two units, so a
     /// unit may be closed with all but one granule of a page unused.
-    const fn granules_reliable(&self) -> u64 {
+    pub(crate) const fn granules_reliable(&self) -> u64 {
         let (geometry, granules) = (&self.geometry, self.granules_per_page() as u64);
         let pages_per_unit = geometry.pages_per_unit() as u64;
         let units = geometry.pages_per_superblock() as u64 / pages_per_unit;

@@ -24,6 +24,7 @@ use blockio::{Bytes, Rng};
 use crate::extent::Extents;
 use crate::mapping::Mapping;
 use crate::relocation::{Relocation, Thresholds};
+use crate::shortened::Shortened;
 use crate::superblock::Superblocks;
 use crate::{
     Cause, Config, ConfigError, Counters, DieId, Divider, Layout, Media, MediaOp, SuperblockId,
@@ -74,9 +75,11 @@ pub(crate) struct Frontier {
     /// The unit which that place belongs to.
     pub(crate) unit: u32,
     /// Granules of the unit that are not taken.
-    granules_left: u32,
+    pub(crate) granules_left: u32,
     /// Places of the unit's present layer that are not taken.
     layer_left: u32,
+    /// Units that the present row leaves out, at its end.
+    pub(crate) left_out: u32,
 }
 
 impl Frontier {
@@ -152,6 +155,10 @@ pub struct Ftl {
     pub(crate) granules_per_unit: u32,
     banks: Divider,
     pub(crate) units_per_superblock: u32,
+    /// Data units of a row.
+    pub(crate) units_per_row: u32,
+    /// Whether rows that are begun from now on leave some of them out.
+    pub(crate) shortened: Shortened,
     /// Units of a superblock for each bank.
     units_per_bank: u32,
     pub(crate) mapping: Mapping,
@@ -192,6 +199,8 @@ impl Ftl {
             granules_per_unit: pages_per_unit * config.granules_per_page(),
             banks: Divider::new(geometry.banks),
             units_per_superblock: geometry.pages_per_superblock() / pages_per_unit,
+            units_per_row: geometry.data_units_per_row(),
+            shortened: Shortened::NOT,
             units_per_bank: geometry.units_per_bank(),
             mapping: Mapping::new(config.pages_logical, places),
             extents: Extents::new(config),
@@ -319,7 +328,7 @@ impl Ftl {
 
     #[inline]
     fn has_space_beside(&self, kept: u64, pages: impl Iterator<Item = (Lpn, u32)>) -> bool {
-        if self.config.pages_stored_max == self.config.pages_logical {
+        if self.config.pages_stored_max == self.config.pages_logical && self.shortened.units == 0 {
             return true;
         }
         let mut stored = self.extents.stored() + kept;
@@ -327,7 +336,8 @@ impl Ftl {
             let was = self.mapping.ppn(lpn).map_or(0, |_| u64::from(self.extents.size(lpn)));
             stored = stored + u64::from(incoming) - was;
         }
-        stored <= self.extents.stored_max().max(self.extents.stored())
+        let max = self.extents.stored_max().min(self.shortened.granules_max);
+        stored <= max.max(self.extents.stored())
     }
 
     /// Superblocks in all, bad ones included.
@@ -377,7 +387,7 @@ impl Ftl {
     }
 
     #[inline]
-    fn superblock_of(&self, ppn: Ppn) -> SuperblockId {
+    pub(crate) fn superblock_of(&self, ppn: Ppn) -> SuperblockId {
         SuperblockId(self.places_per_superblock.divide(ppn.0).0)
     }
 
@@ -578,12 +588,22 @@ impl Ftl {
             unit,
             granules_left: self.granules_per_unit,
             layer_left: pages,
+            left_out: self.shortened.units,
         }
     }
 
     /// Programs the unit of a stream that takes no more, and goes on to the next one. What is left
     /// of it is lost until it is erased.
-    fn program(&mut self, stream: Stream, cause: Cause, media: &mut impl Media) {
+    pub(crate) fn program(&mut self, stream: Stream, cause: Cause, media: &mut impl Media) {
+        self.program_unit(stream, cause, media);
+        while self.leaves_out_next(stream) {
+            self.program_unit(stream, cause, media);
+        }
+    }
+
+    /// One unit; the next one may be one that its row leaves out.
+    fn program_unit(&mut self, stream: Stream, cause: Cause, media: &mut impl Media) {
+        let (left_out, units_per_row) = (self.shortened.units, self.units_per_row);
         let state = &mut self.streams[stream as usize];
         let bank = state.bank as usize;
         let open = &mut state.frontiers[bank];
@@ -594,6 +614,9 @@ impl Ftl {
             *open = None;
         } else {
             frontier.begin(unit + 1, self.pages_per_unit.divisor(), self.granules_per_unit);
+            if frontier.left_out != left_out && (unit + 1).is_multiple_of(units_per_row) {
+                frontier.left_out = left_out;
+            }
         }
         state.turn(self.banks.divisor(), self.units_per_bank);
         if granules_left > 0 {
@@ -741,7 +764,7 @@ impl Ftl {
     }
 
     /// Superblocks that are not bad.
-    fn superblocks_good(&self) -> u32 {
+    pub(crate) fn superblocks_good(&self) -> u32 {
         let good = |id: &SuperblockId| self.superblocks.state(*id) != SuperblockState::Bad;
         let count = self.superblocks.ids().filter(good).count();
         u32::try_from(count).expect("counted by a u32")

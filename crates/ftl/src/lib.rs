@@ -16,6 +16,7 @@ mod mapping;
 mod media;
 mod recovery;
 mod relocation;
+mod shortened;
 mod superblock;
 mod table;
 mod victim;

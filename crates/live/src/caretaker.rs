@@ -10,6 +10,10 @@ use std::time::{Duration, Instant};
 use crate::vault::Replacement;
 use crate::{Drive, OpenError};
 
+/// Time between two looks at whether a die has failed, and after redundancy could not be restored.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+
 /// Looks after a drive of a folder. Dropping it stops what is under way.
 #[derive(Debug)]
 pub struct Caretaker {
@@ -86,6 +90,28 @@ impl Caretaker {
                 tell(begun);
                 rest.pause(Duration::ZERO)
             });
+        })
+    }
+
+    /// From now on, when a die fails, moves what lies in rows that lack a unit, so that a further
+    /// die may fail, as long as there is space.
+    ///
+    /// # Errors
+    /// When the system refuses a thread.
+    pub fn keep_redundant(&self) -> Result<(), OpenError> {
+        self.begin("redundancy", |drive, rest, told| {
+            tell(told);
+            let mut pause = LOOK_EVERY;
+            while rest.pause(pause) {
+                pause = LOOK_EVERY;
+                if !drive.lost_dies().is_empty() && !drive.is_redundant() {
+                    // Its status says how it went.
+                    let is_done = drive.restore_redundancy_while(|_, _| rest.pause(Duration::ZERO));
+                    if !matches!(is_done, Ok(true)) {
+                        pause = LOOK_AGAIN;
+                    }
+                }
+            }
         })
     }
 

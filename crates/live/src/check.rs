@@ -18,8 +18,9 @@ use crate::header::Header;
 use crate::journal;
 use crate::layout::{HEADER_BYTES, Place, STAMP_BYTES};
 use crate::recovery::{Viewed, look, reading, whole_checkpoints};
+use crate::row::Life;
 use crate::status::{State, named};
-use crate::store::Store;
+use crate::store::{Member, Store};
 use crate::unit::{self, Codec, Stamp, exclusive_or};
 use crate::upkeep::lba;
 use crate::vault::open_dies;
@@ -117,7 +118,7 @@ impl Report {
 /// When there is no drive, it is in use, or so damaged that it could not be opened.
 pub fn check(vault: &Path, moved: impl FnMut(u64, u64)) -> Result<Report, OpenError> {
     let (store, header) = gather(open_dies(vault, FileMedium::view)?)?;
-    let viewed = look(&store)?;
+    let viewed = look(&store, &header)?;
     let state = if header.is_open { State::Unclosed } else { State::Closed };
     let mut checking = Checking { store: &store, viewed: &viewed, state, findings: Vec::new() };
     checking.headers(&header);
@@ -163,7 +164,7 @@ struct Checking<'a> {
 #[derive(Clone, Copy, Debug)]
 struct Looked {
     row: u32,
-    order: u64,
+    life: Life,
     /// Whether a crash may have torn it.
     is_unsettled: bool,
 }
@@ -183,7 +184,11 @@ impl Checking<'_> {
         let lost = self.store.dies.lost();
         for die in 0..self.store.dies.count() {
             if lost.has(die) {
-                let why = if newest.lost.has(die) { "has failed" } else { "is missing" };
+                let why = match (newest.done_without.has(die), newest.lost.has(die)) {
+                    (true, _) => "has failed, and is done without",
+                    (false, true) => "has failed",
+                    (false, false) => "is missing",
+                };
                 self.find(Kind::Die, die, Remedy::Replace, format!("die {die} {why}"));
                 continue;
             }
@@ -224,28 +229,27 @@ impl Checking<'_> {
     /// Every row that holds something; says how many those were, and their units.
     fn rows(&mut self, mut moved: impl FnMut(u64, u64)) -> (u64, u64) {
         let (mut rows, mut units) = (0, 0);
-        let total = self.viewed.rows.len() as u64;
-        for (row, order) in (0_u32..).zip(&self.viewed.rows) {
+        let total = u64::from(self.store.layout.shape.rows_total());
+        for (row, life) in self.viewed.rows.held() {
             moved(row.into(), total);
-            if *order != 0 {
-                rows += 1;
-                units += self.row(row, *order);
-            }
+            rows += 1;
+            units += self.row(row, life);
         }
         moved(total, total);
         (rows, units)
     }
 
     /// One row; says how many of its units were read.
-    fn row(&mut self, row: u32, order: u64) -> u64 {
+    fn row(&mut self, row: u32, life: Life) -> u64 {
         let layout = &self.store.layout;
         let lost = self.store.dies.lost();
         let mut sum = vec![0; layout.unit_bytes - STAMP_BYTES];
-        let (mut bad, mut units, mut programmed_at) = (Vec::new(), 0, order);
+        let (mut bad, mut units, mut programmed_at) = (Vec::new(), 0, life.order);
         let mut agrees = true;
-        for position in (0..layout.shape.dies).filter(|it| !lost.has(layout.die(row, *it))) {
+        let is_there = |position: &u32| !lost.has(layout.die(row, *position, life.out));
+        for position in layout.positions(life.out).filter(is_there) {
             units += 1;
-            if let Some((stamp, bytes)) = self.store.whole_unit(row, position, order) {
+            if let Some((stamp, bytes)) = self.store.whole_unit(Member { row, position, life }) {
                 programmed_at = programmed_at.max(stamp.programmed_at);
                 exclusive_or(&mut sum, &bytes[STAMP_BYTES..]);
                 agrees &= self.agrees(&stamp, &bytes);
@@ -254,8 +258,9 @@ impl Checking<'_> {
             }
         }
         let is_unsettled = self.state == State::Unclosed && programmed_at >= self.viewed.mark;
-        let looked = Looked { row, order, is_unsettled };
-        let is_complete = bad.is_empty() && units == u64::from(layout.shape.dies);
+        let looked = Looked { row, life, is_unsettled };
+        let whole = u64::from(layout.shape.dies - life.out.count());
+        let is_complete = bad.is_empty() && units == whole;
         if layout.shape.is_protected && is_complete && sum.iter().any(|byte| *byte != 0) {
             self.found_unit(looked, layout.shape.dies - 1, "is not the sum of the row's data");
         }
@@ -285,12 +290,12 @@ impl Checking<'_> {
     }
 
     fn found_unit(&mut self, looked: Looked, position: u32, what: &str) {
-        let Looked { row, order, is_unsettled } = looked;
+        let Looked { row, life, is_unsettled } = looked;
         let layout = &self.store.layout;
-        let is_parity = self.store.is_parity(position);
+        let is_parity = layout.is_parity(position);
         let (kind, name) = if is_parity { (Kind::Parity, "parity") } else { (Kind::Unit, "unit") };
-        let die = layout.die(row, position);
-        let remedy = match self.store.restored_unit(row, position, order) {
+        let die = layout.die(row, position, life.out);
+        let remedy = match self.store.restored_unit(Member { row, position, life }) {
             Ok(_) if is_unsettled => Remedy::Open,
             Ok(_) => Remedy::Repair,
             Err(_) => Remedy::None,
@@ -300,8 +305,8 @@ impl Checking<'_> {
         self.findings.push(Finding { kind, lba: None, row: Some(row), die, remedy, text });
     }
 
-    fn lost_pages(&mut self, Looked { row, order, .. }: Looked) {
-        for page in self.store.lost_pages(&self.viewed.ftl, row, order) {
+    fn lost_pages(&mut self, Looked { row, life, .. }: Looked) {
+        for page in self.store.lost_pages(&self.viewed.ftl, row, life) {
             let lba = lba(page);
             self.findings.push(Finding {
                 kind: Kind::LostPage,

@@ -8,13 +8,15 @@
 //! Invariants:
 //! - `order` counts every event that changes what a page is or where it is: of all that survives a
 //!   crash, the event with the highest order is what holds.
-//! - `rows[row]` is the order at which the row was begun, and 0 if it holds nothing.
+//! - `rows` has the life of each row that is complete, and of no other.
+//! - Rows that are begun leave out the dies of `out`, and the translation layer as many units.
 
 use blockio::Bytes;
 use ftl::{Cause, Ftl, Lpn, MediaOp, Ppn};
 
 use crate::dies::{DieSet, medium_error};
 use crate::layout::{EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, Place, STAMP_BYTES};
+use crate::row::{Life, Rows};
 use crate::store::{Packed, Store, Stored};
 use crate::unit::{Codec, Extent, Origin, Stamp, UnitBuffer, exclusive_or};
 use crate::{DeviceError, compress};
@@ -25,6 +27,8 @@ pub(crate) struct OpenRow {
     pub(crate) row: u32,
     pub(crate) order: u64,
     pub(crate) origin: Origin,
+    /// Dies that it leaves out.
+    pub(crate) out: DieSet,
     /// By position; those that were begun.
     pub(crate) units: Vec<UnitBuffer>,
     /// Exclusive or of the units that are full.
@@ -70,7 +74,11 @@ pub(crate) enum Located {
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) ftl: Ftl,
-    pub(crate) rows: Vec<u64>,
+    pub(crate) rows: Rows,
+    /// Dies that rows leave out which are begun from now on.
+    pub(crate) out: DieSet,
+    /// How often that was changed.
+    pub(crate) choices: u64,
     pub(crate) open: Vec<OpenRow>,
     pub(crate) order: u64,
     /// Trims that are not in the journal.
@@ -98,7 +106,7 @@ pub(crate) struct Core {
 struct Ahead {
     /// Place of the first of them.
     first: Place,
-    row_order: u64,
+    life: Life,
     extents: Packed,
 }
 
@@ -112,10 +120,12 @@ pub(crate) enum Wait {
 }
 
 impl Core {
-    pub(crate) fn new(ftl: Ftl, rows: Vec<u64>, order: u64) -> Self {
+    pub(crate) fn new(ftl: Ftl, rows: Rows, order: u64) -> Self {
         Self {
             ftl,
             rows,
+            out: DieSet::default(),
+            choices: 0,
             open: Vec::new(),
             order,
             trims: Vec::new(),
@@ -145,7 +155,7 @@ impl Core {
                 if self.open.iter().any(|open| open.row == row) {
                     return Located::Open(ppn);
                 }
-                Located::Stored(Stored { ppn, row_order: self.rows[row as usize] })
+                Located::Stored(Stored { ppn, life: self.rows.life(row) })
             }
         }
     }
@@ -228,6 +238,22 @@ impl Core {
         Ok(any)
     }
 
+    /// Moves a page to the relocation stream.
+    pub(crate) fn relocate_page(&mut self, store: &Store, lpn: Lpn) -> Result<(), DeviceError> {
+        let mut ops = std::mem::take(&mut self.ops);
+        self.ftl.relocate(lpn, &mut ops);
+        self.ops = ops;
+        self.execute(store)
+    }
+
+    /// Fills up the rows that are begun with nothing.
+    pub(crate) fn finish_rows(&mut self, store: &Store) -> Result<(), DeviceError> {
+        let mut ops = std::mem::take(&mut self.ops);
+        self.ftl.finish_rows(&mut ops);
+        self.ops = ops;
+        self.execute(store)
+    }
+
     /// Carries out what was held back.
     pub(crate) fn release_programs(&mut self, store: &Store) -> Result<(), DeviceError> {
         self.holds_programs = false;
@@ -248,9 +274,9 @@ impl Core {
                     self.program(store, row, (die.0, cause == Cause::Parity))?;
                 }
                 MediaOp::Erase { superblock, .. } => {
-                    let rows = store.layout.shape.rows as usize;
-                    let first = superblock.0 as usize * rows;
-                    self.rows[first..first + rows].fill(0);
+                    let rows = store.layout.shape.rows;
+                    let first = superblock.0 * rows;
+                    self.rows.forget(first..first + rows);
                 }
             }
         }
@@ -277,14 +303,14 @@ impl Core {
         let place = store.layout.place(ppn);
         let count = store.layout.shape.unit_pages;
         let first = Place { slot: place.slot / count * count, ..place };
-        // Rows that are being filled have no order yet.
-        let row_order = self.rows[place.row as usize];
-        (row_order != 0).then_some(())?;
-        let is_it = |ahead: &Ahead| (ahead.first, ahead.row_order) == (first, row_order);
+        let life = self.rows.life(place.row);
+        // Rows that are being filled hold nothing yet.
+        (life.order != 0).then_some(())?;
+        let is_it = |ahead: &Ahead| (ahead.first, ahead.life) == (first, life);
         if !self.ahead.as_ref().is_some_and(is_it) {
-            let stored = Stored { ppn: store.layout.ppn(first), row_order };
+            let stored = Stored { ppn: store.layout.ppn(first), life };
             let extents = store.read_extents(stored, count)?;
-            self.ahead = Some(Ahead { first, row_order, extents });
+            self.ahead = Some(Ahead { first, life, extents });
         }
         let (extent, payload) = self.ahead.as_ref()?.extents.get(place.slot - first.slot)?;
         Some((extent, payload.to_vec()))
@@ -297,7 +323,7 @@ impl Core {
             let (extent, payload) = self.open_extent(&store.layout, ppn);
             return Some((extent, payload.to_vec()));
         }
-        let stored = Stored { ppn, row_order: self.rows[row as usize] };
+        let stored = Stored { ppn, life: self.rows.life(row) };
         store.read_extent(stored).or_else(|| store.reconstruct_extent(stored))
     }
 
@@ -351,11 +377,12 @@ impl Core {
         };
         let origin = Origin { is_relocation, erase_count };
         let order = self.next_order();
-        self.open.push(OpenRow { row, order, origin, units: Vec::new(), parity });
+        let out = self.out;
+        self.open.push(OpenRow { row, order, origin, out, units: Vec::new(), parity });
         self.open.len() - 1
     }
 
-    /// Programs the unit of a row that lies on `die`.
+    /// Programs the unit of a row that lies on `die` where nothing is left out.
     fn program(
         &mut self,
         store: &Store,
@@ -363,16 +390,26 @@ impl Core {
         (die, is_parity): (u32, bool),
     ) -> Result<(), DeviceError> {
         let programmed_at = self.next_order();
-        let position = store.layout.position(row, die);
         let index = self.open.iter().position(|open| open.row == row).expect("it holds extents");
         let open = &mut self.open[index];
+        let whole = DieSet::default();
+        let position = store.layout.position(row, die as usize, whole).expect("it has every die");
+        if !is_parity && position >= store.layout.data_units(open.out) {
+            return Ok(());
+        }
         let identity = store.identity(open.order);
-        let mut stamp = Stamp { is_parity, row, position, identity, programmed_at, body_crc: 0 };
+        let out = open.out;
+        let mut stamp =
+            Stamp { is_parity, row, position, identity, programmed_at, body_crc: 0, out };
         let bytes = if is_parity {
             stamp.body_crc = crc32c::crc32c(&open.parity[STAMP_BYTES..]);
             stamp.write(&mut open.parity);
             &open.parity
         } else {
+            if open.units.len() == position as usize {
+                let bytes = self.spare.pop().unwrap_or_default();
+                open.units.push(UnitBuffer::new(&store.layout, bytes));
+            }
             let unit = &mut open.units[position as usize];
             unit.finish(&stamp, open.origin, store.first(row, position));
             if store.layout.shape.is_protected {
@@ -380,11 +417,11 @@ impl Core {
             }
             &unit.bytes
         };
-        let (die, offset) = (die as usize, store.layout.unit_from(row));
+        let (die, offset) = (store.layout.die(row, position, out), store.layout.unit_from(row));
         if !store.dies.lost().has(die) {
             match store.dies.write(die, offset, bytes) {
                 Ok(()) => self.dirty.add(die),
-                Err(_) if store.dies.can_lose(die) => store.dies.lose(die),
+                Err(_) if store.dies.lose(die) => {}
                 Err(error) => {
                     return Err(medium_error(format!("programming row {row} on die {die}"))(error));
                 }
@@ -399,7 +436,7 @@ impl Core {
     /// A row is whole on the media.
     fn complete(&mut self, index: usize) {
         let open = self.open.swap_remove(index);
-        self.rows[open.row as usize] = open.order;
+        self.rows.set(open.row, Life { order: open.order, out: open.out });
         self.spare.extend(open.units.into_iter().map(|unit| unit.bytes));
         if !open.parity.is_empty() {
             self.spare.push(open.parity);

@@ -155,6 +155,8 @@ pub fn format(media: Vec<Box<dyn Medium>>, shape: &Shape, drive: u64) -> Result<
         session: 1,
         is_open: false,
         lost: DieSet::default(),
+        done_without: DieSet::default(),
+        left_out: DieSet::default(),
         unsafe_shutdowns: 0,
     };
     // Both copies, so that none of an earlier drive is left.
@@ -168,12 +170,9 @@ pub fn format(media: Vec<Box<dyn Medium>>, shape: &Shape, drive: u64) -> Result<
 fn write_empty(dies: &Dies, die: usize, layout: &Layout, summary: &Summary) -> std::io::Result<()> {
     let shape = &layout.shape;
     let sizes = if shape.extents_per_page > 1 { u64::from(shape.pages_logical) } else { 0 };
-    let tables = [
-        u64::from(shape.rows_total()) * 8,
-        u64::from(shape.superblocks) * 4,
-        u64::from(shape.pages_logical) * 4,
-        sizes,
-    ];
+    let rows = u64::from(shape.rows_total()) * 8;
+    let tables =
+        [rows, rows, u64::from(shape.superblocks) * 4, u64::from(shape.pages_logical) * 4, sizes];
     let zeroes = vec![0; crate::layout::FRAME_BYTES];
     let mut writer = crate::checkpoint::Writer::new(summary.number);
     let slot = layout.checkpoint_from(summary.number % 2);
@@ -238,7 +237,8 @@ pub(crate) fn gather(media: Vec<Box<dyn Medium>>) -> Result<(Store, Header), Ope
         }
     }
     let dies = Dies::new(slots, shape.is_protected);
-    let (missing, spare) = (dies.lost().count(), u32::from(shape.is_protected));
+    dies.do_without(header.done_without);
+    let (missing, spare) = (dies.missed().count(), u32::from(shape.is_protected));
     if missing > spare {
         return Err(OpenError::DiesMissing { missing, dies: shape.dies, spare });
     }

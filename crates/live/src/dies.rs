@@ -2,7 +2,7 @@
 
 use std::io::{self, IoSliceMut};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::{DeviceError, Medium};
 
@@ -19,6 +19,15 @@ impl DieSet {
         self.0 & (1 << die) != 0
     }
 
+    pub(crate) const fn has_all(self, others: Self) -> bool {
+        others.0 & !self.0 == 0
+    }
+
+    /// All but the one with the lowest index.
+    pub(crate) const fn without_first(self) -> Self {
+        Self(self.0 & self.0.wrapping_sub(1))
+    }
+
     pub(crate) const fn count(self) -> u32 {
         self.0.count_ones()
     }
@@ -28,10 +37,14 @@ impl DieSet {
 #[derive(Debug)]
 pub(crate) struct Dies {
     media: Vec<RwLock<Option<Box<dyn Medium>>>>,
+    /// Held while one of the sets that follow is changed.
+    changing: Mutex<()>,
     /// The failed ones, as a [`DieSet`].
     lost: AtomicU64,
     /// Those whose contents are being restored, as a [`DieSet`].
     filling: AtomicU64,
+    /// Those of the failed ones that no row has a unit on, as a [`DieSet`].
+    done_without: AtomicU64,
     /// Those of which some read failed, as a [`DieSet`].
     unread: AtomicU64,
     /// Whether a row survives the loss of one.
@@ -68,8 +81,10 @@ impl Dies {
         let media: Vec<_> = media.into_iter().map(RwLock::new).collect();
         let mut traffic = Vec::new();
         traffic.resize_with(media.len(), Moved::default);
-        let (lost, unread) = (AtomicU64::new(lost.0), AtomicU64::new(0));
-        Self { media, lost, filling: AtomicU64::new(0), unread, is_protected, traffic }
+        let lost = AtomicU64::new(lost.0);
+        let [filling, done_without, unread] = [0; 3].map(AtomicU64::new);
+        let changing = Mutex::new(());
+        Self { media, changing, lost, filling, done_without, unread, is_protected, traffic }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -80,24 +95,59 @@ impl Dies {
         DieSet(self.lost.load(Ordering::Acquire))
     }
 
+    fn changing(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Whether the drive can do without `die`, besides those that it does without already.
-    pub(crate) fn can_lose(&self, die: usize) -> bool {
-        let lost = self.incomplete();
-        self.is_protected && (lost.has(die) || lost.count() == 0)
+    fn can_lose(&self, die: usize) -> bool {
+        let is_spare = self.missed() == DieSet::default() && self.healthy().count() > 1;
+        self.is_protected && (self.incomplete().has(die) || is_spare)
+    }
+
+    /// Dies without which some row lacks a unit.
+    pub(crate) fn missed(&self) -> DieSet {
+        DieSet(self.incomplete().0 & !self.done_without().0)
+    }
+
+    /// Failed dies that no row has a unit on.
+    pub(crate) fn done_without(&self) -> DieSet {
+        DieSet(self.done_without.load(Ordering::Acquire) & self.incomplete().0)
+    }
+
+    /// Says which of the failed dies no row has a unit on; refuses where rows would lack more than
+    /// one.
+    pub(crate) fn do_without(&self, dies: DieSet) -> bool {
+        let _changing = self.changing();
+        let missed = DieSet(self.incomplete().0 & !dies.0);
+        let is_possible = missed.count() <= u32::from(self.is_protected);
+        if is_possible {
+            self.done_without.store(dies.0, Ordering::Release);
+        }
+        is_possible
     }
 
     /// Whether reads of more dies failed than the drive can do without, so that what was not found
     /// may be there all the same.
     pub(crate) fn is_unsure(&self) -> bool {
-        let unread = self.unread.load(Ordering::Acquire) | self.lost().0;
+        let unread = self.unread.load(Ordering::Acquire) & !self.done_without().0;
+        let unread = unread | self.missed().0;
         unread.count_ones() > u32::from(self.is_protected)
     }
 
-    /// Goes on without a die.
-    pub(crate) fn lose(&self, die: usize) {
+    /// Goes on without a die, if the drive can do without it; says whether it can.
+    pub(crate) fn lose(&self, die: usize) -> bool {
+        let _changing = self.changing();
+        if !self.can_lose(die) {
+            return false;
+        }
+        if !self.incomplete().has(die) {
+            self.done_without.fetch_and(!(1 << die), Ordering::AcqRel);
+        }
+        self.lost.fetch_or(1 << die, Ordering::AcqRel);
         self.filling.fetch_and(!(1 << die), Ordering::AcqRel);
         *self.media[die].write().unwrap_or_else(PoisonError::into_inner) = None;
-        self.lost.fetch_or(1 << die, Ordering::AcqRel);
+        true
     }
 
     /// What each die did since the drive was opened.
@@ -114,6 +164,7 @@ impl Dies {
 
     /// Puts an empty medium in the place of a die that failed.
     pub(crate) fn fill(&self, die: usize, medium: Box<dyn Medium>) {
+        let _changing = self.changing();
         *self.media[die].write().unwrap_or_else(PoisonError::into_inner) = Some(medium);
         self.filling.fetch_or(1 << die, Ordering::AcqRel);
         self.lost.fetch_and(!(1 << die), Ordering::AcqRel);
@@ -121,6 +172,7 @@ impl Dies {
 
     /// A die that was being filled holds all that it should.
     pub(crate) fn settle(&self, die: usize) {
+        let _changing = self.changing();
         self.filling.fetch_and(!(1 << die), Ordering::AcqRel);
     }
 

@@ -13,8 +13,10 @@ mod atomic;
 mod checkpointing;
 mod committing;
 mod reading;
+mod redundancy;
 mod writing;
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{
     Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
 };
@@ -40,6 +42,8 @@ pub struct Drive {
     checkpoints: Mutex<u64>,
     header: Mutex<Header>,
     upkeep: Mutex<Upkeep>,
+    /// The failed dies that rows were last chosen for, as a [`DieSet`](crate::dies::DieSet).
+    adapted: AtomicU64,
     /// Why no promise is possible any more.
     poison: OnceLock<String>,
 }
@@ -52,6 +56,7 @@ impl Drive {
         (header, checkpoint): (Header, u64),
     ) -> Self {
         Self {
+            adapted: AtomicU64::new(core.out.0),
             store,
             core: RwLock::new(core),
             journal: Mutex::new(journal),
@@ -110,7 +115,7 @@ impl Drive {
             led: Led::Attached,
             is_beacon_lit: false,
             format: Format::of(shape),
-            smart: Smart::of(&header, self.store.dies.lost(), Some(&core.ftl)),
+            smart: Smart::of(&header, self.store.dies.missed(), Some(&core.ftl)),
             dies: self.store.dies.traffic(),
             space: Some(Space::of(&core.ftl)),
             wear: Some(Wear::of(&core.ftl)),

@@ -39,8 +39,11 @@ pub enum OpenError {
         /// Which one, as far as that is known.
         by: String,
     },
-    /// A die is of a later format.
-    #[error("die {die} has format {found}, this program knows {FORMAT_VERSION}; use a newer one")]
+    /// A die is of another format.
+    #[error(
+        "die {die} has format {found}, this program knows {FORMAT_VERSION}; {}",
+        if *found > FORMAT_VERSION { "use a newer one" } else { "create the drive anew" }
+    )]
     Version {
         /// Index of the die as it was named.
         die: usize,

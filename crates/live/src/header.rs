@@ -12,7 +12,7 @@ use crate::{Compression, Shape};
 
 const MAGIC: &[u8; 16] = b"floatgate die\0\0\0";
 /// Version of everything on a die.
-pub(crate) const FORMAT_VERSION: u32 = 1;
+pub(crate) const FORMAT_VERSION: u32 = 2;
 
 /// What a die says of its drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,10 @@ pub(crate) struct Header {
     pub(crate) is_open: bool,
     /// Dies that the drive does without.
     pub(crate) lost: DieSet,
+    /// Those of them that no row which counts has a unit on.
+    pub(crate) done_without: DieSet,
+    /// Dies that some row may leave out.
+    pub(crate) left_out: DieSet,
     /// Openings of a drive that had not been closed.
     pub(crate) unsafe_shutdowns: u64,
 }
@@ -62,6 +66,8 @@ impl Header {
             (88, self.session),
             (96, self.lost.0),
             (104, self.unsafe_shutdowns),
+            (112, self.done_without.0),
+            (120, self.left_out.0),
         ];
         for (at, number) in numbers {
             put(&mut bytes, at, number.to_le_bytes());
@@ -102,18 +108,23 @@ impl Header {
             is_open: u32_at(bytes, 60) != 0,
             lost: DieSet(u64_at(bytes, 96)),
             unsafe_shutdowns: u64_at(bytes, 104),
+            done_without: DieSet(u64_at(bytes, 112)),
+            left_out: DieSet(u64_at(bytes, 120)),
         };
-        let fits = (1..=DIES_MAX).contains(&shape.dies)
+        let is_possible = (1..=DIES_MAX).contains(&shape.dies)
             && header.die < shape.dies
+            && shape.may_leave_out(header.done_without)
             && (compression == Compression::None || shape.extents_per_page > 1)
             && shape.journal_bytes.is_multiple_of(HEADER_BYTES);
-        Ok(fits.then_some(header))
+        Ok(is_possible.then_some(header))
     }
 
     /// Writes this header to every die that has not failed, as its newest, and makes it durable.
     pub(crate) fn write(&mut self, dies: &Dies) -> Result<(), (usize, io::Error)> {
         self.version += 1;
         self.lost = dies.incomplete();
+        self.done_without = dies.done_without();
+        self.left_out = DieSet(self.left_out.0 | self.lost.0);
         for die in dies.healthy() {
             self.die = u32::try_from(die).expect("at most 64 dies");
             let offset = self.version % 2 * HEADER_BYTES;

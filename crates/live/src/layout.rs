@@ -9,6 +9,7 @@
 use ftl::{Geometry, Ppn, VictimPolicy, Watermarks};
 
 use crate::Compression;
+use crate::dies::DieSet;
 
 /// Bytes of a logical page.
 pub(crate) const PAGE_BYTES: usize = 4096;
@@ -65,6 +66,12 @@ impl Shape {
     /// Data pages of a superblock.
     pub(crate) const fn superblock_pages(&self) -> u32 {
         self.rows * self.data_units() * self.unit_pages
+    }
+
+    /// Whether a row may leave out these dies.
+    pub(crate) const fn may_leave_out(&self, out: DieSet) -> bool {
+        let beyond = !(u64::MAX >> (DIES_MAX - self.dies));
+        out.0 & beyond == 0 && (out.0 == 0 || self.is_protected && out.count() < self.data_units())
     }
 
     /// Rows of the drive.
@@ -140,11 +147,11 @@ impl Layout {
         let extents_from = STAMP_BYTES + TABLE_HEAD_BYTES + unit_slots as usize * ENTRY_BYTES;
         let unit_bytes = extents_from + shape.unit_pages as usize * SLOT_BYTES;
         let align = if unit_bytes >= 1 << 16 { 4096 } else { 512 };
-        let saved = u64::from(shape.rows_total()) * 8
+        let saved = u64::from(shape.rows_total()) * 16
             + u64::from(shape.superblocks) * 4
             + u64::from(shape.pages_logical) * if shape.extents_per_page > 1 { 5 } else { 4 };
-        // Each of the four tables begins a frame of its own.
-        let frames = saved / FRAME_BYTES as u64 + 4;
+        // Each of the five tables begins a frame of its own.
+        let frames = saved / FRAME_BYTES as u64 + 5;
         let slot = HEADER_BYTES + saved + frames * FRAME_HEAD_BYTES as u64;
         let slot_bytes = slot.next_multiple_of(4096);
         Self {
@@ -176,14 +183,42 @@ impl Layout {
         self.erase_blocks_from + row as u64 * self.unit_bytes as u64
     }
 
-    /// The die that holds a position of a row; the position after the last data unit is parity.
-    pub(crate) const fn die(&self, row: u32, position: u32) -> usize {
-        ((position + row % self.shape.rows) % self.shape.dies) as usize
+    /// The die that holds a position of a row which leaves out some; the position after the last
+    /// data unit is parity. Positions that are left out are on none.
+    pub(crate) fn die(&self, row: u32, position: u32, out: DieSet) -> usize {
+        let (dies, first) = (self.shape.dies, row % self.shape.rows);
+        if out == DieSet::default() {
+            return ((position + first) % dies) as usize;
+        }
+        let place = if self.is_parity(position) { self.data_units(out) } else { position };
+        let in_turn = (0..dies).map(|next| ((next + first) % dies) as usize);
+        let mut kept = in_turn.filter(|die| !out.has(*die));
+        kept.nth(place as usize).expect("a position that the row has")
     }
 
-    /// The position of a row that lies on a die.
-    pub(crate) const fn position(&self, row: u32, die: u32) -> u32 {
-        (die + self.shape.dies - row % self.shape.rows % self.shape.dies) % self.shape.dies
+    /// The position of a row that lies on a die; none where the row leaves it out.
+    pub(crate) fn position(&self, row: u32, die: usize, out: DieSet) -> Option<u32> {
+        self.positions(out).find(|position| self.die(row, *position, out) == die)
+    }
+
+    /// Data units of a row that leaves out some dies.
+    pub(crate) const fn data_units(&self, out: DieSet) -> u32 {
+        self.shape.data_units() - out.count()
+    }
+
+    /// The positions of a row that leaves out some dies: those of its data, then parity.
+    pub(crate) fn positions(&self, out: DieSet) -> impl Iterator<Item = u32> + Clone + use<> {
+        let parity = self.shape.is_protected.then(|| self.shape.dies - 1);
+        (0..self.data_units(out)).chain(parity)
+    }
+
+    /// The rows of a superblock.
+    pub(crate) const fn rows_of(&self, superblock: u32) -> std::ops::Range<u32> {
+        superblock * self.shape.rows..(superblock + 1) * self.shape.rows
+    }
+
+    pub(crate) const fn is_parity(&self, position: u32) -> bool {
+        self.shape.is_protected && position + 1 == self.shape.dies
     }
 
     /// Row and position of a place.
@@ -261,11 +296,16 @@ mod tests {
     fn units_of_a_row_lie_on_dies_of_their_own() {
         let layout = Layout::new(&SHAPE);
         for row in 0..SHAPE.rows_total() {
-            let dies: std::collections::BTreeSet<usize> =
-                (0..SHAPE.dies).map(|position| layout.die(row, position)).collect();
-            assert_eq!(dies.len(), SHAPE.dies as usize);
-            for die in 0..SHAPE.dies {
-                assert_eq!(layout.die(row, layout.position(row, die)), die as usize);
+            for out in [0, 1, 2, 8, 5, 12].map(DieSet) {
+                let positions: Vec<u32> = layout.positions(out).collect();
+                let dies: std::collections::BTreeSet<usize> =
+                    positions.iter().map(|it| layout.die(row, *it, out)).collect();
+                assert_eq!(dies.len(), (SHAPE.dies - out.count()) as usize);
+                assert!(dies.iter().all(|die| !out.has(*die)));
+                for position in positions {
+                    let die = layout.die(row, position, out);
+                    assert_eq!(layout.position(row, die, out), Some(position));
+                }
             }
         }
     }

@@ -27,6 +27,7 @@ mod meter;
 mod pace;
 mod planted;
 mod recovery;
+mod row;
 pub mod simulation;
 pub mod status;
 mod store;

@@ -21,6 +21,8 @@ pub(crate) enum Bug {
     CodecForgotten,
     /// Recovery takes every extent for a short one.
     SizeForgotten,
+    /// A die is done without before what lies on rows that lack it has been moved.
+    DoneWithoutEarly,
 }
 
 #[cfg(test)]
@@ -97,5 +99,10 @@ mod tests {
     #[test]
     fn a_forgotten_size_is_found() {
         assert!(is_found(Bug::SizeForgotten));
+    }
+
+    #[test]
+    fn a_die_done_without_too_early_is_found() {
+        assert!(is_found(Bug::DoneWithoutEarly));
     }
 }

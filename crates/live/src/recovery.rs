@@ -23,10 +23,12 @@ use ftl::{Found, Ftl, Lpn, Ppn, Recovery, SuperblockId, SuperblockState};
 use self::rows::{Event, Scan};
 use crate::checkpoint::{self, Reader, Summary};
 use crate::core::{Core, Page};
+use crate::dies::DieSet;
 use crate::header::Header;
 use crate::journal::{self, Journal, Position, Reading, Record, Replay};
 use crate::layout::{Layout, PAGE_BYTES};
 use crate::planted::{self, Bug};
+use crate::row::Rows;
 use crate::store::Store;
 use crate::unit::Extent;
 use crate::{Drive, OpenError};
@@ -39,19 +41,22 @@ struct Saved {
     summary: Summary,
     /// The next checkpoint's number: higher than any that was begun, and of the other slot.
     next: u64,
-    rows: Vec<u64>,
+    rows: Rows,
     erase_counts: Vec<u32>,
     map: Recovery,
 }
 
 /// Brings a drive back; its header has been raised to a session of its own already.
-pub(crate) fn recover(store: Store, header: Header) -> Result<Drive, OpenError> {
+pub(crate) fn recover(store: Store, mut header: Header) -> Result<Drive, OpenError> {
     let saved = load(&store)?;
     let (summary, next) = (saved.summary, saved.next);
     let replay = read_journal(&store, &summary)?;
     let end: Position = replay.end;
-    let (ftl, rows, pending) = replay_over(&store, saved, replay)?;
+    let (ftl, rows, pending) = replay_over(&store, &header, saved, replay)?;
+    header.left_out = DieSet(rows.left_out().0 | store.dies.incomplete().0);
     let mut core = Core::new(ftl, rows, (header.session << 40) + 1);
+    // As many as before the crash, or fewer: what is written anew finds the space that it had.
+    core.leave_out(&store, store.dies.done_without())?;
     for (lpn, (extent, payload)) in &pending {
         let Extent { codec, payload_crc, .. } = *extent;
         core.place(&store, &Page { lpn: Lpn(*lpn), codec, payload, payload_crc })?;
@@ -71,9 +76,10 @@ pub(crate) fn recover(store: Store, header: Header) -> Result<Drive, OpenError> 
 /// Brings the map of a checkpoint up to date.
 fn replay_over(
     store: &Store,
+    header: &Header,
     saved: Saved,
     replay: Replay,
-) -> Result<(Ftl, Vec<u64>, Pending), OpenError> {
+) -> Result<(Ftl, Rows, Pending), OpenError> {
     let Saved { summary, mut rows, mut erase_counts, mut map, .. } = saved;
     let mut released = BTreeMap::new();
     for record in &replay.records {
@@ -82,7 +88,8 @@ fn replay_over(
         }
     }
     let mark = summary.mark.max(replay.mark);
-    let scan = Scan { store, since: summary.order, mark, released: &released };
+    let left_out = DieSet(header.left_out.0 | rows.left_out().0);
+    let scan = Scan { store, since: summary.order, mark, released: &released, left_out };
     let mut events = scan.run(&mut rows, &mut erase_counts)?;
     let payloads = list_records(&store.layout, replay.records, &rows, &mut events);
     if !planted::is(Bug::OrderIgnored) {
@@ -105,7 +112,7 @@ fn replay_over(
 /// A drive as opening it would bring it back.
 pub(crate) struct Viewed {
     pub(crate) ftl: Ftl,
-    pub(crate) rows: Vec<u64>,
+    pub(crate) rows: Rows,
     /// The checkpoint that it was found by.
     pub(crate) summary: Summary,
     /// Rows that were programmed before this event are durable.
@@ -117,12 +124,12 @@ pub(crate) struct Viewed {
 }
 
 /// Looks at a drive over media that may not be written, whether it was closed or not.
-pub(crate) fn look(store: &Store) -> Result<Viewed, OpenError> {
+pub(crate) fn look(store: &Store, header: &Header) -> Result<Viewed, OpenError> {
     let saved = load(store)?;
     let summary = saved.summary;
     let replay = read_journal(store, &summary)?;
     let (end, mark) = (replay.end, summary.mark.max(replay.mark));
-    let (ftl, rows, pending) = replay_over(store, saved, replay)?;
+    let (ftl, rows, pending) = replay_over(store, header, saved, replay)?;
     Ok(Viewed { ftl, rows, summary, mark, end, pages_journaled: pending.len() as u64 })
 }
 
@@ -145,7 +152,8 @@ fn read_journal(store: &Store, summary: &Summary) -> Result<Replay, OpenError> {
 pub(crate) fn view(store: &Store) -> Result<Ftl, OpenError> {
     let Saved { summary, rows, erase_counts, map, .. } = load(store)?;
     let released = BTreeMap::new();
-    let scan = Scan { store, since: summary.order, mark: summary.mark, released: &released };
+    let (since, mark, left_out) = (summary.order, summary.mark, rows.left_out());
+    let scan = Scan { store, since, mark, released: &released, left_out };
     let (found, closed) = scan.survey(&rows, &erase_counts);
     Ok(map.finish(&found, &closed))
 }
@@ -179,7 +187,7 @@ fn load(store: &Store) -> Result<Saved, OpenError> {
 
 /// What a checkpoint holds of rows, superblocks and pages.
 struct Tables {
-    rows: Vec<u64>,
+    rows: Rows,
     erase_counts: Vec<u32>,
     map: Recovery,
 }
@@ -187,15 +195,18 @@ struct Tables {
 /// The tables of a checkpoint, if it is whole.
 fn load_tables(layout: &Layout, reader: &mut Reader<'_>) -> Result<Option<Tables>, OpenError> {
     let shape = &layout.shape;
-    let mut rows = vec![0_u64; shape.rows_total() as usize];
+    let mut rows = Rows::new(shape.rows_total());
     let mut erase_counts = vec![0_u32; shape.superblocks as usize];
     let mut map = Recovery::new(&shape.config())?;
+    let [orders, outs] = rows.tables_mut();
     let filled = reader
-        .fill(cast_slice_mut(&mut rows))
+        .fill(orders)
+        .and_then(|()| reader.fill(outs))
         .and_then(|()| reader.fill(cast_slice_mut(&mut erase_counts)))
         .and_then(|()| reader.fill(cast_slice_mut(map.map_entries_mut())))
         .and_then(|()| reader.fill(map.extent_sizes_mut()));
-    Ok(filled.is_ok().then_some(Tables { rows, erase_counts, map }))
+    let is_whole = filled.is_ok() && rows.are_possible(shape);
+    Ok(is_whole.then_some(Tables { rows, erase_counts, map }))
 }
 
 /// The dies that hold a checkpoint whole, by its number.
@@ -214,7 +225,7 @@ pub(crate) fn whole_checkpoints(store: &Store, number: u64) -> Result<Vec<usize>
 fn list_records(
     layout: &Layout,
     records: Vec<Record>,
-    rows: &[u64],
+    rows: &Rows,
     events: &mut Vec<(u64, Event)>,
 ) -> Vec<Option<(Extent, Vec<u8>)>> {
     let mut payloads = Vec::new();
@@ -226,7 +237,7 @@ fn list_records(
             Record::Release { .. } => {}
             Record::Extent { extent, payload, ppn, row_order } => {
                 // Where its row is whole, that says the same.
-                if rows[layout.place(ppn).row as usize] != row_order {
+                if rows.life(layout.place(ppn).row).order != row_order {
                     let index = payloads.len();
                     payloads.push(Some((extent, payload)));
                     events.push((extent.order, Event::Journaled { lpn: extent.lpn, ppn, index }));
@@ -274,22 +285,21 @@ fn apply(
 }
 
 /// Checks that every page of the map lies in a row that counts.
-fn check_places(layout: &Layout, map: &mut Recovery, rows: &[u64]) -> Result<(), OpenError> {
+fn check_places(layout: &Layout, map: &mut Recovery, rows: &Rows) -> Result<(), OpenError> {
     for (lpn, entry) in (0_u32..).zip(map.map_entries_mut().iter()) {
         let Some(ppn) = entry.checked_sub(1).map(Ppn) else { continue };
         let row = layout.place(ppn).row;
-        if rows.get(row as usize).is_none_or(|order| *order == 0) {
+        if row >= layout.shape.rows_total() || rows.life(row).order == 0 {
             return Err(damaged(format!("row {row} is lost, which holds page {lpn}")));
         }
     }
     Ok(())
 }
 
-fn clear_free(layout: &Layout, ftl: &Ftl, rows: &mut [u64]) {
-    let per_superblock = layout.shape.rows as usize;
-    for (id, rows) in (0..).map(SuperblockId).zip(rows.chunks_mut(per_superblock)) {
-        if ftl.superblock_state(id) == SuperblockState::Free {
-            rows.fill(0);
+fn clear_free(layout: &Layout, ftl: &Ftl, rows: &mut Rows) {
+    for superblock in 0..layout.shape.superblocks {
+        if ftl.superblock_state(SuperblockId(superblock)) == SuperblockState::Free {
+            rows.forget(layout.rows_of(superblock));
         }
     }
 }
@@ -297,22 +307,23 @@ fn clear_free(layout: &Layout, ftl: &Ftl, rows: &mut [u64]) {
 impl Scan<'_> {
     /// What the translation layer has to know of each superblock, and in which order they were
     /// begun.
-    fn survey(&self, rows: &[u64], erase_counts: &[u32]) -> (Vec<Found>, Vec<SuperblockId>) {
-        let shape = &self.store.layout.shape;
+    fn survey(&self, rows: &Rows, erase_counts: &[u32]) -> (Vec<Found>, Vec<SuperblockId>) {
+        let layout = &self.store.layout;
+        let shape = &layout.shape;
         let mut begun = Vec::new();
         let mut found = Vec::new();
-        let per_superblock = rows.chunks(shape.rows as usize);
-        for ((id, rows), erase_count) in (0..).zip(per_superblock).zip(erase_counts) {
-            let last = (0..shape.rows).rev().find(|row| rows[*row as usize] != 0);
-            let written = last.map_or(0, |row| row + 1);
+        for (id, erase_count) in (0..shape.superblocks).zip(erase_counts) {
+            let of_superblock = layout.rows_of(id);
+            let is_held = |row: &u32| rows.life(*row).order != 0;
+            let last = of_superblock.clone().rev().find(is_held);
+            let written = last.map_or(0, |row| row + 1 - of_superblock.start);
             let goes_on = last
-                .filter(|row| row + 1 < shape.rows)
-                .and_then(|row| self.stream(id * shape.rows + row, rows[row as usize]));
+                .filter(|row| row + 1 < of_superblock.end)
+                .and_then(|row| self.stream(row, rows.life(row)));
             let units_written = written * shape.data_units();
             found.push(Found { erase_count: *erase_count, units_written, goes_on });
-            if let Some(order) = rows.iter().filter(|order| **order != 0).min() {
-                begun.push((*order, SuperblockId(id)));
-            }
+            let orders = of_superblock.filter(is_held).map(|row| rows.life(row).order);
+            begun.extend(orders.min().map(|order| (order, SuperblockId(id))));
         }
         begun.sort_unstable();
         (found, begun.into_iter().map(|(_, id)| id).collect())

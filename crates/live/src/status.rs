@@ -16,7 +16,7 @@ pub use self::led::Led;
 pub use self::server::{
     Client, Commands, Export, Happening, LATENCY_BUCKETS, Process, Server, Traffic, bucket_end_ns,
 };
-pub use self::upkeep::{Rebuild, Scrub, Upkeep};
+pub use self::upkeep::{Rebuild, Redundancy, Scrub, Upkeep};
 use crate::creation::gather;
 use crate::dies::DieSet;
 use crate::header::Header;
@@ -261,7 +261,7 @@ pub fn inspect(vault: &Path) -> Result<Status, OpenError> {
         led: Led::Off,
         is_beacon_lit: false,
         format: Format::of(shape),
-        smart: Smart::of(&header, store.dies.lost(), ftl.as_ref()),
+        smart: Smart::of(&header, store.dies.missed(), ftl.as_ref()),
         dies: store.dies.traffic(),
         space: ftl.as_ref().map(Space::of),
         wear: ftl.as_ref().map(Wear::of),
@@ -351,12 +351,12 @@ fn mapping_bytes(shape: &Shape) -> u64 {
 }
 
 impl Smart {
-    pub(crate) fn of(header: &Header, lost: DieSet, ftl: Option<&Ftl>) -> Self {
+    pub(crate) fn of(header: &Header, missed: DieSet, ftl: Option<&Ftl>) -> Self {
         let available_spare = ftl.map_or(100, |ftl| spare_left(&header.shape, ftl));
         let warns = |bit: u8, is_so: bool| if is_so { bit } else { 0 };
         Self {
             critical_warning: warns(WARNS_OF_SPARE, available_spare < SPARE_THRESHOLD)
-                | warns(WARNS_OF_RELIABILITY, lost.count() > 0),
+                | warns(WARNS_OF_RELIABILITY, missed.count() > 0),
             available_spare,
             available_spare_threshold: SPARE_THRESHOLD,
             power_cycles: header.session - 1,

@@ -8,6 +8,7 @@ use crate::dies::Dies;
 use crate::layout::{
     ENTRY_BYTES, EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, Place, SLOT_BYTES, STAMP_BYTES,
 };
+use crate::row::Life;
 use crate::unit::{self, Extent, Identity, exclusive_or};
 
 /// Most pages that are read in one go.
@@ -18,7 +19,15 @@ pub(crate) const RUN_PAGES: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stored {
     pub(crate) ppn: Ppn,
-    pub(crate) row_order: u64,
+    pub(crate) life: Life,
+}
+
+/// A unit of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Member {
+    pub(crate) row: u32,
+    pub(crate) position: u32,
+    pub(crate) life: Life,
 }
 
 /// Extents as they lie one after the other in a unit.
@@ -79,13 +88,13 @@ impl Store {
             buffers.push(IoSliceMut::new(header));
             buffers.push(IoSliceMut::new(page));
         }
-        let die = self.layout.die(place.row, place.unit);
+        let die = self.layout.die(place.row, place.unit, first.life.out);
         let offset = self.layout.unit_from(place.row) + from as u64;
         let (mut good, mut extents) = (0, [None; RUN_PAGES]);
         if self.dies.read_vectored(die, offset, &mut buffers).is_err() {
             return (good, extents);
         }
-        let identity = self.identity(first.row_order);
+        let identity = self.identity(first.life.order);
         let pages = pages.as_chunks::<PAGE_BYTES>().0;
         for ((index, header), page) in (0..).zip(&headers).zip(pages) {
             let extent = Extent::parse(header, identity, Ppn(first.ppn.0 + index));
@@ -99,7 +108,7 @@ impl Store {
     /// go; none where one is not what it should be.
     pub(crate) fn read_extents(&self, first: Stored, count: u32) -> Option<Packed> {
         let place = self.layout.place(first.ppn);
-        let die = self.layout.die(place.row, place.unit);
+        let die = self.layout.die(place.row, place.unit, first.life.out);
         let unit_from = self.layout.unit_from(place.row);
         let read =
             |from: usize, bytes: &mut [u8]| self.dies.read(die, unit_from + from as u64, bytes);
@@ -109,7 +118,7 @@ impl Store {
         (from >= STAMP_BYTES && from <= until && until <= self.layout.unit_bytes).then_some(())?;
         let mut bytes = vec![0; until - from];
         read(from, &mut bytes).ok()?;
-        let identity = self.identity(first.row_order);
+        let identity = self.identity(first.life.order);
         let found = |(slot, start): (u32, &usize)| {
             let ppn = self.layout.ppn(Place { slot, ..place });
             let at = start.checked_sub(from)?;
@@ -143,7 +152,7 @@ impl Store {
     /// Reads the extent at a place; none if it is not what it should be.
     pub(crate) fn read_extent(&self, stored: Stored) -> Option<(Extent, Vec<u8>)> {
         let place = self.layout.place(stored.ppn);
-        let die = self.layout.die(place.row, place.unit);
+        let die = self.layout.die(place.row, place.unit, stored.life.out);
         let unit_from = self.layout.unit_from(place.row);
         let read =
             |from: usize, buffer: &mut [u8]| self.dies.read(die, unit_from + from as u64, buffer);
@@ -156,8 +165,8 @@ impl Store {
             return None;
         }
         let place = self.layout.place(stored.ppn);
-        let read =
-            |from: usize, buffer: &mut [u8]| self.reconstruct(place.row, place.unit, from, buffer);
+        let member = Member { row: place.row, position: place.unit, life: stored.life };
+        let read = |from: usize, buffer: &mut [u8]| self.reconstruct(member, from, buffer);
         self.extent_by(stored, place, read)
     }
 
@@ -178,7 +187,7 @@ impl Store {
         (from >= STAMP_BYTES && from + bytes <= self.layout.unit_bytes).then_some(())?;
         let mut buffer = vec![0; bytes];
         read(from, &mut buffer).ok()?;
-        let identity = self.identity(stored.row_order);
+        let identity = self.identity(stored.life.order);
         let (extent, _) = unit::extent_in(&buffer, 0, identity, stored.ppn)?;
         buffer.truncate(extent.stored_bytes());
         buffer.drain(..EXTENT_HEADER_BYTES);
@@ -189,18 +198,13 @@ impl Store {
     ///
     /// # Errors
     /// When one of them cannot be read. What comes out is only as good as what they hold.
-    pub(crate) fn reconstruct(
-        &self,
-        row: u32,
-        position: u32,
-        from: usize,
-        sum: &mut [u8],
-    ) -> io::Result<()> {
+    pub(crate) fn reconstruct(&self, of: Member, from: usize, sum: &mut [u8]) -> io::Result<()> {
+        let Member { row, position, life } = of;
         sum.fill(0);
         let mut member = vec![0; sum.len()];
         let offset = self.layout.unit_from(row) + from as u64;
-        for other in (0..self.layout.shape.dies).filter(|other| *other != position) {
-            self.dies.read(self.layout.die(row, other), offset, &mut member)?;
+        for other in self.layout.positions(life.out).filter(|other| *other != position) {
+            self.dies.read(self.layout.die(row, other, life.out), offset, &mut member)?;
             exclusive_or(sum, &member);
         }
         Ok(())

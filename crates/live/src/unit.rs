@@ -18,6 +18,7 @@
 use crc32c::{crc32c, crc32c_append};
 use ftl::{Lpn, Ppn};
 
+use crate::dies::DieSet;
 use crate::encoding::{is_sealed, put, seal, u16_at, u32_at, u64_at};
 use crate::layout::{
     ENTRY_BYTES, EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, STAMP_BYTES, TABLE_HEAD_BYTES,
@@ -132,6 +133,8 @@ pub(crate) struct Stamp {
     pub(crate) programmed_at: u64,
     /// Parity: checksum of the rest of the unit.
     pub(crate) body_crc: u32,
+    /// Dies that the row leaves out.
+    pub(crate) out: DieSet,
 }
 
 impl Stamp {
@@ -146,6 +149,7 @@ impl Stamp {
         put(stamp, 24, self.identity.row_order.to_le_bytes());
         put(stamp, 32, self.programmed_at.to_le_bytes());
         put(stamp, 40, self.body_crc.to_le_bytes());
+        put(stamp, 44, self.out.0.to_le_bytes());
         seal(stamp);
     }
 
@@ -162,6 +166,7 @@ impl Stamp {
             identity: Identity { drive: u64_at(stamp, 16), row_order: u64_at(stamp, 24) },
             programmed_at: u64_at(stamp, 32),
             body_crc: u32_at(stamp, 40),
+            out: DieSet(u64_at(stamp, 44)),
         })
     }
 }

@@ -10,8 +10,9 @@ use crate::dies::medium_error;
 use crate::drive::Drive;
 use crate::journal::Scope;
 use crate::layout::{PAGE_BYTES, Place, STAMP_BYTES};
+use crate::row::Life;
 use crate::status::{Rebuild, Scrub};
-use crate::store::{Store, Stored};
+use crate::store::{Member, Store, Stored};
 use crate::unit::{self, Codec, Entry, Extent, Stamp};
 use crate::{DeviceError, Medium};
 
@@ -94,26 +95,27 @@ impl Drive {
     }
 
     fn scrub_row(&self, row: u32, repair: bool, found: &mut Scrubbed) -> Result<(), DeviceError> {
-        let order = self.core()?.rows[row as usize];
-        if order == 0 {
+        let life = self.core()?.rows.life(row);
+        if life.order == 0 {
             return Ok(());
         }
         found.rows += 1;
-        if self.store().bad_units(row, order).is_empty() {
+        if self.store().bad_units(row, life).is_empty() {
             return Ok(());
         }
         // Again, with nothing moving: the row may have been erased meanwhile.
         let core = self.core_mut()?;
-        if core.rows[row as usize] != order {
+        if core.rows.life(row) != life {
             return Ok(());
         }
-        for position in self.store().bad_units(row, order) {
+        for position in self.store().bad_units(row, life) {
             found.units_bad += 1;
-            if repair && self.store().restore_unit(row, position, order).is_ok() {
+            let member = Member { row, position, life };
+            if repair && self.store().restore_unit(member).is_ok() {
                 found.units_restored += 1;
             }
         }
-        let lost = self.store().lost_pages(&core.ftl, row, order);
+        let lost = self.store().lost_pages(&core.ftl, row, life);
         found.lost_lbas.extend(lost.into_iter().map(lba));
         Ok(())
     }
@@ -125,13 +127,13 @@ impl Drive {
     /// cannot do without it, and then nothing was changed.
     pub fn fail_die(&self, die: usize) -> Result<(), DeviceError> {
         let dies = &self.store().dies;
-        if die >= dies.count() || !dies.can_lose(die) {
+        let is_lost = {
+            let _still = self.core_mut()?;
+            die < dies.count() && dies.lose(die)
+        };
+        if !is_lost {
             let refused = "the drive cannot do without it";
             return Err(medium_error(format!("failing die {die}"))(io::Error::other(refused)));
-        }
-        {
-            let _still = self.core_mut()?;
-            dies.lose(die);
         }
         self.keep_header()
     }
@@ -195,22 +197,28 @@ impl Drive {
             )))?;
         }
         let rows = store.layout.shape.rows_total();
+        let mut units_lost = 0;
         for row in 0..rows {
             if !go_on(row.into(), rows.into()) {
                 return Err(replacing(die)(io::Error::other(STOPPED)));
             }
             // Nothing moves while a unit is restored, or it might overwrite what is newer.
             let core = self.core_mut()?;
-            let order = core.rows[row as usize];
-            if order != 0 {
-                let position = store.layout.position(row, die_number(die));
-                store
-                    .restore_unit(row, position, order)
-                    .map_err(medium_error(format!("restoring row {row} of die {die}")))?;
+            let life = core.rows.life(row);
+            let position = store.layout.position(row, die, life.out);
+            if let Some(position) = position.filter(|_| life.order != 0) {
+                match store.restored_unit(Member { row, position, life }) {
+                    Ok(unit) => store
+                        .dies
+                        .write(die, store.layout.unit_from(row), &unit)
+                        .map_err(medium_error(format!("restoring row {row} of die {die}")))?,
+                    // What the others do not give back is lost with or without this die.
+                    Err(_) => units_lost += 1,
+                }
             }
             drop(core);
             if let Some(rebuild) = &mut self.upkeep().rebuild {
-                rebuild.rows_done = u64::from(row) + 1;
+                (rebuild.rows_done, rebuild.units_lost) = (u64::from(row) + 1, units_lost);
             }
         }
         self.commit(Scope::Everything)?;
@@ -241,8 +249,9 @@ impl Core {
     /// Writes the units of unfinished rows that belong on a die and were programmed without it.
     fn program_again(&self, store: &Store, die: usize) -> io::Result<()> {
         for open in &self.open {
-            let position = store.layout.position(open.row, die_number(die)) as usize;
-            let Some(unit) = open.units.get(position) else { continue };
+            let position = store.layout.position(open.row, die, open.out);
+            let unit = position.and_then(|position| open.units.get(position as usize));
+            let Some(unit) = unit else { continue };
             if Stamp::parse(&unit.bytes).is_some() {
                 store.dies.write(die, store.layout.unit_from(open.row), &unit.bytes)?;
             }
@@ -258,13 +267,13 @@ pub(crate) fn lba(page: Lpn) -> u64 {
 
 impl Store {
     /// Pages of a row that neither their places nor their stripe give back.
-    pub(crate) fn lost_pages(&self, ftl: &Ftl, row: u32, row_order: u64) -> Vec<Lpn> {
+    pub(crate) fn lost_pages(&self, ftl: &Ftl, row: u32, life: Life) -> Vec<Lpn> {
         let mut lost = Vec::new();
-        for unit in 0..self.layout.shape.data_units() {
+        for unit in 0..self.layout.data_units(life.out) {
             for slot in 0..self.layout.unit_slots {
                 let ppn = self.layout.ppn(Place { row, unit, slot });
                 let Some(lpn) = ftl.logical(ppn) else { continue };
-                let stored = Stored { ppn, row_order };
+                let stored = Stored { ppn, life };
                 let is_it = |(extent, _): &(Extent, Vec<u8>)| {
                     extent.lpn == lpn && extent.codec != Codec::Lost
                 };
@@ -278,36 +287,25 @@ impl Store {
     }
 
     /// The units of a row that are not what was programmed.
-    fn bad_units(&self, row: u32, order: u64) -> Vec<u32> {
+    fn bad_units(&self, row: u32, life: Life) -> Vec<u32> {
         let lost = self.dies.lost();
-        (0..self.layout.shape.dies)
-            .filter(|position| !lost.has(self.layout.die(row, *position)))
-            .filter(|position| !self.is_whole(row, *position, order))
+        self.layout
+            .positions(life.out)
+            .filter(|position| !lost.has(self.layout.die(row, *position, life.out)))
+            .filter(|position| self.whole_unit(Member { row, position: *position, life }).is_none())
             .collect()
     }
 
-    pub(crate) const fn is_parity(&self, position: u32) -> bool {
-        self.layout.shape.is_protected && position + 1 == self.layout.shape.dies
-    }
-
-    fn is_whole(&self, row: u32, position: u32, order: u64) -> bool {
-        self.whole_unit(row, position, order).is_some()
-    }
-
     /// A unit with its stamp, if all of it is what was programmed.
-    pub(crate) fn whole_unit(
-        &self,
-        row: u32,
-        position: u32,
-        order: u64,
-    ) -> Option<(Stamp, Vec<u8>)> {
+    pub(crate) fn whole_unit(&self, member: Member) -> Option<(Stamp, Vec<u8>)> {
+        let Member { row, position, life } = member;
         let mut unit = vec![0; self.layout.unit_bytes];
-        let die = self.layout.die(row, position);
+        let die = self.layout.die(row, position, life.out);
         self.dies.read(die, self.layout.unit_from(row), &mut unit).ok()?;
         let stamp = Stamp::parse(&unit)?;
-        let is_own = (stamp.row, stamp.position) == (row, position)
-            && stamp.identity == self.identity(order)
-            && stamp.is_parity == self.is_parity(position);
+        let is_own = (stamp.row, stamp.position, stamp.out) == (row, position, life.out)
+            && stamp.identity == self.identity(life.order)
+            && stamp.is_parity == self.layout.is_parity(position);
         (is_own && self.is_right(&unit, &stamp)).then_some((stamp, unit))
     }
 
@@ -331,38 +329,40 @@ impl Store {
     ///
     /// # Errors
     /// When they do not give it back, or it cannot be written.
-    fn restore_unit(&self, row: u32, position: u32, order: u64) -> io::Result<()> {
-        let unit = self.restored_unit(row, position, order)?;
-        self.dies.write(self.layout.die(row, position), self.layout.unit_from(row), &unit)
+    fn restore_unit(&self, member: Member) -> io::Result<()> {
+        let unit = self.restored_unit(member)?;
+        let Member { row, position, life } = member;
+        let die = self.layout.die(row, position, life.out);
+        self.dies.write(die, self.layout.unit_from(row), &unit)
     }
 
     /// A unit as the others of its row give it back.
     ///
     /// # Errors
     /// When they do not.
-    pub(crate) fn restored_unit(&self, row: u32, position: u32, order: u64) -> io::Result<Vec<u8>> {
+    pub(crate) fn restored_unit(&self, member: Member) -> io::Result<Vec<u8>> {
         if !self.layout.shape.is_protected {
             return Err(io::Error::other("the drive has no parity"));
         }
+        let Member { row, position, life } = member;
         let mut unit = vec![0; self.layout.unit_bytes];
-        self.reconstruct(row, position, STAMP_BYTES, &mut unit[STAMP_BYTES..])?;
-        let others = (0..self.layout.shape.dies).filter(|other| *other != position);
-        let stamps = others.filter_map(|other| {
+        self.reconstruct(member, STAMP_BYTES, &mut unit[STAMP_BYTES..])?;
+        let others = self.layout.positions(life.out).filter(|other| *other != position);
+        let stamps = others.clone().filter_map(|other| {
             let mut stamp = [0; STAMP_BYTES];
-            let die = self.layout.die(row, other);
+            let die = self.layout.die(row, other, life.out);
             self.dies.read(die, self.layout.unit_from(row), &mut stamp).ok()?;
-            Stamp::parse(&stamp).filter(|stamp| stamp.identity == self.identity(order))
+            Stamp::parse(&stamp).filter(|stamp| stamp.identity == self.identity(life.order))
         });
-        let programmed_at = stamps.map(|stamp| stamp.programmed_at).max().unwrap_or(order);
-        let is_parity = self.is_parity(position);
+        let programmed_at = stamps.map(|stamp| stamp.programmed_at).max().unwrap_or(life.order);
+        let is_parity = self.layout.is_parity(position);
         let body_crc = if is_parity { crc32c::crc32c(&unit[STAMP_BYTES..]) } else { 0 };
-        let identity = self.identity(order);
-        let stamp = Stamp { is_parity, row, position, identity, programmed_at, body_crc };
+        let (identity, out) = (self.identity(life.order), life.out);
+        let stamp = Stamp { is_parity, row, position, identity, programmed_at, body_crc, out };
         stamp.write(&mut unit);
-        let others_are_right = || {
-            let mut data = (0..self.layout.shape.data_units()).filter(|other| *other != position);
-            data.all(|other| self.is_whole(row, other, order))
-        };
+        let mut others = others;
+        let mut others_are_right =
+            || others.all(|position| self.whole_unit(Member { position, ..member }).is_some());
         // Parity has no checksum but what it is made of.
         if is_parity && !others_are_right() || !self.is_right(&unit, &stamp) {
             return Err(io::Error::other("more than one unit of the row is bad"));

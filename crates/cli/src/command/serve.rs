@@ -153,6 +153,7 @@ impl Served {
         let drive = Arc::new(drive);
         let observed = Arc::new(Observed::new(vault, Arc::clone(&drive)));
         observed.note("the server began".to_owned());
+        observed.caretaker.keep_redundant()?;
         if let Some(period) = args.scrub {
             observed.caretaker.scrub_every(period)?;
         }

@@ -186,7 +186,16 @@ fn upkeep_rows(upkeep: &Upkeep) -> Vec<Row> {
     if let Some(rebuild) = &upkeep.rebuild {
         let share = percent(rebuild.rows_done, rebuild.rows);
         let ending = ending(rebuild.is_running, &rebuild.failure);
-        rows.push(row("restored", format!("die {}, {share}; {ending}", rebuild.die)));
+        let lost = match rebuild.units_lost {
+            0 => String::new(),
+            lost => format!(", {lost} units cannot be"),
+        };
+        rows.push(row("restored", format!("die {}, {share}{lost}; {ending}", rebuild.die)));
+    }
+    if let Some(redundancy) = &upkeep.redundancy {
+        let share = percent(redundancy.pages_done, redundancy.pages);
+        let ending = ending(redundancy.is_running, &redundancy.failure);
+        rows.push(row("redundancy", format!("without the failed dies, {share}; {ending}")));
     }
     if let Some(scrub) = &upkeep.scrub {
         let Scrub { rows_done, units_bad, units_restored, lost_lbas, .. } = scrub;

@@ -54,9 +54,18 @@ pub(crate) fn fail_die(args: &FailDie) -> Result<Ending> {
         server.order(&Request::FailDie { die }).with_context(attempted)?;
     } else {
         let drive = Drive::open(&args.vault)?;
-        let failed = drive.fail_die(die);
+        let restored = drive.fail_die(die).and_then(|()| {
+            let pages = Rows::new("restoring redundancy");
+            let restored = drive.restore_redundancy_while(|done, all| {
+                pages.moved(done, all);
+                true
+            });
+            pages.clear();
+            restored
+        });
         drive.close().with_context(|| format!("closing {shown}"))?;
-        failed?;
+        let further = if restored? { "a further die may fail" } else { "no further die may fail" };
+        output::talk(&format!("with what {shown} stores, {further}"));
     }
     output::talk(&format!("{shown} does without die {die}; `floatgate replace-die` gives another"));
     Ok(Ending::Done)
@@ -77,6 +86,10 @@ pub(crate) fn replace_die(args: &ReplaceDie) -> Result<Ending> {
         let rebuild = awaited("restoring", &mut server, |it| it.rebuild, is_running, progress)?;
         if let Some(failure) = rebuild.failure {
             bail!("{}: {failure}", attempted());
+        }
+        if rebuild.units_lost > 0 {
+            let lost = rebuild.units_lost;
+            output::talk(&format!("warning: {lost} units could not be restored; scrub {shown}"));
         }
     } else {
         let drive = Drive::open(&args.vault)?;

@@ -57,11 +57,18 @@ fn a_closed_drive_gets_another_die() {
     let floatgate = |args: &[&str]| floatgate(folder.path(), args);
     let early = floatgate(&["replace-die", "vault", "1", "--with", "new.img"]);
     assert!(said(&early).contains("die 1 has not failed; fail it first"), "{}", said(&early));
-    assert_done(&floatgate(&["fail-die", "vault", "1"]));
-    let second = floatgate(&["fail-die", "vault", "2"]);
-    assert!(said(&second).contains("the drive cannot do without it"), "{}", said(&second));
+    for (die, further) in [("1", "a further"), ("2", "a further"), ("3", "no further")] {
+        let failed = floatgate(&["fail-die", "vault", die]);
+        assert_done(&failed);
+        assert!(said(&failed).contains(&format!(", {further} die may fail")), "{}", said(&failed));
+    }
+    let last = floatgate(&["fail-die", "vault", "0"]);
+    assert!(said(&last).contains("the drive cannot do without it"), "{}", said(&last));
     assert_eq!(floatgate(&["check", "vault"]).status.code(), Some(1));
-    assert_done(&floatgate(&["replace-die", "vault", "1", "--with", "new.img"]));
+    for die in ["1", "2", "3"] {
+        let new = format!("new{die}.img");
+        assert_done(&floatgate(&["replace-die", "vault", die, "--with", &new]));
+    }
     assert_done(&floatgate(&["check", "vault"]));
     let none = floatgate(&["fail-die", "vault", "9"]);
     assert!(said(&none).contains("die 9"), "{}", said(&none));

@@ -5,12 +5,14 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::sync::PoisonError;
 
 use ftl::Lpn;
 
 use super::{Drive, parts};
 use crate::compress::Room;
 use crate::core::{Core, Page};
+use crate::dies::DieSet;
 use crate::journal::Scope;
 use crate::layout::PAGE_BYTES;
 use crate::{Device as _, DeviceError};
@@ -19,10 +21,20 @@ use crate::{Device as _, DeviceError};
 type Pages = BTreeMap<u32, Box<[u8; PAGE_BYTES]>>;
 
 impl Drive {
-    /// Most bytes of one atomic write, whole pages being counted.
+    /// Most bytes of one atomic write, whole pages being counted; less where rows leave out dies
+    /// that have failed.
     pub fn atomic_bytes_max(&self) -> u64 {
-        let superblock = u64::from(self.store.layout.shape.superblock_pages()) * PAGE_BYTES as u64;
-        superblock.min(self.store.layout.shape.journal_bytes / 16)
+        // After a panic nothing can be written anyway.
+        let out = self.core.read().unwrap_or_else(PoisonError::into_inner).out;
+        self.atomic_bytes_leaving_out(out)
+    }
+
+    /// What a superblock holds whose rows leave out these dies.
+    fn atomic_bytes_leaving_out(&self, out: DieSet) -> u64 {
+        let layout = &self.store.layout;
+        let units = layout.shape.rows * layout.data_units(out);
+        let superblock = u64::from(units * layout.shape.unit_pages) * PAGE_BYTES as u64;
+        superblock.min(layout.shape.journal_bytes / 16)
     }
 
     /// Writes several ranges, in order where they overlap: all of them, durably, or none.
@@ -31,19 +43,20 @@ impl Drive {
     /// As [`crate::Device::write`], and [`DeviceError::Unreadable`] where part of a page is
     /// replaced that cannot be read. Ranges beyond [`Drive::atomic_bytes_max`] are out of range.
     pub fn atomic_write(&self, ranges: &[(u64, &[u8])]) -> Result<(), DeviceError> {
-        let size = self.atomic_bytes_max();
         let mut total = 0;
         for (offset, bytes) in ranges {
             self.check_range(*offset, bytes.len() as u64)?;
             total += (parts(*offset, bytes.len() as u64).count() * PAGE_BYTES) as u64;
-            if total > size {
-                return Err(DeviceError::OutOfRange { offset: *offset, length: total, size });
-            }
         }
         loop {
             self.check_sound()?;
             let mut journal = self.journal()?;
             let core = self.core_mut()?;
+            let size = self.atomic_bytes_leaving_out(core.out);
+            if total > size {
+                let offset = ranges.first().map_or(0, |(offset, _)| *offset);
+                return Err(DeviceError::OutOfRange { offset, length: total, size });
+            }
             if core.ftl.needs_room() {
                 drop(journal);
                 self.give_room(core)?;

@@ -8,6 +8,7 @@ use crate::checkpoint::{Summary, Writer};
 use crate::dies::medium_error;
 use crate::journal::Scope;
 use crate::layout::FRAME_BYTES;
+use crate::row::Rows;
 
 const _: () = assert!(cfg!(target_endian = "little"), "maps are saved as they lie in memory");
 
@@ -21,7 +22,7 @@ impl Drive {
         let mut next = lock(&self.checkpoints);
         let number = *next;
         let mut summary = Summary { number, drive: self.store.drive, ..Summary::default() };
-        let (mut rows, mut erase_counts) = (Vec::new(), Vec::new());
+        let (mut rows, mut erase_counts) = (Rows::new(0), Vec::new());
         {
             let mut journal = self.journal()?;
             (summary.journal, summary.session) = (journal.head, journal.session);
@@ -47,12 +48,13 @@ impl Drive {
     fn save(
         &self,
         summary: &mut Summary,
-        rows: &[u64],
+        rows: &Rows,
         erase_counts: &[u32],
     ) -> Result<(), DeviceError> {
         let copies = self.store.copies();
         let mut writer = Writer::new(summary.number);
-        for bytes in [cast_slice(rows), cast_slice(erase_counts)] {
+        let [orders, outs] = rows.tables();
+        for bytes in [orders, outs, cast_slice(erase_counts)] {
             for part in <[u8]>::chunks(bytes, FRAME_BYTES) {
                 self.write_frame(&mut writer, &copies, part)?;
             }
@@ -108,7 +110,7 @@ impl Drive {
     fn write_slot(&self, die: usize, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
         let dies = &self.store.dies;
         match dies.write(die, offset, bytes) {
-            Err(_) if dies.can_lose(die) => dies.lose(die),
+            Err(_) if dies.lose(die) => {}
             Err(error) => return Err(medium_error("writing a checkpoint".to_owned())(error)),
             Ok(()) => {}
         }
@@ -119,7 +121,7 @@ impl Drive {
         let dies = &self.store.dies;
         for die in copies {
             match dies.sync(*die) {
-                Err(_) if dies.can_lose(*die) => dies.lose(*die),
+                Err(_) if dies.lose(*die) => {}
                 Err(error) => return Err(medium_error("syncing a checkpoint".to_owned())(error)),
                 Ok(()) => {}
             }

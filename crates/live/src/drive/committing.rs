@@ -8,6 +8,7 @@ use super::{Drive, lock};
 use crate::DeviceError;
 use crate::core::Core;
 use crate::dies::{DieSet, medium_error};
+use crate::header::Header;
 use crate::journal::{Journal, Scope};
 use crate::planted::{self, Bug};
 
@@ -111,25 +112,36 @@ impl Drive {
         for die in dies.healthy().filter(|die| which.has(*die)) {
             match dies.sync(die) {
                 Ok(()) => {}
-                Err(_) if dies.can_lose(die) => dies.lose(die),
+                Err(_) if dies.lose(die) => {}
                 Err(error) => return Err(medium_error(format!("syncing die {die}"))(error)),
             }
         }
         Ok(())
     }
 
-    /// Says on the remaining dies which ones have been lost, if that has changed.
+    /// Says on the remaining dies which ones have been lost, if that has changed, and has rows that
+    /// are begun from then on leave them out.
     pub(crate) fn keep_header(&self) -> Result<(), DeviceError> {
+        let told = self.tell_header()?;
+        self.adapt_rows(told)
+    }
+
+    /// Says on the remaining dies which ones have been lost, if that has changed; returns them.
+    pub(super) fn tell_header(&self) -> Result<DieSet, DeviceError> {
         let dies = &self.store.dies;
         let mut header = lock(&self.header);
-        while header.lost != dies.incomplete() {
-            if let Err((die, error)) = header.write(dies) {
-                if !dies.can_lose(die) {
+        let is_told = |header: &Header| {
+            (header.lost, header.done_without) == (dies.incomplete(), dies.done_without())
+        };
+        while !is_told(&header) {
+            match header.write(dies) {
+                Err((die, _)) if dies.lose(die) => {}
+                Err((die, error)) => {
                     return Err(medium_error(format!("writing the header of die {die}"))(error));
                 }
-                dies.lose(die);
+                Ok(()) => {}
             }
         }
-        Ok(())
+        Ok(header.lost)
     }
 }

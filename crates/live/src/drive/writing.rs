@@ -93,21 +93,25 @@ impl Drive {
         }
     }
 
-    /// Makes durable that space was given up, so that it may be used.
+    /// Makes durable that space was given up, so that it may be used, or else gives up redundancy
+    /// that takes space.
     ///
     /// # Errors
-    /// [`DeviceError::NoSpace`] where none was.
+    /// [`DeviceError::NoSpace`] where there is neither.
     pub(super) fn give_space(
         &self,
         core: RwLockWriteGuard<'_, Core>,
         lpn: Lpn,
     ) -> Result<(), DeviceError> {
-        if core.freed == 0 {
-            let length = PAGE_BYTES as u64;
-            return Err(DeviceError::NoSpace { offset: u64::from(lpn.0) * length, length });
+        if core.freed > 0 {
+            drop(core);
+            return self.commit(Scope::Host);
         }
-        drop(core);
-        self.commit(Scope::Host)
+        if self.spend_redundancy(core)? {
+            return Ok(());
+        }
+        let length = PAGE_BYTES as u64;
+        Err(DeviceError::NoSpace { offset: u64::from(lpn.0) * length, length })
     }
 
     /// Relocates while there is too little room, and makes usable what relocation has gained.

@@ -6,8 +6,10 @@ use ftl::{Cause, Lpn, Ppn};
 
 use super::charged;
 use crate::OpenError;
+use crate::dies::DieSet;
 use crate::layout::{Layout, STAMP_BYTES};
-use crate::store::Store;
+use crate::row::{Life, Rows};
+use crate::store::{Member, Store};
 use crate::unit::{self, Entry, Origin, Stamp};
 
 /// Something that happened to the map.
@@ -31,11 +33,13 @@ pub(super) struct Scan<'a> {
     pub(super) mark: u64,
     /// By superblock, the last event before which nothing of it counts.
     pub(super) released: &'a BTreeMap<u32, u64>,
+    /// Dies that some row may leave out.
+    pub(super) left_out: DieSet,
 }
 
 /// A row that counts.
 struct Row {
-    order: u64,
+    life: Life,
     erase_count: u32,
     /// The entries of its units, by position.
     tables: Vec<Vec<Entry>>,
@@ -53,31 +57,34 @@ impl Scan<'_> {
     /// happened in them.
     pub(super) fn run(
         &self,
-        rows: &mut [u64],
+        rows: &mut Rows,
         erase_counts: &mut [u32],
     ) -> Result<Vec<(u64, Event)>, OpenError> {
-        let shape = &self.store.layout.shape;
+        let layout = &self.store.layout;
         let mut events = Vec::new();
-        for superblock in 0..shape.superblocks {
-            let first = superblock * shape.rows;
-            let known = &mut rows[first as usize..(first + shape.rows) as usize];
+        for superblock in 0..layout.shape.superblocks {
+            let of_superblock = layout.rows_of(superblock);
             if let Some(released) = self.released.get(&superblock) {
-                for order in known.iter_mut().filter(|order| **order < *released) {
-                    *order = 0;
+                for row in of_superblock.clone() {
+                    if rows.life(row).order < *released {
+                        rows.forget(row..row + 1);
+                    }
                 }
             }
-            let is_begun = known.iter().any(|order| *order != 0);
-            let is_full = known.last().is_some_and(|order| *order != 0);
+            let is_held = |row: &u32| rows.life(*row).order != 0;
+            let is_begun = of_superblock.clone().any(|row| is_held(&row));
+            let is_full = is_held(&(of_superblock.end - 1));
             let is_new = |stamp: Stamp| stamp.programmed_at >= self.since;
-            if is_full || !is_begun && !self.stamps(first).any(is_new) {
+            if is_full || !is_begun && !self.stamps(of_superblock.start).any(is_new) {
                 continue;
             }
-            for row in (0..shape.rows).filter(|row| known[*row as usize] == 0).collect::<Vec<_>>() {
-                let Some(found) = self.row(first + row)? else { continue };
-                known[row as usize] = found.order;
+            let unknown: Vec<u32> = of_superblock.filter(|row| !is_held(row)).collect();
+            for row in unknown {
+                let Some(found) = self.row(row)? else { continue };
+                rows.set(row, found.life);
                 let erased = &mut erase_counts[superblock as usize];
                 *erased = found.erase_count.max(*erased);
-                self.list(first + row, &found, &mut events);
+                self.list(row, &found, &mut events);
             }
         }
         Ok(events)
@@ -99,40 +106,49 @@ impl Scan<'_> {
 
     /// The stamps that say whether a superblock has begun another life: those of its first row's
     /// last two positions, which are programmed together when all others have been; two, since one
-    /// die may have lost what was written to it.
+    /// die may have lost what was written to it. Where rows leave out dies they come earlier.
     fn stamps(&self, row: u32) -> impl Iterator<Item = Stamp> {
-        let dies = self.store.layout.shape.dies;
-        let positions = dies.saturating_sub(2)..dies;
+        let layout = &self.store.layout;
+        let dies = layout.shape.dies;
+        let positions = dies.saturating_sub(2 + self.left_out.count())..dies;
         positions.filter_map(move |position| {
-            self.unit(row, position, STAMP_BYTES).map(|unit| unit.stamp)
+            let die = layout.die(row, position, DieSet::default());
+            self.unit_on(die, row, STAMP_BYTES).map(|unit| unit.stamp)
         })
     }
 
     /// The stream that filled a row which counts.
-    pub(super) fn stream(&self, row: u32, order: u64) -> Option<Cause> {
+    pub(super) fn stream(&self, row: u32, life: Life) -> Option<Cause> {
         let layout = &self.store.layout;
         let bytes = layout.extents_from;
-        let origin = (0..layout.shape.data_units()).find_map(|position| {
-            let unit = self.unit(row, position, bytes)?;
-            if unit.stamp.identity.row_order != order {
-                return None;
-            }
+        let origin = (0..layout.data_units(life.out)).find_map(|position| {
+            let unit = self.unit(Member { row, position, life }, bytes)?;
             self.table(row, position, &unit).map(|(origin, _)| origin)
         })?;
         Some(if origin.is_relocation { Cause::Relocation } else { Cause::Host })
     }
 
-    /// A unit that carries a stamp of its own place, as far as `bytes`.
-    fn unit(&self, row: u32, position: u32, bytes: usize) -> Option<FoundUnit> {
+    /// A unit that carries the stamp of its own place and life, as far as `bytes`.
+    fn unit(&self, member: Member, bytes: usize) -> Option<FoundUnit> {
+        let Member { row, position, life } = member;
+        let unit = self.unit_on(self.store.layout.die(row, position, life.out), row, bytes)?;
+        let Stamp { position: found, identity, out, .. } = unit.stamp;
+        let is_it = (found, identity.row_order, out) == (position, life.order, life.out);
+        is_it.then_some(unit)
+    }
+
+    /// What a die has of a row, in whatever life, if the stamp says that it belongs there.
+    fn unit_on(&self, die: usize, row: u32, bytes: usize) -> Option<FoundUnit> {
         let layout = &self.store.layout;
         let mut unit = vec![0; bytes];
-        let die = layout.die(row, position);
         self.store.dies.read(die, layout.unit_from(row), &mut unit).ok()?;
         let stamp = Stamp::parse(&unit)?;
-        let is_parity = layout.shape.is_protected && position == layout.shape.dies - 1;
-        let is_own = (stamp.row, stamp.position) == (row, position)
+        let (position, out) = (stamp.position, stamp.out);
+        let is_own = stamp.row == row
             && stamp.identity.drive == self.store.drive
-            && stamp.is_parity == is_parity;
+            && stamp.is_parity == layout.is_parity(position)
+            && layout.shape.may_leave_out(out)
+            && layout.position(row, die, out) == Some(position);
         is_own.then_some(FoundUnit { stamp, bytes: unit })
     }
 
@@ -143,30 +159,31 @@ impl Scan<'_> {
     /// A row, if it counts.
     fn row(&self, row: u32) -> Result<Option<Row>, OpenError> {
         let layout = &self.store.layout;
-        let dies = layout.shape.dies;
-        let heads: Vec<Option<FoundUnit>> =
-            (0..dies).map(|position| self.unit(row, position, layout.extents_from)).collect();
-        let Some(order) = heads.iter().flatten().map(|it| it.stamp.identity.row_order).max() else {
+        let heads = (0..self.store.dies.count())
+            .filter_map(|die| self.unit_on(die, row, layout.extents_from));
+        let heads: Vec<FoundUnit> = heads.collect();
+        let Some(newest) = heads.iter().max_by_key(|it| it.stamp.identity.row_order) else {
             return Ok(None);
         };
+        let life = Life { order: newest.stamp.identity.row_order, out: newest.stamp.out };
         let released = self.released.get(&(row / layout.shape.rows));
-        if released.is_some_and(|released| order < *released) {
+        if released.is_some_and(|released| life.order < *released) {
             return Ok(None);
         }
-        let of_row = |unit: &FoundUnit| unit.stamp.identity.row_order == order;
-        let present: Vec<&FoundUnit> = heads.iter().flatten().filter(|it| of_row(it)).collect();
-        if present.iter().all(|unit| unit.stamp.programmed_at < self.since) {
+        let of_row =
+            |stamp: &Stamp| (stamp.identity.row_order, stamp.out) == (life.order, life.out);
+        let present: Vec<&Stamp> =
+            heads.iter().map(|unit| &unit.stamp).filter(|stamp| of_row(stamp)).collect();
+        if present.iter().all(|stamp| stamp.programmed_at < self.since) {
             // Remains of an earlier life, or of a row that was never completed.
             return Ok(None);
         }
-        let is_trusted = present.iter().all(|unit| unit.stamp.programmed_at < self.mark);
+        let is_trusted = present.iter().all(|stamp| stamp.programmed_at < self.mark);
         // The last data unit and parity are programmed together, when all others have been.
-        let last = heads.len() - 1 - usize::from(layout.shape.is_protected);
-        let was_complete = heads[last..]
-            .iter()
-            .flatten()
-            .any(|last| of_row(last) && last.stamp.programmed_at < self.mark);
-        let found = self.gather(row, order, is_trusted);
+        let last = layout.data_units(life.out) - 1;
+        let was_complete =
+            present.iter().any(|stamp| stamp.position >= last && stamp.programmed_at < self.mark);
+        let found = self.gather(row, life, is_trusted);
         if found.is_none() && was_complete {
             let what = format!("row {row} is durable, and more than one of its units is lost");
             return Err(OpenError::Damaged { what });
@@ -176,17 +193,15 @@ impl Scan<'_> {
 
     /// The tables of a row, if no more than one unit is missing; of one that may be torn, every
     /// extent is checked.
-    fn gather(&self, row: u32, order: u64, is_trusted: bool) -> Option<Row> {
+    fn gather(&self, row: u32, life: Life, is_trusted: bool) -> Option<Row> {
         let layout = &self.store.layout;
         let shape = &layout.shape;
         let bytes = if is_trusted { layout.extents_from } else { layout.unit_bytes };
         let mut missing = None;
         let (mut tables, mut erase_count) = (Vec::new(), 0);
         let mut sum = vec![0; bytes];
-        for position in 0..shape.data_units() {
-            let unit = self
-                .unit(row, position, bytes)
-                .filter(|unit| unit.stamp.identity.row_order == order);
+        for position in 0..layout.data_units(life.out) {
+            let unit = self.unit(Member { row, position, life }, bytes);
             let table = unit.and_then(|unit| {
                 unit::exclusive_or(&mut sum, &unit.bytes);
                 self.checked(row, position, &unit, is_trusted)
@@ -199,7 +214,7 @@ impl Scan<'_> {
                 tables.push(Vec::new());
             }
         }
-        let parity = self.parity(row, order, is_trusted);
+        let parity = self.parity(row, life, is_trusted);
         match (missing, parity) {
             (Some(position), parity) => {
                 let stamp = Stamp { is_parity: false, position, ..parity? };
@@ -212,46 +227,48 @@ impl Scan<'_> {
             }
             // Its parity is made anew from what was read and found right, not from another look.
             (None, None) if shape.is_protected && is_trusted => {
-                return self.gather(row, order, false);
+                return self.gather(row, life, false);
             }
             (None, None) if shape.is_protected => {
-                let (position, identity) = (shape.dies - 1, self.store.identity(order));
+                let (position, identity) = (shape.dies - 1, self.store.identity(life.order));
                 let body_crc = crc32c::crc32c(&sum[STAMP_BYTES..]);
-                let programmed_at = self.since;
+                let (is_parity, programmed_at, out) = (true, self.since, life.out);
                 let stamp =
-                    Stamp { is_parity: true, row, position, identity, programmed_at, body_crc };
+                    Stamp { is_parity, row, position, identity, programmed_at, body_crc, out };
                 self.put_back(row, FoundUnit { stamp, bytes: sum });
             }
             (None, _) => {}
         }
-        Some(Row { order, erase_count, tables })
+        Some(Row { life, erase_count, tables })
     }
 
     /// A unit as the others of its row give it back, whatever that is worth.
     fn restored(&self, row: u32, stamp: Stamp) -> Option<FoundUnit> {
         let mut bytes = vec![0; self.store.layout.unit_bytes];
         let body = &mut bytes[STAMP_BYTES..];
-        self.store.reconstruct(row, stamp.position, STAMP_BYTES, body).ok()?;
+        let life = Life { order: stamp.identity.row_order, out: stamp.out };
+        let member = Member { row, position: stamp.position, life };
+        self.store.reconstruct(member, STAMP_BYTES, body).ok()?;
         Some(FoundUnit { stamp, bytes })
     }
 
     /// Writes a unit again, so that the row survives a further loss.
     fn put_back(&self, row: u32, mut unit: FoundUnit) {
         let layout = &self.store.layout;
-        let die = layout.die(row, unit.stamp.position);
+        let die = layout.die(row, unit.stamp.position, unit.stamp.out);
         unit.stamp.write(&mut unit.bytes);
         // Where it cannot be written, the row is as good as it was.
         let _ = self.store.dies.write(die, layout.unit_from(row), &unit.bytes);
     }
 
     /// The stamp of a row's parity unit, if that is what it should be.
-    fn parity(&self, row: u32, order: u64, is_trusted: bool) -> Option<Stamp> {
+    fn parity(&self, row: u32, life: Life, is_trusted: bool) -> Option<Stamp> {
         let layout = &self.store.layout;
         layout.shape.is_protected.then_some(())?;
         let bytes = if is_trusted { STAMP_BYTES } else { layout.unit_bytes };
-        let unit = self.unit(row, layout.shape.dies - 1, bytes)?;
-        let is_right = unit.stamp.identity.row_order == order
-            && (is_trusted || crc32c::crc32c(&unit.bytes[STAMP_BYTES..]) == unit.stamp.body_crc);
+        let unit = self.unit(Member { row, position: layout.shape.dies - 1, life }, bytes)?;
+        let is_right =
+            is_trusted || crc32c::crc32c(&unit.bytes[STAMP_BYTES..]) == unit.stamp.body_crc;
         is_right.then_some(unit.stamp)
     }
 

@@ -1,5 +1,7 @@
 //! The oracle: what each sector may hold.
 
+use std::collections::BTreeMap;
+
 pub(super) const BYTES: usize = 512;
 
 /// A content of a sector: 0 is all zeroes, any other number a pattern of its own.
@@ -124,7 +126,10 @@ impl History {
         let seen =
             |group: &Vec<(usize, Version)>| group.iter().all(|(sector, _)| *sector < first + count);
         let Some(group) = self.group.take_if(|group| seen(group)) else { return Ok(()) };
-        let is_there = |(sector, version): &&(usize, Version)| self.allowed[*sector] == [*version];
+        // Of ranges that overlap, the last one is what is there.
+        let group: BTreeMap<usize, Version> = group.into_iter().collect();
+        let is_there =
+            |(sector, version): &(&usize, &Version)| self.allowed[**sector] == [**version];
         let there = group.iter().filter(is_there).count();
         if there == 0 || there == group.len() {
             return Ok(());

@@ -25,6 +25,8 @@ pub struct Tally {
     pub saved_bytes: u64,
     /// Commands for which there was no space.
     pub refused: u64,
+    /// Times that all rows were redundant again without a die that had failed.
+    pub redundancy_restored: u64,
 }
 
 impl std::ops::AddAssign for Tally {
@@ -36,6 +38,7 @@ impl std::ops::AddAssign for Tally {
         self.dies_changed += other.dies_changed;
         self.saved_bytes += other.saved_bytes;
         self.refused += other.refused;
+        self.redundancy_restored += other.redundancy_restored;
     }
 }
 
@@ -215,8 +218,16 @@ impl Run {
         usize::try_from(self.rng.below(limit as u64)).expect("below a usize")
     }
 
-    /// One command.
+    /// One command, or something that happens to the dies.
     fn step(&mut self, drive: &Drive) -> Result<(), Stop> {
+        if self.may_lose_die && self.below(64) == 0 {
+            return self.change_dies(drive);
+        }
+        self.command(drive)
+    }
+
+    /// One command.
+    fn command(&mut self, drive: &Drive) -> Result<(), Stop> {
         let (first, count) = self.range();
         let offset = first as u64 * SECTOR_BYTES;
         let length = count as u64 * SECTOR_BYTES;
@@ -257,8 +268,7 @@ impl Run {
                 self.settled(done, 0, all, durability)
             }
             90 => self.write_group(drive),
-            91 => self.change_dies(drive),
-            92 => {
+            91 => {
                 let done = drive.checkpoint();
                 self.outcome(done)
             }
@@ -311,17 +321,42 @@ impl Run {
         Ok(())
     }
 
-    /// A die fails, or one that failed is replaced.
+    /// A die fails, or is replaced, or is done without, after which a further one may fail.
     fn change_dies(&mut self, drive: &Drive) -> Result<(), Stop> {
-        if !self.may_lose_die {
-            return Ok(());
+        let lost = drive.lost_dies();
+        let is_redundant = drive.is_redundant();
+        let what = self.below(4);
+        if is_redundant && (lost.is_empty() || what < 2) {
+            let left = (0..self.disks.media().len()).filter(|die| !lost.contains(die));
+            let left: Vec<usize> = left.collect();
+            self.tally.dies_changed += 1;
+            let chosen = left[self.below(left.len())];
+            return self.outcome(drive.fail_die(chosen));
         }
-        let done = match drive.lost_dies().first() {
-            Some(die) => drive.replace_die(*die, self.disks.replace(*die)),
-            None => drive.fail_die(self.below(self.disks.media().len())),
-        };
-        self.tally.dies_changed += 1;
-        self.outcome(done)
+        let mut stop = None;
+        if !is_redundant && what < 3 {
+            let restored =
+                drive.restore_redundancy_while(|_, _| self.goes_on_beside(drive, &mut stop));
+            self.tally.redundancy_restored += u64::from(matches!(restored, Ok(true)));
+            stop.map_or_else(|| self.outcome(restored.map(|_| ())), Err)
+        } else if let Some(die) = lost.first().copied() {
+            let medium = self.disks.replace(die);
+            let replaced =
+                drive.replace_die_while(die, medium, |_, _| self.goes_on_beside(drive, &mut stop));
+            self.tally.dies_changed += 1;
+            stop.map_or_else(|| self.outcome(replaced), Err)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The host goes on while dies are seen to: now and then a command comes in between.
+    fn goes_on_beside(&mut self, drive: &Drive, stop: &mut Option<Stop>) -> bool {
+        if self.below(4) == 0 {
+            self.tally.operations += 1;
+            *stop = self.command(drive).err();
+        }
+        stop.is_none()
     }
 
     fn settled(

@@ -8,8 +8,23 @@ use serde::{Deserialize, Serialize};
 pub struct Upkeep {
     /// The last die that took the place of one that had failed.
     pub rebuild: Option<Rebuild>,
+    /// The last moving of pages to rows without the dies that have failed.
+    pub redundancy: Option<Redundancy>,
     /// The last scrub.
     pub scrub: Option<Scrub>,
+}
+
+/// Pages that are moved to rows without the dies that have failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Redundancy {
+    /// Whether it is still under way.
+    pub is_running: bool,
+    /// Pages that were gone through.
+    pub pages_done: u64,
+    /// Pages of the drive.
+    pub pages: u64,
+    /// Why a further die may not fail.
+    pub failure: Option<String>,
 }
 
 /// A die that is being filled with what belongs there.
@@ -23,6 +38,9 @@ pub struct Rebuild {
     pub rows_done: u64,
     /// Rows of the drive.
     pub rows: u64,
+    /// Units that the rest of their rows did not give back.
+    #[serde(default)]
+    pub units_lost: u64,
     /// Why it ended before its time.
     pub failure: Option<String>,
 }

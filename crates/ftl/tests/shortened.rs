@@ -1,0 +1,87 @@
+//! Rows that leave out units at their ends.
+
+use ftl::{Cause, Config, Ftl, Geometry, Lpn, MediaOp, Ppn, VictimPolicy, Watermarks};
+
+const GEOMETRY: Geometry = Geometry {
+    banks: 1,
+    dies_per_bank: 5,
+    planes_per_die: 1,
+    erase_blocks_per_plane: 20,
+    pages_per_erase_block: 3,
+    page_kib: 8,
+    stripe_dies: 5,
+};
+
+const CONFIG: Config = Config {
+    geometry: GEOMETRY,
+    pages_logical: 200,
+    pages_stored_max: 200,
+    extents_per_page: 1,
+    victim: VictimPolicy::Greedy,
+    watermarks: Watermarks { low: 4, high: 7, burst: 0.1, price_max: f64::MAX, batch_pages: 1 },
+    wear_spread_max: 0,
+    spares_per_die: 0,
+    seed: 1,
+};
+
+/// The data unit of its row that a page lies in.
+fn unit(ppn: Ppn) -> u32 {
+    ppn.0 / GEOMETRY.pages_per_unit() % GEOMETRY.data_units_per_row()
+}
+
+#[test]
+fn units_that_are_left_out_hold_nothing_and_relocation_goes_on() {
+    let mut ftl = Ftl::format(&CONFIG).unwrap();
+    ftl.leave_out(1);
+    let mut ops = Vec::new();
+    for round in 0..4000_u32 {
+        let lpn = Lpn((round.wrapping_mul(2_654_435_761) >> 8) % 200);
+        assert!(unit(ftl.write(lpn, &mut ops)) < 3);
+        assert!((0..200).filter_map(|lpn| ftl.lookup(Lpn(lpn))).all(|ppn| unit(ppn) < 3));
+    }
+    let programs = |cause: Cause| {
+        let is_one =
+            |op: &&MediaOp| matches!(op, MediaOp::Program { cause: it, .. } if *it == cause);
+        ops.iter().filter(is_one).count()
+    };
+    // Each row has all of its programs, those of nothing too.
+    let data = programs(Cause::Host) + programs(Cause::Relocation);
+    assert!(programs(Cause::Relocation) > 100 && data / 4 == programs(Cause::Parity));
+}
+
+#[test]
+fn a_row_is_shortened_from_its_beginning_or_not_at_all() {
+    let mut ftl = Ftl::format(&CONFIG).unwrap();
+    let mut ops = Vec::new();
+    ftl.write(Lpn(0), &mut ops);
+    ftl.leave_out(2);
+    let units: Vec<u32> = (1..13).map(|lpn| unit(ftl.write(Lpn(lpn), &mut ops))).collect();
+    assert_eq!(units, [0, 1, 1, 2, 2, 3, 3, 0, 0, 1, 1, 0]);
+}
+
+#[test]
+fn finished_rows_are_programmed_to_their_ends() {
+    let mut ftl = Ftl::format(&CONFIG).unwrap();
+    let mut ops = Vec::new();
+    ftl.write(Lpn(0), &mut ops);
+    ftl.finish_rows(&mut ops);
+    assert_eq!(ops.len(), 5);
+    assert!(matches!(ops[4], MediaOp::Program { cause: Cause::Parity, .. }));
+    ops.clear();
+    ftl.finish_rows(&mut ops);
+    assert_eq!(ops, []);
+    assert_eq!(ftl.write(Lpn(1), &mut ops), Ppn(8));
+}
+
+#[test]
+fn a_page_moves_out_of_turn_and_stays_what_it_is() {
+    let mut ftl = Ftl::format(&CONFIG).unwrap();
+    let mut ops = Vec::new();
+    let from = ftl.write(Lpn(7), &mut ops);
+    ftl.relocate(Lpn(7), &mut ops);
+    let to = ftl.lookup(Lpn(7)).unwrap();
+    assert!(to != from && ftl.logical(from).is_none() && ftl.logical(to) == Some(Lpn(7)));
+    assert_eq!(ftl.counters().pages_relocation, 1);
+    ftl.relocate(Lpn(8), &mut ops);
+    assert_eq!(ftl.lookup(Lpn(8)), None);
+}

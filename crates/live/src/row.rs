@@ -1,0 +1,76 @@
+//! Rows: the life that each of them is in, and the dies that it leaves out.
+
+use std::ops::Range;
+
+use bytemuck::{cast_slice, cast_slice_mut};
+
+use crate::Shape;
+use crate::dies::DieSet;
+
+/// What a row is from the moment at which it is begun until its superblock is erased.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Life {
+    /// When it was begun, on the drive's count of events; 0: it holds nothing.
+    pub(crate) order: u64,
+    /// Dies that have no unit of it, since they were lost before.
+    pub(crate) out: DieSet,
+}
+
+/// The lives of all rows of a drive.
+#[derive(Clone, Debug)]
+pub(crate) struct Rows {
+    orders: Vec<u64>,
+    outs: Vec<u64>,
+}
+
+impl Rows {
+    /// Rows that hold nothing.
+    pub(crate) fn new(count: u32) -> Self {
+        let count = count as usize;
+        Self { orders: vec![0; count], outs: vec![0; count] }
+    }
+
+    #[inline]
+    pub(crate) fn life(&self, row: u32) -> Life {
+        let row = row as usize;
+        Life { order: self.orders[row], out: DieSet(self.outs[row]) }
+    }
+
+    pub(crate) fn set(&mut self, row: u32, life: Life) {
+        let row = row as usize;
+        (self.orders[row], self.outs[row]) = (life.order, life.out.0);
+    }
+
+    pub(crate) fn forget(&mut self, rows: Range<u32>) {
+        for row in rows {
+            self.set(row, Life::default());
+        }
+    }
+
+    /// All rows that hold something.
+    pub(crate) fn held(&self) -> impl Iterator<Item = (u32, Life)> {
+        let all = (0_u32..).zip(&self.orders).zip(&self.outs);
+        let lives = all.map(|((row, order), out)| (row, Life { order: *order, out: DieSet(*out) }));
+        lives.filter(|(_, life)| life.order != 0)
+    }
+
+    /// Whether no row leaves out dies that it cannot.
+    pub(crate) fn are_possible(&self, shape: &Shape) -> bool {
+        self.outs.iter().all(|out| shape.may_leave_out(DieSet(*out)))
+    }
+
+    /// Dies that some row leaves out.
+    pub(crate) fn left_out(&self) -> DieSet {
+        DieSet(self.held().fold(0, |all, (_, life)| all | life.out.0))
+    }
+
+    /// What a checkpoint saves of them.
+    pub(crate) fn tables(&self) -> [&[u8]; 2] {
+        [cast_slice(&self.orders), cast_slice(&self.outs)]
+    }
+
+    /// The same, to be filled in.
+    pub(crate) fn tables_mut(&mut self) -> [&mut [u8]; 2] {
+        [cast_slice_mut(&mut self.orders), cast_slice_mut(&mut self.outs)]
+    }
+}

@@ -1,0 +1,134 @@
+//! Drives that go on with full redundancy without the dies that have failed.
+
+use blockio::Bytes;
+use live::{Compression, CreateOptions, Device as _, Drive, Durability};
+
+const SIZE_KIB: u64 = 8 << 10;
+
+fn options(folder: &std::path::Path, over_provisioning: f64) -> CreateOptions {
+    CreateOptions {
+        vault: folder.join("vault"),
+        dies: (0..5).map(|die| folder.join(format!("d{die}.img"))).collect(),
+        size: Bytes::from_kib(SIZE_KIB),
+        is_protected: true,
+        over_provisioning,
+        compression: Compression::None,
+        physical: None,
+    }
+}
+
+fn contents(seed: u64) -> Vec<u8> {
+    (0..SIZE_KIB << 10).map(|at| (at / 4096 * 31 + at % 251 + seed).to_le_bytes()[0]).collect()
+}
+
+fn is_there(drive: &Drive, expected: &[u8]) -> bool {
+    let mut found = vec![0; expected.len()];
+    drive.read(0, &mut found).expect("nothing is lost");
+    found == expected
+}
+
+#[test]
+fn one_die_after_the_other_fails_as_long_as_there_is_space() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path(), 2.5);
+    let drive = Drive::create(&options).unwrap();
+    drive.write(0, &contents(1), Durability::Volatile).unwrap();
+    for (die, left) in [(1, 4), (4, 3)] {
+        drive.fail_die(die).unwrap();
+        assert!(!drive.is_redundant() && drive.fail_die(0).is_err());
+        assert_ne!(drive.status().smart.critical_warning, 0);
+        assert!(drive.restore_redundancy().unwrap(), "{left} dies have room");
+        assert_eq!(drive.status().smart.critical_warning, 0);
+        assert!(is_there(&drive, &contents(1)));
+    }
+    drive.close().unwrap();
+    let drive = Drive::open(&options.vault).unwrap();
+    assert!(drive.is_redundant());
+    drive.write(0, &contents(2), Durability::Volatile).unwrap();
+    drive.fail_die(2).unwrap();
+    assert!(is_there(&drive, &contents(2)));
+    drop(drive);
+    assert!(live::check::check(&options.vault, |_, _| ()).unwrap().repairable() == 0);
+}
+
+#[test]
+fn a_drive_without_spare_space_for_it_stays_without_redundancy_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let drive = Drive::create(&options(folder.path(), 0.05)).unwrap();
+    drive.write(0, &contents(1), Durability::Volatile).unwrap();
+    drive.fail_die(3).unwrap();
+    assert!(!drive.restore_redundancy().unwrap());
+    assert!(
+        drive.status().upkeep.redundancy.unwrap().failure.unwrap().contains("too little space")
+    );
+    assert!(drive.fail_die(0).is_err());
+    drive.write(0, &contents(2), Durability::Durable).unwrap();
+    assert!(is_there(&drive, &contents(2)));
+}
+
+#[test]
+fn redundancy_is_given_up_for_what_is_written_later_and_space_never_runs_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let drive = Drive::create(&options(folder.path(), 0.05)).unwrap();
+    let all = contents(1);
+    drive.write(0, &all[..2 << 20], Durability::Volatile).unwrap();
+    drive.fail_die(3).unwrap();
+    assert!(drive.restore_redundancy().unwrap(), "a quarter has room");
+    drive.write(0, &all, Durability::Durable).unwrap();
+    assert!(!drive.is_redundant());
+    assert!(is_there(&drive, &all));
+    for round in 2..6 {
+        drive.write(0, &contents(round), Durability::Volatile).unwrap();
+        assert!(is_there(&drive, &contents(round)));
+    }
+}
+
+#[test]
+fn the_host_goes_on_while_redundancy_is_restored() {
+    let folder = tempfile::tempdir().unwrap();
+    let drive = Drive::create(&options(folder.path(), 1.0)).unwrap();
+    let mut stored = contents(1);
+    drive.write(0, &stored, Durability::Volatile).unwrap();
+    drive.fail_die(1).unwrap();
+    let pages = (SIZE_KIB / 4) as usize;
+    let (is_restored, written) = std::thread::scope(|scope| {
+        let restoring = scope.spawn(|| drive.restore_redundancy().unwrap());
+        let mut written = Vec::new();
+        for round in 0_usize.. {
+            let (page, byte) = (round * 7919 % pages, round.to_le_bytes()[0]);
+            drive.write(page as u64 * 4096, &[byte; 4096], Durability::Volatile).unwrap();
+            written.push((page, byte));
+            if restoring.is_finished() && round > 500 {
+                break;
+            }
+        }
+        (restoring.join().unwrap(), written)
+    });
+    for (page, byte) in written {
+        stored[page * 4096..(page + 1) * 4096].fill(byte);
+    }
+    assert!(is_restored && drive.is_redundant());
+    drive.fail_die(3).unwrap();
+    assert!(is_there(&drive, &stored));
+}
+
+#[test]
+fn a_die_that_is_replaced_takes_part_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path(), 1.0);
+    let drive = Drive::create(&options).unwrap();
+    drive.write(0, &contents(1), Durability::Volatile).unwrap();
+    drive.fail_die(0).unwrap();
+    assert!(drive.restore_redundancy().unwrap());
+    let new = folder.path().join("new.img");
+    let replacement = live::Replacement::prepare(&options.vault, &drive, 0, &new).unwrap();
+    replacement.carry_out(&drive, |_, _| true).unwrap();
+    assert!(drive.is_redundant() && drive.lost_dies().is_empty());
+    drive.write(0, &contents(2), Durability::Volatile).unwrap();
+    drive.close().unwrap();
+    let report = live::check::check(&options.vault, |_, _| ()).unwrap();
+    assert_eq!(report.findings, []);
+    let drive = Drive::open(&options.vault).unwrap();
+    drive.fail_die(2).unwrap();
+    assert!(is_there(&drive, &contents(2)));
+}
