@@ -13,7 +13,7 @@ use lab::PurgeMethod;
 use lab::fit::Free;
 use live::export::Address;
 
-pub(crate) use self::upkeep::{Check, FailDie, ReplaceDie, Scrub};
+pub(crate) use self::upkeep::{Check, FailDie, Fault, Misbehave, ReplaceDie, Scrub};
 use crate::quantity;
 
 /// Reviews drives: modelled ones in virtual time, real ones through fio, by one protocol.
@@ -174,6 +174,13 @@ Examples:
 Examples:
   floatgate replace-die vault 3 --with new.img")]
     ReplaceDie(ReplaceDie),
+    /// Has something go wrong with a served drive, to see what its clients make of it
+    #[command(after_help = "\
+Examples:
+  floatgate serve vault --nbd unix:/run/vault.sock --misbehave
+  floatgate misbehave vault stall 2s
+  floatgate misbehave vault cut-power")]
+    Misbehave(Misbehave),
     /// Makes a trace to replay, or shows what one asks for
     #[command(
         subcommand,
@@ -690,6 +697,10 @@ pub(crate) struct Serve {
     /// Refuses what would change the drive
     #[arg(long)]
     pub(crate) read_only: bool,
+    /// Lets `floatgate misbehave` make things go wrong, or what a schedule says
+    #[arg(long, value_name = "SCHEDULE", num_args = 0..=1, conflicts_with = "memory")]
+    #[expect(clippy::option_option, reason = "given or not, with a file or without")]
+    pub(crate) misbehave: Option<Option<PathBuf>>,
     /// Whose times replies keep to: as fast as it goes, or those of a modelled drive
     #[arg(long, value_enum, default_value_t = Timing::Off, help_heading = "Timing")]
     pub(crate) timing: Timing,

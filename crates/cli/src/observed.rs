@@ -11,6 +11,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use live::export::nbd::Event;
 use live::management::{Answer, Management, Request};
+use live::misbehavior::{Fault, Misbehavior};
 use live::status::{Client, Export, Happening, Process, Server, Status};
 use live::{Caretaker, Device, Drive, Life, Meter, Metered, beacon};
 
@@ -25,6 +26,8 @@ pub(crate) struct Observed {
     pub(crate) caretaker: Caretaker,
     meter: Arc<Meter>,
     begun: Instant,
+    /// What may make it misbehave.
+    misbehavior: Option<Arc<Misbehavior>>,
     guests: Mutex<Guests>,
     /// Before this server began.
     life: Life,
@@ -51,13 +54,18 @@ struct Guests {
 
 impl Observed {
     /// Observes the drive of a folder.
-    pub(crate) fn new(vault: &Path, drive: Arc<Drive>) -> Self {
+    pub(crate) fn new(
+        vault: &Path,
+        drive: Arc<Drive>,
+        misbehavior: Option<Arc<Misbehavior>>,
+    ) -> Self {
         Self {
             vault: vault.to_owned(),
             caretaker: Caretaker::new(vault, Arc::clone(&drive)),
             drive,
             meter: Arc::default(),
             begun: Instant::now(),
+            misbehavior,
             guests: Mutex::default(),
             life: Life::load(vault),
             events: Mutex::new(Events { chronicle: Chronicle::open(vault), ..Events::default() }),
@@ -90,7 +98,11 @@ impl Observed {
     /// The drive as clients are to use it.
     pub(crate) fn device(&self) -> Arc<dyn Device> {
         let drive = Arc::<Drive>::clone(&self.drive);
-        Arc::new(Metered::new(drive, Arc::clone(&self.meter)))
+        let device: Arc<dyn Device> = match &self.misbehavior {
+            Some(misbehavior) => misbehavior.device(drive),
+            None => drive,
+        };
+        Arc::new(Metered::new(device, Arc::clone(&self.meter)))
     }
 
     /// Takes note of what happened to a client.
@@ -203,6 +215,7 @@ impl Observed {
                 self.caretaker.replace_die(*die, path).map_err(|error| error.to_string())
             }
             Request::Scrub => self.caretaker.scrub().map_err(|error| error.to_string()),
+            Request::Misbehave { fault } => self.misbehave(*fault),
         };
         let asked = serde_json::to_string(request).unwrap_or_default();
         match done {
@@ -219,6 +232,13 @@ impl Observed {
 
     fn events(&self) -> MutexGuard<'_, Events> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn misbehave(&self, fault: Fault) -> Result<(), String> {
+        let Some(misbehavior) = &self.misbehavior else {
+            return Err("the server does not allow that; start it with --misbehave".to_owned());
+        };
+        misbehavior.commit(fault).map_err(|error| error.to_string())
     }
 
     fn guests(&self) -> MutexGuard<'_, Guests> {

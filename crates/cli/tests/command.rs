@@ -322,6 +322,7 @@ fn the_help_is_as_it_was_agreed() {
         "scrub",
         "fail-die",
         "replace-die",
+        "misbehave",
         "man",
         "doctor",
         "completions",

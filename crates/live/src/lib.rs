@@ -24,6 +24,7 @@ pub mod management;
 mod medium;
 mod memory;
 mod meter;
+pub mod misbehavior;
 mod pace;
 mod planted;
 mod recovery;

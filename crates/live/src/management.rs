@@ -20,6 +20,7 @@ use rustix::fs::Mode;
 use rustix::net::{AddressFamily, Shutdown, SocketAddrUnix, SocketType};
 use serde::{Deserialize, Serialize};
 
+use crate::misbehavior::Fault;
 use crate::status::Status;
 
 const NAME: &str = "manage.sock";
@@ -58,6 +59,11 @@ pub enum Request {
         die: usize,
         /// File, which is made, or block device, whose contents are lost; an absolute path.
         path: PathBuf,
+    },
+    /// To have something go wrong; only where the server allows that.
+    Misbehave {
+        /// What.
+        fault: Fault,
     },
     /// To begin to read everything that is stored, and to repair what is not as it was written.
     Scrub,

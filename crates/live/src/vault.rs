@@ -3,12 +3,14 @@
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf, absolute};
+use std::sync::Arc;
 
 use blockio::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::creation::{Plan, format};
 use crate::management::Connection;
+use crate::misbehavior::Misbehavior;
 use crate::{Compression, DeviceError, Drive, FileMedium, Medium, OpenError};
 
 const FILE: &str = "vault.toml";
@@ -81,6 +83,19 @@ impl Drive {
     pub fn open(vault: &Path) -> Result<Self, OpenError> {
         Self::open_media(open_dies(vault, FileMedium::open)?)
     }
+
+    /// As [`Drive::open`], over media that misbehave on demand. Dies that take the place of others
+    /// later do not.
+    ///
+    /// # Errors
+    /// As [`Drive::open`].
+    pub fn open_misbehaving(
+        vault: &Path,
+        misbehavior: &Arc<Misbehavior>,
+    ) -> Result<Self, OpenError> {
+        let media = misbehavior.media(dies_by_index(vault, FileMedium::open)?);
+        Self::open_media(media.into_iter().flatten().collect())
+    }
 }
 
 /// A die that is to take the place of one that has failed.
@@ -144,11 +159,19 @@ pub(crate) fn open_dies(
     vault: &Path,
     open: impl Fn(&Path) -> io::Result<FileMedium>,
 ) -> Result<Vec<Box<dyn Medium>>, OpenError> {
-    let mut media: Vec<Box<dyn Medium>> = Vec::new();
+    Ok(dies_by_index(vault, open)?.into_iter().flatten().collect())
+}
+
+/// All dies of a folder in their order, none where one is missing.
+fn dies_by_index(
+    vault: &Path,
+    open: impl Fn(&Path) -> io::Result<FileMedium>,
+) -> Result<Vec<Option<Box<dyn Medium>>>, OpenError> {
+    let mut media: Vec<Option<Box<dyn Medium>>> = Vec::new();
     for die in &read(vault)?.dies {
         match open(die) {
-            Ok(medium) => media.push(Box::new(medium)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Ok(medium) => media.push(Some(Box::new(medium))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => media.push(None),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 return Err(OpenError::InUse { path: vault.to_owned(), by: server_of(vault) });
             }

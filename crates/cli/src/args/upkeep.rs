@@ -1,8 +1,11 @@
 //! What is typed to look after drives that store.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, Subcommand};
+
+use crate::quantity;
 
 /// `floatgate check`.
 #[derive(Debug, Args)]
@@ -49,4 +52,43 @@ pub(crate) struct ReplaceDie {
     /// Does not wait for its end, where the drive is served
     #[arg(long)]
     pub(crate) no_wait: bool,
+}
+
+/// `floatgate misbehave`.
+#[derive(Debug, Args)]
+pub(crate) struct Misbehave {
+    /// Folder of the drive, which a server has open that was started with `--misbehave`
+    pub(crate) vault: PathBuf,
+    /// What goes wrong
+    #[command(subcommand)]
+    pub(crate) fault: Fault,
+}
+
+/// What goes wrong with a served drive.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum Fault {
+    /// The power goes: what was not durable is lost or torn, and the server is gone
+    CutPower,
+    /// Every command to a die fails
+    FailDie {
+        /// Index of the die, from 0
+        die: u32,
+    },
+    /// Bits of what a die holds flip
+    FlipBits {
+        /// Index of the die [default: one that is drawn]
+        #[arg(long)]
+        die: Option<u32>,
+        /// How many bits
+        #[arg(long, default_value_t = 8)]
+        bits: u32,
+    },
+    /// Nothing is answered for this time, such as 2s
+    Stall {
+        /// How long
+        #[arg(value_parser = quantity::span)]
+        time: Duration,
+    },
+    /// Writes fail for want of space, but for what is trimmed from then on
+    Fill,
 }

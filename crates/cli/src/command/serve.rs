@@ -1,6 +1,7 @@
 //! `floatgate serve`: a drive that stores, offered to clients until it is told to stop.
 
 use std::fmt::Display;
+use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -13,6 +14,7 @@ use lab::ssd::{Drive as ModelDrive, Setup};
 use lab::subject::{Subject, Wanted, find_drive};
 use live::export::nbd::{Event, Server};
 use live::export::{Address, Export, Exports, Listener};
+use live::misbehavior::{Misbehavior, Schedule};
 use live::status::{Space, Supply};
 use live::{Device, Drive, MemoryDevice, Pace, status};
 
@@ -27,6 +29,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const LOOKS_PER_KEEPING: u64 = 60;
 /// How long programs that are being answered may keep a drive from being closed.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
+
+/// Exit status of a server whose power was cut, as that of a process that was killed.
+const POWER_CUT: i32 = 137;
 
 /// What is served; and, where that is a drive of a folder, the drive, to be closed in the end, and
 /// who observes it.
@@ -146,12 +151,17 @@ impl Served {
             let size = args.memory.context("nothing to serve")?;
             return Ok(Self { device: Arc::new(MemoryDevice::new(size.0)), drive: None });
         };
-        let drive = Drive::open(vault).with_context(|| format!("opening {}", vault.display()))?;
+        let misbehavior = misbehavior(args)?;
+        let drive = match &misbehavior {
+            Some(misbehavior) => Drive::open_misbehaving(vault, misbehavior),
+            None => Drive::open(vault),
+        };
+        let drive = drive.with_context(|| format!("opening {}", vault.display()))?;
         for die in drive.lost_dies() {
             output::talk(&format!("warning: die {die} is missing; what it held is reconstructed"));
         }
         let drive = Arc::new(drive);
-        let observed = Arc::new(Observed::new(vault, Arc::clone(&drive)));
+        let observed = Arc::new(Observed::new(vault, Arc::clone(&drive), misbehavior));
         observed.note("the server began".to_owned());
         observed.caretaker.keep_redundant()?;
         if let Some(period) = args.scrub {
@@ -159,6 +169,27 @@ impl Served {
         }
         Ok(Self { device: observed.device(), drive: Some((drive, observed)) })
     }
+}
+
+/// What may make the drive misbehave, by command or by a schedule.
+fn misbehavior(args: &Serve) -> Result<Option<Arc<Misbehavior>>> {
+    let Some(file) = &args.misbehave else { return Ok(None) };
+    let schedule = match file {
+        None => Schedule::default(),
+        Some(file) => {
+            let shown = file.display();
+            let text = fs::read_to_string(file).with_context(|| format!("reading {shown}"))?;
+            Schedule::parse(&text).with_context(|| format!("{shown}"))?
+        }
+    };
+    let misbehavior = Misbehavior::new(schedule, end_without_power);
+    misbehavior.keep_time().context("starting the clock of the schedule")?;
+    Ok(Some(misbehavior))
+}
+
+#[expect(clippy::exit, reason = "nothing of a process outlives the power")]
+fn end_without_power() {
+    std::process::exit(POWER_CUT);
 }
 
 fn export(args: &Serve, device: Arc<dyn Device>, pace: Option<Arc<Pace>>) -> Export {

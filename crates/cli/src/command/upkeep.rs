@@ -1,16 +1,18 @@
-//! `floatgate scrub`, `fail-die`, `replace-die`: looking after a drive, through its server where
-//! it has one.
+//! `floatgate scrub`, `fail-die`, `replace-die`, `misbehave`: looking after a drive, and making
+//! things go wrong, through its server where it has one.
 
+use std::io;
 use std::path::{Path, absolute};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use live::management::{Connection, Request};
+use live::misbehavior::Fault;
 use live::status::{Rebuild, Scrub, Upkeep};
 use live::{Drive, Replacement};
 
-use crate::args::{FailDie, ReplaceDie, Scrub as ScrubArgs};
+use crate::args::{self, FailDie, Misbehave, ReplaceDie, Scrub as ScrubArgs};
 use crate::progress::Rows;
 use crate::{Ending, output};
 
@@ -106,6 +108,34 @@ pub(crate) fn replace_die(args: &ReplaceDie) -> Result<Ending> {
     }
     output::talk(&format!("die {die} of {shown} is {}, and whole", args.with.display()));
     Ok(Ending::Done)
+}
+
+/// Has something go wrong with a served drive.
+pub(crate) fn misbehave(args: &Misbehave) -> Result<Ending> {
+    let shown = args.vault.display();
+    let Some(mut server) = server(&args.vault)? else {
+        bail!("nobody serves {shown}; `floatgate serve {shown} --misbehave` does");
+    };
+    let fault = match args.fault {
+        args::Fault::CutPower => Fault::CutPower,
+        args::Fault::FailDie { die } => Fault::FailDie { die },
+        args::Fault::FlipBits { die, bits } => Fault::FlipBits { die, bits },
+        args::Fault::Stall { time } => {
+            let stall_ms = u64::try_from(time.as_millis()).context("a stall of ages")?;
+            Fault::Stall { stall_ms }
+        }
+        args::Fault::Fill => Fault::Fill { left_bytes: 0 },
+    };
+    match server.order(&Request::Misbehave { fault }) {
+        // A server without power does not answer.
+        Err(error) if fault == Fault::CutPower && is_gone(&error) => {}
+        done => done.with_context(|| format!("having {shown} misbehave"))?,
+    }
+    Ok(Ending::Done)
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset)
 }
 
 /// The server of a drive, if it has one.

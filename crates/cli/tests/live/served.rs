@@ -123,6 +123,11 @@ impl Served {
         let process = self.pid().to_string();
         let sent = Command::new("kill").args(["-s", "TERM", &process]).status();
         assert!(sent.expect("there is a `kill`").success());
+        self.ended()
+    }
+
+    /// Waits until it has ended by itself.
+    pub(crate) fn ended(&mut self) -> ExitStatus {
         let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = self.server.try_wait().expect("it is ours") {

@@ -126,3 +126,26 @@ fn a_scrub_of_a_served_drive_repairs_what_has_rotted() {
     assert!(served.stop().success());
     assert_done(&served.beside(&["check", "vault"]));
 }
+
+#[test]
+fn power_that_is_cut_takes_the_server_and_leaves_what_was_flushed() {
+    if !is_there("nbdcopy") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    small_drive(folder.path()).close().unwrap();
+    let vault = folder.path().join("vault").display().to_string();
+    let mut served = Served::start_in(folder, &[&vault, "--misbehave"]);
+    let there = served.path("there.img");
+    noise(&there, 8 << 20);
+    client("nbdcopy", &["--flush", there.to_str().unwrap(), &served.uri]);
+    assert_done(&served.beside(&["misbehave", "vault", "stall", "50ms"]));
+    assert_done(&served.beside(&["misbehave", "vault", "cut-power"]));
+    assert_eq!(served.ended().code(), Some(137));
+    let served = Served::start_in(served.kill(), &[&vault]);
+    let back = served.path("back.img");
+    client("nbdcopy", &[&served.uri, back.to_str().unwrap()]);
+    assert!(fs::read(served.path("there.img")).unwrap() == fs::read(back).unwrap());
+    let refused = served.beside(&["misbehave", "vault", "cut-power"]);
+    assert!(said(&refused).contains("start it with --misbehave"), "{}", said(&refused));
+}

@@ -1,0 +1,75 @@
+//! A drive that counts commands, and fills up.
+
+use std::io;
+use std::sync::Arc;
+
+use super::{Misbehavior, locked};
+use crate::{Allocation, Device, DeviceError, Durability};
+
+/// A drive as its clients see it.
+#[derive(Debug)]
+pub(super) struct Misbehaving {
+    device: Arc<dyn Device>,
+    misbehavior: Arc<Misbehavior>,
+}
+
+impl Misbehaving {
+    pub(super) fn new(device: Arc<dyn Device>, misbehavior: Arc<Misbehavior>) -> Self {
+        Self { device, misbehavior }
+    }
+
+    /// Counts a command; none succeeds any more once the power is gone.
+    fn begin(&self) -> Result<(), DeviceError> {
+        self.misbehavior.count_command();
+        if self.misbehavior.is_cut() {
+            let source = io::Error::other("the power has been cut");
+            return Err(DeviceError::Medium { attempted: "using the drive".to_owned(), source });
+        }
+        Ok(())
+    }
+
+    fn stored_bytes(&self, offset: u64, length: u64) -> Result<u64, DeviceError> {
+        let runs = self.device.allocations(offset, length)?;
+        Ok(runs.iter().filter(|run| run.is_stored).map(|run| run.length).sum())
+    }
+}
+
+impl Device for Misbehaving {
+    fn size(&self) -> u64 {
+        self.device.size()
+    }
+
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
+        self.begin()?;
+        self.device.read(offset, buffer)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8], durability: Durability) -> Result<(), DeviceError> {
+        self.begin()?;
+        if let Some(left) = &mut *locked(&self.misbehavior.space_left) {
+            let length = bytes.len() as u64;
+            *left = left.checked_sub(length).ok_or(DeviceError::NoSpace { offset, length })?;
+        }
+        self.device.write(offset, bytes, durability)
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        self.begin()?;
+        self.device.flush()
+    }
+
+    fn trim(&self, offset: u64, length: u64, durability: Durability) -> Result<(), DeviceError> {
+        self.begin()?;
+        if locked(&self.misbehavior.space_left).is_some() {
+            let gained = self.stored_bytes(offset, length)?;
+            if let Some(left) = &mut *locked(&self.misbehavior.space_left) {
+                *left += gained;
+            }
+        }
+        self.device.trim(offset, length, durability)
+    }
+
+    fn allocations(&self, offset: u64, length: u64) -> Result<Vec<Allocation>, DeviceError> {
+        self.device.allocations(offset, length)
+    }
+}

@@ -1,0 +1,151 @@
+//! Schedules: which faults come when, from a TOML file.
+
+use serde::Deserialize;
+
+use super::Fault;
+
+/// Bits that flip where a schedule does not say how many.
+const BITS: u32 = 8;
+
+/// What goes wrong, and when.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Schedule {
+    /// What is left to chance follows from it.
+    pub seed: u64,
+    /// In no order.
+    pub planned: Vec<(When, Fault)>,
+}
+
+/// When a fault comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// So many milliseconds after the drive was opened.
+    AfterMs(u64),
+    /// With this command of the clients, counted from 1.
+    AfterCommands(u64),
+}
+
+/// Why a text is no schedule.
+#[derive(Debug, thiserror::Error)]
+pub enum ScheduleError {
+    /// It is no TOML, or not of this form.
+    #[error(transparent)]
+    Form(#[from] toml::de::Error),
+    /// A fault does not say what it has to.
+    #[error("fault {fault}: {what}")]
+    Fault {
+        /// Its number, from 1.
+        fault: usize,
+        /// What is missing or too much.
+        what: &'static str,
+    },
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    seed: u64,
+    #[serde(default)]
+    fault: Vec<Entry>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Kind {
+    CutPower,
+    FailDie,
+    FlipBits,
+    Stall,
+    Fill,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    kind: Kind,
+    after_ms: Option<u64>,
+    after_commands: Option<u64>,
+    die: Option<u32>,
+    bits: Option<u32>,
+    stall_ms: Option<u64>,
+    left_bytes: Option<u64>,
+}
+
+impl Entry {
+    fn when(&self) -> Result<When, &'static str> {
+        match (self.after_ms, self.after_commands) {
+            (Some(after), None) => Ok(When::AfterMs(after)),
+            (None, Some(after)) => Ok(When::AfterCommands(after)),
+            _ => Err("needs either `after_ms` or `after_commands`"),
+        }
+    }
+
+    fn fault(&self) -> Result<Fault, &'static str> {
+        if self.stall_ms.is_some() != (self.kind == Kind::Stall) {
+            return Err("`stall_ms` belongs to `stall`, which needs it");
+        }
+        if self.bits.is_some() && self.kind != Kind::FlipBits {
+            return Err("`bits` belongs to `flip-bits`");
+        }
+        if self.left_bytes.is_some() && self.kind != Kind::Fill {
+            return Err("`left_bytes` belongs to `fill`");
+        }
+        if self.die.is_some() && !matches!(self.kind, Kind::FlipBits | Kind::FailDie) {
+            return Err("`die` belongs to `fail-die` and `flip-bits`");
+        }
+        Ok(match self.kind {
+            Kind::CutPower => Fault::CutPower,
+            Kind::FailDie => Fault::FailDie { die: self.die.ok_or("`fail-die` needs a `die`")? },
+            Kind::FlipBits => Fault::FlipBits { die: self.die, bits: self.bits.unwrap_or(BITS) },
+            Kind::Stall => Fault::Stall { stall_ms: self.stall_ms.unwrap_or_default() },
+            Kind::Fill => Fault::Fill { left_bytes: self.left_bytes.unwrap_or_default() },
+        })
+    }
+}
+
+impl Schedule {
+    /// Reads a schedule.
+    ///
+    /// # Errors
+    /// When it is none; says which fault, and what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, ScheduleError> {
+        let File { seed, fault } = toml::from_str(text)?;
+        let mut planned = Vec::new();
+        for (number, entry) in (1..).zip(&fault) {
+            let both = entry.when().and_then(|when| Ok((when, entry.fault()?)));
+            planned.push(both.map_err(|what| ScheduleError::Fault { fault: number, what })?);
+        }
+        Ok(Self { seed, planned })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schedule_says_what_comes_when() {
+        let text = "seed = 7\n[[fault]]\nkind = \"stall\"\nafter_ms = 5000\nstall_ms = 2000\n\
+                    [[fault]]\nkind = \"flip-bits\"\nafter_commands = 10\n";
+        let expected = vec![
+            (When::AfterMs(5000), Fault::Stall { stall_ms: 2000 }),
+            (When::AfterCommands(10), Fault::FlipBits { die: None, bits: 8 }),
+        ];
+        assert_eq!(Schedule::parse(text).unwrap(), Schedule { seed: 7, planned: expected });
+    }
+
+    #[test]
+    fn what_does_not_belong_there_is_refused() {
+        for (text, expected) in [
+            ("kind = \"stall\"\nafter_ms = 1", "fault 1: `stall_ms` belongs to `stall`"),
+            ("kind = \"cut-power\"", "fault 1: needs either"),
+            ("kind = \"fail-die\"\nafter_ms = 1", "fault 1: `fail-die` needs a `die`"),
+            ("kind = \"fill\"\nafter_ms = 1\nwhen = 1", "unknown field"),
+            ("kind = \"melt\"\nafter_ms = 1", "unknown variant"),
+        ] {
+            let error = Schedule::parse(&format!("[[fault]]\n{text}\n")).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Drives over media that misbehave on demand: what was flushed is there, and wrong data is never
+//! returned.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use blockio::Bytes;
+use live::misbehavior::{Fault, Misbehavior, Schedule, When};
+use live::{Compression, CreateOptions, Device, DeviceError, Drive, Durability};
+
+const BLOCK: usize = 8192;
+const BLOCKS: u64 = 512;
+
+fn create(folder: &Path, dies: usize) -> CreateOptions {
+    let options = CreateOptions {
+        vault: folder.join("vault"),
+        dies: (0..dies).map(|die| folder.join(format!("d{die}.img"))).collect(),
+        size: Bytes(BLOCKS * BLOCK as u64),
+        is_protected: dies > 1,
+        over_provisioning: 0.15,
+        compression: Compression::None,
+        physical: None,
+    };
+    Drive::create(&options).expect("there is room").close().expect("nothing fails");
+    options
+}
+
+/// A drive that misbehaves as a schedule says.
+fn open(options: &CreateOptions, schedule: Schedule) -> (Arc<Misbehavior>, Arc<dyn Device>) {
+    let misbehavior = Misbehavior::new(schedule, || ());
+    let drive = Drive::open_misbehaving(&options.vault, &misbehavior).expect("it is whole");
+    let device = misbehavior.device(Arc::new(drive));
+    (misbehavior, device)
+}
+
+fn content(block: u64, round: u64) -> Vec<u8> {
+    let seed = block * 1000 + round;
+    (0..BLOCK as u64)
+        .map(|at| (seed.wrapping_mul(0x9e37_79b9 + at / 512) >> 7).to_le_bytes()[0])
+        .collect()
+}
+
+fn at(block: u64) -> u64 {
+    block * BLOCK as u64
+}
+
+#[test]
+fn what_was_flushed_survives_cuts_of_the_power() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = create(folder.path(), 4);
+    let mut flushed = std::collections::BTreeMap::new();
+    for round in 1..40 {
+        let (misbehavior, device) = open(&options, Schedule { seed: round, planned: Vec::new() });
+        for block in (0..BLOCKS).filter(|block| (block * 7 + round) % 5 == 0) {
+            device.write(at(block), &content(block, round), Durability::Volatile).unwrap();
+            flushed.insert(block, round);
+        }
+        device.flush().unwrap();
+        // What is not flushed goes to other blocks.
+        let others = |block: &u64| (block * 7 + round) % 5 == 1;
+        for block in (0..BLOCKS).filter(others) {
+            device.write(at(block), &content(block, round + 1000), Durability::Volatile).unwrap();
+        }
+        misbehavior.commit(Fault::CutPower).unwrap();
+        assert!(device.read(0, &mut [0; 512]).is_err() && device.flush().is_err());
+        drop(device);
+        drop(misbehavior);
+        let drive = Drive::open(&options.vault).unwrap();
+        for block in 0..BLOCKS {
+            let mut found = vec![0; BLOCK];
+            drive.read(at(block), &mut found).unwrap();
+            let was = flushed.get(&block).copied().unwrap_or_default();
+            let expected = if was == 0 { vec![0; BLOCK] } else { content(block, was) };
+            if others(&block) {
+                // Old or new, page by page; whatever it is stays so.
+                let new = content(block, round + 1000);
+                for (page, found) in found.chunks(4096).enumerate() {
+                    let range = page * 4096..(page + 1) * 4096;
+                    assert!(*found == expected[range.clone()] || *found == new[range]);
+                }
+                drive.write(at(block), &expected, Durability::Volatile).unwrap();
+            } else {
+                assert!(found == expected, "block {block} after cut {round}");
+            }
+        }
+        drive.close().unwrap();
+    }
+}
+
+#[test]
+fn flipped_bits_are_repaired_or_an_error_and_never_wrong_data() {
+    for (dies, bits) in [(4, 200), (1, 200)] {
+        let folder = tempfile::tempdir().unwrap();
+        let options = create(folder.path(), dies);
+        let (misbehavior, device) = open(&options, Schedule::default());
+        for block in 0..BLOCKS {
+            device.write(at(block), &content(block, 1), Durability::Volatile).unwrap();
+        }
+        device.flush().unwrap();
+        misbehavior.commit(Fault::FlipBits { die: Some(0), bits }).unwrap();
+        let mut lost = 0;
+        for block in 0..BLOCKS {
+            let mut found = vec![0; BLOCK];
+            match device.read(at(block), &mut found) {
+                Ok(()) => assert!(found == content(block, 1), "block {block}"),
+                Err(DeviceError::Unreadable { lba, .. }) if dies == 1 => {
+                    assert!((block * 16..block * 16 + 16).contains(&lba));
+                    lost += 1;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert_eq!(lost > 0, dies == 1, "{lost} of {BLOCKS} blocks");
+    }
+}
+
+#[test]
+fn a_die_that_is_made_to_fail_is_done_without() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = create(folder.path(), 4);
+    let planned = vec![(When::AfterCommands(20), Fault::FailDie { die: 2 })];
+    let (misbehavior, device) = open(&options, Schedule { seed: 1, planned });
+    for block in 0..BLOCKS {
+        device.write(at(block), &content(block, 1), Durability::Volatile).unwrap();
+    }
+    device.flush().unwrap();
+    for block in 0..BLOCKS {
+        let mut found = vec![0; BLOCK];
+        device.read(at(block), &mut found).unwrap();
+        assert!(found == content(block, 1), "block {block}");
+    }
+    drop((device, misbehavior));
+    assert_eq!(live::status::inspect(&options.vault).unwrap().smart.critical_warning, 4);
+}
+
+#[test]
+fn a_drive_that_is_filled_up_reads_trims_and_takes_what_was_trimmed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (misbehavior, device) = open(&create(folder.path(), 4), Schedule::default());
+    device.write(0, &content(0, 1), Durability::Volatile).unwrap();
+    misbehavior.commit(Fault::Fill { left_bytes: 0 }).unwrap();
+    let write = || device.write(at(1), &content(1, 1), Durability::Volatile);
+    assert!(matches!(write(), Err(DeviceError::NoSpace { .. })));
+    device.read(0, &mut [0; BLOCK]).unwrap();
+    device.trim(0, BLOCK as u64, Durability::Volatile).unwrap();
+    write().unwrap();
+    assert!(matches!(write(), Err(DeviceError::NoSpace { .. })));
+}
+
+#[test]
+fn a_drive_that_stalls_answers_when_it_is_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let (misbehavior, device) = open(&create(folder.path(), 1), Schedule::default());
+    device.write(0, &content(0, 1), Durability::Volatile).unwrap();
+    let begun = Instant::now();
+    misbehavior.commit(Fault::Stall { stall_ms: 120 }).unwrap();
+    device.flush().unwrap();
+    assert!(begun.elapsed() >= Duration::from_millis(120));
+}
