@@ -54,6 +54,8 @@ pub enum Status {
     ReadOnly,
     /// A drive that offers more than it holds has no flash left for this data; nothing was done.
     OutOfSpace,
+    /// The drive got too hot and switched itself off; nothing was done.
+    PoweredOff,
 }
 
 /// The end of one request.

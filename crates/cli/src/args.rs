@@ -1,5 +1,6 @@
 //! The command line as it is typed.
 
+mod place;
 mod upkeep;
 
 use std::net::SocketAddr;
@@ -13,6 +14,7 @@ use lab::PurgeMethod;
 use lab::fit::Free;
 use live::export::Address;
 
+pub(crate) use self::place::PlaceArgs;
 pub(crate) use self::upkeep::{Check, FailDie, Fault, Misbehave, ReplaceDie, Scrub};
 use crate::quantity;
 
@@ -281,6 +283,8 @@ pub(crate) struct Review {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
     #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+    #[command(flatten)]
     pub(crate) data: DataArgs,
     #[command(flatten)]
     pub(crate) trace: TraceArgs,
@@ -346,6 +350,8 @@ pub(crate) struct Run {
     pub(crate) format: Option<String>,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
     #[command(flatten)]
     pub(crate) data: DataArgs,
     #[command(flatten)]

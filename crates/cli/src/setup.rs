@@ -5,9 +5,10 @@ use std::thread;
 use anyhow::Result;
 use lab::plan::Plan;
 use lab::replay;
+use lab::ssd::Surroundings;
 use lab::subject::{Choice, find_protocol};
 
-use crate::args::{DataArgs, ModelArgs, TraceArgs};
+use crate::args::{DataArgs, ModelArgs, PlaceArgs, TraceArgs};
 
 /// Which setups of a target the arguments mean.
 pub(crate) fn choice(format: Option<&str>, model: &ModelArgs) -> Choice {
@@ -15,7 +16,15 @@ pub(crate) fn choice(format: Option<&str>, model: &ModelArgs) -> Choice {
         format: format.map(str::to_owned),
         host: model.host.clone(),
         time_lapse: if model.full_scale { Some(1) } else { model.time_lapse },
+        surroundings: Surroundings::default(),
     }
+}
+
+/// `choice` where the arguments put it.
+pub(crate) fn placed(choice: Choice, place: &PlaceArgs) -> Choice {
+    let PlaceArgs { ambient, airflow, slot_power } = *place;
+    let surroundings = Surroundings { ambient_c: ambient, airflow_lfm: airflow, slot: slot_power };
+    Choice { surroundings, ..choice }
 }
 
 /// The plan of the protocol named `protocol`.

@@ -181,6 +181,7 @@ impl Site {
             raw_capacity_bytes: None,
             time_lapse: 1,
             devices: self.hosts.as_ref().map_or(1, Hosts::count),
+            limits: None,
             sheet: self.sheet(),
         }
     }

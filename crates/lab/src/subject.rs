@@ -7,7 +7,7 @@ use std::{env, fs, process};
 use blockio::{Bytes, nearest};
 use results::{Figure, Run, published};
 use serde::{Deserialize, Serialize};
-use ssd::{DriveSpec, Setup};
+use ssd::{DriveSpec, Setup, Surroundings};
 use workload::{Protocol, Workload};
 
 use crate::driver::fio::{Fio, Hosts, Request};
@@ -47,6 +47,8 @@ pub struct Choice {
     pub host: Option<String>,
     /// Time lapse, or the drive's own if absent.
     pub time_lapse: Option<u32>,
+    /// Where a model is, and what feeds it.
+    pub surroundings: Surroundings,
 }
 
 /// What to measure, as a run remembers it.
@@ -60,6 +62,9 @@ pub struct Wanted {
     pub host: String,
     /// Time lapse of a model; 1 for a real drive.
     pub time_lapse: u32,
+    /// Where a model is, and what feeds it.
+    #[serde(default)]
+    pub surroundings: Surroundings,
 }
 
 /// How a real target may be treated.
@@ -98,8 +103,11 @@ impl Wanted {
     }
 
     /// Published figures of the modelled drive, for its format and host, that `plan` expresses,
-    /// beside what `run` measured for them.
+    /// beside what `run` measured for them; none in surroundings that were not the reviewers'.
     pub(crate) fn published(&self, plan: &Plan, run: &Run) -> Vec<Figure> {
+        if self.surroundings != Surroundings::default() {
+            return Vec::new();
+        }
         let Ok(Subject::Model { spec, .. }) = Subject::find(&self.target) else {
             return Vec::new();
         };
@@ -177,10 +185,17 @@ impl Subject {
                     format,
                     host: host.clone(),
                     time_lapse,
+                    surroundings: choice.surroundings,
                 };
                 Ok(formats.into_iter().map(wanted).collect())
             }
             Self::Real { path } => {
+                let surroundings = Surroundings::default();
+                if choice.surroundings != surroundings {
+                    let text = format!("{path} is a real drive: it is where it is");
+                    let hint = "leave out --ambient, --airflow and --slot-power";
+                    return Err(Error::new(Kind::Input, text).hint(hint));
+                }
                 let format = choice.format.as_deref().filter(|format| *format != "all");
                 if format.is_some() || choice.time_lapse.is_some() {
                     let text = format!("{path} is a real drive: it has no format or time lapse");
@@ -192,7 +207,7 @@ impl Subject {
                     None => check_device_is_there(path)?,
                 }
                 let (format, host) = (String::new(), choice.host.clone().unwrap_or_default());
-                Ok(vec![Wanted { target: path.clone(), format, host, time_lapse: 1 }])
+                Ok(vec![Wanted { target: path.clone(), format, host, time_lapse: 1, surroundings }])
             }
         }
     }
@@ -210,8 +225,12 @@ impl Subject {
     ) -> Result<Box<Drivers<'a>>, Error> {
         match self {
             Self::Model { spec, .. } => {
+                let spec = (**spec).clone().surrounded_by(&wanted.surroundings);
+                let spec = spec.map_err(|source| {
+                    Error::new(Kind::Input, "placing the drive").source(source)
+                })?;
                 let make = move || -> Result<Box<dyn Driver>, Error> {
-                    Ok(Box::new(Model::new((**spec).clone(), wanted.setup(seed))?))
+                    Ok(Box::new(Model::new(spec.clone(), wanted.setup(seed))?))
                 };
                 // A setup that does not fit is refused here, not when all else is under way.
                 make()?;
@@ -382,6 +401,7 @@ mod tests {
             format: format.into(),
             host: String::new(),
             time_lapse: 1,
+            surroundings: Surroundings::default(),
         };
         assert_eq!(wanted("iodrive-duo", "stock").slug(), "iodrive-duo-stock");
         assert_eq!(wanted("/tmp/my disk.img", "").slug(), "my-disk");
@@ -413,6 +433,21 @@ mod tests {
         assert_eq!(error.to_string(), "there is no device /dev/nvme99n1");
         let choice = Choice { host: Some("a,b".into()), ..Choice::default() };
         assert_eq!(subject.setups(&choice).unwrap()[0].host, "a,b", "it may be there on others");
+    }
+
+    #[test]
+    fn surroundings_that_would_make_no_difference_are_refused() {
+        let surroundings = Surroundings { ambient_c: Some(45), ..Surroundings::default() };
+        let choice = Choice { surroundings, ..Choice::default() };
+        let error = Subject::find("./disk.img").unwrap().setups(&choice).unwrap_err();
+        assert_eq!(error.to_string(), "./disk.img is a real drive: it is where it is");
+        let subject = Subject::find("p5510").unwrap();
+        let wanted = subject.setups(&choice).unwrap().remove(0);
+        let error = subject.drivers(&wanted, 1, &Access::default()).err().unwrap();
+        assert_eq!(error.kind(), Kind::Input);
+        let duo = Subject::find("iodrive-duo").unwrap();
+        let wanted = duo.setups(&choice).unwrap().remove(0);
+        assert!(duo.drivers(&wanted, 1, &Access::default()).is_ok());
     }
 
     #[test]

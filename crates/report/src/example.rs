@@ -141,6 +141,7 @@ fn target(shape: Shape<'_>) -> Target {
         raw_capacity_bytes: Some(800_000_000_000),
         time_lapse: 32,
         devices: 1,
+        limits: None,
         sheet: rows.map(row).to_vec(),
     }
 }

@@ -1,5 +1,6 @@
 //! One suite: preconditioning, primary test, percentiles, media.
 
+mod climate;
 mod heat;
 mod load_curve;
 mod media;
@@ -79,6 +80,7 @@ pub(crate) fn section(suite: &Suite<'_>) -> String {
     html.push_str(&preconditioning::section(suite, &id));
     html.push_str(&group("Latency over time", "", &heat::charts(suite, &id), ""));
     html.push_str(&media::section(suite, &id));
+    html.push_str(&group("Power and heat", "", &climate::charts(suite, &id), ""));
     html.push_str(&rounds::section(suite, &id));
     html.push_str(&primary::section(suite, &id));
     html.push_str(&load_curve::section(suite, &id));
@@ -89,10 +91,11 @@ pub(crate) fn section(suite: &Suite<'_>) -> String {
 /// Every chart of `suite`, in the order of the page.
 pub(crate) fn charts(suite: &Suite<'_>) -> Vec<Chart> {
     let id = anchor(suite.name);
-    let parts: [fn(&Suite<'_>, &str) -> Vec<Chart>; 7] = [
+    let parts: [fn(&Suite<'_>, &str) -> Vec<Chart>; 8] = [
         preconditioning::charts,
         heat::charts,
         media::charts,
+        climate::charts,
         rounds::charts,
         primary::charts,
         load_curve::charts,

@@ -100,6 +100,7 @@ pub(crate) fn run() -> Run {
             raw_capacity_bytes: Some(800_000_000_000),
             time_lapse: 32,
             devices: 1,
+            limits: None,
             sheet: vec![SheetRow {
                 group: "NAND".into(),
                 name: "Program time".into(),

@@ -28,7 +28,7 @@ mod table;
 pub use error::Error;
 pub use histogram::Latencies;
 pub use run::{
-    AskedRate, Bin, Cell, Environment, Figure, HostSheet, RateLimit, Run, SheetRow, Steady,
+    AskedRate, Bin, Cell, Environment, Figure, HostSheet, Limits, RateLimit, Run, SheetRow, Steady,
     SteadyVariable, Step, StepKind, Target, TargetKind, TrackedMetric, Warning, WarningKind,
 };
-pub use sample::{Interval, LatencySummary, NandWrites, Sample, Summary};
+pub use sample::{Climate, Interval, LatencySummary, NandWrites, Sample, Summary};

@@ -63,8 +63,23 @@ pub struct Target {
     /// of them, results are added.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub devices: u32,
+    /// Limits of its power and heat; absent where nothing is known of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
     /// Specification sheet, row by row.
     pub sheet: Vec<SheetRow>,
+}
+
+/// Limits of a drive's power and heat.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Temperature from which on it slows writes down, in degrees Celsius.
+    pub throttle_c: f64,
+    /// Temperature at which it switches itself off, in degrees Celsius.
+    pub shutdown_c: f64,
+    /// Power that it may draw, in watts; absent where it has what it needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_w: Option<f64>,
 }
 
 const fn one() -> u32 {
@@ -327,6 +342,8 @@ pub enum WarningKind {
     Scale,
     /// A drive that offers more than it holds is running out of physical space.
     Space,
+    /// The drive held its writes back: it was too hot, or drew all the power that it may.
+    Throttled,
 }
 
 /// One published figure: a row of `figures.csv` that concerns the drive.

@@ -96,6 +96,33 @@ impl Sub for NandWrites {
     }
 }
 
+/// Power and heat of a drive over a span; of each device of a group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Climate {
+    /// Power on average, in watts.
+    pub power_w: f64,
+    /// Temperature at the end of an interval, the highest of them over several; in degrees Celsius.
+    pub temperature_c: f64,
+    /// Share of the span in which the drive held its writes because it was too hot, 0 to 1.
+    pub heat_held_share: f64,
+    /// Share of the span in which it held them to stay within its power, 0 to 1.
+    pub power_held_share: f64,
+}
+
+impl Climate {
+    /// That of two spans of `span_s` and `other_s` seconds, one after the other.
+    fn merged(self, span_s: f64, other: Self, other_s: f64) -> Self {
+        let total_s = (span_s + other_s).max(f64::MIN_POSITIVE);
+        let mean = |a: f64, b: f64| (a * span_s + b * other_s) / total_s;
+        Self {
+            power_w: mean(self.power_w, other.power_w),
+            temperature_c: self.temperature_c.max(other.temperature_c),
+            heat_held_share: mean(self.heat_held_share, other.heat_held_share),
+            power_held_share: mean(self.power_held_share, other.power_held_share),
+        }
+    }
+}
+
 /// One step or one window as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
@@ -121,6 +148,9 @@ pub struct Summary {
     pub write: LatencySummary,
     /// NAND writes in the span; absent for real drives.
     pub nand: Option<NandWrites>,
+    /// Power and heat; absent where nothing is known of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub climate: Option<Climate>,
 }
 
 /// One interval of a step.
@@ -163,6 +193,7 @@ impl Summary {
             read: read.summary(),
             write: write.summary(),
             nand: intervals.iter().filter_map(|interval| interval.nand).reduce(Add::add),
+            climate: climate(intervals),
         }
     }
 
@@ -184,6 +215,15 @@ impl Summary {
     pub fn littles_law_edge(&self) -> f64 {
         if self.span_s > 0.0 { self.latency.latency_ns_max as f64 / 1e9 / self.span_s } else { 0.0 }
     }
+}
+
+/// Power and heat over all of `intervals` that know them.
+fn climate(intervals: &[Interval]) -> Option<Climate> {
+    let known = intervals.iter().filter_map(|interval| Some((interval.span_s, interval.climate?)));
+    let all = known.reduce(|(span_s, climate), (next_s, next)| {
+        (span_s + next_s, climate.merged(span_s, next, next_s))
+    });
+    all.map(|(_, climate)| climate)
 }
 
 impl Sample {
@@ -217,6 +257,8 @@ pub struct Interval {
     pub nand: Option<NandWrites>,
     /// Share of superblocks that are free at its end, 0 to 1; absent for real drives.
     pub superblocks_free_share: Option<f64>,
+    /// Power and heat in it; absent where nothing is known of them.
+    pub climate: Option<Climate>,
 }
 
 impl Interval {
@@ -288,6 +330,26 @@ mod tests {
         let summary = Summary::of(&[with.clone(), with]);
         assert_eq!(summary.nand.unwrap().host_bytes, 20);
         assert_eq!(Summary::of(&[second(0, 1, 1)]).nand, None);
+    }
+
+    #[test]
+    fn power_is_averaged_over_time_and_of_temperatures_the_highest_counts() {
+        let at = |span_s, power_w, temperature_c, power_held_share| Interval {
+            span_s,
+            climate: Some(Climate {
+                power_w,
+                temperature_c,
+                power_held_share,
+                ..Climate::default()
+            }),
+            ..second(0, 1, 1)
+        };
+        let climate = Summary::of(&[at(1.0, 10.0, 60.0, 0.0), at(3.0, 20.0, 50.0, 1.0)]).climate;
+        let climate = climate.expect("both know it");
+        assert!(close_to(climate.power_w, 17.5), "{climate:?}");
+        assert!(close_to(climate.temperature_c, 60.0), "{climate:?}");
+        assert!(close_to(climate.power_held_share, 0.75), "{climate:?}");
+        assert_eq!(Summary::of(&[second(0, 1, 1)]).climate, None);
     }
 
     #[test]

@@ -58,7 +58,7 @@ impl Run {
         let mut table = Table::new(SAMPLES);
         let steps = rows.iter().map(|(step, _)| (*step).to_owned());
         table.insert("step", Column::Text(steps.collect()));
-        for field in fields() {
+        for field in fields().filter(|field| !field.is_empty(&rows)) {
             let column = match field.number {
                 Number::F64 { get, .. } => Column::F64(rows.iter().map(|row| get(row.1)).collect()),
                 Number::U64 { get, .. } => Column::U64(rows.iter().map(|row| get(row.1)).collect()),
@@ -76,7 +76,7 @@ impl Run {
         let table = Table::read(SAMPLES, from.into())?;
         let steps = table.text("step")?;
         let mut samples = vec![Sample::default(); steps.len()];
-        for field in fields() {
+        for field in fields().filter(|field| !field.later || table.has(field.name)) {
             match field.number {
                 Number::F64 { set, .. } => fill(&mut samples, table.f64(field.name)?, set),
                 Number::U64 { set, .. } => fill(&mut samples, table.u64(field.name)?, set),
@@ -178,6 +178,19 @@ fn fields() -> impl Iterator<Item = &'static Field> {
 struct Field {
     name: &'static str,
     number: Number,
+    /// Whether it came later than the schema: a file without any such number has no column for it.
+    later: bool,
+}
+
+impl Field {
+    /// Whether no column is kept for it, since none of `rows` has such a number.
+    fn is_empty(&self, rows: &[(&str, &Sample)]) -> bool {
+        let has = |sample: &Sample| match self.number {
+            Number::F64 { get, .. } => get(sample).is_some(),
+            Number::U64 { get, .. } => get(sample).is_some(),
+        };
+        self.later && !rows.iter().any(|(_, sample)| has(sample))
+    }
 }
 
 /// How a number of a sample is read and written.
@@ -195,6 +208,7 @@ macro_rules! number {
                 get: |sample| Some(sample.$($path).+),
                 set: |sample, value| sample.$($path).+ = value,
             },
+            later: false,
         }
     };
 }
@@ -208,6 +222,23 @@ macro_rules! nand {
                 get: |sample| sample.summary.nand.map(|nand| nand.$field),
                 set: |sample, value| sample.summary.nand.get_or_insert_default().$field = value,
             },
+            later: false,
+        }
+    };
+}
+
+/// A number of power and heat, of which most drives tell nothing.
+macro_rules! climate {
+    ($field:ident) => {
+        Field {
+            name: stringify!($field),
+            number: Number::F64 {
+                get: |sample| sample.summary.climate.map(|climate| climate.$field),
+                set: |sample, value| {
+                    sample.summary.climate.get_or_insert_default().$field = value;
+                },
+            },
+            later: true,
         }
     };
 }
@@ -253,7 +284,12 @@ static SPAN_FIELDS: &[Field] = &[
             get: |sample| sample.superblocks_free_share,
             set: |sample, value| sample.superblocks_free_share = Some(value),
         },
+        later: false,
     },
+    climate!(power_w),
+    climate!(temperature_c),
+    climate!(heat_held_share),
+    climate!(power_held_share),
 ];
 
 /// The numbers of the three latency summaries of a sample.

@@ -45,6 +45,10 @@ impl Table {
         self.columns.insert(column.to_owned(), values);
     }
 
+    pub(crate) fn has(&self, column: &str) -> bool {
+        self.columns.contains_key(column)
+    }
+
     pub(crate) fn text(&self, column: &'static str) -> Result<&[String], Error> {
         match self.columns.get(column) {
             Some(Column::Text(values)) => Ok(values),

@@ -7,6 +7,7 @@ use blockio::{Bytes, Nanos};
 use ftl::{Cause, Config, DieId, Divider, Media, MediaOp, Ppn, UNIT_BYTES};
 
 use crate::buffer::Buffer;
+use crate::climate::Hold;
 use crate::die::Die;
 use crate::server::{PriorityServer, ServerPool};
 use crate::spec::{DriveSpec, HostSpec};
@@ -44,6 +45,8 @@ struct Costs {
 #[derive(Clone, Debug)]
 pub(crate) struct Backend {
     costs: Costs,
+    /// What operations cost while nothing is held; absent where nothing ever was.
+    costs_free: Option<Box<Costs>>,
     controller: ServerPool,
     dies: Vec<Die>,
     channels: Vec<PriorityServer>,
@@ -75,6 +78,7 @@ impl Backend {
         let buffer = |kib: u32| Buffer::new(floor(f64::from(kib) / unit_kib));
         Self {
             costs: Costs::new(spec, host, config),
+            costs_free: None,
             controller: ServerPool::new(spec.controller.cores),
             dies: vec![Die::default(); geometry.dies() as usize],
             channels: vec![PriorityServer::default(); channels.into()],
@@ -88,6 +92,15 @@ impl Backend {
             read_last: None,
             relocated_at: Nanos::ZERO,
         }
+    }
+
+    /// Holds the programs and erases that are booked from now on.
+    pub(crate) fn hold(&mut self, hold: Hold) {
+        let free = self.costs_free.get_or_insert_with(|| Box::new(self.costs.clone()));
+        let costs = &mut self.costs;
+        costs.t_program = free.t_program.iter().map(|time| hold.of(*time)).collect();
+        costs.t_program_mean = hold.of(free.t_program_mean);
+        costs.t_erase = hold.of(free.t_erase);
     }
 
     /// Books a read command of `sectors` on the controller; returns its end.

@@ -17,6 +17,7 @@ use std::collections::VecDeque;
 use blockio::{Bytes, Completion, Lba, Nanos, Op, Request, SECTOR_BYTES, Status};
 use ftl::{Config, Counters, Divider, Ftl, Lpn, UNIT_BYTES};
 
+use crate::climate::{Climate, Reading};
 use crate::event::{Event, EventQueue, Lane};
 use crate::host::Host;
 use crate::in_place::InPlace;
@@ -64,6 +65,12 @@ pub struct Drive {
     in_flight: Vec<InFlight>,
     slots_free: Vec<u32>,
     events: EventQueue,
+    /// Power and heat; absent where nothing is known of them.
+    climate: Option<Box<Climate>>,
+    /// When to look at them next.
+    look_at: Nanos,
+    /// Sectors that it serves: none once it has switched itself off.
+    sectors_served: u64,
 }
 
 /// Both directions of the link.
@@ -132,11 +139,13 @@ impl Drive {
         let modules = devices * spec.modules.count;
         let in_place = spec.in_place.as_ref().map(|media| InPlace::new(spec, media, host));
         let sectors = spec.module_sectors(format, setup.time_lapse)?;
-        Ok(Self {
+        let stripe = Stripe::new(devices, &spec.modules, sectors);
+        let climate = Climate::new(spec, setup.time_lapse).map(Box::new);
+        let mut drive = Self {
             host: Host::new(host, devices, setup.time_lapse),
             kept_back: VecDeque::new(),
             links: vec![Link::new(spec.link.read_mb_s, spec.link.write_mb_s); devices as usize],
-            stripe: Stripe::new(devices, &spec.modules, sectors),
+            stripe,
             events: EventQueue::new(modules as usize),
             modules: (0..u16::MAX)
                 .zip(ftls)
@@ -151,7 +160,12 @@ impl Drive {
             can_run_out: format.physical_gb.is_some(),
             in_flight: Vec::new(),
             slots_free: Vec::new(),
-        })
+            look_at: climate.as_ref().map_or(Nanos::MAX, |climate| climate.look_at()),
+            climate,
+            sectors_served: stripe.sectors(),
+        };
+        drive.forget_work();
+        Ok(drive)
     }
 
     /// Devices of a group, each with `user_sectors` / `devices` consecutive sectors; else 1.
@@ -192,9 +206,12 @@ impl Drive {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a call costs a tenth of the simulator's speed")]
     fn dispatch(&mut self, at: Nanos, (submitted_at, request): (Nanos, Request)) {
+        if at >= self.look_at {
+            self.look(at);
+        }
         let end = request.lba.0.checked_add(u64::from(request.sectors));
-        let inside = end.is_some_and(|end| end <= self.stripe.sectors());
-        let status = if inside { Status::Ok } else { Status::OutOfRange };
+        let inside = end.is_some_and(|end| end <= self.sectors_served);
+        let status = if inside { Status::Ok } else { self.refusal() };
         let slot = self.take_slot(request, status, submitted_at);
         if self.host.begins(request.thread, slot) {
             self.begin(at, slot, &request, status);
@@ -295,6 +312,15 @@ impl Drive {
         for module in &mut self.modules {
             module.purge();
         }
+        self.forget_work();
+    }
+
+    /// What was done up to now took no power.
+    fn forget_work(&mut self) {
+        let counters = self.counters();
+        if let Some(climate) = &mut self.climate {
+            climate.leave_out(&counters);
+        }
     }
 
     /// Says what the data of writes from now on is like: a good compressor shortens each 4 KiB of
@@ -323,6 +349,38 @@ impl Drive {
         let nand = self.modules.iter().map(|module| *module.ftl.counters());
         let in_place = self.in_place.iter().map(InPlace::counters);
         nand.chain(in_place).fold(Counters::default(), |sum, counters| sum + counters)
+    }
+
+    /// Power and heat at `at`, no earlier than the last completion; absent where nothing is known
+    /// of them.
+    pub fn climate(&self, at: Nanos) -> Option<Reading> {
+        self.climate.as_ref().map(|climate| climate.reading(at, &self.counters()))
+    }
+
+    /// Looks at power and heat, and holds programs accordingly.
+    #[cold]
+    #[inline(never)]
+    fn look(&mut self, at: Nanos) {
+        let counters = self.counters();
+        let Some(climate) = &mut self.climate else { return };
+        let before = climate.hold();
+        climate.look(at, &counters);
+        self.look_at = climate.look_at();
+        let hold = climate.hold();
+        if climate.is_off() {
+            self.sectors_served = 0;
+        }
+        if hold != before {
+            self.modules.iter_mut().for_each(|module| module.backend.hold(hold));
+            self.in_place.iter_mut().for_each(|module| module.hold(hold));
+        }
+    }
+
+    /// Why a request is not carried out.
+    #[cold]
+    fn refusal(&self) -> Status {
+        let is_off = self.climate.as_ref().is_some_and(|climate| climate.is_off());
+        if is_off { Status::PoweredOff } else { Status::OutOfRange }
     }
 
     /// Share of superblocks that are free, 0 to 1; none where media is written in place.

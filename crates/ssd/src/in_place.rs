@@ -12,6 +12,7 @@
 use blockio::{Bytes, Nanos, SECTOR_BYTES};
 use ftl::{Counters, UNIT_BYTES};
 
+use crate::climate::Hold;
 use crate::module::Extent;
 use crate::server::{PriorityServer, ServerPool};
 use crate::spec::{DriveSpec, HostSpec, InPlaceSpec};
@@ -35,6 +36,8 @@ struct Costs {
 #[derive(Clone, Debug)]
 pub(crate) struct InPlace {
     costs: Costs,
+    /// What operations cost while nothing is held.
+    costs_free: Costs,
     line_bytes: u64,
     controller: ServerPool,
     media: PriorityServer,
@@ -45,14 +48,23 @@ pub(crate) struct InPlace {
 impl InPlace {
     /// An idle module.
     pub(crate) fn new(spec: &DriveSpec, media: &InPlaceSpec, host: &HostSpec) -> Self {
+        let costs = Costs::new(spec, media, host);
         Self {
-            costs: Costs::new(spec, media, host),
+            costs,
+            costs_free: costs,
             line_bytes: media.line_bytes.into(),
             controller: ServerPool::new(spec.controller.cores),
             media: PriorityServer::default(),
             counters: Counters::default(),
             media_bytes: 0,
         }
+    }
+
+    /// Holds the writes of media that are booked from now on.
+    pub(crate) fn hold(&mut self, hold: Hold) {
+        // Picoseconds are held as nanoseconds are.
+        self.costs.write_line_ps = hold.of(Nanos(self.costs_free.write_line_ps)).0;
+        self.costs.write = hold.of(self.costs_free.write);
     }
 
     /// Reads an extent; returns when its data is at hand.

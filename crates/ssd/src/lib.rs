@@ -8,6 +8,7 @@
 mod backend;
 mod buffer;
 pub mod catalogue;
+mod climate;
 mod die;
 mod drive;
 mod event;
@@ -19,12 +20,14 @@ mod spec;
 mod stall;
 mod stripe;
 
+pub use climate::{POWER_WINDOW_S, Reading};
 pub use drive::{Drive, Placement, Setup};
 pub use spec::{
     BufferSpec, ChannelsSpec, CompressionSpec, ControllerSpec, DevicesSpec, DriveSpec,
-    EnduranceSpec, Fact, FitScale, FitSpec, FormatSpec, GeometrySpec, HostSpec, InPlaceSpec,
-    LinkSpec, MappingSpec, MappingUnit, ModuleLayout, ModulesSpec, NandSpec, PowerSpec,
-    PublishedSpec, RelocationSpec, SpecError, StallHolds, StallSpec, VictimSpec,
+    EnduranceSpec, EnergySpec, Fact, FitScale, FitSpec, FormatSpec, GeometrySpec, HostSpec,
+    InPlaceSpec, LinkSpec, MappingSpec, MappingUnit, ModuleLayout, ModulesSpec, NandSpec,
+    PowerSpec, PublishedSpec, RelocationSpec, SlotPower, SpecError, StallHolds, StallSpec,
+    Surroundings, ThermalSpec, VictimSpec,
 };
 
 /// Version of the models: rises whenever a simulated number moves.

@@ -4,6 +4,7 @@
 //! table of numbers names its source.
 
 mod check;
+mod climate;
 mod devices;
 mod fit;
 mod in_place;
@@ -15,6 +16,7 @@ use ftl::{Config, Geometry, UNIT_BYTES, VictimPolicy, Watermarks};
 use serde::Deserialize;
 use thiserror::Error;
 
+pub use climate::{EnergySpec, SlotPower, Surroundings, ThermalSpec};
 pub use devices::DevicesSpec;
 pub use fit::{FitScale, FitSpec};
 pub use in_place::InPlaceSpec;
@@ -82,6 +84,10 @@ pub struct DriveSpec {
     pub hosts: Vec<HostSpec>,
     /// Power and thermal limits.
     pub power: Option<PowerSpec>,
+    /// What it takes to do what it does; given with `thermal` alone.
+    pub energy: Option<EnergySpec>,
+    /// How it warms and cools; absent where nothing is known of it.
+    pub thermal: Option<ThermalSpec>,
     /// How much may be written to it.
     pub endurance: Option<EnduranceSpec>,
     /// Numbers that a fit may choose.
@@ -406,6 +412,9 @@ pub enum StallHolds {
 pub struct PowerSpec {
     /// Power that the slot gives, in watts.
     pub slot_w: f64,
+    /// Power that it may draw on average, in watts: writes are held to stay within it. Absent where
+    /// a cable or the slot gives what it needs.
+    pub limit_w: Option<f64>,
     /// Internal temperature at which the drive slows down, in degrees Celsius.
     pub throttle_c: f64,
     /// Internal temperature at which it powers off.

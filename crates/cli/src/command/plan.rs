@@ -39,7 +39,7 @@ fn shown(plan: &Plan, wanted: &[Wanted]) -> String {
 }
 
 fn target(wanted: &Wanted) -> String {
-    let Wanted { target, format, host, time_lapse } = wanted;
+    let Wanted { target, format, host, time_lapse, .. } = wanted;
     match time_lapse {
         _ if host.is_empty() => format!("target {target}"),
         1 => format!("target {target}, format {format}, host {host}, at full scale"),

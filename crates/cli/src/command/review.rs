@@ -30,7 +30,8 @@ pub(crate) fn review(args: &Review) -> Result<Ending> {
 fn begin(args: &Review, runs: &Runs) -> Result<Vec<Folder>> {
     let name = args.target.as_deref().unwrap_or_default();
     let subject = Subject::find(name)?;
-    let wanted = subject.setups(&setup::choice(Some(&args.format), &args.model))?;
+    let choice = setup::choice(Some(&args.format), &args.model);
+    let wanted = subject.setups(&setup::placed(choice, &args.place))?;
     let mut folders = Vec::new();
     for seed in (args.model.seed..).take(usize::try_from(args.repeat)?) {
         let plan = setup::with_trace(setup::plan(&args.protocol, seed)?, &args.trace)?;

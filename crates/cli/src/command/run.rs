@@ -19,7 +19,8 @@ use crate::{Ending, output, setup, table};
 /// Measures, prints the rate and the mean latency, and says the rest on stderr.
 pub(crate) fn run(args: &args::Run) -> Result<Ending> {
     let subject = Subject::find(&args.target)?;
-    let wanted = subject.setups(&setup::choice(args.format.as_deref(), &args.model))?.remove(0);
+    let choice = setup::choice(args.format.as_deref(), &args.model);
+    let wanted = subject.setups(&setup::placed(choice, &args.place))?.remove(0);
     let plan = Plan::of_one(&workload(args)?, &load(args), args.model.seed);
     let plan = setup::with_data(plan, &args.data);
     let RealArgs { destroy, purge, size } = args.real;
@@ -117,7 +118,10 @@ fn details(summary: &Summary, response: Option<&LatencySummary>, preconditioned:
         (true, None) => "preconditioned".into(),
         (false, _) => "not preconditioned: --precondition 6h gives the settled rate".into(),
     };
-    format!("{}\n{state}", table::columns(&rows))
+    let climate = summary.climate.map_or_else(String::new, |climate| {
+        format!("\n{:.1} W on average, {:.1} °C at most", climate.power_w, climate.temperature_c)
+    });
+    format!("{}\n{state}{climate}", table::columns(&rows))
 }
 
 fn percentiles((kind, latency): (&str, &LatencySummary)) -> [String; 5] {

@@ -72,6 +72,7 @@ impl Driver for Mock {
             raw_capacity_bytes: None,
             time_lapse: 1,
             devices: 1,
+            limits: None,
             sheet: Vec::new(),
         }
     }

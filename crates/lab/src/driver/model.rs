@@ -13,6 +13,7 @@
 //! ```
 
 pub(crate) mod brief;
+mod climate;
 mod closed;
 mod feed;
 mod fill;
@@ -149,6 +150,7 @@ impl Driver for Model {
             raw_capacity_bytes: Some(self.drive.raw_capacity_full_scale().0),
             time_lapse: self.setup.time_lapse,
             devices: self.spec.device_count(),
+            limits: climate::limits(&self.spec),
             sheet: sheet
                 .map(|fact| SheetRow {
                     group: fact.group,
@@ -202,7 +204,10 @@ impl Driver for Model {
         let intervals =
             outcome.map_err(|error| Error::new(error.kind(), load.step).source(error))?;
         let how = self.how(load, &intervals);
-        let warnings = self.space.passed(&self.drive, load.step).into_iter().collect();
+        let space = self.space.passed(&self.drive, load.step);
+        let warnings =
+            space.into_iter().chain(climate::warnings(&self.spec, load.step, &intervals));
+        let warnings = warnings.collect();
         Ok(Loaded { intervals, how, responses, generator_limited: false, warnings })
     }
 }
@@ -237,8 +242,10 @@ fn measure(
 #[cold]
 fn failed(done: &Completion) -> Error {
     let Completion { op, status, completed_at, .. } = done;
-    if *status == Status::OutOfSpace {
-        return space::exhausted(*completed_at);
+    match *status {
+        Status::OutOfSpace => return space::exhausted(*completed_at),
+        Status::PoweredOff => return climate::switched_off(*completed_at),
+        Status::Ok | Status::OutOfRange | Status::MediaError | Status::ReadOnly => {}
     }
     let text = format!("after {completed_at} a {op:?} of the model ended with {status:?}");
     Error::new(Kind::Program, text.to_lowercase())

@@ -306,6 +306,7 @@ fn target(wanted: &Wanted) -> Target {
         kind: TargetKind::Model,
         name: wanted.target.clone(),
         devices: 1,
+        limits: None,
         title: String::new(),
         format: wanted.format.clone(),
         host: wanted.host.clone(),

@@ -182,7 +182,9 @@ fn measured_by(text: &str) -> Measured {
     let root = TempDir::new().unwrap();
     let spec = DriveSpec::parse(text, "tiny.toml").unwrap();
     let (format, host) = ("stock".to_owned(), "linux".to_owned());
-    let wanted = Wanted { target: spec.name.clone(), format, host, time_lapse: 1 };
+    let surroundings = ssd::Surroundings::default();
+    let target = spec.name.clone();
+    let wanted = Wanted { target, format, host, time_lapse: 1, surroundings };
     let mut plan = plan();
     let suites: Vec<String> = plan
         .steps

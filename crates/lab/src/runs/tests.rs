@@ -18,7 +18,13 @@ fn plan() -> Plan {
 }
 
 fn wanted(target: &str) -> Wanted {
-    Wanted { target: target.into(), format: "stock".into(), host: "linux".into(), time_lapse: 4096 }
+    Wanted {
+        target: target.into(),
+        format: "stock".into(),
+        host: "linux".into(),
+        time_lapse: 4096,
+        surroundings: ssd::Surroundings::default(),
+    }
 }
 
 fn carry_on(folder: &Folder, progress: &dyn Progress) -> Outcome {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use results::Run;
 use results::published::{FigureRow, Part, Reading, compressible, figures_for};
-use ssd::DriveSpec;
+use ssd::{DriveSpec, Surroundings};
 
 use crate::driver::model::Model;
 use crate::expression::express;
@@ -175,6 +175,7 @@ fn wanted(row: &FigureRow, drives: &[DriveSpec]) -> Result<Wanted, String> {
         format: format(row, spec)?,
         host: meant("host", &row.os, &spec.hosts())?,
         time_lapse: spec.time_lapse_default(),
+        surroundings: Surroundings::default(),
     })
 }
 

@@ -64,6 +64,10 @@ pub(crate) enum Unit {
     Petabytes,
     /// Years.
     Years,
+    /// Watts.
+    Watts,
+    /// Degrees Celsius.
+    Celsius,
     /// A number whose unit is said elsewhere.
     Plain,
     /// Nothing: the axis has slots.
@@ -82,6 +86,8 @@ impl Unit {
             Self::Share => "%",
             Self::Petabytes => "PB",
             Self::Years => "years",
+            Self::Watts => "W",
+            Self::Celsius => "°C",
             Self::Percentile | Self::Plain | Self::Load => "",
             Self::Times => "×",
         }

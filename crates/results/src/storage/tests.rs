@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::example;
+use crate::{Climate, example};
 
 fn stored(run: &Run) -> Run {
     let (mut samples, mut latencies) = (Vec::new(), Vec::new());
@@ -39,6 +39,22 @@ fn a_real_drive_has_no_nand_writes_after_reading_either() {
         sample.summary.nand = None;
         sample.superblocks_free_share = None;
     }
+    assert!(stored(&run) == run, "something changed on the way");
+}
+
+#[test]
+fn power_and_heat_are_kept_where_a_drive_tells_them_and_take_no_column_where_not() {
+    let mut run = example::run();
+    let columns = |run: &Run| {
+        let mut bytes = Vec::new();
+        run.samples_to_parquet(&mut bytes).unwrap();
+        Table::read(SAMPLES, bytes.into()).unwrap().has("power_w")
+    };
+    assert!(!columns(&run));
+    let climate = Climate { power_w: 12.5, temperature_c: 51.25, ..Climate::default() };
+    let step = run.steps.iter_mut().find(|step| !step.samples.is_empty()).unwrap();
+    step.samples[0].summary.climate = Some(climate);
+    assert!(columns(&run));
     assert!(stored(&run) == run, "something changed on the way");
 }
 

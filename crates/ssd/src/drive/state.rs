@@ -81,6 +81,9 @@ impl Drive {
         if modules.is_empty() {
             return;
         }
+        if let Some(climate) = &mut self.climate {
+            climate.leave_out_next();
+        }
         self.stripe.split(lba.0, sectors, |module, extent| modules[module].age(extent));
     }
 }

@@ -22,6 +22,7 @@ impl DriveSpec {
         spec.check_ranges(&at)?;
         spec.check_mechanisms(&at)?;
         spec.check_compression(&at)?;
+        spec.check_climate(&at)?;
         spec.check_sources(&at)?;
         spec.check_fits(&at)?;
         for (index, format) in spec.formats.iter().enumerate() {
@@ -110,6 +111,45 @@ impl DriveSpec {
             at.within("host.stall", "span_ms", stall.span_ms, (0.0, stall.every_s * 1e3))?;
         }
         Ok(())
+    }
+
+    fn check_climate(&self, at: &Text<'_>) -> Result<(), SpecError> {
+        let (energy, thermal, power) = match (&self.energy, &self.thermal, &self.power) {
+            (Some(energy), Some(thermal), Some(power)) => (energy, thermal, power),
+            (None, None, _) => return Ok(()),
+            (None, Some(_), _) => return at.require(false, "", "energy", "missing beside thermal"),
+            (Some(_), None, _) => return at.require(false, "", "thermal", "missing beside energy"),
+            (Some(_), Some(_), None) => {
+                return at.require(false, "", "power", "missing beside thermal");
+            }
+        };
+        let numbers = [
+            ("energy", "idle_w", energy.idle_w, (0.0, 1e3)),
+            ("energy", "read_uj", energy.read_uj, (0.0, 1e6)),
+            ("energy", "program_uj", energy.program_uj, (0.0, 1e6)),
+            ("energy", "erase_uj", energy.erase_uj, (0.0, 1e6)),
+            ("energy", "transfer_uj", energy.transfer_uj, (0.0, 1e6)),
+            ("thermal", "resistance_k_w", thermal.resistance_k_w, (1e-3, 1e3)),
+            ("thermal", "capacity_j_k", thermal.capacity_j_k, (1.0, 1e6)),
+            ("thermal", "ambient_c", thermal.ambient_c, (-60.0, 125.0)),
+            ("thermal", "still_air_lfm", thermal.still_air_lfm, (1.0, 1e4)),
+            ("thermal", "airflow_lfm", thermal.airflow_lfm.unwrap_or(1.0), (0.0, 1e4)),
+            ("power", "airflow_lfm", power.airflow_lfm, (1.0, 1e4)),
+            ("power", "shutdown_c", power.shutdown_c, (power.throttle_c, 200.0)),
+        ];
+        for (table, key, value, limits) in numbers {
+            at.within(table, key, value, limits)?;
+        }
+        let limit_w = power.limit_w.unwrap_or(f64::INFINITY);
+        let text = format!("{limit_w}, must be above the {} W of idling", energy.idle_w);
+        at.require(limit_w > energy.idle_w, "power", "limit_w", &text)?;
+        let time_constant_s = thermal.resistance_k_w * thermal.capacity_j_k;
+        let text = format!(
+            "{}: with a resistance of {} K/W it follows within {time_constant_s} s, must be 10 s \
+             or more",
+            thermal.capacity_j_k, thermal.resistance_k_w
+        );
+        at.require(time_constant_s >= 10.0, "thermal", "capacity_j_k", &text)
     }
 
     fn check_compression(&self, at: &Text<'_>) -> Result<(), SpecError> {
@@ -207,6 +247,8 @@ impl DriveSpec {
             ("buffer", nand.then_some(&self.buffer.source)),
             ("relocation", nand.then_some(&self.relocation.source)),
             ("power", self.power.as_ref().map(|power| &power.source)),
+            ("energy", self.energy.as_ref().map(|energy| &energy.source)),
+            ("thermal", self.thermal.as_ref().map(|thermal| &thermal.source)),
             ("endurance", self.endurance.as_ref().map(|endurance| &endurance.source)),
         ];
         let formats = self.formats.iter().map(|format| ("format", Some(&format.source)));

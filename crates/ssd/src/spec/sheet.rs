@@ -187,12 +187,46 @@ impl DriveSpec {
                 sheet.row("Limits", &endurance.source, "Warranty", format!("{years} years"));
             }
         }
+        self.power(sheet);
+        self.surroundings(sheet);
+    }
+
+    fn power(&self, sheet: &mut Sheet) {
         let Some(power) = &self.power else { return };
         let source = &power.source;
         sheet.row("Limits", source, "Slot power", format!("{} W", power.slot_w));
         let limits = format!("{} / {} °C", power.throttle_c, power.shutdown_c);
         sheet.row("Limits", source, "Slows down / powers off", limits);
         sheet.row("Limits", source, "Air flow", format!("{} LFM", power.airflow_lfm));
+        let Some(energy) = &self.energy else { return };
+        let source = &energy.source;
+        sheet.row("Power", source, "Idle", format!("{} W", energy.idle_w));
+        let media = format!(
+            "{} / {} uJ for 4 KiB read / programmed, {} uJ for a die's erase",
+            energy.read_uj, energy.program_uj, energy.erase_uj
+        );
+        sheet.row("Power", source, "Energy of the media", media);
+        let transfer = format!("{} uJ for 4 KiB", energy.transfer_uj);
+        sheet.row("Power", source, "Energy of transfers", transfer);
+    }
+
+    /// Where the drive is, and how that cools it.
+    fn surroundings(&self, sheet: &mut Sheet) {
+        let (Some(thermal), Some(power)) = (&self.thermal, &self.power) else { return };
+        let source = &thermal.source;
+        let cooling = format!(
+            "{} K/W at {} LFM, {} J/K",
+            thermal.resistance_k_w, power.airflow_lfm, thermal.capacity_j_k
+        );
+        sheet.row("Power", source, "Cooling", cooling);
+        let flow = thermal.airflow_lfm.unwrap_or(power.airflow_lfm);
+        let air = format!("{} °C at {flow} LFM", thermal.ambient_c);
+        sheet.row("Surroundings", source, "Air before the drive", air);
+        let supply = power.limit_w.map_or_else(
+            || "as much power as it needs".to_owned(),
+            |limit_w| format!("{limit_w} W from the slot, writes held to stay within"),
+        );
+        sheet.row("Surroundings", &power.source, "Supply", supply);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Drives under load until they have settled.
 
+mod climate;
 mod closed_loop;
 mod laws;
 mod mechanisms;

@@ -1,8 +1,8 @@
 //! What happens in one interval.
 
 use blockio::{Completion, Nanos, Op};
-use results::{Interval, NandWrites};
-use ssd::Drive;
+use results::{Climate, Interval, NandWrites};
+use ssd::{Drive, Reading};
 
 /// Bytes of one page of the drive's counters.
 const PAGE_BYTES: u64 = 4096;
@@ -13,12 +13,18 @@ pub(super) struct Meter {
     interval: Interval,
     began: Nanos,
     nand_before: NandWrites,
+    climate_before: Option<Reading>,
 }
 
 impl Meter {
     /// Nothing counted yet; the first interval begins at `at`.
     pub(super) fn new(drive: &Drive, at: Nanos) -> Self {
-        Self { interval: Interval::default(), began: at, nand_before: nand_writes(drive) }
+        Self {
+            interval: Interval::default(),
+            began: at,
+            nand_before: nand_writes(drive),
+            climate_before: drive.climate(at),
+        }
     }
 
     /// Counts one completion.
@@ -41,19 +47,35 @@ impl Meter {
 
     /// Ends the interval at `at`, which is `at_s` in protocol time, and begins the next one.
     pub(super) fn cut(&mut self, drive: &Drive, at: Nanos, at_s: f64) -> Interval {
-        let nand = nand_writes(drive);
+        let (nand, reading) = (nand_writes(drive), drive.climate(at));
+        let span = at - self.began;
+        let climate = self.climate_before.zip(reading);
         let mut interval = Interval {
             at_s,
-            span_s: (at - self.began).as_secs_f64(),
+            span_s: span.as_secs_f64(),
             nand: Some(nand - self.nand_before),
             superblocks_free_share: drive.superblocks_free_share(),
+            climate: climate.map(|(before, after)| climate_between(&before, &after, span)),
             ..std::mem::take(&mut self.interval)
         };
         interval.read.close();
         interval.write.close();
         self.began = at;
         self.nand_before = nand;
+        self.climate_before = reading;
         interval
+    }
+}
+
+/// Power and heat from one reading to the next, which is `span` later.
+fn climate_between(before: &Reading, after: &Reading, span: Nanos) -> Climate {
+    let span_s = span.as_secs_f64().max(f64::MIN_POSITIVE);
+    let share = |before: Nanos, after: Nanos| ((after - before).as_secs_f64() / span_s).min(1.0);
+    Climate {
+        power_w: (after.energy_j - before.energy_j) / span_s,
+        temperature_c: after.temperature_c,
+        heat_held_share: share(before.held_by_heat, after.held_by_heat),
+        power_held_share: share(before.held_by_power, after.held_by_power),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tests of the model driver that hold for any drive model.
 
+use results::WarningKind;
 use workload::{Workload, catalogue};
 
 use super::*;
@@ -57,6 +58,43 @@ fn the_last_partial_interval_is_dropped() {
     let intervals = run(&mut model(64), &load(&workload("4k-rand-read")));
     let ends: Vec<f64> = intervals.iter().map(|interval| interval.at_s).collect();
     assert_eq!(ends, [2.0, 4.0, 6.0]);
+}
+
+/// What was warned of, and power and heat, of large writes in `surroundings`.
+fn written_in(surroundings: &ssd::Surroundings) -> (Vec<WarningKind>, results::Climate) {
+    let spec = ssd::catalogue::find("iodrive-duo").unwrap();
+    let spec = spec.surrounded_by(surroundings).unwrap();
+    let (format, host) = (spec.formats()[0].clone(), spec.hosts()[0].clone());
+    let mut model = Model::new(spec, Setup { format, host, time_lapse: 64, seed: 1 }).unwrap();
+    let workload = workload("128k-seq-write");
+    let load = Load { duration_s: 60.0, interval_s: 10.0, queue_per_thread: 16, ..load(&workload) };
+    let loaded = model.load(&load, &mut StopAfter(usize::MAX)).unwrap();
+    let climate = results::Summary::of(&loaded.intervals).climate.unwrap();
+    (loaded.warnings.iter().map(|warning| warning.kind).collect(), climate)
+}
+
+#[test]
+fn a_drive_that_held_its_writes_is_warned_of() {
+    let (warned, climate) = written_in(&ssd::Surroundings::default());
+    assert_eq!(warned, []);
+    assert!(climate.heat_held_share + climate.power_held_share < f64::EPSILON, "{climate:?}");
+    let slot = Some(ssd::SlotPower::Watts(20));
+    let (warned, climate) = written_in(&ssd::Surroundings { slot, ..Default::default() });
+    assert_eq!(warned, [WarningKind::Throttled]);
+    assert!((19.0..21.0).contains(&climate.power_w), "{climate:?}");
+}
+
+#[test]
+fn a_drive_that_switched_itself_off_ends_the_load_and_says_why() {
+    let oven =
+        ssd::Surroundings { ambient_c: Some(70), airflow_lfm: Some(0), ..Default::default() };
+    let spec = ssd::catalogue::find("iodrive-duo").unwrap().surrounded_by(&oven).unwrap();
+    let (format, host) = (spec.formats()[0].clone(), spec.hosts()[0].clone());
+    let mut model = Model::new(spec, Setup { format, host, time_lapse: 64, seed: 1 }).unwrap();
+    let workload = workload("4k-rand-read");
+    let ended = model.load(&load(&workload), &mut StopAfter(usize::MAX)).unwrap_err();
+    let said = std::error::Error::source(&ended).expect("it has a cause").to_string();
+    assert!(said.contains("the drive was too hot and had switched itself off"), "{said}");
 }
 
 #[test]

@@ -1,0 +1,45 @@
+//! Power and heat of a modelled drive: its limits, and warnings where it kept to them.
+
+use blockio::Nanos;
+use results::{Interval, Limits, Summary, Warning, WarningKind};
+use ssd::DriveSpec;
+
+use crate::{Error, Kind};
+
+/// The limits of a drive of whose heat something is known.
+pub(super) fn limits(spec: &DriveSpec) -> Option<Limits> {
+    let power = spec.thermal.as_ref().and(spec.power.as_ref())?;
+    let (throttle_c, shutdown_c) = (power.throttle_c, power.shutdown_c);
+    Some(Limits { throttle_c, shutdown_c, power_w: power.limit_w })
+}
+
+/// Warnings where the drive held its writes in the step named `step`.
+pub(super) fn warnings(spec: &DriveSpec, step: &str, intervals: &[Interval]) -> Vec<Warning> {
+    let Some((limits, climate)) = limits(spec).zip(Summary::of(intervals).climate) else {
+        return Vec::new();
+    };
+    let held = |share: f64, why: String, remedy: &str| {
+        (share > 0.0).then(|| Warning {
+            kind: WarningKind::Throttled,
+            step: step.into(),
+            text: format!(
+                "the drive held its writes for {:.1} % of the time: {why}",
+                share * 100.0
+            ),
+            remedy: remedy.into(),
+        })
+    };
+    let (throttle_c, hottest_c) = (limits.throttle_c, climate.temperature_c);
+    let hot = format!("it slows down at {throttle_c} °C and reached {hottest_c:.1}");
+    let limit_w = limits.power_w.unwrap_or_default();
+    let drawn = format!("it may draw {limit_w} W and drew {:.1}", climate.power_w);
+    let heat = held(climate.heat_held_share, hot, "cooler air (--ambient) or more (--airflow)");
+    let power = held(climate.power_held_share, drawn, "--slot-power external lifts the limit");
+    heat.into_iter().chain(power).collect()
+}
+
+/// The end of a load: the drive switched itself off `at` that time or before.
+pub(super) fn switched_off(at: Nanos) -> Error {
+    let text = format!("after {at} the drive was too hot and had switched itself off");
+    Error::new(Kind::Program, text).hint("give it cooler air (--ambient) or more of it (--airflow)")
+}

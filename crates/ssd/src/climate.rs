@@ -1,0 +1,291 @@
+//! Power and temperature of a drive, and how it keeps within its limits.
+//!
+//! ```text
+//!  counters ──► energy of a window ──► power ──► temperature ──► hold ──► programs, erases
+//!                                        └────── limit ───────────┘
+//! ```
+//!
+//! Once in a window the counters of the flash translation layers say what was done in it, so that
+//! no request costs anything. One lump warms and cools: with `T` of the drive, `Ta` of the air, the
+//! resistance `R` between them and the capacity `C`,
+//!
+//! ```text
+//! C dT/dt = P - (T - Ta) / R        R = R0 * sqrt(flow needed / flow)
+//! ```
+//!
+//! Against too much of either it has one means: programs and erases take their turn, so that fewer
+//! run at a time and writes slow down. Beyond its last limit it switches itself off.
+//!
+//! Invariants:
+//! - Additions, multiplications, divisions and one square root in a fixed order: the same bits on
+//!   every machine.
+//! - A drive whose limits are not reached does everything when it would without this file.
+//! - At 1/k of the time a window, and with it the time constant, lasts 1/k on the drive's clock.
+
+use blockio::Nanos;
+use ftl::{Counters, UNIT_BYTES};
+
+use crate::spec::DriveSpec;
+
+/// Length of a window, over which power is averaged, in protocol seconds.
+pub const POWER_WINDOW_S: f64 = 1.0;
+/// Windows without a request after which nothing changes any more: eighteen hours.
+const WINDOWS_IDLE_MAX: u64 = 1 << 16;
+/// By how much the drive cools below its limit before it lets go, in kelvin.
+const HYSTERESIS_K: f64 = 2.0;
+/// By how much heat holds more, or less, in each window.
+const HEAT_STEP: f64 = 1.125;
+/// Most that programs are held: to so much of their own time.
+const HOLD_MAX: f64 = 64.0;
+
+/// By how much programs and erases take longer than they do, at least 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Hold(f64);
+
+impl Hold {
+    const NONE: Self = Self(1.0);
+
+    /// A time of the media, held.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
+    pub(crate) fn of(self, span: Nanos) -> Nanos {
+        if self == Self::NONE { span } else { Nanos((span.0 as f64 * self.0).round() as u64) }
+    }
+}
+
+/// Power and heat of a drive at a time, of each device of a group.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reading {
+    /// Temperature at the end of the last whole window, in degrees Celsius.
+    pub temperature_c: f64,
+    /// What it has taken since it was made, in joules.
+    pub energy_j: f64,
+    /// Time in which heat held its writes, on the drive's own clock.
+    pub held_by_heat: Nanos,
+    /// Time in which the limit of its power did.
+    pub held_by_power: Nanos,
+}
+
+/// What everything that is counted takes, in joules.
+#[derive(Clone, Copy, Debug)]
+struct Energy {
+    idle_w: f64,
+    page_read: f64,
+    page_programmed: f64,
+    superblock_erased: f64,
+    page_transferred: f64,
+}
+
+/// The drive's limits.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    throttle_c: f64,
+    shutdown_c: f64,
+    power_w: f64,
+}
+
+/// What was done in a window, in joules.
+#[derive(Clone, Copy, Debug, Default)]
+struct Work {
+    /// Programs and erases: what can be held.
+    held: f64,
+    /// All else, idling apart.
+    free: f64,
+}
+
+/// Power and temperature of a drive over time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Climate {
+    energy: Energy,
+    limits: Limits,
+    /// Devices that share the work.
+    devices: f64,
+    ambient_c: f64,
+    resistance_k_w: f64,
+    capacity_j_k: f64,
+    /// On the drive's own clock.
+    window: Nanos,
+    /// End of the last window that was looked at.
+    looked_at: Nanos,
+    /// All work up to then, since the drive was made.
+    done: Work,
+    /// All energy up to then.
+    energy_j: f64,
+    temperature_c: f64,
+    heat: Hold,
+    power: Hold,
+    held_by_heat: Nanos,
+    held_by_power: Nanos,
+    is_off: bool,
+    /// Whether what was done since the last look took no time.
+    is_timeless: bool,
+}
+
+impl Climate {
+    /// That of an idle drive, as warm as idling makes it; none where nothing is known of its heat.
+    pub(crate) fn new(spec: &DriveSpec, time_lapse: u32) -> Option<Self> {
+        let (energy, thermal, power) = (&spec.energy, &spec.thermal, &spec.power);
+        let (energy, thermal, power) = (energy.as_ref()?, thermal.as_ref()?, power.as_ref()?);
+        let flow = thermal.airflow_lfm.unwrap_or(power.airflow_lfm).max(thermal.still_air_lfm);
+        let resistance_k_w = thermal.resistance_k_w * (power.airflow_lfm / flow).sqrt();
+        let joules = |micros: f64| micros / 1e6;
+        let dies = f64::from(spec.geometry.dies_per_bank);
+        Some(Self {
+            energy: Energy {
+                idle_w: energy.idle_w,
+                page_read: joules(energy.read_uj),
+                page_programmed: joules(energy.program_uj),
+                superblock_erased: joules(energy.erase_uj) * dies,
+                page_transferred: joules(energy.transfer_uj),
+            },
+            limits: Limits {
+                throttle_c: power.throttle_c,
+                shutdown_c: power.shutdown_c,
+                power_w: power.limit_w.unwrap_or(f64::INFINITY),
+            },
+            devices: f64::from(spec.device_count()),
+            ambient_c: thermal.ambient_c,
+            resistance_k_w,
+            capacity_j_k: thermal.capacity_j_k,
+            window: (Nanos::from_secs_f64(POWER_WINDOW_S) / u64::from(time_lapse)).max(Nanos(1)),
+            looked_at: Nanos::ZERO,
+            done: Work::default(),
+            energy_j: 0.0,
+            temperature_c: thermal.ambient_c + energy.idle_w * resistance_k_w,
+            heat: Hold::NONE,
+            power: Hold::NONE,
+            held_by_heat: Nanos::ZERO,
+            held_by_power: Nanos::ZERO,
+            is_off: false,
+            is_timeless: false,
+        })
+    }
+
+    /// When to look next.
+    pub(crate) fn look_at(&self) -> Nanos {
+        self.looked_at + self.window
+    }
+
+    /// Whether the drive has switched itself off.
+    pub(crate) const fn is_off(&self) -> bool {
+        self.is_off
+    }
+
+    /// By how much programs and erases are held from now on.
+    pub(crate) fn hold(&self) -> Hold {
+        Hold(self.heat.0.max(self.power.0))
+    }
+
+    /// Looks at all windows that are over at `at`. What was done since the last look was done in
+    /// the first of them; the drive idled in the others.
+    pub(crate) fn look(&mut self, at: Nanos, counters: &Counters) {
+        let windows = at.saturating_sub(self.looked_at).0 / self.window.0;
+        if windows == 0 {
+            return;
+        }
+        self.pass(self.work_since(counters));
+        let idle = windows - 1;
+        for _ in 0..idle.min(WINDOWS_IDLE_MAX) {
+            self.pass(Work::default());
+        }
+        let rest = self.window * idle.saturating_sub(WINDOWS_IDLE_MAX);
+        self.energy_j += self.idle_w() * rest.as_secs_f64();
+        self.done = self.energy.work(counters, self.devices);
+        self.looked_at += self.window * windows;
+        self.is_timeless = false;
+    }
+
+    /// What was done up to now took no time, and so no power: a purge, or a life before this one.
+    pub(crate) fn leave_out(&mut self, counters: &Counters) {
+        self.done = self.energy.work(counters, self.devices);
+        self.is_timeless = false;
+    }
+
+    /// What is done up to the next look takes no time, for the most part of it.
+    pub(crate) const fn leave_out_next(&mut self) {
+        self.is_timeless = true;
+    }
+
+    /// Power and heat at `at`, not before the last look.
+    pub(crate) fn reading(&self, at: Nanos, counters: &Counters) -> Reading {
+        let mut now = *self;
+        now.look(at, counters);
+        let work = now.work_since(counters);
+        let rest_s = at.saturating_sub(now.looked_at).as_secs_f64();
+        Reading {
+            temperature_c: now.temperature_c,
+            energy_j: now.energy_j + (work.held + work.free + now.idle_w() * rest_s),
+            held_by_heat: now.held_by_heat,
+            held_by_power: now.held_by_power,
+        }
+    }
+
+    fn work_since(&self, counters: &Counters) -> Work {
+        if self.is_timeless {
+            return Work::default();
+        }
+        let now = self.energy.work(counters, self.devices);
+        Work { held: now.held - self.done.held, free: now.free - self.done.free }
+    }
+
+    const fn idle_w(&self) -> f64 {
+        if self.is_off { 0.0 } else { self.energy.idle_w }
+    }
+
+    /// One window in which `work` was done.
+    fn pass(&mut self, work: Work) {
+        let window_s = self.window.as_secs_f64();
+        let (held_w, free_w) = (work.held / window_s, self.idle_w() + work.free / window_s);
+        let power_w = held_w + free_w;
+        self.energy_j += power_w * window_s;
+        let out_w = (self.temperature_c - self.ambient_c) / self.resistance_k_w;
+        let change_k = POWER_WINDOW_S * (power_w - out_w) / self.capacity_j_k;
+        self.temperature_c += change_k;
+        self.is_off |= self.temperature_c >= self.limits.shutdown_c;
+        if self.heat != Hold::NONE {
+            self.held_by_heat += self.window;
+        }
+        if self.power != Hold::NONE {
+            self.held_by_power += self.window;
+        }
+        self.heat = self.held_by_temperature(change_k);
+        self.power = self.held_within(held_w, free_w);
+    }
+
+    /// Above the limit it holds more until it warms no further; well below it, less.
+    fn held_by_temperature(&self, change_k: f64) -> Hold {
+        let Limits { throttle_c, .. } = self.limits;
+        let hold = self.heat.0;
+        if self.temperature_c >= throttle_c && change_k >= 0.0 {
+            Hold((hold * HEAT_STEP).min(HOLD_MAX))
+        } else if self.temperature_c < throttle_c - HYSTERESIS_K && change_k <= 0.0 {
+            Hold((hold / HEAT_STEP).max(1.0))
+        } else {
+            Hold(hold)
+        }
+    }
+
+    /// Half-way to what would have kept the window within the limit: programs that were booked
+    /// before still come at the old pace.
+    fn held_within(&self, held_w: f64, free_w: f64) -> Hold {
+        let hold = self.power.0;
+        let left_w = (self.limits.power_w - free_w).max(self.limits.power_w / HOLD_MAX);
+        let wanted = (hold * held_w / left_w).clamp(1.0, HOLD_MAX);
+        let next = hold + (wanted - hold) / 2.0;
+        // What holds by less than a hundredth is no hold: the way back would never end.
+        if next < 1.01 { Hold::NONE } else { Hold(next) }
+    }
+}
+
+impl Energy {
+    /// What everything counted so far took, of each of `devices`.
+    fn work(&self, counters: &Counters, devices: f64) -> Work {
+        let pages = |bytes: u64| bytes as f64 / UNIT_BYTES as f64;
+        let transferred = pages(counters.host_sent_bytes + counters.host_read_bytes);
+        let relocated = (counters.pages_relocation + counters.pages_wear) as f64;
+        let read = pages(counters.host_read_bytes) + relocated;
+        let programmed = pages(counters.programmed_bytes()) * self.page_programmed;
+        let erased = counters.superblocks_erased as f64 * self.superblock_erased;
+        let free = read * self.page_read + transferred * self.page_transferred;
+        Work { held: (programmed + erased) / devices, free: free / devices }
+    }
+}
