@@ -388,14 +388,45 @@ function showHealth(status) {
 
 // --- Actions ------------------------------------------------------------------------------------
 
+const diesThat = (status, isLost) => status.dies.flatMap((die, index) =>
+  (die.is_lost === isLost ? [String(index)] : []));
+
 // Each with its title for a status, the request that it sends, and what must be told before: fields,
-// and the drive's number where something cannot be undone.
+// of which some have choices, and the drive's number where something cannot be undone.
 const ACTIONS = [
   {
     id: "beacon",
     title: (status) => (status.is_beacon_lit ? "Put the beacon out" : "Light the beacon"),
     text: "Marks the drive in every view of it.",
     request: (status) => ({ request: "beacon", is_lit: !status.is_beacon_lit }),
+  },
+  {
+    id: "scrub",
+    title: () => "Scrub",
+    text: "Reads everything that is stored and writes again what has rotted. "
+      + "Clients go on, and are served first.",
+    request: () => ({ request: "scrub" }),
+  },
+  {
+    id: "fail-die",
+    title: () => "Fail a die",
+    text: "Goes on without the die: the others stand in for it, and one less may fail after it.",
+    isFinal: true,
+    isPossible: (status) => status.format.is_protected && diesThat(status, true).length === 0,
+    fields: [{ name: "die", label: "The die", choices: (status) => diesThat(status, false) }],
+    request: (_, { die }) => ({ request: "fail-die", die: Number(die) }),
+  },
+  {
+    id: "replace-die",
+    title: () => "Replace a die",
+    text: "Fills another die with what belongs on the lost one. What lies there now is lost.",
+    isFinal: true,
+    isPossible: (status) => diesThat(status, true).length > 0,
+    fields: [
+      { name: "die", label: "The die that is lost", choices: (status) => diesThat(status, true) },
+      { name: "path", label: "The new one: a file that is made, or a block device of the server" },
+    ],
+    request: (_, { die, path }) => ({ request: "replace-die", die: Number(die), path }),
   },
 ];
 
@@ -412,7 +443,18 @@ function takeToken() {
 }
 
 function showActions(status) {
-  for (const action of ACTIONS) show(`action-${action.id}`, action.title(status));
+  for (const action of ACTIONS) {
+    show(`action-${action.id}`, action.title(status));
+    at(`action-${action.id}`).disabled = !(action.isPossible?.(status) ?? true);
+  }
+}
+
+// What a field is filled in with: a list where there are choices, else a line.
+function entry({ name, choices }, status) {
+  const attributes = { id: `field-${name}`, required: "", autocomplete: "off", spellcheck: "false" };
+  if (!choices) return element("input", attributes);
+  return element("select", attributes, ...choices(status).map((choice) =>
+    element("option", {}, choice)));
 }
 
 async function carryOut(status, request) {
@@ -430,8 +472,8 @@ async function carryOut(status, request) {
 function confirmAction(action) {
   const status = before;
   if (!status) return;
-  const fields = (action.fields ?? []).map(([name, label]) => [name,
-    element("input", { id: `field-${name}`, required: "" }), label]);
+  const fields = (action.fields ?? []).map((field) =>
+    [field.name, entry(field, status), field.label]);
   const name = element("input", { id: "field-drive", autocomplete: "off", spellcheck: "false" });
   show("confirm-title", action.title(status));
   show("confirm-text", `Drive ${status.drive}. ${action.text}`);

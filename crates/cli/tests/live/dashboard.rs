@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::browser::Browser;
 use super::served::{Served, is_there};
 
-/// Widths of a telephone, a tablet and a wide screen, with the colours that each is looked at in.
-const SCREENS: [(u32, &str); 3] = [(390, "dark"), (820, "light"), (1600, "light")];
+/// Widths of a telephone, a tablet and a wide screen.
+const WIDTHS: [u32; 3] = [390, 820, 1600];
 
 /// A client that reads and writes until it is dropped.
 struct Load(Child);
@@ -85,27 +85,98 @@ fn the_page_moves_with_the_load_and_agrees_with_the_status() {
 
 #[test]
 fn the_page_fits_a_telephone_a_tablet_and_a_wide_screen() {
-    let Some(mut browser) = Browser::start() else { return };
     let served = Served::start_watched();
+    let Some(mut browser) = at_the_page_of(&served) else { return };
     let _load = is_there("fio").then(|| Load::start(&served));
-    browser.open(&format!("http://{}/", served.http));
     browser.wait_until("document.querySelector('polyline.line')?.points.length > 3");
-    for (width, colours) in SCREENS {
+    for (width, colours) in WIDTHS.into_iter().flat_map(|it| [(it, "light"), (it, "dark")]) {
         browser.resize(width, 1000, colours);
         let fits = browser.value("document.documentElement.scrollWidth <= innerWidth");
         assert_eq!(fits, true, "something sticks out at {width} points");
-        let picture = format!("dashboard-{width}.png");
-        browser.photograph(&Path::new(env!("CARGO_TARGET_TMPDIR")).join(picture));
+        photograph(&mut browser, &format!("{width}-{colours}"));
+        browser.value("document.getElementById('action-fail-die').click()");
+        let fits = browser.value(
+            "{ const { left, right } = document.getElementById('confirm').getBoundingClientRect();\
+             left >= 0 && right <= innerWidth }",
+        );
+        assert_eq!(fits, true, "the question sticks out at {width} points");
+        photograph(&mut browser, &format!("{width}-{colours}-asked"));
+        browser.value("document.getElementById('confirm-no').click()");
     }
+}
+
+/// A browser at the page of a drive, with leave to change it; none where there is no browser.
+fn at_the_page_of(served: &Served) -> Option<Browser> {
+    let mut browser = Browser::start()?;
+    let token = fs::read_to_string(served.path("vault/web.token")).expect("the server drew one");
+    browser.open(&format!("http://{}/#token={token}", served.http));
+    browser.wait_until("document.getElementById('link')?.textContent.startsWith('live')");
+    Some(browser)
+}
+
+/// Types the value of an expression into a field of the dialogue.
+fn fill(browser: &mut Browser, field: &str, expression: &str) {
+    browser.value(&format!(
+        "{{ const field = document.getElementById('field-{field}'); field.value = {expression};\
+         field.dispatchEvent(new Event('input')); }}"
+    ));
+}
+
+/// Has an action of the page done, with these fields filled in and the drive named.
+fn carry_out(browser: &mut Browser, action: &str, fields: &[(&str, &str)]) {
+    browser.value(&format!("document.getElementById('action-{action}').click()"));
+    let is_refused = "document.getElementById('confirm-yes').disabled";
+    for (field, text) in fields {
+        fill(browser, field, &format!("'{text}'"));
+    }
+    assert_eq!(browser.value(is_refused), true, "no drive is named");
+    fill(browser, "drive", "'0123456789abcdef'");
+    assert_eq!(browser.value(is_refused), true, "another drive is named");
+    fill(browser, "drive", "before.drive");
+    browser.value("document.getElementById('outcome').textContent = ''");
+    browser.value("document.getElementById('confirm-yes').click()");
+    browser.wait_until("document.getElementById('outcome').textContent.endsWith(': Done.')");
+}
+
+#[test]
+fn a_die_fails_and_is_rebuilt_before_the_readers_eyes() {
+    let served = Served::start_watched();
+    let Some(mut browser) = at_the_page_of(&served) else { return };
+    let state = "document.querySelector('#die-rows tr:nth-child(3) td').textContent";
+    assert_eq!(browser.value(state), "good");
+    assert_eq!(browser.value("document.getElementById('action-replace-die').disabled"), true);
+
+    carry_out(&mut browser, "fail-die", &[("die", "2")]);
+    browser.wait_until(&format!("{state} === 'lost'"));
+    let health = "document.getElementById('health').textContent";
+    assert_eq!(browser.value(health), "1 of 4 dies lost");
+    assert_eq!(browser.value("document.getElementById('action-fail-die').disabled"), true);
+    browser.resize(1600, 1000, "dark");
+    photograph(&mut browser, "die-lost");
+
+    let new = served.path("new.img").display().to_string();
+    carry_out(&mut browser, "replace-die", &[("die", "2"), ("path", &new)]);
+    browser.wait_until(&format!("{state} === 'good'"));
+    browser.wait_until("before.upkeep.rebuild?.is_running === false");
+    assert_eq!(browser.value(health), "Everything is as it should be.");
+    assert_eq!(browser.value("before.upkeep.rebuild.die"), 2);
+    let events = browser.value("document.getElementById('event-rows').textContent");
+    for part in ["die 2 is lost", "die 2 is whole again"] {
+        assert!(events.as_str().unwrap().contains(part), "no {part} in {events}");
+    }
+    assert!(browser.faults.is_empty(), "{:?}", browser.faults);
+}
+
+/// Keeps a picture of the page for whoever wants to look at it.
+fn photograph(browser: &mut Browser, name: &str) {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    browser.photograph(&folder.join(format!("dashboard-{name}.png")));
 }
 
 #[test]
 fn the_beacon_is_lit_from_the_page_once_it_is_confirmed() {
-    let Some(mut browser) = Browser::start() else { return };
     let served = Served::start_watched();
-    let token = fs::read_to_string(served.path("vault/web.token")).unwrap();
-    browser.open(&format!("http://{}/#token={token}", served.http));
-    browser.wait_until("document.getElementById('link')?.textContent.startsWith('live')");
+    let Some(mut browser) = at_the_page_of(&served) else { return };
     assert_eq!(browser.value("location.href"), format!("http://{}/", served.http));
     browser.value("document.getElementById('action-beacon').click()");
     let asked = browser.value("document.getElementById('confirm-text').textContent");
