@@ -1,6 +1,6 @@
 //! `cargo xtask bench`: how fast and how large the model is, through the lab's own driver.
 //!
-//! Beside them, what the lab costs where fio does the work.
+//! Beside them, what the lab costs where fio does the work, and viewers a drive that is served.
 //!
 //! Every case runs in a process of its own, so that its peak memory is its own. Within it the drive
 //! is prepared once and then loaded several times; the median of those counts.
@@ -8,6 +8,7 @@
 mod case;
 pub(crate) mod nbd;
 mod overhead;
+mod viewers;
 
 use std::process::Command;
 
@@ -88,9 +89,10 @@ impl Measured {
 /// When no case is meant, or one failed.
 pub(crate) fn run_all(prefix: &str, json: bool) -> Result<()> {
     let cases: Vec<&Case> = CASES.iter().filter(|case| case.name.starts_with(prefix)).collect();
-    let with_fio = overhead::NAME.starts_with(prefix);
-    if cases.is_empty() && !with_fio {
-        let names = CASES.iter().map(|case| case.name).chain([overhead::NAME]);
+    let paired = [overhead::NAME, viewers::NAME];
+    let paired: Vec<&str> = paired.into_iter().filter(|it| it.starts_with(prefix)).collect();
+    if cases.is_empty() && paired.is_empty() {
+        let names = CASES.iter().map(|case| case.name).chain([overhead::NAME, viewers::NAME]);
         let names: Vec<&str> = names.collect();
         bail!("no case begins with {prefix:?} (there are: {})", names.join(", "));
     }
@@ -110,8 +112,8 @@ pub(crate) fn run_all(prefix: &str, json: bool) -> Result<()> {
             show(case, &measured);
         }
     }
-    if with_fio {
-        print!("{}", in_release(overhead::NAME, json)?);
+    for name in paired {
+        print!("{}", in_release(name, json)?);
     }
     Ok(())
 }
@@ -121,15 +123,18 @@ pub(crate) fn run_all(prefix: &str, json: bool) -> Result<()> {
 /// # Errors
 /// When there is no such case, or it could not be measured.
 pub(crate) fn run_case(name: &str, json: bool) -> Result<()> {
-    if name != overhead::NAME {
-        return case::run(name);
-    }
-    let measured = overhead::measure()?;
-    if json {
-        println!("{}", serde_json::to_string(&measured)?);
-    } else {
-        println!("{}", measured.shown());
-    }
+    let (line, table) = match name {
+        overhead::NAME => {
+            let measured = overhead::measure()?;
+            (serde_json::to_string(&measured)?, measured.shown())
+        }
+        viewers::NAME => {
+            let measured = viewers::measure()?;
+            (serde_json::to_string(&measured)?, measured.shown())
+        }
+        _ => return case::run(name),
+    };
+    println!("{}", if json { line } else { table });
     Ok(())
 }
 

@@ -24,7 +24,7 @@ const PAIRS: usize = 7;
 /// Length of each half, in seconds.
 const LOAD_S: f64 = 5.0;
 /// What is read from: memory, where it is, is faster than any drive.
-const FOLDERS: [&str; 2] = ["/dev/shm", "/tmp"];
+pub(super) const FOLDERS: [&str; 2] = ["/dev/shm", "/tmp"];
 const SIZE_BYTES: u64 = 256 << 20;
 /// The ratio that the lab must reach.
 const RATIO_MIN: f64 = 0.98;
@@ -134,7 +134,8 @@ fn alone(raw: &Path) -> Result<f64> {
     jobs.iter().map(iops).sum::<Option<f64>>().context("a job without IOPS")
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+/// The middle one.
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }

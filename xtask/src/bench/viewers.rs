@@ -1,0 +1,212 @@
+//! What it costs a served drive to be watched: its rate with ten viewers of the dashboard's stream
+//! beside that without, in pairs.
+//!
+//! Both halves of a pair see the same machine; which one is first changes with each pair. One of
+//! the ten takes nothing of what it is sent.
+
+use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::overhead::{FOLDERS, median};
+use crate::root;
+
+/// Name of the case.
+pub(super) const NAME: &str = "viewers";
+/// Pairs that are measured, of which the median counts.
+const PAIRS: usize = 9;
+/// Length of each half, in seconds.
+const LOAD_S: u32 = 5;
+const SIZE: &str = "256m";
+const VIEWERS: usize = 10;
+/// How long a server may take to start.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The ratio that must be reached.
+const RATIO_MIN: f64 = 0.98;
+
+/// What the pairs came to.
+#[derive(Debug, Serialize)]
+pub(super) struct Watching {
+    case: &'static str,
+    /// Requests a second without viewers, of each pair.
+    alone: Vec<f64>,
+    /// The same with them.
+    watched: Vec<f64>,
+    /// Median of the ratios of the pairs.
+    ratio: f64,
+}
+
+/// A served drive, and where it is watched.
+struct Server {
+    process: Child,
+    socket: PathBuf,
+    http: String,
+}
+
+/// Whoever looks on, until it is dropped.
+struct Viewers(Vec<TcpStream>);
+
+impl Watching {
+    /// The line of a table.
+    pub(super) fn shown(&self) -> String {
+        let verdict = if self.ratio >= RATIO_MIN { "within" } else { "not within" };
+        format!(
+            "{NAME:<20} {:.1} % of the IOPS of a drive that nobody watches, {verdict} 2 % (median \
+             of {PAIRS} pairs, 4 KiB half reads at 16 outstanding, alone {:.0} IOPS)",
+            self.ratio * 100.0,
+            median(self.alone.clone()),
+        )
+    }
+}
+
+/// Measures the pairs.
+///
+/// # Errors
+/// When fio is missing, or the server or the load failed.
+pub(super) fn measure() -> Result<Watching> {
+    let build = ["build", "--release", "--quiet", "--package", "cli"];
+    let built = Command::new("cargo").args(build).current_dir(root()).status();
+    ensure!(built.context("starting cargo")?.success(), "the command could not be built");
+    let folder = FOLDERS.into_iter().find(|folder| Path::new(folder).is_dir());
+    let place = PathBuf::from(folder.context("no folder for the drive")?);
+    let place = place.join(format!("floatgate-{}", std::process::id()));
+    fs::create_dir_all(&place)?;
+    let measured = pairs(&place);
+    fs::remove_dir_all(&place)?;
+    measured
+}
+
+fn pairs(place: &Path) -> Result<Watching> {
+    let server = Server::start(place)?;
+    server.load(&["--rw=write", "--bs=1m", "--iodepth=8"])?;
+    let (mut alone, mut watched) = (Vec::new(), Vec::new());
+    for pair in 0..PAIRS {
+        for half in 0..2 {
+            if (pair + half) % 2 == 0 {
+                alone.push(server.rate()?);
+            } else {
+                let viewers = Viewers::come(&server)?;
+                watched.push(server.rate()?);
+                drop(viewers);
+            }
+        }
+    }
+    let ratios = watched.iter().zip(&alone).map(|(watched, alone)| watched / alone);
+    let ratio = median(ratios.collect());
+    Ok(Watching { case: NAME, alone, watched, ratio })
+}
+
+impl Server {
+    fn start(place: &Path) -> Result<Self> {
+        let floatgate = root().join("target/release/floatgate");
+        let path = |name: &str| place.join(name).display().to_string();
+        let dies: Vec<String> = (0..4).map(|die| path(&format!("die{die}.img"))).collect();
+        let vault = path("vault");
+        let create = ["create", &vault, "--dies", &dies.join(","), "--size", SIZE];
+        let created = Command::new(&floatgate).args(create).output().context("making a drive")?;
+        ensure!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
+        let (socket, said) = (place.join("socket"), place.join("said"));
+        let process = Command::new(&floatgate)
+            .args(["serve", &vault, "--http", "127.0.0.1:0", "--nbd"])
+            .arg(format!("unix:{}", socket.display()))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&said)?)
+            .spawn()
+            .context("starting the server")?;
+        let mut server = Self { process, socket, http: String::new() };
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let text = fs::read_to_string(&said)?;
+            let place = text.split_once("http://").and_then(|(_, rest)| rest.split_once('/'));
+            if let Some((address, _)) = place.filter(|_| server.socket.exists()) {
+                address.clone_into(&mut server.http);
+                return Ok(server);
+            }
+            ensure!(Instant::now() < deadline, "the server does not start: {text}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Requests a second, reads and writes together.
+    fn rate(&self) -> Result<f64> {
+        let runtime = format!("--runtime={LOAD_S}");
+        let report = self.load(&[
+            "--rw=randrw",
+            "--bs=4k",
+            "--iodepth=16",
+            "--norandommap",
+            "--randrepeat=0",
+            "--time_based",
+            &runtime,
+        ])?;
+        let job = &report["jobs"][0];
+        let iops = |side: &str| job[side]["iops"].as_f64();
+        iops("read").zip(iops("write")).map(|(r, w)| r + w).context("a report without IOPS")
+    }
+
+    /// Runs a job of fio against it. Returns its report.
+    fn load(&self, job: &[&str]) -> Result<Value> {
+        let output = Command::new("fio")
+            .args(["--name=t", "--ioengine=nbd", "--output-format=json"])
+            .args([format!("--size={SIZE}"), self.uri()])
+            .args(job)
+            .output()
+            .context("starting fio")?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        let Some(begin) = said.find('{').filter(|_| output.status.success()) else {
+            bail!("fio failed: {said}{}", String::from_utf8_lossy(&output.stderr));
+        };
+        serde_json::from_str(&said[begin..]).context("reading fio's report")
+    }
+
+    fn uri(&self) -> String {
+        format!("--uri=nbd+unix:///?socket={}", self.socket.display())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It is gone already where it ended by itself.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Viewers {
+    /// All of them, of which one reads nothing.
+    fn come(server: &Server) -> Result<Self> {
+        let mut viewers = Vec::new();
+        for number in 0..VIEWERS {
+            let mut viewer = TcpStream::connect(&server.http).context("watching the drive")?;
+            let request = format!("GET /stream HTTP/1.1\r\nHost: {}\r\n\r\n", server.http);
+            viewer.write_all(request.as_bytes())?;
+            if number > 0 {
+                let mut reader = viewer.try_clone()?;
+                thread::spawn(move || {
+                    let mut taken = [0; 4096];
+                    while reader.read(&mut taken).is_ok_and(|length| length > 0) {}
+                });
+            }
+            viewers.push(viewer);
+        }
+        Ok(Self(viewers))
+    }
+}
+
+impl Drop for Viewers {
+    fn drop(&mut self) {
+        for viewer in &self.0 {
+            // The server may have gone first.
+            let _ = viewer.shutdown(std::net::Shutdown::Both);
+        }
+    }
+}
