@@ -248,6 +248,13 @@ impl Site {
                 "measure on the machine that has the drive",
             )
         }));
+        found.extend(self.disk().filter(Block::is_nvme).and_then(|disk| narrow_link(&disk)).map(
+            |text| {
+                let remedy =
+                    "take a slot of its generation with all its lanes; lspci -vv tells both";
+                (WarningKind::Environment, text, remedy)
+            },
+        ));
         found.extend(machine::governor(&self.system).filter(|name| name != "performance").map(
             |name| {
                 (
@@ -354,7 +361,7 @@ fn device_rows(disk: &Block) -> Vec<(&'static str, String)> {
     let medium = disk.number("queue/rotational").map(|rotates| {
         if rotates == 1 { "rotating, or unknown to the kernel" } else { "solid state" }.to_owned()
     });
-    let link = disk.inherited("current_link_speed").zip(disk.inherited("current_link_width"));
+    let link = link(disk, "current").map(|(speed, lanes)| format!("{speed}, x{lanes}"));
     let cells = [
         ("Model", disk.attribute("device/model")),
         ("Serial number", serial()),
@@ -365,10 +372,33 @@ fn device_rows(disk: &Block) -> Vec<(&'static str, String)> {
         ("Medium", medium),
         ("Write cache", disk.attribute("queue/write_cache")),
         ("Scheduler", disk.attribute("queue/scheduler").map(|names| chosen(&names))),
-        ("PCIe link", link.map(|(speed, width)| format!("{speed}, x{width}"))),
+        ("PCIe link", link),
         ("Backing file", disk.backing_file().map(|path| path.display().to_string())),
     ];
     cells.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+/// Speed and lanes of the `PCIe` link, the `current` ones or the `max` that the drive has.
+fn link(disk: &Block, which: &str) -> Option<(String, String)> {
+    let of = |what: &str| disk.inherited(&format!("{which}_link_{what}"));
+    of("speed").zip(of("width"))
+}
+
+/// What is said of a link that carries less than its drive could.
+fn narrow_link(disk: &Block) -> Option<String> {
+    let (is, can) = link(disk, "current").zip(link(disk, "max"))?;
+    // `16.0 GT/s PCIe`, or `Unknown`.
+    let capacity = |(speed, lanes): &(String, String)| {
+        let gt_s: f64 = speed.split_whitespace().next()?.parse().ok()?;
+        Some(gt_s * lanes.parse::<f64>().ok()?)
+    };
+    let less = capacity(&is)? < capacity(&can)?;
+    less.then(|| {
+        format!(
+            "the PCIe link runs at {}, x{}: the drive could use {}, x{}",
+            is.0, is.1, can.0, can.1
+        )
+    })
 }
 
 /// The chosen one of `none [mq-deadline] kyber`.

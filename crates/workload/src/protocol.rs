@@ -418,6 +418,11 @@ impl Measure {
     fn check(&self) -> Result<(), Fault> {
         if let Some(matrix) = &self.matrix {
             matrix.check().map_err(|fault| fault.within("matrix"))?;
+            Fault::unless(
+                self.replay.is_none(),
+                "replay",
+                "a replay beside a matrix: a trace has its own mix and sizes, leave one out",
+            )?;
         }
         check_loads("threads", &self.threads, THREADS_MAX)?;
         check_loads("queue_per_thread", &self.queue_per_thread, QUEUE_MAX)?;

@@ -313,7 +313,7 @@ impl Driver for Fio {
 
     fn purge(&mut self) -> Result<String, Error> {
         let Held { target, site, .. } = &*self.held;
-        let purged = purge::of(target, site, self.method)?;
+        let purged = purge::of(target, site, self.method, &self.raw)?;
         self.unwritten = true;
         self.shortfall = purged.shortfall;
         Ok(purged.how)

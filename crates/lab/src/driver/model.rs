@@ -28,11 +28,11 @@ use workload::Span;
 
 use self::closed::Closed;
 use self::feed::Feed;
-#[cfg(test)]
-pub(in crate::driver) use self::feed::issued;
 use self::meter::Meter;
 use self::open::{Open, Schedule};
 use self::space::Space;
+#[cfg(test)]
+pub(in crate::driver) use self::{feed::issued, open::due};
 use super::{Driver, Fill, Gaps, Load, Loaded, Rate, Watch};
 use crate::{Error, Kind};
 

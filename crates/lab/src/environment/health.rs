@@ -134,8 +134,13 @@ impl Health {
     }
 }
 
+/// A number of a log. nvme-cli writes those of 128 bits as text, or, by its version, as a fraction.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
 fn number(log: &Value, key: &str) -> Option<u64> {
-    log.get(key).and_then(Value::as_u64)
+    match log.get(key)? {
+        Value::String(text) => text.parse().ok(),
+        value => value.as_u64().or_else(|| value.as_f64().map(|number| number as u64)),
+    }
 }
 
 #[cfg(test)]
@@ -175,6 +180,16 @@ mod tests {
         assert_eq!(fakes.asked(), ["nvme smart-log /dev/nvme0n1 --output-format=json"]);
         let sda = machine.system().block_at("/dev/sda".as_ref()).unwrap();
         assert_eq!(Health::read(&fakes.tools(), &sda), None);
+    }
+
+    #[test]
+    fn numbers_of_128_bits_are_read_as_each_nvme_cli_writes_them() {
+        for written in ["10", "\"10\"", "10.0", "1e1"] {
+            let text = NVME.replace("\"data_units_written\":10", "\"data_units_written\":");
+            let text = text.replace("written\":", &format!("written\":{written}"));
+            let health = Health::of_nvme(&text).unwrap();
+            assert_eq!(health.written_bytes, Some(5_120_000), "{written}");
+        }
     }
 
     #[test]

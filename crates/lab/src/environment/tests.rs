@@ -90,6 +90,36 @@ fn a_disk_made_of_software_is_warned_of() {
 }
 
 #[test]
+fn a_link_that_carries_less_than_the_drive_could_is_warned_of() {
+    let machine = Machine::with_disk();
+    machine.block("nvme0n1", "nvme0n1", "259:0");
+    // As a drive with two ports is shown: below its subsystem, beside links to its controllers.
+    machine.write("sys/devices/pci/0000:01:00.0/nvme/nvme0/hwmon1/temp1_input", "41000");
+    machine.link_to("sys/devices/pci/0000:01:00.0/nvme/nvme0", "sys/devices/block/nvme0");
+    let site = || {
+        let number = DeviceNumber { major: 259, minor: 0 };
+        Site::of_device(machine.system(), "/dev/nvme0n1".into(), number)
+    };
+    let links = |current: [&str; 2]| {
+        let max = ["16.0 GT/s PCIe", "4"];
+        for (which, [speed, width]) in [("current", current), ("max", max)] {
+            let folder = "sys/devices/pci/0000:01:00.0";
+            machine.write(&format!("{folder}/{which}_link_speed"), speed);
+            machine.write(&format!("{folder}/{which}_link_width"), width);
+        }
+        warned(&site(), true).into_iter().map(|(_, text)| text).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        links(["8.0 GT/s PCIe", "4"]),
+        ["the PCIe link runs at 8.0 GT/s PCIe, x4: the drive could use 16.0 GT/s PCIe, x4"]
+    );
+    assert_eq!(links(["16.0 GT/s PCIe", "2"]).len(), 1);
+    assert_eq!(links(["16.0 GT/s PCIe", "4"]), [""; 0]);
+    assert_eq!(links(["Unknown", "0"]), [""; 0], "behind some bridges nothing is told");
+    assert_eq!(site().temperature_c(), Some(41));
+}
+
+#[test]
 fn hosts_that_nobody_looked_at_are_said_to_be_unknown() {
     let hosts = Hosts::parse("a,b").unwrap();
     let site = Site::of_fleet("/dev/nvme0n1", &hosts, 1 << 30);

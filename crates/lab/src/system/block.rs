@@ -120,9 +120,10 @@ impl Block {
     /// Temperature of the disk in whole degrees Celsius, from the kernel's sensor.
     pub(crate) fn temperature_c(&self) -> Option<i64> {
         let disk = self.disk();
-        let sensors = ["device", "device/hwmon"].into_iter().flat_map(|folder| {
-            fs::read_dir(disk.folder.join(folder)).into_iter().flatten().flatten()
-        });
+        let folders = [disk.folder.join("device")].into_iter().chain(disk.controllers());
+        let folders = folders.flat_map(|folder| [folder.join("hwmon"), folder]);
+        let sensors =
+            folders.flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
         let mut read = sensors
             .filter(|entry| entry.file_name().to_string_lossy().starts_with("hwmon"))
             .filter_map(|entry| fs::read_to_string(entry.path().join("temp1_input")).ok());
@@ -201,9 +202,27 @@ impl Block {
     /// The nearest ancestor in the tree of hardware that has the attribute `name`, and its value:
     /// `current_link_speed` belongs to the PCI function.
     pub(crate) fn inherited(&self, name: &str) -> Option<String> {
-        self.folder.ancestors().take(8).find_map(|folder| {
+        let controllers = self.controllers();
+        let folders = std::iter::once(&self.folder).chain(&controllers);
+        folders.flat_map(|folder| folder.ancestors().take(8)).find_map(|folder| {
             let text = fs::read_to_string(folder.join(name)).ok()?;
             Some(text.trim().to_owned()).filter(|text| !text.is_empty())
         })
+    }
+
+    /// Folders of the controllers of a namespace that several can reach: it hangs on none of them,
+    /// but beside links to them below `nvme-subsystem`.
+    fn controllers(&self) -> Vec<PathBuf> {
+        let is_controller = |name: &str| {
+            let number = name.strip_prefix("nvme").unwrap_or_default();
+            !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        let beside = self.folder.parent().into_iter().flat_map(fs::read_dir).flatten().flatten();
+        let mut found: Vec<PathBuf> = beside
+            .filter(|entry| is_controller(&entry.file_name().to_string_lossy()))
+            .filter_map(|entry| fs::canonicalize(entry.path()).ok())
+            .collect();
+        found.sort();
+        found
     }
 }

@@ -74,6 +74,11 @@ impl Machine {
         System::below(self.folder.path())
     }
 
+    /// Makes `link` lead to `target`, both below the root.
+    pub(crate) fn link_to(&self, target: &str, link: &str) {
+        self.link(&self.path(target), link);
+    }
+
     fn link(&self, target: &Path, link: &str) {
         let link = self.path(link);
         fs::create_dir_all(link.parent().unwrap()).unwrap();

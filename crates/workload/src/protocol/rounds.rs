@@ -85,10 +85,14 @@ impl Rounds {
         self.check_tracked()
     }
 
-    /// What is tracked is measured. A workload without a matrix keeps its name, others are called
-    /// after their cells.
+    /// What is tracked is measured, and everything once. A workload without a matrix keeps its name,
+    /// others are called after their cells.
     fn check_tracked(&self) -> Result<(), Fault> {
         let names: Vec<String> = self.measure.iter().flat_map(Measure::names).collect();
+        for (index, name) in names.iter().enumerate() {
+            let text = format!("a round measures `{name}` twice");
+            Fault::unless(!names[..index].contains(name), "measure", text)?;
+        }
         for (index, tracked) in self.track.iter().enumerate() {
             let known = names.iter().map(String::as_str);
             let near = blockio::nearest(&tracked.workload, known)
@@ -147,20 +151,19 @@ impl Matrix {
         Fault::unless(!self.read_percents.is_empty(), "read_percents", "read_percents are empty")?;
         Fault::unless(!self.sizes_bytes.is_empty(), "sizes_bytes", "sizes_bytes are empty")?;
         for (index, value) in self.read_percents.iter().enumerate() {
-            percent::up_to_whole(&format!("read_percents.{index}"), *value)?;
+            let place = format!("read_percents.{index}");
+            percent::up_to_whole(&place, *value)?;
+            let text = format!("{place} is {value} again");
+            Fault::unless(!self.read_percents[..index].contains(value), place, text)?;
         }
         for (index, bytes) in self.sizes_bytes.iter().enumerate() {
             let place = format!("sizes_bytes.{index}");
             let text = format!("{place} is {bytes}, not a multiple of 512 above 0");
-            Fault::unless(*bytes > 0 && bytes.is_multiple_of(512), place, text)?;
+            Fault::unless(*bytes > 0 && bytes.is_multiple_of(512), &place, text)?;
+            let text = format!("{place} is {bytes} again");
+            Fault::unless(!self.sizes_bytes[..index].contains(bytes), place, text)?;
         }
-        let mut names: Vec<String> = self.cells().map(|it| name(it.0, it.1, "")).collect();
-        names.sort_unstable();
-        let twice = names.windows(2).find(|pair| pair[0] == pair[1]);
-        match twice {
-            Some(pair) => Err(Fault::new("sizes_bytes", format!("{} is in it twice", pair[0]))),
-            None => Ok(()),
-        }
+        Ok(())
     }
 }
 
@@ -169,4 +172,73 @@ fn name(read_percent: f64, bytes: u32, order: &str) -> String {
     let size =
         if bytes.is_multiple_of(1024) { format!("{}k", bytes / 1024) } else { format!("{bytes}b") };
     format!("{size}-{order}-{read_percent}-{}", 100.0 - read_percent)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Protocol;
+
+    const GOOD: &str = r#"schema = 1
+name = "x"
+title = "X"
+description = "d"
+source = "s"
+
+[[suites]]
+name = "iops"
+title = "IOPS"
+fill = "128k-seq-write"
+fill_passes = 2
+
+[suites.rounds]
+count_max = 25
+track = [{ workload = "4k-rand-0-100", metric = "iops" }]
+
+[[suites.rounds.measure]]
+workload = "4k-rand-write"
+threads = [4]
+queue_per_thread = [32]
+duration_s = 60
+ramp_s = 0
+interval_s = 60
+
+[suites.rounds.measure.matrix]
+read_percents = [100, 0]
+sizes_bytes = [65536, 4096]
+"#;
+
+    #[test]
+    fn all_rounds_are_counted_until_the_last_one() {
+        let protocol = Protocol::parse(GOOD, "p.toml").unwrap();
+        assert_eq!(protocol.duration_s(), 25 * 4 * 60);
+    }
+
+    #[test]
+    fn rounds_that_contradict_themselves_are_told_where() {
+        let precondition = "[suites.precondition]\nworkload = \"4k-rand-write\"\nthreads = 1\n\
+                            queue_per_thread = 1\nduration_s = 5\ninterval_s = 1\nround_s = 1\n\n\
+                            [suites.rounds]";
+        let second = "[[suites.rounds.measure]]\nworkload = \"4k-rand-0-100\"\nthreads = [1]\n\
+                      queue_per_thread = [1]\nduration_s = 1\nramp_s = 0\ninterval_s = 1\n\n\
+                      [[suites.rounds.measure]]";
+        let cases = [
+            ("count_max = 25", "count_max = 4", "14: count_max is 4, not from 5 (the window of"),
+            ("fill_passes = 2", "fill_passes = 5", "11: fill_passes is 5, not from 1 to 4"),
+            ("fill = \"128k-seq-write\"\n", "", "10: fill_passes without fill: say what fills"),
+            ("[suites.rounds]", precondition, "13: a precondition beside rounds: the rounds are"),
+            ("track = [{", "track = []\nother = [{", "unknown field `other`"),
+            ("\"4k-rand-0-100\"", "\"4k-rand-100\"", "15: no round measures `4k-rand-100`; did"),
+            ("threads = [4]", "threads = [4, 8]", "17: several loads in a round: a tracked"),
+            ("[65536, 4096]", "[65536, 1000]", "27: sizes_bytes.1 is 1000, not a multiple of 512"),
+            ("[65536, 4096]", "[4096, 4096]", "27: sizes_bytes.1 is 4096 again"),
+            ("[100, 0]", "[100, 101]", "26: read_percents.1 is 101, not from 0 to 100"),
+            ("ramp_s = 0", "ramp_s = 0\nreplay = {}", "a replay beside a matrix: a trace has"),
+            ("[[suites.rounds.measure]]", second, "a round measures `4k-rand-0-100` twice"),
+        ];
+        for (from, to, expect) in cases {
+            assert!(GOOD.contains(from), "{from}");
+            let told = Protocol::parse(&GOOD.replacen(from, to, 1), "p.toml").unwrap_err();
+            assert!(told.to_string().contains(expect), "{to}: {told}");
+        }
+    }
 }

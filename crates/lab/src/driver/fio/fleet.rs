@@ -16,20 +16,27 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use blockio::SECTOR_BYTES;
+
 use super::engine::Engine;
-use super::job::{self, FILL_BYTES};
+use super::job::{self, FILL_BYTES, OUTPUT_FILE, Place};
+use super::output::Output;
 use super::process::{self, Ending};
 use super::{fresh_folder, log, write_job};
 use crate::{Error, Kind, Watch};
 
 /// How long the hosts may take to answer a look at their targets.
 const PATIENCE: Duration = Duration::from_mins(1);
+/// How long they may take to trim them.
+const TRIM_PATIENCE: Duration = Duration::from_hours(1);
 /// Transfer size of that look, in bytes: a sector of any drive.
 const LOOK_BYTES: u64 = 4096;
 /// Where that look begins, in percent of the target.
 const LOOK_PERCENT: u64 = 99;
 /// Folder in which it is kept.
 const LOOK_FOLDER: &str = "look";
+/// Folder in which a trim is kept.
+const TRIM_FOLDER: &str = "trim";
 
 /// Machines that run `fio --server`, at least one; fio names their logs after them, so that no name
 /// is there twice.
@@ -162,14 +169,35 @@ impl Fleet {
 
     /// Has every host read a little from `offset` on; returns where the logs are.
     fn read_at(&self, offset: &str, raw: &Path) -> Result<PathBuf, Error> {
-        let folder = fresh_folder(&raw.join(LOOK_FOLDER))?;
         let text = job::of_look(&self.hosts, &self.path, self.engine, (offset, LOOK_BYTES))?;
-        write_job(&folder, &text)?;
-        let mut watch = Patience(Instant::now());
+        self.carried_out(&text, &raw.join(LOOK_FOLDER), PATIENCE)
+    }
+
+    /// Has every host trim all of its target; what was said is kept below `raw`.
+    ///
+    /// # Errors
+    /// Says what fio said where a target takes no trims.
+    pub(super) fn trim(&self, raw: &Path) -> Result<(), Error> {
+        let place = Place {
+            hosts: Some(&self.hosts),
+            path: &self.path,
+            capacity_bytes: self.capacity_bytes,
+            sector_bytes: SECTOR_BYTES,
+        };
+        let text = job::of_trim(place, self.engine)?;
+        let folder = self.carried_out(&text, &raw.join(TRIM_FOLDER), TRIM_PATIENCE)?;
+        Output::read(&folder.join(OUTPUT_FILE)).map(drop)
+    }
+
+    /// Has every host carry out the job file `text` in a new `folder`, which is returned.
+    fn carried_out(&self, text: &str, folder: &Path, patience: Duration) -> Result<PathBuf, Error> {
+        let folder = fresh_folder(folder)?;
+        write_job(&folder, text)?;
+        let mut watch = Patience { since: Instant::now(), patience };
         match process::run(&folder, Some(&self.hosts), &mut watch, |_, _| {})? {
             Ending::Done => Ok(folder),
             Ending::Stopped => {
-                let text = format!("no answer from {} in {} s", self.hosts, PATIENCE.as_secs());
+                let text = format!("no answer from {} in {} s", self.hosts, patience.as_secs());
                 Err(Error::new(Kind::Program, text).hint("start `fio --server` on each of them"))
             }
         }
@@ -185,13 +213,16 @@ fn sizes_from(offset: u64) -> (u64, u64) {
 }
 
 /// Waits so long.
-struct Patience(Instant);
+struct Patience {
+    since: Instant,
+    patience: Duration,
+}
 
 impl Watch for Patience {
     fn progress(&mut self, _: f64, _: &str) {}
 
     fn stop(&self) -> bool {
-        self.0.elapsed() > PATIENCE
+        self.since.elapsed() > self.patience
     }
 }
 

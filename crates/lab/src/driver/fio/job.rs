@@ -32,6 +32,9 @@ pub(super) const SLACK_MS: u64 = 500;
 /// Transfer size of the fill, and what capacities are rounded down to, in bytes.
 pub(super) const FILL_BYTES: u64 = 1 << 20;
 
+/// Most that a trim names at a time: each is one command of the kernel.
+const TRIM_BYTES: u64 = 64 << 20;
+
 /// Requests of a look: fio's server keeps the last two rows of a log to itself.
 const LOOK_REQUESTS: u32 = 8;
 
@@ -44,7 +47,7 @@ const LOG_BYTES_MAX: u64 = 1 << 30;
 /// Space that the histogram logs of one step may take.
 const LOG_TEXT_BYTES_MAX: u64 = 256 << 20;
 /// Merging 4 bins (6 % wide) is the most that percentiles bear.
-const COARSENESS_MAX: u32 = 2;
+pub(super) const COARSENESS_MAX: u32 = 2;
 
 /// What fio is called with in the folder of the job file, on this machine or to have `hosts` do it.
 pub(super) fn arguments(hosts: Option<&Hosts>) -> Vec<String> {
@@ -154,6 +157,27 @@ pub(super) fn of_fill(
     job.line("iodepth", 16);
     job.line("loops", passes);
     job.section("fill");
+    Ok(job.text)
+}
+
+/// The text of the job file that trims all of `place`, in order.
+pub(super) fn of_trim(place: Place<'_>, engine: Engine) -> Result<String, Error> {
+    let mut job = heading("every block trimmed: it empties the target", place.hosts);
+    job.target(place, engine, Jobs::Threads)?;
+    job.line("rw", "trim");
+    // fio leaves out what is less than a transfer.
+    let rest = place.capacity_bytes % TRIM_BYTES;
+    let whole = place.capacity_bytes - rest;
+    for (name, offset, size, bs) in
+        [("trim", 0, whole, TRIM_BYTES), ("rest", whole, rest, FILL_BYTES)]
+    {
+        if size > 0 {
+            job.section(name);
+            job.line("offset", offset);
+            job.line("size", size);
+            job.line("bs", bs);
+        }
+    }
     Ok(job.text)
 }
 

@@ -16,6 +16,7 @@ use std::io::{BufRead as _, BufReader};
 use std::ops::RangeInclusive;
 use std::path::Path;
 
+use super::job::COARSENESS_MAX;
 use crate::{Error, Kind};
 
 /// Which way a request goes.
@@ -65,15 +66,17 @@ impl Row {
         let at_ms = words.next()?.parse().ok()?;
         let direction = Direction::parse(words.next()?)?;
         words.next()?;
-        let mut counts = Vec::new();
-        for (index, word) in (0_u32..).zip(words) {
+        let (mut counts, mut columns) = (Vec::new(), 0);
+        for word in words {
             match word.parse().ok()? {
                 0 => {}
-                _ if index >= BINS => return None,
-                count => counts.push((index, count)),
+                count => counts.push((columns, count)),
             }
+            columns += 1;
         }
-        Some(Self { at_ms, direction, counts })
+        // A row that a full disk cut off is none.
+        let is_whole = (0..=COARSENESS_MAX).any(|by| columns == BINS >> by);
+        is_whole.then_some(Self { at_ms, direction, counts })
     }
 }
 
@@ -193,11 +196,14 @@ mod tests {
 
     #[test]
     fn a_row_keeps_what_was_counted_and_where() {
-        let row = Row::parse("2001, 1, 4096, 0, 0, 3, 0, 9").unwrap();
+        let rest = |columns: usize| ", 0".repeat(columns);
+        let line = format!("2001, 1, 4096, 0, 0, 3, 0, 9{}", rest(464 - 5));
         let counts = vec![(2, 3), (4, 9)];
-        assert_eq!(row, Row { at_ms: 2001, direction: Direction::Write, counts });
-        assert_eq!(Row::parse("2001, 1, 4096, 0, x"), None);
-        assert_eq!(Row::parse("2001, 2, 4096, 0"), None, "trims are none of ours");
+        let row = Row { at_ms: 2001, direction: Direction::Write, counts };
+        assert_eq!(Row::parse(&line), Some(row));
+        assert_eq!(Row::parse(&line.replace('3', "x")), None);
+        assert_eq!(Row::parse(&line.replace(", 1,", ", 2,")), None, "trims are none of ours");
+        assert_eq!(Row::parse(&line[..line.len() - 3]), None, "a full disk cut it off");
     }
 
     #[test]

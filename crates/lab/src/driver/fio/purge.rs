@@ -4,7 +4,7 @@
 //! device:  NVMe format ─► NVMe sanitize ─► ATA secure erase ─► discard ─► overwritten by the fill
 //! file:    a hole punched over all of it
 //! server:  a trim of everything
-//! hosts:   overwritten by the fill
+//! hosts:   a trim of everything through fio ─► overwritten by the fill
 //! ```
 //!
 //! Invariants:
@@ -54,11 +54,16 @@ struct Device<'a> {
     discards: bool,
 }
 
-/// Purges `target`, which lies at `site`, by `method`.
+/// Purges `target`, which lies at `site`, by `method`; what fio says of it is kept below `raw`.
 ///
 /// # Errors
 /// When a file cannot be emptied, or the method that was asked for does not work.
-pub(super) fn of(target: &Target, site: &Site, method: PurgeMethod) -> Result<Purged, Error> {
+pub(super) fn of(
+    target: &Target,
+    site: &Site,
+    method: PurgeMethod,
+    raw: &Path,
+) -> Result<Purged, Error> {
     match target {
         Target::Local(permit) if permit.is_file() => of_file(permit, site.capacity_bytes()),
         Target::Local(permit) => {
@@ -66,18 +71,19 @@ pub(super) fn of(target: &Target, site: &Site, method: PurgeMethod) -> Result<Pu
                 Device { path: permit.path(), block: site.device(), discards: site.discards() };
             device.purged(&Tools::default(), method)
         }
-        Target::Fleet(fleet) => of_fleet(fleet, method),
+        Target::Fleet(fleet) => of_fleet(fleet, method, raw),
         Target::Export { uri, .. } => of_export(uri, site.discards(), method),
     }
 }
 
-/// fio's servers write, and do nothing else to a drive.
-fn of_fleet(fleet: &Fleet, method: PurgeMethod) -> Result<Purged, Error> {
-    let why = format!("nothing but fio can be asked on {}", fleet.hosts);
-    match method {
-        PurgeMethod::Auto | PurgeMethod::Overwrite => Ok(overwritten(&[why])),
-        _ => Err(refused(method, &why)),
-    }
+/// fio's servers trim and write, and do nothing else to a drive.
+fn of_fleet(fleet: &Fleet, method: PurgeMethod, raw: &Path) -> Result<Purged, Error> {
+    let trimmed = || {
+        let size = Bytes(fleet.capacity_bytes);
+        let how = format!("all {size} trimmed on each of {} through fio (rw=trim)", fleet.hosts);
+        fleet.trim(raw).map(|()| how).map_err(|error| caused(&error))
+    };
+    trimmed_or_overwritten(trimmed, method, "fio's servers take no other commands than trims")
 }
 
 /// Trims all of an export.
@@ -86,12 +92,18 @@ fn of_export(uri: &Uri, trims: bool, method: PurgeMethod) -> Result<Purged, Erro
         if !trims {
             return Err("the server takes no trims".to_owned());
         }
-        let said = |error: Error| {
-            let cause = std::error::Error::source(&error).map(ToString::to_string);
-            format!("{error} failed: {}", cause.unwrap_or_default())
-        };
-        uri.trim().map(|bytes| format!("all {} trimmed through NBD", Bytes(bytes))).map_err(said)
+        let how = |bytes| format!("all {} trimmed through NBD", Bytes(bytes));
+        uri.trim().map(how).map_err(|error| caused(&error))
     };
+    trimmed_or_overwritten(trimmed, method, "an NBD server takes trims only")
+}
+
+/// A purge by `method` of what takes trims and nothing else; `no_more` says so.
+fn trimmed_or_overwritten(
+    trimmed: impl FnOnce() -> Tried,
+    method: PurgeMethod,
+    no_more: &str,
+) -> Result<Purged, Error> {
     match method {
         PurgeMethod::Overwrite => Ok(overwritten(&["an overwrite was asked for".into()])),
         PurgeMethod::Auto | PurgeMethod::Discard => match (trimmed(), method) {
@@ -99,7 +111,15 @@ fn of_export(uri: &Uri, trims: bool, method: PurgeMethod) -> Result<Purged, Erro
             (Err(why), PurgeMethod::Auto) => Ok(overwritten(&[why])),
             (Err(why), _) => Err(refused(method, &why)),
         },
-        _ => Err(refused(method, "an NBD server takes trims only")),
+        _ => Err(refused(method, no_more)),
+    }
+}
+
+/// `error` with its cause, in a line.
+fn caused(error: &Error) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
     }
 }
 

@@ -171,3 +171,10 @@ impl<'a> Schedule<'a> {
         due
     }
 }
+
+/// When the first `count` requests of `load`, which has a rate, are due.
+#[cfg(test)]
+pub(in crate::driver) fn due(load: &Load<'_>, count: usize) -> Vec<Nanos> {
+    let mut schedule = Schedule::of(load, Nanos::ZERO).expect("the load has a rate");
+    (0..count).map(|_| schedule.take()).collect()
+}

@@ -6,7 +6,7 @@ use crate::system::fixture::LoopDisk;
 
 #[test]
 fn a_loop_disk_is_refused_while_its_partition_is_mounted() {
-    let Some(mut disk) = LoopDisk::new() else { return };
+    let Some(mut disk) = LoopDisk::partitioned() else { return };
     if !disk.mount() {
         return;
     }
@@ -18,7 +18,7 @@ fn a_loop_disk_is_refused_while_its_partition_is_mounted() {
 
 #[test]
 fn an_idle_loop_disk_is_held_with_its_partitions() {
-    let Some(disk) = LoopDisk::new() else { return };
+    let Some(disk) = LoopDisk::partitioned() else { return };
     let permitted = permit(disk.node(), true).unwrap();
     let error = permit(&disk.partition(), true).unwrap_err().to_string();
     assert!(error.ends_with("it is open elsewhere exclusively"), "{error}");
@@ -28,7 +28,7 @@ fn an_idle_loop_disk_is_held_with_its_partitions() {
 
 #[test]
 fn a_disk_is_refused_while_a_partition_is_open_exclusively() {
-    let Some(disk) = LoopDisk::new() else { return };
+    let Some(disk) = LoopDisk::partitioned() else { return };
     let partition = permit(&disk.partition(), true).unwrap();
     let error = permit(disk.node(), true).unwrap_err().to_string();
     assert!(error.ends_with("it is open elsewhere exclusively"), "{error}");

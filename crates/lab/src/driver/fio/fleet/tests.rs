@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command};
 use std::thread;
@@ -14,6 +15,7 @@ use super::*;
 use crate::driver::fio::tests::{Meddler, Waiter, fio_is_missing, load};
 use crate::driver::fio::{Fio, Request};
 use crate::driver::{Driver as _, Load};
+use crate::system::fixture::LoopDisk;
 use crate::{PurgeMethod, driver::Rate};
 
 /// A server that ends when dropped.
@@ -29,6 +31,17 @@ impl Server {
     fn start(address: &str, bytes: u64) -> Self {
         let folder = TempDir::new().unwrap();
         File::create(folder.path().join("disk.img")).unwrap().set_len(bytes).unwrap();
+        Self::start_in(folder, address)
+    }
+
+    /// Serves on `address` from a folder of its own in which `disk.img` is `disk`.
+    fn start_with(address: &str, disk: &LoopDisk) -> Self {
+        let folder = TempDir::new().unwrap();
+        symlink(disk.node(), folder.path().join("disk.img")).unwrap();
+        Self::start_in(folder, address)
+    }
+
+    fn start_in(folder: TempDir, address: &str) -> Self {
         let port = TcpListener::bind((address, 0)).unwrap().local_addr().unwrap().port();
         let child = process::dying_with_us("fio")
             .arg(format!("--server={address},{port}"))
@@ -53,7 +66,6 @@ impl Server {
 
     /// Bytes of its file that were written.
     fn written_bytes(&self) -> u64 {
-        use std::os::unix::fs::MetadataExt as _;
         fs::metadata(self.folder.path().join("disk.img")).unwrap().blocks() * 512
     }
 }
@@ -104,7 +116,8 @@ fn two_hosts_carry_out_a_load_and_their_results_are_added() {
         assert!(loaded.how.contains(&argument), "{}", loaded.how);
     }
     assert!(loaded.warnings.iter().any(|it| it.text.starts_with("nothing but fio was asked on")));
-    assert!(loaded.warnings.iter().any(|it| it.kind == WarningKind::Purge));
+    let shortfall = loaded.warnings.iter().find(|it| it.kind == WarningKind::Purge).unwrap();
+    assert!(shortfall.text.contains("Inappropriate ioctl"), "a file: {}", shortfall.text);
 
     let raw = folder.path().join("raw/hosts/T2Q4");
     let logged = |host: &str| -> u64 {
@@ -115,6 +128,33 @@ fn two_hosts_carry_out_a_load_and_their_results_are_added() {
     assert!(logged("127.0.0.1") > 0 && logged("127.0.0.2") > 0);
     let kept: u64 = loaded.intervals.iter().map(|it| it.read.count() + it.write.count()).sum();
     assert!(kept <= all && kept as f64 > all as f64 * 0.5, "{kept} of {all}");
+}
+
+#[test]
+fn devices_of_hosts_are_trimmed_through_fio() {
+    if fio_is_missing() {
+        return;
+    }
+    let Some(disks) = LoopDisk::new().zip(LoopDisk::new()) else { return };
+    let disks = [disks.0, disks.1];
+    let servers = [("127.0.0.4", &disks[0]), ("127.0.0.5", &disks[1])]
+        .map(|(address, disk)| Server::start_with(address, disk));
+    let stored = || disks.each_ref().map(|disk| fs::metadata(disk.image()).unwrap().blocks());
+    for disk in &disks {
+        fs::write(disk.node(), vec![1; 16 << 20]).unwrap();
+        File::open(disk.node()).unwrap().sync_all().unwrap();
+    }
+    assert!(stored().iter().all(|blocks| *blocks >= 16 * MIB / 512));
+    let folder = TempDir::new().unwrap();
+    let hosts = servers.each_ref().map(Server::name).join(",");
+    let mut fio = Fio::open(&request(&hosts, &folder)).unwrap();
+    let how = "all 16 MiB trimmed on each of 127.0.0.4, 127.0.0.5 through fio (rw=trim)";
+    assert_eq!(fio.purge().unwrap(), how);
+    assert_eq!(stored(), [0, 0], "nothing is stored any more");
+    let format = Request { purge: PurgeMethod::Format, ..request(&hosts, &folder) };
+    let error = Fio::open(&format).unwrap().purge().unwrap_err();
+    let said = "purging by format: fio's servers take no other commands than trims";
+    assert_eq!(error.to_string(), said);
 }
 
 #[test]
@@ -186,7 +226,7 @@ fn a_rate_is_that_of_all_hosts() {
     let workload = catalogue::find_workload("4k-rand-read").unwrap();
     let rate = Some(Rate { iops: 8000.0, gaps: workload::Gaps::Exponential });
     let load = Load { rate, ..load(&workload, STEP) };
-    let place = job::Place {
+    let place = Place {
         hosts: Some(&hosts),
         path: Path::new("/dev/nvme0n1"),
         capacity_bytes: 1 << 30,

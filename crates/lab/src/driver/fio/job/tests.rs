@@ -195,3 +195,17 @@ fn a_load_without_a_whole_interval_is_refused() {
     let error = Logging::of(&short).unwrap_err();
     assert!(error.to_string().ends_with("0.5 s of load hold no interval of 1 s"), "{error}");
 }
+
+#[test]
+fn a_trim_covers_every_byte_once() {
+    let place = Place { capacity_bytes: (192 << 20) + (5 << 20), ..place("/dev/nvme0n1") };
+    let text = of_trim(place, DIRECT).unwrap();
+    let sections: Vec<&str> = text.split("\n[").skip(2).collect();
+    assert_eq!(
+        sections,
+        [
+            "trim]\noffset=0\nsize=201326592\nbs=67108864",
+            "rest]\noffset=201326592\nsize=5242880\nbs=1048576\n"
+        ]
+    );
+}
