@@ -85,8 +85,8 @@ impl Rounds {
         self.check_tracked()
     }
 
-    /// What is tracked is measured, and everything once. A workload without a matrix keeps its name,
-    /// others are called after their cells.
+    /// What is tracked is measured, and everything once. A workload without a matrix keeps its
+    /// name, others are called after their cells.
     fn check_tracked(&self) -> Result<(), Fault> {
         let names: Vec<String> = self.measure.iter().flat_map(Measure::names).collect();
         for (index, name) in names.iter().enumerate() {
