@@ -57,7 +57,7 @@ impl Mapping {
     /// What is at `ppn`, if it is valid.
     #[inline]
     pub(crate) fn lpn_if_valid(&self, ppn: Ppn) -> Option<Lpn> {
-        (self.invalid_from(ppn) == 0).then(|| self.lpn(ppn))
+        self.is_valid(ppn).then(|| self.lpn(ppn))
     }
 
     /// What is at `ppn`, which is valid.
@@ -66,13 +66,20 @@ impl Mapping {
         Lpn(self.lpn_of.entries()[ppn.0 as usize])
     }
 
-    /// How many pages from `ppn` on are invalid, as far as one word of validity tells: 0 if `ppn`
-    /// is valid, more otherwise.
+    /// Whether `ppn` is valid.
     #[inline]
-    pub(crate) fn invalid_from(&self, ppn: Ppn) -> u32 {
-        let bit = ppn.0 % WORD_PAGES;
-        let word = self.valid.entries()[word_of(ppn)] >> bit;
-        word.trailing_zeros().min(WORD_PAGES - bit)
+    pub(crate) fn is_valid(&self, ppn: Ppn) -> bool {
+        self.valid.entries()[word_of(ppn)] & bit_of(ppn) != 0
+    }
+
+    /// Which pages from number `first` on, before `end`, are valid, bit by bit, as far as one word
+    /// of validity tells; and the page that it tells nothing of any more.
+    #[inline]
+    pub(crate) fn validity(&self, first: u32, end: u32) -> (u64, u32) {
+        let next = (first / WORD_PAGES + 1).saturating_mul(WORD_PAGES).min(end);
+        let told = u64::MAX >> (WORD_PAGES - (next - first));
+        let word = self.valid.entries()[word_of(Ppn(first))] >> (first % WORD_PAGES);
+        (word & told, next)
     }
 
     /// Has the processor fetch the map entry of `lpn`, which will be needed soon.
@@ -87,12 +94,6 @@ impl Mapping {
         if let Some(ppn) = self.ppn(lpn) {
             prefetch_index(self.valid.entries(), word_of(ppn));
         }
-    }
-
-    /// Has the processor fetch the map entry of what is at `ppn`.
-    #[inline]
-    pub(crate) fn prefetch_at(&self, ppn: Ppn) {
-        prefetch_index(self.ppn_of.entries(), self.lpn_of.entries()[ppn.0 as usize] as usize);
     }
 
     /// Maps `lpn` to `ppn`; returns where it was.

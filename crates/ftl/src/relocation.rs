@@ -11,8 +11,9 @@ use crate::ftl::{Origin, Stream};
 use crate::mapping::Mapping;
 use crate::{Cause, Config, Ftl, Lpn, Media, Ppn, SuperblockId, wear};
 
-/// Valid pages of the victim whose map entries are fetched at a time, one such lot ahead.
-const PAGES_FETCHED: u32 = 16;
+/// Valid pages of the victim whose map entries are fetched at a time, one such lot ahead: together,
+/// so that the cache misses overlap.
+const LOT: usize = 16;
 
 /// The watermarks in granules of room.
 #[derive(Clone, Copy, Debug)]
@@ -55,34 +56,7 @@ struct Victim {
     cause: Cause,
     /// Pages relocated for each page gained.
     price: f64,
-    /// What is to be relocated next.
-    next: ValidPages,
-    /// The same some pages further on, where the map is fetched ahead.
-    ahead: ValidPages,
-    /// Pages until that goes on.
-    until_fetch: u32,
-}
-
-impl Victim {
-    /// Fetches the map entries of the next pages; together, so that the cache misses overlap.
-    fn fetch_ahead(&mut self, mapping: &Mapping) {
-        for _ in 0..PAGES_FETCHED {
-            let Some(ppn) = self.ahead.next(mapping) else { break };
-            mapping.prefetch_at(ppn);
-        }
-        self.until_fetch = PAGES_FETCHED;
-    }
-
-    /// The next page that is still valid.
-    #[inline]
-    fn next_valid(&mut self, mapping: &Mapping) -> Option<(Ppn, Lpn)> {
-        self.until_fetch -= 1;
-        if self.until_fetch == 0 {
-            self.fetch_ahead(mapping);
-        }
-        let ppn = self.next.next(mapping)?;
-        Some((ppn, mapping.lpn(ppn)))
-    }
+    valid: ValidPages,
 }
 
 /// The valid pages of a superblock, in order.
@@ -92,23 +66,74 @@ struct ValidPages {
     at: u32,
     /// The one after the last.
     end: u32,
+    /// What was looked at last: bit `i` is set if page `word_first + i` is valid and not found yet.
+    word: u64,
+    word_first: u32,
+    /// What was found, in a ring of two lots: one to be taken, and one whose map entries are on
+    /// their way.
+    found: [(Ppn, Lpn); 2 * LOT],
+    found_count: usize,
+    taken_count: usize,
 }
 
 impl ValidPages {
+    /// Those from `first` on, before `end`.
+    fn of(first: Ppn, end: Ppn, mapping: &Mapping) -> Self {
+        let mut pages = Self {
+            at: first.0,
+            end: end.0,
+            word: 0,
+            word_first: first.0,
+            found: [(first, Lpn(0)); 2 * LOT],
+            found_count: 0,
+            taken_count: 0,
+        };
+        pages.find_lot(mapping);
+        pages.find_lot(mapping);
+        pages
+    }
+
     /// The next page that is valid now.
     #[inline]
-    fn next(&mut self, mapping: &Mapping) -> Option<Ppn> {
-        while self.at < self.end {
-            let ppn = Ppn(self.at);
-            match mapping.invalid_from(ppn) {
-                0 => {
-                    self.at += 1;
-                    return Some(ppn);
-                }
-                skipped => self.at += skipped,
+    fn next(&mut self, mapping: &Mapping) -> Option<(Ppn, Lpn)> {
+        while self.taken_count < self.found_count {
+            let page = self.found[self.taken_count % (2 * LOT)];
+            self.taken_count += 1;
+            if self.taken_count.is_multiple_of(LOT) {
+                self.find_lot(mapping);
+            }
+            // The host may have written it anew since it was found.
+            if mapping.is_valid(page.0) {
+                return Some(page);
             }
         }
         None
+    }
+
+    /// Finds the next lot and has its map entries fetched.
+    fn find_lot(&mut self, mapping: &Mapping) {
+        for _ in 0..LOT {
+            let Some(ppn) = self.find(mapping) else { break };
+            let lpn = mapping.lpn(ppn);
+            mapping.prefetch(lpn);
+            self.found[self.found_count % (2 * LOT)] = (ppn, lpn);
+            self.found_count += 1;
+        }
+    }
+
+    #[inline]
+    fn find(&mut self, mapping: &Mapping) -> Option<Ppn> {
+        // A word is rarely empty, so that this branch is predicted where one a page is not.
+        while self.word == 0 {
+            if self.at == self.end {
+                return None;
+            }
+            self.word_first = self.at;
+            (self.word, self.at) = mapping.validity(self.at, self.end);
+        }
+        let ppn = Ppn(self.word_first + self.word.trailing_zeros());
+        self.word &= self.word - 1;
+        Some(ppn)
     }
 }
 
@@ -208,7 +233,7 @@ impl Ftl {
         let superblock = victim.superblock;
         let mut granules = 0;
         if self.superblocks.granules_valid(superblock) > 0 {
-            let found = victim.next_valid(&self.mapping);
+            let found = victim.valid.next(&self.mapping);
             let (ppn, lpn) = found.expect("as granules_valid counts");
             let (cause, die_first, place) =
                 (victim.cause, victim.die_first, ppn.0 - victim.first.0);
@@ -246,25 +271,14 @@ impl Ftl {
             (self.choose_by_policy(granules)?, Cause::Relocation)
         };
         self.superblocks.choose(superblock);
-        let valid = self.superblocks.granules_valid(superblock);
-        let gained = (granules - valid).max(1);
-        let price = f64::from(valid) / f64::from(gained);
+        let relocated = self.superblocks.granules_valid(superblock);
+        let gained = (granules - relocated).max(1);
+        let price = f64::from(relocated) / f64::from(gained);
         let places = self.config.places_per_superblock();
         let first = Ppn(superblock.0 * places);
-        let next = ValidPages { at: first.0, end: first.0 + places };
-        let mut victim = Victim {
-            superblock,
-            first,
-            die_first: self.die_first(superblock),
-            cause,
-            price,
-            ahead: next.clone(),
-            next,
-            until_fetch: 0,
-        };
-        victim.fetch_ahead(&self.mapping);
-        victim.fetch_ahead(&self.mapping);
-        Some(victim)
+        let valid = ValidPages::of(first, Ppn(first.0 + places), &self.mapping);
+        let die_first = self.die_first(superblock);
+        Some(Victim { superblock, first, die_first, cause, price, valid })
     }
 
     /// The victim in the bank that has fewest free superblocks, so that every bank keeps some and

@@ -14,14 +14,14 @@ mod state;
 
 use std::collections::VecDeque;
 
-use blockio::{Bytes, Completion, Lba, Nanos, Op, Request, SECTOR_BYTES, Status};
+use blockio::{Bytes, Completion, Nanos, Op, Request, SECTOR_BYTES, Status};
 use ftl::{Config, Counters, Divider, Ftl, Lpn, UNIT_BYTES};
 
 use crate::climate::{Climate, Reading};
 use crate::event::{Event, EventQueue, Lane};
 use crate::host::Host;
 use crate::in_place::InPlace;
-use crate::module::Module;
+use crate::module::{Extent, Module};
 use crate::server::Server;
 use crate::spec::{DriveSpec, SpecError};
 use crate::stripe::Stripe;
@@ -224,16 +224,18 @@ impl Drive {
     fn begin(&mut self, at: Nanos, slot: u32, request: &Request, status: Status) {
         let inside = status == Status::Ok;
         let device = if inside { self.device_of(request.lba.0) } else { 0 };
-        let done_at = self.host.submit(request, at, device);
+        // Scalars from here on: what a call takes by reference has to lie in memory.
+        let extent = Extent { first: request.lba.0, sectors: request.sectors };
+        let done_at = self.host.submit((request.thread, request.sectors), at, device);
         let mut progress = Progress { module: 0, parts: 0, done_at };
         if inside && request.sectors > 0 {
             match request.op {
                 // What is in the buffer survives a power cut: nothing is left to wait for.
                 Op::Flush => {}
-                _ if !self.in_place.is_empty() => self.access(request, &mut progress, device),
-                Op::Read => self.read(slot, request, &mut progress),
-                Op::Write => self.write(slot, request, &mut progress, device),
-                Op::Trim => self.trim(request, &mut progress),
+                op if !self.in_place.is_empty() => self.access(op, extent, &mut progress, device),
+                Op::Read => self.read(slot, extent, &mut progress),
+                Op::Write => self.write(slot, extent, &mut progress, device),
+                Op::Trim => self.trim(extent, &mut progress),
             }
         }
         let Progress { module, parts, done_at } = progress;
@@ -400,15 +402,14 @@ impl Drive {
     }
 
     /// Carries out a request on media that is written in place: all of it is known at once.
-    fn access(&mut self, request: &Request, progress: &mut Progress, device: usize) {
-        let &Request { op, lba, sectors, .. } = request;
+    fn access(&mut self, op: Op, extent: Extent, progress: &mut Progress, device: usize) {
         let (link, modules) = (&mut self.links[device], &mut self.in_place);
         let at = match op {
-            Op::Write => link.write(progress.done_at, sectors),
+            Op::Write => link.write(progress.done_at, extent.sectors),
             Op::Read | Op::Trim | Op::Flush => progress.done_at,
         };
         progress.done_at = at;
-        self.stripe.split(lba.0, sectors, |module, extent| {
+        self.stripe.split(extent, |module, extent| {
             let done_at = match op {
                 Op::Read => modules[module].read(at, extent),
                 Op::Write => modules[module].write(at, extent),
@@ -417,16 +418,15 @@ impl Drive {
             progress.done_at = progress.done_at.max(done_at);
         });
         if op == Op::Read {
-            progress.done_at = link.read(progress.done_at, sectors);
+            progress.done_at = link.read(progress.done_at, extent.sectors);
         }
     }
 
     #[inline]
-    fn read(&mut self, slot: u32, request: &Request, progress: &mut Progress) {
-        let &Request { lba, sectors, .. } = request;
+    fn read(&mut self, slot: u32, extent: Extent, progress: &mut Progress) {
         let at = progress.done_at;
         let (modules, events) = (&mut self.modules, &mut self.events);
-        self.stripe.split(lba.0, sectors, |module, extent| {
+        self.stripe.split(extent, |module, extent| {
             let sensing = modules[module].read(at, extent, slot, events);
             progress.parts += sensing.dies;
             progress.done_at = progress.done_at.max(sensing.commanded_at);
@@ -434,18 +434,17 @@ impl Drive {
     }
 
     #[inline]
-    fn write(&mut self, slot: u32, request: &Request, progress: &mut Progress, device: usize) {
-        let &Request { lba, sectors, .. } = request;
-        let at = self.links[device].write(progress.done_at, sectors);
-        if self.can_run_out && !self.has_space_for(lba, sectors) {
+    fn write(&mut self, slot: u32, extent: Extent, progress: &mut Progress, device: usize) {
+        let at = self.links[device].write(progress.done_at, extent.sectors);
+        if self.can_run_out && !self.has_space_for(extent) {
             self.in_flight[slot as usize].status = Status::OutOfSpace;
-            self.stripe.split(lba.0, sectors, |module, _| {
+            self.stripe.split(extent, |module, _| {
                 progress.done_at = progress.done_at.max(self.modules[module].refuse(at));
             });
             return;
         }
         let (modules, events) = (&mut self.modules, &mut self.events);
-        self.stripe.split(lba.0, sectors, |module, extent| {
+        self.stripe.split(extent, |module, extent| {
             progress.module = modules[module].index;
             match modules[module].write(at, extent, slot, events) {
                 Some(done_at) => progress.done_at = progress.done_at.max(done_at),
@@ -455,9 +454,9 @@ impl Drive {
     }
 
     /// Whether all modules have flash for what a request would write.
-    fn has_space_for(&self, lba: Lba, sectors: u32) -> bool {
+    fn has_space_for(&self, extent: Extent) -> bool {
         let mut fits = true;
-        self.stripe.split(lba.0, sectors, |module, extent| {
+        self.stripe.split(extent, |module, extent| {
             fits &= self.modules[module].has_space_for(extent);
         });
         fits
@@ -474,11 +473,10 @@ impl Drive {
         }
     }
 
-    fn trim(&mut self, request: &Request, progress: &mut Progress) {
-        let &Request { lba, sectors, .. } = request;
+    fn trim(&mut self, extent: Extent, progress: &mut Progress) {
         let at = progress.done_at;
         let modules = &mut self.modules;
-        self.stripe.split(lba.0, sectors, |module, extent| {
+        self.stripe.split(extent, |module, extent| {
             progress.done_at = progress.done_at.max(modules[module].trim(at, extent));
         });
     }

@@ -4,7 +4,7 @@
 mod processors;
 mod turns;
 
-use blockio::{Nanos, Request};
+use blockio::Nanos;
 
 use self::processors::Processors;
 use self::turns::Turns;
@@ -122,15 +122,17 @@ impl Host {
         (at < thread.woken_at).then_some(thread.woken_at)
     }
 
-    /// Books the submission of a request to `device`; returns when the drive sees it.
+    /// Books the submission of a thread's request of so many sectors to `device`; returns when the
+    /// drive sees it.
     #[inline]
-    pub(crate) fn submit(&mut self, request: &Request, at: Nanos, device: usize) -> Nanos {
-        let mut span = self.submit + Nanos(u64::from(request.sectors) * self.copy_sector_ps / 1000);
+    pub(crate) fn submit(&mut self, of: (u16, u32), at: Nanos, device: usize) -> Nanos {
+        let (thread, sectors) = of;
+        let mut span = self.submit + Nanos(u64::from(sectors) * self.copy_sector_ps / 1000);
         if let Some(processors) = &mut self.processors {
-            processors.began(request.thread);
+            processors.began(thread);
             span = processors.stretched(span);
         }
-        let at = self.thread(request.thread).processor.book(at, span);
+        let at = self.thread(thread).processor.book(at, span);
         self.locks[device].book(at, self.serial)
     }
 

@@ -12,7 +12,7 @@ use crate::spec::{DriveSpec, HostSpec, MappingUnit};
 /// Sectors of a mapping unit.
 const UNIT_SECTORS: u64 = UNIT_BYTES / SECTOR_BYTES;
 
-/// Consecutive sectors of one module.
+/// Consecutive sectors of a drive or of one module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) first: u64,

@@ -95,13 +95,13 @@ impl Stripe {
     /// Calls `take` with each module and extent of a request, in order; requests that stay within
     /// one stripe unit are one extent.
     #[inline]
-    pub(crate) fn split(&self, first: u64, sectors: u32, mut take: impl FnMut(usize, Extent)) {
+    pub(crate) fn split(&self, extent: Extent, mut take: impl FnMut(usize, Extent)) {
         if self.is_one_module() {
-            take(0, Extent { first, sectors });
+            take(0, extent);
             return;
         }
-        let mut at = first;
-        let end = first + u64::from(sectors);
+        let mut at = extent.first;
+        let end = extent.first + u64::from(extent.sectors);
         while at < end {
             let (module, first, within) = self.place_within(at);
             // A device ends where a stripe unit does.
@@ -121,7 +121,7 @@ mod tests {
         let source = String::new();
         let spec = ModulesSpec { count: 2, layout, stripe_kib: 64, source };
         let mut extents = Vec::new();
-        Stripe::new(2, &spec, 1280).split(first, sectors, |module, extent| {
+        Stripe::new(2, &spec, 1280).split(Extent { first, sectors }, |module, extent| {
             extents.push((module, extent.first, extent.sectors));
         });
         extents

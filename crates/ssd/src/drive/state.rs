@@ -11,6 +11,7 @@ use blockio::Lba;
 use ftl::{Config, Watermarks};
 
 use super::{Drive, Setup};
+use crate::module::Extent;
 use crate::spec::{DriveSpec, ModulesSpec, SpecError};
 
 /// Everything that decides where data is put. Drives with equal placement can take over each
@@ -84,6 +85,7 @@ impl Drive {
         if let Some(climate) = &mut self.climate {
             climate.leave_out_next();
         }
-        self.stripe.split(lba.0, sectors, |module, extent| modules[module].age(extent));
+        let extent = Extent { first: lba.0, sectors };
+        self.stripe.split(extent, |module, extent| modules[module].age(extent));
     }
 }
