@@ -16,6 +16,8 @@ use live::export::Address;
 
 pub(crate) use self::place::PlaceArgs;
 pub(crate) use self::upkeep::{Check, FailDie, Fault, Misbehave, ReplaceDie, Scrub};
+use crate::activation::Place;
+use crate::log::Level;
 use crate::quantity;
 
 /// Reviews drives: modelled ones in virtual time, real ones through fio, by one protocol.
@@ -688,12 +690,13 @@ pub(crate) struct Serve {
     /// Serves a drive in memory of this size, which is empty at first and gone at the end
     #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
     pub(crate) memory: Option<Bytes>,
-    /// Where clients come in: unix:PATH, tcp:PORT (loopback), tcp:HOST:PORT; may be repeated
+    /// Where clients come in: unix:PATH, tcp:PORT (loopback), tcp:HOST:PORT, or fd:N where the
+    /// socket was passed; may be repeated
     #[arg(long, required_unless_present = "config", value_name = "ADDRESS")]
-    pub(crate) nbd: Vec<Address>,
-    /// Where browsers and monitoring come in: HOST:PORT, of the loopback at best
+    pub(crate) nbd: Vec<Place<Address>>,
+    /// Where browsers and monitoring come in: HOST:PORT, of the loopback at best, or fd:N
     #[arg(long, conflicts_with = "memory", value_name = "ADDRESS")]
-    pub(crate) http: Option<SocketAddr>,
+    pub(crate) http: Option<Place<SocketAddr>>,
     /// File of what else could be typed here: options by name, and `vault`; what is typed wins
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -721,9 +724,12 @@ pub(crate) struct Serve {
     /// Reads all that is stored once in this time, such as 7d, and repairs it
     #[arg(long, value_parser = quantity::span, value_name = "TIME", conflicts_with = "memory")]
     pub(crate) scrub: Option<Duration>,
-    /// Says on stderr which clients come and go
+    /// How much is said on stderr
+    #[arg(long, value_enum, default_value_t = Level::Info, value_name = "LEVEL")]
+    pub(crate) log_level: Level,
+    /// Says it as a line of JSON an event
     #[arg(long)]
-    pub(crate) verbose: bool,
+    pub(crate) log_json: bool,
     /// Prints what is served as one line of JSON
     #[arg(long)]
     pub(crate) json: bool,

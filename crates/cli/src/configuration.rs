@@ -2,10 +2,12 @@
 //!
 //! Its keys are the names of the options of `floatgate serve`, and `vault`: what holds for an
 //! option, its values, default and conflicts, holds for the key. What is typed beside `--config`
-//! comes after the file, and wins.
+//! comes after the file, and wins. A server that is told to reads the file again: some keys take
+//! effect, of the others it says that they do not.
 
 use std::ffi::OsString;
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use clap::{CommandFactory as _, FromArgMatches as _};
@@ -16,6 +18,76 @@ use crate::args::{Cli, Command, Serve};
 const COMMAND: &str = "serve";
 const VAULT: &str = "vault";
 const OPTION: &str = "--config";
+const SCRUB: &str = "scrub";
+/// Keys that may change while a server runs.
+const CHANGEABLE: [&str; 3] = ["log-level", "log-json", SCRUB];
+
+/// The file that a server goes by, as it was read last.
+#[derive(Debug)]
+pub(crate) struct Configuration {
+    path: PathBuf,
+    table: Table,
+}
+
+/// What a file says that was read again.
+#[derive(Debug)]
+pub(crate) struct Reread {
+    /// What holds from now on, as far as it may change.
+    pub(crate) serve: Serve,
+    /// Keys that say something else now and may not change.
+    pub(crate) fixed: Vec<String>,
+}
+
+impl Configuration {
+    /// That of a server; none where it goes by no file.
+    ///
+    /// # Errors
+    /// When it cannot be read any more.
+    pub(crate) fn of(serve: &Serve) -> Result<Option<Self>> {
+        let Some(path) = &serve.config else { return Ok(None) };
+        Ok(Some(Self { path: path.clone(), table: read(path)? }))
+    }
+
+    /// Reads the file again. What is typed still wins.
+    ///
+    /// # Errors
+    /// When it is no configuration; then everything stays as it was.
+    pub(crate) fn reread(&mut self) -> Result<Reread> {
+        let table = read(&self.path)?;
+        let shown = self.path.display();
+        words_of(&table).with_context(|| format!("reading {shown}"))?;
+        let mut changeable = table.clone();
+        changeable.retain(|key, _| CHANGEABLE.contains(&key));
+        let mut words = words_of(&changeable)?;
+        // The file stands for all that is not parsed again.
+        words.push(format!("{OPTION}={shown}").into());
+        let Command::Serve(serve) = parsed(words)? else {
+            bail!("reading {shown}: it configures no server");
+        };
+        let mut fixed = differing(&self.table, &table);
+        // Whoever scrubs by a period has none to go back to.
+        fixed.retain(|key| {
+            !CHANGEABLE.contains(&key.as_str()) || (key == SCRUB && serve.scrub.is_none())
+        });
+        self.table = table;
+        Ok(Reread { serve, fixed })
+    }
+}
+
+/// Keys that two tables give different values.
+fn differing(before: &Table, after: &Table) -> Vec<String> {
+    let mut keys: Vec<String> = before.keys().chain(after.keys()).cloned().collect();
+    keys.sort();
+    keys.dedup();
+    keys.retain(|key| before.get(key) != after.get(key));
+    keys
+}
+
+fn read(path: &Path) -> Result<Table> {
+    let shown = path.display();
+    let text = fs::read_to_string(path).with_context(|| format!("reading {shown}"))?;
+    text.parse().with_context(|| format!("reading {shown}"))
+}
 
 /// What was typed, with what the file that it names says before it; none if it names none.
 ///
@@ -23,19 +95,25 @@ const OPTION: &str = "--config";
 /// When the file cannot be read, or says what no option does.
 pub(crate) fn apply(typed: &Serve) -> Result<Option<Command>> {
     let Some(path) = &typed.config else { return Ok(None) };
-    let shown = path.display();
-    let text = fs::read_to_string(path).with_context(|| format!("reading {shown}"))?;
-    let mut table: Table = text.parse().with_context(|| format!("reading {shown}"))?;
+    let mut table = read(path)?;
     if typed.vault.is_some() || typed.memory.is_some() {
         table.remove(VAULT);
     }
-    let mut words: Vec<OsString> = vec!["floatgate".into(), COMMAND.into()];
-    words.extend(words_of(&table).with_context(|| format!("reading {shown}"))?);
-    words.extend(typed_words());
+    let words = words_of(&table).with_context(|| format!("reading {}", path.display()))?;
+    let mut command = parsed(words).unwrap_or_else(|error| error.exit());
+    if let Command::Serve(serve) = &mut command {
+        serve.config = Some(path.clone());
+    }
+    Ok(Some(command))
+}
+
+/// The command that is typed after what a file says.
+fn parsed(words: Vec<OsString>) -> Result<Command, clap::Error> {
+    let begin = ["floatgate", COMMAND].map(OsString::from);
+    let words = begin.into_iter().chain(words).chain(typed_words());
     let command = Cli::command().mut_subcommand(COMMAND, |it| it.args_override_self(true));
-    let matches = command.try_get_matches_from(words).unwrap_or_else(|error| error.exit());
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    Ok(Some(cli.command))
+    let matches = command.try_get_matches_from(words)?;
+    Ok(Cli::from_arg_matches(&matches)?.command)
 }
 
 /// What could be typed instead of a file.
@@ -102,6 +180,13 @@ mod tests {
         let text = "vault = \"v\"\nnbd = [\"unix:a\", \"tcp:1\"]\nread-only = true\njson = false";
         let expected = ["--nbd=unix:a", "--nbd=tcp:1", "--read-only", "v"];
         assert_eq!(words(text).unwrap(), expected);
+    }
+
+    #[test]
+    fn keys_that_differ_are_those_with_other_values_and_those_that_one_table_lacks() {
+        let table = |text: &str| text.parse::<Table>().unwrap();
+        let (before, after) = (table("a = 1\nb = 2\nc = 3"), table("a = 1\nb = 3\nd = 4"));
+        assert_eq!(differing(&before, &after), ["b", "c", "d"]);
     }
 
     #[test]

@@ -3,15 +3,18 @@
 //! Results go to stdout, talk to stderr. Exit status: 0 done, 1 failed, 2 usage, 3 measured but not
 //! steady.
 
+mod activation;
 mod args;
 mod command;
 mod configuration;
 mod failure;
+mod log;
 mod observed;
 mod output;
 mod progress;
 mod quantity;
 mod setup;
+mod signals;
 mod table;
 mod web;
 

@@ -14,6 +14,7 @@ use live::management::{Answer, Management, Request};
 use live::misbehavior::{Fault, Misbehavior};
 use live::status::{Client, Export, Happening, Process, Server, Status};
 use live::{Caretaker, Device, Drive, Life, Meter, Metered, beacon};
+use tracing::{error, info, warn};
 
 use self::chronicle::Chronicle;
 
@@ -83,8 +84,14 @@ impl Observed {
     }
 
     /// Takes note of something that happened.
-    pub(crate) fn note(&self, what: String) {
+    fn note(&self, what: String) {
         self.events().chronicle.note(what);
+    }
+
+    /// Takes note of something that happened, and says it.
+    pub(crate) fn tell(&self, what: &str) {
+        info!(drive = self.number(), "{what}");
+        self.note(what.to_owned());
     }
 
     /// Keeps what the drive did in its life.
@@ -169,17 +176,23 @@ impl Observed {
             (0..status.dies.len()).filter(|die| status.dies[*die].is_lost).collect();
         for die in &lost {
             if !events.lost_dies.contains(die) {
-                events.chronicle.note(format!("die {die} is lost; the others stand in for it"));
+                let what = format!("die {die} is lost; the others stand in for it");
+                warn!(die, "{what}");
+                events.chronicle.note(what);
             }
         }
         for die in std::mem::replace(&mut events.lost_dies, lost) {
             if !events.lost_dies.contains(&die) {
-                events.chronicle.note(format!("die {die} is whole again"));
+                let what = format!("die {die} is whole again");
+                info!(die, "{what}");
+                events.chronicle.note(what);
             }
         }
         if let Some(reason) = status.reason.as_ref().filter(|_| !events.has_failed) {
             events.has_failed = true;
-            events.chronicle.note(format!("the drive takes no more writes: {reason}"));
+            let what = format!("the drive takes no more writes: {reason}");
+            error!(reason, "{what}");
+            events.chronicle.note(what);
         }
         events.chronicle.told()
     }
@@ -220,11 +233,11 @@ impl Observed {
         let asked = serde_json::to_string(request).unwrap_or_default();
         match done {
             Ok(()) => {
-                self.note(format!("asked for and done: {asked}"));
+                self.tell(&format!("asked for and done: {asked}"));
                 Answer::Done
             }
             Err(error) => {
-                self.note(format!("asked for and refused: {asked}: {error}"));
+                self.tell(&format!("asked for and refused: {asked}: {error}"));
                 Answer::Refused { reason: error }
             }
         }

@@ -9,6 +9,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use lab::fit::Watcher;
 use lab::progress::{Event, Progress};
 use lab::results::StepKind;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
 
 use crate::output;
 
@@ -33,9 +35,9 @@ impl Terminal {
     /// When Ctrl-C was already taken over.
     pub(crate) fn new() -> Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&stop);
-        ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
-            .context("taking over Ctrl-C")?;
+        for signal in [SIGHUP, SIGINT, SIGTERM] {
+            flag::register(signal, Arc::clone(&stop)).context("taking over Ctrl-C")?;
+        }
         Ok(Self { bar: io::stderr().is_terminal().then(bar), stop, told: Mutex::default() })
     }
 

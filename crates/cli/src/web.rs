@@ -107,6 +107,11 @@ impl Web {
         Ok(Self { address, site, acceptor: Some(acceptor) })
     }
 
+    /// Where it answers.
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Says where it answers; to a person, with the token.
     pub(crate) fn introduction(&self) -> String {
         let Self { address, site, .. } = self;

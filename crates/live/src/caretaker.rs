@@ -38,15 +38,23 @@ struct Wishes {
     is_over: bool,
     /// A scrub is wanted now, whatever was planned.
     wants_scrub: bool,
+    /// In what time everything is to be scrubbed once.
+    period: Duration,
 }
 
 impl Rest {
-    /// Waits so long, or until somebody wishes something; says what.
-    fn wait(&self, pause: Duration) -> Wishes {
-        let wishes = locked(&self.wishes);
-        let none = |wishes: &mut Wishes| !wishes.is_over && !wishes.wants_scrub;
-        let waited = self.told.wait_timeout_while(wishes, pause, none);
-        *waited.unwrap_or_else(PoisonError::into_inner).0
+    /// Waits as long as `left` says for the period that is wished for, or until somebody wishes
+    /// something else; says what.
+    fn wait(&self, left: impl Fn(Duration) -> Duration) -> Wishes {
+        let mut wishes = locked(&self.wishes);
+        loop {
+            let left = left(wishes.period);
+            if wishes.is_over || wishes.wants_scrub || left.is_zero() {
+                return *wishes;
+            }
+            let waited = self.told.wait_timeout(wishes, left);
+            wishes = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 
     /// Takes a pause of its own length; says whether to go on.
@@ -131,13 +139,17 @@ impl Caretaker {
         self.begin("scrub", scrub_now)
     }
 
-    /// Scrubs again and again, each time spread evenly over `period`.
+    /// Scrubs again and again, each time spread evenly over `period`; where it does already, over
+    /// that from now on.
     ///
     /// # Errors
     /// When the system refuses a thread.
     pub fn scrub_every(&self, period: Duration) -> Result<(), OpenError> {
-        *locked(&self.is_scheduled) = true;
-        self.begin("scrub", move |drive, rest, told| {
+        self.rest.wish(|wishes| wishes.period = period);
+        if std::mem::replace(&mut *locked(&self.is_scheduled), true) {
+            return Ok(());
+        }
+        self.begin("scrub", |drive, rest, told| {
             loop {
                 let begun = Instant::now();
                 if rest.takes_up_scrub() {
@@ -146,12 +158,13 @@ impl Caretaker {
                     // Its status says how it went.
                     let _ = drive.scrub_while(true, |done, all| {
                         tell(told);
-                        let due = period.mul_f64(done as f64 / all.max(1) as f64);
-                        let wishes = rest.wait(due.saturating_sub(begun.elapsed()));
+                        let share = done as f64 / all.max(1) as f64;
+                        let wishes = rest
+                            .wait(|period| period.mul_f64(share).saturating_sub(begun.elapsed()));
                         !wishes.is_over && !wishes.wants_scrub
                     });
                 }
-                if rest.wait(period.saturating_sub(begun.elapsed())).is_over {
+                if rest.wait(|period| period.saturating_sub(begun.elapsed())).is_over {
                     return;
                 }
             }

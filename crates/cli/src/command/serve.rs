@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,9 +17,14 @@ use live::export::{Address, Export, Exports, Listener};
 use live::misbehavior::{Misbehavior, Schedule};
 use live::status::{Space, Supply};
 use live::{Device, Drive, MemoryDevice, Pace, status};
+use tracing::{debug, error, info, warn};
 
+use crate::activation::{Passed, Place};
 use crate::args::{Serve, Timing};
+use crate::configuration::{Configuration, Reread};
+use crate::log::{self, Log};
 use crate::observed::Observed;
+use crate::signals::{self, Signal};
 use crate::web::{self, Web};
 use crate::{Ending, output, setup};
 
@@ -42,18 +47,17 @@ struct Served {
 
 /// Serves, prints the URIs, and waits for a signal.
 pub(crate) fn serve(args: &Serve) -> Result<Ending> {
+    let _log = Log::start(args.log_level, args.log_json)?;
+    let configuration = Configuration::of(args)?;
     let pace = pace(args)?;
     // Before the drive is opened: it is left as it was where something is in the way.
-    let listeners = args.nbd.iter().map(listen).collect::<Result<Vec<_>>>()?;
-    let http = args.http.map(listen_http).transpose()?;
+    let mut passed = Passed::of_process();
+    let listeners = args.nbd.iter().map(|place| listen(place, &mut passed));
+    let listeners = listeners.collect::<Result<Vec<_>>>()?;
+    let http = args.http.as_ref().map(|place| listen_http(place, &mut passed)).transpose()?;
     let Served { device, drive } = Served::open(args)?;
     let exports = Exports::new(vec![export(args, device, pace)])?;
-    let (stop, stopped) = mpsc::channel();
-    // Whoever sends a second signal is told nothing new.
-    let handler = move || {
-        let _ = stop.send(());
-    };
-    ctrlc::set_handler(handler).context("taking over Ctrl-C")?;
+    let signals = signals::received()?;
     let offered = offered(&exports, &listeners);
     let observed = drive.as_ref().map(|(_, observed)| Arc::clone(observed));
     let management = observed.as_ref().map(|observed| observed.manage(&offered)).transpose()?;
@@ -62,31 +66,35 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
         _ => None,
     };
     if let Some(web) = &web {
-        output::talk(&web.introduction());
+        introduce(web, args.log_json);
     }
     let text = shown(&offered, args.json)?;
-    let verbose = args.verbose;
     let watch = move |event: &Event| {
         if let Some(observed) = &observed {
             observed.saw(event);
         }
-        tell(event, verbose);
+        tell(event);
     };
     let server = Server::start(exports, listeners, watch).context("starting the server")?;
     output::data(&text)?;
-    wait(&stopped, drive.as_ref())?;
+    wait(&signals, drive.as_ref(), configuration)?;
     drop((management, web));
     server.stop().context("making the last writes durable")?;
     close(drive)
 }
 
 /// Waits for a signal; says meanwhile when physical space runs short, and keeps what the drive did.
-fn wait(stopped: &mpsc::Receiver<()>, served: Option<&(Arc<Drive>, Arc<Observed>)>) -> Result<()> {
+fn wait(
+    signals: &Receiver<Signal>,
+    served: Option<&(Arc<Drive>, Arc<Observed>)>,
+    mut configuration: Option<Configuration>,
+) -> Result<()> {
     let (mut told, mut is_kept, mut looks) = (Supply::Ample, true, 0_u64);
     loop {
-        match stopped.recv_timeout(LOOK_EVERY) {
+        match signals.recv_timeout(LOOK_EVERY) {
             Err(RecvTimeoutError::Timeout) => looks += 1,
-            ended => return ended.context("waiting for a signal"),
+            Ok(Signal::Reload) => reload(configuration.as_mut(), served.map(|(_, it)| &**it)),
+            ended => return ended.map(drop).context("waiting for a signal"),
         }
         let Some((drive, observed)) = served else { continue };
         told = tell_supply(drive, told);
@@ -96,13 +104,38 @@ fn wait(stopped: &mpsc::Receiver<()>, served: Option<&(Arc<Drive>, Arc<Observed>
     }
 }
 
+/// Takes up what of the configuration may change, and says what may not.
+fn reload(configuration: Option<&mut Configuration>, observed: Option<&Observed>) {
+    let Some(configuration) = configuration else {
+        warn!("asked to read the configuration again, but everything was typed");
+        return;
+    };
+    let Reread { serve, fixed } = match configuration.reread() {
+        Ok(reread) => reread,
+        Err(error) => {
+            error!("the configuration stays as it was: {error:#}");
+            return;
+        }
+    };
+    log::change(serve.log_level, serve.log_json);
+    if let (Some(period), Some(observed)) = (serve.scrub, observed)
+        && let Err(error) = observed.caretaker.scrub_every(period)
+    {
+        error!("the drive is not scrubbed: {error}");
+    }
+    info!("the configuration was read again");
+    if !fixed.is_empty() {
+        warn!("{} changed, which takes a restart", fixed.join(", "));
+    }
+}
+
 /// Says what `told` did not say of the space; returns what has been said now.
 ///
 /// One line for each step down, and none for going to and fro about a threshold.
 fn tell_supply(drive: &Drive, told: Supply) -> Supply {
     let Some(space) = drive.status().space else { return told };
     if space.supply > told {
-        output::talk(&supply_text(&space));
+        warn!("{}", supply_text(&space));
     }
     if space.supply == Supply::Ample { Supply::Ample } else { told.max(space.supply) }
 }
@@ -115,14 +148,14 @@ fn supply_text(space: &Space) -> String {
         Supply::Short => "runs short",
         Supply::Gone => "is used up, and writes are refused",
     };
-    format!("warning: physical space {what}: {logical} of data take {stored} of {most}; trim some")
+    format!("physical space {what}: {logical} of data take {stored} of {most}; trim some")
 }
 
 /// Keeps what the drive did; says once that it cannot be kept. Returns whether it was.
 fn keep_life(observed: &Observed, was_kept: bool) -> bool {
     let kept = observed.keep_life();
     if let Some(error) = kept.as_ref().err().filter(|_| was_kept) {
-        output::talk(&format!("warning: the drive's counts are not kept: {error}"));
+        warn!("the drive's counts are not kept: {error}");
     }
     kept.is_ok()
 }
@@ -130,7 +163,7 @@ fn keep_life(observed: &Observed, was_kept: bool) -> bool {
 fn close(drive: Option<(Arc<Drive>, Arc<Observed>)>) -> Result<Ending> {
     if let Some((drive, observed)) = drive {
         keep_life(&observed, true);
-        observed.note("the server ended".to_owned());
+        observed.tell("the server ended");
         observed.caretaker.stop();
         drop(observed);
         let deadline = Instant::now() + LAST_ANSWERS;
@@ -158,11 +191,11 @@ impl Served {
         };
         let drive = drive.with_context(|| format!("opening {}", vault.display()))?;
         for die in drive.lost_dies() {
-            output::talk(&format!("warning: die {die} is missing; what it held is reconstructed"));
+            warn!(die, "die {die} is missing; what it held is reconstructed");
         }
         let drive = Arc::new(drive);
         let observed = Arc::new(Observed::new(vault, Arc::clone(&drive), misbehavior));
-        observed.note("the server began".to_owned());
+        observed.tell("the server began");
         observed.caretaker.keep_redundant()?;
         if let Some(period) = args.scrub {
             observed.caretaker.scrub_every(period)?;
@@ -215,26 +248,43 @@ fn pace(args: &Serve) -> Result<Option<Arc<Pace>>> {
     Ok(Some(Arc::new(Pace::new(drive))))
 }
 
-fn listen(address: &Address) -> Result<Listener> {
-    let listener = Listener::bind(address)?;
+fn listen(place: &Place<Address>, passed: &mut Passed) -> Result<Listener> {
+    let listener = match place {
+        Place::At(address) => Listener::bind(address)?,
+        Place::Passed(index) => passed.clients(*index)?,
+    };
     if listener.is_reachable_from_outside() {
         warn_of_reach(listener.address());
     }
     Ok(listener)
 }
 
-fn listen_http(address: SocketAddr) -> Result<TcpListener> {
+fn listen_http(place: &Place<SocketAddr>, passed: &mut Passed) -> Result<TcpListener> {
+    let listener = match place {
+        Place::At(address) => web::listen(*address)?,
+        Place::Passed(index) => passed.http(*index)?,
+    };
+    let address = listener.local_addr().context("asking for the port of HTTP")?;
     if !address.ip().is_loopback() {
         warn_of_reach(&format_args!("http://{address}"));
     }
-    web::listen(address)
+    Ok(listener)
+}
+
+/// Says where browsers come in: at once, since it may hold the token, which is in no log.
+fn introduce(web: &Web, is_json: bool) {
+    if is_json {
+        info!("the page is at http://{}/", web.address());
+    } else {
+        output::talk(&web.introduction());
+    }
 }
 
 fn warn_of_reach(place: &dyn Display) {
-    output::talk(&format!(
-        "warning: {place} can be reached from other machines, and knows neither passwords nor \
-         encryption; a tunnel is safer"
-    ));
+    warn!(
+        "{place} can be reached from other machines, and knows neither passwords nor encryption; \
+         a tunnel is safer"
+    );
 }
 
 /// What clients find, and where.
@@ -257,19 +307,16 @@ fn shown(offered: &[status::Export], json: bool) -> Result<String> {
     Ok(uris.collect::<Vec<_>>().join("\n"))
 }
 
-/// Says what happened, where it is worth a line.
-fn tell(event: &Event, verbose: bool) {
+/// Says what happened to a client.
+fn tell(event: &Event) {
     match event {
-        Event::Came { client, export } if verbose => {
-            output::talk(&format!("client {client} uses `{export}`"));
-        }
-        Event::Left { client } if verbose => output::talk(&format!("client {client} left")),
-        Event::Came { .. } | Event::Left { .. } => {}
+        Event::Came { client, export } => debug!(client, export, "client {client} uses `{export}`"),
+        Event::Left { client } => debug!(client, "client {client} left"),
         Event::Dropped { client, reason } => {
-            output::talk(&format!("warning: client {client} was dropped: {reason}"));
+            warn!(client, reason, "client {client} was dropped: {reason}");
         }
         Event::TurnedAway { reason } => {
-            output::talk(&format!("warning: a client was turned away: {reason}"));
+            warn!(reason, "a client was turned away: {reason}");
         }
     }
 }

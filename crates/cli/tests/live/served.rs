@@ -40,12 +40,15 @@ impl Served {
     }
 
     fn start_saying(folder: TempDir, args: &[&str], stderr: Stdio) -> Self {
-        let mut server = serve(&folder)
-            .args(args)
-            .stdout(Stdio::piped())
-            .stderr(stderr)
-            .spawn()
-            .expect("the command was built");
+        let mut command = serve(&folder);
+        command.args(args).stderr(stderr);
+        Self::start_as(folder, command)
+    }
+
+    /// Starts a server by a command of its own, in its folder.
+    pub(crate) fn start_as(folder: TempDir, mut command: Command) -> Self {
+        let server = command.stdout(Stdio::piped()).spawn();
+        let mut server = server.expect("the command was built");
         let stdout = server.stdout.take().expect("it is piped");
         let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
@@ -66,6 +69,14 @@ impl Served {
         create_small_drive(folder.path());
         let vault = folder.path().join("vault").display().to_string();
         Self::start_in(folder, &[&vault])
+    }
+
+    /// Starts a server of a small drive with these arguments more, and something to say things to.
+    pub(crate) fn start_small_drive_saying(args: &[&str], stderr: Stdio) -> Self {
+        let folder = tempfile::tempdir().expect("a folder is made");
+        create_small_drive(folder.path());
+        let vault = folder.path().join("vault").display().to_string();
+        Self::start_saying(folder, &[&[vault.as_str()], args].concat(), stderr)
     }
 
     /// Starts a server of a small drive that answers over HTTP, too.

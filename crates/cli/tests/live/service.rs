@@ -42,19 +42,22 @@ fn every_command_has_a_manual_page() {
 }
 
 #[test]
-fn the_unit_is_one_and_leaves_the_service_little_to_harm() {
+fn the_units_are_some_and_leave_the_service_little_to_harm() {
     if !is_there("systemd-analyze") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib/floatgate@.service");
-    let text = fs::read_to_string(unit).unwrap();
+    let unit_named = |name| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib").join(name);
+    let text = fs::read_to_string(unit_named("floatgate@.service")).unwrap();
     // Where the command would be installed there is none on a machine that builds it.
     let text = text.replace("/usr/bin/floatgate", env!("CARGO_BIN_EXE_floatgate"));
     let path = folder.path().join("floatgate@scratch.service");
     fs::write(&path, text).unwrap();
+    let socket = unit_named("floatgate@.socket");
+    fs::copy(socket, folder.path().join("floatgate@scratch.socket")).unwrap();
     let path = path.display().to_string();
-    client("systemd-analyze", &["verify", "--man=no", &path]);
+    let socket = folder.path().join("floatgate@scratch.socket").display().to_string();
+    client("systemd-analyze", &["verify", "--man=no", &path, &socket]);
     client(
         "systemd-analyze",
         &["security", "--offline=true", "--threshold=20", "--no-pager", &path],

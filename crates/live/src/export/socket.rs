@@ -121,6 +121,28 @@ impl Listener {
         }
     }
 
+    /// Listens at a socket that somebody else opened, and leaves its path alone.
+    ///
+    /// # Errors
+    /// When it has no path, so that clients could not be told of it, or the system refuses.
+    pub fn of_unix(socket: UnixListener) -> io::Result<Self> {
+        socket.set_nonblocking(false)?;
+        let path = socket.local_addr()?.as_pathname().map(Path::to_owned);
+        let path = path.ok_or_else(|| io::Error::other("the socket has no path"))?;
+        Ok(Self { socket: Listening::Unix(socket), address: Address::Unix(path), place: None })
+    }
+
+    /// Listens at a socket that somebody else opened.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn of_tcp(socket: TcpListener) -> io::Result<Self> {
+        socket.set_nonblocking(false)?;
+        let place = socket.local_addr()?;
+        let address = Address::Tcp { host: place.ip().to_string(), port: place.port() };
+        Ok(Self { socket: Listening::Tcp(socket), address, place: None })
+    }
+
     /// Where clients come in, with the port that the system chose.
     pub fn address(&self) -> &Address {
         &self.address

@@ -1,0 +1,231 @@
+//! What a server says while it serves: a line an event, to stderr, for people or for programs.
+//!
+//! ```text
+//!   tracing::warn!(client, "…") ──► line ──► queue ──► a thread of its own ──► stderr
+//!                                              └── full: the line is lost, and counted
+//! ```
+//!
+//! Whoever serves waits neither for a disk nor for a reader: where lines are not taken they are
+//! lost, and the next one that is taken says how many.
+
+use std::fmt::Debug;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context as _, Result};
+use clap::ValueEnum;
+use serde_json::{Map, Value, json};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::Interest;
+use tracing::{Event, Metadata, Subscriber};
+
+use crate::output;
+
+/// Lines that wait for a slow reader.
+const WAITING_MAX: usize = 1024;
+/// How long the last lines may take.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How much is said; each level says what those before it do, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum Level {
+    /// What failed
+    Error,
+    /// What may fail, and what was refused
+    Warn,
+    /// What was begun, asked for, and ended
+    Info,
+    /// Which clients come and go
+    Debug,
+}
+
+/// Which events are said, and how.
+#[derive(Debug)]
+struct Form {
+    level: AtomicU8,
+    is_json: AtomicBool,
+}
+
+/// The log of this process, once there is one.
+static FORM: OnceLock<Arc<Form>> = OnceLock::new();
+
+/// What goes to the thread that writes.
+enum Message {
+    Line(String),
+    /// Asks for word once everything before is written.
+    Flush(Sender<()>),
+}
+
+/// The log. Its last lines are written when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Log {
+    queue: SyncSender<Message>,
+}
+
+/// Takes events of this program.
+struct Listener {
+    form: Arc<Form>,
+    queue: SyncSender<Message>,
+    lost: AtomicU64,
+}
+
+impl Log {
+    /// Says from now on what is of `level`, as JSON or for people.
+    ///
+    /// # Errors
+    /// When the system gives no thread, or there is a log already.
+    pub(crate) fn start(level: Level, is_json: bool) -> Result<Self> {
+        let (queue, lines) = mpsc::sync_channel(WAITING_MAX);
+        let writer = thread::Builder::new().name("log".to_owned());
+        writer.spawn(move || write(&lines)).context("starting a thread for the log")?;
+        let form = FORM.get_or_init(|| {
+            Arc::new(Form { level: AtomicU8::new(level as u8), is_json: is_json.into() })
+        });
+        let listener =
+            Listener { form: Arc::clone(form), queue: queue.clone(), lost: AtomicU64::new(0) };
+        tracing::subscriber::set_global_default(listener).context("starting the log")?;
+        Ok(Self { queue })
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        let (written, is_written) = mpsc::channel();
+        if self.queue.try_send(Message::Flush(written)).is_ok() {
+            // A reader that takes nothing does not keep the server from ending.
+            let _ = is_written.recv_timeout(PATIENCE);
+        }
+    }
+}
+
+/// Says from now on what is of `level`, as JSON or for people.
+pub(crate) fn change(level: Level, is_json: bool) {
+    if let Some(form) = FORM.get() {
+        form.level.store(level as u8, Ordering::Relaxed);
+        form.is_json.store(is_json, Ordering::Relaxed);
+    }
+}
+
+fn write(lines: &Receiver<Message>) {
+    while let Ok(message) = lines.recv() {
+        match message {
+            Message::Line(line) => output::talk(&line),
+            // Whoever asked may have lost patience.
+            Message::Flush(written) => drop(written.send(())),
+        }
+    }
+}
+
+impl Level {
+    fn of(metadata: &Metadata<'_>) -> Self {
+        match *metadata.level() {
+            tracing::Level::ERROR => Self::Error,
+            tracing::Level::WARN => Self::Warn,
+            tracing::Level::INFO => Self::Info,
+            tracing::Level::DEBUG | tracing::Level::TRACE => Self::Debug,
+        }
+    }
+}
+
+impl Subscriber for Listener {
+    /// The level may change: every event asks anew.
+    fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
+        Interest::sometimes()
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event() && Level::of(metadata) as u8 <= self.form.level.load(Ordering::Relaxed)
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut said = Said::default();
+        event.record(&mut said);
+        said.lost = self.lost.swap(0, Ordering::Relaxed);
+        let level = Level::of(event.metadata());
+        let is_json = self.form.is_json.load(Ordering::Relaxed);
+        let line = if is_json { said.for_programs(level) } else { said.for_people(level) };
+        if self.queue.try_send(Message::Line(line)).is_err() {
+            self.lost.fetch_add(said.lost + 1, Ordering::Relaxed);
+        }
+    }
+
+    // There are no spans.
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+/// What an event says.
+#[derive(Debug, Default)]
+struct Said {
+    text: String,
+    fields: Map<String, Value>,
+    /// Events before it that nobody took.
+    lost: u64,
+}
+
+impl Said {
+    /// The text, after a word where it is bad.
+    fn for_people(&self, level: Level) -> String {
+        let word = match level {
+            Level::Error => "error: ",
+            Level::Warn => "warning: ",
+            Level::Info | Level::Debug => "",
+        };
+        let lost = match self.lost {
+            0 => String::new(),
+            lost => format!("warning: {lost} lines of the log are lost\n"),
+        };
+        format!("{lost}{word}{}", self.text)
+    }
+
+    /// An object, whose fields are those of the event beside when, how bad, and the text.
+    fn for_programs(&self, level: Level) -> String {
+        let age = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let level = format!("{level:?}").to_lowercase();
+        let mut object = Map::from_iter([
+            ("at_unix_ms".to_owned(), json!(u64::try_from(age.as_millis()).unwrap_or(u64::MAX))),
+            ("level".to_owned(), json!(level)),
+            ("what".to_owned(), json!(self.text)),
+        ]);
+        if self.lost > 0 {
+            object.insert("lost".to_owned(), json!(self.lost));
+        }
+        object.extend(self.fields.clone());
+        Value::Object(object).to_string()
+    }
+
+    fn take(&mut self, field: &Field, value: Value) {
+        self.fields.insert(field.name().to_owned(), value);
+    }
+}
+
+impl Visit for Said {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        if field.name() == "message" {
+            self.text = format!("{value:?}");
+        } else {
+            self.take(field, json!(format!("{value:?}")));
+        }
+    }
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.take(field, json!(value));
+    }
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.take(field, json!(value));
+    }
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.take(field, json!(value));
+    }
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.take(field, json!(value));
+    }
+}

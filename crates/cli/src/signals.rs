@@ -1,0 +1,36 @@
+//! Signals as messages.
+
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+
+use anyhow::{Context as _, Result};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// What a signal asks of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Signal {
+    /// To end, when everything is durable.
+    Stop,
+    /// To read its configuration again.
+    Reload,
+}
+
+/// Takes over the signals that ask for something.
+///
+/// # Errors
+/// When the system refuses.
+pub(crate) fn received() -> Result<Receiver<Signal>> {
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).context("taking over Ctrl-C")?;
+    let (sender, receiver) = mpsc::channel();
+    let thread = thread::Builder::new().name("signals".to_owned());
+    let pass = move || {
+        for signal in signals.forever() {
+            let asked = if signal == SIGHUP { Signal::Reload } else { Signal::Stop };
+            // Whoever sends another one while the server ends is told nothing new.
+            let _ = sender.send(asked);
+        }
+    };
+    thread.spawn(pass).context("starting a thread for signals")?;
+    Ok(receiver)
+}

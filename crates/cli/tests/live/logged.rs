@@ -1,0 +1,149 @@
+//! What a server says, and to whom: for people and for programs, and to nobody who listens. What it
+//! takes up of its configuration while it runs, and the sockets that it is given.
+
+use std::fs::{self, File};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::clients::noise;
+use super::served::{Served, client, create_small_drive, floatgate, is_there};
+
+/// How long a server may take to say something.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Waits until a file has a line with this part.
+fn wait_for(said: &Path, part: &str) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let text = fs::read_to_string(said).expect("it is there");
+        if text.contains(part) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "no {part} in\n{text}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Comes to a server and leaves without a word.
+fn come_and_go(served: &Served) {
+    drop(UnixStream::connect(served.path("s")).expect("it listens"));
+}
+
+fn signal(served: &Served, name: &str) {
+    let sent = Command::new("kill").args(["-s", name, &served.pid().to_string()]).status();
+    assert!(sent.expect("there is a `kill`").success());
+}
+
+#[test]
+fn programs_are_told_each_event_as_a_line_of_json() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = folder.path().join("said");
+    let log = File::create(&said).unwrap();
+    let args = ["--log-json", "--log-level", "debug", "--http", "127.0.0.1:0"];
+    let mut served = Served::start_small_drive_saying(&args, log.into());
+    come_and_go(&served);
+    wait_for(&said, "\"client\":1");
+    assert!(served.stop().success());
+    let text = fs::read_to_string(&said).unwrap();
+    let events: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let what = |event: &Value| event["what"].as_str().unwrap().to_owned();
+    assert_eq!(what(&events[0]), "the server began");
+    assert_eq!(what(events.last().unwrap()), "the server ended");
+    assert!(events.iter().all(|event| event["at_unix_ms"].as_u64().unwrap() > 0), "{text}");
+    let of_client = events.iter().find(|event| event["client"] == 1).unwrap();
+    assert!(["debug", "warn"].contains(&of_client["level"].as_str().unwrap()), "{of_client}");
+    assert!(!text.contains("token"), "{text}");
+}
+
+#[test]
+fn a_log_that_takes_nothing_harms_nothing() {
+    if !is_there("nbdcopy") {
+        return;
+    }
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let mut served = Served::start_small_drive_saying(&["--log-level", "debug"], full.into());
+    let stored = served.path("there.img");
+    noise(&stored, 1 << 20);
+    client("nbdcopy", &["--flush", stored.to_str().unwrap(), &served.uri]);
+    assert!(served.stop().success());
+    assert!(served.beside(&["check", "vault"]).status.success());
+}
+
+#[test]
+fn a_log_that_nobody_reads_holds_nobody_up() {
+    let args = ["--log-json", "--log-level", "debug"];
+    let mut served = Served::start_small_drive_saying(&args, Stdio::piped());
+    // Far more lines than a pipe and the queue before it hold.
+    (0..3000).for_each(|_| come_and_go(&served));
+    assert!(served.beside(&["status", "vault"]).status.success());
+    assert!(served.stop().success());
+}
+
+#[test]
+fn a_server_reads_its_configuration_again_and_says_what_takes_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    create_small_drive(folder.path());
+    let [config, said] = ["c.toml", "said"].map(|name| folder.path().join(name));
+    let (vault, socket) = (folder.path().join("vault"), folder.path().join("s"));
+    let own = format!("vault = {vault:?}\nnbd = \"unix:{}\"\n", socket.display());
+    fs::write(&config, &own).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
+    command.args(["serve", "--config"]).arg(&config).stdin(Stdio::null());
+    command.stderr(File::create(&said).unwrap());
+    let mut served = Served::start_as(folder, command);
+    come_and_go(&served);
+
+    let changed = own.replace("unix:", "unix:/elsewhere") + "scrub = \"1d\"\nlog-level = \"debug\"";
+    fs::write(&config, changed).unwrap();
+    signal(&served, "HUP");
+    wait_for(&said, "the configuration was read again\n");
+    wait_for(&said, "warning: nbd changed, which takes a restart\n");
+    come_and_go(&served);
+    wait_for(&said, "client 2 ");
+    let status = served.beside(&["status", "vault", "--json"]);
+    let status: Value = serde_json::from_slice(&status.stdout).unwrap();
+    assert!(!status["upkeep"]["scrub"].is_null(), "it scrubs from now on: {status}");
+
+    fs::write(&config, "bnd = 1").unwrap();
+    signal(&served, "HUP");
+    wait_for(&said, "error: the configuration stays as it was: reading ");
+    assert!(served.stop().success());
+}
+
+#[test]
+fn a_server_takes_over_the_sockets_that_it_is_given() {
+    if !is_there("nbdinfo") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    create_small_drive(folder.path());
+    let path = folder.path().join("passed");
+    let socket = OwnedFd::from(UnixListener::bind(&path).unwrap());
+    let activated = |descriptor: &str| {
+        // As the system does it: the socket is descriptor 3 of the process that is named.
+        let script = "export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$0\" \"$@\" 3<&0 </dev/null";
+        let mut command = Command::new("sh");
+        command.args(["-c", script, env!("CARGO_BIN_EXE_floatgate"), "serve"]);
+        command.arg(folder.path().join("vault")).args(["--nbd", descriptor]);
+        command
+    };
+    let missing = activated("fd:4").stdin(socket.try_clone().unwrap()).output().unwrap();
+    let said = String::from_utf8_lossy(&missing.stderr);
+    assert!(said.contains("error: no socket fd:4 was passed"), "{said}");
+    let mut command = activated("fd:3");
+    command.stdin(socket);
+    let mut served = Served::start_as(folder, command);
+    assert!(served.uri.ends_with("/passed"), "{}", served.uri);
+    client("nbdinfo", &["--size", &served.uri]);
+    assert!(served.stop().success());
+    assert!(path.exists(), "it is not the server's");
+    let typed = floatgate(Path::new("/"), &["serve", "vault", "--nbd", "fd:2"]);
+    assert_eq!(typed.status.code(), Some(2));
+}
