@@ -3,6 +3,7 @@
 #![expect(clippy::print_stdout, reason = "a tool of the workspace talks to who runs it")]
 
 mod bench;
+mod guest;
 mod program;
 mod test;
 mod validate;

@@ -1,8 +1,5 @@
 //! A real device from purge to report: a part of a disk whose other part holds a file system,
-//! killed in the middle and resumed. As root with fio, losetup and mkfs.ext4; each test says so
-//! where it cannot run.
-
-#![expect(clippy::unwrap_used, reason = "a helper of a test may fail as the test itself")]
+//! killed in the middle and resumed. As root with fio, losetup and mkfs.ext4.
 
 use std::fs;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -12,6 +9,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+
+use crate::{fio_is_missing, skip};
 
 const MIB: u64 = 1 << 20;
 /// First byte and bytes of the part with the file system, and of the one that is tested.
@@ -117,20 +116,6 @@ fn attached(image: &Path, (first, count): (u64, u64)) -> Option<String> {
 
 fn detach(node: &str) {
     let _ = Command::new("losetup").args(["-d", node]).status();
-}
-
-#[expect(clippy::print_stderr, reason = "a skipped test says why")]
-fn skip(why: &str) {
-    eprintln!("skipped: {why}");
-}
-
-fn fio_is_missing() -> bool {
-    let found = Command::new("fio").arg("--version").output();
-    let missing = !found.is_ok_and(|output| output.status.success());
-    if missing {
-        skip("fio is not installed");
-    }
-    missing
 }
 
 fn floatgate(dir: &Path, args: &[&str]) -> Command {
@@ -245,19 +230,43 @@ impl Drop for Full {
     }
 }
 
-#[test]
-fn a_full_results_disk_is_one_clear_error_and_keeps_what_was_finished() {
-    let Some(full) = Full::new() else { return };
+/// What a review in `dir` with its results on a disk that fills up says, and how many of its steps
+/// are kept.
+fn said_when_full(dir: &Path, review: &[&str]) -> Option<(String, usize)> {
+    let full = Full::new()?;
     let out = full.0.path().join("runs");
-    let out = out.to_str().unwrap();
-    let dir = tempfile::tempdir().unwrap();
-    let model = ["review", "iodrive-duo", "--protocol", "quick", "--time-lapse", "128"];
-    let ended = ended(started(dir.path(), &[model.as_slice(), &["--out", out]].concat()));
+    let ended = ended(started(dir, &[review, &["--out", out.to_str().unwrap()]].concat()));
     let said = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert_eq!(ended.status.code(), Some(1), "{said}");
+    assert_eq!(said.matches("error: ").count(), 1, "{said}");
+    assert!(said.contains("what was finished is kept: `floatgate review --resume "), "{said}");
+    let runs = fs::read_dir(out).unwrap().flatten().map(|entry| entry.path().join("steps"));
+    let kept = runs.filter_map(|steps| fs::read_dir(steps).ok()).flatten().count();
+    Some((said, kept))
+}
+
+#[test]
+fn a_full_results_disk_is_one_clear_error_and_keeps_what_was_finished() {
+    let dir = tempfile::tempdir().unwrap();
+    let review = ["review", "iodrive-duo", "--protocol", "quick", "--time-lapse", "128"];
+    let Some((said, kept)) = said_when_full(dir.path(), &review) else { return };
     assert!(said.contains("error: writing ") && said.contains("No space left on device"), "{said}");
     assert!(said.ends_with("hint: free some space, or choose another --out\n"), "{said}");
-    assert!(said.contains("what was finished is kept: `floatgate review --resume "), "{said}");
-    let kept = fs::read_dir(out).unwrap().flatten().map(|entry| entry.path().join("steps"));
-    assert!(kept.filter_map(|steps| fs::read_dir(steps).ok()).flatten().count() > 0);
+    assert!(kept > 0);
+}
+
+#[test]
+fn a_results_disk_that_fio_fills_is_one_clear_error_and_keeps_what_was_finished() {
+    if fio_is_missing() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("brief.toml"), PROTOCOL).unwrap();
+    let review = ["review", "./disk.img", "--size", "16m", "--protocol", "brief.toml"];
+    let Some((said, kept)) = said_when_full(dir.path(), &review) else { return };
+    assert!(
+        said.contains("No space left on device") || said.contains("is the disk full?"),
+        "{said}"
+    );
+    assert!(kept > 0, "{said}");
 }

@@ -1,0 +1,55 @@
+#!/bin/sh
+# The only process of the guest. Its home is a drive that outlives a reset; in its first life it
+# resets itself in the middle of a review, without a word to anyone; in its second it goes on.
+export PATH=/bin HOME=/home LC_ALL=C
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs dev /dev
+mount -t tmpfs tmp /tmp
+
+# The first namespace of the drive with this serial number.
+drive() {
+    for controller in /sys/class/nvme/nvme*; do
+        read -r serial < "$controller/serial"
+        [ "$serial" = "$1" ] && echo "/dev/${controller##*/}n1"
+    done
+}
+
+# Keeps what the rest of the line says and how it ends.
+keep() {
+    file=$1
+    shift
+    "$@" > "$file" 2>&1
+    echo "exit $?" >> "$file"
+}
+
+read -r up rest < /proc/uptime
+echo "guest: up after $up s"
+home=$(drive home)
+tested=$(drive tested)
+mount -t ext4 "${home}p1" /home
+cd /home || exit
+if [ -d runs ]; then
+    echo "guest: second life"
+    set -- runs/*/
+    run=${1%/}
+    keep resumed floatgate review --resume "${run##*/}" --destroy
+else
+    echo "guest: first life"
+    keep refused floatgate review "$tested" --protocol brief.toml --out none
+    keep mounted floatgate review "$home" --protocol brief.toml --out none --destroy
+    keep sanitize floatgate run "$tested" 4k-rand-write --purge sanitize --destroy
+    sync
+    floatgate review "$tested" --protocol brief.toml --destroy > review 2>&1 &
+    while kill -0 $! 2> /dev/null; do
+        for step in runs/*/steps/002.json; do
+            [ -e "$step" ] && echo b > /proc/sysrq-trigger
+        done
+        sleep 0.2
+    done
+    cat review
+fi
+cd /
+umount /home
+echo "guest: done"
+sleep 1000
