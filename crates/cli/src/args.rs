@@ -1,5 +1,7 @@
 //! The command line as it is typed.
 
+mod create;
+mod format;
 mod place;
 mod upkeep;
 
@@ -14,6 +16,8 @@ use lab::PurgeMethod;
 use lab::fit::Free;
 use live::export::Address;
 
+pub(crate) use self::create::{Compress, Create, Protection};
+pub(crate) use self::format::{Format, Purge, Resize, Target};
 pub(crate) use self::place::PlaceArgs;
 pub(crate) use self::upkeep::{Check, FailDie, Fault, Misbehave, ReplaceDie, Scrub};
 use crate::activation::Place;
@@ -178,6 +182,12 @@ Examples:
 Examples:
   floatgate replace-die vault 3 --with new.img")]
     ReplaceDie(ReplaceDie),
+    /// Erases everything that a drive stores
+    Purge(Purge),
+    /// Erases everything that a drive stores, and gives its clients another capacity
+    Format(Format),
+    /// Changes how much clients see of a drive, keeping what it stores
+    Resize(Resize),
     /// Has something go wrong with a served drive, to see what its clients make of it
     #[command(after_help = "\
 Examples:
@@ -609,66 +619,6 @@ fn free_number(text: &str) -> Result<Free, String> {
             Ok(Free { path: path.to_owned(), bounds: Some((low, high)) })
         }
         _ => Err(format!("bounds `{bounds}` are not two numbers, the lower first, such as 10..40")),
-    }
-}
-
-/// `floatgate create`.
-#[derive(Debug, Args)]
-pub(crate) struct Create {
-    /// Folder of the drive, which is made
-    pub(crate) vault: PathBuf,
-    /// Files, which are made, or block devices, whose contents are lost: the dies, 1 to 64
-    #[arg(long, required = true, value_delimiter = ',', value_name = "PATHS")]
-    pub(crate) dies: Vec<PathBuf>,
-    /// Size that clients see, such as 4g
-    #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
-    pub(crate) size: Bytes,
-    /// Dies with data and dies with parity, together all of them; or `none` [default: one parity]
-    #[arg(long, value_name = "N+1", value_parser = protection)]
-    pub(crate) protect: Option<Protection>,
-    /// Bytes that fit as they are stored, if fewer than --size; writes beyond them fail
-    #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
-    pub(crate) thin: Option<Bytes>,
-    /// Spare space as a share of what fits: more of it makes random writes cheaper
-    #[arg(long, default_value = "15%", value_name = "PERCENT", value_parser = quantity::percent)]
-    pub(crate) spare: f64,
-    /// How pages are stored; what does not become smaller is stored as it is
-    #[arg(long, value_enum, default_value_t = Compress::None)]
-    pub(crate) compress: Compress,
-}
-
-/// How pages are stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Compress {
-    /// As they are
-    None,
-    /// By LZ4, in a few microseconds each
-    Lz4,
-    /// By Zstandard: smaller, and slower
-    Zstd,
-}
-
-/// How dies protect each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Protection {
-    /// Not at all.
-    None,
-    /// Each row of this many dies has one that protects the others.
-    One {
-        /// The dies, that one included.
-        dies: usize,
-    },
-}
-
-/// `none`, or `7+1`.
-fn protection(text: &str) -> Result<Protection, String> {
-    if text == "none" {
-        return Ok(Protection::None);
-    }
-    let data = text.strip_suffix("+1").and_then(|data| data.parse::<usize>().ok());
-    match data {
-        Some(data @ 1..=63) => Ok(Protection::One { dies: data + 1 }),
-        _ => Err(format!("`{text}` is not such as 7+1, or none")),
     }
 }
 

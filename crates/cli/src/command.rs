@@ -8,6 +8,7 @@ pub(crate) mod create;
 pub(crate) mod doctor;
 pub(crate) mod drives;
 pub(crate) mod fit;
+pub(crate) mod format;
 pub(crate) mod man;
 pub(crate) mod plan;
 pub(crate) mod review;

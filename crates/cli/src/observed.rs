@@ -13,7 +13,7 @@ use live::export::nbd::Event;
 use live::management::{Answer, Management, Request};
 use live::misbehavior::{Fault, Misbehavior};
 use live::status::{Client, Export, Happening, Process, Server, Status};
-use live::{Caretaker, Device, Drive, Life, Meter, Metered, beacon};
+use live::{Beyond, Caretaker, Device, Drive, Life, Meter, Metered, beacon};
 use tracing::{error, info, warn};
 
 use self::chronicle::Chronicle;
@@ -228,6 +228,18 @@ impl Observed {
                 self.caretaker.replace_die(*die, path).map_err(|error| error.to_string())
             }
             Request::Scrub => self.caretaker.scrub().map_err(|error| error.to_string()),
+            Request::Purge { drive, while_served } => self
+                .allowed(drive, *while_served)
+                .and_then(|()| self.caretaker.purge().map_err(|error| error.to_string())),
+            Request::Format { drive, capacity, while_served } => self
+                .allowed(drive, *while_served)
+                .and_then(|()| self.caretaker.format(*capacity).map_err(|error| error.to_string())),
+            Request::Resize { drive, size_bytes, discard, while_served } => {
+                let beyond = if *discard { Beyond::Lost } else { Beyond::Kept };
+                let resize = || self.caretaker.resize(*size_bytes, beyond);
+                self.allowed(drive, *while_served)
+                    .and_then(|()| resize().map_err(|error| error.to_string()))
+            }
             Request::Misbehave { fault } => self.misbehave(*fault),
         };
         let asked = serde_json::to_string(request).unwrap_or_default();
@@ -245,6 +257,16 @@ impl Observed {
 
     fn events(&self) -> MutexGuard<'_, Events> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether what the drive is for its clients may be changed beneath them.
+    fn allowed(&self, drive: &str, while_served: bool) -> Result<(), String> {
+        let own = self.number();
+        match (drive == own, while_served) {
+            (false, _) => Err(format!("drive {own} is served here, not {drive}")),
+            (_, false) => Err("clients may use it; allow that with while_served".to_owned()),
+            _ => Ok(()),
+        }
     }
 
     fn misbehave(&self, fault: Fault) -> Result<(), String> {

@@ -43,6 +43,13 @@ impl Extents {
         }
     }
 
+    /// Has another number of logical pages, of which another number may be stored.
+    pub(crate) fn resize(&mut self, config: &Config) {
+        let pages = if config.extents_per_page > 1 { config.pages_logical } else { 0 };
+        self.granules_of.resize(pages as usize, 0);
+        self.stored_max = u64::from(config.pages_stored_max) * u64::from(self.granules_per_page);
+    }
+
     /// Forgets what is stored.
     pub(crate) fn clear(&mut self) {
         self.granules_of.fill(0);

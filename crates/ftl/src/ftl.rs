@@ -106,7 +106,7 @@ pub(crate) struct StreamState {
 }
 
 impl StreamState {
-    fn new(banks: u32, units_per_bank: u32) -> Self {
+    pub(crate) fn new(banks: u32, units_per_bank: u32) -> Self {
         Self {
             frontiers: vec![None; banks as usize],
             bank: 0,
@@ -166,7 +166,7 @@ pub struct Ftl {
     pub(crate) superblocks: Superblocks,
     pub(crate) free_by_bank: Vec<Vec<SuperblockId>>,
     /// Erased superblocks that the owner has not released yet, where it wants to.
-    held: Option<Vec<SuperblockId>>,
+    pub(crate) held: Option<Vec<SuperblockId>>,
     /// Spare erase blocks left, die by die.
     spares_by_die: Vec<u32>,
     pub(crate) streams: [StreamState; 3],
@@ -217,22 +217,6 @@ impl Ftl {
         };
         ftl.list_free();
         Ok(ftl)
-    }
-
-    /// Erases everything: the state before the first write, wear apart.
-    pub fn purge(&mut self) {
-        self.mapping.clear();
-        self.extents.clear();
-        self.counters.superblocks_erased += u64::from(self.superblocks.purge());
-        let geometry = &self.config.geometry;
-        self.streams.fill(StreamState::new(geometry.banks, geometry.units_per_bank()));
-        self.relocation = Relocation::default();
-        let granules = u64::from(self.config.granules_per_superblock());
-        self.room = u64::from(self.superblocks_good()) * granules;
-        if let Some(held) = &mut self.held {
-            held.clear();
-        }
-        self.list_free();
     }
 
     /// Changes when garbage collection works; what is mapped, and where, stays.

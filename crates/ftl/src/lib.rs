@@ -6,6 +6,7 @@
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod capacity;
 mod config;
 mod counters;
 mod divider;

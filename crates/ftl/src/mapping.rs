@@ -42,6 +42,14 @@ impl Mapping {
         self.valid.clear();
     }
 
+    /// Has another number of logical pages; those beyond the end are not mapped.
+    pub(crate) fn resize(&mut self, pages_logical: u32) {
+        let mut resized = Table::new(pages_logical as usize);
+        let kept = self.ppn_of.entries().len().min(pages_logical as usize);
+        resized.entries_mut()[..kept].copy_from_slice(&self.ppn_of.entries()[..kept]);
+        self.ppn_of = resized;
+    }
+
     /// Logical pages that the host sees.
     #[expect(clippy::cast_possible_truncation, reason = "made from a u32")]
     pub(crate) fn pages_logical(&self) -> u32 {

@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::vault::Replacement;
-use crate::{Drive, OpenError};
+use crate::{Beyond, Drive, OpenError, UserCapacity};
 
 /// Time between two looks at whether a die has failed, and after redundancy could not be restored.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -168,6 +168,53 @@ impl Caretaker {
                     return;
                 }
             }
+        })
+    }
+
+    /// Begins to erase everything that is stored.
+    ///
+    /// # Errors
+    /// When that is under way already.
+    pub fn purge(&self) -> Result<(), OpenError> {
+        self.begin_purge(|drive, go_on| {
+            // Its status says how it went.
+            let _ = drive.purge_while(go_on);
+        })
+    }
+
+    /// Begins to erase everything that is stored, after which clients have another capacity.
+    ///
+    /// # Errors
+    /// When something is being erased already, or the drive cannot have that capacity.
+    pub fn format(&self, capacity: UserCapacity) -> Result<(), OpenError> {
+        self.drive.check_capacity(capacity)?;
+        self.begin_purge(move |drive, go_on| {
+            // Its status says how it went.
+            let _ = drive.reformat_while(capacity, go_on);
+        })
+    }
+
+    /// Gives clients another size, keeping what is stored, unless what lies beyond the new end is
+    /// to be lost.
+    ///
+    /// # Errors
+    /// As [`Drive::resize`].
+    pub fn resize(&self, bytes: u64, beyond: Beyond) -> Result<(), OpenError> {
+        self.drive.resize(&UserCapacity::Bytes(bytes).of(&self.drive), beyond)
+    }
+
+    fn begin_purge(
+        &self,
+        purge: impl FnOnce(&Drive, &mut dyn FnMut(u64, u64) -> bool) + Send + 'static,
+    ) -> Result<(), OpenError> {
+        if self.drive.status().upkeep.purge.is_some_and(|it| it.is_running) {
+            return Err(OpenError::refused("a purge is under way; wait for it".to_owned()));
+        }
+        self.begin("purge", move |drive, rest, begun| {
+            purge(drive, &mut |_, _| {
+                tell(begun);
+                rest.pause(Duration::ZERO)
+            });
         })
     }
 

@@ -6,7 +6,7 @@
 //! everything that its pieces refer to is durable.
 //!
 //! ```text
-//!  header 4096 | magic | drive | number | session | order | mark | journal | pieces | crc
+//!  header 4096 | magic | drive | number | session | order | mark | journal | pages | crc
 //!  frame 32+   | number of the checkpoint | index | bytes | crc | what is saved, up to 1 MiB
 //! ```
 //!
@@ -34,6 +34,8 @@ pub(crate) struct Summary {
     pub(crate) mark: u64,
     /// The first batch that is not in the map.
     pub(crate) journal: Position,
+    /// Logical pages that the map has.
+    pub(crate) pages: u32,
 }
 
 impl Summary {
@@ -48,6 +50,7 @@ impl Summary {
             self.mark,
             self.journal.at,
             self.journal.number,
+            self.pages.into(),
         ];
         for (index, number) in numbers.into_iter().enumerate() {
             put(&mut bytes, index * 8, number.to_le_bytes());
@@ -64,6 +67,7 @@ impl Summary {
             order: u64_at(bytes, 32),
             mark: u64_at(bytes, 40),
             journal: Position { at: u64_at(bytes, 48), number: u64_at(bytes, 56) },
+            pages: u32_at(bytes, 64),
         })
     }
 }
@@ -128,6 +132,27 @@ impl Reader<'_> {
     pub(crate) fn fill(&mut self, bytes: &mut [u8]) -> io::Result<()> {
         for part in bytes.chunks_mut(FRAME_BYTES) {
             self.frame(part)?;
+        }
+        Ok(())
+    }
+
+    /// Fills `table`, which may be shorter or longer than the one of `saved` bytes that was saved:
+    /// the rest stays as it is, or is left.
+    ///
+    /// # Errors
+    /// As [`Reader::fill`].
+    pub(crate) fn fill_resized(&mut self, table: &mut [u8], saved: usize) -> io::Result<()> {
+        if table.len() == saved {
+            return self.fill(table);
+        }
+        let mut part = vec![0; FRAME_BYTES.min(saved)];
+        for from in (0..saved).step_by(FRAME_BYTES) {
+            let length = FRAME_BYTES.min(saved - from);
+            let part = &mut part[..length];
+            self.frame(part)?;
+            let kept = table.get_mut(from..).unwrap_or_default();
+            let kept_length = kept.len().min(length);
+            kept[..kept_length].copy_from_slice(&part[..kept_length]);
         }
         Ok(())
     }

@@ -146,9 +146,14 @@ impl Core {
         self.order - 1
     }
 
+    /// The place of a page; none beyond the end of a drive that became smaller meanwhile.
+    pub(crate) fn place_of(&self, lpn: Lpn) -> Option<Ppn> {
+        (lpn.0 < self.ftl.pages_logical()).then(|| self.ftl.lookup(lpn))?
+    }
+
     /// Where a page is.
     pub(crate) fn locate(&self, layout: &Layout, lpn: Lpn) -> Located {
-        match self.ftl.lookup(lpn) {
+        match self.place_of(lpn) {
             None => Located::Nowhere,
             Some(ppn) => {
                 let row = layout.place(ppn).row;
@@ -165,6 +170,15 @@ impl Core {
         let place = layout.place(ppn);
         let open = self.open.iter().find(|open| open.row == place.row).expect("located there");
         open.units[place.unit as usize].extent(place.slot)
+    }
+
+    /// Nothing of any row counts any more.
+    pub(crate) fn forget_rows(&mut self) {
+        self.rows = Rows::new(self.rows.count());
+        self.ahead = None;
+        for open in std::mem::take(&mut self.open) {
+            self.spare.extend(open.units.into_iter().map(|unit| unit.bytes));
+        }
     }
 
     /// Gives pages their places; says how many got one, and what the next one waits for.
@@ -188,6 +202,10 @@ impl Core {
     pub(crate) fn wait(&self, pages: &[Page<'_>]) -> Option<Wait> {
         if self.ftl.needs_room() {
             return Some(Wait::Room);
+        }
+        if pages.iter().any(|page| page.lpn.0 >= self.ftl.pages_logical()) {
+            // The drive has become smaller meanwhile.
+            return Some(Wait::Space);
         }
         let charged = |page: &Page<'_>| Bytes(Layout::charged(page.extent_bytes()));
         let extents = pages.iter().map(|page| (page.lpn, charged(page)));
@@ -334,7 +352,7 @@ impl Core {
         lpn: Lpn,
         page: &mut [u8; PAGE_BYTES],
     ) -> Result<(), DeviceError> {
-        let Some(ppn) = self.ftl.lookup(lpn) else {
+        let Some(ppn) = self.place_of(lpn) else {
             page.fill(0);
             return Ok(());
         };

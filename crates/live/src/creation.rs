@@ -42,20 +42,13 @@ impl Plan {
     /// # Errors
     /// When there is none.
     pub fn shape(&self) -> Result<Shape, OpenError> {
-        let pages = self.size.0 / PAGE_BYTES as u64;
-        if pages == 0 || !self.size.0.is_multiple_of(PAGE_BYTES as u64) {
-            let size = self.size.0;
-            let what = format!("a size of {size} bytes is not a multiple of 4096 above zero");
-            return Err(OpenError::refused(what));
-        }
+        let capacity = Capacity { size: self.size, physical: self.physical };
+        let (pages_logical, pages_stored_max) = capacity.pages()?;
         let dies_min = 1 + u32::from(self.is_protected);
         if !(dies_min..=DIES_MAX).contains(&self.dies) {
             let what = format!("{} dies, must be {dies_min} to {DIES_MAX}", self.dies);
             return Err(OpenError::refused(what));
         }
-        let too_large = || OpenError::refused(format!("{} is beyond 16 TB", self.size));
-        let pages_logical = u32::try_from(pages).map_err(|_| too_large())?;
-        let pages_stored_max = self.pages_stored_max(pages_logical)?;
         let pages = u64::from(pages_stored_max);
         let is_compressed = self.compression != Compression::None;
         let unit_pages = match pages {
@@ -66,6 +59,7 @@ impl Plan {
         let mut shape = Shape {
             pages_logical,
             pages_stored_max,
+            pages_mappable: pages_logical,
             dies: self.dies,
             is_protected: self.is_protected,
             unit_pages,
@@ -86,11 +80,37 @@ impl Plan {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below 2^32")]
         let superblocks = superblocks.min(f64::from(u32::MAX / 2)) as u32;
         shape.superblocks = superblocks + reserved;
+        let data_pages = u32::try_from(shape.geometry().pages()).unwrap_or(u32::MAX);
+        shape.pages_mappable = pages_logical.max(data_pages);
         let row_bytes = Layout::new(&shape).unit_bytes as u64 * u64::from(self.dies);
         let roomy = (pages * PAGE_BYTES as u64 / 32).min(256 << 20);
         shape.journal_bytes = (row_bytes * 48).max(roomy).next_multiple_of(HEADER_BYTES);
         shape.config().check()?;
         Ok(shape)
+    }
+}
+
+/// What clients see of a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capacity {
+    /// Bytes that clients address, a multiple of 4096.
+    pub size: Bytes,
+    /// Bytes of data that fit as they are stored; none: as many as `size`.
+    pub physical: Option<Bytes>,
+}
+
+impl Capacity {
+    /// The same in pages: those that clients address, and those that data may take.
+    pub(crate) fn pages(&self) -> Result<(u32, u32), OpenError> {
+        let pages = self.size.0 / PAGE_BYTES as u64;
+        if pages == 0 || !self.size.0.is_multiple_of(PAGE_BYTES as u64) {
+            let size = self.size.0;
+            let what = format!("a size of {size} bytes is not a multiple of 4096 above zero");
+            return Err(OpenError::refused(what));
+        }
+        let too_large = || OpenError::refused(format!("{} is beyond 16 TB", self.size));
+        let pages_logical = u32::try_from(pages).map_err(|_| too_large())?;
+        Ok((pages_logical, self.pages_stored_max(pages_logical)?))
     }
 
     /// Pages of flash that data may take.
@@ -143,6 +163,7 @@ pub fn format(media: Vec<Box<dyn Medium>>, shape: &Shape, drive: u64) -> Result<
         order: 1 << 40,
         mark: 1 << 40,
         journal: Position { at: 0, number: 1 },
+        pages: shape.pages_logical,
     };
     for die in 0..dies.count() {
         write_empty(&dies, die, &layout, &summary).map_err(failed("writing a first checkpoint"))?;

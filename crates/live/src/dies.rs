@@ -223,6 +223,12 @@ impl Dies {
         moved.count(&moved.written_bytes, bytes.len(), written)
     }
 
+    /// Has what lies there read as zeroes, once it is synced.
+    pub(crate) fn erase(&self, die: usize, offset: u64, length: u64) -> io::Result<()> {
+        let erased = self.with(die, |medium| medium.erase(offset, length));
+        self.traffic[die].count(&self.traffic[die].written_bytes, 0, erased)
+    }
+
     pub(crate) fn sync(&self, die: usize) -> io::Result<()> {
         self.with(die, |medium| medium.sync())
     }

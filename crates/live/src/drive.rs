@@ -12,11 +12,14 @@
 mod atomic;
 mod checkpointing;
 mod committing;
+mod formatting;
 mod reading;
 mod redundancy;
 mod writing;
 
-use std::sync::atomic::AtomicU64;
+pub use self::formatting::{Beyond, UserCapacity};
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{
     Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
 };
@@ -42,6 +45,8 @@ pub struct Drive {
     checkpoints: Mutex<u64>,
     header: Mutex<Header>,
     upkeep: Mutex<Upkeep>,
+    /// Pages that clients address.
+    pages: AtomicU32,
     /// The failed dies that rows were last chosen for, as a [`DieSet`](crate::dies::DieSet).
     adapted: AtomicU64,
     /// Why no promise is possible any more.
@@ -56,6 +61,7 @@ impl Drive {
         (header, checkpoint): (Header, u64),
     ) -> Self {
         Self {
+            pages: AtomicU32::new(core.ftl.pages_logical()),
             adapted: AtomicU64::new(core.out.0),
             store,
             core: RwLock::new(core),
@@ -102,8 +108,8 @@ impl Drive {
 
     /// What the drive is and how it fares.
     pub fn status(&self) -> Status {
-        let shape = &self.store.layout.shape;
         let header = *lock(&self.header);
+        let shape = &header.shape;
         let reason = self.poison.get().cloned();
         // After a panic numbers may be off; they are asked for all the more.
         let core = self.core.read().unwrap_or_else(PoisonError::into_inner);
@@ -136,6 +142,11 @@ impl Drive {
     pub fn lost_dies(&self) -> Vec<usize> {
         let lost = self.store.dies.lost();
         (0..self.store.dies.count()).filter(|die| lost.has(*die)).collect()
+    }
+
+    /// Pages that clients address.
+    pub(crate) fn pages(&self) -> u32 {
+        self.pages.load(Ordering::Acquire)
     }
 
     /// What is told of the work beside the host.
@@ -211,7 +222,7 @@ fn parts(offset: u64, length: u64) -> impl Iterator<Item = Part> {
 
 impl Device for Drive {
     fn size(&self) -> u64 {
-        u64::from(self.store.layout.shape.pages_logical) * PAGE_BYTES as u64
+        u64::from(self.pages()) * PAGE_BYTES as u64
     }
 
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {

@@ -5,10 +5,10 @@
 
 use std::io;
 
-use crate::dies::{DieSet, Dies};
+use crate::dies::{DieSet, Dies, medium_error};
 use crate::encoding::{is_sealed, put, seal, u32_at, u64_at};
 use crate::layout::{DIES_MAX, HEADER_BYTES};
-use crate::{Compression, Shape};
+use crate::{Compression, DeviceError, Shape};
 
 const MAGIC: &[u8; 16] = b"floatgate die\0\0\0";
 /// Version of everything on a die.
@@ -68,6 +68,7 @@ impl Header {
             (104, self.unsafe_shutdowns),
             (112, self.done_without.0),
             (120, self.left_out.0),
+            (128, u64::from(shape.pages_mappable)),
         ];
         for (at, number) in numbers {
             put(&mut bytes, at, number.to_le_bytes());
@@ -97,6 +98,7 @@ impl Header {
             compression,
             pages_logical: u32_at(bytes, 48),
             pages_stored_max: u32_at(bytes, 52),
+            pages_mappable: u32_at(bytes, 128),
             journal_bytes: u64_at(bytes, 64),
         };
         let header = Self {
@@ -113,10 +115,24 @@ impl Header {
         };
         let is_possible = (1..=DIES_MAX).contains(&shape.dies)
             && header.die < shape.dies
+            && shape.pages_mappable >= shape.pages_logical
             && shape.may_leave_out(header.done_without)
             && (compression == Compression::None || shape.extents_per_page > 1)
             && shape.journal_bytes.is_multiple_of(HEADER_BYTES);
         Ok(is_possible.then_some(header))
+    }
+
+    /// As [`Header::write`], going on without dies that fail, as far as that is possible.
+    pub(crate) fn write_to_all(&mut self, dies: &Dies) -> Result<(), DeviceError> {
+        loop {
+            match self.write(dies) {
+                Err((die, _)) if dies.lose(die) => {}
+                Err((die, error)) => {
+                    return Err(medium_error(format!("writing the header of die {die}"))(error));
+                }
+                Ok(()) => return Ok(()),
+            }
+        }
     }
 
     /// Writes this header to every die that has not failed, as its newest, and makes it durable.

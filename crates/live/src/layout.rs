@@ -39,6 +39,9 @@ pub struct Shape {
     pub pages_logical: u32,
     /// Pages of flash that data may take at most: fewer than `pages_logical` on a thin drive.
     pub pages_stored_max: u32,
+    /// Most pages that clients may address after a change of `pages_logical`: checkpoints have room
+    /// for the map of so many.
+    pub pages_mappable: u32,
     /// Dies, 1 to 64.
     pub dies: u32,
     /// Whether one unit of each row protects the others; needs at least 2 dies.
@@ -149,7 +152,7 @@ impl Layout {
         let align = if unit_bytes >= 1 << 16 { 4096 } else { 512 };
         let saved = u64::from(shape.rows_total()) * 16
             + u64::from(shape.superblocks) * 4
-            + u64::from(shape.pages_logical) * if shape.extents_per_page > 1 { 5 } else { 4 };
+            + u64::from(shape.pages_mappable) * if shape.extents_per_page > 1 { 5 } else { 4 };
         // Each of the five tables begins a frame of its own.
         let frames = saved / FRAME_BYTES as u64 + 5;
         let slot = HEADER_BYTES + saved + frames * FRAME_HEAD_BYTES as u64;
@@ -271,6 +274,7 @@ mod tests {
     const SHAPE: Shape = Shape {
         pages_logical: 1000,
         pages_stored_max: 1000,
+        pages_mappable: 1000,
         dies: 4,
         is_protected: true,
         unit_pages: 8,

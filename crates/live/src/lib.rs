@@ -38,9 +38,9 @@ mod vault;
 
 pub use caretaker::Caretaker;
 pub use compress::Compression;
-pub use creation::{Plan, format};
+pub use creation::{Capacity, Plan, format};
 pub use device::{Allocation, Device, DeviceError, Durability};
-pub use drive::Drive;
+pub use drive::{Beyond, Drive, UserCapacity};
 pub use error::OpenError;
 pub use layout::Shape;
 pub use life::Life;

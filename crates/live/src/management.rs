@@ -20,6 +20,7 @@ use rustix::fs::Mode;
 use rustix::net::{AddressFamily, Shutdown, SocketAddrUnix, SocketType};
 use serde::{Deserialize, Serialize};
 
+use crate::UserCapacity;
 use crate::misbehavior::Fault;
 use crate::status::Status;
 
@@ -59,6 +60,37 @@ pub enum Request {
         die: usize,
         /// File, which is made, or block device, whose contents are lost; an absolute path.
         path: PathBuf,
+    },
+    /// To begin to erase everything that is stored.
+    Purge {
+        /// Number of the drive that is meant, as its status has it.
+        drive: String,
+        /// Whether that is to be done beneath the clients that use it.
+        #[serde(default)]
+        while_served: bool,
+    },
+    /// The same, after which clients have another capacity.
+    Format {
+        /// Number of the drive that is meant.
+        drive: String,
+        /// What clients see from then on.
+        capacity: UserCapacity,
+        /// Whether that is to be done beneath the clients that use it.
+        #[serde(default)]
+        while_served: bool,
+    },
+    /// To give clients another size, keeping what is stored.
+    Resize {
+        /// Number of the drive that is meant.
+        drive: String,
+        /// Bytes that clients see from then on.
+        size_bytes: u64,
+        /// Whether what is stored beyond the new end may be lost.
+        #[serde(default)]
+        discard: bool,
+        /// Whether that is to be done beneath the clients that use it.
+        #[serde(default)]
+        while_served: bool,
     },
     /// To have something go wrong; only where the server allows that.
     Misbehave {

@@ -8,10 +8,20 @@
 //! - A read may fail, or silently return what was never written there; checksums tell.
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, IoSliceMut};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use rustix::fs::FallocateFlags;
+
+/// How often a lock is tried for again, and how long after.
+const LOCK_TRIES: u32 = 10;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+/// Zeroes that are written at a time.
+const ZEROES_BYTES: usize = 1 << 20;
 
 /// Bytes at positions. Many threads may call at once.
 pub trait Medium: fmt::Debug + Send + Sync {
@@ -43,11 +53,43 @@ pub trait Medium: fmt::Debug + Send + Sync {
     /// When not all of it could be written; then any part of it may have been.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
+    /// Has what lies there read as zeroes: nothing gives it back once that was made durable, and
+    /// where the system can it takes no space any more.
+    ///
+    /// # Errors
+    /// As [`Medium::write_at`].
+    fn erase(&self, offset: u64, length: u64) -> io::Result<()> {
+        overwrite(self, offset, length)
+    }
+
     /// Makes durable whatever was written before.
     ///
     /// # Errors
     /// When it is not known to be.
     fn sync(&self) -> io::Result<()>;
+}
+
+/// Locks a file that nobody has open. A process that is being started holds what its parent has
+/// open until it runs a program of its own, so a lock that was given up may be there for a moment.
+fn patiently(lock: impl Fn() -> Result<(), TryLockError>) -> io::Result<()> {
+    for _ in 0..LOCK_TRIES {
+        match lock() {
+            Err(TryLockError::WouldBlock) => thread::sleep(LOCK_PAUSE),
+            done => return done.map_err(io::Error::from),
+        }
+    }
+    lock().map_err(io::Error::from)
+}
+
+/// Writes zeroes over what lies there.
+fn overwrite(medium: &(impl Medium + ?Sized), offset: u64, length: u64) -> io::Result<()> {
+    let zeroes = vec![0; ZEROES_BYTES];
+    let end = offset + length;
+    for at in (offset..end).step_by(ZEROES_BYTES) {
+        let part = usize::try_from(end - at).unwrap_or(ZEROES_BYTES).min(ZEROES_BYTES);
+        medium.write_at(at, &zeroes[..part])?;
+    }
+    Ok(())
 }
 
 /// A file or a block device, through the page cache of the system.
@@ -83,12 +125,12 @@ impl FileMedium {
     /// When it does not exist, may not be read, or a drive uses it.
     pub(crate) fn view(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
-        file.try_lock_shared().map_err(io::Error::from)?;
+        patiently(|| file.try_lock_shared())?;
         Self::sized(file)
     }
 
     fn over(file: File) -> io::Result<Self> {
-        file.try_lock().map_err(io::Error::from)?;
+        patiently(|| file.try_lock())?;
         Self::sized(file)
     }
 
@@ -125,6 +167,15 @@ impl Medium for FileMedium {
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all_at(bytes, offset)
+    }
+
+    fn erase(&self, offset: u64, length: u64) -> io::Result<()> {
+        let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match rustix::fs::fallocate(&self.file, punch, offset, length) {
+            Ok(()) => Ok(()),
+            // Not every file system knows holes, and not every device zeroes what it discards.
+            Err(_) => overwrite(self, offset, length),
+        }
     }
 
     fn sync(&self) -> io::Result<()> {

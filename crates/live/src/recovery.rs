@@ -175,6 +175,9 @@ fn load(store: &Store) -> Result<Saved, OpenError> {
     };
     let newest = numbers.iter().copied().find(is_taken);
     for mut reader in readers.into_iter().filter(|it| Some(it.summary.number) >= newest) {
+        if reader.summary.pages > store.layout.shape.pages_mappable {
+            continue;
+        }
         if let Some(Tables { rows, erase_counts, map }) = load_tables(&store.layout, &mut reader)? {
             let summary = reader.summary;
             let highest = numbers.iter().copied().max().unwrap_or(summary.number);
@@ -199,12 +202,14 @@ fn load_tables(layout: &Layout, reader: &mut Reader<'_>) -> Result<Option<Tables
     let mut erase_counts = vec![0_u32; shape.superblocks as usize];
     let mut map = Recovery::new(&shape.config())?;
     let [orders, outs] = rows.tables_mut();
+    let pages = reader.summary.pages as usize;
+    let sizes = usize::from(shape.extents_per_page > 1);
     let filled = reader
         .fill(orders)
         .and_then(|()| reader.fill(outs))
         .and_then(|()| reader.fill(cast_slice_mut(&mut erase_counts)))
-        .and_then(|()| reader.fill(cast_slice_mut(map.map_entries_mut())))
-        .and_then(|()| reader.fill(map.extent_sizes_mut()));
+        .and_then(|()| reader.fill_resized(cast_slice_mut(map.map_entries_mut()), pages * 4))
+        .and_then(|()| reader.fill_resized(map.extent_sizes_mut(), pages * sizes));
     let is_whole = filled.is_ok() && rows.are_possible(shape);
     Ok(is_whole.then_some(Tables { rows, erase_counts, map }))
 }
@@ -256,8 +261,12 @@ fn apply(
     since: u64,
 ) -> Pending {
     let mut pending = Pending::new();
+    let end = map.map_entries_mut().len();
+    // What lies beyond the end was given up when the drive became smaller.
+    let is_within = |lpn: Lpn| (lpn.0 as usize) < end;
     for (order, event) in events {
         match *event {
+            Event::Placed { lpn, .. } | Event::Journaled { lpn, .. } if !is_within(lpn) => {}
             Event::Placed { lpn, ppn, bytes } => {
                 map.set_place(lpn, Some((ppn, Bytes(u64::from(bytes)))));
                 pending.remove(&lpn.0);
@@ -271,7 +280,7 @@ fn apply(
             // The map of the checkpoint knows of what came before it.
             Event::Trim { .. } if *order < since => {}
             Event::Trim { first, pages } => {
-                let range = first.0 as usize..(first.0 + pages) as usize;
+                let range = (first.0 as usize).min(end)..((first.0 + pages) as usize).min(end);
                 map.map_entries_mut()[range.clone()].fill(0);
                 if let Some(sizes) = map.extent_sizes_mut().get_mut(range) {
                     sizes.fill(0);

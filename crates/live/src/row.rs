@@ -30,6 +30,11 @@ impl Rows {
         Self { orders: vec![0; count], outs: vec![0; count] }
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> u32 {
+        u32::try_from(self.orders.len()).expect("made from a u32")
+    }
+
     #[inline]
     pub(crate) fn life(&self, row: u32) -> Life {
         let row = row as usize;

@@ -16,7 +16,7 @@ pub use self::led::Led;
 pub use self::server::{
     Client, Commands, Export, Happening, LATENCY_BUCKETS, Process, Server, Traffic, bucket_end_ns,
 };
-pub use self::upkeep::{Rebuild, Redundancy, Scrub, Upkeep};
+pub use self::upkeep::{Purge, Rebuild, Redundancy, Scrub, Upkeep};
 use crate::creation::gather;
 use crate::dies::DieSet;
 use crate::header::Header;

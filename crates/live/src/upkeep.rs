@@ -228,7 +228,8 @@ impl Drive {
         self.checkpoint()
     }
 
-    fn sync_healthy(&self) -> Result<(), DeviceError> {
+    /// Makes durable what was written to any die.
+    pub(crate) fn sync_healthy(&self) -> Result<(), DeviceError> {
         let dies = &self.store().dies;
         for die in dies.healthy() {
             dies.sync(die).map_err(medium_error(format!("syncing die {die}")))?;

@@ -6,6 +6,7 @@ use live::{Compression, Shape};
 const SINGLE: Shape = Shape {
     pages_logical: 6,
     pages_stored_max: 6,
+    pages_mappable: 6,
     dies: 1,
     is_protected: false,
     unit_pages: 1,
@@ -22,6 +23,7 @@ const PROTECTED: Shape = Shape { dies: 3, is_protected: true, journal_bytes: 96 
 const PACKED: Shape = Shape {
     pages_logical: 8,
     pages_stored_max: 8,
+    pages_mappable: 8,
     unit_pages: 3,
     extents_per_page: 4,
     compression: Compression::Lz4,

@@ -72,6 +72,7 @@ fn shape(compression: Compression) -> Shape {
     Shape {
         pages_logical: 28_000,
         pages_stored_max: 28_000,
+        pages_mappable: 28_000,
         dies: 1,
         is_protected: false,
         unit_pages: 64,

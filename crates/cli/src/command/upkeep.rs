@@ -148,7 +148,7 @@ pub(crate) fn server(vault: &Path) -> Result<Option<Connection>> {
 }
 
 /// Watches what a server does until it has ended.
-fn awaited<T>(
+pub(super) fn awaited<T>(
     name: &str,
     server: &mut Connection,
     work: impl Fn(Upkeep) -> Option<T>,

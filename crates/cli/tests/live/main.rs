@@ -9,6 +9,7 @@ mod browser;
 mod clients;
 mod closed;
 mod dashboard;
+mod formatted;
 mod logged;
 mod monitored;
 mod served;

@@ -28,6 +28,7 @@ impl Drive {
             (summary.journal, summary.session) = (journal.head, journal.session);
             let begun = self.commit_to(&mut journal, Scope::Again, |core| {
                 summary.order = core.order;
+                summary.pages = core.ftl.pages_logical();
                 rows.clone_from(&core.rows);
                 let ids = (0..self.store.layout.shape.superblocks).map(ftl::SuperblockId);
                 erase_counts = ids.map(|id| core.ftl.erase_count(id)).collect();

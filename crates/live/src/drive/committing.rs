@@ -134,13 +134,7 @@ impl Drive {
             (header.lost, header.done_without) == (dies.incomplete(), dies.done_without())
         };
         while !is_told(&header) {
-            match header.write(dies) {
-                Err((die, _)) if dies.lose(die) => {}
-                Err((die, error)) => {
-                    return Err(medium_error(format!("writing the header of die {die}"))(error));
-                }
-                Ok(()) => {}
-            }
+            header.write_to_all(dies)?;
         }
         Ok(header.lost)
     }

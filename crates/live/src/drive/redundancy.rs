@@ -78,7 +78,7 @@ impl Drive {
         if self.is_redundant() || !self.store.layout.shape.is_protected {
             return Ok(self.is_redundant());
         }
-        let pages = u64::from(self.store.layout.shape.pages_logical);
+        let pages = u64::from(self.pages());
         let begun = Redundancy { is_running: true, pages, ..Redundancy::default() };
         self.upkeep().redundancy = Some(begun);
         let moved = self.noting(self.move_lacking(go_on));
@@ -110,7 +110,7 @@ impl Drive {
         if !out.has_all(told) {
             return Ok(Ending::NoSpace);
         }
-        let pages = self.store.layout.shape.pages_logical;
+        let pages = self.pages();
         for first in (0..pages).step_by(PAGES_AT_ONCE as usize) {
             if !go_on(first.into(), pages.into()) {
                 return Ok(Ending::Stopped);
@@ -201,7 +201,7 @@ impl Core {
     pub(crate) fn choose_rows(&mut self, store: &Store, failed: DieSet) -> Result<(), DeviceError> {
         let shape = &store.layout.shape;
         let more = self.freed.div_ceil(PAGE_BYTES as u64)
-            + u64::from(shape.pages_stored_max / SLACK_DIVISOR);
+            + u64::from(self.ftl.config().pages_stored_max / SLACK_DIVISOR);
         let is_possible = shape.may_leave_out(failed)
             && (failed == self.out || self.ftl.fits_leaving_out(failed.count(), more));
         let out = if is_possible { failed } else { store.dies.done_without() };

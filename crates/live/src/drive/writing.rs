@@ -148,7 +148,7 @@ impl Drive {
         }
         let page_bytes = PAGE_BYTES as u64;
         let (first, end) = (offset.div_ceil(page_bytes), (offset + length) / page_bytes);
-        let pages = u64::from(self.store.layout.shape.pages_logical);
+        let pages = u64::from(self.pages());
         if (first, end) == (0, pages) {
             return self.trim_all();
         }
@@ -173,14 +173,16 @@ impl Drive {
 
     /// Makes part of a page zero, if anything is stored there.
     fn zero(&self, part: Part) -> Result<(), DeviceError> {
-        let is_stored = self.core()?.ftl.lookup(part.lpn).is_some();
+        let is_stored = self.core()?.place_of(part.lpn).is_some();
         if is_stored { self.change(part, |page| page.fill(0)) } else { Ok(()) }
     }
 
     fn trim_pages(&self, first: Lpn, pages: u32) -> Result<(), DeviceError> {
         let mut core = self.core_mut()?;
         let order = core.next_order();
-        core.giving_up(|ftl| (first.0..first.0 + pages).for_each(|lpn| ftl.trim(Lpn(lpn))));
+        // The drive may have become smaller meanwhile.
+        let end = core.ftl.pages_logical().min(first.0 + pages);
+        core.giving_up(|ftl| (first.0..end).for_each(|lpn| ftl.trim(Lpn(lpn))));
         if !planted::is(Bug::TrimForgotten) {
             core.trims.push(Trim { first, pages, order });
         }
@@ -191,7 +193,7 @@ impl Drive {
 
     fn trim_all(&self) -> Result<(), DeviceError> {
         let mut core = self.core_mut()?;
-        let (order, pages) = (core.next_order(), self.store.layout.shape.pages_logical);
+        let (order, pages) = (core.next_order(), core.ftl.pages_logical());
         core.giving_up(Ftl::trim_all);
         core.trims.push(Trim { first: Lpn(0), pages, order });
         Ok(())

@@ -27,6 +27,11 @@ impl History {
         self.allowed.len()
     }
 
+    /// Has another number of sectors: new ones are zeroes, those beyond the end are gone.
+    pub(super) fn resize(&mut self, sectors: usize) {
+        self.allowed.resize(sectors, vec![0]);
+    }
+
     /// New contents for sectors from `first` on; they are allowed from now on.
     pub(super) fn write(&mut self, first: usize, count: usize) -> Vec<u8> {
         let mut bytes = vec![0; count * BYTES];

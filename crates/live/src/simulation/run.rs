@@ -2,11 +2,13 @@
 
 use std::fmt;
 
-use blockio::{Rng, SECTOR_BYTES};
+use blockio::{Bytes, Rng, SECTOR_BYTES};
 
 use super::disk::{Disks, Fault};
 use super::history::{BYTES, History};
-use crate::{Compression, Device, DeviceError, Drive, Durability, Shape, format};
+use crate::{
+    Beyond, Capacity, Compression, Device, DeviceError, Drive, Durability, OpenError, Shape, format,
+};
 
 /// What a run did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +27,8 @@ pub struct Tally {
     pub saved_bytes: u64,
     /// Commands for which there was no space.
     pub refused: u64,
+    /// Purges, and changes of the size.
+    pub reformatted: u64,
     /// Times that all rows were redundant again without a die that had failed.
     pub redundancy_restored: u64,
 }
@@ -38,6 +42,7 @@ impl std::ops::AddAssign for Tally {
         self.dies_changed += other.dies_changed;
         self.saved_bytes += other.saved_bytes;
         self.refused += other.refused;
+        self.reformatted += other.reformatted;
         self.redundancy_restored += other.redundancy_restored;
     }
 }
@@ -62,6 +67,7 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 const PAGE_SECTORS: usize = 8;
+const PAGE_BYTES: u64 = 4096;
 
 /// How a run ended early.
 enum Stop {
@@ -76,6 +82,8 @@ struct Run {
     disks: Disks,
     history: History,
     tally: Tally,
+    /// Pages that the drive may be made to have.
+    pages_mappable: u32,
     /// Whether one die may fail, none doing wrong otherwise.
     may_lose_die: bool,
 }
@@ -95,6 +103,7 @@ pub fn simulate(seed: u64, operations: u64) -> Result<Tally, Failure> {
         disks,
         history: History::new(sectors),
         tally: Tally::default(),
+        pages_mappable: shape.pages_mappable,
         may_lose_die: false,
     };
     let result = format(run.disks.media(), &shape, seed)
@@ -114,6 +123,7 @@ fn draw_shape(rng: &mut Rng) -> Shape {
     let mut shape = Shape {
         pages_logical: 1,
         pages_stored_max: 1,
+        pages_mappable: 1,
         dies,
         is_protected,
         // An extent lies in one unit, so a unit of one page would hold one extent.
@@ -130,6 +140,7 @@ fn draw_shape(rng: &mut Rng) -> Shape {
     let is_thin = below(3) == 0;
     let percent = if is_thin { 110 + below(200) } else { 100 };
     shape.pages_logical = shape.pages_stored_max * percent / 100;
+    shape.pages_mappable = shape.pages_logical + below(shape.pages_logical);
     // About twenty batches of the largest size.
     let unit = u64::from(shape.unit_pages) * (4160 + 24 * u64::from(shape.extents_per_page)) + 1024;
     shape.journal_bytes = (unit * u64::from(dies) * 64).next_multiple_of(4096);
@@ -175,6 +186,8 @@ impl Run {
             self.tally.crashes += 1;
             self.disks.restore();
             drive = self.open()?;
+            // It went while the size was changed, or not.
+            self.see_size(&drive);
             self.verify(&drive)?;
         }
         Ok(())
@@ -223,7 +236,43 @@ impl Run {
         if self.may_lose_die && self.below(64) == 0 {
             return self.change_dies(drive);
         }
+        if self.below(200) == 0 {
+            return if self.below(4) == 0 { self.purge(drive) } else { self.resize(drive) };
+        }
         self.command(drive)
+    }
+
+    /// Everything is forgotten.
+    fn purge(&mut self, drive: &Drive) -> Result<(), Stop> {
+        let all = self.history.sectors();
+        self.history.trim(0, all);
+        let purged = drive.purge();
+        self.tally.reformatted += 1;
+        self.settled(purged, 0, all, Durability::Durable)
+    }
+
+    /// The drive becomes larger or smaller, if it can.
+    fn resize(&mut self, drive: &Drive) -> Result<(), Stop> {
+        let pages = 1 + self.rng.below(u64::from(self.pages_mappable));
+        let is_thin = self.below(3) == 0;
+        let physical = is_thin.then(|| Bytes(PAGE_BYTES * (1 + self.rng.below(pages))));
+        let capacity = Capacity { size: Bytes(pages * PAGE_BYTES), physical };
+        let beyond = if self.below(4) == 0 { Beyond::Kept } else { Beyond::Lost };
+        match drive.resize(&capacity, beyond) {
+            Ok(()) => {
+                self.tally.reformatted += 1;
+                self.see_size(drive);
+                Ok(())
+            }
+            Err(OpenError::Device(error)) => self.outcome(Err(error)),
+            // It has no room for that, or something would be lost.
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn see_size(&mut self, drive: &Drive) {
+        let sectors = usize::try_from(drive.size() / SECTOR_BYTES).expect("a small drive");
+        self.history.resize(sectors);
     }
 
     /// One command.

@@ -12,6 +12,21 @@ pub struct Upkeep {
     pub redundancy: Option<Redundancy>,
     /// The last scrub.
     pub scrub: Option<Scrub>,
+    /// The last purge.
+    pub purge: Option<Purge>,
+}
+
+/// Everything that was stored, being erased.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Purge {
+    /// Whether it is still under way.
+    pub is_running: bool,
+    /// Superblocks that were erased.
+    pub superblocks_done: u64,
+    /// Superblocks of the drive.
+    pub superblocks: u64,
+    /// Why it ended before its time.
+    pub failure: Option<String>,
 }
 
 /// Pages that are moved to rows without the dies that have failed.

@@ -1,0 +1,75 @@
+//! What is typed to purge drives that store, and to change what clients see of them.
+
+use std::path::PathBuf;
+
+use blockio::Bytes;
+use clap::Args;
+use live::UserCapacity;
+
+use crate::quantity;
+
+/// The drive that is meant, and what may be done to it.
+#[derive(Debug, Args)]
+pub(crate) struct Target {
+    /// Folder of the drive
+    pub(crate) vault: PathBuf,
+    /// Number of the drive, as `floatgate status` has it: what it stores may be destroyed
+    #[arg(long, value_name = "DRIVE")]
+    pub(crate) destroy: Option<String>,
+    /// Does it though a server has the drive open, beneath the clients that use it
+    #[arg(long)]
+    pub(crate) while_served: bool,
+}
+
+/// `floatgate purge`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without --destroy nothing is done, and the number of the drive is told.
+
+Examples:
+  floatgate purge vault --destroy 5f0c6a1b2d3e4f50")]
+pub(crate) struct Purge {
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+/// `floatgate format`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Less capacity for clients leaves more spare space, which makes random writes cheaper. `stock` leaves
+15 % as `floatgate create` does; `high-performance` is four fifths of that.
+
+Examples:
+  floatgate format vault --capacity high-performance --destroy 5f0c6a1b2d3e4f50
+  floatgate format vault --capacity 48g --destroy 5f0c6a1b2d3e4f50")]
+pub(crate) struct Format {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// What clients see from then on: stock, high-performance, or a size such as 48g
+    #[arg(long, value_parser = capacity)]
+    pub(crate) capacity: UserCapacity,
+}
+
+/// `floatgate resize`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+What is stored stays. A drive becomes smaller only where nothing is stored beyond the new end, or
+with --destroy.
+
+Examples:
+  floatgate resize vault --size 80g")]
+pub(crate) struct Resize {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// Size that clients see from then on, such as 80g
+    #[arg(long, value_parser = quantity::size)]
+    pub(crate) size: Bytes,
+}
+
+fn capacity(text: &str) -> Result<UserCapacity, String> {
+    match text {
+        "stock" => Ok(UserCapacity::Stock),
+        "high-performance" => Ok(UserCapacity::HighPerformance),
+        size => Ok(UserCapacity::Bytes(quantity::size(size)?.0)),
+    }
+}

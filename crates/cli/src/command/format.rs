@@ -1,0 +1,134 @@
+//! `floatgate purge`, `format`, `resize`: nothing stored any more, and another size, through the
+//! drive's server where it has one and that is allowed.
+
+use anyhow::{Context as _, Result, bail};
+use blockio::Bytes;
+use live::management::{Connection, Request};
+use live::status::{self, Purge as Purged};
+use live::{Beyond, Drive, UserCapacity};
+
+use super::upkeep::{awaited, server};
+use crate::args::{Format, Purge, Resize, Target};
+use crate::progress::Rows;
+use crate::{Ending, output};
+
+/// Erases what a drive stores.
+pub(crate) fn purge(args: &Purge) -> Result<Ending> {
+    let shown = args.target.vault.display();
+    let Meant { drive, server } = Meant::find(&args.target, "purging")?;
+    let attempted = || format!("purging {shown}");
+    if let Some(mut server) = server {
+        server.order(&Request::Purge { drive, while_served: true }).with_context(attempted)?;
+        wait_for_purge(&mut server).with_context(attempted)?;
+    } else {
+        let drive = Drive::open(&args.target.vault)?;
+        let purged = with_progress("purging", |go_on| drive.purge_while(go_on));
+        drive.close().with_context(|| format!("closing {shown}"))?;
+        purged.with_context(attempted)?;
+    }
+    output::talk(&format!("{shown} stores nothing any more"));
+    Ok(Ending::Done)
+}
+
+/// Erases what a drive stores, and gives it another capacity.
+pub(crate) fn format(args: &Format) -> Result<Ending> {
+    let (shown, capacity) = (args.target.vault.display(), args.capacity);
+    let Meant { drive, server } = Meant::find(&args.target, "formatting")?;
+    let attempted = || format!("formatting {shown}");
+    let size = if let Some(mut server) = server {
+        let request = Request::Format { drive, capacity, while_served: true };
+        server.order(&request).with_context(attempted)?;
+        wait_for_purge(&mut server).with_context(attempted)?;
+        server.status().context("asking the server")?.format.capacity_bytes
+    } else {
+        let drive = Drive::open(&args.target.vault)?;
+        let done = with_progress("formatting", |go_on| drive.reformat_while(capacity, go_on));
+        let size = drive.status().format.capacity_bytes;
+        drive.close().with_context(|| format!("closing {shown}"))?;
+        done.with_context(attempted)?;
+        size
+    };
+    output::talk(&format!("{shown} has {} for its clients, and stores nothing", Bytes(size)));
+    Ok(Ending::Done)
+}
+
+/// Gives a drive another size.
+pub(crate) fn resize(args: &Resize) -> Result<Ending> {
+    let (shown, size) = (args.target.vault.display(), args.size);
+    let Meant { drive, server } = match &args.target.destroy {
+        Some(_) => Meant::find(&args.target, "resizing")?,
+        None => Meant::look(&args.target)?.0,
+    };
+    let discard = args.target.destroy.is_some();
+    let attempted = || format!("resizing {shown}");
+    if let Some(mut server) = server {
+        let request = Request::Resize { drive, size_bytes: size.0, discard, while_served: true };
+        server.order(&request).with_context(attempted)?;
+    } else {
+        let drive = Drive::open(&args.target.vault)?;
+        let beyond = if discard { Beyond::Lost } else { Beyond::Kept };
+        let resized = drive.resize(&UserCapacity::Bytes(size.0).of(&drive), beyond);
+        drive.close().with_context(|| format!("closing {shown}"))?;
+        resized.with_context(attempted)?;
+    }
+    output::talk(&format!("{shown} has {size} for its clients"));
+    Ok(Ending::Done)
+}
+
+/// The drive that is meant.
+struct Meant {
+    /// Its number.
+    drive: String,
+    /// Its server, if it has one.
+    server: Option<Connection>,
+}
+
+impl Meant {
+    /// Finds a drive that may be destroyed.
+    fn find(target: &Target, attempted: &str) -> Result<Self> {
+        let (meant, status) = Self::look(target)?;
+        if target.destroy.as_ref() != Some(&meant.drive) {
+            let (shown, number) = (target.vault.display(), &meant.drive);
+            let stored = match status.space {
+                Some(space) => format!("the {} that it stores", Bytes(space.logical_bytes)),
+                None => "what it stores".to_owned(),
+            };
+            bail!("{attempted} {shown} destroys {stored}; --destroy {number} allows that");
+        }
+        Ok(meant)
+    }
+
+    /// Finds a drive, and how it fares.
+    fn look(target: &Target) -> Result<(Self, status::Status)> {
+        let shown = target.vault.display();
+        let mut server = server(&target.vault)?;
+        let status = match &mut server {
+            Some(server) if !target.while_served => {
+                let by = server.pid();
+                bail!("process {by} serves {shown}; stop that first, or allow it: --while-served");
+            }
+            Some(server) => server.status().context("asking the server")?,
+            None => status::inspect(&target.vault)?,
+        };
+        Ok((Self { drive: status.drive.clone(), server }, status))
+    }
+}
+
+/// Watches how far a server is with a purge.
+fn wait_for_purge(server: &mut Connection) -> Result<()> {
+    let is_running = |purge: &Purged| purge.is_running;
+    let progress = |purge: &Purged| (purge.superblocks_done, purge.superblocks);
+    let purge = awaited("erasing", server, |it| it.purge, is_running, progress)?;
+    purge.failure.map_or(Ok(()), |failure| bail!(failure))
+}
+
+/// Does something that tells how far it is.
+fn with_progress<T>(name: &str, work: impl FnOnce(&dyn Fn(u64, u64) -> bool) -> T) -> T {
+    let rows = Rows::new(name);
+    let done = work(&|done, all| {
+        rows.moved(done, all);
+        true
+    });
+    rows.clear();
+    done
+}

@@ -1,0 +1,93 @@
+//! Drives that are purged, formatted and resized, whether they are closed or served.
+
+use std::fs;
+use std::process::Output;
+
+use serde_json::Value;
+
+use super::clients::noise;
+use super::served::{Served, client, floatgate, is_there, small_drive};
+
+fn said(output: &Output) -> String {
+    let [out, err] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));
+    format!("{out}{err}")
+}
+
+fn assert_done(output: &Output) {
+    assert!(output.status.success(), "{}", said(output));
+}
+
+/// The status of the drive as a command prints it.
+fn status(floatgate: impl Fn(&[&str]) -> Output) -> Value {
+    let status = floatgate(&["status", "vault", "--json"]);
+    serde_json::from_slice(&status.stdout).expect("it is JSON")
+}
+
+#[test]
+fn a_closed_drive_is_destroyed_only_by_its_number() {
+    let folder = tempfile::tempdir().unwrap();
+    small_drive(folder.path()).close().unwrap();
+    let floatgate = |args: &[&str]| floatgate(folder.path(), args);
+    let before = status(floatgate);
+    let number = before["drive"].as_str().unwrap();
+    for args in [&["purge", "vault"][..], &["format", "vault", "--capacity", "stock"]] {
+        for more in [&[][..], &["--destroy", "0123456789abcdef"]] {
+            let refused = floatgate(&[args, more].concat());
+            assert!(!refused.status.success());
+            let told = format!("destroys the 2 MiB that it stores; --destroy {number} allows that");
+            assert!(said(&refused).contains(&told), "{}", said(&refused));
+        }
+    }
+    assert_eq!(status(floatgate), before);
+    assert_done(&floatgate(&["purge", "vault", "--destroy", number]));
+    assert_eq!(status(floatgate)["space"]["logical_bytes"], 0);
+    let high = ["format", "vault", "--capacity", "high-performance", "--destroy", number];
+    assert_done(&floatgate(&high));
+    let bytes = |status: &Value| status["format"]["capacity_bytes"].as_u64().unwrap();
+    assert!(bytes(&status(floatgate)) < bytes(&before) * 9 / 10);
+    assert_done(&floatgate(&["check", "vault"]));
+}
+
+#[test]
+fn a_closed_drive_becomes_larger_and_smaller() {
+    let folder = tempfile::tempdir().unwrap();
+    small_drive(folder.path()).close().unwrap();
+    let floatgate = |args: &[&str]| floatgate(folder.path(), args);
+    let number = status(floatgate)["drive"].as_str().unwrap().to_owned();
+    assert_done(&floatgate(&["resize", "vault", "--size", "4m"]));
+    let refused = floatgate(&["resize", "vault", "--size", "1m"]);
+    assert!(said(&refused).contains("are stored, beyond the new end"), "{}", said(&refused));
+    let large = floatgate(&["resize", "vault", "--size", "1g"]);
+    assert!(said(&large).contains("the dies have room for a map of"), "{}", said(&large));
+    assert_eq!(status(floatgate)["format"]["capacity_bytes"], 4 << 20);
+    assert_done(&floatgate(&["resize", "vault", "--size", "1m", "--destroy", &number]));
+    let now = status(floatgate);
+    assert_eq!(now["format"]["capacity_bytes"], 1 << 20);
+    assert_eq!(now["space"]["logical_bytes"], 1 << 20);
+}
+
+#[test]
+fn a_served_drive_is_purged_and_formatted_only_where_that_is_allowed() {
+    if !is_there("nbdcopy") {
+        return;
+    }
+    let served = Served::start_small_drive();
+    let (there, back) = (served.path("there.img"), served.path("back.img"));
+    noise(&there, 8 << 20);
+    client("nbdcopy", &["--flush", there.to_str().unwrap(), &served.uri]);
+    let floatgate = |args: &[&str]| served.beside(args);
+    let number = status(floatgate)["drive"].as_str().unwrap().to_owned();
+    let purge = ["purge", "vault", "--destroy", &number];
+    let refused = floatgate(&purge);
+    let told = format!("process {} serves vault; stop that first", served.pid());
+    assert!(said(&refused).contains(&told), "{}", said(&refused));
+    assert_done(&floatgate(&[&purge[..], &["--while-served"]].concat()));
+    client("nbdcopy", &[&served.uri, back.to_str().unwrap()]);
+    assert!(fs::read(&back).unwrap().iter().all(|byte| *byte == 0));
+    let format = ["format", "vault", "--capacity", "4m", "--destroy", &number, "--while-served"];
+    assert_done(&floatgate(&format));
+    assert_eq!(status(floatgate)["format"]["capacity_bytes"], 4 << 20);
+    fs::remove_file(&back).unwrap();
+    client("nbdcopy", &[&served.uri, back.to_str().unwrap()]);
+    assert_eq!(fs::metadata(&back).unwrap().len(), 4 << 20);
+}

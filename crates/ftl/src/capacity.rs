@@ -1,0 +1,58 @@
+//! Nothing stored any more, and another capacity for the host, over the same media.
+
+use std::collections::BTreeSet;
+
+use crate::ftl::StreamState;
+use crate::relocation::Relocation;
+use crate::{Config, ConfigError, Ftl, Lpn, SuperblockId, SuperblockState};
+
+impl Ftl {
+    /// Erases everything: the state before the first write, wear apart. Where the owner releases
+    /// what is erased, that is all that was written.
+    pub fn purge(&mut self) {
+        self.mapping.clear();
+        self.extents.clear();
+        let state = |id: &SuperblockId| self.superblocks.state(*id);
+        let is_free =
+            |id: &SuperblockId| matches!(state(id), SuperblockState::Free | SuperblockState::Bad);
+        if let Some(held) = &mut self.held {
+            held.extend(self.superblocks.ids().filter(|id| !is_free(id)));
+        }
+        self.counters.superblocks_erased += u64::from(self.superblocks.purge());
+        let geometry = &self.config.geometry;
+        self.streams.fill(StreamState::new(geometry.banks, geometry.units_per_bank()));
+        self.relocation = Relocation::default();
+        self.list_free();
+        let held: BTreeSet<SuperblockId> = self.held_erased().iter().copied().collect();
+        for free in &mut self.free_by_bank {
+            free.retain(|id| !held.contains(id));
+        }
+        let free: usize = self.free_by_bank.iter().map(Vec::len).sum();
+        self.room = free as u64 * u64::from(self.config.granules_per_superblock());
+        self.watch_room();
+    }
+
+    /// Changes how many pages the host sees, and how many of them may be stored. Pages beyond the
+    /// new end are forgotten first.
+    ///
+    /// # Errors
+    /// When the format cannot work, or more is stored than may be; then nothing has changed.
+    pub fn resize(&mut self, pages_logical: u32, pages_stored_max: u32) -> Result<(), ConfigError> {
+        let config = Config { pages_logical, pages_stored_max, ..self.config };
+        config.check()?;
+        let pages = u64::from(pages_stored_max) * u64::from(config.granules_per_page());
+        let beyond = || (pages_logical..self.pages_logical()).map(Lpn);
+        let is_stored = |lpn: &Lpn| self.mapping.ppn(*lpn).is_some();
+        let forgotten = beyond().filter(is_stored).map(|lpn| u64::from(self.extents.size(lpn)));
+        let stored = self.extents.stored() - forgotten.sum::<u64>();
+        if stored > pages {
+            let limit = format!("at most {pages}, which is what may be stored");
+            return Err(ConfigError::OutOfRange { name: "granules stored", value: stored, limit });
+        }
+        (pages_logical..self.pages_logical()).map(Lpn).for_each(|lpn| self.trim(lpn));
+        self.mapping.resize(pages_logical);
+        self.extents.resize(&config);
+        self.config = config;
+        Ok(())
+    }
+}

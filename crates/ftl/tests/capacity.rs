@@ -1,0 +1,49 @@
+//! Other capacities for the host, over the same media.
+
+use ftl::{Config, Ftl, Geometry, Lpn, NoMedia, VictimPolicy, Watermarks};
+
+const CONFIG: Config = Config {
+    geometry: Geometry {
+        banks: 1,
+        dies_per_bank: 1,
+        planes_per_die: 1,
+        erase_blocks_per_plane: 20,
+        pages_per_erase_block: 4,
+        page_kib: 8,
+        stripe_dies: 0,
+    },
+    pages_logical: 60,
+    pages_stored_max: 60,
+    extents_per_page: 1,
+    victim: VictimPolicy::Greedy,
+    watermarks: Watermarks { low: 4, high: 7, burst: 0.1, price_max: 1e9, batch_pages: 1 },
+    wear_spread_max: 0,
+    spares_per_die: 0,
+    seed: 1,
+};
+
+#[test]
+fn pages_within_the_new_end_stay_and_those_beyond_are_forgotten() {
+    let mut ftl = Ftl::format(&CONFIG).unwrap();
+    let places: Vec<_> = (0..60).map(|lpn| ftl.write(Lpn(lpn), &mut NoMedia)).collect();
+    ftl.resize(40, 40).unwrap();
+    assert_eq!((ftl.pages_logical(), ftl.pages_stored()), (40, 40));
+    ftl.resize(80, 80).unwrap();
+    let kept = (0..40).all(|lpn| ftl.lookup(Lpn(lpn)) == Some(places[lpn as usize]));
+    assert!(kept && (40..80).all(|lpn| ftl.lookup(Lpn(lpn)).is_none()));
+    assert!(places[40..].iter().all(|ppn| ftl.logical(*ppn).is_none()));
+    for round in 0..400 {
+        ftl.write(Lpn(round * 7 % 80), &mut NoMedia);
+    }
+    assert_eq!(ftl.pages_stored(), 80);
+}
+
+#[test]
+fn a_capacity_that_cannot_be_changes_nothing() {
+    let mut ftl = Ftl::format(&CONFIG).unwrap();
+    for lpn in 0..60 {
+        ftl.write(Lpn(lpn), &mut NoMedia);
+    }
+    assert!(ftl.resize(120, 120).is_err() && ftl.resize(70, 50).is_err());
+    assert_eq!((ftl.pages_logical(), ftl.pages_stored()), (60, 60));
+}

@@ -1,0 +1,129 @@
+//! Drives that are purged, resized and formatted anew.
+
+use std::fs;
+use std::path::Path;
+
+use blockio::Bytes;
+use live::{
+    Beyond, Capacity, Compression, CreateOptions, Device as _, Drive, Durability, UserCapacity,
+};
+
+const PAGE: u64 = 4096;
+const SIZE: u64 = 8 << 20;
+
+fn create(folder: &Path) -> CreateOptions {
+    let options = CreateOptions {
+        vault: folder.join("vault"),
+        dies: (0..3).map(|die| folder.join(format!("d{die}.img"))).collect(),
+        size: Bytes(SIZE),
+        is_protected: true,
+        over_provisioning: 0.5,
+        compression: Compression::None,
+        physical: None,
+    };
+    Drive::create(&options).expect("there is room").close().expect("nothing fails");
+    options
+}
+
+fn capacity(bytes: u64) -> Capacity {
+    Capacity { size: Bytes(bytes), physical: None }
+}
+
+/// Whether all of a range holds one byte.
+fn holds(drive: &Drive, range: std::ops::Range<u64>, byte: u8) -> bool {
+    let mut found = vec![!byte; usize::try_from(range.end - range.start).expect("a small range")];
+    drive.read(range.start, &mut found).expect("it is there");
+    found.iter().all(|found| *found == byte)
+}
+
+#[test]
+fn what_is_purged_is_on_no_die_any_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = create(folder.path());
+    let secret = b"what nobody else is to read, ever".repeat(124);
+    let drive = Drive::open(&options.vault).unwrap();
+    for page in 0..2000 {
+        drive.write(page * PAGE, &secret[..4092], Durability::Volatile).unwrap();
+        if page % 100 == 0 {
+            drive.flush().unwrap();
+        }
+    }
+    drive.flush().unwrap();
+    let is_found = || {
+        options.dies.iter().any(|die| {
+            let bytes = fs::read(die).unwrap();
+            bytes.windows(32).step_by(1).any(|window| window == &secret[..32])
+        })
+    };
+    assert!(is_found());
+    drive.purge().unwrap();
+    assert!(holds(&drive, 0..SIZE, 0));
+    assert_eq!(drive.status().space.unwrap().logical_bytes, 0);
+    drive.write(0, &[1; 4096], Durability::Durable).unwrap();
+    drive.close().unwrap();
+    assert!(!is_found());
+    let drive = Drive::open(&options.vault).unwrap();
+    assert!(holds(&drive, 0..PAGE, 1) && holds(&drive, PAGE..SIZE, 0));
+}
+
+#[test]
+fn what_is_stored_stays_when_a_drive_becomes_larger_or_smaller() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = create(folder.path());
+    let drive = Drive::open(&options.vault).unwrap();
+    drive.write(0, &vec![1; 1 << 20], Durability::Volatile).unwrap();
+    drive.resize(&capacity(SIZE + (2 << 20)), Beyond::Kept).unwrap();
+    drive.write(SIZE, &vec![2; 1 << 20], Durability::Durable).unwrap();
+    assert_eq!(drive.status().format.capacity_bytes, SIZE + (2 << 20));
+    // A crash.
+    drop(drive);
+    let drive = Drive::open(&options.vault).unwrap();
+    assert_eq!(drive.size(), SIZE + (2 << 20));
+    assert!(holds(&drive, 0..1 << 20, 1) && holds(&drive, SIZE..SIZE + (1 << 20), 2));
+    let refused = drive.resize(&capacity(SIZE), Beyond::Kept).unwrap_err().to_string();
+    assert_eq!(refused, "sectors from 16384 on are stored, beyond the new end; trim them first");
+    drive.resize(&capacity(SIZE / 2), Beyond::Lost).unwrap();
+    assert!(drive.write(SIZE / 2, &[3; 4096], Durability::Volatile).is_err());
+    drive.close().unwrap();
+    let drive = Drive::open(&options.vault).unwrap();
+    assert_eq!(drive.size(), SIZE / 2);
+    drive.resize(&capacity(SIZE), Beyond::Kept).unwrap();
+    assert!(holds(&drive, 0..1 << 20, 1) && holds(&drive, SIZE / 2..SIZE, 0));
+    drive.close().unwrap();
+    let report = live::check::check(&options.vault, |_, _| ()).unwrap();
+    assert_eq!(report.findings, []);
+}
+
+#[test]
+fn what_does_not_fit_is_refused_and_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = create(folder.path());
+    let drive = Drive::open(&options.vault).unwrap();
+    drive.write(0, &[1; 4096], Durability::Volatile).unwrap();
+    for bytes in [SIZE + 1, 0, SIZE * 10, SIZE + (7 << 20)] {
+        assert!(drive.resize(&capacity(bytes), Beyond::Lost).is_err(), "{bytes}");
+        assert!(drive.reformat_while(UserCapacity::Bytes(bytes), |_, _| true).is_err(), "{bytes}");
+    }
+    assert!(drive.size() == SIZE && holds(&drive, 0..PAGE, 1));
+}
+
+#[test]
+fn a_format_leaves_nothing_but_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = create(folder.path());
+    let drive = Drive::open(&options.vault).unwrap();
+    drive.write(0, &vec![1; 6 << 20], Durability::Volatile).unwrap();
+    let stock = UserCapacity::Stock.of(&drive).size;
+    let high = UserCapacity::HighPerformance.of(&drive).size;
+    assert!(stock.0 > SIZE && high.0 > stock.0 / 4 * 3 && high.0 < stock.0, "{stock} {high}");
+    for (wanted, size) in [(UserCapacity::HighPerformance, high), (UserCapacity::Stock, stock)] {
+        drive.reformat_while(wanted, |_, _| true).unwrap();
+        assert!(drive.size() == size.0 && holds(&drive, 0..size.0, 0));
+        for _ in 0..3 {
+            drive
+                .write(0, &vec![2; usize::try_from(size.0).unwrap()], Durability::Volatile)
+                .unwrap();
+        }
+        assert!(holds(&drive, 0..size.0, 2));
+    }
+}
