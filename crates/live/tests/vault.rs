@@ -1,9 +1,12 @@
 //! A drive in files, created, closed and opened again.
 
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
 use blockio::Bytes;
 use live::management::{Answer, Connection, Management};
 use live::status::{Space, State, inspect};
-use live::{Compression, CreateOptions, Device, Drive, Durability, OpenError, Replacement};
+use live::{Compression, CreateOptions, Device, Drive, Durability, OpenError, Queue, Replacement};
 
 fn options(folder: &std::path::Path, dies: usize, size_kib: u64) -> CreateOptions {
     CreateOptions {
@@ -46,6 +49,26 @@ fn what_was_written_is_there_after_closing_and_opening() {
     assert!(found == expected);
     let stored = drive.allocations(0, drive.size()).unwrap();
     assert_eq!(stored.iter().map(|run| run.length).sum::<u64>(), drive.size());
+}
+
+#[test]
+fn what_a_queue_was_asked_is_kept_by_the_drive_below() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path(), 4, 8 << 10);
+    let drive = Arc::new(Drive::create(&options).unwrap());
+    let queue = Queue::new(&drive, NonZeroUsize::new(3).unwrap()).unwrap();
+    let (first, second) = (pattern(1, 8192), pattern(2, 4096));
+    let together = queue.atomic_write(vec![(0, first.clone()), (1 << 20, second.clone())]);
+    let alone = queue.write(2 << 20, second.clone(), Durability::Durable);
+    together.wait().unwrap();
+    alone.wait().unwrap();
+    drop((queue, drive));
+    let drive = Drive::open(&options.vault).unwrap();
+    for (offset, expected) in [(0, &first), (1 << 20, &second), (2 << 20, &second)] {
+        let mut found = vec![0; expected.len()];
+        drive.read(offset, &mut found).unwrap();
+        assert!(found == *expected, "at {offset}");
+    }
 }
 
 #[test]
@@ -179,10 +202,10 @@ fn a_crash_is_counted_and_a_lost_die_is_warned_of() {
 fn a_drive_in_use_says_by_which_process() {
     let folder = tempfile::tempdir().unwrap();
     let options = options(folder.path(), 1, 1 << 10);
-    let drive = std::sync::Arc::new(Drive::create(&options).unwrap());
+    let drive = Arc::new(Drive::create(&options).unwrap());
     let said = Drive::open(&options.vault).unwrap_err().to_string();
     assert!(said.ends_with("is in use by another process; stop that first"), "{said}");
-    let asked = std::sync::Arc::clone(&drive);
+    let asked = Arc::clone(&drive);
     let answer = move |_| Answer::Status { status: Box::new(asked.status()) };
     let _management = Management::start(&options.vault, answer).unwrap();
     let said = Drive::open(&options.vault).unwrap_err().to_string();
