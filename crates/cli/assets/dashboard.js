@@ -43,6 +43,8 @@ const rate = (count) => `${bytes(count)}/s`;
 const number = (value) => Math.round(value).toLocaleString("en");
 const ratio = (value) => value === null ? "–" : value.toFixed(3);
 const percent = (share) => `${(100 * share).toFixed(1)} %`;
+const celsius = (value) => `${value.toFixed(1)} °C`;
+const watts = (value) => `${value.toFixed(1)} W`;
 const micros = (value) => value === null ? "–"
   : value < 1000 ? `${value.toFixed(0)} µs`
   : value < 1e6 ? `${(value / 1000).toFixed(value < 1e4 ? 1 : 0)} ms`
@@ -152,6 +154,10 @@ const CHARTS = {
   causes: new Chart("Written to the dies, by cause",
     CAUSES.map((name, index) => ({ name, tone: `t${index}` })),
     { text: rate, least: 1e6, stacked: true }),
+  temperature: new Chart("Temperature of the model", [{ name: "temperature", tone: "t1" },
+    { name: "slows down at", tone: "t1", dashed: true }], { text: celsius, least: 50 }),
+  power: new Chart("Power of the model", [{ name: "drawn", tone: "t3" },
+    { name: "may be drawn", tone: "t3", dashed: true }], { text: watts, least: 10 }),
 };
 at("charts").append(...Object.values(CHARTS).map((chart) => chart.node));
 
@@ -228,6 +234,25 @@ function showNow(status, then, seconds) {
     ? (written(status.writes) - written(then.writes)) / seconds / sent : null;
   show("wa-now", ratio(amplified), amplified ?? "");
   show("relocation", `${rate(causes[1])} relocated`);
+}
+
+// Of a modelled drive whose times replies keep to; there is nothing of the kind without one.
+function showHeat(status, then, seconds) {
+  const now = status.server.model?.climate;
+  const old = then?.server.model?.climate;
+  const parts = ["temperature", "power"];
+  parts.forEach((part) => { at(`${part}-tile`).hidden = CHARTS[part].node.hidden = !now; });
+  if (!now) return;
+  show("temperature", celsius(now.temperature_c), now.temperature_c);
+  show("temperature-limit", `slows down at ${now.throttle_c}, off at ${now.shutdown_c}`);
+  if (!old) return;
+  const drawn = Math.max(0, now.energy_j - old.energy_j) / seconds;
+  const limit = now.power_limit_w;
+  show("power", watts(drawn), drawn);
+  show("power-limit", now.held_s > old.held_s ? "writes are held back"
+    : limit === null ? "has what it needs" : `may draw ${watts(limit)}`);
+  CHARTS.temperature.add([now.temperature_c, now.throttle_c]);
+  CHARTS.power.add([drawn, limit]);
 }
 
 function showWrites({ writes }) {
@@ -506,6 +531,7 @@ function showAll(status) {
   if (!isSame) Object.values(CHARTS).forEach((chart) => chart.forget());
   showHealth(status);
   if (isSame) showNow(status, before, seconds);
+  showHeat(status, isSame ? before : null, seconds);
   showWrites(status);
   showSpace(status);
   showDies(status, isSame ? before : null, seconds);

@@ -1,11 +1,12 @@
 //! A served drive under observation: what its status is made of.
 
 mod chronicle;
+mod model;
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
@@ -17,6 +18,7 @@ use live::{Beyond, Caretaker, Device, Drive, Life, Meter, Metered, beacon};
 use tracing::{error, info, warn};
 
 use self::chronicle::Chronicle;
+pub(crate) use self::model::Paced;
 
 /// A drive that is served from its folder, and whoever uses it.
 #[derive(Debug)]
@@ -30,6 +32,8 @@ pub(crate) struct Observed {
     /// What may make it misbehave.
     misbehavior: Option<Arc<Misbehavior>>,
     guests: Mutex<Guests>,
+    /// The modelled drive whose times replies keep to.
+    model: OnceLock<Arc<Paced>>,
     /// Before this server began.
     life: Life,
     events: Mutex<Events>,
@@ -68,9 +72,16 @@ impl Observed {
             begun: Instant::now(),
             misbehavior,
             guests: Mutex::default(),
+            model: OnceLock::new(),
             life: Life::load(vault),
             events: Mutex::new(Events { chronicle: Chronicle::open(vault), ..Events::default() }),
         }
+    }
+
+    /// Tells of a modelled drive, too: replies keep to its times.
+    pub(crate) fn keep_pace_with(&self, model: &Arc<Paced>) {
+        // It is said once, before anybody asks.
+        let _ = self.model.set(Arc::clone(model));
     }
 
     /// Its folder.
@@ -159,6 +170,7 @@ impl Observed {
             clients_came: guests.came,
             clients_refused: guests.refused,
             traffic,
+            model: self.model.get().map(|model| model.status(self.begun.elapsed())),
             events: Vec::new(),
         };
         drop(guests);

@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use blockio::{Lba, Nanos, Op, Request, SECTOR_BYTES};
-use ssd::Drive;
+use ssd::{Drive, Reading};
 
 /// A modelled drive that many clients share.
 pub struct Pace {
@@ -60,6 +60,13 @@ impl Pace {
     /// The pace of a drive whose time begins at zero.
     pub const fn new(drive: Drive) -> Self {
         Self { model: Mutex::new(Model::new(drive)) }
+    }
+
+    /// Power and heat of the model at `now`, or at the latest time that anybody said; absent where
+    /// nothing is known of them.
+    pub fn climate(&self, now: Nanos) -> Option<Reading> {
+        let model = self.model();
+        model.drive.climate(model.now.max(now))
     }
 
     fn model(&self) -> MutexGuard<'_, Model> {
@@ -202,6 +209,29 @@ mod tests {
             let expected = alone.next_completion(Nanos::MAX).unwrap().completed_at;
             assert_eq!(now, expected, "{op:?}");
         }
+    }
+
+    #[test]
+    fn a_model_cools_while_nobody_asks_for_anything_and_is_due_when_it_was() {
+        let pace = pace();
+        let lane = Lane::new(&pace).unwrap();
+        for page in 0..2000 {
+            lane.submit(Nanos::ZERO, asked(Op::Write, page * 4096));
+        }
+        let (mut now, mut due) = (Nanos::ZERO, Vec::new());
+        while let Some(next) = lane.due(now, &mut due) {
+            now = next;
+        }
+        let at = |later| pace.climate(now + later).expect("the Duo tells").temperature_c;
+        let (warm, cool) = (at(Nanos::from_millis(100)), at(Nanos::from_secs(60)));
+        assert!(warm > cool, "{warm} and {cool} °C");
+        let ticket = lane.submit(now, asked(Op::Read, 0));
+        due.clear();
+        while let Some(next) = lane.due(now, &mut due) {
+            now = next;
+        }
+        assert_eq!(due, [ticket]);
+        assert!(now < Nanos::from_secs(60), "asking for the heat moved no time: {now}");
     }
 
     #[test]

@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 
 pub use self::led::Led;
 pub use self::server::{
-    Client, Commands, Export, Happening, LATENCY_BUCKETS, Process, Server, Traffic, bucket_end_ns,
+    Client, Climate, Commands, Export, Happening, LATENCY_BUCKETS, Model, Process, Server, Traffic,
+    bucket_end_ns,
 };
 pub use self::upkeep::{Purge, Rebuild, Redundancy, Scrub, Upkeep};
 use crate::creation::gather;
@@ -148,6 +149,9 @@ pub struct Smart {
     pub host_read_commands: Option<u64>,
     /// Writes of clients, since the server began.
     pub host_write_commands: Option<u64>,
+    /// Temperature in kelvin of the modelled drive whose times replies keep to.
+    #[serde(default)]
+    pub composite_temperature: Option<u16>,
 }
 
 /// A die.
@@ -302,6 +306,8 @@ impl Status {
         self.smart.data_units_written = units(writes.bytes);
         self.smart.host_read_commands = Some(reads.commands);
         self.smart.host_write_commands = Some(writes.commands);
+        let climate = server.model.as_ref().and_then(|model| model.climate);
+        self.smart.composite_temperature = climate.map(|it| it.composite_temperature());
         self.server = Some(server);
         self
     }
@@ -368,6 +374,7 @@ impl Smart {
             data_units_written: None,
             host_read_commands: None,
             host_write_commands: None,
+            composite_temperature: None,
         }
     }
 }

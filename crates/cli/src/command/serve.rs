@@ -23,7 +23,7 @@ use crate::activation::{Passed, Place};
 use crate::args::{Serve, Timing};
 use crate::configuration::{Configuration, Reread};
 use crate::log::{self, Log};
-use crate::observed::Observed;
+use crate::observed::{Observed, Paced};
 use crate::signals::{self, Signal};
 use crate::web::{self, Web};
 use crate::{Ending, output, setup};
@@ -49,13 +49,17 @@ struct Served {
 pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     let _log = Log::start(args.log_level, args.log_json)?;
     let configuration = Configuration::of(args)?;
-    let pace = pace(args)?;
+    let paced = paced(args)?;
     // Before the drive is opened: it is left as it was where something is in the way.
     let mut passed = Passed::of_process();
     let listeners = args.nbd.iter().map(|place| listen(place, &mut passed));
     let listeners = listeners.collect::<Result<Vec<_>>>()?;
     let http = args.http.as_ref().map(|place| listen_http(place, &mut passed)).transpose()?;
     let Served { device, drive } = Served::open(args)?;
+    if let Some((paced, (_, observed))) = paced.as_ref().zip(drive.as_ref()) {
+        observed.keep_pace_with(paced);
+    }
+    let pace = paced.map(|paced| Arc::clone(&paced.pace));
     let exports = Exports::new(vec![export(args, device, pace)])?;
     let signals = signals::received()?;
     let offered = offered(&exports, &listeners);
@@ -235,7 +239,7 @@ fn export(args: &Serve, device: Arc<dyn Device>, pace: Option<Arc<Pace>>) -> Exp
 }
 
 /// The model whose times replies keep to, if they do.
-fn pace(args: &Serve) -> Result<Option<Arc<Pace>>> {
+fn paced(args: &Serve) -> Result<Option<Arc<Paced>>> {
     if args.timing == Timing::Off {
         return Ok(None);
     }
@@ -245,7 +249,7 @@ fn pace(args: &Serve) -> Result<Option<Arc<Pace>>> {
         Subject::find(&args.model)?.setups(&choice)?.remove(0);
     let setup = Setup { format, host, time_lapse, seed: args.setup.seed };
     let drive = ModelDrive::new(&spec, &setup).context("setting up the model")?;
-    Ok(Some(Arc::new(Pace::new(drive))))
+    Ok(Some(Arc::new(Paced::new(&spec, Pace::new(drive)))))
 }
 
 fn listen(place: &Place<Address>, passed: &mut Passed) -> Result<Listener> {

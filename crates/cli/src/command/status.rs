@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use blockio::Bytes;
 use live::status::{
-    Commands, Format, Led, Scrub, Server, Smart, Space, State, Status, Supply, Upkeep, Wear,
+    Commands, Format, Led, Model, Scrub, Server, Smart, Space, State, Status, Supply, Upkeep, Wear,
     Writes, inspect,
 };
 use live::{Compression, Life};
@@ -259,7 +259,24 @@ fn server_rows(server: &Server) -> Vec<Row> {
         server.clients_refused
     );
     rows.push(row("clients", clients));
+    rows.extend(model_row(server));
     rows
+}
+
+/// The modelled drive whose times replies keep to.
+fn model_row(server: &Server) -> Option<Row> {
+    let Model { name, climate } = server.model.as_ref()?;
+    let heat = climate.map_or_else(String::new, |climate| {
+        format!(
+            ", {:.1} °C (slows down at {}, off at {}); {:.1} W on average; writes held for {:.0} s",
+            climate.temperature_c,
+            climate.throttle_c,
+            climate.shutdown_c,
+            climate.energy_j / server.uptime_s.max(f64::MIN_POSITIVE),
+            climate.held_s
+        )
+    });
+    Some(row("keeps to", format!("the times of {name}{heat}")))
 }
 
 fn command_rows(server: &Server) -> Vec<Row> {

@@ -7,13 +7,18 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, bail};
 use blockio::Bytes;
 use live::management::Connection;
-use live::status::{Commands, Status, Writes};
+use live::status::{Commands, Die, Server, Status, Writes};
 
 use crate::args::Top;
 use crate::{Ending, output, table};
 
 /// Puts the cursor into the first place of an empty terminal.
 const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
+
+/// Dies that are shown, of more the busiest: a screen has 24 lines.
+const DIES_MAX: usize = 6;
+/// Columns of the longest bar.
+const BAR_COLUMNS: f64 = 24.0;
 
 /// Two looks at a drive, and the seconds between them.
 struct Span<'a> {
@@ -52,7 +57,39 @@ fn screen(span: &Span<'_>) -> String {
     lines.push(table::columns(&command_rows(span)));
     lines.push(String::new());
     lines.push(table::columns(&drive_rows(span)));
+    lines.push(String::new());
+    lines.push(table::columns(&die_rows(span)));
     lines.join("\n")
+}
+
+/// What each die does, of many the busiest.
+fn die_rows(span: &Span<'_>) -> Vec<[String; 5]> {
+    let rate = |now: u64, then: u64| now.saturating_sub(then) as f64 / span.seconds / 1e6;
+    let mut dies: Vec<(usize, &Die, [f64; 2])> = (0..)
+        .zip(span.now.dies.iter().zip(&span.then.dies))
+        .map(|(index, (now, then))| {
+            let read = rate(now.read_bytes, then.read_bytes);
+            (index, now, [read, rate(now.written_bytes, then.written_bytes)])
+        })
+        .collect();
+    let busy = |[read, written]: [f64; 2]| read + written;
+    dies.sort_by(|a, b| busy(b.2).total_cmp(&busy(a.2)));
+    dies.truncate(DIES_MAX);
+    let most = dies.first().map_or(0.0, |(_, _, rates)| busy(*rates)).max(f64::MIN_POSITIVE);
+    dies.sort_by_key(|(index, ..)| *index);
+    let titles = ["die", "state", "read", "written", "activity"].map(str::to_owned);
+    let row = |(index, die, rates): (usize, &Die, [f64; 2])| {
+        let [read, written] = rates.map(|rate| format!("{rate:.1} MB/s"));
+        let state = if die.is_lost { "lost" } else { "good" };
+        [index.to_string(), state.to_owned(), read, written, bar(busy(rates) / most)]
+    };
+    std::iter::once(titles).chain(dies.into_iter().map(row)).collect()
+}
+
+/// A bar of so much of its full length, 0 to 1.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a short length")]
+fn bar(share: f64) -> String {
+    "#".repeat((share * BAR_COLUMNS).round() as usize)
 }
 
 fn command_rows(span: &Span<'_>) -> Vec<[String; 6]> {
@@ -105,11 +142,23 @@ fn drive_rows(span: &Span<'_>) -> Vec<[String; 2]> {
     rows.push(row("dies", format!("{} of {} lost", lost, now.dies.len())));
     if let (Some(server), Some(then)) = (&now.server, &span.then.server) {
         let busy = 100.0 * (server.cpu_s - then.cpu_s) / span.seconds;
+        rows.extend(heat(server, then, span.seconds).map(|text| row("model", text)));
         let text = format!("{busy:.0} % of a processor, {}", Bytes(server.memory_bytes));
         rows.push(row("server", text));
         rows.push(row("clients", server.clients.len().to_string()));
     }
     rows
+}
+
+/// Power and heat of the modelled drive, where it tells them.
+fn heat(now: &Server, then: &Server, seconds: f64) -> Option<String> {
+    let climate = |server: &Server| server.model.as_ref()?.climate;
+    let (now, then) = (climate(now)?, climate(then)?);
+    let (temperature, power) = (now.temperature_c, now.power_w_since(&then, seconds));
+    let limit = now.power_limit_w.map_or_else(String::new, |limit| format!(" of {limit}"));
+    let held = if now.held_s > then.held_s { ", holds its writes" } else { "" };
+    let throttle = now.throttle_c;
+    Some(format!("{temperature:.1} °C, slows down at {throttle}; {power:.1}{limit} W{held}"))
 }
 
 /// Of the span, and since the drive was opened.

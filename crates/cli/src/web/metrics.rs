@@ -9,7 +9,7 @@ use std::fmt::{Display, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use live::status::{
-    Commands, Die, LATENCY_BUCKETS, Server, Space, Status, Wear, Writes, bucket_end_ns,
+    Climate, Commands, Die, LATENCY_BUCKETS, Server, Space, Status, Wear, Writes, bucket_end_ns,
 };
 
 /// What [`Metrics::text`] is, for whoever receives it.
@@ -19,6 +19,7 @@ pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0
 const PREFIX: &str = "floatgate";
 const BYTES: &str = "bytes";
 const SECONDS: &str = "seconds";
+const CELSIUS: &str = "celsius";
 const PURE: &str = "";
 
 /// What is kept from one scrape to the next.
@@ -46,6 +47,10 @@ impl Metrics {
         if let Some(server) = &status.server {
             sheet.commands(server);
             sheet.clients(server);
+            let climate = server.model.as_ref().and_then(|model| model.climate);
+            if let Some(climate) = &climate {
+                sheet.climate(climate);
+            }
             sheet.process(server);
         }
         sheet.0.push_str("# EOF\n");
@@ -240,6 +245,21 @@ impl Sheet {
         let refused = [(None, server.clients_refused)];
         let about = "Clients that were dropped or turned away";
         self.counters(("clients_refused", PURE, about), &refused);
+    }
+
+    fn climate(&mut self, climate: &Climate) {
+        let about = "Temperature of the modelled drive";
+        self.gauges(("model_temperature", CELSIUS, about), &[(None, climate.temperature_c)]);
+        let limits = [
+            (Some(("limit", "throttle")), climate.throttle_c),
+            (Some(("limit", "shutdown")), climate.shutdown_c),
+        ];
+        let about = "Temperatures at which it slows writes down, and at which it is off";
+        self.gauges(("model_temperature_limit", CELSIUS, about), &limits);
+        let about = "Energy that it has taken";
+        self.counters(("model_energy", "joules", about), &[(None, climate.energy_j)]);
+        let about = "Time in which it held its writes";
+        self.counters(("model_held", SECONDS, about), &[(None, climate.held_s)]);
     }
 
     fn process(&mut self, server: &Server) {

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 
 use super::browser::Browser;
-use super::served::{Served, is_there};
+use super::served::{Served, create_small_drive, is_there};
 
 /// Widths of a telephone, a tablet and a wide screen.
 const WIDTHS: [u32; 3] = [390, 820, 1600];
@@ -164,6 +164,32 @@ fn a_die_fails_and_is_rebuilt_before_the_readers_eyes() {
     for part in ["die 2 is lost", "die 2 is whole again"] {
         assert!(events.as_str().unwrap().contains(part), "no {part} in {events}");
     }
+    assert!(browser.faults.is_empty(), "{:?}", browser.faults);
+}
+
+#[test]
+fn the_page_tells_the_power_and_heat_of_a_modelled_drive_and_has_no_place_for_them_without() {
+    let plain = Served::start_watched();
+    let Some(mut browser) = at_the_page_of(&plain) else { return };
+    assert_eq!(browser.value("document.getElementById('temperature-tile').hidden"), true);
+    let folder = tempfile::tempdir().unwrap();
+    create_small_drive(folder.path());
+    let served = Served::start_watched_with(folder, "127.0.0.1:0", &["--timing", "model"]);
+    browser.open(&format!("http://{}/", served.http));
+    browser.wait_until("Number(document.getElementById('power').value) > 5");
+    let shown = |browser: &mut Browser, id: &str| {
+        let value = browser.value(&format!("Number(document.getElementById('{id}').value)"));
+        value.as_f64().expect("a number")
+    };
+    let temperature_c = shown(&mut browser, "temperature");
+    assert!((30.0..50.0).contains(&temperature_c), "{temperature_c} °C of an idle Duo");
+    let power_w = shown(&mut browser, "power");
+    assert!((10.5..12.0).contains(&power_w), "{power_w} W of an idle Duo");
+    let kelvin = &status(&served)["smart"]["composite_temperature"];
+    assert!((kelvin.as_f64().unwrap() - 273.15 - temperature_c).abs() < 2.0, "{kelvin} K");
+    browser.wait_until("CHARTS.temperature.rows.length > 2");
+    browser.resize(1600, 1000, "light");
+    photograph(&mut browser, "model");
     assert!(browser.faults.is_empty(), "{:?}", browser.faults);
 }
 

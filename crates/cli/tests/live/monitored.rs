@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::served::{Served, client, is_there};
+use super::served::{Served, client, create_small_drive, is_there};
 use super::web::body;
 
 /// How long Prometheus may take to start, and to look at the drive.
@@ -32,7 +32,9 @@ fn name(text: &str) -> &str {
 
 #[test]
 fn a_scrape_has_every_metric_that_contrib_and_the_guide_name() {
-    let served = Served::start_watched();
+    let folder = tempfile::tempdir().unwrap();
+    create_small_drive(folder.path());
+    let served = Served::start_watched_with(folder, "127.0.0.1:0", &["--timing", "model"]);
     let answer = served.get("/metrics");
     let kind = "\r\nContent-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n";
     assert!(answer.contains(kind), "{answer}");

@@ -88,10 +88,16 @@ impl Served {
 
     /// Starts a server of the drive in a folder that answers over HTTP at an address.
     pub(crate) fn start_watched_in(folder: TempDir, address: &str) -> Self {
+        Self::start_watched_with(folder, address, &[])
+    }
+
+    /// The same with these arguments more.
+    pub(crate) fn start_watched_with(folder: TempDir, address: &str, args: &[&str]) -> Self {
         let said = folder.path().join("said");
         let stderr = File::create(&said).expect("the folder takes files");
         let vault = folder.path().join("vault").display().to_string();
-        let mut served = Self::start_saying(folder, &[&vault, "--http", address], stderr.into());
+        let args = [&[&vault, "--http", address], args].concat();
+        let mut served = Self::start_saying(folder, &args, stderr.into());
         let said = fs::read_to_string(said).expect("it is there");
         let (_, place) = said.split_once("http://").unwrap_or_else(|| panic!("it said {said:?}"));
         place.split('/').next().unwrap_or_default().clone_into(&mut served.http);

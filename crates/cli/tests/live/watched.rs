@@ -85,13 +85,33 @@ fn a_drive_remembers_its_life_and_what_happened_to_it() {
 }
 
 #[test]
+fn a_drive_at_the_times_of_a_model_tells_its_power_and_heat_everywhere() {
+    let served =
+        Served::start_small_drive_saying(&["--timing", "model"], std::process::Stdio::inherit());
+    let said = |args: &[&str]| String::from_utf8_lossy(&served.beside(args).stdout).into_owned();
+    let status: Value = serde_json::from_str(&said(&["status", "vault", "--json"])).unwrap();
+    let (model, smart) = (&status["server"]["model"], &status["smart"]);
+    assert_eq!(
+        (&model["name"], &model["climate"]["throttle_c"]),
+        (&"iodrive-duo".into(), &78.0.into())
+    );
+    assert!((300..330).contains(&smart["composite_temperature"].as_u64().unwrap()), "{smart}");
+    let text = said(&["status", "vault"]);
+    assert!(text.contains("the times of iodrive-duo, ") && text.contains("°C (slows"), "{text}");
+    let text = said(&["top", "vault", "--once", "--interval", "1s"]);
+    assert!(text.contains("°C, slows down at 78; 11."), "{text}");
+    assert!(text.lines().count() <= 24, "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
 fn top_shows_a_screen_of_eighty_columns_and_needs_a_server() {
     let mut served = Served::start_small_drive();
     let args = ["top", "vault", "--once", "--interval", "100ms"];
     let shown = served.beside(&args);
     let text = String::from_utf8_lossy(&shown.stdout).into_owned();
-    for part in ["drive ", "IOPS", "read", "write", "write amplification", "superblocks", "0 of 4"]
-    {
+    let parts = ["drive ", "IOPS", "read", "write", "write amplification", "superblocks", "0 of 4"];
+    for part in parts.into_iter().chain(["activity", "\n3    good   "]) {
         assert!(text.contains(part), "no {part} in\n{text}");
     }
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");

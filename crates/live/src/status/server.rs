@@ -28,9 +28,51 @@ pub struct Server {
     pub clients_refused: u64,
     /// What all clients did.
     pub traffic: Traffic,
+    /// The modelled drive whose times replies keep to, if they do.
+    #[serde(default)]
+    pub model: Option<Model>,
     /// What happened last, the latest at the end; of earlier servers, too.
     #[serde(default)]
     pub events: Vec<Happening>,
+}
+
+/// A modelled drive whose times replies keep to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Model {
+    /// Its name.
+    pub name: String,
+    /// Its power and heat; none where nothing is known of them.
+    pub climate: Option<Climate>,
+}
+
+/// Power and heat of a modelled drive.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Climate {
+    /// Temperature in degrees Celsius.
+    pub temperature_c: f64,
+    /// Temperature from which on it slows writes down.
+    pub throttle_c: f64,
+    /// Temperature at which it would switch itself off.
+    pub shutdown_c: f64,
+    /// Joules that it has taken since the server began.
+    pub energy_j: f64,
+    /// Power that it may draw, in watts; none where it has what it needs.
+    pub power_limit_w: Option<f64>,
+    /// Seconds in which it held its writes for one or the other.
+    pub held_s: f64,
+}
+
+impl Climate {
+    /// Its temperature in whole kelvin, as the NVMe SMART log has it.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
+    pub const fn composite_temperature(&self) -> u16 {
+        (self.temperature_c + 273.15).round() as u16
+    }
+
+    /// Watts on average since an earlier look, `seconds` before.
+    pub fn power_w_since(&self, then: &Self, seconds: f64) -> f64 {
+        ((self.energy_j - then.energy_j) / seconds.max(f64::MIN_POSITIVE)).max(0.0)
+    }
 }
 
 /// Something that happened to a drive.

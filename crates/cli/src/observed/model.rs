@@ -1,0 +1,40 @@
+//! The modelled drive whose times a served one keeps to, as its status tells of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use blockio::Nanos;
+use lab::ssd::{DriveSpec, PowerSpec};
+use live::Pace;
+use live::status::{Climate, Model};
+
+/// A modelled drive, and how it fares.
+#[derive(Debug)]
+pub(crate) struct Paced {
+    name: String,
+    /// What others keep to.
+    pub(crate) pace: Arc<Pace>,
+    limits: Option<PowerSpec>,
+}
+
+impl Paced {
+    /// The drive of `spec` behind `pace`.
+    pub(crate) fn new(spec: &DriveSpec, pace: Pace) -> Self {
+        Self { name: spec.name.clone(), pace: Arc::new(pace), limits: spec.power.clone() }
+    }
+
+    /// How it fares so long after its time began.
+    pub(super) fn status(&self, age: Duration) -> Model {
+        let now = Nanos::from_secs_f64(age.as_secs_f64());
+        let known = self.pace.climate(now).zip(self.limits.as_ref());
+        let climate = known.map(|(reading, limits)| Climate {
+            temperature_c: reading.temperature_c,
+            throttle_c: limits.throttle_c,
+            shutdown_c: limits.shutdown_c,
+            energy_j: reading.energy_j,
+            power_limit_w: limits.limit_w,
+            held_s: reading.held_by_heat.max(reading.held_by_power).as_secs_f64(),
+        });
+        Model { name: self.name.clone(), climate }
+    }
+}
