@@ -326,13 +326,14 @@ function showDies(status, then, seconds) {
 }
 
 function works(upkeep) {
-  const { rebuild, scrub } = upkeep ?? {};
-  const done = (work) => work.failure ?? (work.is_running
-    ? `${percent(work.rows_done / Math.max(1, work.rows))} done` : "done");
+  const { rebuild, scrub, purge } = upkeep ?? {};
+  const done = (work, [gone, all] = [work.rows_done, work.rows]) => work.failure
+    ?? (work.is_running ? `${percent(gone / Math.max(1, all))} done` : "done");
   return [
     ...(rebuild ? [`Die ${rebuild.die} is being restored: ${done(rebuild)}`] : []),
     ...(scrub ? [`Scrub: ${done(scrub)}, ${scrub.units_bad} units bad, ${
       scrub.units_restored} written again`] : []),
+    ...(purge ? [`Purge: ${done(purge, [purge.superblocks_done, purge.superblocks])}`] : []),
   ];
 }
 
@@ -452,6 +453,23 @@ const ACTIONS = [
       { name: "path", label: "The new one: a file that is made, or a block device of the server" },
     ],
     request: (_, { die, path }) => ({ request: "replace-die", die: Number(die), path }),
+  },
+  {
+    id: "format",
+    title: () => "Format",
+    text: "Erases everything that is stored, and gives clients another capacity: that of stock, or "
+      + "four fifths of it, which makes random writes cheaper.",
+    isFinal: true,
+    fields: [{ name: "capacity", label: "Format", choices: () => ["stock", "high-performance"] }],
+    request: ({ drive }, { capacity }) =>
+      ({ request: "format", drive, capacity, while_served: true }),
+  },
+  {
+    id: "purge",
+    title: () => "Purge",
+    text: "Erases everything that is stored, beneath the clients that use it.",
+    isFinal: true,
+    request: ({ drive }) => ({ request: "purge", drive, while_served: true }),
   },
 ];
 

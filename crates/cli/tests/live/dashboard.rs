@@ -168,6 +168,31 @@ fn a_die_fails_and_is_rebuilt_before_the_readers_eyes() {
 }
 
 #[test]
+fn a_drive_is_formatted_and_purged_from_the_page_once_it_is_named_and_not_before() {
+    let served = Served::start_watched();
+    let Some(mut browser) = at_the_page_of(&served) else { return };
+    let before = status(&served)["format"]["capacity_bytes"].as_u64().unwrap();
+    browser.value("document.getElementById('action-format').click()");
+    fill(&mut browser, "capacity", "'high-performance'");
+    browser.value("document.getElementById('confirm-no').click()");
+    assert_eq!(status(&served)["format"]["capacity_bytes"], before, "it was left");
+
+    carry_out(&mut browser, "format", &[("capacity", "high-performance")]);
+    browser.wait_until(&format!("before.format.capacity_bytes < {before}"));
+    let shown = browser.value("document.getElementById('format-rows').textContent");
+    let after = status(&served)["format"]["capacity_bytes"].as_u64().unwrap();
+    assert!(after < before * 9 / 10, "{after} of {before}");
+    let capacity = format!("Capacity{:.2} MB", after as f64 / 1e6);
+    assert!(shown.as_str().unwrap().contains(&capacity), "no {capacity} in {shown}");
+
+    carry_out(&mut browser, "purge", &[]);
+    browser.wait_until("before.upkeep.purge?.is_running === false");
+    browser.wait_until("document.getElementById('work').textContent.includes('Purge: done')");
+    assert_eq!(status(&served)["upkeep"]["purge"]["failure"], Value::Null);
+    assert!(browser.faults.is_empty(), "{:?}", browser.faults);
+}
+
+#[test]
 fn the_page_tells_the_power_and_heat_of_a_modelled_drive_and_has_no_place_for_them_without() {
     let plain = Served::start_watched();
     let Some(mut browser) = at_the_page_of(&plain) else { return };
@@ -176,7 +201,7 @@ fn the_page_tells_the_power_and_heat_of_a_modelled_drive_and_has_no_place_for_th
     create_small_drive(folder.path());
     let served = Served::start_watched_with(folder, "127.0.0.1:0", &["--timing", "model"]);
     browser.open(&format!("http://{}/", served.http));
-    browser.wait_until("Number(document.getElementById('power').value) > 5");
+    browser.wait_until("Number(document.getElementById('power')?.value) > 5");
     let shown = |browser: &mut Browser, id: &str| {
         let value = browser.value(&format!("Number(document.getElementById('{id}').value)"));
         value.as_f64().expect("a number")
