@@ -1,5 +1,5 @@
-//! Asynchronous calls: what a device is asked is carried out by threads of the queue, and the caller
-//! holds a future of what comes of it.
+//! Asynchronous calls: what a device is asked is carried out by threads of the queue, and the
+//! caller holds a future of what comes of it.
 //!
 //! ```text
 //!  caller ── call ──► queue ──► thread ──► device
