@@ -9,7 +9,7 @@ use crate::explain;
 use crate::number;
 use crate::overview::{listed, verdict};
 use crate::published;
-use crate::subject::Subject;
+use crate::subject::{Subject, workload_of};
 use crate::text::Text;
 
 /// Cases that one sentence lists at most, the farthest from its limit first.
@@ -41,10 +41,13 @@ fn cases(subjects: &[Subject<'_>], runs: &[Run]) -> Vec<Case> {
     let mut cases = Vec::new();
     for subject in subjects {
         for finding in of_run(subject.run) {
-            let place = match subjects.len() {
-                1 => finding.workload.clone(),
-                _ => format!("{}, {}", finding.workload, subject.label),
-            };
+            let step = finding.steps.first();
+            let step = subject.run.steps.iter().find(|it| Some(&it.id) == step);
+            let suite = step.map_or("", |step| &step.suite);
+            let mut place = workload_of(subject.run, suite, &finding.workload);
+            if subjects.len() > 1 {
+                place = format!("{place}, {}", subject.label);
+            }
             cases.push(Case { finding, place });
         }
     }
@@ -129,8 +132,14 @@ fn bottom_line(subjects: &[Subject<'_>], cases: &[Case]) -> String {
     let judged = cases.iter().filter(|case| case.finding.kind == FindingKind::Unsteady);
     let reached = judged.clone().filter(|case| case.finding.value < 0.5).count();
     let all = judged.count();
-    if all > 0 {
-        let _ = write!(said, " Steady state was reached in {reached} of {all} preconditionings.");
+    match (reached, all) {
+        (_, 0) => {}
+        (0, 1) => said.push_str(" Steady state was not reached."),
+        (1, 1) => said.push_str(" Steady state was reached."),
+        _ => {
+            let _ =
+                write!(said, " Steady state was reached in {reached} of {all} preconditionings.");
+        }
     }
     if subjects.iter().any(|subject| !subject.run.published.is_empty()) {
         let _ = write!(said, " {}", published::tally(subjects));

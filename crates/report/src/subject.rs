@@ -177,3 +177,11 @@ impl<'a> Suite<'a> {
         names
     }
 }
+
+/// `workload` of `suite`, with the suite's heading where others of `run` measured it too.
+pub(crate) fn workload_of(run: &Run, suite: &str, workload: &str) -> String {
+    let measured = || run.steps.iter().filter(|step| step.workload == workload);
+    let is_elsewhere = measured().any(|step| step.suite != suite && step.summary.is_some());
+    let here = measured().find(|step| step.suite == suite).filter(|_| is_elsewhere);
+    here.map_or_else(|| workload.to_owned(), |step| format!("{workload}, {}", step.suite_title))
+}

@@ -7,7 +7,7 @@ use results::{StepKind, Summary};
 
 use crate::chart::Look;
 use crate::number::{self, millis};
-use crate::subject::Subject;
+use crate::subject::{Subject, workload_of};
 use crate::text::Text;
 
 const HEADS: [&str; 8] = ["Run", "IOPS", "MB/s", "Average", "p99.9", "Maximum", "Deviation", "WA"];
@@ -67,7 +67,7 @@ fn table(subjects: &[Subject<'_>], title: &str, loads: &[&Comparison], steady: b
             html,
             "<tbody><tr class=\"load\"><th scope=\"rowgroup\" colspan=\"{columns}\">{} \
              <span>T{}Q{}</span></th></tr>",
-            Text(&load.workload),
+            Text(&named(subjects, load)),
             load.threads,
             load.queue_per_thread,
         );
@@ -82,6 +82,13 @@ fn table(subjects: &[Subject<'_>], title: &str, loads: &[&Comparison], steady: b
         html.push_str("</tbody>");
     }
     html + "</table></div><p class=\"small\">Latencies in ms. WA is NAND writes ÷ host writes.</p>"
+}
+
+/// The workload of `load`, with its suite where others have it too.
+fn named(subjects: &[Subject<'_>], load: &Comparison) -> String {
+    let mut entries = subjects.iter().zip(&load.entries);
+    let run = entries.find_map(|(subject, entry)| entry.as_ref().map(|_| subject.run));
+    run.map_or_else(|| load.workload.clone(), |run| workload_of(run, &load.suite, &load.workload))
 }
 
 fn row(subject: &Subject<'_>, summary: &Summary) -> String {

@@ -166,6 +166,22 @@ fn runs_of_other_protocols_stand_side_by_side() {
     assert!(page.contains("These runs differ in more than what was measured"));
 }
 
+#[test]
+fn a_workload_of_two_suites_is_named_with_each() {
+    let mut twice = run(FAST);
+    let again: Vec<_> = twice.steps.iter().filter(|step| step.suite == "4k").cloned().collect();
+    twice.steps.extend(again.into_iter().map(|step| results::Step {
+        id: format!("again-{}", step.id),
+        suite: "again".into(),
+        suite_title: "Once more".into(),
+        ..step
+    }));
+    let title = format!("4k-rand-write, {}", twice.steps[0].suite_title);
+    let page = review(&[twice], TITLE);
+    assert!(page.contains("4k-rand-write, Once more") && page.contains(&title));
+    assert!(!review(&[run(FAST)], TITLE).contains(&title));
+}
+
 /// Writes pages to look at into the folder that `REPORT_DUMP` names.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "where a person asked for pages, not a result")]
