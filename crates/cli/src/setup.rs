@@ -13,6 +13,7 @@ use crate::args::{DataArgs, ModelArgs, PlaceArgs, TraceArgs};
 /// Which setups of a target the arguments mean.
 pub(crate) fn choice(format: Option<&str>, model: &ModelArgs) -> Choice {
     Choice {
+        time_lapse_max: None,
         format: format.map(str::to_owned),
         host: model.host.clone(),
         time_lapse: if model.full_scale { Some(1) } else { model.time_lapse },

@@ -29,6 +29,9 @@ pub struct Plan {
     /// Which published figures it expresses; absent where it stands for none.
     #[serde(default)]
     pub published: Option<Published>,
+    /// Largest time lapse of a model that nobody chose one for; absent: the drive's own.
+    #[serde(default)]
+    pub time_lapse_max: Option<u32>,
     /// Seed of every random stream.
     pub seed: u64,
     /// What is done, in order.
@@ -134,6 +137,7 @@ impl Plan {
             protocol: protocol.name.clone(),
             protocol_title: protocol.title.clone(),
             published: protocol.published.clone(),
+            time_lapse_max: protocol.time_lapse_max,
             seed,
             steps,
         })
@@ -166,6 +170,7 @@ impl Plan {
             protocol: "run".into(),
             protocol_title: "One workload".into(),
             published: None,
+            time_lapse_max: None,
             seed,
             steps: std::iter::once(blank.clone()).chain(precondition).chain([measure]).collect(),
         }

@@ -47,6 +47,8 @@ pub struct Choice {
     pub host: Option<String>,
     /// Time lapse, or the drive's own if absent.
     pub time_lapse: Option<u32>,
+    /// Most that the drive's own is; absent: any.
+    pub time_lapse_max: Option<u32>,
     /// Where a model is, and what feeds it.
     pub surroundings: Surroundings,
 }
@@ -175,7 +177,9 @@ impl Subject {
         match self {
             Self::Model { name, spec } => {
                 let host = chosen("host", choice.host.as_deref(), &spec.hosts(), name)?;
-                let time_lapse = choice.time_lapse.unwrap_or_else(|| spec.time_lapse_default());
+                let time_lapse = choice.time_lapse.unwrap_or_else(|| {
+                    spec.time_lapse_default().min(choice.time_lapse_max.unwrap_or(u32::MAX))
+                });
                 let formats = match choice.format.as_deref() {
                     Some("all") => spec.formats_for_any_data(),
                     other => vec![chosen("format", other, &spec.formats(), name)?],
@@ -382,7 +386,12 @@ mod tests {
         let wanted = subject.setups(&choice).unwrap();
         let formats: Vec<&str> = wanted.iter().map(|wanted| wanted.format.as_str()).collect();
         assert_eq!(formats, ["stock", "high-performance"]);
-        assert!(wanted.iter().all(|wanted| wanted.time_lapse > 1));
+        assert!(wanted.iter().all(|wanted| wanted.time_lapse > 16));
+        let of = |time_lapse| {
+            let choice = Choice { time_lapse, time_lapse_max: Some(16), ..Choice::default() };
+            subject.setups(&choice).unwrap()[0].time_lapse
+        };
+        assert_eq!((of(None), of(Some(64))), (16, 64), "what is asked for is not bounded");
     }
 
     #[test]

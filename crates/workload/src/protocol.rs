@@ -31,6 +31,10 @@ pub struct Protocol {
     /// Which published figures it expresses; absent where it stands for none.
     #[serde(default)]
     pub published: Option<Published>,
+    /// Largest time lapse, from 1, at which a model carries it out when nobody says otherwise;
+    /// absent: the drive's own.
+    #[serde(default)]
+    pub time_lapse_max: Option<u32>,
     /// Suites, in order; each begins with a purge.
     pub suites: Vec<Suite>,
 }
@@ -246,6 +250,11 @@ impl Protocol {
             format!("schema is {}, this program reads {}", self.schema, Self::SCHEMA),
         )?;
         Fault::unless(!self.name.is_empty(), "name", "name is empty")?;
+        Fault::unless(
+            self.time_lapse_max != Some(0),
+            "time_lapse_max",
+            "time_lapse_max is 0, not at least 1, which is full scale",
+        )?;
         Fault::unless(!self.suites.is_empty(), "suites", "suites are empty: nothing to do")?;
         if let Some(published) = &self.published {
             published.check().map_err(|fault| fault.within("published"))?;

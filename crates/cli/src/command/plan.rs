@@ -4,7 +4,7 @@ use anyhow::Result;
 use blockio::Nanos;
 use lab::plan::{Plan, PlannedStep};
 use lab::results::StepKind;
-use lab::subject::Wanted;
+use lab::subject::{Choice, Wanted};
 use serde_json::json;
 
 use crate::args;
@@ -13,8 +13,9 @@ use crate::{Ending, output, setup, table};
 /// Prints every step of a review, and how long it lasts in protocol time.
 pub(crate) fn plan(args: &args::Plan) -> Result<Ending> {
     let subject = lab::subject::Subject::find(&args.target)?;
-    let wanted = subject.setups(&setup::choice(Some(&args.format), &args.model))?;
     let plan = setup::with_trace(setup::plan(&args.protocol, args.model.seed)?, &args.trace)?;
+    let choice = setup::choice(Some(&args.format), &args.model);
+    let wanted = subject.setups(&Choice { time_lapse_max: plan.time_lapse_max, ..choice })?;
     let plan = setup::with_data(plan, &args.data);
     if args.json {
         output::json(&json!({ "targets": wanted, "plan": plan }))?;

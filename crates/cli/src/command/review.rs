@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use lab::results::{Run, WarningKind};
 use lab::runner::{Assignment, Drivers, Outcome, carry_out};
 use lab::runs::{Folder, Runs};
-use lab::subject::{Access, Subject};
+use lab::subject::{Access, Choice, Subject};
 use lab::{Error, Kind};
 
 use crate::args::{RealArgs, Review};
@@ -30,7 +30,8 @@ pub(crate) fn review(args: &Review) -> Result<Ending> {
 fn begin(args: &Review, runs: &Runs) -> Result<Vec<Folder>> {
     let name = args.target.as_deref().unwrap_or_default();
     let subject = Subject::find(name)?;
-    let choice = setup::choice(Some(&args.format), &args.model);
+    let time_lapse_max = setup::plan(&args.protocol, args.model.seed)?.time_lapse_max;
+    let choice = Choice { time_lapse_max, ..setup::choice(Some(&args.format), &args.model) };
     let wanted = subject.setups(&setup::placed(choice, &args.place))?;
     let mut folders = Vec::new();
     for seed in (args.model.seed..).take(usize::try_from(args.repeat)?) {

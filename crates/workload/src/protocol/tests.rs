@@ -50,6 +50,11 @@ fn the_duration_counts_every_point_with_its_ramp() {
 fn values_out_of_range_are_told_the_range() {
     let cases = [
         ("schema = 1", "schema = 0", "1: schema is 0, this program reads 1"),
+        (
+            "source = \"s\"",
+            "source = \"s\"\ntime_lapse_max = 0",
+            "6: time_lapse_max is 0, not at least 1, which is full scale",
+        ),
         ("threads = 16", "threads = 257", "13: threads is 257, not from 1 to 256"),
         ("thread = 16", "thread = 0", "14: queue_per_thread is 0, not from 1 to 1024"),
         ("round_s = 60", "round_s = 65", "17: round_s is 65, not a multiple of interval_s, 10"),
