@@ -189,13 +189,17 @@ impl Fio {
     fn measured(&self, folder: &Path, logging: Logging, load: &Load<'_>) -> Result<Loaded, Error> {
         let output = Output::read(&folder.join(OUTPUT_FILE))?;
         let (mut logs, mut totals) = (Vec::new(), Vec::new());
+        let size = match load.workload.sizes.as_slice() {
+            [size] if load.replay.is_none() => Some(u64::from(size.bytes)),
+            _ => None,
+        };
         let hosts = self.place().hosts;
         for host in hosts.map_or_else(|| vec![""], |hosts| hosts.names().collect()) {
             for (job, of_job) in (1..).zip(output.of_host(host)) {
                 let (rows, largest) =
                     (log::rows(folder, host, job)?, log::largest(folder, host, job)?);
                 logs.push(JobLog { rows, largest });
-                totals.push(of_job.clone());
+                totals.push(size.map_or_else(|| of_job.clone(), |size| of_job.of_size(size)));
             }
         }
         let intervals = interval::merged(logging, &logs, &totals);

@@ -71,6 +71,16 @@ impl Totals {
     }
 }
 
+impl Job {
+    /// The same where every transfer has `bytes`: of requests that are on their way when a ramp
+    /// ends, fio counts the bytes and not the requests.
+    pub(super) fn of_size(&self, bytes: u64) -> Self {
+        let exact =
+            |totals: &Totals| Totals { io_bytes: totals.total_ios * bytes, ..totals.clone() };
+        Self { read: exact(&self.read), write: exact(&self.write), ..self.clone() }
+    }
+}
+
 impl Output {
     /// Reads the report at `path`.
     pub(super) fn read(path: &Path) -> Result<Self, Error> {
@@ -134,6 +144,13 @@ mod tests {
         let outstanding = output.outstanding();
         assert!((7.8..=8.0).contains(&outstanding), "{outstanding} of T2Q4");
         assert_eq!((read.total_ios, read.io_bytes), (41_181, 478_518_784));
+    }
+
+    #[test]
+    fn bytes_of_a_ramp_are_not_counted_where_the_size_is_known() {
+        let job = Output::parse(RECORDED).unwrap().jobs[0].of_size(4096);
+        assert_eq!((job.read.total_ios, job.read.io_bytes), (41_181, 41_181 * 4096));
+        assert!((job.read.mean_bytes() - 4096.0).abs() < f64::EPSILON);
     }
 
     #[test]

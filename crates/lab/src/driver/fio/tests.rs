@@ -534,7 +534,8 @@ fn a_target_that_shrinks_under_a_load_is_an_error_though_fio_sees_none() {
     let request = request(&folder);
     let mut fio = Fio::open(&request).unwrap();
     let workload = catalogue::find_workload("4k-rand-read").unwrap();
-    fio.load(&load(&workload, "whole"), &mut Waiter::patient()).unwrap();
+    let whole = Load { duration_s: 0.5, ..load(&workload, "whole") };
+    fio.load(&whole, &mut Waiter::patient()).unwrap();
     let meddle = || {
         let file = fs::File::options().write(true).open(&request.path).unwrap();
         file.set_len(1 << 20).unwrap();
