@@ -108,6 +108,22 @@ impl Ftl {
         self.extents.sizes()
     }
 
+    /// Has free superblocks wait until the owner releases them, as those do that are erased from
+    /// now on: for an owner whose media hold something there that still counts.
+    ///
+    /// # Panics
+    /// When one is not free, or waits already.
+    pub fn hold_back(&mut self, superblocks: &[SuperblockId]) {
+        for id in superblocks {
+            let bank = self.bank_of(*id) as usize;
+            let at = self.free_by_bank[bank].iter().position(|free| free == id);
+            self.free_by_bank[bank].remove(at.expect("it is free"));
+            self.room -= u64::from(self.config.granules_per_superblock());
+        }
+        self.held.get_or_insert_default().extend(superblocks);
+        self.watch_room();
+    }
+
     /// Goes on with a superblock that was open; a second one of the same stream is closed.
     fn resume(&mut self, superblock: SuperblockId, found: Found) {
         let bank = self.bank_of(superblock) as usize;

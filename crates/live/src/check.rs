@@ -149,6 +149,8 @@ pub fn repair(vault: &Path, mut moved: impl FnMut(u64, u64)) -> Result<(), OpenE
         true
     };
     drive.scrub_while(true, going_on)?;
+    // Checkpoint and journal anew, on all dies that hold them.
+    drive.checkpoint()?;
     Ok(drive.close()?)
 }
 

@@ -6,10 +6,10 @@ use blockio::Bytes;
 
 use crate::checkpoint::Summary;
 use crate::dies::{DieSet, Dies};
-use crate::header::Header;
+use crate::header::{Closing, Header};
 use crate::journal::Position;
 use crate::layout::{DIES_MAX, HEADER_BYTES, Layout, PAGE_BYTES};
-use crate::recovery::recover;
+use crate::recovery::{go_on, recover};
 use crate::store::Store;
 use crate::{Compression, Drive, Medium, OpenError, Shape};
 
@@ -179,6 +179,7 @@ pub fn format(media: Vec<Box<dyn Medium>>, shape: &Shape, drive: u64) -> Result<
         done_without: DieSet::default(),
         left_out: DieSet::default(),
         unsafe_shutdowns: 0,
+        closing: Closing::default(),
     };
     // Both copies, so that none of an earlier drive is left.
     for _ in 0..2 {
@@ -221,13 +222,14 @@ impl Drive {
     /// When the media are not the dies of one drive, or it is damaged; then nothing was changed.
     pub fn open_media(media: Vec<Box<dyn Medium>>) -> Result<Self, OpenError> {
         let (store, mut header) = gather(media)?;
+        let was_closed = !header.is_open;
         header.session += 1;
         header.unsafe_shutdowns += u64::from(header.is_open);
         header.is_open = true;
         header
             .write(&store.dies)
             .map_err(|(_, source)| OpenError::medium("writing a header", source))?;
-        recover(store, header)
+        if was_closed { go_on(store, header) } else { recover(store, header) }
     }
 }
 

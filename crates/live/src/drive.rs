@@ -28,7 +28,7 @@ use blockio::Bytes;
 use ftl::Lpn;
 
 use crate::core::{Core, Located};
-use crate::header::Header;
+use crate::header::{Closing, Header};
 use crate::journal::{Journal, Scope};
 use crate::layout::PAGE_BYTES;
 use crate::status::{self, Format, Led, Smart, Space, State, Status, Upkeep, Wear};
@@ -45,6 +45,8 @@ pub struct Drive {
     checkpoints: Mutex<u64>,
     header: Mutex<Header>,
     upkeep: Mutex<Upkeep>,
+    /// The count of events, and the number of the next checkpoint, when it was opened.
+    opened_at: (u64, u64),
     /// Pages that clients address.
     pages: AtomicU32,
     /// The failed dies that rows were last chosen for, as a [`DieSet`](crate::dies::DieSet).
@@ -61,6 +63,7 @@ impl Drive {
         (header, checkpoint): (Header, u64),
     ) -> Self {
         Self {
+            opened_at: (core.order, checkpoint),
             pages: AtomicU32::new(core.ftl.pages_logical()),
             adapted: AtomicU64::new(core.out.0),
             store,
@@ -78,10 +81,19 @@ impl Drive {
     /// # Errors
     /// As [`Device::flush`]; what was flushed before is safe all the same.
     pub fn close(self) -> Result<(), DeviceError> {
-        self.commit(Scope::Everything)?;
-        self.checkpoint()?;
+        let now = (self.core()?.order, *lock(&self.checkpoints));
+        let mut checkpoint = lock(&self.header).closing.checkpoint;
+        if now != self.opened_at || checkpoint == 0 {
+            // What rows hold that are not complete would have to be written anew.
+            self.noting(self.core_mut()?.finish_rows(&self.store))?;
+            self.commit(Scope::Everything)?;
+            self.checkpoint()?;
+            checkpoint = *lock(&self.checkpoints) - 1;
+        }
+        let journal = self.journal()?.head;
         let mut header = lock(&self.header);
         header.is_open = false;
+        header.closing = Closing { checkpoint, journal };
         let written = header.write(&self.store.dies);
         written.map_err(|(die, source)| DeviceError::Medium {
             attempted: format!("writing the header of die {die}"),

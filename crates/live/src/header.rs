@@ -7,6 +7,7 @@ use std::io;
 
 use crate::dies::{DieSet, Dies, medium_error};
 use crate::encoding::{is_sealed, put, seal, u32_at, u64_at};
+use crate::journal::Position;
 use crate::layout::{DIES_MAX, HEADER_BYTES};
 use crate::{Compression, DeviceError, Shape};
 
@@ -35,6 +36,17 @@ pub(crate) struct Header {
     pub(crate) left_out: DieSet,
     /// Openings of a drive that had not been closed.
     pub(crate) unsafe_shutdowns: u64,
+    /// Where things stood when it was closed.
+    pub(crate) closing: Closing,
+}
+
+/// What opening a closed drive goes on with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Closing {
+    /// Number of the checkpoint that has everything; 0: there is none.
+    pub(crate) checkpoint: u64,
+    /// Where the next batch of the journal goes.
+    pub(crate) journal: Position,
 }
 
 impl Header {
@@ -69,6 +81,9 @@ impl Header {
             (112, self.done_without.0),
             (120, self.left_out.0),
             (128, u64::from(shape.pages_mappable)),
+            (136, self.closing.checkpoint),
+            (144, self.closing.journal.at),
+            (152, self.closing.journal.number),
         ];
         for (at, number) in numbers {
             put(&mut bytes, at, number.to_le_bytes());
@@ -112,6 +127,10 @@ impl Header {
             unsafe_shutdowns: u64_at(bytes, 104),
             done_without: DieSet(u64_at(bytes, 112)),
             left_out: DieSet(u64_at(bytes, 120)),
+            closing: Closing {
+                checkpoint: u64_at(bytes, 136),
+                journal: Position { at: u64_at(bytes, 144), number: u64_at(bytes, 152) },
+            },
         };
         let is_possible = (1..=DIES_MAX).contains(&shape.dies)
             && header.die < shape.dies

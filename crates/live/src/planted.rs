@@ -21,6 +21,8 @@ pub(crate) enum Bug {
     CodecForgotten,
     /// Recovery takes every extent for a short one.
     SizeForgotten,
+    /// Superblocks that a closed drive's checkpoint counts are written over unreleased.
+    NotHeldBack,
     /// A die is done without before what lies on rows that lack it has been moved.
     DoneWithoutEarly,
 }
@@ -99,6 +101,11 @@ mod tests {
     #[test]
     fn a_forgotten_size_is_found() {
         assert!(is_found(Bug::SizeForgotten));
+    }
+
+    #[test]
+    fn superblocks_not_held_back_are_found() {
+        assert!(is_found(Bug::NotHeldBack));
     }
 
     #[test]

@@ -24,7 +24,7 @@ use self::rows::{Event, Scan};
 use crate::checkpoint::{self, Reader, Summary};
 use crate::core::{Core, Page};
 use crate::dies::DieSet;
-use crate::header::Header;
+use crate::header::{Closing, Header};
 use crate::journal::{self, Journal, Position, Reading, Record, Replay};
 use crate::layout::{Layout, PAGE_BYTES};
 use crate::planted::{self, Bug};
@@ -53,6 +53,7 @@ pub(crate) fn recover(store: Store, mut header: Header) -> Result<Drive, OpenErr
     let replay = read_journal(&store, &summary)?;
     let end: Position = replay.end;
     let (ftl, rows, pending) = replay_over(&store, &header, saved, replay)?;
+    header.closing = Closing::default();
     header.left_out = DieSet(rows.left_out().0 | store.dies.incomplete().0);
     let mut core = Core::new(ftl, rows, (header.session << 40) + 1);
     // As many as before the crash, or fewer: what is written anew finds the space that it had.
@@ -71,6 +72,43 @@ pub(crate) fn recover(store: Store, mut header: Header) -> Result<Drive, OpenErr
     let drive = Drive::assemble(store, core, journal, (header, next));
     drive.checkpoint()?;
     Ok(drive)
+}
+
+/// Goes on with a drive that was closed: its checkpoint has everything, so that nothing but its
+/// headers is written. Where that is not the newest one, or there is none, as [`recover`].
+///
+/// Superblocks that come back free may hold rows that the checkpoint counts. They wait for the next
+/// commit, as those do that are erased.
+pub(crate) fn go_on(store: Store, header: Header) -> Result<Drive, OpenError> {
+    let closing = header.closing;
+    let Saved { summary, next, mut rows, erase_counts, mut map } = load(&store)?;
+    if summary.number != closing.checkpoint || closing.checkpoint == 0 {
+        return recover(store, header);
+    }
+    check_places(&store.layout, &mut map, &rows)?;
+    let released = BTreeMap::new();
+    let (since, mark, left_out) = (summary.order, summary.mark, rows.left_out());
+    let scan = Scan { store: &store, since, mark, released: &released, left_out };
+    let (found, closed) = scan.survey(&rows, &erase_counts);
+    let mut ftl = map.finish(&found, &closed);
+    ftl.hold_erased();
+    let counts = |id: &SuperblockId| {
+        let mut rows_of = store.layout.rows_of(id.0);
+        ftl.superblock_state(*id) == SuperblockState::Free
+            && rows_of.any(|row| rows.life(row).order != 0)
+    };
+    let held: Vec<SuperblockId> =
+        (0..store.layout.shape.superblocks).map(SuperblockId).filter(counts).collect();
+    if !planted::is(Bug::NotHeldBack) {
+        ftl.hold_back(&held);
+    }
+    clear_free(&store.layout, &ftl, &mut rows);
+    let mut core = Core::new(ftl, rows, (header.session << 40) + 1);
+    core.leave_out(&store, store.dies.done_without())?;
+    let size = store.layout.shape.journal_bytes;
+    let mut journal = Journal::new(store.drive, summary.session, size, closing.journal);
+    journal.tail = summary.journal.at;
+    Ok(Drive::assemble(store, core, journal, (header, next)))
 }
 
 /// Brings the map of a checkpoint up to date.

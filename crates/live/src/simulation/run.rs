@@ -27,6 +27,8 @@ pub struct Tally {
     pub saved_bytes: u64,
     /// Commands for which there was no space.
     pub refused: u64,
+    /// Times that the drive was closed.
+    pub closed: u64,
     /// Purges, and changes of the size.
     pub reformatted: u64,
     /// Times that all rows were redundant again without a die that had failed.
@@ -42,6 +44,7 @@ impl std::ops::AddAssign for Tally {
         self.dies_changed += other.dies_changed;
         self.saved_bytes += other.saved_bytes;
         self.refused += other.refused;
+        self.closed += other.closed;
         self.reformatted += other.reformatted;
         self.redundancy_restored += other.redundancy_restored;
     }
@@ -73,6 +76,8 @@ const PAGE_BYTES: u64 = 4096;
 enum Stop {
     /// The power is gone.
     Cut,
+    /// The host is done for now.
+    Done,
     /// A promise was not kept.
     Broken(String),
 }
@@ -180,17 +185,39 @@ impl Run {
             self.tally.saved_bytes += counters.host_saved_bytes;
             match stop {
                 Some(Stop::Broken(what)) => return Err(what),
-                Some(Stop::Cut) | None => {}
+                Some(Stop::Done) => self.close(drive)?,
+                Some(Stop::Cut) | None => self.crash(drive),
             }
-            drop(drive);
-            self.tally.crashes += 1;
-            self.disks.restore();
             drive = self.open()?;
             // It went while the size was changed, or not.
             self.see_size(&drive);
             self.verify(&drive)?;
         }
         Ok(())
+    }
+
+    fn crash(&mut self, drive: Drive) {
+        drop(drive);
+        self.tally.crashes += 1;
+        self.disks.restore();
+    }
+
+    /// Closes the drive, after which everything is durable, unless the power goes.
+    fn close(&mut self, drive: Drive) -> Result<(), String> {
+        let all = self.history.sectors();
+        let closed = drive.close();
+        match self.settled(closed, 0, all, Durability::Durable) {
+            Ok(()) => {
+                self.tally.closed += 1;
+                Ok(())
+            }
+            Err(Stop::Broken(what)) => Err(what),
+            Err(Stop::Cut | Stop::Done) => {
+                self.tally.crashes += 1;
+                self.disks.restore();
+                Ok(())
+            }
+        }
     }
 
     /// Opens the drive; now and then the power goes while that is under way.
@@ -235,6 +262,9 @@ impl Run {
     fn step(&mut self, drive: &Drive) -> Result<(), Stop> {
         if self.may_lose_die && self.below(64) == 0 {
             return self.change_dies(drive);
+        }
+        if self.below(500) == 0 {
+            return Err(Stop::Done);
         }
         if self.below(200) == 0 {
             return if self.below(4) == 0 { self.purge(drive) } else { self.resize(drive) };
