@@ -13,10 +13,13 @@ fn every_command_of_the_documents_exists_with_its_options() {
         let shown = document.display();
         let text = fs::read_to_string(&document).expect("a document is readable");
         for command in commands(&text) {
-            let mut words = command.split_whitespace();
-            let verb = words.next().expect("a command has a verb");
-            let help = help(verb).unwrap_or_else(|| panic!("{shown}: no command `{verb}`"));
-            for option in words.filter(|word| word.starts_with("--")) {
+            let words: Vec<&str> = command.split_whitespace().collect();
+            let verb = words[0];
+            // What stands before the options may name a command below the command.
+            let options = words.iter().position(|it| it.starts_with('-')).unwrap_or(words.len());
+            let help = help(&words[..options]).or_else(|| help(&[verb]));
+            let help = help.unwrap_or_else(|| panic!("{shown}: no command `{verb}`"));
+            for option in words.into_iter().filter(|word| word.starts_with("--")) {
                 let name = option.split('=').next().expect("an option has a name");
                 assert!(help.contains(name), "{shown}: `{verb}` has no option {name}");
             }
@@ -53,10 +56,11 @@ fn commands(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// What a command says about itself, if it exists.
-fn help(verb: &str) -> Option<String> {
+/// What the command that these words name says about itself, if it exists.
+fn help(words: &[&str]) -> Option<String> {
     let output = Command::new(env!("CARGO_BIN_EXE_floatgate"))
-        .args([verb, "--help"])
+        .args(words)
+        .arg("--help")
         .output()
         .expect("the command of this package runs");
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
