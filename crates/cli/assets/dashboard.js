@@ -340,6 +340,8 @@ function works(upkeep) {
 function showLife({ smart, wear, life, writes }) {
   pairs("health-rows", [
     ["Spare left", `${smart.available_spare} %, warns below ${smart.available_spare_threshold} %`],
+    ["Used of what it is rated for", smart.percentage_used === null
+      ? "not rated" : `${smart.percentage_used} %`],
     ["Critical warning", smart.critical_warning ? String(smart.critical_warning) : "none"],
     ["Erases of a superblock", `${wear.erase_count_min} to ${wear.erase_count_max}, ${
       wear.erase_count_mean.toFixed(2)} on average`],

@@ -29,6 +29,8 @@ pub(crate) struct Observed {
     pub(crate) caretaker: Caretaker,
     meter: Arc<Meter>,
     begun: Instant,
+    /// Erases that superblocks are rated for.
+    rated_cycles: Option<u32>,
     /// What may make it misbehave.
     misbehavior: Option<Arc<Misbehavior>>,
     guests: Mutex<Guests>,
@@ -70,6 +72,7 @@ impl Observed {
             drive,
             meter: Arc::default(),
             begun: Instant::now(),
+            rated_cycles: live::rated_cycles(vault),
             misbehavior,
             guests: Mutex::default(),
             model: OnceLock::new(),
@@ -178,7 +181,7 @@ impl Observed {
         let events = self.events_of(&status);
         status = status.served(Server { events, ..server });
         status.life = self.life.and(&status);
-        status.marked(beacon::is_lit(&self.vault))
+        status.rated(self.rated_cycles).marked(beacon::is_lit(&self.vault))
     }
 
     /// The last events, with what this look at the drive shows to have happened.

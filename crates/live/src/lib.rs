@@ -51,4 +51,4 @@ pub use meter::{Meter, Metered};
 pub use pace::{Asked, Lane, Pace};
 pub use queue::{Pending, Queue};
 pub use upkeep::Scrubbed;
-pub use vault::{CreateOptions, Replacement};
+pub use vault::{CreateOptions, Replacement, rate_cycles, rated_cycles};

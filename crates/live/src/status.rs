@@ -23,7 +23,7 @@ use crate::dies::DieSet;
 use crate::header::Header;
 use crate::layout::PAGE_BYTES;
 use crate::recovery::view;
-use crate::vault::open_dies;
+use crate::vault::{open_dies, rated_cycles};
 use crate::{Compression, FileMedium, Life, OpenError, Shape, beacon};
 
 /// Version of [`Status`] as JSON; a field that goes or changes its meaning raises it.
@@ -149,6 +149,10 @@ pub struct Smart {
     pub host_read_commands: Option<u64>,
     /// Writes of clients, since the server began.
     pub host_write_commands: Option<u64>,
+    /// Percent of the erases that superblocks are rated for that were done on average, 255 at most;
+    /// none where nobody said what they are rated for.
+    #[serde(default)]
+    pub percentage_used: Option<u8>,
     /// Temperature in kelvin of the modelled drive whose times replies keep to.
     #[serde(default)]
     pub composite_temperature: Option<u16>,
@@ -226,6 +230,14 @@ pub struct Wear {
     pub erase_count_max: u32,
 }
 
+impl Wear {
+    /// Percent of the erases that superblocks are rated for, 255 at most.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
+    fn percentage_used(&self, cycles: u32) -> u8 {
+        (100.0 * self.erase_count_mean / f64::from(cycles.max(1))) as u8
+    }
+}
+
 /// Bytes written to the dies since the drive was opened, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Writes {
@@ -274,7 +286,7 @@ pub fn inspect(vault: &Path) -> Result<Status, OpenError> {
         upkeep: Upkeep::default(),
         server: None,
     };
-    Ok(status.marked(beacon::is_lit(vault)))
+    Ok(status.rated(rated_cycles(vault)).marked(beacon::is_lit(vault)))
 }
 
 /// The number of a drive, as it is shown.
@@ -314,6 +326,14 @@ impl Status {
 }
 
 impl Status {
+    /// Adds what wear comes to where superblocks are rated for so many erases.
+    #[must_use]
+    pub fn rated(mut self, cycles: Option<u32>) -> Self {
+        let known = self.wear.as_ref().zip(cycles);
+        self.smart.percentage_used = known.map(|(wear, cycles)| wear.percentage_used(cycles));
+        self
+    }
+
     /// Adds whether its beacon is lit. The light shows that, or what all the rest says.
     #[must_use]
     pub fn marked(mut self, is_beacon_lit: bool) -> Self {
@@ -374,6 +394,7 @@ impl Smart {
             data_units_written: None,
             host_read_commands: None,
             host_write_commands: None,
+            percentage_used: None,
             composite_temperature: None,
         }
     }
@@ -449,5 +470,19 @@ impl Writes {
             superblocks_erased: counters.superblocks_erased,
             trimmed_bytes: counters.pages_trimmed * page_bytes,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wear_is_held_against_what_superblocks_are_rated_for() {
+        let worn =
+            |erase_count_mean| Wear { erase_count_mean, erase_count_min: 0, erase_count_max: 9 };
+        assert_eq!(worn(0.0).percentage_used(3000), 0);
+        assert_eq!(worn(1500.0).percentage_used(3000), 50);
+        assert_eq!(worn(90_000.0).percentage_used(3000), 255);
     }
 }

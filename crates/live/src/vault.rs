@@ -40,7 +40,24 @@ pub struct CreateOptions {
 #[serde(deny_unknown_fields)]
 struct Vault {
     schema: u32,
+    /// Erases that every superblock lasts; absent where nobody said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rated_cycles: Option<u32>,
     dies: Vec<PathBuf>,
+}
+
+/// Erases that every superblock of a folder's drive is rated for, if that was said.
+pub fn rated_cycles(vault: &Path) -> Option<u32> {
+    read(vault).ok()?.rated_cycles
+}
+
+/// Says how many erases every superblock of a folder's drive is rated for.
+///
+/// # Errors
+/// When there is no drive, or the system refuses.
+pub fn rate_cycles(vault: &Path, cycles: u32) -> Result<(), OpenError> {
+    let described = Vault { rated_cycles: Some(cycles), ..read(vault)? };
+    write(&vault.join(FILE), &described)
 }
 
 impl Drive {
@@ -72,7 +89,7 @@ impl Drive {
         format(media, &shape, drive)?;
         let paths: io::Result<Vec<PathBuf>> = options.dies.iter().map(absolute).collect();
         let dies = paths.map_err(|source| OpenError::medium("finding the dies", source))?;
-        write(&path, &Vault { schema: SCHEMA, dies })?;
+        write(&path, &Vault { schema: SCHEMA, rated_cycles: None, dies })?;
         Self::open(&options.vault)
     }
 

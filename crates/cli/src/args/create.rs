@@ -30,6 +30,9 @@ pub(crate) struct Create {
     /// How pages are stored; what does not become smaller is stored as it is
     #[arg(long, value_enum, default_value_t = Compress::None)]
     pub(crate) compress: Compress,
+    /// Erases that the dies are rated for, to hold their wear against
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rated_cycles: Option<u32>,
 }
 
 /// How pages are stored.

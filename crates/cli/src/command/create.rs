@@ -1,7 +1,7 @@
 //! `floatgate create`: a drive that stores, made over files or block devices.
 
 use anyhow::{Context as _, Result, bail};
-use live::{Compression, CreateOptions, Drive};
+use live::{Compression, CreateOptions, Drive, rate_cycles};
 
 use crate::args::{Compress, Create, Protection};
 use crate::{Ending, output};
@@ -34,6 +34,9 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
     let shown = args.vault.display();
     let drive = Drive::create(&options).with_context(|| format!("creating {shown}"))?;
     drive.close().with_context(|| format!("closing {shown}"))?;
+    if let Some(cycles) = args.rated_cycles {
+        rate_cycles(&args.vault, cycles).with_context(|| format!("rating {shown}"))?;
+    }
     let protection = if is_protected { "one die may be lost" } else { "no die may be lost" };
     output::talk(&format!("{shown}: {} over {dies} dies, {protection}", args.size));
     output::data(&shown.to_string())?;

@@ -170,7 +170,9 @@ fn health_rows(smart: &Smart, status: &Status) -> Vec<Row> {
         .media_errors
         .map(|errors| format!("; {errors} pages lost, {failures} requests failed by dies"));
     let known = known.unwrap_or_default();
-    let text = format!("{health}; spare {} %; {lost} dies lost{known}", smart.available_spare);
+    let used = smart.percentage_used.map_or_else(String::new, |used| format!("; {used} % used"));
+    let spare = smart.available_spare;
+    let text = format!("{health}{used}; spare {spare} %; {lost} dies lost{known}");
     let Smart { power_cycles, unsafe_shutdowns, .. } = smart;
     let openings = format!("{power_cycles}, {unsafe_shutdowns} of them of a drive not closed");
     vec![row("health", text), row("openings", openings)]

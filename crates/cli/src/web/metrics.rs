@@ -141,6 +141,10 @@ impl Sheet {
         let spare = f64::from(smart.available_spare) / 100.0;
         let about = "Share of the spare superblocks that is left";
         self.gauges(("available_spare_ratio", PURE, about), &[(None, spare)]);
+        if let Some(used) = smart.percentage_used {
+            let about = "Share of the rated erases that was done";
+            self.gauges(("life_used_ratio", PURE, about), &[(None, f64::from(used) / 100.0)]);
+        }
         let about = "Openings of the drive in its life";
         self.counters(("power_cycles", PURE, about), &[(None, smart.power_cycles)]);
         let about = "Openings that found the drive not closed";

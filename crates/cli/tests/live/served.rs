@@ -197,7 +197,7 @@ pub(crate) fn floatgate(folder: &Path, args: &[&str]) -> Output {
 /// whatever program another test starts.
 pub(crate) fn create_small_drive(folder: &Path) {
     let dies = "d0.img,d1.img,d2.img,d3.img";
-    let options = ["--dies", dies, "--size", "8m", "--protect", "3+1"];
+    let options = ["--dies", dies, "--size", "8m", "--protect", "3+1", "--rated-cycles", "3000"];
     let made = floatgate(folder, &[&["create", "vault"][..], &options].concat());
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
 }

@@ -16,6 +16,7 @@ fn a_served_drive_answers_until_it_is_stopped_and_is_closed_then() {
     assert_eq!(server["pid"], served.pid());
     assert_eq!(server["exports"][0]["size_bytes"], 8 << 20);
     assert_eq!(status["smart"]["host_write_commands"], 0);
+    assert_eq!(status["smart"]["percentage_used"], 0);
     assert!(server["memory_bytes"].as_u64().unwrap() > 1 << 20, "{server}");
     let text = served.beside(&["status", "vault", "--all"]);
     let text = String::from_utf8_lossy(&text.stdout).into_owned();
@@ -24,6 +25,7 @@ fn a_served_drive_answers_until_it_is_stopped_and_is_closed_then() {
     let closed = served.beside(&["status", "vault", "--json"]);
     let closed: Value = serde_json::from_slice(&closed.stdout).unwrap();
     assert_eq!((&closed["state"], &closed["drive"]), (&Value::from("closed"), &status["drive"]));
+    assert_eq!(closed["smart"]["percentage_used"], 0);
     assert!(!served.path("vault/manage.sock").exists());
 }
 
