@@ -14,6 +14,7 @@ use std::path::Path;
 use blockio::Rng;
 use results::{StepKind, TrackedMetric};
 use serde::{Deserialize, Serialize};
+use ssd::DriveSpec;
 use workload::{Gaps, Protocol, Published, Workload};
 
 use crate::replay::{PlannedReplay, Source};
@@ -181,6 +182,20 @@ impl Plan {
     pub fn with_compressible(mut self, percent: f64) -> Self {
         for workload in self.steps.iter_mut().filter_map(|step| step.workload.as_mut()) {
             workload.compressible_percent = percent;
+        }
+        self
+    }
+
+    /// This plan as `spec`'s reviewer carried it out: preconditioned as long as the drive's file
+    /// says, where the protocol leaves that to the drive.
+    #[must_use]
+    pub fn for_drive(mut self, spec: &DriveSpec) -> Self {
+        let is_by_drive = self.published.as_ref().is_some_and(|it| it.precondition_by_drive);
+        if let Some(hours) = spec.precondition_hours().filter(|_| is_by_drive) {
+            let steps = self.steps.iter_mut();
+            for step in steps.filter(|step| step.kind == StepKind::Precondition) {
+                step.duration_s = hours * 3600.0;
+            }
         }
         self
     }
@@ -354,6 +369,21 @@ mod tests {
     fn plan(protocol: &str) -> Plan {
         let protocol = catalogue::find_protocol(protocol).unwrap();
         Plan::new(&protocol, &catalogue::workloads(), 1).unwrap()
+    }
+
+    #[test]
+    fn a_drive_is_preconditioned_as_long_as_its_reviewer_did_where_the_protocol_says_so() {
+        let hours = |protocol: &str, drive: &str| {
+            let spec = ssd::catalogue::find(drive).unwrap();
+            let plan = plan(protocol).for_drive(&spec);
+            let mut steps = plan.steps.iter();
+            steps.find(|step| step.kind == StepKind::Precondition).unwrap().duration_s / 3600.0
+        };
+        assert_eq!(
+            [hours("enterprise", "flashmax-ii"), hours("enterprise", "iodrive-duo")],
+            [12.0, 6.0]
+        );
+        assert_eq!(hours("snia-pts", "flashmax-ii"), 6.0);
     }
 
     #[test]

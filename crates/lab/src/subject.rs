@@ -142,6 +142,14 @@ impl fmt::Display for Wanted {
 }
 
 impl Subject {
+    /// `plan` as it is carried out on this drive, see [`Plan::for_drive`].
+    pub fn plan(&self, plan: Plan) -> Plan {
+        match self {
+            Self::Model { spec, .. } => plan.for_drive(spec),
+            Self::Real { .. } => plan,
+        }
+    }
+
     /// The subject named `name`: of the catalogue, a drive's TOML file, an NBD address, or a path.
     ///
     /// # Errors

@@ -103,6 +103,9 @@ pub struct PublishedSpec {
     pub device: String,
     /// Column `capacity_gb`.
     pub capacity_gb: f64,
+    /// Hours for which the reviewer preconditioned it, where not as long as others.
+    #[serde(default)]
+    pub precondition_hours: Option<f64>,
     /// Source.
     pub source: String,
 }
@@ -469,6 +472,11 @@ impl DriveSpec {
     /// Name by which published figures know the drive, and the capacity on its label in GB.
     pub fn published_as(&self) -> Option<(&str, f64)> {
         self.published.as_ref().map(|published| (published.device.as_str(), published.capacity_gb))
+    }
+
+    /// Hours for which its reviewer preconditioned it, where not as long as others.
+    pub fn precondition_hours(&self) -> Option<f64> {
+        self.published.as_ref()?.precondition_hours
     }
 
     /// Time lapse at which it still holds its settled figures.

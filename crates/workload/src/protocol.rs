@@ -52,6 +52,9 @@ pub struct Published {
     /// Bytes of the `MB` of their `mb_s`: 1 000 000, or 1 048 576 where a tool divides by 2^20.
     #[serde(default = "decimal_mb")]
     pub mb_bytes: u32,
+    /// Whether drives whose files say how long they were preconditioned are preconditioned so long.
+    #[serde(default)]
+    pub precondition_by_drive: bool,
 }
 
 /// What published figures call the measurements of a protocol.

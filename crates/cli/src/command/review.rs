@@ -36,7 +36,7 @@ fn begin(args: &Review, runs: &Runs) -> Result<Vec<Folder>> {
     let mut folders = Vec::new();
     for seed in (args.model.seed..).take(usize::try_from(args.repeat)?) {
         let plan = setup::with_trace(setup::plan(&args.protocol, seed)?, &args.trace)?;
-        let plan = setup::with_data(plan, &args.data);
+        let plan = subject.plan(setup::with_data(plan, &args.data));
         for wanted in &wanted {
             folders.push(runs.create(plan.clone(), wanted.clone())?);
         }

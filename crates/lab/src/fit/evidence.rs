@@ -121,10 +121,15 @@ pub fn of_run(spec: &DriveSpec, run: &Run, plan: Plan) -> Measured {
     let named = PublishedSpec {
         device: spec.name.clone(),
         capacity_gb: spec.formats[0].user_gb,
+        precondition_hours: None,
         source: format!("derived: run {}", run.id),
     };
-    let expresses =
-        Published { documents: Vec::new(), phase: PublishedPhase::Primary, mb_bytes: 1_000_000 };
+    let expresses = Published {
+        documents: Vec::new(),
+        phase: PublishedPhase::Primary,
+        mb_bytes: 1_000_000,
+        precondition_by_drive: false,
+    };
     let plan = Plan { published: Some(expresses), ..plan };
     Measured { rows: rows_of_run(spec, run, &named), plan, published: named }
 }

@@ -75,9 +75,10 @@ impl Agenda {
             Ok(Entry { wanted: key.0, protocol, job, reading })
         });
         let entries = entries.collect();
-        let jobs = steps.iter().map(|((wanted, plan), steps)| Job {
-            wanted: wanted.clone(),
-            plan: plans[*plan].with_steps(steps),
+        let jobs = steps.iter().map(|((wanted, plan), steps)| {
+            let spec = drives.iter().find(|spec| spec.name == wanted.target);
+            let plan = plans[*plan].with_steps(steps).for_drive(spec.expect("found above"));
+            Job { wanted: wanted.clone(), plan }
         });
         Self { jobs: jobs.collect(), entries }
     }
