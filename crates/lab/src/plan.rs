@@ -362,6 +362,8 @@ fn round_s(duration_s: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use workload::catalogue;
 
     use super::*;
@@ -373,17 +375,16 @@ mod tests {
 
     #[test]
     fn a_drive_is_preconditioned_as_long_as_its_reviewer_did_where_the_protocol_says_so() {
-        let hours = |protocol: &str, drive: &str| {
+        let length = |protocol: &str, drive: &str| {
             let spec = ssd::catalogue::find(drive).unwrap();
             let plan = plan(protocol).for_drive(&spec);
             let mut steps = plan.steps.iter();
-            steps.find(|step| step.kind == StepKind::Precondition).unwrap().duration_s / 3600.0
+            let precondition = steps.find(|step| step.kind == StepKind::Precondition);
+            Duration::from_secs_f64(precondition.unwrap().duration_s)
         };
-        assert_eq!(
-            [hours("enterprise", "flashmax-ii"), hours("enterprise", "iodrive-duo")],
-            [12.0, 6.0]
-        );
-        assert_eq!(hours("snia-pts", "flashmax-ii"), 6.0);
+        assert_eq!(length("enterprise", "flashmax-ii"), Duration::from_hours(12));
+        assert_eq!(length("enterprise", "iodrive-duo"), Duration::from_hours(6));
+        assert_eq!(length("snia-pts", "flashmax-ii"), Duration::from_hours(6));
     }
 
     #[test]
