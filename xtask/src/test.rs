@@ -5,7 +5,6 @@
 
 use anyhow::{Context, Result};
 
-use crate::guest;
 use crate::program::{install, may_install, run, succeeds};
 
 /// A program that some tests need, and go without where it is missing.
@@ -18,7 +17,7 @@ struct Tool {
     skipped: &'static str,
 }
 
-const TOOLS: [Tool; 10] = [
+const TOOLS: [Tool; 8] = [
     Tool { programs: &["fio"], package: "fio", skipped: "tests of the fio driver on a real file" },
     Tool {
         programs: &["nbdkit"],
@@ -30,8 +29,6 @@ const TOOLS: [Tool; 10] = [
         package: "chromium",
         skipped: "tests that open a review or a dashboard in a browser",
     },
-    Tool { programs: &["qemu-system-x86_64"], package: "qemu-system-x86", skipped: GUEST },
-    Tool { programs: &["nvme"], package: "nvme-cli", skipped: GUEST },
     Tool { programs: &["nbdcopy"], package: "libnbd-bin", skipped: CLIENTS },
     Tool { programs: &["nbdsh"], package: "python3-libnbd", skipped: CLIENTS },
     Tool { programs: &["qemu-img"], package: "qemu-utils", skipped: CLIENTS },
@@ -43,7 +40,6 @@ const TOOLS: [Tool; 10] = [
     },
 ];
 
-const GUEST: &str = "tests of an NVMe drive in an emulated machine";
 const CLIENTS: &str = "tests of served drives with this client";
 
 /// Checks that are run only where they are installed.
@@ -89,9 +85,6 @@ fn provide_tools() {
     for Tool { package, skipped, .. } in missing {
         println!("{package} is missing and may not be installed by this user: skips {skipped}");
         println!("  to run them: apt-get install {package}");
-    }
-    if let Err(why) = guest::provide() {
-        println!("no kernel to start a guest with ({why}): skips {GUEST}");
     }
 }
 

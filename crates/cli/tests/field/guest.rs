@@ -9,7 +9,7 @@
 //! No hypervisor of the processor is used, so that it works inside a virtual machine too: three
 //! quarters of a minute of one core. The guest's clock counts instructions (`icount`), so that it
 //! sees no difference between an idle host and a busy one. The kernel is the one that `cargo xtask
-//! test` unpacks below `target/`.
+//! guest` unpacks below `target/`.
 
 mod archive;
 
@@ -204,7 +204,7 @@ fn disk_with_one_partition() -> Vec<u8> {
     image
 }
 
-/// The kernel that `cargo xtask test` unpacked.
+/// The kernel that `cargo xtask guest` unpacked.
 fn kernel() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("guest").join("boot");
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -213,7 +213,7 @@ fn kernel() -> Option<PathBuf> {
     });
     let kernel = kernels.next();
     if kernel.is_none() {
-        skip("there is no kernel for a guest: `cargo xtask test` unpacks one");
+        skip("there is no kernel for a guest: `cargo xtask guest` unpacks one");
     }
     kernel
 }
@@ -242,6 +242,7 @@ fn row<'a>(sheet: &'a Value, name: &str) -> &'a str {
 }
 
 #[test]
+#[ignore = "takes minutes, and an emulated machine may stand still: cargo xtask guest"]
 fn an_nvme_drive_is_formatted_measured_and_goes_on_after_a_reset() {
     if fio_is_missing() {
         return;
