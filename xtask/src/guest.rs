@@ -3,8 +3,8 @@
 //! It is not among the others since it takes minutes, and since an emulated machine may stand still
 //! for seconds in the middle of a measurement.
 //!
-//! The kernel comes from the system's packages and is unpacked below `target/`, never installed: nothing of
-//! it is to start this machine.
+//! The kernel comes from the system's packages and is unpacked below `target/`, never installed:
+//! nothing of it is to start this machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
