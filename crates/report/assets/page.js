@@ -76,7 +76,7 @@
       return { distr: 3, range: (u, low, high) => logRange(...(axis.domain ?? [low || 0.1, high || 1])) };
     }
     if (isX) return { time: false };
-    if (axis.domain) return { range: () => [0, axis.domain[1] * 1.06] };
+    if (axis.domain) return { range: () => (axis.domain[0] > 0 ? axis.domain : [0, axis.domain[1] * 1.06]) };
     return { range: (u, low, high) => [0, high > 0 ? high * 1.06 : 1] };
   };
 

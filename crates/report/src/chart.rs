@@ -20,7 +20,7 @@ use results::points::Points;
 
 pub(crate) use axis::{Axis, Slot, Unit};
 pub(crate) use decimate::Point;
-pub(crate) use scale::Spacing;
+pub(crate) use scale::{Spacing, widened};
 
 use crate::text::Text;
 

@@ -49,7 +49,7 @@ pub(crate) const CONVERGENCE: &str = "What is tracked, in every round: a drive h
     five rounds in a row hold still.";
 pub(crate) const WINDOW: &str = "The five rounds that were judged: all of them lie within 20 % of \
     their average from the least to the greatest, and the line fitted to them rises or falls by at \
-    most 10 % of it, or the drive has not settled.";
+    most 10 % of it, or the drive has not settled. The vertical axis shows the band alone.";
 pub(crate) const ROUND_HEAT: &str = "Sizes by shares of reads and writes, averages over the rounds \
     of the window; the darker a cell, the greater its number.";
 pub(crate) const PERCENTILES: &str = "Of all requests, the share on the x axis was answered \

@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 
 use results::{Step, Summary};
 
-use crate::chart::{Axis, Body, Chart, Look, Point, Series, Unit, Window};
+use crate::chart::{Axis, Body, Chart, Look, Point, Series, Unit, Window, widened};
 use crate::number::millis;
 use crate::subject::{Part, Subject, Suite};
 use crate::text::{Text, anchor};

@@ -14,7 +14,8 @@ pub(crate) struct Axis {
     pub(crate) spacing: Spacing,
     /// Whether a reader may switch between linear and logarithmic.
     pub(crate) switchable: bool,
-    /// The least and the greatest value that it shows; absent where its data decide.
+    /// The least and the greatest value that it shows; absent where its data decide. A linear
+    /// axis that is to begin above zero has both as they are.
     pub(crate) domain: Option<(f64, f64)>,
     /// The loads that stand in its places 0, 1, 2, …; empty for a continuous axis.
     pub(crate) slots: Vec<Slot>,
@@ -146,9 +147,18 @@ impl Axis {
         Self { slots, ..Self::linear("load", Unit::Load) }
     }
 
+    /// Whether it is linear and begins above zero.
+    fn is_cut(&self) -> bool {
+        self.spacing == Spacing::Linear && self.domain.is_some_and(|(low, _)| low > 0.0)
+    }
+
     /// Unit and spacing in words: `ms, log scale`.
     pub(crate) fn caption(&self) -> String {
-        let scale = if self.spacing == Spacing::Log { "log scale" } else { "" };
+        let scale = match self.spacing {
+            Spacing::Log => "log scale",
+            _ if self.is_cut() => "not from zero",
+            Spacing::Linear | Spacing::Nines => "",
+        };
         match (self.unit.symbol(), scale) {
             (symbol, "") => symbol.into(),
             ("", scale) => scale.into(),
@@ -161,8 +171,10 @@ impl Axis {
         if !self.slots.is_empty() {
             return Scale::exact(-0.5, self.slots.len() as f64 - 0.5);
         }
-        if let Some((low, high)) = self.domain {
-            return Scale::fitted(self.spacing, low, high);
+        match self.domain {
+            Some((low, high)) if self.is_cut() => return Scale::exact(low, high),
+            Some((low, high)) => return Scale::fitted(self.spacing, low, high),
+            None => {}
         }
         let positive = values.filter(|value| *value > 0.0 && value.is_finite());
         let (low, high) = positive

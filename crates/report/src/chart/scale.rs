@@ -29,7 +29,7 @@ impl Scale {
     pub(crate) fn fitted(spacing: Spacing, low: f64, high: f64) -> Self {
         let (low, high) = match spacing {
             Spacing::Linear if high <= 0.0 => (0.0, 1.0),
-            Spacing::Linear => (0.0, widened(high)),
+            Spacing::Linear => widened(0.0, high),
             Spacing::Log if low <= 0.0 || high <= 0.0 => (0.1, 1.0),
             Spacing::Log => {
                 let (low, high) = (round_below(low), round_above(high));
@@ -101,10 +101,10 @@ impl Scale {
     }
 }
 
-/// The smallest multiple of a round step at or above `high`.
-fn widened(high: f64) -> f64 {
-    let step = round_step(high / 5.0) / 2.0;
-    (high / step - 1e-9).ceil() * step
+/// `low`, which is not negative, to `high`, widened to multiples of a round step.
+pub(crate) fn widened(low: f64, high: f64) -> (f64, f64) {
+    let step = round_step((high - low) / 5.0) / 2.0;
+    ((low / step + 1e-9).floor() * step, (high / step - 1e-9).ceil() * step)
 }
 
 /// 1, 2 or 5 times a power of ten, at or just above `step`.
@@ -152,6 +152,12 @@ mod tests {
             assert!(scale.at(0.0).is_finite());
             assert!(!scale.ticks().is_empty());
         }
+    }
+
+    #[test]
+    fn a_span_is_widened_to_round_numbers_on_both_sides() {
+        assert_eq!(widened(271_300.0, 332_100.0), (270_000.0, 340_000.0));
+        assert_eq!(widened(0.0, 257_000.0), (0.0, 300_000.0));
     }
 
     proptest! {

@@ -9,7 +9,7 @@ use results::{Steady, SteadyVariable, Step, TrackedMetric};
 
 use super::{
     Axis, Body, Chart, Look, Part, Point, Series, Suite, Taken, Text, Unit, cautions, group, line,
-    millis, provenance, table,
+    millis, provenance, table, widened,
 };
 use crate::explain;
 use crate::number::{self, percent};
@@ -166,9 +166,17 @@ fn window(taken: &[Taken<'_>], variable: &SteadyVariable, steady: &Steady, id: &
         provenance: provenance(taken),
         cautions: cautions(taken),
         x: rounds_axis(),
-        y: Axis::linear("Window", unit(variable)),
+        y: Axis { domain: around(&series), ..Axis::linear("Window", unit(variable)) },
         body: Body::Lines(series, Vec::new()),
     }
+}
+
+/// The span of all that is drawn, which is a band far from zero: from there its lines would lie
+/// upon each other. Absent where nothing is above zero.
+fn around(series: &[Series]) -> Option<(f64, f64)> {
+    let values = || series.iter().flat_map(|it| &it.points).map(|(_, value)| *value);
+    let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
+    (low >= 0.0 && low < high).then(|| widened(low, high))
 }
 
 /// What a table shows of a cell: its title, the number, and how it is written.
@@ -290,6 +298,7 @@ mod tests {
         assert!(page.contains("4k-rand-0-100, every round"));
         assert!(page.contains("4k-rand-0-100, steady-state window"));
         assert!(page.contains("best fit"));
+        assert!(page.contains("not from zero"), "a band of a fifth fills its chart");
         let measured = "4k-rand-100-0, 4k-rand-0-100, in rounds</td><td>2</td>";
         assert!(page.contains(measured), "the table of what was measured names a round");
         assert!(page.contains("<th scope=\"col\">100/0</th><th scope=\"col\">0/100</th>"));
