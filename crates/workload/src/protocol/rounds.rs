@@ -177,14 +177,9 @@ fn name(read_percent: f64, bytes: u32, order: &str) -> String {
 #[cfg(test)]
 mod tests {
     use crate::Protocol;
+    use crate::protocol::tests::{GOOD, told_of};
 
-    const GOOD: &str = r#"schema = 1
-name = "x"
-title = "X"
-description = "d"
-source = "s"
-
-[[suites]]
+    const SUITE: &str = r#"[[suites]]
 name = "iops"
 title = "IOPS"
 fill = "128k-seq-write"
@@ -207,9 +202,14 @@ read_percents = [100, 0]
 sizes_bytes = [65536, 4096]
 "#;
 
+    /// A protocol of that suite.
+    fn good() -> String {
+        GOOD[..GOOD.find("[[suites]]").expect("it has suites")].to_owned() + SUITE
+    }
+
     #[test]
     fn all_rounds_are_counted_until_the_last_one() {
-        let protocol = Protocol::parse(GOOD, "p.toml").unwrap();
+        let protocol = Protocol::parse(&good(), "p.toml").unwrap();
         assert_eq!(protocol.duration_s(), 25 * 4 * 60);
     }
 
@@ -236,9 +236,8 @@ sizes_bytes = [65536, 4096]
             ("[[suites.rounds.measure]]", second, "a round measures `4k-rand-0-100` twice"),
         ];
         for (from, to, expect) in cases {
-            assert!(GOOD.contains(from), "{from}");
-            let told = Protocol::parse(&GOOD.replacen(from, to, 1), "p.toml").unwrap_err();
-            assert!(told.to_string().contains(expect), "{to}: {told}");
+            let told = told_of(&good(), from, to);
+            assert!(told.contains(expect), "{to}: {told}");
         }
     }
 }

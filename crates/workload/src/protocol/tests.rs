@@ -2,7 +2,8 @@
 
 use super::*;
 
-const GOOD: &str = r#"schema = 1
+/// A protocol that is read, for tests to spoil.
+pub(super) const GOOD: &str = r#"schema = 1
 name = "x"
 title = "X"
 description = "d"
@@ -29,9 +30,15 @@ ramp_s = 5
 interval_s = 10
 "#;
 
+/// What is said of `good` with the first `from` replaced by `to`.
+pub(super) fn told_of(good: &str, from: &str, to: &str) -> String {
+    assert!(good.contains(from), "{from}");
+    let spoilt = good.replacen(from, to, 1);
+    Protocol::parse(&spoilt, "p.toml").expect_err("it is spoilt").to_string()
+}
+
 fn told(from: &str, to: &str) -> String {
-    assert!(GOOD.contains(from));
-    Protocol::parse(&GOOD.replacen(from, to, 1), "p.toml").unwrap_err().to_string()
+    told_of(GOOD, from, to)
 }
 
 #[test]
@@ -136,10 +143,6 @@ fn a_curve_is_measured_after_every_load_with_gaps_at_random() {
 #[test]
 fn a_curve_that_contradicts_itself_is_told_where() {
     let with = GOOD.replacen("[[suites.measure]]", CURVE, 1);
-    let told = |from: &str, to: &str| {
-        assert!(with.contains(from));
-        Protocol::parse(&with.replacen(from, to, 1), "p.toml").unwrap_err().to_string()
-    };
     let cases = [
         ("[50, 100, 120]", "[]", "20: percents are empty: nothing to do"),
         ("[50, 100", "[0, 100", "20: percents.0 is 0, not above 0 and up to 1000"),
@@ -147,7 +150,7 @@ fn a_curve_that_contradicts_itself_is_told_where() {
         ("duration_s = 20", "duration_s = 5", "21: duration_s is 5, not from 10 (one interval) to"),
     ];
     for (from, to, expect) in cases {
-        let told = told(from, to);
+        let told = told_of(&with, from, to);
         assert!(told.starts_with(&format!("p.toml:{expect}")), "{told}");
     }
     let head = &with[..with.find("[[suites.measure]]").unwrap()];
