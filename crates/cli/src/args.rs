@@ -3,6 +3,7 @@
 mod create;
 mod format;
 mod place;
+mod real;
 mod upkeep;
 
 use std::net::SocketAddr;
@@ -12,13 +13,13 @@ use std::time::Duration;
 use blockio::Bytes;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use lab::PurgeMethod;
 use lab::fit::Free;
 use live::export::Address;
 
 pub(crate) use self::create::{Compress, Create, Protection};
 pub(crate) use self::format::{Format, Purge, Resize, Target};
 pub(crate) use self::place::PlaceArgs;
+pub(crate) use self::real::RealArgs;
 pub(crate) use self::upkeep::{Check, FailDie, Fault, Misbehave, ReplaceDie, Scrub};
 use crate::activation::Place;
 use crate::log::Level;
@@ -259,25 +260,6 @@ pub(crate) struct TraceArgs {
     /// A trace to replay instead of the one that the protocol makes up
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
-}
-
-/// How far one may go on a real drive.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Real drives")]
-pub(crate) struct RealArgs {
-    /// Allows what is on the target to be destroyed
-    ///
-    /// Needed for a block device, an NBD server, and for a file that exists and is not empty.
-    #[arg(long)]
-    pub(crate) destroy: bool,
-    /// How a device is purged: auto, format, sanitize, secure-erase, discard or overwrite
-    ///
-    /// A way that is named and does not work is an error; auto takes the next one.
-    #[arg(long, value_name = "METHOD", default_value = "auto")]
-    pub(crate) purge: PurgeMethod,
-    /// Size of a file that is made for the test, such as 4g
-    #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
-    pub(crate) size: Option<Bytes>,
 }
 
 /// `floatgate review`.

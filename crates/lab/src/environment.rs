@@ -43,6 +43,15 @@ pub(crate) struct Site {
     foreign_iops: f64,
 }
 
+/// From which temperature on a drive is not loaded further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limit {
+    /// In degrees Celsius; absent where nothing is known.
+    pub(crate) max_c: Option<i64>,
+    /// Whether the user set it.
+    pub(crate) is_asked: bool,
+}
+
 impl Site {
     /// Looks at the target named `name`, which is `path` with its links resolved.
     ///
@@ -153,9 +162,28 @@ impl Site {
         Health::read(tools, self.device.as_ref()?)
     }
 
-    /// Temperature of the drive in degrees Celsius, where the kernel has a sensor for it.
-    pub(crate) fn temperature_c(&self) -> Option<i64> {
-        self.device.as_ref()?.temperature_c()
+    /// From which temperature on no load goes on: from `asked`, else from what the drive calls
+    /// critical.
+    ///
+    /// # Errors
+    /// When one was asked for, and nobody tells how hot the drive is.
+    pub(crate) fn temperature_limit(&self, asked: Option<i64>) -> Result<Limit, Error> {
+        let critical = || self.device.as_ref().and_then(Block::temperature_critical_c);
+        let limit = Limit { max_c: asked.or_else(critical), is_asked: asked.is_some() };
+        if limit.is_asked && self.temperature_under_load_c(limit).is_none() {
+            let text = format!("nobody tells the temperature of {}", self.name);
+            let hint = "leave out --temperature-max; for a SATA drive `modprobe drivetemp` may help";
+            return Err(Error::new(Kind::Input, text).hint(hint));
+        }
+        Ok(limit)
+    }
+
+    /// Temperature of the drive in degrees Celsius: from the kernel's sensor, and where it has none
+    /// from the drive's health, but only where a limit was asked for, since that takes longer.
+    pub(crate) fn temperature_under_load_c(&self, limit: Limit) -> Option<i64> {
+        let of_sensor = self.device.as_ref().and_then(Block::temperature_c);
+        let of_health = || self.health(&Tools::default())?.temperature_c;
+        of_sensor.or_else(|| limit.is_asked.then(of_health).flatten())
     }
 
     fn disk(&self) -> Option<Block> {

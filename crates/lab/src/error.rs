@@ -8,7 +8,7 @@ use std::fmt;
 pub enum Kind {
     /// The input names something that does not exist or does not fit.
     Input,
-    /// The guard refused to write to a target.
+    /// The guard refused to write to a target, or to go on with one that became too hot.
     Refused,
     /// A program that is needed is missing or failed.
     Program,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use ssd::{DriveSpec, Setup, Surroundings};
 use workload::{Protocol, Workload};
 
-use crate::driver::fio::{Fio, Hosts, Request};
+use crate::driver::fio::{Conditions, Fio, Hosts, Request};
 use crate::driver::model::Model;
 use crate::expression::reading;
 use crate::plan::Plan;
@@ -80,20 +80,23 @@ pub struct Access {
     pub size: Option<Bytes>,
     /// Folder for fio's job files, reports and logs, such as `fio` in the folder of the run.
     pub raw: PathBuf,
+    /// Under which conditions it is loaded.
+    pub conditions: Conditions,
 }
 
 impl Default for Access {
     /// Nothing may be destroyed, raw output goes where temporary files go.
     fn default() -> Self {
         let raw = env::temp_dir().join(format!("floatgate-{}", process::id()));
-        Self { destroy: false, purge: PurgeMethod::Auto, size: None, raw }
+        let conditions = Conditions::default();
+        Self { destroy: false, purge: PurgeMethod::Auto, size: None, raw, conditions }
     }
 }
 
 impl Access {
     fn to(&self, path: &str, hosts: Option<Hosts>) -> Request {
-        let Self { destroy, purge, size, raw } = self.clone();
-        Request { hosts, path: path.into(), size, destroy, purge, raw }
+        let Self { destroy, purge, size, raw, conditions } = self.clone();
+        Request { hosts, path: path.into(), size, destroy, purge, raw, conditions }
     }
 }
 

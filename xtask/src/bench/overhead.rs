@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use lab::PurgeMethod;
 use lab::driver::fio::{Fio, Request};
 use lab::results::Summary;
 use lab::{Driver as _, Load};
@@ -74,12 +73,9 @@ pub(super) fn measure() -> Result<Overhead> {
 
 fn pairs(folder: &'static str, place: &Path) -> Result<Overhead> {
     let request = Request {
-        hosts: None,
-        path: place.join("disk.img"),
         size: Some(lab::Bytes(SIZE_BYTES)),
         destroy: true,
-        purge: PurgeMethod::Auto,
-        raw: place.join("raw"),
+        ..Request::new(place.join("disk.img"), place.join("raw"))
     };
     let mut fio = Fio::open(&request)?;
     through_lab(&mut fio)?;

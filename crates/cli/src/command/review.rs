@@ -9,7 +9,7 @@ use lab::runs::{Folder, Runs};
 use lab::subject::{Access, Choice, Subject};
 use lab::{Error, Kind};
 
-use crate::args::{RealArgs, Review};
+use crate::args::Review;
 use crate::progress::Terminal;
 use crate::{Ending, output, setup};
 
@@ -99,8 +99,7 @@ fn outcomes(
         .iter()
         .zip(subjects)
         .map(|(folder, subject)| {
-            let RealArgs { purge, size, .. } = args.real;
-            let access = Access { destroy, purge, size, raw: folder.raw() };
+            let access = Access { destroy, ..args.real.access(folder.raw()) };
             subject.drivers(&folder.order().wanted, folder.order().plan.seed, &access)
         })
         .collect::<Result<_, _>>()?;

@@ -12,7 +12,7 @@ use lab::workload::{SizeShare, Workload};
 use lab::{Error, Gaps, Kind, Rate};
 use serde_json::json;
 
-use crate::args::{self, RealArgs};
+use crate::args;
 use crate::progress::Terminal;
 use crate::{Ending, output, setup, table};
 
@@ -23,8 +23,7 @@ pub(crate) fn run(args: &args::Run) -> Result<Ending> {
     let wanted = subject.setups(&setup::placed(choice, &args.place))?.remove(0);
     let plan = Plan::of_one(&workload(args)?, &load(args), args.model.seed);
     let plan = setup::with_data(plan, &args.data);
-    let RealArgs { destroy, purge, size } = args.real;
-    let access = Access { destroy, purge, size, ..Access::default() };
+    let access = args.real.access(Access::default().raw);
     let drivers = subject.drivers(&wanted, plan.seed, &access)?;
     let assignment = Assignment {
         label: &wanted.format,

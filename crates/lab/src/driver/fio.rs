@@ -15,10 +15,12 @@
 //! load (twice on a device, as the SNIA specification asks): a read of space that was never written
 //! measures the file system or the mapping table, not the medium.
 
+use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use blockio::{Bytes, SECTOR_BYTES};
 use results::{Environment, HostSheet, Warning, WarningKind};
@@ -32,9 +34,10 @@ use self::meter::Meter;
 use self::output::Output;
 use self::process::{Ending, Look};
 use self::target::Target;
-use self::witness::{Heat, Witness};
+use self::thermometer::{Heat, Thermometer};
+use self::witness::Witness;
 use super::{Driver, Fill, Load, Loaded, Watch};
-use crate::environment::{Health, Site};
+use crate::environment::{Health, Limit, Site};
 use crate::tools::Tools;
 use crate::{Error, Kind, PurgeMethod};
 
@@ -51,6 +54,7 @@ mod process;
 mod purge;
 pub(crate) mod replay;
 mod target;
+mod thermometer;
 mod witness;
 
 /// Size of a file that is made because none was there and no size was given: 1 GiB.
@@ -82,6 +86,31 @@ pub struct Request {
     pub purge: PurgeMethod,
     /// Folder for fio's job files, reports and logs.
     pub raw: PathBuf,
+    /// Under which conditions it is loaded.
+    pub conditions: Conditions,
+}
+
+/// Under which conditions a target is loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Conditions {
+    /// Temperature of the drive from which no load goes on, in degrees Celsius; absent: the one
+    /// that the drive itself calls critical, where the kernel knows it.
+    pub temperature_max_c: Option<i64>,
+}
+
+impl Request {
+    /// A target of this machine, on which nothing may be destroyed.
+    pub fn new(path: impl Into<PathBuf>, raw: impl Into<PathBuf>) -> Self {
+        Self {
+            hosts: None,
+            path: path.into(),
+            size: None,
+            destroy: false,
+            purge: PurgeMethod::Auto,
+            raw: raw.into(),
+            conditions: Conditions::default(),
+        }
+    }
 }
 
 /// fio on one target. Clones share the target: it is held until the last one is dropped.
@@ -102,6 +131,7 @@ struct Held {
     version: Version,
     engine: Engine,
     warned: AtomicBool,
+    limit: Limit,
     /// What the drive said of itself before the first load of the run.
     before: Option<Health>,
     heat: Mutex<Option<Heat>>,
@@ -128,10 +158,12 @@ impl Fio {
         let (target, site) = Target::open(request, made)?;
         let engine = target.engine()?;
         let warned = AtomicBool::new(false);
+        let limit = site.temperature_limit(request.conditions.temperature_max_c)?;
         let before = health_before(&request.raw, &site);
         let heat = Mutex::new(None);
-        let held = Arc::new(Held { target, site, version, engine, warned, before, heat });
+        let held = Held { target, site, version, engine, warned, limit, before, heat };
         let (raw, method) = (request.raw.clone(), request.purge);
+        let held = Arc::new(held);
         Ok(Self { held, raw, method, unwritten: false, shortfall: String::new() })
     }
 
@@ -236,15 +268,27 @@ impl Fio {
         }
     }
 
-    /// Runs the job file in `folder`; what became of the target goes before what fio says of it.
+    /// Runs the job file in `folder` until the drive is too hot for it; what became of the target
+    /// goes before what fio says of it.
     fn carried_out(
         &self,
         folder: &Path,
         watch: &mut dyn Watch,
-        tell: impl FnMut(&mut dyn Watch, Look),
+        mut tell: impl FnMut(&mut dyn Watch, Look),
     ) -> Result<Ending, Error> {
-        let Held { target, site, .. } = &*self.held;
-        let ended = process::run(folder, target.hosts(), watch, tell);
+        let Held { target, site, limit, .. } = &*self.held;
+        let mut thermometer = Thermometer::new(limit.max_c);
+        let too_hot = Cell::new(false);
+        let mut cooled = Cooled { watch, too_hot: &too_hot };
+        let ended = process::run(folder, target.hosts(), &mut cooled, |watch, look| {
+            thermometer.look(Instant::now(), || site.temperature_under_load_c(*limit));
+            too_hot.set(thermometer.is_too_hot());
+            tell(watch, look);
+        });
+        self.warmed(thermometer.heat());
+        if too_hot.get() {
+            return Err(thermometer.refusal());
+        }
         match (target.check_still(site), ended) {
             (Ok(()), ended) => ended,
             (Err(gone), Ok(_)) => Err(gone),
@@ -300,6 +344,22 @@ impl Fio {
             });
         }
         warnings
+    }
+}
+
+/// Stops a load for who watches it, and for heat.
+struct Cooled<'a> {
+    watch: &'a mut dyn Watch,
+    too_hot: &'a Cell<bool>,
+}
+
+impl Watch for Cooled<'_> {
+    fn progress(&mut self, done: f64, text: &str) {
+        self.watch.progress(done, text);
+    }
+
+    fn stop(&self) -> bool {
+        self.too_hot.get() || self.watch.stop()
     }
 }
 
@@ -367,7 +427,6 @@ impl Driver for Fio {
         })?;
         let mut warnings = self.first_warnings(load.step);
         warnings.extend(witness.warnings(load.step, held.engine.direct));
-        self.warmed(witness.heat());
         let mut loaded = match self.measured(&folder, logging, load) {
             // Stopped before it measured anything, fio may leave no report.
             Err(_) if ending == Ending::Stopped => Loaded::default(),

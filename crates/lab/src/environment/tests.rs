@@ -116,7 +116,8 @@ fn a_link_that_carries_less_than_the_drive_could_is_warned_of() {
     assert_eq!(links(["16.0 GT/s PCIe", "2"]).len(), 1);
     assert_eq!(links(["16.0 GT/s PCIe", "4"]), [""; 0]);
     assert_eq!(links(["Unknown", "0"]), [""; 0], "behind some bridges nothing is told");
-    assert_eq!(site().temperature_c(), Some(41));
+    let limit = site().temperature_limit(None).unwrap();
+    assert_eq!(site().temperature_under_load_c(limit), Some(41));
 }
 
 #[test]
@@ -161,4 +162,26 @@ fn the_machine_is_listed_as_far_as_it_is_known() {
             ("fio", "3.33, io_uring, direct"),
         ]
     );
+}
+
+#[test]
+fn no_load_goes_on_above_the_critical_temperature_or_the_one_that_was_asked_for() {
+    let machine = Machine::with_disk();
+    let sensor = "sys/devices/block/sda/device/hwmon/hwmon0";
+    assert_eq!(disk_of(&machine).temperature_limit(None).unwrap().max_c, None);
+    machine.write(&format!("{sensor}/temp1_input"), "41000");
+    machine.write(&format!("{sensor}/temp1_crit"), "84850");
+    let limit = |asked| disk_of(&machine).temperature_limit(asked).unwrap().max_c;
+    assert_eq!((limit(None), limit(Some(70))), (Some(84), Some(70)));
+}
+
+#[test]
+fn a_limit_that_nobody_can_watch_is_refused() {
+    let machine = Machine::with_disk();
+    // No machine has it, so that no program of this one tells anything of it either.
+    machine.block("absent", "absent", "8:99");
+    let number = DeviceNumber { major: 8, minor: 99 };
+    let site = Site::of_device(machine.system(), "/dev/absent".into(), number);
+    let refused = site.temperature_limit(Some(70)).unwrap_err();
+    assert_eq!(refused.to_string(), "nobody tells the temperature of /dev/absent");
 }

@@ -119,6 +119,16 @@ impl Block {
 
     /// Temperature of the disk in whole degrees Celsius, from the kernel's sensor.
     pub(crate) fn temperature_c(&self) -> Option<i64> {
+        self.sensed_c("temp1_input")
+    }
+
+    /// The temperature that the disk calls critical, in whole degrees Celsius.
+    pub(crate) fn temperature_critical_c(&self) -> Option<i64> {
+        self.sensed_c("temp1_crit")
+    }
+
+    /// A number of the disk's sensor, which counts thousandths of a degree.
+    fn sensed_c(&self, name: &str) -> Option<i64> {
         let disk = self.disk();
         let folders = [disk.folder.join("device")].into_iter().chain(disk.controllers());
         let folders = folders.flat_map(|folder| [folder.join("hwmon"), folder]);
@@ -126,7 +136,7 @@ impl Block {
             folders.flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
         let mut read = sensors
             .filter(|entry| entry.file_name().to_string_lossy().starts_with("hwmon"))
-            .filter_map(|entry| fs::read_to_string(entry.path().join("temp1_input")).ok());
+            .filter_map(|entry| fs::read_to_string(entry.path().join(name)).ok());
         let millidegrees: i64 = read.find_map(|text| text.trim().parse().ok())?;
         Some(millidegrees / 1000)
     }

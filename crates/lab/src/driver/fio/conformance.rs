@@ -10,7 +10,7 @@ use super::engine::{Engine, Version};
 use super::job::{self, Logging, OUTPUT_FILE, Place};
 use super::output::Output;
 use super::{Fio, Request, process, replay, write_job};
-use crate::{Driver as _, Load, PurgeMethod, Watch};
+use crate::{Driver as _, Load, Watch};
 
 /// Waits as long as it takes.
 struct Patient;
@@ -105,14 +105,7 @@ pub(in crate::driver) fn depths(load: &Load<'_>) -> Vec<Vec<(u16, f64)>> {
     let folder = TempDir::new().expect("a temporary folder");
     let (path, raw) = (folder.path().join("disk.img"), folder.path().join("raw"));
     let size = Some(blockio::Bytes(16 << 20));
-    let request = Request {
-        hosts: None,
-        path,
-        size,
-        destroy: false,
-        purge: PurgeMethod::Auto,
-        raw: raw.clone(),
-    };
+    let request = Request { size, ..Request::new(path, &raw) };
     Fio::open(&request).expect("a file").load(load, &mut Patient).expect("fio runs");
     let text = std::fs::read_to_string(raw.join(load.step).join(OUTPUT_FILE)).expect("a report");
     let report: Value = serde_json::from_str(&text[text.find('{').unwrap_or(0)..]).expect("JSON");

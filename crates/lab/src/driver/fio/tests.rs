@@ -89,7 +89,7 @@ pub(super) fn fio_is_missing() -> bool {
 
 fn request(folder: &TempDir) -> Request {
     let (path, raw) = (folder.path().join("disk.img"), folder.path().join("raw"));
-    Request { hosts: None, path, size: Some(SIZE), destroy: false, purge: PurgeMethod::Auto, raw }
+    Request { size: Some(SIZE), ..Request::new(path, raw) }
 }
 
 pub(super) fn load<'a>(workload: &'a Workload, step: &'a str) -> Load<'a> {
@@ -205,15 +205,7 @@ fn a_loop_device_is_discarded_written_twice_and_loaded_in_slices() {
     }
     let Some(disk) = LoopDisk::new() else { return };
     let raw = TempDir::new().unwrap();
-    let path = disk.node().to_owned();
-    let request = Request {
-        hosts: None,
-        path,
-        size: None,
-        destroy: true,
-        purge: PurgeMethod::Auto,
-        raw: raw.path().into(),
-    };
+    let request = Request { destroy: true, ..Request::new(disk.node(), raw.path()) };
     let mut fio = Fio::open(&request).unwrap();
     assert_eq!(fio.target().kind, TargetKind::BlockDevice);
     assert_eq!(fio.purge().unwrap(), "every block discarded (blkdiscard)");
@@ -396,15 +388,7 @@ impl Server {
     }
 
     fn request(&self, folder: &TempDir) -> Request {
-        let raw = folder.path().join("raw");
-        Request {
-            hosts: None,
-            path: self.uri.clone().into(),
-            size: None,
-            destroy: true,
-            purge: PurgeMethod::Auto,
-            raw,
-        }
+        Request { destroy: true, ..Request::new(&self.uri, folder.path().join("raw")) }
     }
 }
 

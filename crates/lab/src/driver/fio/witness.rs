@@ -1,11 +1,10 @@
-//! What happened around a load: other users of the device, heat, throttling.
+//! What happened around a load: other users of the device, throttling.
 //!
 //! Counters are read when the load begins, at every look, and when it has ended. What the device
 //! moved and fio did not ask for is foreign: the kernel counts both, so that neither rounding nor
 //! fio's own ramp comes between.
 
-use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use results::{Warning, WarningKind};
 
@@ -17,8 +16,6 @@ use crate::tools::Tools;
 const FOREIGN_MAX: f64 = 0.05;
 /// Foreign bytes a second below which nobody is disturbed.
 const FOREIGN_BYTES_PER_S_MIN: f64 = 1e6;
-/// How often the sensor is read: each time costs an NVMe drive a command.
-const SENSOR_PERIOD: Duration = Duration::from_secs(10);
 
 /// What was moved until a moment, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -36,28 +33,6 @@ pub(super) struct Witness<'a> {
     clock_throttled: u64,
     first: Option<Moved>,
     last: Option<Moved>,
-    sensed: Option<Instant>,
-    heat: Option<Heat>,
-}
-
-/// Lowest and highest temperature of a drive, in degrees Celsius.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Heat {
-    low: i64,
-    high: i64,
-}
-
-impl Heat {
-    /// What covers both.
-    pub(super) fn and(self, other: Self) -> Self {
-        Self { low: self.low.min(other.low), high: self.high.max(other.high) }
-    }
-}
-
-impl fmt::Display for Heat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} to {} °C", self.low, self.high)
-    }
 }
 
 impl<'a> Witness<'a> {
@@ -69,8 +44,6 @@ impl<'a> Witness<'a> {
             clock_throttled: machine::throttle_count(site.system()),
             first: None,
             last: None,
-            sensed: None,
-            heat: None,
         }
     }
 
@@ -84,18 +57,6 @@ impl<'a> Witness<'a> {
             self.first.get_or_insert(moved);
             self.last = Some(moved);
         }
-        if self.sensed.is_none_or(|at| at.elapsed() >= SENSOR_PERIOD) {
-            self.sensed = Some(Instant::now());
-            if let Some(celsius) = self.site.temperature_c() {
-                let now = Heat { low: celsius, high: celsius };
-                self.heat = Some(self.heat.map_or(now, |heat| heat.and(now)));
-            }
-        }
-    }
-
-    /// Temperatures under the load, where the kernel has a sensor.
-    pub(super) fn heat(&self) -> Option<Heat> {
-        self.heat
     }
 
     /// What a reader must know of the load `step`.
@@ -152,6 +113,8 @@ fn foreign(first: &Moved, last: &Moved) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn moved(at: Instant, device_bytes: u64, fio_bytes: u64) -> Moved {

@@ -82,11 +82,8 @@ impl Drop for Server {
 fn request(hosts: &str, folder: &TempDir) -> Request {
     Request {
         hosts: Some(Hosts::parse(hosts).unwrap()),
-        path: "./disk.img".into(),
-        size: None,
         destroy: true,
-        purge: PurgeMethod::Auto,
-        raw: folder.path().join("raw"),
+        ..Request::new("./disk.img", folder.path().join("raw"))
     }
 }
 

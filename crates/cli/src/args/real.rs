@@ -1,0 +1,43 @@
+//! What is typed of how a real drive may be treated.
+
+use std::path::PathBuf;
+
+use blockio::Bytes;
+use clap::Args;
+use lab::PurgeMethod;
+use lab::driver::fio::Conditions;
+use lab::subject::Access;
+
+use crate::quantity;
+
+/// How far one may go on a real drive.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Real drives")]
+pub(crate) struct RealArgs {
+    /// Allows what is on the target to be destroyed
+    ///
+    /// Needed for a block device, an NBD server, and for a file that exists and is not empty.
+    #[arg(long)]
+    pub(crate) destroy: bool,
+    /// How a device is purged: auto, format, sanitize, secure-erase, discard or overwrite
+    ///
+    /// A way that is named and does not work is an error; auto takes the next one.
+    #[arg(long, value_name = "METHOD", default_value = "auto")]
+    pub(crate) purge: PurgeMethod,
+    /// Size of a file that is made for the test, such as 4g
+    #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
+    pub(crate) size: Option<Bytes>,
+    /// Ends where the drive is this hot, in °C [default: what the drive calls critical]
+    ///
+    /// Finished steps are kept; --resume goes on with the others once it has cooled.
+    #[arg(long, value_name = "CELSIUS", value_parser = clap::value_parser!(i64).range(1..=150))]
+    pub(crate) temperature_max: Option<i64>,
+}
+
+impl RealArgs {
+    /// How a real target may be treated, whose raw output goes to `raw`.
+    pub(crate) fn access(&self, raw: PathBuf) -> Access {
+        let Self { destroy, purge, size, temperature_max: temperature_max_c } = *self;
+        Access { destroy, purge, size, raw, conditions: Conditions { temperature_max_c } }
+    }
+}
