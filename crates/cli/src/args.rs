@@ -726,6 +726,9 @@ pub(crate) struct Doctor {
     /// Folder in which runs would be kept
     #[arg(long, default_value = "runs", value_name = "DIR")]
     pub(crate) out: PathBuf,
+    /// Puts settings of this machine back that a run with --tune left when it was killed
+    #[arg(long)]
+    pub(crate) revert: bool,
     /// Prints JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::driver::fio::engine::{Engine, Version};
 use crate::environment::machine;
 use crate::system::System;
+use crate::tuning;
 
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -48,6 +49,7 @@ pub fn checks(runs: &Path) -> Vec<Check> {
     checks.push(permission(rustix::process::geteuid().is_root()));
     checks.extend(TOOLS.iter().map(|tool| tool.check(is_installed(tool.program))));
     checks.push(governor(&system));
+    checks.push(tuned(&system));
     checks.push(processors(&system));
     checks.push(virtualisation(&system));
     checks.push(space(runs));
@@ -118,8 +120,8 @@ struct Tool {
 
 const TOOLS: [Tool; 3] = [
     Tool { program: "blkdiscard", use_: "purges block devices", package: "util-linux" },
-    Tool { program: "nvme", use_: "formats NVMe drives by hand", package: "nvme-cli" },
-    Tool { program: "hdparm", use_: "erases SATA drives by hand", package: "hdparm" },
+    Tool { program: "nvme", use_: "formats and sanitizes NVMe drives", package: "nvme-cli" },
+    Tool { program: "hdparm", use_: "erases SATA drives", package: "hdparm" },
 ];
 
 impl Tool {
@@ -142,8 +144,23 @@ fn governor(system: &System) -> Check {
     let name = "governor";
     match machine::governor(system).as_deref() {
         Some("performance") => Check::ok(name, "performance"),
-        Some(other) => Check::warn(name, other, "cpupower frequency-set --governor performance"),
+        Some(other) => Check::warn(name, other, "--tune sets it to performance for a run"),
         None => Check::ok(name, "none to choose"),
+    }
+}
+
+fn tuned(system: &System) -> Check {
+    let name = "tuning";
+    match tuning::left_on(system) {
+        0 => Check::ok(name, "every setting as the machine came by it"),
+        some if tuning::is_in_use(system) => {
+            Check::ok(name, format!("{some} settings are as a run wants them that is under way"))
+        }
+        some => Check::warn(
+            name,
+            format!("{some} settings are as a run left them that was killed"),
+            "floatgate doctor --revert",
+        ),
     }
 }
 
@@ -221,6 +238,7 @@ mod tests {
         machine.write("proc/cpuinfo", "processor : 0");
         machine.write("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave");
         assert_eq!(governor(&machine.system()).state, State::Warn);
+        assert_eq!(tuned(&machine.system()).state, State::Ok);
         assert_eq!(processors(&machine.system()).state, State::Warn);
         assert_eq!(virtualisation(&machine.system()).state, State::Ok);
     }

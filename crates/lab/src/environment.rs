@@ -11,7 +11,7 @@ use results::{Environment, HostSheet, SheetRow, Target, TargetKind, Warning, War
 
 use crate::driver::fio::Hosts;
 use crate::nbd::Export;
-use crate::system::{Block, DeviceNumber, DiskCounts, Mount, System};
+use crate::system::{Block, DeviceNumber, DiskCounts, Mount, System, chosen};
 use crate::tools::Tools;
 use crate::{Error, Kind};
 
@@ -152,6 +152,11 @@ impl Site {
         limit.is_some_and(|bytes| bytes > 0)
     }
 
+    /// Whether the machine that does the work and holds the drive is this one.
+    pub(crate) const fn is_here(&self) -> bool {
+        self.export.is_none() && self.hosts.is_none()
+    }
+
     /// The machine.
     pub(crate) const fn system(&self) -> &System {
         &self.system
@@ -172,7 +177,7 @@ impl Site {
         let limit = Limit { max_c: asked.or_else(critical), is_asked: asked.is_some() };
         if limit.is_asked && self.temperature_under_load_c(limit).is_none() {
             let text = format!("nobody tells the temperature of {}", self.name);
-            let hint = "leave out --temperature-max; for a SATA drive `modprobe drivetemp` may help";
+            let hint = "leave out --temperature-max; `modprobe drivetemp` helps SATA drives";
             return Err(Error::new(Kind::Input, text).hint(hint));
         }
         Ok(limit)
@@ -288,7 +293,7 @@ impl Site {
                 (
                     WarningKind::Environment,
                     format!("the CPU frequency governor is {name}: latencies vary with the clock"),
-                    "cpupower frequency-set --governor performance",
+                    "add --tune, or cpupower frequency-set --governor performance",
                 )
             },
         ));
@@ -399,7 +404,7 @@ fn device_rows(disk: &Block) -> Vec<(&'static str, String)> {
         ("Physical sector", bytes("queue/physical_block_size")),
         ("Medium", medium),
         ("Write cache", disk.attribute("queue/write_cache")),
-        ("Scheduler", disk.attribute("queue/scheduler").map(|names| chosen(&names))),
+        ("Scheduler", disk.attribute("queue/scheduler").map(|names| chosen(&names).to_owned())),
         ("PCIe link", link),
         ("Backing file", disk.backing_file().map(|path| path.display().to_string())),
     ];
@@ -427,12 +432,6 @@ fn narrow_link(disk: &Block) -> Option<String> {
             is.0, is.1, can.0, can.1
         )
     })
-}
-
-/// The chosen one of `none [mq-deadline] kyber`.
-fn chosen(names: &str) -> String {
-    let within = names.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-    within.map_or(names, |(name, _)| name).to_owned()
 }
 
 #[cfg(test)]

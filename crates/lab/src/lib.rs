@@ -23,6 +23,7 @@ pub mod subject;
 pub mod sweep;
 mod system;
 mod tools;
+pub mod tuning;
 pub mod validate;
 
 pub use driver::{Driver, Fill, Gaps, Load, Loaded, Rate, Watch};

@@ -2,6 +2,7 @@
 //! their own.
 
 use std::fs;
+use std::io;
 use std::os::linux::fs::MetadataExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -56,6 +57,28 @@ impl System {
         let text = String::from_utf8_lossy(&bytes);
         let text = text.trim();
         (!text.is_empty()).then(|| text.to_owned())
+    }
+
+    /// Where `path`, which is below the root, really is.
+    pub(crate) fn path(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.root.join(path)
+    }
+
+    /// Gives the setting at `path` another value.
+    ///
+    /// # Errors
+    /// What the kernel says of it.
+    pub(crate) fn set(&self, path: impl AsRef<Path>, value: &str) -> io::Result<()> {
+        fs::write(self.path(path), format!("{value}\n"))
+    }
+
+    /// Names of what is in the folder at `path`, in order.
+    pub(crate) fn names(&self, path: impl AsRef<Path>) -> Vec<String> {
+        let entries = fs::read_dir(self.path(path)).into_iter().flatten().flatten();
+        let mut names: Vec<String> =
+            entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort();
+        names
     }
 
     /// Every mounted file system, in the order of mounting.
@@ -149,6 +172,12 @@ impl Mount {
         let kind = file_system.next()?.to_owned();
         Some(Self { device, point, file_system: kind, source: unescape(file_system.next()?) })
     }
+}
+
+/// The chosen one of `none [mq-deadline] kyber`; all of a setting that lists no others.
+pub(crate) fn chosen(names: &str) -> &str {
+    let within = names.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    within.map_or(names, |(name, _)| name)
 }
 
 /// Turns the octal escapes of the kernel's tables (`\040` for a space) back into characters.

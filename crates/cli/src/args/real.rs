@@ -32,12 +32,19 @@ pub(crate) struct RealArgs {
     /// Finished steps are kept; --resume goes on with the others once it has cooled.
     #[arg(long, value_name = "CELSIUS", value_parser = clap::value_parser!(i64).range(1..=150))]
     pub(crate) temperature_max: Option<i64>,
+    /// Sets scheduler, merging, CPU governor and PCI links for measuring, and back at the end
+    ///
+    /// Of a file the disk below keeps its settings, since others use it. The run lists what was
+    /// changed. After a run that was killed, `floatgate doctor --revert` puts it back.
+    #[arg(long)]
+    pub(crate) tune: bool,
 }
 
 impl RealArgs {
     /// How a real target may be treated, whose raw output goes to `raw`.
     pub(crate) fn access(&self, raw: PathBuf) -> Access {
-        let Self { destroy, purge, size, temperature_max: temperature_max_c } = *self;
-        Access { destroy, purge, size, raw, conditions: Conditions { temperature_max_c } }
+        let Self { destroy, purge, size, temperature_max: temperature_max_c, tune } = *self;
+        let conditions = Conditions { temperature_max_c, is_tuned: tune };
+        Access { destroy, purge, size, raw, conditions }
     }
 }

@@ -2,12 +2,17 @@
 
 use anyhow::Result;
 use lab::doctor::{Check, State, checks};
+use lab::tuning::{self, Reverted};
+use lab::{Error, Kind};
 
 use crate::args::Doctor;
 use crate::{Ending, output, table};
 
-/// Prints what was looked at, how it is, and what to do about it.
+/// Prints what was looked at, how it is, and what to do about it; or puts settings back.
 pub(crate) fn doctor(args: &Doctor) -> Result<Ending> {
+    if args.revert {
+        return revert(args.json);
+    }
     let checks = checks(&args.out);
     if args.json {
         output::json(&checks)?;
@@ -24,4 +29,22 @@ fn row(check: &Check) -> [String; 4] {
         State::Missing => "missing",
     };
     [state.into(), check.name.into(), check.seen.clone(), check.remedy.clone()]
+}
+
+/// Puts back what runs that were killed left tuned, and prints what became of each setting.
+fn revert(json: bool) -> Result<Ending> {
+    let reverted = tuning::revert()?;
+    if json {
+        output::json(&reverted)?;
+    } else if reverted.is_empty() {
+        output::talk("no run left this machine tuned");
+    } else {
+        let row = |it: &Reverted| [it.setting.clone(), it.text.clone()];
+        output::data(&table::columns(&reverted.iter().map(row).collect::<Vec<_>>()))?;
+    }
+    if reverted.iter().any(|it| !it.is_done) {
+        let error = Error::new(Kind::Io, "not every setting could be put back");
+        return Err(error.hint("run as root").into());
+    }
+    Ok(Ending::Done)
 }

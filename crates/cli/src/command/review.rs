@@ -95,6 +95,8 @@ fn outcomes(
     args: &Review,
     destroy: bool,
 ) -> Result<Vec<Outcome>> {
+    // Before the drivers, which may have tuned the machine when Ctrl-C is pressed.
+    let progress = Terminal::new()?;
     let drivers: Vec<Box<Drivers<'_>>> = folders
         .iter()
         .zip(subjects)
@@ -114,7 +116,6 @@ fn outcomes(
         .collect::<Result<_, Error>>()?;
     let parallel = subjects.iter().all(Subject::runs_in_parallel);
     let threads = if parallel { setup::jobs(args.jobs) } else { 1 };
-    let progress = Terminal::new()?;
     let outcomes = carry_out(&assignments, threads, &progress);
     progress.clear();
     Ok(outcomes?)

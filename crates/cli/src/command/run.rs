@@ -24,6 +24,8 @@ pub(crate) fn run(args: &args::Run) -> Result<Ending> {
     let plan = Plan::of_one(&workload(args)?, &load(args), args.model.seed);
     let plan = setup::with_data(plan, &args.data);
     let access = args.real.access(Access::default().raw);
+    // Before the drivers, which may have tuned the machine when Ctrl-C is pressed.
+    let progress = Terminal::new()?;
     let drivers = subject.drivers(&wanted, plan.seed, &access)?;
     let assignment = Assignment {
         label: &wanted.format,
@@ -32,7 +34,6 @@ pub(crate) fn run(args: &args::Run) -> Result<Ending> {
         journal: &NoJournal,
         finished: Vec::new(),
     };
-    let progress = Terminal::new()?;
     let outcomes = carry_out(&[assignment], 1, &progress);
     progress.clear();
     shown(&outcomes?.remove(0), args.json)

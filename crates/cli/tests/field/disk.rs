@@ -206,6 +206,64 @@ fn a_device_is_tested_from_purge_to_report_and_its_neighbour_is_untouched() {
     assert!(checked.is_ok_and(|output| output.status.success()));
 }
 
+/// `floatgate` in a place whose `/run` is a folder in `dir`: there it keeps what it tuned.
+fn started_apart(dir: &Path, args: &[&str]) -> Child {
+    let run = dir.join("run");
+    fs::create_dir_all(&run).unwrap();
+    let enter = "mount --bind \"$1\" /run && shift && exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", enter, "sh"]).arg(run);
+    command.arg(env!("CARGO_BIN_EXE_floatgate")).args(args).current_dir(dir);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+#[test]
+fn a_queue_is_tuned_while_its_device_is_measured_and_put_back_whatever_ends_the_run() {
+    if fio_is_missing() {
+        return;
+    }
+    let Some(disk) = Disk::new() else { return };
+    let (dir, target) = (disk.folder.path(), disk.tested.as_str());
+    let queue = format!("/sys/block/{}/queue", target.trim_start_matches("/dev/"));
+    // Not every kernel has another scheduler than none; all merge requests.
+    let _ = fs::write(format!("{queue}/scheduler"), "mq-deadline");
+    let settings = || {
+        let read = |name| fs::read_to_string(format!("{queue}/{name}")).unwrap();
+        ["scheduler", "rq_affinity", "nomerges"].map(read)
+    };
+    let before = settings();
+    let is_tuned = || settings()[1..] == ["2\n", "2\n"] && settings()[0].contains("[none]");
+    let measured = |runtime: &str| {
+        let load = ["run", target, "4k-rand-read", "--threads", "1", "--queue", "1"];
+        started_apart(dir, &[&load[..], &["--runtime", runtime, "--destroy", "--tune"]].concat())
+    };
+    let done = ended(measured("1s"));
+    assert!(done.status.success(), "{done:?}");
+    assert_eq!(settings(), before, "at its end");
+
+    let stopped = measured("10min");
+    until("the queue is tuned", is_tuned);
+    let told = Command::new("kill").args(["-INT", &stopped.id().to_string()]).status();
+    assert!(told.is_ok_and(|status| status.success()));
+    ended(stopped);
+    assert_eq!(settings(), before, "after Ctrl-C");
+
+    let mut killed = measured("10min");
+    until("the queue is tuned", is_tuned);
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert!(is_tuned(), "nobody was left to put it back");
+    let doctor = |args: &[&str]| {
+        let output = ended(started_apart(dir, &[&["doctor"], args].concat()));
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(doctor(&[]).contains("left them that was killed"));
+    assert!(doctor(&["--revert"]).contains("/queue/nomerges  "));
+    assert_eq!(settings(), before, "after a kill");
+    assert!(doctor(&[]).contains("every setting as the machine came by it"));
+}
+
 /// A memory file system of 256 KiB, unmounted when dropped.
 struct Full(TempDir);
 

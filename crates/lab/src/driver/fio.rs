@@ -38,7 +38,9 @@ use self::thermometer::{Heat, Thermometer};
 use self::witness::Witness;
 use super::{Driver, Fill, Load, Loaded, Watch};
 use crate::environment::{Health, Limit, Site};
+use crate::system::Block;
 use crate::tools::Tools;
+use crate::tuning::Tuned;
 use crate::{Error, Kind, PurgeMethod};
 
 #[cfg(test)]
@@ -96,6 +98,8 @@ pub struct Conditions {
     /// Temperature of the drive from which no load goes on, in degrees Celsius; absent: the one
     /// that the drive itself calls critical, where the kernel knows it.
     pub temperature_max_c: Option<i64>,
+    /// Whether settings of this machine are changed for as long as it lasts, see [`crate::tuning`].
+    pub is_tuned: bool,
 }
 
 impl Request {
@@ -126,6 +130,8 @@ pub struct Fio {
 /// What is found out once.
 #[derive(Debug)]
 struct Held {
+    /// Put back before anybody else gets hold of the target.
+    tuned: Option<Tuned>,
     target: Target,
     site: Site,
     version: Version,
@@ -157,11 +163,12 @@ impl Fio {
     fn open_existing(request: &Request, version: Version, made: bool) -> Result<Self, Error> {
         let (target, site) = Target::open(request, made)?;
         let engine = target.engine()?;
+        let tuned = request.conditions.is_tuned.then(|| tuned_for(&target, &site)).transpose()?;
         let warned = AtomicBool::new(false);
         let limit = site.temperature_limit(request.conditions.temperature_max_c)?;
         let before = health_before(&request.raw, &site);
         let heat = Mutex::new(None);
-        let held = Held { target, site, version, engine, warned, limit, before, heat };
+        let held = Held { tuned, target, site, version, engine, warned, limit, before, heat };
         let (raw, method) = (request.raw.clone(), request.purge);
         let held = Arc::new(held);
         Ok(Self { held, raw, method, unwritten: false, shortfall: String::new() })
@@ -332,6 +339,7 @@ impl Fio {
         let mut warnings = Vec::new();
         if !self.held.warned.swap(true, Ordering::Relaxed) {
             warnings = self.held.site.warnings(self.held.engine.direct);
+            warnings.extend(self.held.tuned.iter().flat_map(Tuned::warnings));
         }
         let shortfall = std::mem::take(&mut self.shortfall);
         if !shortfall.is_empty() {
@@ -369,8 +377,13 @@ impl Driver for Fio {
     }
 
     fn environment(&self) -> Environment {
-        let Held { site, version, engine, before, .. } = &*self.held;
+        let Held { site, version, engine, tuned, before, .. } = &*self.held;
         let mut environment = site.environment(&format!("{version}, {engine}"));
+        environment.sheet.extend(
+            tuned
+                .iter()
+                .map(|tuned| HostSheet { name: "Tuned for the run".into(), value: tuned.shown() }),
+        );
         environment.sheet.extend(self.cost(before.as_ref()));
         environment
     }
@@ -439,6 +452,17 @@ impl Driver for Fio {
         loaded.warnings.splice(0..0, warnings);
         Ok(loaded)
     }
+}
+
+/// Tunes this machine for loads on `target`. The queue of a device that a file shares with others
+/// stays as it is.
+fn tuned_for(target: &Target, site: &Site) -> Result<Tuned, Error> {
+    if !site.is_here() {
+        let text = "--tune changes settings of this machine, which neither holds nor loads it";
+        return Err(Error::new(Kind::Input, text).hint("leave it out; tune where the drive is"));
+    }
+    let disk = site.device().filter(|_| target.file().is_none()).map(Block::disk);
+    Tuned::begin(site.system(), disk.as_ref())
 }
 
 /// What the drive said of itself before the first session of a run: a session that goes on finds
