@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::{fio_is_missing, skip};
+use crate::{Measured, brief, fio_is_missing, skip};
 
 const MIB: u64 = 1 << 20;
 /// First byte and bytes of the part with the file system, and of the one that is tested.
@@ -19,41 +19,11 @@ const TESTED: (u64, u64) = (33 * MIB, 16 * MIB);
 /// How long anything may take on a machine that does much else.
 const PATIENCE: Duration = Duration::from_mins(3);
 
-const PROTOCOL: &str = r#"
-schema = 1
-name = "brief"
-title = "Brief"
-description = "Seconds of everything, for a test."
-source = "this test"
-
-[[suites]]
-name = "4k"
-title = "4K random"
-
-[suites.precondition]
-workload = "4k-rand-write"
-threads = 2
-queue_per_thread = 4
-duration_s = 5
-interval_s = 1
-round_s = 1
-
-[[suites.measure]]
-workload = "4k-rand-read"
-threads = [1, 2]
-queue_per_thread = [4]
-duration_s = 1
-ramp_s = 0
-interval_s = 1
-
-[[suites.measure]]
-workload = "8k-70-30"
-threads = [2]
-queue_per_thread = [4]
-duration_s = 1
-ramp_s = 0
-interval_s = 1
-"#;
+/// What is measured of a device, after purge and preconditioning.
+const MEASURED: [Measured; 2] = [
+    Measured { workload: "4k-rand-read", threads: &[1, 2], queues: &[4], seconds: 1 },
+    Measured { workload: "8k-70-30", threads: &[2], queues: &[4], seconds: 1 },
+];
 
 /// Two parts of one disk image, each a loop device of its own, the first with ext4: not every
 /// kernel makes partitions on loop devices. Detached when dropped.
@@ -170,7 +140,7 @@ fn a_device_is_tested_from_purge_to_report_and_its_neighbour_is_untouched() {
     }
     let Some(disk) = Disk::new() else { return };
     let (dir, target) = (disk.folder.path(), disk.tested.clone());
-    fs::write(dir.join("brief.toml"), PROTOCOL).unwrap();
+    fs::write(dir.join("brief.toml"), brief(2, &MEASURED)).unwrap();
     let before = disk.content_kept();
     let review = ["review", &target, "--protocol", "brief.toml"];
     let refused = ended(started(dir, &review));
@@ -319,7 +289,7 @@ fn a_results_disk_that_fio_fills_is_one_clear_error_and_keeps_what_was_finished(
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    fs::write(dir.path().join("brief.toml"), PROTOCOL).unwrap();
+    fs::write(dir.path().join("brief.toml"), brief(2, &MEASURED)).unwrap();
     let review = ["review", "./disk.img", "--size", "16m", "--protocol", "brief.toml"];
     let Some((said, kept)) = said_when_full(dir.path(), &review) else { return };
     assert!(

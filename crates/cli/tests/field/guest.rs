@@ -25,7 +25,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use self::archive::Archive;
-use crate::{fio_is_missing, skip};
+use crate::{Measured, brief, fio_is_missing, skip};
 
 const MIB: u64 = 1 << 20;
 /// Where the only partition of the home begins.
@@ -36,33 +36,8 @@ const PATIENCE: Duration = Duration::from_mins(6);
 const PROGRAMS: [&str; 10] =
     ["sh", "mount", "umount", "cat", "sleep", "sync", "fio", "nvme", "blkdiscard", "setpriv"];
 
-const PROTOCOL: &str = r#"
-schema = 1
-name = "brief"
-title = "Brief"
-description = "Seconds of everything, for a test."
-source = "this test"
-
-[[suites]]
-name = "4k"
-title = "4K random"
-
-[suites.precondition]
-workload = "4k-rand-write"
-threads = 1
-queue_per_thread = 4
-duration_s = 5
-interval_s = 1
-round_s = 1
-
-[[suites.measure]]
-workload = "4k-rand-read"
-threads = [1]
-queue_per_thread = [1, 4]
-duration_s = 3
-ramp_s = 0
-interval_s = 1
-"#;
+const MEASURED: [Measured; 1] =
+    [Measured { workload: "4k-rand-read", threads: &[1], queues: &[1, 4], seconds: 3 }];
 
 /// What the machine is made of; gone when dropped.
 struct Machine {
@@ -86,7 +61,7 @@ impl Machine {
         fs::write(machine.path("initramfs"), first_files()?).unwrap();
         let files = machine.path("files");
         fs::create_dir(&files).unwrap();
-        fs::write(files.join("brief.toml"), PROTOCOL).unwrap();
+        fs::write(files.join("brief.toml"), brief(1, &MEASURED)).unwrap();
         fs::write(machine.path("home"), disk_with_one_partition()).unwrap();
         let made = Command::new("mkfs.ext4")
             .args(["-q", "-F", "-E", &format!("offset={PARTITION_BYTES}"), "-d"])
