@@ -141,7 +141,7 @@ fn littles_law(suites: &[Suite<'_>]) -> String {
                 html,
                 "<p class=\"small\">{}: IOPS times average latency is what was outstanding \
                  (Little's law) in {} loads, at worst {} off; more than the edges of a span \
-                 explain is a warning on top.</p>",
+                 and the load generator's own work explain is a warning on top.</p>",
                 Text(&subject.label),
                 deviations.len(),
                 number::percent(widest),

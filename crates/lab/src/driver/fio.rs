@@ -36,7 +36,7 @@ use self::process::{Ending, Look};
 use self::target::Target;
 use self::thermometer::{Heat, Thermometer};
 use self::witness::Witness;
-use super::{Driver, Fill, Load, Loaded, Watch};
+use super::{Driver, Fill, Load, Loaded, Rate, Watch};
 use crate::environment::{Health, Limit, Site};
 use crate::system::Block;
 use crate::tools::Tools;
@@ -65,7 +65,7 @@ pub const SIZE_DEFAULT: Bytes = Bytes(1 << 30);
 /// Name of the file that keeps what the drive said of itself before a run.
 const HEALTH_FILE: &str = "health-before.json";
 
-/// Share of threads times queue that is to be outstanding, or a warning says so.
+/// Share of threads times queue below which fio, not the target, decides how fast requests come.
 const QUEUE_FILLED_MIN: f64 = 0.9;
 /// Deviation from the asked rate, as a share of it, from which a warning tells it.
 const RATE_MISSED_MAX: f64 = 0.02;
@@ -257,7 +257,8 @@ impl Fio {
             let span = Span { sectors: self.place().capacity_bytes / SECTOR_BYTES };
             how = format!("{how}; {}", replay.how(span, requests));
         }
-        Ok(Loaded { intervals, how, responses: None, generator_limited, warnings })
+        let held_back = output.held_back();
+        Ok(Loaded { intervals, how, responses: None, generator_limited, held_back, warnings })
     }
 
     /// The text of the job file of `load`.
@@ -502,31 +503,20 @@ fn write_job(folder: &Path, text: &str) -> Result<(), Error> {
 /// What the totals say against the measurement, in which `wanted` requests were to be outstanding.
 fn judged(load: &Load<'_>, wanted: f64, output: &Output) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    let (outstanding, iops) = (output.outstanding(), output.iops());
-    match load.rate {
-        None if outstanding < wanted * QUEUE_FILLED_MIN => warnings.push(Warning {
-            kind: WarningKind::QueueNotFilled,
+    let iops = output.iops();
+    let is_missed = |rate: &Rate| (iops / rate.iops - 1.0).abs() > RATE_MISSED_MAX;
+    let missed = load.rate.filter(|rate| is_missed(rate) && generator_limited(wanted, output));
+    warnings.extend(missed.map(|rate| {
+        Warning {
+            kind: WarningKind::Environment,
             step: load.step.into(),
-            text: format!("{outstanding:.1} requests outstanding on average of {wanted:.0}"),
-            remedy: "take fewer threads or a faster machine: the load generator is the limit"
-                .into(),
-        }),
-        Some(rate)
-            if (iops / rate.iops - 1.0).abs() > RATE_MISSED_MAX
-                && generator_limited(wanted, output) =>
-        {
-            warnings.push(Warning {
-                kind: WarningKind::Environment,
-                step: load.step.into(),
-                text: format!("{iops:.0} requests a second came of the {:.0} asked for", rate.iops),
-                remedy:
-                    "fio could not send them: its gaps are whole microseconds, and a job is one \
-                         core at most; spread the rate over more threads"
-                        .into(),
-            });
+            text: format!("{iops:.0} requests a second came of the {:.0} asked for", rate.iops),
+            remedy:
+                "fio could not send them: its gaps are whole microseconds, and a job is one core \
+                 at most; spread the rate over more threads"
+                    .into(),
         }
-        _ => {}
-    }
+    }));
     let cpu = output.cpu_percent();
     if cpu > JOB_CPU_PERCENT_MAX {
         warnings.push(Warning {

@@ -208,7 +208,7 @@ impl Driver for Model {
         let warnings =
             space.into_iter().chain(climate::warnings(&self.spec, load.step, &intervals));
         let warnings = warnings.collect();
-        Ok(Loaded { intervals, how, responses, generator_limited: false, warnings })
+        Ok(Loaded { intervals, how, responses, generator_limited: false, held_back: 0.0, warnings })
     }
 }
 

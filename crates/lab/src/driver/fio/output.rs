@@ -123,6 +123,12 @@ impl Output {
         self.jobs.iter().map(|job| job.read.iops + job.write.iops).sum()
     }
 
+    /// Requests that were not outstanding on average because a job was at work: while it prepares
+    /// one or takes note of its answer, that one is not at the target.
+    pub(super) fn held_back(&self) -> f64 {
+        self.jobs.iter().map(|job| ((job.usr_cpu + job.sys_cpu) / 100.0).min(1.0)).sum()
+    }
+
     /// CPU time of a job, percent of one core, on average over the jobs.
     pub(super) fn cpu_percent(&self) -> f64 {
         let sum: f64 = self.jobs.iter().map(|job| job.usr_cpu + job.sys_cpu).sum();
@@ -144,6 +150,12 @@ mod tests {
         let outstanding = output.outstanding();
         assert!((7.8..=8.0).contains(&outstanding), "{outstanding} of T2Q4");
         assert_eq!((read.total_ios, read.io_bytes), (41_181, 478_518_784));
+    }
+
+    #[test]
+    fn jobs_hold_back_what_they_are_at_work_on() {
+        let held_back = Output::parse(RECORDED).unwrap().held_back();
+        assert!((held_back - 0.3528).abs() < 1e-9, "{held_back}: their shares of a processor");
     }
 
     #[test]
