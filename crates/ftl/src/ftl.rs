@@ -21,6 +21,7 @@
 
 use blockio::{Bytes, Rng};
 
+use crate::contents::Told;
 use crate::extent::Extents;
 use crate::mapping::Mapping;
 use crate::relocation::{Relocation, Thresholds};
@@ -150,7 +151,7 @@ pub struct Ftl {
     pub(crate) config: Config,
     layout: Layout,
     pub(crate) pages_per_superblock: Divider,
-    pages_per_unit: Divider,
+    pub(crate) pages_per_unit: Divider,
     places_per_superblock: Divider,
     pub(crate) granules_per_unit: u32,
     banks: Divider,
@@ -162,6 +163,7 @@ pub struct Ftl {
     /// Units of a superblock for each bank.
     units_per_bank: u32,
     pub(crate) mapping: Mapping,
+    pub(crate) told: Told,
     pub(crate) extents: Extents,
     pub(crate) superblocks: Superblocks,
     pub(crate) free_by_bank: Vec<Vec<SuperblockId>>,
@@ -203,6 +205,7 @@ impl Ftl {
             shortened: Shortened::NOT,
             units_per_bank: geometry.units_per_bank(),
             mapping: Mapping::new(config.pages_logical, places),
+            told: Told::default(),
             extents: Extents::new(config),
             superblocks: Superblocks::new(geometry.superblocks()),
             free_by_bank: vec![Vec::new(); geometry.banks as usize],
@@ -349,11 +352,6 @@ impl Ftl {
     #[inline]
     pub fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
         self.mapping.ppn(lpn)
-    }
-
-    /// What is at `ppn`, if it is valid.
-    pub fn logical(&self, ppn: Ppn) -> Option<Lpn> {
-        self.mapping.lpn_if_valid(ppn)
     }
 
     /// Superblock and program unit of a page, as one number that adjacent pages share.
@@ -505,7 +503,7 @@ impl Ftl {
         self.superblocks.validate(superblock, granules);
         self.use_room(granules);
         let (from, die, extent) = (from.ppn, from.die, self.extent(lpn));
-        media.submit(MediaOp::Relocate { from, die, to, extent, cause });
+        media.submit(MediaOp::Relocate { from, die, to, lpn, extent, cause });
         if unit_full {
             self.program(stream, cause, media);
         }
@@ -650,6 +648,7 @@ impl Ftl {
         let die_first = DieId(self.die_first(superblock));
         media.submit(MediaOp::Erase { superblock, die_first });
         self.superblocks.erase(superblock);
+        self.told.clear();
         self.counters.superblocks_erased += 1;
         match &mut self.held {
             Some(held) => held.push(superblock),

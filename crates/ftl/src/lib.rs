@@ -8,6 +8,7 @@
 
 mod capacity;
 mod config;
+mod contents;
 mod counters;
 mod divider;
 mod extent;

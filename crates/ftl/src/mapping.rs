@@ -1,10 +1,15 @@
 //! The map from logical to physical pages and back.
 //!
-//! Both directions are plain tables of 32-bit numbers, eight bytes a page. Beside them one bit says
-//! of each physical page whether it is valid: it is small enough for a processor's cache where the
-//! tables are not, so that what a victim still holds is found without looking up what it does not.
+//! Both directions are plain tables of 32-bit numbers, eight bytes a page; the way back may be left
+//! to the media ([`crate::contents`]). Beside them one bit says of each physical page whether it is
+//! valid: it is small enough for a processor's cache where the tables are not, so that what a
+//! victim still holds is found without looking up what it does not.
 //!
-//! Invariant: a physical page is valid exactly when both directions agree.
+//! Invariants:
+//! - A physical page is valid exactly when a logical page is mapped to it.
+//! - The way back, where it is kept, agrees for every valid page.
+
+use std::ops::Range;
 
 use prefetch_index::prefetch_index;
 
@@ -19,7 +24,7 @@ const WORD_PAGES: u32 = u64::BITS;
 pub(crate) struct Mapping {
     /// By LPN, the PPN plus one; 0 is none, so that untouched memory means nothing mapped.
     ppn_of: Table<u32>,
-    /// By PPN, the LPN that was written there last.
+    /// By PPN, the LPN that was written there last; empty where that is left to the media.
     lpn_of: Table<u32>,
     /// By PPN, one bit.
     valid: Table<u64>,
@@ -33,6 +38,11 @@ impl Mapping {
             lpn_of: Table::new(pages_physical as usize),
             valid: Table::new(pages_physical.div_ceil(WORD_PAGES) as usize),
         }
+    }
+
+    /// Keeps no longer what lies where.
+    pub(crate) fn leave_contents(&mut self) {
+        self.lpn_of = Table::new(0);
     }
 
     /// Forgets everything.
@@ -62,16 +72,23 @@ impl Mapping {
         self.ppn_of.entries()[lpn.0 as usize].checked_sub(1).map(Ppn)
     }
 
-    /// What is at `ppn`, if it is valid.
+    /// What is at `ppn`, which is valid; none where that is left to the media.
     #[inline]
-    pub(crate) fn lpn_if_valid(&self, ppn: Ppn) -> Option<Lpn> {
-        self.is_valid(ppn).then(|| self.lpn(ppn))
+    pub(crate) fn lpn(&self, ppn: Ppn) -> Option<Lpn> {
+        self.lpn_of.entries().get(ppn.0 as usize).copied().map(Lpn)
     }
 
-    /// What is at `ppn`, which is valid.
+    /// Whether `lpn`, which may be any number, is at `ppn`.
     #[inline]
-    pub(crate) fn lpn(&self, ppn: Ppn) -> Lpn {
-        Lpn(self.lpn_of.entries()[ppn.0 as usize])
+    pub(crate) fn is_at(&self, lpn: Lpn, ppn: Ppn) -> bool {
+        self.ppn_of.entries().get(lpn.0 as usize) == Some(&(ppn.0 + 1))
+    }
+
+    /// Looks through the whole map for what is at the places of these numbers.
+    pub(crate) fn pages_in(&self, places: Range<u32>) -> impl Iterator<Item = (Lpn, Ppn)> {
+        let pages = (0..).map(Lpn).zip(self.ppn_of.entries());
+        let mapped = pages.filter_map(|(lpn, entry)| Some((lpn, Ppn(entry.checked_sub(1)?))));
+        mapped.filter(move |(_, ppn)| places.contains(&ppn.0))
     }
 
     /// Whether `ppn` is valid.
@@ -109,7 +126,7 @@ impl Mapping {
     pub(crate) fn map(&mut self, lpn: Lpn, ppn: Ppn) -> Option<Ppn> {
         let entry = &mut self.ppn_of.entries_mut()[lpn.0 as usize];
         let was = std::mem::replace(entry, ppn.0 + 1).checked_sub(1).map(Ppn);
-        self.lpn_of.entries_mut()[ppn.0 as usize] = lpn.0;
+        self.keep(ppn, lpn);
         self.valid.entries_mut()[word_of(ppn)] |= bit_of(ppn);
         self.invalidate(was)
     }
@@ -133,7 +150,9 @@ impl Mapping {
     pub(crate) fn complete(&mut self, mut found: impl FnMut(Lpn, Ppn)) {
         for (lpn, entry) in (0..).zip(self.ppn_of.entries()) {
             let Some(ppn) = entry.checked_sub(1).map(Ppn) else { continue };
-            self.lpn_of.entries_mut()[ppn.0 as usize] = lpn;
+            if let Some(kept) = self.lpn_of.entries_mut().get_mut(ppn.0 as usize) {
+                *kept = lpn;
+            }
             let word = &mut self.valid.entries_mut()[word_of(ppn)];
             assert!(*word & bit_of(ppn) == 0, "{ppn:?} is mapped twice");
             *word |= bit_of(ppn);
@@ -147,7 +166,7 @@ impl Mapping {
     #[inline]
     pub(crate) fn relocate(&mut self, lpn: Lpn, from: Ppn, to: Ppn) {
         self.ppn_of.entries_mut()[lpn.0 as usize] = to.0 + 1;
-        self.lpn_of.entries_mut()[to.0 as usize] = lpn.0;
+        self.keep(to, lpn);
         self.valid.entries_mut()[word_of(to)] |= bit_of(to);
         self.valid.entries_mut()[word_of(from)] &= !bit_of(from);
     }
@@ -157,6 +176,13 @@ impl Mapping {
         let entry = &mut self.ppn_of.entries_mut()[lpn.0 as usize];
         let was = std::mem::take(entry).checked_sub(1).map(Ppn);
         self.invalidate(was)
+    }
+
+    #[inline]
+    fn keep(&mut self, ppn: Ppn, lpn: Lpn) {
+        if let Some(kept) = self.lpn_of.entries_mut().get_mut(ppn.0 as usize) {
+            *kept = lpn.0;
+        }
     }
 
     #[inline]

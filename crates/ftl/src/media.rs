@@ -2,7 +2,7 @@
 
 use blockio::Bytes;
 
-use crate::{DieId, Ppn, SuperblockId};
+use crate::{DieId, Lpn, Ppn, SuperblockId};
 
 /// Why something is programmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +32,8 @@ pub enum MediaOp {
         die: DieId,
         /// Where it will be.
         to: Ppn,
+        /// Which page it is.
+        lpn: Lpn,
         /// How much it is: a page, or less where it is compressed.
         extent: Bytes,
         /// Garbage collection or wear levelling.
@@ -61,6 +63,15 @@ pub enum MediaOp {
 pub trait Media {
     /// Takes one operation.
     fn submit(&mut self, op: MediaOp);
+
+    /// Fills in which pages were written to places that follow each other from `first` on, all in
+    /// one program unit, as far as the media tell. Only [`crate::Ftl::leave_contents`] has this
+    /// asked; operations taken before may be waiting still.
+    ///
+    /// What is left open, or wrong, costs the time to look through the map, and nothing else.
+    fn contents(&mut self, first: Ppn, pages: &mut [Option<Lpn>]) {
+        let _ = (first, pages);
+    }
 }
 
 /// Media of which nobody wants to hear, for questions about mapping alone.

@@ -28,12 +28,15 @@ pub struct Recovery {
 }
 
 impl Recovery {
-    /// Begins with nothing mapped.
+    /// Begins with nothing mapped. What is brought back from media is left to them in part; see
+    /// [`Ftl::leave_contents`].
     ///
     /// # Errors
     /// As [`Ftl::format`].
     pub fn new(config: &Config) -> Result<Self, ConfigError> {
-        Ok(Self { ftl: Ftl::format(config)? })
+        let mut ftl = Ftl::format(config)?;
+        ftl.leave_contents();
+        Ok(Self { ftl })
     }
 
     /// By LPN, the PPN plus one, 0 being none; as [`Ftl::map_entries`] gave it out.

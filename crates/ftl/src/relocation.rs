@@ -70,8 +70,8 @@ struct ValidPages {
     word: u64,
     word_first: u32,
     /// What was found, in a ring of two lots: one to be taken, and one whose map entries are on
-    /// their way.
-    found: [(Ppn, Lpn); 2 * LOT],
+    /// their way. Which page it is is not known yet where that is left to the media.
+    found: [(Ppn, Option<Lpn>); 2 * LOT],
     found_count: usize,
     taken_count: usize,
 }
@@ -84,7 +84,7 @@ impl ValidPages {
             end: end.0,
             word: 0,
             word_first: first.0,
-            found: [(first, Lpn(0)); 2 * LOT],
+            found: [(first, None); 2 * LOT],
             found_count: 0,
             taken_count: 0,
         };
@@ -95,7 +95,7 @@ impl ValidPages {
 
     /// The next page that is valid now.
     #[inline]
-    fn next(&mut self, mapping: &Mapping) -> Option<(Ppn, Lpn)> {
+    fn next(&mut self, mapping: &Mapping) -> Option<(Ppn, Option<Lpn>)> {
         while self.taken_count < self.found_count {
             let page = self.found[self.taken_count % (2 * LOT)];
             self.taken_count += 1;
@@ -115,7 +115,9 @@ impl ValidPages {
         for _ in 0..LOT {
             let Some(ppn) = self.find(mapping) else { break };
             let lpn = mapping.lpn(ppn);
-            mapping.prefetch(lpn);
+            if let Some(lpn) = lpn {
+                mapping.prefetch(lpn);
+            }
             self.found[self.found_count % (2 * LOT)] = (ppn, lpn);
             self.found_count += 1;
         }
@@ -234,10 +236,14 @@ impl Ftl {
         let mut granules = 0;
         if self.superblocks.granules_valid(superblock) > 0 {
             let found = victim.valid.next(&self.mapping);
-            let (ppn, lpn) = found.expect("as granules_valid counts");
+            let (ppn, kept) = found.expect("as granules_valid counts");
             let (cause, die_first, place) =
                 (victim.cause, victim.die_first, ppn.0 - victim.first.0);
             let from = Origin { superblock, ppn, die: self.die_at(die_first, place) };
+            let lpn = match kept {
+                Some(lpn) => lpn,
+                None => self.ask(from, media),
+            };
             granules = self.extents.size(lpn);
             let saved_bytes = self.saved_bytes(granules);
             let stream = if cause == Cause::Wear {

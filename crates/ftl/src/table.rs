@@ -22,8 +22,7 @@ impl<T: Pod> Table<T> {
     /// # Panics
     /// When there is not that much address space.
     pub(crate) fn new(count: usize) -> Self {
-        let memory =
-            MmapMut::map_anon(count.max(1) * size_of::<T>()).expect("address space for the map");
+        let memory = MmapMut::map_anon(count * size_of::<T>()).expect("address space for the map");
         // Advice only: without huge pages all is as right, and slower.
         #[cfg(target_os = "linux")]
         let _ = memory.advise(memmap2::Advice::HugePage);

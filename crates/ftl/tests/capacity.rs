@@ -31,7 +31,7 @@ fn pages_within_the_new_end_stay_and_those_beyond_are_forgotten() {
     ftl.resize(80, 80).unwrap();
     let kept = (0..40).all(|lpn| ftl.lookup(Lpn(lpn)) == Some(places[lpn as usize]));
     assert!(kept && (40..80).all(|lpn| ftl.lookup(Lpn(lpn)).is_none()));
-    assert!(places[40..].iter().all(|ppn| ftl.logical(*ppn).is_none()));
+    assert!(places[40..].iter().all(|ppn| !ftl.is_valid(*ppn)));
     for round in 0..400 {
         ftl.write(Lpn(round * 7 % 80), &mut NoMedia);
     }

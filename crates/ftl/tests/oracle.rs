@@ -16,9 +16,22 @@ use proptest::prelude::*;
 /// What one place holds: which logical page, when it was written, and the bytes that it takes.
 type Content = (Lpn, u32, u64);
 
+/// Who says which page lies at a place that is to be relocated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Contents {
+    /// The translation layer's own memory.
+    Kept,
+    /// The media.
+    Asked,
+    /// The media, which often do not know, or say something else.
+    AskedInVain,
+}
+
 /// NAND that stores a version number a page, and refuses what NAND cannot do.
 struct Flash {
     geometry: Geometry,
+    contents: Contents,
+    rng: Rng,
     /// Most extents in a page.
     extents_per_page: u32,
     /// First page within the superblock of the data unit at (die of the bank, row).
@@ -52,7 +65,11 @@ struct Tally {
 }
 
 impl Flash {
-    fn new(ftl: &Ftl, &Config { geometry, extents_per_page, .. }: &Config) -> Self {
+    fn new(
+        ftl: &Ftl,
+        &Config { geometry, extents_per_page, seed, .. }: &Config,
+        contents: Contents,
+    ) -> Self {
         let mut page_first = BTreeMap::new();
         let units_per_row = geometry.data_units_per_row();
         for unit in 0..geometry.pages_per_erase_block * units_per_row {
@@ -64,6 +81,8 @@ impl Flash {
         let pages = usize::try_from(geometry.pages()).expect("a small geometry");
         Self {
             geometry,
+            contents,
+            rng: Rng::new(seed).split("contents"),
             extents_per_page,
             page_first,
             programmed: vec![None; pages * extents_per_page as usize],
@@ -161,16 +180,28 @@ impl Flash {
 }
 
 impl Media for Flash {
+    fn contents(&mut self, first: Ppn, pages: &mut [Option<Lpn>]) {
+        assert_ne!(self.contents, Contents::Kept, "nobody needs to ask");
+        for (place, page) in (first.0..).zip(pages) {
+            *page = self.read(Ppn(place)).map(|(lpn, ..)| lpn);
+            let is_off = self.contents == Contents::AskedInVain && self.rng.below(4) == 0;
+            if is_off {
+                let any = u32::try_from(self.rng.below(10_000)).expect("below a u32");
+                *page = (any % 2 == 0).then_some(Lpn(any));
+            }
+        }
+    }
+
     fn submit(&mut self, op: MediaOp) {
         match op {
-            MediaOp::Relocate { from, die, to, extent, cause } => {
+            MediaOp::Relocate { from, die, to, lpn, extent, cause } => {
                 let superblock = SuperblockId(from.0 / self.places_per_superblock());
                 assert!(
                     self.dies_of(superblock).contains(&die.0),
                     "{die:?} does not hold {from:?}"
                 );
                 let content = self.programmed[from.0 as usize].expect("a victim is programmed");
-                assert_eq!(extent, Bytes(content.2), "{from:?} changed its size");
+                assert_eq!((lpn, extent), (content.0, Bytes(content.2)), "{from:?} is another");
                 self.buffer.insert(to, content);
                 self.relocated_running += 1;
                 let limit = 64 * self.programmed.len() as u64;
@@ -243,9 +274,12 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(config: &Config) -> Self {
-        let ftl = Ftl::format(config).expect("only feasible formats are drawn");
-        let flash = Flash::new(&ftl, config);
+    fn new(config: &Config, contents: Contents) -> Self {
+        let mut ftl = Ftl::format(config).expect("only feasible formats are drawn");
+        if contents != Contents::Kept {
+            ftl.leave_contents();
+        }
+        let flash = Flash::new(&ftl, config, contents);
         let map = vec![None; config.pages_logical as usize];
         Self { ftl, flash, map, writes: 0, host_bytes: 0, extent_bytes: 4096, trims: 0 }
     }
@@ -352,7 +386,7 @@ impl Pair {
         if let Some(ppn) = ppn {
             let buffered = self.ftl.is_buffered(self.ftl.unit_of(ppn));
             assert_eq!(buffered, self.flash.buffer.contains_key(&ppn), "{ppn:?}");
-            assert_eq!(self.ftl.logical(ppn), Some(lpn));
+            assert!(self.ftl.is_valid(ppn), "{ppn:?}");
         }
     }
 
@@ -442,6 +476,10 @@ fn geometries() -> impl Strategy<Value = Geometry> {
     )
 }
 
+fn contents() -> impl Strategy<Value = Contents> {
+    prop_oneof![Just(Contents::Kept), Just(Contents::Asked), Just(Contents::AskedInVain)]
+}
+
 fn policies() -> impl Strategy<Value = VictimPolicy> {
     prop_oneof![
         Just(VictimPolicy::Greedy),
@@ -527,9 +565,10 @@ proptest! {
     #[test]
     fn any_sequence_of_commands_equals_a_plain_map(
         config in configs(),
+        contents in contents(),
         commands in prop::collection::vec(commands(), 1..24),
     ) {
-        let mut pair = Pair::new(&config);
+        let mut pair = Pair::new(&config, contents);
         for command in &commands {
             pair.carry_out(command);
             pair.check_mapping();

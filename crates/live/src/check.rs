@@ -21,7 +21,7 @@ use crate::recovery::{Viewed, look, reading, whole_checkpoints};
 use crate::row::Life;
 use crate::status::{State, named};
 use crate::store::{Member, Store};
-use crate::unit::{self, Codec, Stamp, exclusive_or};
+use crate::unit::{self, Codec, Extent, Stamp, exclusive_or};
 use crate::upkeep::lba;
 use crate::vault::open_dies;
 use crate::{Drive, FileMedium, OpenError};
@@ -286,8 +286,9 @@ impl Checking<'_> {
         (0..self.store.layout.unit_slots).all(|slot| {
             let ppn = self.store.layout.ppn(Place { row, unit: position, slot });
             let there = table.get(slot as usize).map(|entry| entry.extent);
-            let is_it = |lpn| there.is_some_and(|it| it.lpn == lpn && it.codec != Codec::Lost);
-            self.viewed.ftl.logical(ppn).is_none_or(is_it)
+            let ftl = &self.viewed.ftl;
+            let is_it = |it: Extent| ftl.is_at(it.lpn, ppn) && it.codec != Codec::Lost;
+            !ftl.is_valid(ppn) || there.is_some_and(is_it)
         })
     }
 

@@ -93,10 +93,9 @@ impl Writer {
 
     /// The next frame holding `bytes`, and where it goes within the slot.
     pub(crate) fn frame(&mut self, bytes: &[u8]) -> (u64, &[u8]) {
-        let is_zero = bytes.iter().all(|byte| *byte == 0);
         self.frame.clear();
         self.frame.resize(FRAME_HEAD_BYTES, 0);
-        if !is_zero {
+        if !is_zero(bytes) {
             self.frame.extend_from_slice(bytes);
         }
         let length = u32::try_from(self.frame.len() - FRAME_HEAD_BYTES).expect("1 MiB at most");
@@ -170,7 +169,10 @@ impl Reader<'_> {
             return Err(io::Error::other("a frame of the checkpoint is missing"));
         }
         if length == 0 {
-            part.fill(0);
+            // Memory that was never written to costs nothing, and stays so.
+            if !is_zero(part) {
+                part.fill(0);
+            }
         } else {
             self.dies.read(self.die, from + FRAME_HEAD_BYTES as u64, part)?;
             if crc32c::crc32c(part) != u32_at(&head, 16) {
@@ -181,6 +183,11 @@ impl Reader<'_> {
         self.at += (FRAME_HEAD_BYTES + part.len()) as u64;
         Ok(())
     }
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    let (chunks, rest) = bytes.as_chunks::<64>();
+    chunks.iter().all(|chunk| *chunk == [0; 64]) && rest.iter().all(|byte| *byte == 0)
 }
 
 /// The slots of all dies that hold a checkpoint of this drive, the newest first.

@@ -14,10 +14,11 @@
 use blockio::Bytes;
 use ftl::{Cause, Ftl, Lpn, MediaOp, Ppn};
 
+use crate::contents::{Beside, Table};
 use crate::dies::{DieSet, medium_error};
 use crate::layout::{EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, Place, STAMP_BYTES};
 use crate::row::{Life, Rows};
-use crate::store::{Packed, Store, Stored};
+use crate::store::{Member, Packed, Store, Stored};
 use crate::unit::{Codec, Extent, Origin, Stamp, UnitBuffer, exclusive_or};
 use crate::{DeviceError, compress};
 
@@ -93,8 +94,9 @@ pub(crate) struct Core {
     spare: Vec<Vec<u8>>,
     /// Pages that relocation found lost.
     pub(crate) pages_lost: u64,
-    /// What relocation read last.
+    /// What relocation read last: extents, and the table of a unit.
     ahead: Option<Ahead>,
+    table: Option<Table>,
     /// Bytes of flash given up by trims and by shorter pages since the last commit: a crash may
     /// bring back what took them.
     pub(crate) freed: u64,
@@ -136,6 +138,7 @@ impl Core {
             spare: Vec::new(),
             pages_lost: 0,
             ahead: None,
+            table: None,
             freed: 0,
         }
     }
@@ -175,7 +178,7 @@ impl Core {
     /// Nothing of any row counts any more.
     pub(crate) fn forget_rows(&mut self) {
         self.rows = Rows::new(self.rows.count());
-        self.ahead = None;
+        (self.ahead, self.table) = (None, None);
         for open in std::mem::take(&mut self.open) {
             self.spare.extend(open.units.into_iter().map(|unit| unit.bytes));
         }
@@ -213,10 +216,16 @@ impl Core {
         (!fits).then_some(Wait::Space)
     }
 
+    /// Has the translation layer do something; what follows for the media waits in `ops`.
+    fn decide<T>(&mut self, store: &Store, act: impl FnOnce(&mut Ftl, &mut Beside<'_>) -> T) -> T {
+        let Self { ftl, rows, open, ops, table, .. } = self;
+        act(ftl, &mut Beside { store, rows, open, ops, table })
+    }
+
     /// Changes the map; what is given up is not free before it is durable.
-    pub(crate) fn giving_up<T>(&mut self, change: impl FnOnce(&mut Ftl) -> T) -> T {
+    pub(crate) fn giving_up<T>(&mut self, change: impl FnOnce(&mut Self) -> T) -> T {
         let before = self.ftl.stored().0;
-        let done = change(&mut self.ftl);
+        let done = change(self);
         self.freed += before.saturating_sub(self.ftl.stored().0);
         done
     }
@@ -231,44 +240,38 @@ impl Core {
             payload_crc: page.payload_crc,
         };
         self.ftl.expect_extents_of(Bytes(Layout::charged(page.extent_bytes())));
-        let mut ops = std::mem::take(&mut self.ops);
         // Pages that belong together leave no time for relocation.
         let is_paced = !self.holds_programs;
-        let ppn = self.giving_up(|ftl| {
-            if is_paced {
-                ftl.write_at_once(page.lpn, &mut ops)
-            } else {
-                ftl.write_unpaced(page.lpn, &mut ops)
-            }
+        let ppn = self.giving_up(|core| {
+            core.decide(store, |ftl, media| {
+                if is_paced {
+                    ftl.write_at_once(page.lpn, media)
+                } else {
+                    ftl.write_unpaced(page.lpn, media)
+                }
+            })
         });
         self.append(store, ppn, (extent, page.payload), false);
-        self.ops = ops;
         self.execute(store)
     }
 
     /// Relocates about a unit's worth; says whether there was anything to relocate.
     pub(crate) fn relocate_unit(&mut self, store: &Store) -> Result<bool, DeviceError> {
-        let mut ops = std::mem::take(&mut self.ops);
-        self.ftl.relocate_unit(&mut ops);
-        let any = !ops.is_empty();
-        self.ops = ops;
+        self.decide(store, |ftl, media| ftl.relocate_unit(media));
+        let any = !self.ops.is_empty();
         self.execute(store)?;
         Ok(any)
     }
 
     /// Moves a page to the relocation stream.
     pub(crate) fn relocate_page(&mut self, store: &Store, lpn: Lpn) -> Result<(), DeviceError> {
-        let mut ops = std::mem::take(&mut self.ops);
-        self.ftl.relocate(lpn, &mut ops);
-        self.ops = ops;
+        self.decide(store, |ftl, media| ftl.relocate(lpn, media));
         self.execute(store)
     }
 
     /// Fills up the rows that are begun with nothing.
     pub(crate) fn finish_rows(&mut self, store: &Store) -> Result<(), DeviceError> {
-        let mut ops = std::mem::take(&mut self.ops);
-        self.ftl.finish_rows(&mut ops);
-        self.ops = ops;
+        self.decide(store, |ftl, media| ftl.finish_rows(media));
         self.execute(store)
     }
 
@@ -283,7 +286,7 @@ impl Core {
         let mut ops = std::mem::take(&mut self.ops);
         for op in ops.drain(..) {
             match op {
-                MediaOp::Relocate { from, to, .. } => self.relocate(store, from, to),
+                MediaOp::Relocate { from, to, lpn, .. } => self.relocate(store, lpn, (from, to)),
                 MediaOp::Program { .. } | MediaOp::Erase { .. } if self.holds_programs => {
                     self.held.push(op);
                 }
@@ -304,12 +307,11 @@ impl Core {
 
     /// Copies an extent to a new place. What cannot be read is remembered as lost, so that reading
     /// it goes on to fail.
-    fn relocate(&mut self, store: &Store, from: Ppn, to: Ppn) {
+    fn relocate(&mut self, store: &Store, lpn: Lpn, (from, to): (Ppn, Ppn)) {
         let order = self.next_order();
         let found = self.fetch_ahead(store, from).or_else(|| self.fetch(store, from));
         let (extent, payload) = found.unwrap_or_else(|| {
             self.pages_lost += 1;
-            let lpn = self.ftl.logical(to).expect("it was valid a moment ago");
             let none = Extent { lpn, codec: Codec::Lost, length: 0, order, payload_crc: 0 };
             (none, Vec::new())
         });
@@ -327,7 +329,10 @@ impl Core {
         let is_it = |ahead: &Ahead| (ahead.first, ahead.life) == (first, life);
         if !self.ahead.as_ref().is_some_and(is_it) {
             let stored = Stored { ppn: store.layout.ppn(first), life };
-            let extents = store.read_extents(stored, count)?;
+            let of = Member { row: place.row, position: place.unit, life };
+            let table = self.table.as_ref().filter(|table| table.of == of);
+            let entries = table.map(|table| &table.entries[..]);
+            let extents = store.read_extents(stored, count, entries)?;
             self.ahead = Some(Ahead { first, life, extents });
         }
         let (extent, payload) = self.ahead.as_ref()?.extents.get(place.slot - first.slot)?;

@@ -8,6 +8,7 @@ mod caretaker;
 pub mod check;
 mod checkpoint;
 mod compress;
+mod contents;
 mod core;
 mod creation;
 mod device;

@@ -24,6 +24,9 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
+    /// Bytes of memory for each row.
+    pub(crate) const BYTES: u64 = 16;
+
     /// Rows that hold nothing.
     pub(crate) fn new(count: u32) -> Self {
         let count = count as usize;

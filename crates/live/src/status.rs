@@ -23,6 +23,7 @@ use crate::dies::DieSet;
 use crate::header::Header;
 use crate::layout::PAGE_BYTES;
 use crate::recovery::view;
+use crate::row::Rows;
 use crate::vault::{open_dies, rated_cycles};
 use crate::{Compression, FileMedium, Life, OpenError, Shape, beacon};
 
@@ -118,7 +119,7 @@ pub struct Format {
     pub superblock_bytes: u64,
     /// Bytes of the journal.
     pub journal_bytes: u64,
-    /// Bytes of memory that the map takes while the drive is open.
+    /// Bytes of memory that the map takes while the drive is open, once all of it was written.
     pub mapping_bytes: u64,
 }
 
@@ -369,11 +370,14 @@ impl Format {
     }
 }
 
-/// Four bytes for each page and each place, a bit for each place, and the size of an extent.
+/// Four bytes for each page, and the size of its extent; a bit for each place, and the life of each
+/// row. What lies where is left to the media.
 fn mapping_bytes(shape: &Shape) -> u64 {
     let places = shape.geometry().pages() * u64::from(shape.extents_per_page);
     let sizes = u64::from(shape.extents_per_page > 1);
-    u64::from(shape.pages_logical) * (4 + sizes) + places * 4 + places / 8
+    u64::from(shape.pages_logical) * (4 + sizes)
+        + places.div_ceil(8)
+        + u64::from(shape.rows_total()) * Rows::BYTES
 }
 
 impl Smart {

@@ -9,7 +9,7 @@ use crate::layout::{
     ENTRY_BYTES, EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, Place, SLOT_BYTES, STAMP_BYTES,
 };
 use crate::row::Life;
-use crate::unit::{self, Extent, Identity, exclusive_or};
+use crate::unit::{self, Entry, Extent, Identity, exclusive_or};
 
 /// Most pages that are read in one go.
 pub(crate) const RUN_PAGES: usize = 32;
@@ -105,14 +105,23 @@ impl Store {
     }
 
     /// Reads up to `count` extents that lie one after the other in a unit, from `first` on, in one
-    /// go; none where one is not what it should be.
-    pub(crate) fn read_extents(&self, first: Stored, count: u32) -> Option<Packed> {
+    /// go; none where one is not what it should be. `table` is that of the unit, if it is at hand.
+    pub(crate) fn read_extents(
+        &self,
+        first: Stored,
+        count: u32,
+        table: Option<&[Entry]>,
+    ) -> Option<Packed> {
         let place = self.layout.place(first.ppn);
         let die = self.layout.die(place.row, place.unit, first.life.out);
         let unit_from = self.layout.unit_from(place.row);
         let read =
             |from: usize, bytes: &mut [u8]| self.dies.read(die, unit_from + from as u64, bytes);
-        let starts = self.starts(place.slot, count, read)?;
+        let slots = place.slot as usize..(place.slot + count) as usize;
+        let starts = match table {
+            Some(table) => starts(table.get(slots.start..slots.end.min(table.len()))?)?,
+            None => self.read_starts(place.slot, count, read)?,
+        };
         let (from, until) = (*starts.first()?, *starts.last()?);
         // Nobody has looked at the table's checksum.
         (from >= STAMP_BYTES && from <= until && until <= self.layout.unit_bytes).then_some(())?;
@@ -129,8 +138,8 @@ impl Store {
         Some(Packed { bytes, extents })
     }
 
-    /// Where extents of a unit begin, and where the last of them ends.
-    fn starts(
+    /// Where extents of a unit begin, and where the last of them ends, as far as it says so.
+    fn read_starts(
         &self,
         slot: u32,
         count: u32,
@@ -143,10 +152,8 @@ impl Store {
         read(Layout::entry_from(slot), &mut table).ok()?;
         let entries = table.as_chunks::<ENTRY_BYTES>().0.iter().map_while(|it| unit::entry(it));
         // What follows the last entry is zeroes.
-        let entries: Vec<unit::Entry> = entries.take_while(|entry| entry.from > 0).collect();
-        let last = entries.last()?;
-        let until = last.from.checked_add(last.extent.stored_bytes())?;
-        Some(entries.iter().map(|entry| entry.from).chain([until]).collect())
+        let entries: Vec<Entry> = entries.take_while(|entry| entry.from > 0).collect();
+        starts(&entries)
     }
 
     /// Reads the extent at a place; none if it is not what it should be.
@@ -209,4 +216,11 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// Where extents begin that follow each other, and where the last of them ends.
+fn starts(entries: &[Entry]) -> Option<Vec<usize>> {
+    let last = entries.last()?;
+    let until = last.from.checked_add(last.extent.stored_bytes())?;
+    Some(entries.iter().map(|entry| entry.from).chain([until]).collect())
 }

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use ftl::{Ftl, Lpn};
+use ftl::{Ftl, Lpn, Ppn};
 
 use crate::core::Core;
 use crate::dies::medium_error;
@@ -269,22 +269,21 @@ pub(crate) fn lba(page: Lpn) -> u64 {
 impl Store {
     /// Pages of a row that neither their places nor their stripe give back.
     pub(crate) fn lost_pages(&self, ftl: &Ftl, row: u32, life: Life) -> Vec<Lpn> {
-        let mut lost = Vec::new();
-        for unit in 0..self.layout.data_units(life.out) {
-            for slot in 0..self.layout.unit_slots {
-                let ppn = self.layout.ppn(Place { row, unit, slot });
-                let Some(lpn) = ftl.logical(ppn) else { continue };
-                let stored = Stored { ppn, life };
-                let is_it = |(extent, _): &(Extent, Vec<u8>)| {
-                    extent.lpn == lpn && extent.codec != Codec::Lost
-                };
-                let found = self.read_extent(stored).filter(is_it);
-                if found.or_else(|| self.reconstruct_extent(stored).filter(is_it)).is_none() {
-                    lost.push(lpn);
-                }
-            }
-        }
-        lost
+        let slots = 0..self.layout.unit_slots;
+        let all = (0..self.layout.data_units(life.out))
+            .flat_map(|unit| slots.clone().map(move |slot| Place { row, unit, slot }))
+            .map(|place| self.layout.ppn(place));
+        let is_lost = |ppn: &Ppn| {
+            let stored = Stored { ppn: *ppn, life };
+            let is_it = |(extent, _): &(Extent, Vec<u8>)| {
+                ftl.is_at(extent.lpn, *ppn) && extent.codec != Codec::Lost
+            };
+            let found = self.read_extent(stored).filter(is_it);
+            found.or_else(|| self.reconstruct_extent(stored).filter(is_it)).is_none()
+        };
+        let mut lost: Vec<Ppn> = all.filter(|ppn| ftl.is_valid(*ppn)).filter(is_lost).collect();
+        lost.sort_unstable();
+        ftl.pages_at(&lost).into_iter().map(|(lpn, _)| lpn).collect()
     }
 
     /// The units of a row that are not what was programmed.

@@ -324,6 +324,8 @@ fn floor(number: f64) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use ftl::Lpn;
+
     use super::*;
     use crate::catalogue;
 
@@ -342,6 +344,7 @@ mod tests {
             from: Ppn(page),
             die: DieId(0),
             to: Ppn(1_000 + page),
+            lpn: Lpn(page),
             extent: Bytes(UNIT_BYTES),
             cause: Cause::Relocation,
         });

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use blockio::Bytes;
 use serde::{Deserialize, Serialize};
 
-use ftl::{ConfigError, Ftl, Lpn};
+use ftl::{ConfigError, Lpn};
 
 use super::{Drive, lock};
 use crate::core::{Core, Trim};
@@ -229,7 +229,7 @@ impl Core {
     /// Forgets every page, and erases every superblock.
     fn forget_all(&mut self) {
         let (order, pages) = (self.next_order(), self.ftl.pages_logical());
-        self.giving_up(Ftl::purge);
+        self.giving_up(|core| core.ftl.purge());
         self.trims.clear();
         self.trims.push(Trim { first: Lpn(0), pages, order });
         self.forget_rows();
@@ -238,7 +238,7 @@ impl Core {
     /// Has other numbers of pages; those beyond the end are forgotten.
     fn resize(&mut self, pages: u32, stored_max: u32) -> Result<(), ConfigError> {
         let before = self.ftl.pages_logical();
-        self.giving_up(|ftl| ftl.resize(pages, stored_max))?;
+        self.giving_up(|core| core.ftl.resize(pages, stored_max))?;
         if pages < before {
             let order = self.next_order();
             self.trims.push(Trim { first: Lpn(pages), pages: before - pages, order });

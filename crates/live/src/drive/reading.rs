@@ -110,7 +110,7 @@ impl Drive {
         pages: &mut [PageBytes],
     ) -> Result<(), DeviceError> {
         let count = u32::try_from(pages.len()).expect("at most a run");
-        let packed = self.store.read_extents(stored, count);
+        let packed = self.store.read_extents(stored, count, None);
         let mut found = packed.iter().flat_map(Packed::iter);
         for (lpn, page) in (first.0..).map(Lpn).zip(pages) {
             let extent = found.next().flatten().filter(|(extent, _)| extent.lpn == lpn);

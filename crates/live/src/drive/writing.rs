@@ -2,7 +2,7 @@
 
 use std::sync::RwLockWriteGuard;
 
-use ftl::{Ftl, Lpn};
+use ftl::Lpn;
 
 use super::{Drive, Part, parts};
 use crate::compress::Room;
@@ -182,7 +182,7 @@ impl Drive {
         let order = core.next_order();
         // The drive may have become smaller meanwhile.
         let end = core.ftl.pages_logical().min(first.0 + pages);
-        core.giving_up(|ftl| (first.0..end).for_each(|lpn| ftl.trim(Lpn(lpn))));
+        core.giving_up(|core| (first.0..end).for_each(|lpn| core.ftl.trim(Lpn(lpn))));
         if !planted::is(Bug::TrimForgotten) {
             core.trims.push(Trim { first, pages, order });
         }
@@ -194,7 +194,7 @@ impl Drive {
     fn trim_all(&self) -> Result<(), DeviceError> {
         let mut core = self.core_mut()?;
         let (order, pages) = (core.next_order(), core.ftl.pages_logical());
-        core.giving_up(Ftl::trim_all);
+        core.giving_up(|core| core.ftl.trim_all());
         core.trims.push(Trim { first: Lpn(0), pages, order });
         Ok(())
     }

@@ -39,10 +39,32 @@ struct Image {
     fault: Fault,
 }
 
+/// Where the tables of units lie on every disk, and whether they cannot be read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tables {
+    /// Where the first unit begins.
+    pub(super) first: u64,
+    /// Bytes of a unit, of its stamp, and of stamp and table.
+    pub(super) unit_bytes: u64,
+    pub(super) stamp_bytes: u64,
+    pub(super) length: u64,
+}
+
+impl Tables {
+    /// Whether somebody who reads there is after a table: reads it, and nothing behind it.
+    fn are_wanted(&self, offset: u64, bytes: usize) -> bool {
+        let end = (offset + bytes as u64).checked_sub(self.first);
+        let in_unit = end.and_then(|end| end.checked_rem(self.unit_bytes));
+        in_unit.is_some_and(|end| end > self.stamp_bytes && end <= self.length)
+    }
+}
+
 /// Disks on one supply of power.
 #[derive(Debug)]
 struct Rack {
     images: Vec<Image>,
+    /// Tables that no disk gives out.
+    hidden: Tables,
     /// Commands until the power goes.
     commands_left: Option<u64>,
     is_cut: bool,
@@ -74,7 +96,8 @@ impl Disks {
             fault: Fault::None,
         };
         let images = vec![image; count];
-        let rack = Rack { images, commands_left: None, is_cut: false, commands: 0, rng };
+        let hidden = Tables::default();
+        let rack = Rack { images, hidden, commands_left: None, is_cut: false, commands: 0, rng };
         Self { rack: Arc::new(Mutex::new(rack)) }
     }
 
@@ -105,6 +128,11 @@ impl Disks {
         self.rack().images[disk].fault = fault;
     }
 
+    /// From now on these tables, and no others, cannot be read from any disk.
+    pub(super) fn hide(&self, tables: Tables) {
+        self.rack().hidden = tables;
+    }
+
     /// An empty disk in the place of one.
     pub fn replace(&self, disk: usize) -> Box<dyn Medium> {
         let mut rack = self.rack();
@@ -127,6 +155,7 @@ impl Disks {
         let rack = self.rack();
         let rack = Rack {
             images: rack.images.clone(),
+            hidden: rack.hidden,
             commands_left: rack.commands_left,
             is_cut: rack.is_cut,
             commands: rack.commands,
@@ -252,6 +281,9 @@ impl Medium for Disk {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         let rack = &mut *self.rack();
         rack.take(self.index)?;
+        if rack.hidden.are_wanted(offset, buffer.len()) {
+            return Err(io::Error::other("the table cannot be read"));
+        }
         let image = &mut rack.images[self.index];
         let at = index(offset);
         if image.fault == Fault::Rot && rack.rng.below(16) == 0 && !buffer.is_empty() {

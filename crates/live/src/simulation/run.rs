@@ -4,8 +4,9 @@ use std::fmt;
 
 use blockio::{Bytes, Rng, SECTOR_BYTES};
 
-use super::disk::{Disks, Fault};
+use super::disk::{Disks, Fault, Tables};
 use super::history::{BYTES, History};
+use crate::layout::{Layout, STAMP_BYTES};
 use crate::{
     Beyond, Capacity, Compression, Device, DeviceError, Drive, Durability, OpenError, Shape, format,
 };
@@ -33,6 +34,8 @@ pub struct Tally {
     pub reformatted: u64,
     /// Times that all rows were redundant again without a die that had failed.
     pub redundancy_restored: u64,
+    /// Victims whose contents no table told.
+    pub maps_searched: u64,
 }
 
 impl std::ops::AddAssign for Tally {
@@ -47,6 +50,7 @@ impl std::ops::AddAssign for Tally {
         self.closed += other.closed;
         self.reformatted += other.reformatted;
         self.redundancy_restored += other.redundancy_restored;
+        self.maps_searched += other.maps_searched;
     }
 }
 
@@ -91,6 +95,8 @@ struct Run {
     pages_mappable: u32,
     /// Whether one die may fail, none doing wrong otherwise.
     may_lose_die: bool,
+    /// Tables that cannot be read while the drive is open.
+    hidden: Tables,
 }
 
 /// Simulates `operations` commands of a host from one seed.
@@ -110,6 +116,7 @@ pub fn simulate(seed: u64, operations: u64) -> Result<Tally, Failure> {
         tally: Tally::default(),
         pages_mappable: shape.pages_mappable,
         may_lose_die: false,
+        hidden: draw_hidden(&shape, seed),
     };
     let result = format(run.disks.media(), &shape, seed)
         .map_err(|error| error.to_string())
@@ -152,6 +159,21 @@ fn draw_shape(rng: &mut Rng) -> Shape {
     shape
 }
 
+/// Where nothing else needs them, tables may be unreadable as soon as the drive has been opened.
+fn draw_hidden(shape: &Shape, seed: u64) -> Tables {
+    let layout = Layout::new(shape);
+    let is_hidden = Rng::new(seed).split("tables").below(3) == 0;
+    if shape.extents_per_page > 1 || !is_hidden {
+        return Tables::default();
+    }
+    Tables {
+        first: layout.unit_from(0),
+        unit_bytes: layout.unit_bytes as u64,
+        stamp_bytes: STAMP_BYTES as u64,
+        length: layout.extents_from as u64,
+    }
+}
+
 impl Run {
     fn go(&mut self, operations: u64, is_protected: bool) -> Result<(), String> {
         let mut drive = self.open()?;
@@ -170,6 +192,7 @@ impl Run {
             // Some stretches are short, so that cuts come soon after recovery too.
             let longest = if self.rng.below(3) == 0 { 30 } else { 1500 };
             self.disks.cut_after(self.rng.below(longest));
+            self.disks.hide(self.hidden);
             let stop = loop {
                 if self.tally.operations >= operations {
                     break None;
@@ -183,6 +206,8 @@ impl Run {
             let counters = drive.counters().unwrap_or_default();
             self.tally.pages_relocated += counters.pages_relocation;
             self.tally.saved_bytes += counters.host_saved_bytes;
+            self.tally.maps_searched += drive.core().map_or(0, |core| core.ftl.searches());
+            self.disks.hide(Tables::default());
             match stop {
                 Some(Stop::Broken(what)) => return Err(what),
                 Some(Stop::Done) => self.close(drive)?,

@@ -1,0 +1,92 @@
+//! Which page lies where is left to media that say so, and what that costs.
+
+use ftl::{Config, Ftl, Geometry, Lpn, Media, MediaOp, NoMedia, Ppn, VictimPolicy, Watermarks};
+
+const CONFIG: Config = Config {
+    geometry: Geometry {
+        banks: 1,
+        dies_per_bank: 1,
+        planes_per_die: 1,
+        erase_blocks_per_plane: 24,
+        pages_per_erase_block: 8,
+        page_kib: 16,
+        stripe_dies: 0,
+    },
+    pages_logical: 440,
+    pages_stored_max: 440,
+    extents_per_page: 1,
+    victim: VictimPolicy::Greedy,
+    watermarks: Watermarks { low: 4, high: 7, burst: 0.1, price_max: f64::MAX, batch_pages: 1 },
+    wear_spread_max: 0,
+    spares_per_die: 0,
+    seed: 1,
+};
+
+/// Media that remember what was written to each place, and count how often they are asked.
+struct Telling {
+    pages: Vec<Option<Lpn>>,
+    ops: Vec<MediaOp>,
+    asked: u64,
+}
+
+impl Media for Telling {
+    fn submit(&mut self, op: MediaOp) {
+        if let MediaOp::Relocate { to, lpn, .. } = op {
+            self.pages[to.0 as usize] = Some(lpn);
+        }
+        self.ops.push(op);
+    }
+
+    fn contents(&mut self, first: Ppn, pages: &mut [Option<Lpn>]) {
+        self.asked += 1;
+        let first = first.0 as usize;
+        pages.copy_from_slice(&self.pages[first..first + pages.len()]);
+    }
+}
+
+/// Page of a load that comes back to all of them.
+fn page(round: u32) -> Lpn {
+    Lpn((round.wrapping_mul(2_654_435_761) >> 8) % CONFIG.pages_logical)
+}
+
+const ROUNDS: u32 = 8000;
+
+#[test]
+fn a_drive_that_asks_does_what_one_does_that_keeps_it() {
+    let (mut keeping, mut ops) = (Ftl::format(&CONFIG).unwrap(), Vec::new());
+    let mut asking = Ftl::format(&CONFIG).unwrap();
+    asking.leave_contents();
+    let places = usize::try_from(CONFIG.geometry.pages()).unwrap();
+    let mut media = Telling { pages: vec![None; places], ops: Vec::new(), asked: 0 };
+    for round in 0..ROUNDS {
+        let ppn = asking.write(page(round), &mut media);
+        media.pages[ppn.0 as usize] = Some(page(round));
+        assert_eq!(keeping.write(page(round), &mut ops), ppn);
+    }
+    assert_eq!(media.ops, ops);
+    let relocated = asking.counters().pages_relocation;
+    assert!(relocated > u64::from(ROUNDS) / 2, "{relocated} pages relocated");
+    // Units of four pages, some of which are not valid any more.
+    assert!(media.asked > relocated / 4 && media.asked < relocated, "asked {}", media.asked);
+    assert_eq!((asking.searches(), keeping.searches()), (0, 0));
+}
+
+#[test]
+fn what_nobody_knows_is_looked_for_once_a_victim() {
+    let mut ftl = Ftl::format(&CONFIG).unwrap();
+    ftl.leave_contents();
+    for round in 0..ROUNDS {
+        ftl.write(page(round), &mut NoMedia);
+    }
+    let (searches, erased) = (ftl.searches(), ftl.counters().superblocks_erased);
+    assert!(searches > 100 && searches <= erased + 1, "{searches} for {erased} superblocks");
+}
+
+#[test]
+fn the_map_says_what_lies_at_some_places() {
+    let mut ftl = Ftl::format(&CONFIG).unwrap();
+    let places: Vec<Ppn> = [7, 3, 9].map(|lpn| ftl.write(Lpn(lpn), &mut NoMedia)).to_vec();
+    ftl.trim(Lpn(3));
+    assert_eq!(ftl.pages_at(&places), [(Lpn(7), places[0]), (Lpn(9), places[2])]);
+    assert_eq!(ftl.pages_at(&[]), []);
+}
