@@ -43,6 +43,8 @@ pub struct Drive {
     journal: Mutex<Journal>,
     /// Number of the next checkpoint.
     checkpoints: Mutex<u64>,
+    /// Event from which on it is due, whatever the journal holds.
+    checkpoint_due: AtomicU64,
     header: Mutex<Header>,
     upkeep: Mutex<Upkeep>,
     /// The count of events, and the number of the next checkpoint, when it was opened.
@@ -64,6 +66,7 @@ impl Drive {
     ) -> Self {
         Self {
             opened_at: (core.order, checkpoint),
+            checkpoint_due: AtomicU64::new(checkpointing::due_after(core.order, &store)),
             pages: AtomicU32::new(core.ftl.pages_logical()),
             adapted: AtomicU64::new(core.out.0),
             store,

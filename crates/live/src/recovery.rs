@@ -281,7 +281,8 @@ fn list_records(
             Record::Extent { extent, payload, ppn, row_order } => {
                 // Where its row is whole, that says the same.
                 if rows.life(layout.place(ppn).row).order != row_order {
-                    let index = payloads.len();
+                    let index =
+                        u32::try_from(payloads.len()).expect("a journal is far below 4 GiB");
                     payloads.push(Some((extent, payload)));
                     events.push((extent.order, Event::Journaled { lpn: extent.lpn, ppn, index }));
                 }
@@ -312,7 +313,7 @@ fn apply(
             Event::Journaled { lpn, ppn, index } => {
                 if *order >= since || map.place(lpn) == Some(ppn) {
                     map.set_place(lpn, None);
-                    pending.extend(payloads[index].take().map(|extent| (lpn.0, extent)));
+                    pending.extend(payloads[index as usize].take().map(|extent| (lpn.0, extent)));
                 }
             }
             // The map of the checkpoint knows of what came before it.

@@ -2,6 +2,8 @@
 
 use bytemuck::cast_slice;
 
+use std::sync::atomic::Ordering;
+
 use super::{Drive, lock};
 use crate::DeviceError;
 use crate::checkpoint::{Summary, Writer};
@@ -9,10 +11,35 @@ use crate::dies::medium_error;
 use crate::journal::Scope;
 use crate::layout::FRAME_BYTES;
 use crate::row::Rows;
+use crate::store::Store;
+
+/// Pages of a drive for each page that is placed between two checkpoints, at most: recovery has to
+/// do with those, and a checkpoint writes four bytes for each page of the drive.
+const INTERVAL_DIVISOR: u64 = 16;
+/// Pages that are worth a checkpoint however small the drive is: 256 MiB.
+const INTERVAL_MIN: u64 = 1 << 16;
 
 const _: () = assert!(cfg!(target_endian = "little"), "maps are saved as they lie in memory");
 
+/// The event from which on a checkpoint is due, if the last one was begun at `order`.
+pub(super) fn due_after(order: u64, store: &Store) -> u64 {
+    let pages = u64::from(store.layout.shape.pages_mappable);
+    order + (pages / INTERVAL_DIVISOR).max(INTERVAL_MIN)
+}
+
 impl Drive {
+    /// Whether so much happened since the last checkpoint that it is time for the next one.
+    pub(super) fn is_checkpoint_due(&self, order: u64) -> bool {
+        order >= self.checkpoint_due.load(Ordering::Acquire)
+    }
+
+    /// Takes a checkpoint if it is time, and nobody else is at it.
+    pub(super) fn keep_checkpoints(&self) -> Result<(), DeviceError> {
+        let is_free = self.checkpoints.try_lock().is_ok();
+        let order = self.core()?.order;
+        if is_free && self.is_checkpoint_due(order) { self.checkpoint() } else { Ok(()) }
+    }
+
     /// Saves the map, so that what the journal holds and what rows were written before need not be
     /// looked at again.
     ///
@@ -42,6 +69,8 @@ impl Drive {
         let saved = self.save(&mut summary, &rows, &erase_counts);
         self.noting(saved.and_then(|()| self.keep_header()))?;
         *next = number + 1;
+        let due = due_after(summary.order, &self.store);
+        self.checkpoint_due.store(due, Ordering::Release);
         self.journal()?.tail = summary.journal.at;
         Ok(())
     }
@@ -136,4 +165,50 @@ impl Drive {
 enum MapTable {
     Places,
     Sizes,
+}
+
+#[cfg(test)]
+mod tests {
+    use blockio::Rng;
+
+    use super::*;
+    use crate::simulation::Disks;
+    use crate::{Compression, Device as _, Durability, Shape, format};
+
+    const SHAPE: Shape = Shape {
+        pages_logical: 100,
+        pages_stored_max: 100,
+        pages_mappable: 100,
+        dies: 1,
+        is_protected: false,
+        unit_pages: 4,
+        rows: 4,
+        superblocks: 24,
+        extents_per_page: 1,
+        compression: Compression::None,
+        journal_bytes: 1 << 20,
+    };
+
+    #[test]
+    fn checkpoints_come_by_themselves_though_nobody_flushes() {
+        let bytes = usize::try_from(SHAPE.die_bytes().0).unwrap();
+        let disks = Disks::new(1, bytes, Rng::new(0));
+        format(disks.media(), &SHAPE, 1).unwrap();
+        let drive = Drive::open_media(disks.media()).unwrap();
+        let write = |count| {
+            for page in 0..count {
+                drive.write(page % 100 * 4096, &[1; 4096], Durability::Volatile).unwrap();
+            }
+            (*lock(&drive.checkpoints), drive.core().unwrap().order)
+        };
+        let (first, _) = write(0);
+        assert_eq!(write(1000).0, first);
+        let (second, order) = write(INTERVAL_MIN);
+        assert_eq!(second, first + 1);
+        assert!(!drive.is_checkpoint_due(order) && drive.is_checkpoint_due(order + INTERVAL_MIN));
+        // What recovery has to do with is what came since.
+        drop(drive);
+        let drive = Drive::open_media(disks.media()).unwrap();
+        assert_eq!(drive.core().unwrap().ftl.pages_stored(), 100);
+    }
 }

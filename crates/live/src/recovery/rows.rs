@@ -18,7 +18,7 @@ pub(super) enum Event {
     /// A page got a place on the media, where it is counted as so many bytes.
     Placed { lpn: Lpn, ppn: Ppn, bytes: u32 },
     /// A page got a place in a row that was never completed; its extent is in the journal.
-    Journaled { lpn: Lpn, ppn: Ppn, index: usize },
+    Journaled { lpn: Lpn, ppn: Ppn, index: u32 },
     /// Pages were trimmed.
     Trim { first: Lpn, pages: u32 },
 }
