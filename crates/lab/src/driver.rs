@@ -12,6 +12,7 @@ pub use workload::Gaps;
 use workload::Workload;
 
 use crate::Error;
+use crate::progress::Glimpse;
 use crate::replay::Replay;
 
 /// Constant load for a while.
@@ -84,6 +85,8 @@ pub struct Loaded {
 pub trait Watch {
     /// `done` of the load is over, 0 to 1; `text` says what was seen last, such as `42.6k IOPS`.
     fn progress(&mut self, done: f64, text: &str);
+    /// What the load did lately, before progress is told of.
+    fn saw(&mut self, _: Glimpse) {}
     /// Whether the load is to end now, keeping what was measured.
     fn stop(&self) -> bool;
 }

@@ -3,6 +3,9 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use results::{Interval, Summary};
+use serde::{Deserialize, Serialize};
+
 use crate::plan::PlannedStep;
 
 /// Something moved.
@@ -22,6 +25,43 @@ pub struct Event<'a> {
     pub left_s: Option<f64>,
     /// What was seen last, such as `42.6k IOPS`; may be empty.
     pub text: &'a str,
+    /// The same in numbers; absent while nothing was measured.
+    pub glimpse: Option<Glimpse>,
+}
+
+/// What a load did lately.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Glimpse {
+    /// Requests completed in each second.
+    pub iops: f64,
+    /// Decimal MB/s read and written.
+    pub throughput_mb_s: f64,
+    /// Mean latency in nanoseconds; absent where nothing was completed.
+    pub latency_ns_avg: Option<f64>,
+}
+
+impl Glimpse {
+    /// What an interval measured.
+    pub fn of(interval: &Interval) -> Self {
+        let Interval { read, write, span_s, read_bytes, write_bytes, .. } = interval;
+        let completed = read.count() + write.count();
+        let spent_ns = (read.sum_ns() + write.sum_ns()) as f64;
+        Self {
+            iops: completed as f64 / span_s,
+            throughput_mb_s: (read_bytes + write_bytes) as f64 / span_s / 1e6,
+            latency_ns_avg: (completed > 0).then(|| spent_ns / completed as f64),
+        }
+    }
+
+    /// What a whole step measured.
+    pub fn of_summary(summary: &Summary) -> Self {
+        let latency = &summary.latency;
+        Self {
+            iops: summary.iops,
+            throughput_mb_s: summary.throughput_mb_s(),
+            latency_ns_avg: (latency.count > 0).then_some(latency.latency_ns_avg),
+        }
+    }
 }
 
 /// Whoever waits for runs. Steps of several suites may be under way at once.

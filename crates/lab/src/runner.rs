@@ -21,7 +21,7 @@ use results::Environment;
 
 use crate::plan::Plan;
 use crate::pool::in_parallel;
-use crate::progress::{Progress, Tally};
+use crate::progress::{Event, Progress, Tally};
 use crate::{Driver, Error};
 
 pub use self::outcome::Outcome;
@@ -37,6 +37,9 @@ pub trait Journal: Sync {
     /// # Errors
     /// When it could not be kept; the run ends.
     fn keep(&self, index: usize, record: &Record) -> Result<(), Error>;
+
+    /// Hears how far a step is, for whoever looks on.
+    fn follow(&self, _: &Event<'_>) {}
 }
 
 /// Keeps nothing.

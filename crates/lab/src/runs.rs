@@ -3,6 +3,7 @@
 //! ```text
 //! runs/2026-11-21T101503Z-iodrive-duo-stock/
 //! ├── order.json          what was asked: plan and target, enough to go on after an interruption
+//! ├── progress.json       how far it is, while it is under way
 //! ├── steps/007.json      one finished step each, until the run is done
 //! ├── fio/                job files, reports and logs of fio, where that was the load generator
 //! ├── run.json            the result (schema of the crate `results`)
@@ -18,9 +19,11 @@
 mod durable;
 mod listing;
 mod moment;
+mod onlooker;
 mod order;
+mod underway;
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -30,13 +33,17 @@ use serde::de::DeserializeOwned;
 
 use self::durable::unwritable;
 use self::moment::Moment;
+use self::underway::{Board, hold};
 use crate::plan::Plan;
+use crate::progress::Event;
 use crate::runner::{Journal, Outcome, Record};
 use crate::subject::Wanted;
 use crate::{Error, Kind};
 
 pub use self::listing::Listed;
+pub use self::onlooker::{Onlooker, Page, RunState, SeenRun, SeenStep, Sight};
 pub use self::order::Order;
+pub use self::underway::{StepUnderway, Underway};
 
 const ORDER: &str = "order.json";
 const RUN: &str = "run.json";
@@ -63,9 +70,9 @@ impl Runs {
     /// When it cannot be made.
     pub fn create(&self, plan: Plan, wanted: Wanted) -> Result<Folder, Error> {
         let (path, id, started_at) = self.make_folder(&wanted.slug())?;
-        let folder = Folder { path, order: Order::new(id, started_at, plan, wanted) };
-        folder.write_json(ORDER, &folder.order)?;
-        Ok(folder)
+        let order = Order::new(id, started_at, plan, wanted);
+        write_json(&path.join(ORDER), &order)?;
+        Folder::held(path, order)
     }
 
     /// Makes an empty folder that is named after the time and `slug`. Returns its path, its name
@@ -156,7 +163,7 @@ impl Runs {
             let text = format!("going on with {}: it is finished", path.display());
             return Err(Error::new(Kind::Input, text).hint("`floatgate compare` shows it"));
         }
-        Ok(Folder { path, order })
+        Folder::held(path, order)
     }
 
     /// Writes a review of runs beside them, under `name`. Returns its path.
@@ -185,9 +192,25 @@ impl Runs {
 pub struct Folder {
     path: PathBuf,
     order: Order,
+    /// Tells others that the run is under way.
+    hold: File,
+    board: Board,
 }
 
 impl Folder {
+    fn held(path: PathBuf, order: Order) -> Result<Self, Error> {
+        let hold = hold(&path).map_err(|source| {
+            let text = format!("going on with {}", path.display());
+            match source.kind() {
+                io::ErrorKind::WouldBlock => Error::new(Kind::Refused, text)
+                    .hint("another process carries it out: wait for it, or stop it"),
+                _ => Error::new(Kind::Io, text).source(source),
+            }
+        })?;
+        let board = Board::new(&path, &order.plan);
+        Ok(Self { path, order, hold, board })
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
@@ -225,11 +248,20 @@ impl Folder {
             // The result holds all that is in there.
             let _ = fs::remove_dir_all(self.path.join(STEPS));
         }
+        self.let_go();
         Ok(run)
+    }
+
+    /// The run is under way no more.
+    fn let_go(&self) {
+        self.board.clear();
+        // What cannot be unlocked is when the folder is dropped.
+        let _ = self.hold.unlock();
     }
 
     /// Says whether there is something to go on with; else removes the folder.
     pub fn give_up(&self) -> bool {
+        self.let_go();
         let begun = self.path.join(STEPS).exists() || self.path.join(RUN).exists();
         if !begun {
             // An empty folder that stays does no harm.
@@ -246,10 +278,6 @@ impl Folder {
     fn step_path(&self, index: usize) -> PathBuf {
         self.path.join(STEPS).join(format!("{index:03}.json"))
     }
-
-    fn write_json(&self, name: &str, value: &impl serde::Serialize) -> Result<(), Error> {
-        write_json(&self.path.join(name), value)
-    }
 }
 
 impl Journal for Folder {
@@ -258,6 +286,10 @@ impl Journal for Folder {
         let steps = self.path.join(STEPS);
         fs::create_dir_all(&steps).map_err(|source| unwritable(&steps, source))?;
         write_json(&path, &order::Kept::from(record))
+    }
+
+    fn follow(&self, event: &Event<'_>) {
+        self.board.note(event);
     }
 }
 

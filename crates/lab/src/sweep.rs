@@ -359,6 +359,7 @@ impl PointWatch<'_> {
             done,
             left_s,
             text,
+            glimpse: None,
         });
     }
 }

@@ -437,7 +437,12 @@ impl Driver for Fio {
         let mut witness = Witness::begin(&held.site);
         let ending = self.carried_out(&folder, watch, |watch, look| {
             witness.look(look.process);
-            watch.progress((look.passed_s / length_s).min(1.0), meter.rate());
+            let glimpse = meter.look();
+            if let Some(glimpse) = glimpse {
+                watch.saw(glimpse);
+            }
+            let told = glimpse.map_or_else(String::new, |glimpse| meter::shown(glimpse.iops));
+            watch.progress((look.passed_s / length_s).min(1.0), &told);
         })?;
         let mut warnings = self.first_warnings(load.step);
         warnings.extend(witness.warnings(load.step, held.engine.direct));

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use results::{Environment, Interval, Target, TargetKind};
 
 use super::{Driver, Fill, Load, Loaded, Watch};
+use crate::progress::Glimpse;
 use crate::{Error, Kind};
 
 /// What drivers that share it were told, in order: `purge`, or the name of a step.
@@ -99,7 +100,9 @@ impl Driver for Mock {
         let mut intervals = Vec::new();
         let mut at_s = load.interval_s;
         while at_s <= load.duration_s && !watch.stop() {
-            intervals.push(interval(load, at_s, self.latency_ns));
+            let interval = interval(load, at_s, self.latency_ns);
+            watch.saw(Glimpse::of(&interval));
+            intervals.push(interval);
             watch.progress(at_s / load.duration_s, "");
             at_s += load.interval_s;
         }

@@ -34,6 +34,7 @@ use self::space::Space;
 #[cfg(test)]
 pub(in crate::driver) use self::{feed::issued, open::due};
 use super::{Driver, Fill, Gaps, Load, Loaded, Rate, Watch};
+use crate::progress::Glimpse;
 use crate::{Error, Kind};
 
 /// Completions between two looks at whether to stop: some tens of milliseconds.
@@ -232,7 +233,9 @@ fn measure(
         }
         let interval = meter.cut(pressure.drive(), end, timetable.interval_end_protocol_s(index));
         let done = (index + 1) as f64 / timetable.intervals as f64;
-        watch.progress(done, &seen(&interval));
+        let glimpse = Glimpse::of(&interval);
+        watch.saw(glimpse);
+        watch.progress(done, &seen(&glimpse));
         intervals.push(interval);
     }
     pressure.run(timetable.end, &mut meter, watch)?;
@@ -251,9 +254,8 @@ fn failed(done: &Completion) -> Error {
     Error::new(Kind::Program, text.to_lowercase())
 }
 
-fn seen(interval: &Interval) -> String {
-    let completed = interval.read.count() + interval.write.count();
-    format!("{:.1}k IOPS", completed as f64 / interval.span_s / 1e3)
+fn seen(glimpse: &Glimpse) -> String {
+    format!("{:.1}k IOPS", glimpse.iops / 1e3)
 }
 
 fn how(load: &Load<'_>, devices: u32, time_lapse: u32) -> String {

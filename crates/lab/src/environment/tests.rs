@@ -137,7 +137,10 @@ fn hosts_that_nobody_looked_at_are_said_to_be_unknown() {
 
 #[test]
 fn a_device_that_others_use_is_busy() {
-    let counts = |reads| Some(DiskCounts { reads, writes: 7, sectors_read: 0, sectors_written: 0 });
+    let counts = |reads| {
+        let (sectors_read, sectors_written, spent_ms) = (0, 0, 0);
+        Some(DiskCounts { reads, writes: 7, sectors_read, sectors_written, spent_ms })
+    };
     assert!(foreign_iops(counts(100), counts(130)) > IDLE_IOPS_MAX);
     assert!(foreign_iops(counts(100), counts(101)) < IDLE_IOPS_MAX);
     let machine = Machine::with_disk();

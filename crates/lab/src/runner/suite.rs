@@ -6,7 +6,7 @@ use results::{Environment, Steady, StepKind, Target, TargetKind, Warning, Warnin
 
 use super::{Assignment, Record, Site};
 use crate::plan::{Pace, PlannedStep};
-use crate::progress::Event;
+use crate::progress::{Event, Glimpse};
 use crate::replay::Replay;
 use crate::{Driver, Error, Fill, Load, Rate, Watch};
 
@@ -39,7 +39,7 @@ pub(super) fn carry_out(
     };
     for index in range {
         let step = &assignment.plan.steps[index];
-        let mut watch = StepWatch { site, label: assignment.label, step, told: 0.0 };
+        let mut watch = StepWatch { site, assignment, step, told: 0.0, glimpse: None };
         if suite.records.iter().any(|(kept, _)| *kept == index) {
             watch.finish("measured before");
             continue;
@@ -166,9 +166,10 @@ fn perform(
 /// Passes what a driver says of one step on, as part of the whole.
 struct StepWatch<'a> {
     site: &'a Site<'a>,
-    label: &'a str,
+    assignment: &'a Assignment<'a>,
     step: &'a PlannedStep,
     told: f64,
+    glimpse: Option<Glimpse>,
 }
 
 impl StepWatch<'_> {
@@ -181,14 +182,21 @@ impl StepWatch<'_> {
         self.told += by;
         let (done, left_s) = self.site.tally.add(by * self.step.length_s());
         let step_done = self.told;
-        let Self { site, label: run, step, .. } = *self;
-        site.progress.moved(&Event { run, step, step_done, step_finished, done, left_s, text });
+        let Self { site, assignment, step, glimpse, .. } = *self;
+        let run = assignment.label;
+        let event = Event { run, step, step_done, step_finished, done, left_s, text, glimpse };
+        assignment.journal.follow(&event);
+        site.progress.moved(&event);
     }
 }
 
 impl Watch for StepWatch<'_> {
     fn progress(&mut self, done: f64, text: &str) {
         self.tell(done, text, false);
+    }
+
+    fn saw(&mut self, glimpse: Glimpse) {
+        self.glimpse = Some(glimpse);
     }
 
     fn stop(&self) -> bool {

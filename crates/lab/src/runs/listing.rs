@@ -6,11 +6,11 @@ use std::path::Path;
 use results::Run;
 use serde::Serialize;
 
-use super::{ORDER, Order, RUN, Runs, STEPS, read, read_json};
+use super::{ORDER, Order, RUN, Runs, STEPS, read, read_json, underway};
 use crate::{Error, Kind};
 
 /// One run of a folder.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Listed {
     /// Name of its folder.
     pub name: String,
@@ -36,11 +36,8 @@ impl Runs {
         let of = |name: String| {
             let path = self.root.join(&name);
             let size_bytes = size_of(&path);
-            let listed = listed(&path).unwrap_or_else(|error| {
-                let cause = std::error::Error::source(&error).map(ToString::to_string);
-                let fault = cause.unwrap_or_else(|| error.to_string());
-                Listed { fault, ..Listed::nothing() }
-            });
+            let listed = listed(&path)
+                .unwrap_or_else(|error| Listed { fault: cause(&error), ..Listed::default() });
             Listed { name, size_bytes, ..listed }
         };
         self.names().into_iter().map(of).collect()
@@ -49,7 +46,7 @@ impl Runs {
     /// Removes a run with everything in its folder; returns its size in bytes.
     ///
     /// # Errors
-    /// When there is none, it lies elsewhere, or it cannot be removed.
+    /// When there is none, it lies elsewhere, is under way, or cannot be removed.
     pub fn delete(&self, asked: &str) -> Result<u64, Error> {
         let path = self.find(asked)?;
         let inside = path.parent().is_some_and(|parent| parent == self.root);
@@ -57,6 +54,10 @@ impl Runs {
         if !inside || !is_run {
             let text = format!("{} is no run in {}", path.display(), self.root.display());
             return Err(Error::new(Kind::Refused, text).hint("`floatgate runs` lists them"));
+        }
+        if underway::is_held(&path) {
+            let text = format!("deleting {}: it is under way", path.display());
+            return Err(Error::new(Kind::Refused, text).hint("stop it first"));
         }
         let size_bytes = size_of(&path);
         fs::remove_dir_all(&path).map_err(|source| {
@@ -67,16 +68,14 @@ impl Runs {
 }
 
 impl Listed {
-    fn nothing() -> Self {
+    /// A run of which nothing is finished yet.
+    pub(super) fn of_order(order: &Order) -> Self {
         Self {
-            name: String::new(),
-            target: String::new(),
-            format: String::new(),
-            protocol: String::new(),
-            done: 0,
-            planned: 0,
-            size_bytes: 0,
-            fault: String::new(),
+            target: order.wanted.target.clone(),
+            format: order.wanted.format.clone(),
+            protocol: order.plan.protocol.clone(),
+            planned: order.plan.steps.len(),
+            ..Self::default()
         }
     }
 
@@ -87,7 +86,7 @@ impl Listed {
 }
 
 /// Reads what is there: the result, or the order and the steps that were kept so far.
-fn listed(path: &Path) -> Result<Listed, Error> {
+pub(super) fn listed(path: &Path) -> Result<Listed, Error> {
     if path.join(RUN).is_file() {
         let text = read(&path.join(RUN))?;
         let run = Run::from_json(&String::from_utf8_lossy(&text)).map_err(|source| {
@@ -99,7 +98,7 @@ fn listed(path: &Path) -> Result<Listed, Error> {
             protocol: run.protocol,
             done: run.steps.len(),
             planned: usize::try_from(run.steps_planned).unwrap_or(usize::MAX),
-            ..Listed::nothing()
+            ..Listed::default()
         });
     }
     let order: Order = read_json(&path.join(ORDER))?;
@@ -107,14 +106,13 @@ fn listed(path: &Path) -> Result<Listed, Error> {
         let names = entries.flatten().map(|entry| entry.path());
         names.filter(|path| path.extension().is_some_and(|it| it == "json")).count()
     });
-    Ok(Listed {
-        target: order.wanted.target,
-        format: order.wanted.format,
-        protocol: order.plan.protocol,
-        done: kept,
-        planned: order.plan.steps.len(),
-        ..Listed::nothing()
-    })
+    Ok(Listed { done: kept, ..Listed::of_order(&order) })
+}
+
+/// Why a run cannot be read, in few words.
+pub(super) fn cause(error: &Error) -> String {
+    let cause = std::error::Error::source(error).map(ToString::to_string);
+    cause.unwrap_or_else(|| error.to_string())
 }
 
 /// Bytes of all files below `path`; what cannot be read counts nothing.

@@ -181,6 +181,8 @@ pub(crate) struct DiskCounts {
     pub(crate) sectors_read: u64,
     /// Sectors of 512 bytes written.
     pub(crate) sectors_written: u64,
+    /// Milliseconds that all of them took together.
+    pub(crate) spent_ms: u64,
 }
 
 impl DiskCounts {
@@ -202,8 +204,9 @@ impl Block {
         let numbers: Vec<u64> =
             text.split_whitespace().map_while(|number| number.parse().ok()).collect();
         match numbers[..] {
-            [reads, _, sectors_read, _, writes, _, sectors_written, ..] => {
-                Some(DiskCounts { reads, writes, sectors_read, sectors_written })
+            [reads, _, sectors_read, read_ms, writes, _, sectors_written, write_ms, ..] => {
+                let spent_ms = read_ms + write_ms;
+                Some(DiskCounts { reads, writes, sectors_read, sectors_written, spent_ms })
             }
             _ => None,
         }

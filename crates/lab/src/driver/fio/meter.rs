@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use crate::progress::Glimpse;
 use crate::system::{Block, DiskCounts};
 
 /// Reads a device's counters now and then.
@@ -10,7 +11,7 @@ pub(super) struct Meter {
     device: Option<Block>,
     first: Option<DiskCounts>,
     last: Option<(Instant, DiskCounts)>,
-    text: String,
+    glimpse: Option<Glimpse>,
 }
 
 /// Shortest span over which a rate is shown, in seconds.
@@ -21,21 +22,20 @@ impl Meter {
     pub(super) fn new(device: Option<&Block>) -> Self {
         let first = device.and_then(Block::counts);
         let last = first.map(|counts| (Instant::now(), counts));
-        Self { device: device.cloned(), first, last, text: String::new() }
+        Self { device: device.cloned(), first, last, glimpse: None }
     }
 
-    /// The rate seen last, such as `42.6k IOPS`; empty until one is known.
-    pub(super) fn rate(&mut self) -> &str {
+    /// What was seen last; nothing until something is known.
+    pub(super) fn look(&mut self) -> Option<Glimpse> {
         let counts = self.device.as_ref().and_then(Block::counts);
         if let (Some(counts), Some((at, before))) = (counts, self.last) {
             let span_s = at.elapsed().as_secs_f64();
             if span_s >= SPAN_S_MIN {
-                let requests = counts.requests().saturating_sub(before.requests());
-                self.text = shown(requests as f64 / span_s);
+                self.glimpse = Some(between(before, counts, span_s));
                 self.last = Some((Instant::now(), counts));
             }
         }
-        &self.text
+        self.glimpse
     }
 
     /// Bytes written since it was made; nothing where no device is known.
@@ -45,7 +45,18 @@ impl Meter {
     }
 }
 
-fn shown(iops: f64) -> String {
+fn between(before: DiskCounts, after: DiskCounts, span_s: f64) -> Glimpse {
+    let requests = after.requests().saturating_sub(before.requests()) as f64;
+    let spent_ns = after.spent_ms.saturating_sub(before.spent_ms) as f64 * 1e6;
+    Glimpse {
+        iops: requests / span_s,
+        throughput_mb_s: after.bytes().saturating_sub(before.bytes()) as f64 / span_s / 1e6,
+        latency_ns_avg: (requests > 0.0).then(|| spent_ns / requests),
+    }
+}
+
+/// A rate as one says it, such as `42.6k IOPS`.
+pub(super) fn shown(iops: f64) -> String {
     if iops < 1000.0 {
         return format!("{iops:.0} IOPS");
     }
@@ -63,9 +74,26 @@ mod tests {
     }
 
     #[test]
+    fn two_looks_at_a_device_tell_its_rate_and_what_a_request_took() {
+        let counts = |requests: u64, spent_ms| DiskCounts {
+            reads: requests,
+            writes: requests,
+            sectors_read: requests * 8,
+            sectors_written: requests * 8,
+            spent_ms,
+        };
+        let seen = between(counts(100, 50), counts(600, 550), 2.0);
+        assert!((seen.iops - 500.0).abs() < 1e-9, "{seen:?}");
+        assert!((seen.throughput_mb_s - 2.048).abs() < 1e-9, "{seen:?}");
+        assert_eq!(seen.latency_ns_avg, Some(500_000.0));
+        let idle = between(counts(100, 50), counts(100, 50), 2.0);
+        assert_eq!(idle.latency_ns_avg, None);
+    }
+
+    #[test]
     fn without_a_device_nothing_is_shown() {
         let mut meter = Meter::new(None);
-        assert_eq!(meter.rate(), "");
+        assert_eq!(meter.look(), None);
         assert_eq!(meter.written_bytes(), None);
     }
 }

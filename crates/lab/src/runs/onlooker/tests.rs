@@ -1,0 +1,142 @@
+//! Tests of looking on.
+
+use std::sync::Mutex;
+
+use results::TargetKind;
+use workload::catalogue;
+
+use super::*;
+use crate::Driver;
+use crate::driver::mock::{Mock, Told};
+use crate::plan::Plan;
+use crate::progress::{Event, Progress};
+use crate::runner::{Assignment, Outcome, carry_out};
+use crate::runs::Folder;
+use crate::subject::Wanted;
+
+fn begin(runs: &Runs) -> Folder {
+    let protocol = catalogue::find_protocol("quick").unwrap();
+    let plan = Plan::new(&protocol, &catalogue::workloads(), 1).unwrap();
+    let wanted = Wanted {
+        target: "mock".into(),
+        format: "stock".into(),
+        host: "linux".into(),
+        time_lapse: 4096,
+        surroundings: ssd::Surroundings::default(),
+    };
+    runs.create(plan, wanted).unwrap()
+}
+
+fn carry_on(folder: &Folder, progress: &dyn Progress) -> Outcome {
+    let told = Told::default();
+    let drivers =
+        || -> Result<Box<dyn Driver>, Error> { Ok(Box::new(Mock::new(TargetKind::File, &told))) };
+    let assignment = Assignment {
+        label: "",
+        plan: &folder.order().plan,
+        drivers: &drivers,
+        journal: folder,
+        finished: folder.finished().unwrap(),
+    };
+    carry_out(&[assignment], 1, progress).unwrap().remove(0)
+}
+
+/// Looks at each event, and stops at the end of the first measured step.
+struct Watcher {
+    onlooker: Mutex<Onlooker>,
+    seen: Mutex<Vec<SeenRun>>,
+}
+
+impl Progress for Watcher {
+    fn moved(&self, _: &Event<'_>) {
+        let run = self.onlooker.lock().unwrap().look().runs.remove(0);
+        self.seen.lock().unwrap().push(run);
+    }
+
+    fn stop(&self) -> bool {
+        let seen = self.seen.lock().unwrap();
+        let is_measured = |step: &SeenStep| step.kind == StepKind::Measure && step.is_done;
+        seen.last().is_some_and(|run| run.steps.iter().any(is_measured))
+    }
+}
+
+#[test]
+fn a_run_is_seen_from_its_beginning_through_its_steps_to_its_interruption() {
+    let dir = tempfile::tempdir().unwrap();
+    let runs = Runs::new(dir.path());
+    let mut onlooker = Onlooker::new(runs.clone());
+    assert_eq!(onlooker.look(), Sight::default());
+    let folder = begin(&runs);
+    let fresh = onlooker.look().runs.remove(0);
+    assert_eq!((fresh.state, fresh.underway), (RunState::Underway, None));
+    assert_eq!(fresh.steps.len(), folder.order().plan.steps.len());
+    let watcher = Watcher { onlooker: Mutex::new(onlooker), seen: Mutex::default() };
+    let outcome = carry_on(&folder, &watcher);
+    let seen = watcher.seen.into_inner().unwrap();
+    let glimpsed = |run: &SeenRun| {
+        let underway = run.underway.as_ref();
+        underway.is_some_and(|it| it.steps.iter().any(|step| step.glimpse.is_some()))
+    };
+    assert!(seen.iter().any(glimpsed), "no interval was seen: {seen:?}");
+    let shares: Vec<f64> =
+        seen.iter().filter_map(|run| run.underway.as_ref()).map(|it| it.done).collect();
+    assert!(shares.is_sorted() && shares.last() > shares.first(), "{shares:?}");
+    let last = seen.last().unwrap();
+    let results = last.steps.iter().filter_map(|step| step.result);
+    assert!(results.clone().count() > 0 && results.clone().all(|it| it.iops > 0.0), "{last:?}");
+
+    let mut onlooker = watcher.onlooker.into_inner().unwrap();
+    folder.finish(outcome).unwrap();
+    let ended = onlooker.look().runs.remove(0);
+    assert_eq!((ended.state, ended.steps.len()), (RunState::Interrupted, 0));
+    assert!(ended.listed.done > 0 && ended.listed.done < ended.listed.planned, "{ended:?}");
+}
+
+#[test]
+fn a_run_whose_process_is_gone_is_interrupted_and_goes_on_when_it_is_opened_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let runs = Runs::new(dir.path());
+    let mut onlooker = Onlooker::new(runs.clone());
+    let folder = begin(&runs);
+    let id = folder.order().id.clone();
+    let refused = runs.open(&id).unwrap_err();
+    assert!(refused.remedy().contains("another process carries it out"), "{refused}");
+    let refused = runs.delete(&id).unwrap_err();
+    assert!(refused.to_string().ends_with("it is under way"), "{refused}");
+    drop(folder);
+    assert_eq!(onlooker.look().runs[0].state, RunState::Interrupted);
+    let _again = runs.open(&id).unwrap();
+    assert_eq!(onlooker.look().runs[0].state, RunState::Underway);
+}
+
+#[test]
+fn pages_are_told_with_their_titles_the_newest_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let runs = Runs::new(dir.path());
+    runs.write_review("a.html", "<title>A &amp; B</title>").unwrap();
+    runs.write_review("b.html", "no title").unwrap();
+    fs::write(dir.path().join("notes.txt"), "<title>x</title>").unwrap();
+    let old = SystemTime::now() - std::time::Duration::from_mins(1);
+    File::options().write(true).open(dir.path().join("a.html")).unwrap().set_modified(old).unwrap();
+    let mut onlooker = Onlooker::new(runs.clone());
+    let pages = onlooker.look().pages;
+    let told: Vec<(&str, &str)> =
+        pages.iter().map(|page| (page.name.as_str(), page.title.as_str())).collect();
+    assert_eq!(told, [("b.html", "b.html"), ("a.html", "A & B")]);
+    assert_eq!(onlooker.page(&pages[1]).unwrap(), "<title>A &amp; B</title>");
+    runs.write_review("a.html", "<title>C</title>").unwrap();
+    assert_eq!(onlooker.look().pages[0].title, "C");
+}
+
+#[test]
+fn a_folder_that_is_no_run_and_an_order_that_is_none_harm_nobody() {
+    let dir = tempfile::tempdir().unwrap();
+    let runs = Runs::new(dir.path());
+    fs::create_dir_all(dir.path().join("broken")).unwrap();
+    fs::write(dir.path().join("broken").join(ORDER), "{").unwrap();
+    let _folder = begin(&runs);
+    let sight = Onlooker::new(runs).look();
+    let states: Vec<RunState> = sight.runs.iter().map(|run| run.state).collect();
+    assert_eq!(states, [RunState::Unreadable, RunState::Underway]);
+    assert!(!sight.runs[0].listed.fault.is_empty());
+}
