@@ -20,7 +20,7 @@ pub(crate) use self::create::{Compress, Create, Protection};
 pub(crate) use self::format::{Format, Purge, Resize, Target};
 pub(crate) use self::place::PlaceArgs;
 pub(crate) use self::real::RealArgs;
-pub(crate) use self::upkeep::{Check, FailDie, Fault, Misbehave, ReplaceDie, Scrub};
+pub(crate) use self::upkeep::{AddSpare, Check, FailDie, Fault, Misbehave, ReplaceDie, Scrub};
 use crate::activation::Place;
 use crate::log::Level;
 use crate::quantity;
@@ -183,6 +183,11 @@ Examples:
 Examples:
   floatgate replace-die vault 3 --with new.img")]
     ReplaceDie(ReplaceDie),
+    /// Gives a drive another die that takes the place of the next one that fails
+    #[command(after_help = "\
+Examples:
+  floatgate add-spare vault spare.img")]
+    AddSpare(AddSpare),
     /// Erases everything that a drive stores
     Purge(Purge),
     /// Erases everything that a drive stores, and gives its clients another capacity

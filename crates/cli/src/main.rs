@@ -76,6 +76,7 @@ fn carry_out(command: Command) -> Result<Ending> {
         Command::Scrub(args) => command::upkeep::scrub(&args),
         Command::FailDie(args) => command::upkeep::fail_die(&args),
         Command::ReplaceDie(args) => command::upkeep::replace_die(&args),
+        Command::AddSpare(args) => command::upkeep::add_spare(&args),
         Command::Misbehave(args) => command::upkeep::misbehave(&args),
         Command::Doctor(args) => command::doctor::doctor(&args),
         Command::Completions { shell } => command::completions::completions(shell),

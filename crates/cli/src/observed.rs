@@ -14,7 +14,7 @@ use live::export::nbd::Event;
 use live::management::{Answer, Management, Request};
 use live::misbehavior::{Fault, Misbehavior};
 use live::status::{Client, Export, Happening, Process, Server, Status};
-use live::{Beyond, Caretaker, Device, Drive, Life, Meter, Metered, beacon};
+use live::{Beyond, Caretaker, Device, Drive, Life, Meter, Metered, beacon, spare_dies};
 use tracing::{error, info, warn};
 
 use self::chronicle::Chronicle;
@@ -46,6 +46,7 @@ pub(crate) struct Observed {
 struct Events {
     chronicle: Chronicle,
     lost_dies: Vec<usize>,
+    spare_dies: u32,
     has_failed: bool,
 }
 
@@ -77,7 +78,11 @@ impl Observed {
             guests: Mutex::default(),
             model: OnceLock::new(),
             life: Life::load(vault),
-            events: Mutex::new(Events { chronicle: Chronicle::open(vault), ..Events::default() }),
+            events: Mutex::new(Events {
+                chronicle: Chronicle::open(vault),
+                spare_dies: u32::try_from(spare_dies(vault).len()).unwrap_or(u32::MAX),
+                ..Events::default()
+            }),
         }
     }
 
@@ -177,11 +182,16 @@ impl Observed {
             events: Vec::new(),
         };
         drop(guests);
-        let mut status = self.drive.status();
+        let mut status = self.drive.status().spared(&spare_dies(&self.vault));
         let events = self.events_of(&status);
         status = status.served(Server { events, ..server });
         status.life = self.life.and(&status);
         status.rated(self.rated_cycles).marked(beacon::is_lit(&self.vault))
+    }
+
+    /// Takes note of what has happened to the drive, whether or not anybody asks.
+    pub(crate) fn look(&self) {
+        self.events_of(&self.drive.status().spared(&spare_dies(&self.vault)));
     }
 
     /// The last events, with what this look at the drive shows to have happened.
@@ -203,6 +213,12 @@ impl Observed {
                 events.chronicle.note(what);
             }
         }
+        if status.spare_dies < events.spare_dies {
+            let what = format!("a spare die was taken; {} are left", status.spare_dies);
+            warn!("{what}");
+            events.chronicle.note(what);
+        }
+        events.spare_dies = status.spare_dies;
         if let Some(reason) = status.reason.as_ref().filter(|_| !events.has_failed) {
             events.has_failed = true;
             let what = format!("the drive takes no more writes: {reason}");
@@ -241,6 +257,9 @@ impl Observed {
             }
             Request::ReplaceDie { die, path } => {
                 self.caretaker.replace_die(*die, path).map_err(|error| error.to_string())
+            }
+            Request::AddSpare { path } => {
+                self.caretaker.add_spare(path).map_err(|error| error.to_string())
             }
             Request::Scrub => self.caretaker.scrub().map_err(|error| error.to_string()),
             Request::Purge { drive, while_served } => self

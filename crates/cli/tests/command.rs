@@ -342,6 +342,7 @@ fn the_help_is_as_it_was_agreed() {
         "scrub",
         "fail-die",
         "replace-die",
+        "add-spare",
         "purge",
         "format",
         "resize",

@@ -1,13 +1,15 @@
-//! Whoever looks after an open drive while its clients go on: dies that fail and are replaced, and
-//! scrubs, each by a thread of its own that ends when the caretaker is told to stop.
+//! Whoever looks after an open drive while its clients go on: dies that fail and are replaced, by a
+//! spare one without being told to, and scrubs, each by a thread of its own that ends when the
+//! caretaker is told to stop.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::vault::Replacement;
+use crate::vault::{Replacement, add_spare, forget_spare, next_spare};
 use crate::{Beyond, Drive, OpenError, UserCapacity};
 
 /// Time between two looks at whether a die has failed, and after redundancy could not be restored.
@@ -30,6 +32,18 @@ pub struct Caretaker {
 struct Rest {
     wishes: Mutex<Wishes>,
     told: Condvar,
+    /// Whether a die is being filled.
+    filling: Arc<AtomicBool>,
+}
+
+/// Leave to fill a die, of which there is one at a time; given back when dropped.
+#[derive(Debug)]
+struct Turn(Arc<AtomicBool>);
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,6 +78,12 @@ impl Rest {
         !waited.unwrap_or_else(PoisonError::into_inner).0.is_over
     }
 
+    /// Leave to fill a die; none while another one is being filled.
+    fn turn(&self) -> Option<Turn> {
+        let is_taken = self.filling.swap(true, Ordering::AcqRel);
+        (!is_taken).then(|| Turn(Arc::clone(&self.filling)))
+    }
+
     fn wish(&self, change: impl FnOnce(&mut Wishes)) {
         change(&mut locked(&self.wishes));
         self.told.notify_all();
@@ -88,9 +108,9 @@ impl Caretaker {
     /// # Errors
     /// When the die has not failed, or the new one cannot take its place.
     pub fn replace_die(&self, die: usize, new: &Path) -> Result<(), OpenError> {
-        if self.drive.status().upkeep.rebuild.is_some_and(|it| it.is_running) {
+        let Some(turn) = self.rest.turn() else {
             return Err(OpenError::refused("another die is being replaced; wait for it".into()));
-        }
+        };
         let replacement = Replacement::prepare(&self.vault, &self.drive, die, new)?;
         self.begin("rebuild", move |drive, rest, begun| {
             // Its status says how it went.
@@ -98,21 +118,35 @@ impl Caretaker {
                 tell(begun);
                 rest.pause(Duration::ZERO)
             });
+            drop(turn);
         })
     }
 
-    /// From now on, when a die fails, moves what lies in rows that lack a unit, so that a further
-    /// die may fail, as long as there is space.
+    /// Gives the drive a spare die, as [`add_spare`] does.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn add_spare(&self, new: &Path) -> Result<(), OpenError> {
+        add_spare(&self.vault, &self.drive, new)
+    }
+
+    /// From now on, when a die fails, fills a spare one with what belongs there; where there is
+    /// none, moves what lies in rows that lack a unit, so that a further die may fail, as long as
+    /// there is space.
     ///
     /// # Errors
     /// When the system refuses a thread.
     pub fn keep_redundant(&self) -> Result<(), OpenError> {
-        self.begin("redundancy", |drive, rest, told| {
+        let vault = self.vault.clone();
+        self.begin("redundancy", move |drive, rest, told| {
             tell(told);
             let mut pause = LOOK_EVERY;
             while rest.pause(pause) {
                 pause = LOOK_EVERY;
-                if !drive.lost_dies().is_empty() && !drive.is_redundant() {
+                if drive.lost_dies().is_empty() || is_spared(&vault, drive, rest) {
+                    continue;
+                }
+                if !drive.is_redundant() {
                     // Its status says how it went.
                     let is_done = drive.restore_redundancy_while(|_, _| rest.pause(Duration::ZERO));
                     if !matches!(is_done, Ok(true)) {
@@ -256,6 +290,19 @@ impl Drop for Caretaker {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// Fills a spare die with what belongs on one that has failed; says whether there is nothing else
+/// to be done now, since one was filled, is being, or was given up for the next one.
+fn is_spared(vault: &Path, drive: &Drive, rest: &Rest) -> bool {
+    let Some((die, spare)) = next_spare(vault, &drive.lost_dies()) else { return false };
+    let Some(_turn) = rest.turn() else { return true };
+    let replacement = Replacement::prepare(vault, drive, die, &spare);
+    let goes_on = || rest.pause(Duration::ZERO);
+    // The drive's status says how it went.
+    let is_filled = replacement.is_ok_and(|it| it.carry_out(drive, |_, _| goes_on()).is_ok());
+    // One that failed by itself is none.
+    is_filled || !goes_on() || forget_spare(vault, &spare).is_ok()
 }
 
 /// A scrub that rests as long as it works.

@@ -138,6 +138,7 @@ impl Drive {
             format: Format::of(shape),
             smart: Smart::of(&header, self.store.dies.missed(), Some(&core.ftl)),
             dies: self.store.dies.traffic(),
+            spare_dies: 0,
             space: Some(Space::of(&core.ftl)),
             wear: Some(Wear::of(&core.ftl)),
             writes: None,

@@ -52,4 +52,6 @@ pub use meter::{Meter, Metered};
 pub use pace::{Asked, Lane, Pace};
 pub use queue::{Pending, Queue};
 pub use upkeep::Scrubbed;
-pub use vault::{CreateOptions, Replacement, rate_cycles, rated_cycles};
+pub use vault::{
+    CreateOptions, Replacement, add_spare, is_vault, rate_cycles, rated_cycles, spare_dies,
+};

@@ -61,6 +61,11 @@ pub enum Request {
         /// File, which is made, or block device, whose contents are lost; an absolute path.
         path: PathBuf,
     },
+    /// To have another die at hand, which takes the place of the next one that fails.
+    AddSpare {
+        /// File, which is made, or block device, whose contents are lost; an absolute path.
+        path: PathBuf,
+    },
     /// To begin to erase everything that is stored.
     Purge {
         /// Number of the drive that is meant, as its status has it.

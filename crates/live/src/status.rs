@@ -7,7 +7,7 @@ mod led;
 mod server;
 mod upkeep;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ftl::{Ftl, SuperblockId, SuperblockState};
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ use crate::header::Header;
 use crate::layout::PAGE_BYTES;
 use crate::recovery::view;
 use crate::row::Rows;
-use crate::vault::{open_dies, rated_cycles};
+use crate::vault::{open_dies, rated_cycles, spare_dies};
 use crate::{Compression, FileMedium, Life, OpenError, Shape, beacon};
 
 /// Version of [`Status`] as JSON; a field that goes or changes its meaning raises it.
@@ -62,6 +62,9 @@ pub struct Status {
     pub smart: Smart,
     /// By index.
     pub dies: Vec<Die>,
+    /// Spare dies that are left, which take the place of dies that fail by themselves.
+    #[serde(default)]
+    pub spare_dies: u32,
     /// What it holds; not known before an unclosed drive has been opened again.
     pub space: Option<Space>,
     /// Erases so far; known together with `space`.
@@ -280,6 +283,7 @@ pub fn inspect(vault: &Path) -> Result<Status, OpenError> {
         format: Format::of(shape),
         smart: Smart::of(&header, store.dies.missed(), ftl.as_ref()),
         dies: store.dies.traffic(),
+        spare_dies: 0,
         space: ftl.as_ref().map(Space::of),
         wear: ftl.as_ref().map(Wear::of),
         writes: None,
@@ -287,7 +291,8 @@ pub fn inspect(vault: &Path) -> Result<Status, OpenError> {
         upkeep: Upkeep::default(),
         server: None,
     };
-    Ok(status.rated(rated_cycles(vault)).marked(beacon::is_lit(vault)))
+    let status = status.rated(rated_cycles(vault)).spared(&spare_dies(vault));
+    Ok(status.marked(beacon::is_lit(vault)))
 }
 
 /// The number of a drive, as it is shown.
@@ -332,6 +337,13 @@ impl Status {
     pub fn rated(mut self, cycles: Option<u32>) -> Self {
         let known = self.wear.as_ref().zip(cycles);
         self.smart.percentage_used = known.map(|(wear, cycles)| wear.percentage_used(cycles));
+        self
+    }
+
+    /// Adds the spare dies that are left.
+    #[must_use]
+    pub fn spared(mut self, spares: &[PathBuf]) -> Self {
+        self.spare_dies = u32::try_from(spares.len()).unwrap_or(u32::MAX);
         self
     }
 

@@ -1,5 +1,7 @@
 //! Drives by name: a folder that says where the dies are.
 
+mod spares;
+
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf, absolute};
@@ -12,6 +14,9 @@ use crate::creation::{Plan, format};
 use crate::management::Connection;
 use crate::misbehavior::Misbehavior;
 use crate::{Compression, DeviceError, Drive, FileMedium, Medium, OpenError};
+
+pub use self::spares::{add_spare, spare_dies};
+pub(crate) use self::spares::{forget_spare, next_spare};
 
 const FILE: &str = "vault.toml";
 const SCHEMA: u32 = 1;
@@ -44,6 +49,14 @@ struct Vault {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rated_cycles: Option<u32>,
     dies: Vec<PathBuf>,
+    /// Those that take the place of dies that fail.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    spares: Vec<PathBuf>,
+}
+
+/// Whether a folder is that of a drive.
+pub fn is_vault(folder: &Path) -> bool {
+    folder.join(FILE).is_file()
 }
 
 /// Erases that every superblock of a folder's drive is rated for, if that was said.
@@ -89,7 +102,7 @@ impl Drive {
         format(media, &shape, drive)?;
         let paths: io::Result<Vec<PathBuf>> = options.dies.iter().map(absolute).collect();
         let dies = paths.map_err(|source| OpenError::medium("finding the dies", source))?;
-        write(&path, &Vault { schema: SCHEMA, rated_cycles: None, dies })?;
+        write(&path, &Vault { schema: SCHEMA, rated_cycles: None, dies, spares: Vec::new() })?;
         Self::open(&options.vault)
     }
 
@@ -118,13 +131,15 @@ impl Drive {
 /// A die that is to take the place of one that has failed.
 #[derive(Debug)]
 pub struct Replacement {
+    vault: PathBuf,
     die: usize,
+    path: PathBuf,
     medium: Box<dyn Medium>,
 }
 
 impl Replacement {
     /// Makes a new file, or takes a block device, for a die that has failed, and names it in the
-    /// drive's folder. What the drive had there before may be given again.
+    /// drive's folder. What the drive had there before may be given again, and so may a spare die.
     ///
     /// # Errors
     /// When the die has not failed, or the new one cannot take its place.
@@ -140,7 +155,8 @@ impl Replacement {
         let failed =
             |what: &str, source| OpenError::medium(&format!("{what} {}", new.display()), source);
         let absolute = absolute(new).map_err(|error| failed("finding", error))?;
-        let medium = if *path == absolute && absolute.exists() {
+        let is_ours = *path == absolute || described.spares.contains(&absolute);
+        let medium = if is_ours && absolute.exists() {
             FileMedium::open(new).map(|medium| Box::new(medium) as Box<dyn Medium>)
         } else {
             new_die(new, drive.die_bytes().0)
@@ -152,9 +168,9 @@ impl Replacement {
             return Err(OpenError::refused(format!("{new} has {found}, {needed} are needed")));
         }
         // Before anything counts on it: until it is whole, headers say that the die has failed.
-        *path = absolute;
+        path.clone_from(&absolute);
         write(&vault.join(FILE), &described)?;
-        Ok(Self { die, medium })
+        Ok(Self { vault: vault.to_owned(), die, path: absolute, medium })
     }
 
     /// Restores what belongs there, for as long as `go_on` says so, which is told before each row
@@ -167,7 +183,10 @@ impl Replacement {
         drive: &Drive,
         go_on: impl FnMut(u64, u64) -> bool,
     ) -> Result<(), DeviceError> {
-        drive.replace_die_while(self.die, self.medium, go_on)
+        drive.replace_die_while(self.die, self.medium, go_on)?;
+        // One that stays a spare would be filled again when it fails as a die; that is all.
+        let _ = forget_spare(&self.vault, &self.path);
+        Ok(())
     }
 }
 

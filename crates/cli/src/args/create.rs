@@ -27,6 +27,9 @@ pub(crate) struct Create {
     /// Spare space as a share of what fits: more of it makes random writes cheaper
     #[arg(long, default_value = "15%", value_name = "PERCENT", value_parser = quantity::percent)]
     pub(crate) spare: f64,
+    /// Dies that take the place of others when those fail: files, which are made, or block devices
+    #[arg(long, value_delimiter = ',', value_name = "PATHS")]
+    pub(crate) spare_dies: Vec<PathBuf>,
     /// How pages are stored; what does not become smaller is stored as it is
     #[arg(long, value_enum, default_value_t = Compress::None)]
     pub(crate) compress: Compress,

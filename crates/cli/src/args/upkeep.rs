@@ -54,6 +54,16 @@ pub(crate) struct ReplaceDie {
     pub(crate) no_wait: bool,
 }
 
+/// `floatgate add-spare`.
+#[derive(Debug, Args)]
+pub(crate) struct AddSpare {
+    /// Folder of the drive, whether it is served or closed
+    pub(crate) vault: PathBuf,
+    /// The spare die: a file, which is made, or a block device, whose contents are lost
+    #[arg(value_name = "PATH")]
+    pub(crate) spare: PathBuf,
+}
+
 /// `floatgate misbehave`.
 #[derive(Debug, Args)]
 pub(crate) struct Misbehave {

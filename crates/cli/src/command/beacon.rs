@@ -1,8 +1,8 @@
 //! `floatgate beacon`: tells one drive from many.
 
 use anyhow::{Context as _, Result, bail};
-use live::beacon;
 use live::management::{Connection, Request};
+use live::{beacon, is_vault};
 
 use crate::Ending;
 use crate::args::{Beacon, Switch};
@@ -10,7 +10,7 @@ use crate::args::{Beacon, Switch};
 /// Lights a drive's beacon, or puts it out, whether the drive is served or not.
 pub(crate) fn beacon(args: &Beacon) -> Result<Ending> {
     let shown = args.vault.display();
-    if !args.vault.join("vault.toml").is_file() {
+    if !is_vault(&args.vault) {
         bail!("{shown} is no folder of a drive; `floatgate create` makes one");
     }
     let is_lit = args.switch == Switch::On;

@@ -1,7 +1,7 @@
 //! `floatgate create`: a drive that stores, made over files or block devices.
 
 use anyhow::{Context as _, Result, bail};
-use live::{Compression, CreateOptions, Drive, rate_cycles};
+use live::{Compression, CreateOptions, Drive, add_spare, rate_cycles};
 
 use crate::args::{Compress, Create, Protection};
 use crate::{Ending, output};
@@ -18,6 +18,9 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
             bail!("--protect {data}+1 is for {wanted} dies, and {dies} are given");
         }
     };
+    if !is_protected && !args.spare_dies.is_empty() {
+        bail!("--spare-dies take the place of protected dies: give --dies at least two");
+    }
     let options = CreateOptions {
         vault: args.vault.clone(),
         dies: args.dies.clone(),
@@ -33,6 +36,9 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
     };
     let shown = args.vault.display();
     let drive = Drive::create(&options).with_context(|| format!("creating {shown}"))?;
+    for spare in &args.spare_dies {
+        add_spare(&args.vault, &drive, spare).with_context(|| format!("equipping {shown}"))?;
+    }
     drive.close().with_context(|| format!("closing {shown}"))?;
     if let Some(cycles) = args.rated_cycles {
         rate_cycles(&args.vault, cycles).with_context(|| format!("rating {shown}"))?;

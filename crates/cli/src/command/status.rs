@@ -171,8 +171,12 @@ fn health_rows(smart: &Smart, status: &Status) -> Vec<Row> {
         .map(|errors| format!("; {errors} pages lost, {failures} requests failed by dies"));
     let known = known.unwrap_or_default();
     let used = smart.percentage_used.map_or_else(String::new, |used| format!("; {used} % used"));
-    let spare = smart.available_spare;
-    let text = format!("{health}{used}; spare {spare} %; {lost} dies lost{known}");
+    let (spare, spares) = (smart.available_spare, status.spare_dies);
+    let dies = match spares {
+        0 => format!("{lost} dies lost"),
+        _ => format!("{lost} dies lost, {spares} spare"),
+    };
+    let text = format!("{health}{used}; spare {spare} %; {dies}{known}");
     let Smart { power_cycles, unsafe_shutdowns, .. } = smart;
     let openings = format!("{power_cycles}, {unsafe_shutdowns} of them of a drive not closed");
     vec![row("health", text), row("openings", openings)]

@@ -12,7 +12,7 @@ use live::misbehavior::Fault;
 use live::status::{Rebuild, Scrub, Upkeep};
 use live::{Drive, Replacement};
 
-use crate::args::{self, FailDie, Misbehave, ReplaceDie, Scrub as ScrubArgs};
+use crate::args::{self, AddSpare, FailDie, Misbehave, ReplaceDie, Scrub as ScrubArgs};
 use crate::progress::Rows;
 use crate::{Ending, output};
 
@@ -107,6 +107,24 @@ pub(crate) fn replace_die(args: &ReplaceDie) -> Result<Ending> {
         replaced.with_context(attempted)?;
     }
     output::talk(&format!("die {die} of {shown} is {}, and whole", args.with.display()));
+    Ok(Ending::Done)
+}
+
+/// Gives a drive another spare die.
+pub(crate) fn add_spare(args: &AddSpare) -> Result<Ending> {
+    let shown = args.vault.display();
+    let path = absolute(&args.spare).context("finding the spare die")?;
+    let attempted = || format!("giving {shown} a spare die");
+    if let Some(mut server) = server(&args.vault)? {
+        server.order(&Request::AddSpare { path }).with_context(attempted)?;
+    } else {
+        let drive = Drive::open(&args.vault)?;
+        let added = live::add_spare(&args.vault, &drive, &path);
+        drive.close().with_context(|| format!("closing {shown}"))?;
+        added.with_context(attempted)?;
+    }
+    let spare = args.spare.display();
+    output::talk(&format!("{spare} takes the place of the next die of {shown} that fails"));
     Ok(Ending::Done)
 }
 

@@ -37,6 +37,8 @@ impl Metrics {
         sheet.drive(status);
         sheet.health(status);
         sheet.dies(&status.dies);
+        let spares = [(None, status.spare_dies)];
+        sheet.gauges(("spare_dies", PURE, "Dies that take the place of others"), &spares);
         status.space.iter().for_each(|space| sheet.space(space));
         status.wear.iter().for_each(|wear| sheet.wear(wear));
         if let Some(writes) = &status.writes {

@@ -1,0 +1,73 @@
+//! Spare dies: media that take the place of dies that fail, by themselves.
+//!
+//! They are named in the drive's file and made at once, so that what is in the way shows early.
+//! One that takes a place is named as that die too, and is a spare until it is whole: a filling
+//! that a crash cut off is known by it, and goes on.
+
+use std::path::{Path, PathBuf, absolute};
+
+use blockio::Bytes;
+
+use super::{FILE, Vault, new_die, read, write};
+use crate::{Drive, OpenError};
+
+impl Vault {
+    /// Spare dies that took no place yet.
+    fn spares_left(&self) -> impl Iterator<Item = &PathBuf> {
+        self.spares.iter().filter(|spare| !self.dies.contains(spare))
+    }
+}
+
+/// Spare dies of a folder's drive that are left; none where there is no drive.
+pub fn spare_dies(vault: &Path) -> Vec<PathBuf> {
+    read(vault).map(|vault| vault.spares_left().cloned().collect()).unwrap_or_default()
+}
+
+/// Gives a folder's drive, which is open, a spare die: a file, which is made, or a block device,
+/// whose contents are lost when it takes a place.
+///
+/// # Errors
+/// When the drive can do without no die, the spare one is the drive's already or too small, and
+/// when the system refuses.
+pub fn add_spare(vault: &Path, drive: &Drive, new: &Path) -> Result<(), OpenError> {
+    if !drive.status().format.is_protected {
+        let what = "the drive has no parity: nothing gives back what a spare die would hold";
+        return Err(OpenError::refused(what.to_owned()));
+    }
+    let mut described = read(vault)?;
+    let needed = drive.die_bytes();
+    let shown = new.display();
+    let failed = |source| OpenError::medium(&format!("making {shown} a spare die"), source);
+    let path = absolute(new).map_err(failed)?;
+    if described.dies.contains(&path) || described.spares.contains(&path) {
+        return Err(OpenError::refused(format!("{shown} is a die of the drive already")));
+    }
+    let found = Bytes(new_die(&path, needed.0).map_err(failed)?.size());
+    if found < needed {
+        let what = format!("{shown} has {found}, {needed} are needed");
+        return Err(OpenError::refused(what));
+    }
+    described.spares.push(path);
+    write(&vault.join(FILE), &described)
+}
+
+/// The die, of those that are lost, whose place a spare takes next, and which one does.
+pub(crate) fn next_spare(vault: &Path, lost: &[usize]) -> Option<(usize, PathBuf)> {
+    let described = read(vault).ok()?;
+    let is_begun = |die: &&usize| described.spares.contains(&described.dies[**die]);
+    if let Some(die) = lost.iter().find(is_begun) {
+        return Some((*die, described.dies[*die].clone()));
+    }
+    let spare = described.spares_left().next()?.clone();
+    Some((*lost.first()?, spare))
+}
+
+/// Counts on a spare die no more.
+pub(crate) fn forget_spare(vault: &Path, spare: &Path) -> Result<(), OpenError> {
+    let mut described = read(vault)?;
+    if !described.spares.iter().any(|it| it == spare) {
+        return Ok(());
+    }
+    described.spares.retain(|it| it != spare);
+    write(&vault.join(FILE), &described)
+}
