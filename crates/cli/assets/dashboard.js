@@ -1,148 +1,8 @@
 // The page of a served drive: is told its status once a second, and shows it.
 "use strict";
 
-const HISTORY_S = 120;
-const RETRY_MS = 1000;
-// Longer than the time between two messages: whoever is silent for that long is gone.
-const SILENCE_MS = 5000;
 const CAUSES = ["host", "relocation", "wear", "parity", "metadata"];
 const STATES = { f: "free", o: "open", c: "closed", v: "being relocated", b: "bad" };
-const SVG = "http://www.w3.org/2000/svg";
-
-const at = (id) => document.getElementById(id);
-
-// A text, and where it stands for a number, that number for programs.
-function show(id, text, value) {
-  const node = at(id);
-  if (node.textContent !== text) node.textContent = text;
-  if (value !== undefined) node.value = String(value);
-}
-
-function element(name, attributes = {}, ...children) {
-  const node = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  node.append(...children);
-  return node;
-}
-
-function drawing(name, attributes) {
-  const node = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  return node;
-}
-
-function scaled(value, units, step) {
-  let unit = 0;
-  let count = value;
-  while (count >= step && unit < units.length - 1) { count /= step; unit += 1; }
-  const digits = unit === 0 || count >= 100 ? 0 : count >= 10 ? 1 : 2;
-  return `${count.toFixed(digits)} ${units[unit]}`;
-}
-const bytes = (count) => scaled(count, ["B", "kB", "MB", "GB", "TB", "PB"], 1000);
-const rate = (count) => `${bytes(count)}/s`;
-const number = (value) => Math.round(value).toLocaleString("en");
-const ratio = (value) => value === null ? "–" : value.toFixed(3);
-const percent = (share) => `${(100 * share).toFixed(1)} %`;
-const celsius = (value) => `${value.toFixed(1)} °C`;
-const watts = (value) => `${value.toFixed(1)} W`;
-const micros = (value) => value === null ? "–"
-  : value < 1000 ? `${value.toFixed(0)} µs`
-  : value < 1e6 ? `${(value / 1000).toFixed(value < 1e4 ? 1 : 0)} ms`
-  : `${(value / 1e6).toFixed(1)} s`;
-
-// Where the bucket ends that a share of the latencies stays below, in microseconds.
-function latency(now, then, share) {
-  const counts = now.latency_buckets.map((count, index) => count - then.latency_buckets[index]);
-  const all = counts.reduce((sum, count) => sum + count, 0);
-  if (all <= 0) return null;
-  let below = 0;
-  const bucket = counts.findIndex((count) => (below += count) > 0 && below >= share * all);
-  return 1.024 * 2 ** bucket;
-}
-
-// --- Charts -------------------------------------------------------------------------------------
-
-// The least of 1, 2 and 5 times a power of ten that is not below.
-function ceiling(value) {
-  const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 5, 10].map((step) => step * power).find((step) => step >= value * 0.999);
-}
-
-class Chart {
-  constructor(title, series, { text, least, stacked = false }) {
-    Object.assign(this, { series, text, least, stacked, rows: [] });
-    this.lines = series.map(({ tone, dashed }) => drawing(stacked ? "polygon" : "polyline",
-      { class: stacked ? `area ${tone}` : `line ${tone}${dashed ? " d1" : ""}` }));
-    const svg = drawing("svg", { viewBox: `0 0 ${HISTORY_S - 1} 100`,
-      preserveAspectRatio: "none", "aria-hidden": "true" });
-    for (const y of [0, 50, 100]) {
-      svg.append(drawing("line", { class: "grid", x1: 0, x2: HISTORY_S - 1, y1: y, y2: y }));
-    }
-    svg.append(...this.lines);
-    this.ticks = [0, 50, 100].map((y) => {
-      const tick = element("span", { class: "y" });
-      tick.style.bottom = `${y}%`;
-      return tick;
-    });
-    const plot = element("div", { class: "plot" }, svg, ...this.ticks,
-      element("span", { class: "from" }, "two minutes ago"),
-      element("span", { class: "until" }, "now"));
-    plot.ariaHidden = "true";
-    const legend = element("ul", { class: "legend" }, ...series.map(({ name, tone, dashed }) => {
-      const key = drawing("svg", { viewBox: "0 0 20 8", "aria-hidden": "true" });
-      key.append(drawing("line", { class: `line ${tone}${dashed ? " d1" : ""}`,
-        x1: 0, x2: 20, y1: 4, y2: 4 }));
-      return element("li", {}, key, name);
-    }));
-    this.body = element("tbody");
-    this.details = element("details", {}, element("summary", {}, "The last ten seconds as a table"),
-      element("div", { class: "scroll" }, element("table", {},
-        element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "Seconds ago"),
-          ...series.map(({ name }) => element("th", { scope: "col" }, name)))), this.body)));
-    this.details.addEventListener("toggle", () => this.tell());
-    const heading = element("h3", {}, title);
-    this.node = element("figure", { "aria-label": title },
-      element("header", {}, heading, legend), plot, this.details);
-  }
-
-  // One value a series, null where there is none; they stack in their order.
-  add(values) {
-    this.rows.push(values);
-    if (this.rows.length > HISTORY_S) this.rows.shift();
-    this.draw();
-    this.tell();
-  }
-
-  forget() {
-    this.rows = [];
-    this.draw();
-  }
-
-  draw() {
-    const heights = this.rows.map((row) => {
-      let below = 0;
-      return row.map((value) => (this.stacked ? below += value ?? 0 : value));
-    });
-    const top = ceiling(Math.max(this.least, ...heights.flat().filter((it) => it !== null)));
-    this.ticks.forEach((tick, index) => { tick.textContent = this.text(top * index / 2); });
-    const first = HISTORY_S - heights.length;
-    const point = (index, value) => `${first + index},${(100 - 100 * value / top).toFixed(2)}`;
-    this.lines.forEach((line, series) => {
-      const upper = heights.flatMap((row, index) =>
-        row[series] === null ? [] : [point(index, row[series])]);
-      const lower = this.stacked ? heights.map((row, index) =>
-        point(index, series ? row[series - 1] : 0)).reverse() : [];
-      line.setAttribute("points", [...upper, ...lower].join(" "));
-    });
-  }
-
-  tell() {
-    if (!this.details.open) return;
-    const recent = this.rows.slice(-10).reverse();
-    this.body.replaceChildren(...recent.map((row, index) =>
-      line([String(index), ...row.map((value) => value === null ? "–" : this.text(value))])));
-  }
-}
 
 const CHARTS = {
   throughput: new Chart("Throughput", [{ name: "read", tone: "t0" },
@@ -160,44 +20,6 @@ const CHARTS = {
     { name: "may be drawn", tone: "t3", dashed: true }], { text: watts, least: 10 }),
 };
 at("charts").append(...Object.values(CHARTS).map((chart) => chart.node));
-
-// --- Tables -------------------------------------------------------------------------------------
-
-function line(cells) {
-  const row = element("tr");
-  cells.forEach((cell, index) => {
-    const { text, tone, node } = typeof cell === "object" ? cell : { text: cell };
-    const field = element(index === 0 ? "th" : "td", index === 0 ? { scope: "row" } : {});
-    if (tone) field.className = tone;
-    field.append(node ?? text);
-    row.append(field);
-  });
-  return row;
-}
-
-// Rewrites only what is different, so that a reader's place and selection stay.
-function fill(id, rows) {
-  const body = at(id);
-  rows.forEach((row, index) => {
-    const old = body.children[index];
-    if (!old) body.append(row);
-    else if (!old.isEqualNode(row)) old.replaceWith(row);
-  });
-  while (body.children.length > rows.length) body.lastElementChild.remove();
-}
-
-const pairs = (id, rows) => fill(id, rows.map(([name, text]) =>
-  element("div", {}, element("dt", {}, name), element("dd", {}, text))));
-
-function bar(parts) {
-  const node = element("span", { class: "bar", "aria-hidden": "true" });
-  for (const [tone, share] of parts) {
-    const part = element("i", { class: tone });
-    part.style.width = `${Math.min(100, 100 * share).toFixed(1)}%`;
-    node.append(part);
-  }
-  return node;
-}
 
 // --- The parts of the page ----------------------------------------------------------------------
 
@@ -325,18 +147,6 @@ function showDies(status, then, seconds) {
   show("work", works(status.upkeep).join("; "));
 }
 
-function works(upkeep) {
-  const { rebuild, scrub, purge } = upkeep ?? {};
-  const done = (work, [gone, all] = [work.rows_done, work.rows]) => work.failure
-    ?? (work.is_running ? `${percent(gone / Math.max(1, all))} done` : "done");
-  return [
-    ...(rebuild ? [`Die ${rebuild.die} is being restored: ${done(rebuild)}`] : []),
-    ...(scrub ? [`Scrub: ${done(scrub)}, ${scrub.units_bad} units bad, ${
-      scrub.units_restored} written again`] : []),
-    ...(purge ? [`Purge: ${done(purge, [purge.superblocks_done, purge.superblocks])}`] : []),
-  ];
-}
-
 function showLife({ smart, wear, life, writes }) {
   pairs("health-rows", [
     ["Spare left", `${smart.available_spare} %, warns below ${smart.available_spare_threshold} %`],
@@ -361,13 +171,14 @@ function showLife({ smart, wear, life, writes }) {
   ]);
 }
 
-function showSheet({ format, server }) {
+function showSheet({ format, server, spare_dies }) {
   pairs("format-rows", [
     ["Capacity", bytes(format.capacity_bytes)],
     ["Flash for data", bytes(format.data_bytes)],
     ["Flash with parity", bytes(format.raw_bytes)],
     ["Over-provisioning", `${format.over_provisioning_percent.toFixed(1)} %`],
     ["Dies", `${format.dies}, ${format.is_protected ? `${format.dies - 1}+1` : "no parity"}`],
+    ["Spare dies", number(spare_dies)],
     ["Superblocks", `${number(format.superblocks)} of ${bytes(format.superblock_bytes)}`],
     ["Compression", format.is_compressed ? "on" : "off"],
     ["Journal", bytes(format.journal_bytes)],
@@ -392,24 +203,21 @@ function showClients({ server }) {
 }
 
 function showEvents({ server }) {
-  fill("event-rows", (server.events ?? []).toReversed().map(({ at_unix_ms, what }) => {
-    const moment = new Date(at_unix_ms);
-    return element("li", {}, element("time", { datetime: moment.toISOString() },
-      moment.toLocaleString([], { dateStyle: "short", timeStyle: "medium" })), element("span", {}, what));
-  }));
+  fill("event-rows", (server.events ?? []).toReversed().map(({ at_unix_ms, what }) =>
+    eventRow(at_unix_ms, what)));
 }
 
 function showHealth(status) {
   const { led } = status;
-  at("led").className = `led ${["read", "write"].includes(led) ? "active" : led}`;
+  at("led").className = ledClass(led);
   show("drive", status.drive);
   document.title = `${led === "beacon" ? "(*) " : ""}Drive ${status.drive}`;
-  const lost = status.dies.filter((die) => die.is_lost).length;
-  const faults = [
-    ...(status.reason ? [`takes no more writes: ${status.reason}`] : []),
-    ...(lost ? [`${lost} of ${status.dies.length} dies lost`] : []),
-    ...(status.smart.critical_warning & 1 ? ["spare space is low"] : []),
-  ];
+  const faults = faultsOf({
+    reason: status.reason,
+    dies: status.dies.length,
+    dies_lost: status.dies.filter((die) => die.is_lost).length,
+    critical_warning: status.smart.critical_warning,
+  });
   show("health", faults.join("; ") || "Everything is as it should be.");
   at("health").className = faults.length ? "verdict bad" : "verdict";
 }
@@ -418,6 +226,18 @@ function showHealth(status) {
 
 const diesThat = (status, isLost) => status.dies.flatMap((die, index) =>
   (die.is_lost === isLost ? [String(index)] : []));
+
+const BEYOND = ["stays", "is lost"];
+const UNITS = { B: 1, kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12,
+  KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40 };
+const SIZE = /([0-9]+(?:\.[0-9]+)?) ?([kMGT]?B|[KMGT]iB)/;
+const PAGE_BYTES = 4096;
+
+// Bytes of a text such as `4 GiB`, in whole pages.
+function sizeOf(text) {
+  const [, count, unit] = text.match(SIZE);
+  return Math.floor(Number(count) * UNITS[unit] / PAGE_BYTES) * PAGE_BYTES;
+}
 
 // Each with its title for a status, the request that it sends, and what must be told before: fields,
 // of which some have choices, and the drive's number where something cannot be undone.
@@ -457,6 +277,29 @@ const ACTIONS = [
     request: (_, { die, path }) => ({ request: "replace-die", die: Number(die), path }),
   },
   {
+    id: "add-spare",
+    title: () => "Add a spare die",
+    text: "Takes the place of the next die that fails, by itself. What lies there now is lost then.",
+    isFinal: true,
+    isPossible: (status) => status.format.is_protected,
+    fields: [{ name: "path", label: "A file that is made, or a block device of the server" }],
+    request: (_, { path }) => ({ request: "add-spare", path }),
+  },
+  {
+    id: "resize",
+    title: () => "Resize",
+    text: "Gives clients another size, of which they learn when they connect again, and keeps what "
+      + "is stored.",
+    isFinal: true,
+    fields: [
+      { name: "size", label: "The new size, such as 500 MB or 4 GiB", pattern: SIZE.source },
+      { name: "beyond", choices: () => BEYOND,
+        label: "What is stored beyond a new end: where it stays, nothing is done if there is any" },
+    ],
+    request: ({ drive }, { size, beyond }) => ({ request: "resize", drive,
+      size_bytes: sizeOf(size), discard: beyond === BEYOND[1], while_served: true }),
+  },
+  {
     id: "format",
     title: () => "Format",
     text: "Erases everything that is stored, and gives clients another capacity: that of stock, or "
@@ -475,16 +318,10 @@ const ACTIONS = [
   },
 ];
 
-function keepToken(text) {
-  sessionStorage.setItem("token", text);
+// Keeps what was typed, or forgets what opens nothing any more.
+function useToken(text) {
+  keepToken(text);
   at("token-form").hidden = text !== "";
-}
-
-function takeToken() {
-  const [, token] = location.hash.match(/^#token=([0-9a-f]+)$/) ?? [];
-  // It is to stay neither in the address nor in the history.
-  if (token) history.replaceState(null, "", location.pathname);
-  keepToken(token ?? sessionStorage.getItem("token") ?? "");
 }
 
 function showActions(status) {
@@ -495,8 +332,9 @@ function showActions(status) {
 }
 
 // What a field is filled in with: a list where there are choices, else a line.
-function entry({ name, choices }, status) {
-  const attributes = { id: `field-${name}`, required: "", autocomplete: "off", spellcheck: "false" };
+function entry({ name, choices, pattern }, status) {
+  const attributes = { id: `field-${name}`, required: "", autocomplete: "off", spellcheck: "false",
+    ...(pattern ? { pattern } : {}) };
   if (!choices) return element("input", attributes);
   return element("select", attributes, ...choices(status).map((choice) =>
     element("option", {}, choice)));
@@ -506,10 +344,10 @@ async function carryOut(status, request) {
   const answer = await fetch("request", {
     method: "POST",
     headers: { "Content-Type": "application/json",
-      Authorization: `Bearer ${sessionStorage.getItem("token")}` },
+      Authorization: `Bearer ${keptToken()}` },
     body: JSON.stringify({ drive: status.drive, request }),
   });
-  if (answer.status === 401) keepToken("");
+  if (answer.status === 401) useToken("");
   return answer.ok ? "Done." : `Refused: ${(await answer.text()).trim()}`;
 }
 
@@ -542,7 +380,7 @@ function confirmAction(action) {
   at("confirm").showModal();
 }
 
-// --- The stream ---------------------------------------------------------------------------------
+// --- All of it ----------------------------------------------------------------------------------
 
 function showAll(status) {
   const isSame = before && before.server.pid === status.server.pid
@@ -563,30 +401,6 @@ function showAll(status) {
   before = status;
 }
 
-let silence = 0;
-
-function connect() {
-  const stream = new EventSource("stream");
-  const lose = () => {
-    stream.close();
-    clearTimeout(silence);
-    at("led").className = "led off";
-    show("link", "no answer; what is shown is old; asking again");
-    setTimeout(connect, RETRY_MS);
-  };
-  const wait = () => {
-    clearTimeout(silence);
-    silence = setTimeout(lose, SILENCE_MS);
-  };
-  stream.onmessage = ({ data }) => {
-    wait();
-    show("link", "live, each second");
-    showAll(JSON.parse(data));
-  };
-  stream.onerror = lose;
-  wait();
-}
-
 at("actions").append(...ACTIONS.map((action) => {
   const button = element("button", { type: "button", id: `action-${action.id}` });
   button.addEventListener("click", () => confirmAction(action));
@@ -595,12 +409,15 @@ at("actions").append(...ACTIONS.map((action) => {
 at("confirm-no").addEventListener("click", () => at("confirm").close());
 at("token-form").addEventListener("submit", (event) => {
   event.preventDefault();
-  keepToken(at("token").value.trim());
+  useToken(at("token").value.trim());
 });
 takeToken();
+useToken(keptToken());
+// Below a page of many drives there is a way back to it.
+at("home").hidden = !location.pathname.startsWith("/drives/");
 at("states").append(...Object.entries(STATES).map(([letter, name]) =>
   element("li", {}, element("i", { class: `state-${letter}` }), name)));
 new ResizeObserver(() => before && drawMap(before.space.superblocks)).observe(at("map"));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () =>
   before && drawMap(before.space.superblocks));
-connect();
+follow(showAll);

@@ -1,6 +1,7 @@
 //! The command line as it is typed.
 
 mod create;
+mod dashboard;
 mod format;
 mod place;
 mod real;
@@ -17,6 +18,7 @@ use lab::fit::Free;
 use live::export::Address;
 
 pub(crate) use self::create::{Compress, Create, Protection};
+pub(crate) use self::dashboard::Dashboard;
 pub(crate) use self::format::{Format, Purge, Resize, Target};
 pub(crate) use self::place::PlaceArgs;
 pub(crate) use self::real::RealArgs;
@@ -156,6 +158,16 @@ Examples:
   floatgate top vault
   floatgate top vault --once --interval 10s")]
     Top(Top),
+    /// Shows several served drives and the runs of a folder on one page, until Ctrl-C
+    #[command(after_help = "\
+Drives come and go; each has its own page behind the first one. In a terminal the address that is
+printed holds the token without which nothing can be changed.
+
+Examples:
+  floatgate dashboard /var/lib/floatgate
+  floatgate dashboard vault-a vault-b --http 127.0.0.1:8481
+  floatgate dashboard --runs runs")]
+    Dashboard(Dashboard),
     /// Marks a drive that stores in every view of it, so that it is found among many
     #[command(after_help = "\
 Examples:

@@ -5,6 +5,7 @@ pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod create;
+pub(crate) mod dashboard;
 pub(crate) mod doctor;
 pub(crate) mod drives;
 pub(crate) mod fit;

@@ -68,6 +68,7 @@ fn carry_out(command: Command) -> Result<Ending> {
         Command::Serve(args) => command::serve::serve(&args),
         Command::Beacon(args) => command::beacon::beacon(&args),
         Command::Top(args) => command::top::top(&args),
+        Command::Dashboard(args) => command::dashboard::dashboard(&args),
         Command::Status(args) => command::status::status(&args),
         Command::Purge(args) => command::format::purge(&args),
         Command::Format(args) => command::format::format(&args),

@@ -1,37 +1,41 @@
-//! What a served drive shows over HTTP.
+//! What is shown over HTTP: a served drive, or several drives and the runs of a folder.
 //!
 //! ```text
-//!   connection ──► request ──► gate: by which name, from which page? ──┬─► answer ──► closed
-//!                                                                      ├─► stream
-//!                                                                      └─► action, by token
+//!   connection ──► request ──► gate: by which name, from which page? ──► content ──┬─► answer
+//!                                                                                  ├─► stream
+//!                                        of a drive (stand), or of many (fleet)    └─► action,
+//!                                                                                    by token
 //! ```
 //!
 //! Every request has a connection and a thread of its own, and little time: whoever is slow holds
 //! up neither the others nor the drive.
 
 mod action;
+mod fleet;
 mod gate;
+mod glance;
 mod metrics;
+mod page;
 mod reply;
 mod request;
+mod shelf;
+mod stand;
 mod stream;
 
 use std::io::{self, IsTerminal as _, Read as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
-use live::status::Status;
 
-use self::action::Token;
-use self::metrics::Metrics;
+pub(crate) use self::action::Token;
+pub(crate) use self::fleet::Fleet;
 use self::reply::Reply;
 use self::request::{Fault, Request};
-use self::stream::Stream;
-use crate::observed::Observed;
+pub(crate) use self::stand::Stand;
 
 /// Connections at once; further ones are closed.
 const CONNECTIONS_MAX: usize = 64;
@@ -40,13 +44,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a client that was answered may be silent without going, and how often it may not be.
 const LEAVE: Duration = Duration::from_millis(500);
 const LEAVE_READS_MAX: u32 = 32;
-/// The page, all of it part of the program: it needs nothing from elsewhere.
-const PAGE: &str = include_str!("../assets/dashboard.html");
-const SCRIPT: &str = include_str!("../assets/dashboard.js");
-const STYLE: &str = include_str!("../assets/dashboard.css");
-const HTML: &str = "text/html; charset=utf-8";
-const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
-const CSS: &str = "text/css; charset=utf-8";
 /// Pause after the system had nothing left to accept a connection with.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -61,13 +58,53 @@ pub(crate) struct Web {
 /// What is answered from.
 #[derive(Debug)]
 struct Site {
-    /// Whoever asks does not keep the drive from being closed.
-    observed: Weak<Observed>,
+    content: Content,
     token: Token,
-    metrics: Metrics,
-    stream: Stream,
     connections: AtomicUsize,
     is_stopping: AtomicBool,
+}
+
+/// What is shown.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// The page of one drive.
+    Drive(Stand),
+    /// A page of many, and theirs behind it.
+    Fleet(Fleet),
+}
+
+/// A request that was let in, and whoever is to be answered.
+struct Visit<'a> {
+    request: &'a Request,
+    token: &'a Token,
+    connection: &'a TcpStream,
+}
+
+impl Visit<'_> {
+    fn is_head(&self) -> bool {
+        self.request.method == "HEAD"
+    }
+
+    fn send(&self, reply: &Reply) -> io::Result<()> {
+        reply.send(self.connection, self.is_head())
+    }
+}
+
+impl Content {
+    fn answer(&self, visit: &Visit<'_>) -> io::Result<()> {
+        match self {
+            Self::Drive(stand) => stand.answer(visit, &visit.request.path),
+            Self::Fleet(fleet) => fleet.answer(visit),
+        }
+    }
+
+    /// Lets every viewer go.
+    fn end(&self) {
+        match self {
+            Self::Drive(stand) => stand.end(),
+            Self::Fleet(fleet) => fleet.end(),
+        }
+    }
 }
 
 /// Listens at an address; it answers once [`Web::start`] is given the socket.
@@ -84,21 +121,14 @@ pub(crate) fn listen(address: SocketAddr) -> Result<TcpListener> {
 }
 
 impl Web {
-    /// Answers at a socket what is asked about a drive.
+    /// Answers at a socket what is asked, and has done what is asked with the token.
     ///
     /// # Errors
     /// When the system refuses.
-    pub(crate) fn start(listener: TcpListener, observed: &Arc<Observed>) -> Result<Self> {
+    pub(crate) fn start(listener: TcpListener, content: Content, token: Token) -> Result<Self> {
         let address = listener.local_addr().context("asking for the port of HTTP")?;
-        let token = Token::draw(observed.vault()).context("writing the token of the dashboard")?;
-        let site = Arc::new(Site {
-            observed: Arc::downgrade(observed),
-            token,
-            metrics: Metrics::default(),
-            stream: Stream::default(),
-            connections: AtomicUsize::new(0),
-            is_stopping: AtomicBool::new(false),
-        });
+        let (connections, is_stopping) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let site = Arc::new(Site { content, token, connections, is_stopping });
         let own = Arc::clone(&site);
         let acceptor = thread::Builder::new()
             .name("http-accept".to_owned())
@@ -118,14 +148,18 @@ impl Web {
         if io::stderr().is_terminal() {
             return format!("dashboard at http://{address}/#token={}", site.token.text());
         }
-        format!("dashboard at http://{address}/, its token in {}", site.token.path().display())
+        let token = match site.token.path() {
+            Some(path) => format!("its token in {}", path.display()),
+            None => "to look at; --token FILE keeps a token to change things with".to_owned(),
+        };
+        format!("dashboard at http://{address}/, {token}")
     }
 }
 
 impl Drop for Web {
     fn drop(&mut self) {
         self.site.is_stopping.store(true, Ordering::Release);
-        self.site.stream.end();
+        self.site.content.end();
         // The acceptor looks up when somebody comes; without this it ends with the process.
         if TcpStream::connect_timeout(&self.address, PATIENCE).is_ok()
             && let Some(acceptor) = self.acceptor.take()
@@ -190,46 +224,10 @@ impl Site {
             }
             Err(Fault::Gone(error)) => return Err(error),
         };
-        let is_head = request.method == "HEAD";
+        let visit = Visit { request: &request, token: &self.token, connection };
         match gate::check(&request) {
-            Err(refusal) => refusal.send(connection, is_head),
-            Ok(()) if request.path == "/stream" && !is_head => {
-                self.stream.serve(connection, || self.look())
-            }
-            Ok(()) if request.method == "POST" => self.done(&request).send(connection, false),
-            Ok(()) => self.shown(&request.path).send(connection, is_head),
+            Err(refusal) => visit.send(&refusal),
+            Ok(()) => self.content.answer(&visit),
         }
-    }
-
-    fn done(&self, request: &Request) -> Reply {
-        match self.observed.upgrade() {
-            Some(observed) => action::carry_out(request, &self.token, &observed),
-            None => Reply::text(503, "the drive is being closed"),
-        }
-    }
-
-    fn shown(&self, path: &str) -> Reply {
-        match path {
-            "/" => Reply::new(HTML, PAGE),
-            "/dashboard.js" => Reply::new(JAVASCRIPT, SCRIPT),
-            "/ground.css" => Reply::new(CSS, report::GROUND_STYLE),
-            "/dashboard.css" => Reply::new(CSS, STYLE),
-            "/metrics" => self
-                .looked_at(|status| Reply::new(metrics::CONTENT_TYPE, self.metrics.text(status))),
-            "/status.json" => self.looked_at(Reply::json),
-            _ => Reply::text(404, "there are /, /metrics, /status.json and /stream"),
-        }
-    }
-
-    fn looked_at(&self, tell: impl Fn(&Status) -> Reply) -> Reply {
-        match self.look() {
-            Some(status) => tell(&status),
-            None => Reply::text(503, "the drive is being closed"),
-        }
-    }
-
-    /// How the drive fares; nothing once it is being closed.
-    fn look(&self) -> Option<Status> {
-        Some(self.observed.upgrade()?.status())
     }
 }

@@ -337,6 +337,7 @@ fn the_help_is_as_it_was_agreed() {
         "serve",
         "status",
         "top",
+        "dashboard",
         "beacon",
         "check",
         "scrub",

@@ -25,7 +25,7 @@ use crate::configuration::{Configuration, Reread};
 use crate::log::{self, Log};
 use crate::observed::{Observed, Paced};
 use crate::signals::{self, Signal};
-use crate::web::{self, Web};
+use crate::web::{self, Content, Stand, Token, Web};
 use crate::{Ending, output, setup};
 
 /// How often a server looks at the space of its drive.
@@ -34,6 +34,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const LOOKS_PER_KEEPING: u64 = 60;
 /// How long programs that are being answered may keep a drive from being closed.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
+
+/// The file of the drive's folder that holds the token of its page.
+const TOKEN: &str = "web.token";
 
 /// Exit status of a server whose power was cut, as that of a process that was killed.
 const POWER_CUT: i32 = 137;
@@ -66,7 +69,7 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     let observed = drive.as_ref().map(|(_, observed)| Arc::clone(observed));
     let management = observed.as_ref().map(|observed| observed.manage(&offered)).transpose()?;
     let web = match (http, &observed) {
-        (Some(listener), Some(observed)) => Some(Web::start(listener, observed)?),
+        (Some(listener), Some(observed)) => Some(show(listener, observed)?),
         _ => None,
     };
     if let Some(web) = &web {
@@ -102,6 +105,7 @@ fn wait(
         }
         let Some((drive, observed)) = served else { continue };
         told = tell_supply(drive, told);
+        observed.look();
         if looks.is_multiple_of(LOOKS_PER_KEEPING) {
             is_kept = keep_life(observed, is_kept);
         }
@@ -263,7 +267,8 @@ fn listen(place: &Place<Address>, passed: &mut Passed) -> Result<Listener> {
     Ok(listener)
 }
 
-fn listen_http(place: &Place<SocketAddr>, passed: &mut Passed) -> Result<TcpListener> {
+/// Listens for browsers; warns where other machines may come in.
+pub(super) fn listen_http(place: &Place<SocketAddr>, passed: &mut Passed) -> Result<TcpListener> {
     let listener = match place {
         Place::At(address) => web::listen(*address)?,
         Place::Passed(index) => passed.http(*index)?,
@@ -273,6 +278,14 @@ fn listen_http(place: &Place<SocketAddr>, passed: &mut Passed) -> Result<TcpList
         warn_of_reach(&format_args!("http://{address}"));
     }
     Ok(listener)
+}
+
+/// Shows a drive to browsers and monitoring.
+fn show(listener: TcpListener, observed: &Arc<Observed>) -> Result<Web> {
+    let token = Token::draw(Some(observed.vault().join(TOKEN)));
+    let token = token.context("writing the token of the dashboard")?;
+    let stand = Stand::new(Arc::downgrade(observed));
+    Web::start(listener, Content::Drive(stand), token)
 }
 
 /// Says where browsers come in: at once, since it may hold the token, which is in no log.

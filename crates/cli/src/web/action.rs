@@ -1,7 +1,7 @@
 //! What is asked to be done to a drive: by POST, with the server's token, and naming the drive.
 //!
-//! The token is new with every server. It lies in the drive's folder, for the drive's owner alone:
-//! whoever can read it could use the management socket as well.
+//! The token is new with every server. Where it is kept in a file, that is for its owner alone:
+//! whoever can read it could use the management sockets as well.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -13,16 +13,15 @@ use serde::Deserialize;
 
 use super::reply::Reply;
 use super::request::Request;
-use crate::observed::Observed;
+use super::stand::{Subject, UNSERVED};
 
-const NAME: &str = "web.token";
 const TOKEN_BYTES: usize = 16;
 
 /// The key to everything that changes a drive. Its file is removed when it is dropped.
 #[derive(Debug)]
-pub(super) struct Token {
+pub(crate) struct Token {
     text: String,
-    path: PathBuf,
+    path: Option<PathBuf>,
 }
 
 /// The body of a request.
@@ -36,21 +35,19 @@ struct Order {
 }
 
 impl Token {
-    /// Draws one, and writes it into the drive's folder.
+    /// Draws one, and writes it into a file, if one is named, in place of an earlier one.
     ///
     /// # Errors
-    /// What the system answered.
-    pub(super) fn draw(vault: &Path) -> io::Result<Self> {
+    /// When the file holds something else, or the system refuses.
+    pub(crate) fn draw(path: Option<PathBuf>) -> io::Result<Self> {
         let mut bytes = [0; TOKEN_BYTES];
         File::open("/dev/urandom")?.read_exact(&mut bytes)?;
         let text = format!("{:032x}", u128::from_be_bytes(bytes));
-        let path = vault.join(NAME);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+        if let Some(path) = &path {
+            remove_old(path)?;
+            let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
+            file.write_all(text.as_bytes())?;
         }
-        let mut file = File::options().write(true).create_new(true).mode(0o600).open(&path)?;
-        file.write_all(text.as_bytes())?;
         Ok(Self { text, path })
     }
 
@@ -58,9 +55,9 @@ impl Token {
         &self.text
     }
 
-    /// Where it lies.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+    /// The file that holds it; none where it is in memory alone.
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
     }
 
     /// Whether a text is the token, in a time that does not depend on how much of it is right.
@@ -70,33 +67,48 @@ impl Token {
     }
 }
 
+/// Removes the token of an earlier server, which may have been killed.
+fn remove_old(path: &Path) -> io::Result<()> {
+    match fs::read(path) {
+        Ok(old) if old.len() == 2 * TOKEN_BYTES && old.iter().all(u8::is_ascii_hexdigit) => {
+            fs::remove_file(path)
+        }
+        Ok(_) => Err(io::Error::other("it holds something else than a token; name another file")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 impl Drop for Token {
     fn drop(&mut self) {
-        // What cannot be removed opens nothing any more.
-        let _ = fs::remove_file(&self.path);
+        if let Some(path) = &self.path {
+            // What cannot be removed opens nothing any more.
+            let _ = fs::remove_file(path);
+        }
     }
 }
 
 /// Does what is asked, of whoever has the token and names the drive.
-pub(super) fn carry_out(request: &Request, token: &Token, observed: &Observed) -> Reply {
+pub(super) fn carry_out(request: &Request, token: &Token, subject: &dyn Subject) -> Reply {
     let header = |name| request.header(name).ok().flatten().unwrap_or_default();
     if !header("content-type").starts_with("application/json") {
         return Reply::text(415, "what is to be done is told as application/json");
     }
     let is_known = header("authorization").strip_prefix("Bearer ").is_some_and(|it| token.is(it));
     if !is_known {
-        return Reply::text(401, "this needs the token of web.token in the drive's folder");
+        return Reply::text(401, "this needs the token that the server drew");
     }
     let Order { drive, request } = match serde_json::from_slice(&request.body) {
         Ok(order) => order,
         Err(error) => return Reply::text(400, &format!("no request: {error}")),
     };
-    if drive != observed.number() {
-        return Reply::text(409, &format!("drive {} is served here", observed.number()));
-    }
-    match observed.answer(&request) {
-        Answer::Refused { reason } => Reply::text(409, &reason),
-        answer => Reply::json(&answer),
+    match subject.number() {
+        Some(number) if number == drive => match subject.carry_out(&request) {
+            Answer::Refused { reason } => Reply::text(409, &reason),
+            answer => Reply::json(&answer),
+        },
+        Some(number) => Reply::text(409, &format!("drive {number} is served here")),
+        None => Reply::text(503, UNSERVED),
     }
 }
 
@@ -109,15 +121,25 @@ mod tests {
     #[test]
     fn a_token_is_for_the_owner_alone_and_gone_with_the_server() {
         let folder = tempfile::tempdir().unwrap();
-        let token = Token::draw(folder.path()).unwrap();
-        let file = fs::metadata(token.path()).unwrap();
+        let path = folder.path().join("web.token");
+        let token = Token::draw(Some(path.clone())).unwrap();
+        let file = fs::metadata(&path).unwrap();
         assert_eq!((file.permissions().mode() & 0o777, file.len()), (0o600, 32));
-        let path = token.path().to_owned();
         let text = token.text().to_owned();
         assert!(token.is(&text) && !token.is("") && !token.is(&text[1..]));
         assert!(!token.is(&format!("{}x", &text[..31])));
         drop(token);
         assert!(!path.exists());
-        assert_ne!(Token::draw(folder.path()).unwrap().text(), text);
+        fs::write(&path, &text).unwrap();
+        assert_ne!(Token::draw(Some(path)).unwrap().text(), text, "one that was left is replaced");
+    }
+
+    #[test]
+    fn a_file_that_holds_something_else_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notes");
+        fs::write(&path, "not to be lost").unwrap();
+        assert!(Token::draw(Some(path.clone())).is_err());
+        assert_eq!(fs::read_to_string(path).unwrap(), "not to be lost");
     }
 }

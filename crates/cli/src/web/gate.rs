@@ -10,15 +10,14 @@ use std::net::IpAddr;
 use super::reply::Reply;
 use super::request::{Fault, Request};
 
-/// Where things are asked to be done.
-const ORDERS: &str = "/request";
+/// Where things are asked to be done, below the page of each drive.
+pub(super) const ORDERS: &str = "/request";
 
 /// Refuses what a foreign page may have sent, and to do anything where one can only look.
 pub(super) fn check(request: &Request) -> Result<(), Reply> {
     check_source(request)?;
-    match request.method.as_str() {
-        "GET" | "HEAD" if request.path != ORDERS => Ok(()),
-        "POST" if request.path == ORDERS => Ok(()),
+    match (request.method.as_str(), request.path.ends_with(ORDERS)) {
+        ("GET" | "HEAD", false) | ("POST", true) => Ok(()),
         _ => Err(Reply::text(405, "GET shows, and POST to /request has something done")),
     }
 }

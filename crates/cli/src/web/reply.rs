@@ -13,44 +13,60 @@ const TEXT: &str = "text/plain; charset=utf-8";
 const HEADERS: &str = "\
 Cache-Control: no-store\r\n\
 Connection: close\r\n\
-Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; \
-connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n\
-Cross-Origin-Opener-Policy: same-origin\r\n\
 Cross-Origin-Resource-Policy: same-origin\r\n\
 Referrer-Policy: no-referrer\r\n\
 X-Content-Type-Options: nosniff\r\n";
+
+/// What the program's own pages may do.
+pub(super) const OWN: &str = "\
+Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; \
+connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n\
+Cross-Origin-Opener-Policy: same-origin\r\n";
+
+/// What a page from a file may do: it has an origin of its own, which nothing here answers, and
+/// loads nothing.
+const FOREIGN: &str = "\
+Content-Security-Policy: sandbox allow-scripts allow-downloads; default-src 'none'; \
+script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; \
+form-action 'none'; frame-ancestors 'none'\r\n";
 
 /// What is answered.
 #[derive(Debug)]
 pub(super) struct Reply {
     status: u16,
     kind: &'static str,
+    policy: &'static str,
     body: Cow<'static, str>,
 }
 
 impl Reply {
     /// What was asked for.
     pub(super) fn new(kind: &'static str, body: impl Into<Cow<'static, str>>) -> Self {
-        Self { status: 200, kind, body: body.into() }
+        Self { status: 200, kind, policy: OWN, body: body.into() }
+    }
+
+    /// A page that somebody else wrote.
+    pub(super) fn foreign(html: String) -> Self {
+        Self { policy: FOREIGN, ..Self::new("text/html; charset=utf-8", html) }
     }
 
     /// A value.
     pub(super) fn json(value: &impl Serialize) -> Self {
         match serde_json::to_string(value) {
             Ok(body) => Self::new(JSON, body),
-            Err(error) => Self { status: 500, kind: TEXT, body: format!("{error}\n").into() },
+            Err(error) => Self::text(500, &error.to_string()),
         }
     }
 
     /// A line of text.
     pub(super) fn text(status: u16, line: &str) -> Self {
-        Self { status, kind: TEXT, body: format!("{line}\n").into() }
+        Self { status, ..Self::new(TEXT, format!("{line}\n")) }
     }
 
     /// Sends it, or only what stands before the body.
     pub(super) fn send(&self, mut stream: &TcpStream, is_head: bool) -> io::Result<()> {
-        let length = format!("Content-Length: {}\r\n", self.body.len());
-        let mut bytes = head(self.status, self.kind, &length).into_bytes();
+        let further = format!("Content-Length: {}\r\n{}", self.body.len(), self.policy);
+        let mut bytes = head(self.status, self.kind, &further).into_bytes();
         if !is_head {
             bytes.extend(self.body.as_bytes());
         }

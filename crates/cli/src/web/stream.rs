@@ -1,4 +1,4 @@
-//! What a drive does, second by second, for whoever looks on (server-sent events).
+//! What drives do, second by second, for whoever looks on (server-sent events).
 //!
 //! ```text
 //!   drive ──► one look a second, if anybody looks on ──► latest ──┬──► viewer
@@ -14,7 +14,7 @@ use std::net::TcpStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use live::status::Status;
+use serde::Serialize;
 
 use super::reply::{self, Reply};
 
@@ -52,15 +52,15 @@ impl Stream {
     ///
     /// # Errors
     /// When the viewer is gone.
-    pub(super) fn serve(
+    pub(super) fn serve<T: Serialize>(
         &self,
         mut connection: &TcpStream,
-        look: impl Fn() -> Option<Status>,
+        look: impl Fn() -> Option<T>,
     ) -> io::Result<()> {
         let Some(_seat) = self.seat() else {
             return Reply::text(503, "too many look on already").send(connection, false);
         };
-        connection.write_all(reply::head(200, "text/event-stream", "").as_bytes())?;
+        connection.write_all(reply::head(200, "text/event-stream", reply::OWN).as_bytes())?;
         connection.write_all(GREETING)?;
         let mut seen = 0;
         while let Some((number, message)) = self.after(seen, &look) {
@@ -77,7 +77,11 @@ impl Stream {
     }
 
     /// The next look after `seen`, as soon as there is one; none once nothing can be seen.
-    fn after(&self, seen: u64, look: &impl Fn() -> Option<Status>) -> Option<(u64, Arc<str>)> {
+    fn after<T: Serialize>(
+        &self,
+        seen: u64,
+        look: &impl Fn() -> Option<T>,
+    ) -> Option<(u64, Arc<str>)> {
         let mut latest = self.lock();
         loop {
             if latest.has_ended {
@@ -116,7 +120,68 @@ impl Drop for Seat<'_> {
     }
 }
 
-fn message(status: &Status) -> Option<Arc<str>> {
-    let json = serde_json::to_string(status).ok()?;
+fn message(seen: &impl Serialize) -> Option<Arc<str>> {
+    let json = serde_json::to_string(seen).ok()?;
     Some(format!("data: {json}\n\n").into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::net::TcpListener;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::thread;
+
+    use super::*;
+
+    /// More than all buffers between a server and a viewer that takes nothing hold.
+    const MESSAGE_BYTES: usize = 16 << 20;
+    const READERS: usize = 10;
+    const PATIENCE: Duration = Duration::from_mins(1);
+
+    /// Both ends of a connection, the server's first.
+    fn connection() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let viewer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        viewer.set_read_timeout(Some(PATIENCE)).unwrap();
+        (listener.accept().unwrap().0, viewer)
+    }
+
+    /// Takes what two messages are at least.
+    fn read_two(mut viewer: &TcpStream) {
+        let mut chunk = vec![0; 1 << 20];
+        let mut taken = 0;
+        while taken < 2 * MESSAGE_BYTES {
+            taken += viewer.read(&mut chunk).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_viewer_that_takes_nothing_is_let_go_while_ten_others_are_told_each_second() {
+        let (stream, looks) = (Stream::default(), AtomicU64::new(0));
+        let look = || {
+            looks.fetch_add(1, Ordering::Relaxed);
+            Some("x".repeat(MESSAGE_BYTES))
+        };
+        let (own_end, _stuck) = connection();
+        own_end.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
+        let begun = Instant::now();
+        thread::scope(|scope| {
+            let stuck = scope.spawn(|| stream.serve(&own_end, look));
+            let readers: Vec<_> = (0..READERS).map(|_| connection()).collect();
+            for (own_end, viewer) in readers {
+                scope.spawn({
+                    let stream = &stream;
+                    move || stream.serve(&own_end, look)
+                });
+                scope.spawn(move || read_two(&viewer));
+            }
+            stuck.join().unwrap().unwrap_err();
+        });
+        let (told, seconds) = (looks.load(Ordering::Relaxed), begun.elapsed().as_secs());
+        assert!((2..=seconds + 2).contains(&told), "{told} looks in {seconds} s");
+        let latest = stream.lock();
+        assert_eq!(latest.viewers, 0, "somebody kept a place");
+        assert_eq!(Arc::strong_count(&latest.message), 1, "something is queued");
+    }
 }

@@ -7,16 +7,17 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 
 use super::browser::Browser;
-use super::served::{Served, create_small_drive, is_there};
+use super::clients::noise;
+use super::served::{Served, client, create_small_drive, is_there};
 
 /// Widths of a telephone, a tablet and a wide screen.
-const WIDTHS: [u32; 3] = [390, 820, 1600];
+pub(crate) const WIDTHS: [u32; 3] = [390, 800, 1600];
 
 /// A client that reads and writes until it is dropped.
-struct Load(Child);
+pub(crate) struct Load(Child);
 
 impl Load {
-    fn start(served: &Served) -> Self {
+    pub(crate) fn start(served: &Served) -> Self {
         let fio = Command::new("timeout")
             .args(["--kill-after=5", "300", "fio", "--name=load", "--ioengine=nbd"])
             .args(["--rw=randrw", "--bs=4k", "--iodepth=4", "--time_based", "--runtime=300"])
@@ -122,8 +123,8 @@ fn fill(browser: &mut Browser, field: &str, expression: &str) {
     ));
 }
 
-/// Has an action of the page done, with these fields filled in and the drive named.
-fn carry_out(browser: &mut Browser, action: &str, fields: &[(&str, &str)]) {
+/// Asks for an action of the page, with these fields filled in and the drive named.
+fn ask(browser: &mut Browser, action: &str, fields: &[(&str, &str)]) {
     browser.value(&format!("document.getElementById('action-{action}').click()"));
     let is_refused = "document.getElementById('confirm-yes').disabled";
     for (field, text) in fields {
@@ -135,6 +136,11 @@ fn carry_out(browser: &mut Browser, action: &str, fields: &[(&str, &str)]) {
     fill(browser, "drive", "before.drive");
     browser.value("document.getElementById('outcome').textContent = ''");
     browser.value("document.getElementById('confirm-yes').click()");
+}
+
+/// The same, which is done.
+pub(crate) fn carry_out(browser: &mut Browser, action: &str, fields: &[(&str, &str)]) {
+    ask(browser, action, fields);
     browser.wait_until("document.getElementById('outcome').textContent.endsWith(': Done.')");
 }
 
@@ -193,6 +199,31 @@ fn a_drive_is_formatted_and_purged_from_the_page_once_it_is_named_and_not_before
 }
 
 #[test]
+fn a_drive_is_resized_from_the_page_and_what_it_stores_is_lost_only_where_that_is_said() {
+    if !is_there("nbdcopy") {
+        return;
+    }
+    let served = Served::start_watched();
+    let Some(mut browser) = at_the_page_of(&served) else { return };
+    let there = served.path("there.img");
+    noise(&there, 8 << 20);
+    client("nbdcopy", &["--flush", there.to_str().unwrap(), &served.uri]);
+    let capacity = || status(&served)["format"]["capacity_bytes"].clone();
+    let outcome = "document.getElementById('outcome').textContent";
+    ask(&mut browser, "resize", &[("size", "4 MiB"), ("beyond", "stays")]);
+    browser.wait_until(&format!("{outcome}.includes('beyond the new end')"));
+    assert_eq!(capacity(), 8 << 20);
+    carry_out(&mut browser, "resize", &[("size", "4 MiB"), ("beyond", "is lost")]);
+    browser.wait_until(&format!("before.format.capacity_bytes === {}", 4 << 20));
+    assert_eq!(capacity(), 4 << 20);
+    browser.value("document.getElementById('action-resize').click()");
+    fill(&mut browser, "size", "'4 elephants'");
+    let is_valid = "document.getElementById('field-size').checkValidity()";
+    assert_eq!(browser.value(is_valid), false, "what is no size is not sent");
+    assert!(browser.faults.iter().all(|fault| fault.contains("409")), "{:?}", browser.faults);
+}
+
+#[test]
 fn the_page_tells_the_power_and_heat_of_a_modelled_drive_and_has_no_place_for_them_without() {
     let plain = Served::start_watched();
     let Some(mut browser) = at_the_page_of(&plain) else { return };
@@ -219,7 +250,7 @@ fn the_page_tells_the_power_and_heat_of_a_modelled_drive_and_has_no_place_for_th
 }
 
 /// Keeps a picture of the page for whoever wants to look at it.
-fn photograph(browser: &mut Browser, name: &str) {
+pub(crate) fn photograph(browser: &mut Browser, name: &str) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     browser.photograph(&folder.join(format!("dashboard-{name}.png")));
 }

@@ -47,19 +47,24 @@ fn the_units_are_some_and_leave_the_service_little_to_harm() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let unit_named = |name| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib").join(name);
-    let text = fs::read_to_string(unit_named("floatgate@.service")).unwrap();
-    // Where the command would be installed there is none on a machine that builds it.
-    let text = text.replace("/usr/bin/floatgate", env!("CARGO_BIN_EXE_floatgate"));
-    let path = folder.path().join("floatgate@scratch.service");
-    fs::write(&path, text).unwrap();
+    let unit_named =
+        |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib").join(name);
+    let service = |name: &str, instance: &str| {
+        let text = fs::read_to_string(unit_named(name)).unwrap();
+        // Where the command would be installed there is none on a machine that builds it.
+        let text = text.replace("/usr/bin/floatgate", env!("CARGO_BIN_EXE_floatgate"));
+        let path = folder.path().join(instance);
+        fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let drive = service("floatgate@.service", "floatgate@scratch.service");
+    let dashboard = service("floatgate-dashboard.service", "floatgate-dashboard.service");
     let socket = unit_named("floatgate@.socket");
     fs::copy(socket, folder.path().join("floatgate@scratch.socket")).unwrap();
-    let path = path.display().to_string();
     let socket = folder.path().join("floatgate@scratch.socket").display().to_string();
-    client("systemd-analyze", &["verify", "--man=no", &path, &socket]);
-    client(
-        "systemd-analyze",
-        &["security", "--offline=true", "--threshold=20", "--no-pager", &path],
-    );
+    client("systemd-analyze", &["verify", "--man=no", &drive, &dashboard, &socket]);
+    for unit in [&drive, &dashboard] {
+        let args = ["security", "--offline=true", "--threshold=20", "--no-pager", unit];
+        client("systemd-analyze", &args);
+    }
 }

@@ -1,0 +1,25 @@
+//! What is typed to look at several drives and at runs.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::activation::Place;
+
+/// `floatgate dashboard`.
+#[derive(Debug, Args)]
+pub(crate) struct Dashboard {
+    /// Drives: their folders, folders of such, management sockets, or configurations of servers
+    #[arg(required_unless_present = "runs", value_name = "DRIVE")]
+    pub(crate) places: Vec<PathBuf>,
+    /// Folder of runs, to see those under way and open the reviews of others
+    #[arg(long, value_name = "DIR")]
+    pub(crate) runs: Option<PathBuf>,
+    /// Where browsers and monitoring come in: HOST:PORT, of the loopback at best, or fd:N
+    #[arg(long, default_value = "127.0.0.1:8480", value_name = "ADDRESS")]
+    pub(crate) http: Place<SocketAddr>,
+    /// File for the token, new with each start, without which nothing can be changed
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token: Option<PathBuf>,
+}

@@ -1,0 +1,25 @@
+//! `floatgate dashboard`: several served drives and the runs of a folder, on one page.
+
+use anyhow::{Context as _, Result};
+
+use super::serve::listen_http;
+use crate::activation::Passed;
+use crate::args::Dashboard;
+use crate::log::{Level, Log};
+use crate::signals::{self, Signal};
+use crate::web::{Content, Fleet, Token, Web};
+use crate::{Ending, output};
+
+/// Shows them until a signal comes.
+pub(crate) fn dashboard(args: &Dashboard) -> Result<Ending> {
+    let _log = Log::start(Level::Info, false)?;
+    let fleet = Fleet::new(&args.places, args.runs.as_deref())?;
+    let listener = listen_http(&args.http, &mut Passed::of_process())?;
+    let signals = signals::received()?;
+    let token = Token::draw(args.token.clone()).context("writing the token")?;
+    let web = Web::start(listener, Content::Fleet(fleet), token)?;
+    output::talk(&web.introduction());
+    // Nothing here is read again: what drives there are is seen at each look.
+    while signals.recv().context("waiting for a signal")? != Signal::Stop {}
+    Ok(Ending::Done)
+}

@@ -1,0 +1,379 @@
+//! Several drives on one page, each asked over its management socket, and the runs of a folder.
+//!
+//! ```text
+//!   places ──► folders of drives ──► berths ──► one question each, all at once ──► overview
+//!                  each second         └─► stand: the page of the drive, once it has answered
+//! ```
+//!
+//! Drives come and go: places are gone through at each look, and nobody looks while there is no
+//! viewer. A drive whose server does not answer keeps nobody waiting: it is shown as it was.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use lab::runs::Sight;
+use live::management::{Answer, Connection, Request as Asked};
+use live::status::Status;
+use live::{beacon, is_vault};
+use serde::Serialize;
+use toml::Table;
+
+use super::glance::{Glance, Summary};
+use super::reply::Reply;
+use super::shelf::Shelf;
+use super::stand::{STREAM, Stand, Subject, UNSERVED};
+use super::stream::Stream;
+use super::{Visit, page};
+
+/// What stands before the number of a drive in the addresses of its page.
+const DRIVES: &str = "/drives/";
+/// What stands before the name of a review.
+const REVIEWS: &str = "/reviews/";
+/// How long a look waits for drives that have not answered.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// The socket that may stand for the folder that it lies in.
+const SOCKET: &str = "manage.sock";
+
+/// Drives, and runs.
+#[derive(Debug)]
+pub(crate) struct Fleet {
+    places: Vec<PathBuf>,
+    /// By folder.
+    berths: Mutex<BTreeMap<PathBuf, Arc<Berth>>>,
+    shelf: Option<Shelf>,
+    stream: Stream,
+}
+
+/// What is told each second.
+#[derive(Debug, Serialize)]
+struct Overview {
+    drives: Vec<Glance>,
+    #[serde(flatten)]
+    sight: Option<Sight>,
+}
+
+/// Where a drive lies, whether it is served or not.
+#[derive(Debug)]
+struct Berth {
+    vault: PathBuf,
+    seen: Mutex<Seen>,
+}
+
+/// What is known of a drive.
+#[derive(Debug)]
+struct Seen {
+    glance: Glance,
+    /// The drive's page, and its number.
+    stand: Option<(String, Arc<Stand>)>,
+    is_being_asked: bool,
+}
+
+/// A drive that is asked over its management socket.
+#[derive(Debug)]
+struct Distant {
+    vault: PathBuf,
+    number: String,
+}
+
+impl Fleet {
+    /// The drives at some places: folders of drives, folders of such folders, management sockets,
+    /// configurations of servers; and, in another folder, runs.
+    ///
+    /// # Errors
+    /// When a place is none of these now.
+    pub(crate) fn new(places: &[PathBuf], runs: Option<&Path>) -> Result<Self> {
+        for place in places {
+            vaults(place)?;
+        }
+        let (berths, stream, shelf) = (Mutex::default(), Stream::default(), runs.map(Shelf::new));
+        Ok(Self { places: places.to_vec(), berths, shelf, stream })
+    }
+
+    /// Answers what is asked at any path.
+    pub(super) fn answer(&self, visit: &Visit<'_>) -> io::Result<()> {
+        let path = visit.request.path.as_str();
+        if let Some((number, path)) = drive_path(path) {
+            return match self.stand(number) {
+                Some(stand) => stand.answer(visit, path),
+                None => visit.send(&Reply::text(404, "no drive of this number was seen here")),
+            };
+        }
+        match path {
+            STREAM if !visit.is_head() => self.stream.serve(visit.connection, || Some(self.look())),
+            _ => visit.send(&self.shown(path)),
+        }
+    }
+
+    /// Lets every viewer go.
+    pub(super) fn end(&self) {
+        self.stream.end();
+        for berth in self.berths().values() {
+            if let Some((_, stand)) = &berth.seen().stand {
+                stand.end();
+            }
+        }
+    }
+
+    fn shown(&self, path: &str) -> Reply {
+        if let Some(name) = path.strip_prefix(REVIEWS) {
+            let page = self.shelf.as_ref().and_then(|shelf| shelf.review(name));
+            return page
+                .map_or_else(|| Reply::text(404, "there is no such review"), Reply::foreign);
+        }
+        match path {
+            "/" => page::of_fleet(),
+            "/overview.json" => Reply::json(&self.look()),
+            _ => page::part(path).unwrap_or_else(|| {
+                Reply::text(404, "there are /, /overview.json, /stream and /drives/NUMBER/")
+            }),
+        }
+    }
+
+    /// The page of a drive by its number.
+    fn stand(&self, number: &str) -> Option<Arc<Stand>> {
+        let find = || {
+            let berths = self.berths();
+            berths.values().find_map(|berth| berth.stand(number))
+        };
+        find().or_else(|| {
+            // Whoever comes by a bookmark may be the first to look.
+            self.look();
+            find()
+        })
+    }
+
+    /// How all of them fare.
+    fn look(&self) -> Overview {
+        let berths = self.discover();
+        let (answered, answers) = mpsc::channel();
+        for berth in &berths {
+            berth.ask(answered.clone());
+        }
+        drop(answered);
+        let deadline = Instant::now() + PATIENCE;
+        while answers.recv_timeout(deadline.saturating_duration_since(Instant::now())).is_ok() {}
+        let drives = berths.iter().map(|berth| berth.glance()).collect();
+        Overview { drives, sight: self.shelf.as_ref().map(Shelf::look) }
+    }
+
+    /// The drives that are there now; what is known of others is forgotten.
+    fn discover(&self) -> Vec<Arc<Berth>> {
+        // A place that is gone for now may come back.
+        let found = self.places.iter().filter_map(|place| vaults(place).ok()).flatten();
+        let mut berths = self.berths();
+        let mut known = std::mem::take(&mut *berths);
+        for vault in found {
+            let berth = known.remove(&vault).unwrap_or_else(|| Arc::new(Berth::new(&vault)));
+            berths.entry(vault).or_insert(berth);
+        }
+        berths.values().cloned().collect()
+    }
+
+    fn berths(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Arc<Berth>>> {
+        self.berths.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The number of a drive, and the path below its page.
+fn drive_path(path: &str) -> Option<(&str, &str)> {
+    let rest = path.strip_prefix(DRIVES)?;
+    Some(rest.split_at(rest.find('/')?))
+}
+
+/// The folders of drives that a place stands for, each by its one path.
+fn vaults(place: &Path) -> Result<Vec<PathBuf>> {
+    let shown = place.display();
+    let real = |path: &Path| fs::canonicalize(path).with_context(|| format!("looking at {shown}"));
+    let path = real(place)?;
+    if path.file_name().is_some_and(|name| name == SOCKET) {
+        return Ok(path.parent().map(Path::to_owned).into_iter().collect());
+    }
+    if path.is_dir() {
+        if is_vault(&path) {
+            return Ok(vec![path]);
+        }
+        let entries = fs::read_dir(&path).with_context(|| format!("looking into {shown}"))?;
+        let folders = entries.flatten().map(|entry| entry.path()).filter(|path| is_vault(path));
+        // One that goes meanwhile is gone.
+        return Ok(folders.filter_map(|folder| real(&folder).ok()).collect());
+    }
+    let text = fs::read_to_string(&path).with_context(|| format!("reading {shown}"))?;
+    let configured = text.parse::<Table>().ok();
+    match configured.as_ref().and_then(|table| table.get("vault")?.as_str()) {
+        Some(vault) => Ok(vec![real(Path::new(vault))?]),
+        None => bail!(
+            "{shown} is neither a drive's folder, nor a folder of such, nor a {SOCKET}, nor a \
+             configuration that names a vault"
+        ),
+    }
+}
+
+impl Berth {
+    fn new(vault: &Path) -> Self {
+        let glance = Glance::of_folder(vault);
+        let seen = Mutex::new(Seen { glance, stand: None, is_being_asked: false });
+        Self { vault: vault.to_owned(), seen }
+    }
+
+    /// Asks the drive's server, if it is not still being asked.
+    fn ask(self: &Arc<Self>, answered: Sender<()>) {
+        if std::mem::replace(&mut self.seen().is_being_asked, true) {
+            return;
+        }
+        let own = Arc::clone(self);
+        let look = move || {
+            own.note(asked(&own.vault));
+            // Whoever waited may have gone on.
+            let _ = answered.send(());
+        };
+        if thread::Builder::new().name("ask".to_owned()).spawn(look).is_err() {
+            self.seen().is_being_asked = false;
+        }
+    }
+
+    fn note(&self, answer: io::Result<Option<Status>>) {
+        let is_beacon_lit = beacon::is_lit(&self.vault);
+        let mut seen = self.seen();
+        seen.is_being_asked = false;
+        let glance = &mut seen.glance;
+        glance.is_beacon_lit = is_beacon_lit;
+        glance.fault = answer.as_ref().err().map(ToString::to_string);
+        let summary = answer.ok().flatten().and_then(Summary::of);
+        glance.is_served = summary.is_some();
+        let Some(summary) = summary else { return };
+        let number = summary.drive.clone();
+        glance.drive = Some(summary);
+        if seen.stand.as_ref().is_none_or(|(known, _)| *known != number) {
+            let distant = Distant { vault: self.vault.clone(), number: number.clone() };
+            seen.stand = Some((number, Arc::new(Stand::new(distant))));
+        }
+    }
+
+    /// What is known now.
+    fn glance(&self) -> Glance {
+        let seen = self.seen();
+        let mut glance = seen.glance.clone();
+        if seen.is_being_asked {
+            glance.is_served = false;
+            glance.fault = Some("its server does not answer".to_owned());
+        }
+        glance
+    }
+
+    fn stand(&self, number: &str) -> Option<Arc<Stand>> {
+        let seen = self.seen();
+        seen.stand.as_ref().filter(|(own, _)| own == number).map(|(_, stand)| Arc::clone(stand))
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The status of a folder's drive; nothing where nobody serves it.
+fn asked(vault: &Path) -> io::Result<Option<Status>> {
+    Connection::open(vault)?.map(|mut connection| connection.status()).transpose()
+}
+
+impl Subject for Distant {
+    fn number(&self) -> Option<String> {
+        Some(self.status()?.drive)
+    }
+
+    fn status(&self) -> Option<Status> {
+        asked(&self.vault).ok()?.filter(|status| status.drive == self.number)
+    }
+
+    fn carry_out(&self, request: &Asked) -> Answer {
+        let answer = || -> io::Result<Answer> {
+            match Connection::open(&self.vault)? {
+                Some(mut connection) => connection.ask(request),
+                None => Err(io::Error::other(UNSERVED)),
+            }
+        };
+        answer().unwrap_or_else(|error| Answer::Refused { reason: error.to_string() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    /// A folder that looks like that of a drive.
+    fn vault(folder: &Path, name: &str) -> PathBuf {
+        let vault = folder.join(name);
+        fs::create_dir(&vault).unwrap();
+        fs::write(vault.join("vault.toml"), "").unwrap();
+        fs::canonicalize(vault).unwrap()
+    }
+
+    fn names(overview: &Overview) -> Vec<&str> {
+        overview.drives.iter().map(Glance::name).collect()
+    }
+
+    #[test]
+    fn a_place_is_a_drive_a_folder_of_drives_a_socket_or_a_configuration() {
+        let folder = tempfile::tempdir().unwrap();
+        let (a, b) = (vault(folder.path(), "a"), vault(folder.path(), "b"));
+        fs::create_dir(folder.path().join("none")).unwrap();
+        let mut found = vaults(folder.path()).unwrap();
+        found.sort();
+        assert_eq!(found, [a.clone(), b.clone()]);
+        assert_eq!(vaults(&a).unwrap(), std::slice::from_ref(&a));
+        let _listener = UnixListener::bind(b.join(SOCKET)).unwrap();
+        assert_eq!(vaults(&b.join(SOCKET)).unwrap(), [b]);
+        let config = folder.path().join("serve.toml");
+        fs::write(&config, format!("vault = {:?}\nnbd = \"unix:s\"", a.display())).unwrap();
+        assert_eq!(vaults(&config).unwrap(), [a]);
+        fs::write(&config, "nbd = \"unix:s\"").unwrap();
+        let refused = vaults(&config).unwrap_err().to_string();
+        assert!(refused.contains("is neither a drive's folder"), "{refused}");
+        assert!(vaults(&folder.path().join("nothing")).is_err());
+    }
+
+    #[test]
+    fn drives_come_and_go_and_one_that_is_named_twice_is_shown_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = vault(folder.path(), "first");
+        let fleet = Fleet::new(&[folder.path().to_owned(), first.clone()], None).unwrap();
+        assert_eq!(names(&fleet.look()), ["first"]);
+        vault(folder.path(), "second");
+        assert_eq!(names(&fleet.look()), ["first", "second"]);
+        fs::remove_dir_all(first).unwrap();
+        assert_eq!(names(&fleet.look()), ["second"]);
+    }
+
+    #[test]
+    fn a_server_that_does_not_answer_keeps_nobody_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let stuck = vault(folder.path(), "stuck");
+        let listener = UnixListener::bind(stuck.join(SOCKET)).unwrap();
+        let fleet = Fleet::new(&[stuck], None).unwrap();
+        for _ in 0..2 {
+            let begun = Instant::now();
+            let overview = fleet.look();
+            assert!(begun.elapsed() < Duration::from_secs(4), "it waited for the answer");
+            let fault = overview.drives[0].fault.as_deref();
+            assert_eq!(fault, Some("its server does not answer"));
+        }
+        // What was asked is answered by nobody.
+        drop(listener);
+    }
+
+    #[test]
+    fn the_address_of_a_drive_is_its_number_and_a_path() {
+        assert_eq!(drive_path("/drives/0f/"), Some(("0f", "/")));
+        assert_eq!(drive_path("/drives/0f/a/b"), Some(("0f", "/a/b")));
+        assert_eq!(drive_path("/drives/0f"), None);
+        assert_eq!(drive_path("/stream"), None);
+    }
+}

@@ -1,0 +1,116 @@
+//! What a page of many drives shows of each.
+
+use std::path::Path;
+
+use live::status::{Commands, Happening, Led, State, Status, Supply, Upkeep};
+use serde::Serialize;
+
+/// Last events of each drive that are told.
+const EVENTS_MAX: usize = 8;
+
+/// A drive among others.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Glance {
+    /// Its folder.
+    vault: String,
+    /// The last part of that.
+    name: String,
+    /// Whether its beacon is lit, which is known without a server.
+    pub(super) is_beacon_lit: bool,
+    /// Whether it answered this time.
+    pub(super) is_served: bool,
+    /// Why not, where it is not just that nobody serves it.
+    pub(super) fault: Option<String>,
+    /// What it answered last.
+    pub(super) drive: Option<Summary>,
+}
+
+/// What of a drive's status fits beside others. Fields mean what they do there.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Summary {
+    pub(super) drive: String,
+    state: State,
+    reason: Option<String>,
+    led: Led,
+    capacity_bytes: u64,
+    stored_bytes: Option<u64>,
+    stored_bytes_max: Option<u64>,
+    supply: Option<Supply>,
+    superblocks: u32,
+    superblocks_free: Option<u32>,
+    write_amplification: Option<f64>,
+    percentage_used: Option<u8>,
+    available_spare: u8,
+    critical_warning: u8,
+    temperature_c: Option<f64>,
+    dies: usize,
+    dies_lost: usize,
+    spare_dies: u32,
+    upkeep: Upkeep,
+    pid: u32,
+    uptime_s: f64,
+    clients: usize,
+    reads: Commands,
+    writes: Commands,
+    events: Vec<Happening>,
+}
+
+impl Glance {
+    /// A drive that nobody was asked about yet.
+    pub(super) fn of_folder(vault: &Path) -> Self {
+        let name = vault.file_name().unwrap_or(vault.as_os_str()).to_string_lossy().into_owned();
+        Self {
+            vault: vault.display().to_string(),
+            name,
+            is_beacon_lit: false,
+            is_served: false,
+            fault: None,
+            drive: None,
+        }
+    }
+}
+
+#[cfg(test)]
+impl Glance {
+    /// The name that it is shown by.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Summary {
+    /// That of a served drive; none where the status is of one that is not.
+    pub(super) fn of(status: Status) -> Option<Self> {
+        let server = status.server?;
+        let dies_lost = status.dies.iter().filter(|die| die.is_lost).count();
+        let mut events = server.events;
+        let space = status.space;
+        Some(Self {
+            drive: status.drive,
+            state: status.state,
+            reason: status.reason,
+            led: status.led,
+            capacity_bytes: status.format.capacity_bytes,
+            stored_bytes: space.as_ref().map(|space| space.stored_bytes),
+            stored_bytes_max: space.as_ref().map(|space| space.stored_bytes_max),
+            supply: space.as_ref().map(|space| space.supply),
+            superblocks: status.format.superblocks,
+            superblocks_free: space.as_ref().map(|space| space.superblocks_free),
+            write_amplification: status.writes.and_then(|writes| writes.write_amplification),
+            percentage_used: status.smart.percentage_used,
+            available_spare: status.smart.available_spare,
+            critical_warning: status.smart.critical_warning,
+            temperature_c: server.model.and_then(|it| Some(it.climate?.temperature_c)),
+            dies: status.dies.len(),
+            dies_lost,
+            spare_dies: status.spare_dies,
+            upkeep: status.upkeep,
+            pid: server.pid,
+            uptime_s: server.uptime_s,
+            clients: server.clients.len(),
+            reads: server.traffic.reads,
+            writes: server.traffic.writes,
+            events: events.split_off(events.len().saturating_sub(EVENTS_MAX)),
+        })
+    }
+}

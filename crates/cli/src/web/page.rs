@@ -1,0 +1,31 @@
+//! The pages, all of them part of the program: they need nothing from elsewhere.
+
+use super::reply::Reply;
+
+const HTML: &str = "text/html; charset=utf-8";
+const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+
+/// The page of one drive.
+pub(super) fn of_drive() -> Reply {
+    Reply::new(HTML, include_str!("../../assets/dashboard.html"))
+}
+
+/// The page of many.
+pub(super) fn of_fleet() -> Reply {
+    Reply::new(HTML, include_str!("../../assets/fleet.html"))
+}
+
+/// What a page asks for beside itself.
+pub(super) fn part(path: &str) -> Option<Reply> {
+    let (kind, text) = match path {
+        "/ground.css" => (CSS, report::GROUND_STYLE),
+        "/dashboard.css" => (CSS, include_str!("../../assets/dashboard.css")),
+        "/ground.js" => (JAVASCRIPT, include_str!("../../assets/ground.js")),
+        "/dashboard.js" => (JAVASCRIPT, include_str!("../../assets/dashboard.js")),
+        "/fleet.css" => (CSS, include_str!("../../assets/fleet.css")),
+        "/fleet.js" => (JAVASCRIPT, include_str!("../../assets/fleet.js")),
+        _ => return None,
+    };
+    Some(Reply::new(kind, text))
+}

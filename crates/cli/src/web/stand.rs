@@ -1,0 +1,102 @@
+//! The page of one drive, and all that is below it: whoever has the drive open, or whoever asks
+//! that over its management socket, stands behind it.
+
+use std::fmt::Debug;
+use std::io;
+use std::sync::Weak;
+
+use live::management::{Answer, Request as Asked};
+use live::status::Status;
+
+use super::metrics::{self, Metrics};
+use super::reply::Reply;
+use super::stream::Stream;
+use super::{Visit, action, gate, page};
+use crate::observed::Observed;
+
+/// What is said of a drive that is there no more.
+pub(super) const UNSERVED: &str = "nobody serves the drive any more";
+/// Where the status comes each second.
+pub(super) const STREAM: &str = "/stream";
+
+/// A drive that is shown.
+pub(crate) trait Subject: Debug + Send + Sync {
+    /// Its number, 16 hexadecimal digits; none once nobody serves it.
+    fn number(&self) -> Option<String>;
+    /// How it fares; nothing while nobody serves it.
+    fn status(&self) -> Option<Status>;
+    /// Does what is asked.
+    fn carry_out(&self, request: &Asked) -> Answer;
+}
+
+/// Whoever looks on does not keep the drive from being closed.
+impl Subject for Weak<Observed> {
+    fn number(&self) -> Option<String> {
+        Some(self.upgrade()?.number())
+    }
+
+    fn status(&self) -> Option<Status> {
+        Some(self.upgrade()?.status())
+    }
+
+    fn carry_out(&self, request: &Asked) -> Answer {
+        match self.upgrade() {
+            Some(observed) => observed.answer(request),
+            None => Answer::Refused { reason: "the drive is being closed".to_owned() },
+        }
+    }
+}
+
+/// Where a drive is shown.
+#[derive(Debug)]
+pub(crate) struct Stand {
+    subject: Box<dyn Subject>,
+    metrics: Metrics,
+    stream: Stream,
+}
+
+impl Stand {
+    /// Shows a drive.
+    pub(crate) fn new(subject: impl Subject + 'static) -> Self {
+        let (metrics, stream) = (Metrics::default(), Stream::default());
+        Self { subject: Box::new(subject), metrics, stream }
+    }
+
+    /// Answers what is asked at a path below the drive's page.
+    pub(super) fn answer(&self, visit: &Visit<'_>, path: &str) -> io::Result<()> {
+        match path {
+            STREAM if !visit.is_head() => {
+                self.stream.serve(visit.connection, || self.subject.status())
+            }
+            gate::ORDERS => {
+                let Visit { request, token, .. } = visit;
+                visit.send(&action::carry_out(request, token, &*self.subject))
+            }
+            _ => visit.send(&self.shown(path)),
+        }
+    }
+
+    /// Lets every viewer go.
+    pub(super) fn end(&self) {
+        self.stream.end();
+    }
+
+    fn shown(&self, path: &str) -> Reply {
+        match path {
+            "/" => page::of_drive(),
+            "/metrics" => self
+                .looked_at(|status| Reply::new(metrics::CONTENT_TYPE, self.metrics.text(status))),
+            "/status.json" => self.looked_at(Reply::json),
+            _ => page::part(path).unwrap_or_else(|| {
+                Reply::text(404, "there are /, /metrics, /status.json and /stream")
+            }),
+        }
+    }
+
+    fn looked_at(&self, tell: impl Fn(&Status) -> Reply) -> Reply {
+        match self.subject.status() {
+            Some(status) => tell(&status),
+            None => Reply::text(503, UNSERVED),
+        }
+    }
+}
