@@ -82,7 +82,8 @@ class DriveCard {
     this.node.classList.toggle("away", !is_served);
     this.body.hidden = !is_served;
     const running = Object.entries(drive?.upkeep ?? {}).filter(([, it]) => it?.is_running);
-    write(this.work, is_served ? works(Object.fromEntries(running)).join("; ") : "");
+    write(this.work, [...(is_beacon_lit ? ["The beacon is lit"] : []),
+      ...(is_served ? works(Object.fromEntries(running)) : [])].join("; "));
     const speeds = is_served ? this.updateBody(drive) : null;
     this.before = is_served ? drive : null;
     return { faults, speeds };
@@ -131,6 +132,10 @@ const measured = (glimpse) => glimpse
     micro(glimpse.latency_ns_avg)]
   : ["–", "–", "–"];
 
+// A table of a run that may be wider or longer than its place, which the keyboard moves as well.
+const stepTable = (kind, label, head, body) => element("div", { class: "scroll", tabindex: "0",
+  role: "region", "aria-label": label }, element("table", { class: `steps ${kind}` }, head, body));
+
 const stepHead = (...titles) => element("thead", {}, element("tr", {}, ...titles.map((title) =>
   element("th", { scope: "col" }, title))));
 
@@ -146,12 +151,10 @@ class RunCard {
     this.sparks = new Map();
     this.node = element("article", { class: "run" }, this.title, this.about, this.progress,
       this.left,
-      element("div", { class: "scroll" }, element("table", { class: "steps now" },
-        stepHead("Step under way", "Done", "Rate", "Throughput", "Mean latency", "Last minute"),
-        this.now)),
-      element("details", {}, this.summary, element("div", { class: "scroll" },
-        element("table", { class: "steps" },
-          stepHead("Step", "Length", "State", "Rate", "Throughput", "Mean latency"), this.steps))));
+      stepTable("now", "Steps under way", stepHead("Step under way", "Done", "Rate", "Throughput",
+        "Mean latency", "Last minute"), this.now),
+      element("details", {}, this.summary, stepTable("all", "All steps", stepHead("Step", "Length",
+        "State", "Rate", "Throughput", "Mean latency"), this.steps)));
   }
 
   update({ name, target, format, protocol, done, planned, underway, steps }) {
@@ -286,7 +289,9 @@ let before = null;
 function showAll(overview) {
   at("led").className = "led attached";
   const isOfRuns = overview.drives.length === 0 && overview.runs !== undefined;
-  at("drives").hidden = at("events").hidden = isOfRuns;
+  for (const part of ["drives", "events"]) {
+    at(part).hidden = at(`${part}-entry`).hidden = isOfRuns;
+  }
   showDrives(overview.drives);
   showEvents(overview.drives);
   if (overview.runs) showReviews(overview.runs, overview.pages);

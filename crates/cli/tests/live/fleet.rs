@@ -150,6 +150,7 @@ fn drives_are_seen_on_one_page_as_they_come_work_and_go() {
     assert!(floatgate(folder.path(), &["beacon", "beta", "on"]).status.success());
     let led = "document.querySelectorAll('.drive .led')[1].className";
     browser.wait_until(&format!("{led} === 'led beacon' && document.title.startsWith('(*)')"));
+    assert!(browser.value(&card("beta")).as_str().unwrap().contains("The beacon is lit"));
     assert!(floatgate(folder.path(), &["fail-die", "beta", "1"]).status.success());
     browser.wait_until(&format!("{health} === 'beta: 1 of 4 dies lost'"));
     drop(beta.kill());

@@ -15,7 +15,7 @@ impl Review {
     /// Begins one that takes long, in a folder.
     fn begin(folder: &Path) -> Self {
         let process = Command::new(env!("CARGO_BIN_EXE_floatgate"))
-            .args(["review", "iodrive-duo", "--format", "stock", "--time-lapse", "64"])
+            .args(["review", "iodrive-duo", "--format", "stock", "--time-lapse", "16"])
             .args(["--jobs", "1"])
             .current_dir(folder)
             .stdin(Stdio::null())
