@@ -4,6 +4,7 @@
 //! Space is counted in **granules**: sixty-fourths of a page where the drive compresses, whole
 //! pages where it does not, so that the same arithmetic serves both.
 
+use crate::table::{Table, Use};
 use crate::{Config, Lpn, UNIT_BYTES};
 
 /// Granules of a page on a drive that compresses: 64 bytes each.
@@ -14,7 +15,7 @@ pub(crate) const GRANULES_PER_PAGE: u32 = 64;
 pub(crate) struct Extents {
     /// Granules by LPN; 0 is a whole page, so that untouched memory means whole pages. Empty where
     /// pages are always whole.
-    granules_of: Vec<u8>,
+    granules_of: Table<u8>,
     granules_per_page: u32,
     /// Granules that an extent takes at least, so that a unit never runs out of places before it
     /// runs out of granules: if it did, small extents could fill a drive with room to spare.
@@ -33,7 +34,7 @@ impl Extents {
         let granules_per_page = config.granules_per_page();
         let pages = if config.extents_per_page > 1 { config.pages_logical } else { 0 };
         Self {
-            granules_of: vec![0; pages as usize],
+            granules_of: Table::new(pages as usize, Use::Whole),
             granules_per_page,
             granules_min: granules_per_page.div_ceil(config.extents_per_page),
             incoming: granules_per_page,
@@ -46,13 +47,13 @@ impl Extents {
     /// Has another number of logical pages, of which another number may be stored.
     pub(crate) fn resize(&mut self, config: &Config) {
         let pages = if config.extents_per_page > 1 { config.pages_logical } else { 0 };
-        self.granules_of.resize(pages as usize, 0);
+        self.granules_of.resize(pages as usize);
         self.stored_max = u64::from(config.pages_stored_max) * u64::from(self.granules_per_page);
     }
 
     /// Forgets what is stored.
     pub(crate) fn clear(&mut self) {
-        self.granules_of.fill(0);
+        self.granules_of.clear();
         self.pages = 0;
         self.stored = 0;
     }
@@ -84,7 +85,7 @@ impl Extents {
     /// Granules that `lpn` takes, if it is stored.
     #[inline]
     pub(crate) fn size(&self, lpn: Lpn) -> u32 {
-        match self.granules_of.get(lpn.0 as usize) {
+        match self.granules_of.entries().get(lpn.0 as usize) {
             None | Some(0) => self.granules_per_page,
             Some(granules) => u32::from(*granules),
         }
@@ -98,7 +99,7 @@ impl Extents {
         self.stored += u64::from(granules);
         self.stored -= u64::from(was.unwrap_or(0));
         if was.unwrap_or(self.granules_per_page) != granules
-            && let Some(entry) = self.granules_of.get_mut(lpn.0 as usize)
+            && let Some(entry) = self.granules_of.entries_mut().get_mut(lpn.0 as usize)
         {
             *entry = if granules == self.granules_per_page { 0 } else { granules as u8 };
         }
@@ -108,25 +109,25 @@ impl Extents {
     pub(crate) fn drop(&mut self, lpn: Lpn, was: u32) {
         self.pages -= 1;
         self.stored -= u64::from(was);
-        if let Some(entry) = self.granules_of.get_mut(lpn.0 as usize) {
+        if let Some(entry) = self.granules_of.entries_mut().get_mut(lpn.0 as usize) {
             *entry = 0;
         }
     }
 
     /// Granules of each logical page as they are kept: 0 is a whole page.
     pub(crate) fn sizes(&self) -> &[u8] {
-        &self.granules_of
+        self.granules_of.entries()
     }
 
     /// The same, to be filled in before anything is stored.
     pub(crate) fn sizes_mut(&mut self) -> &mut [u8] {
-        &mut self.granules_of
+        self.granules_of.entries_mut()
     }
 
     /// Fills in the size of one page, which takes `bytes`.
     pub(crate) fn set_size(&mut self, lpn: Lpn, bytes: u64) {
         let granules = self.granules(bytes) % self.granules_per_page;
-        if let Some(entry) = self.granules_of.get_mut(lpn.0 as usize) {
+        if let Some(entry) = self.granules_of.entries_mut().get_mut(lpn.0 as usize) {
             *entry = u8::try_from(granules).expect("a page has 64 granules");
         }
     }

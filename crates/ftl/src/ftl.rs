@@ -27,6 +27,7 @@ use crate::mapping::Mapping;
 use crate::relocation::{Relocation, Thresholds};
 use crate::shortened::Shortened;
 use crate::superblock::Superblocks;
+use crate::table::Use;
 use crate::{
     Cause, Config, ConfigError, Counters, DieId, Divider, Layout, Media, MediaOp, SuperblockId,
     SuperblockState, Watermarks,
@@ -190,6 +191,8 @@ impl Ftl {
         let geometry = &config.geometry;
         let places = geometry.pages() * u64::from(config.extents_per_page);
         let places = u32::try_from(places).expect("checked against 32 bits");
+        // Most extents of a drive that compresses never reach the last of their layers.
+        let by_ppn = if config.extents_per_page > 1 { Use::Parts } else { Use::Whole };
         let pages_per_unit = geometry.pages_per_unit();
         let stream = StreamState::new(geometry.banks, geometry.units_per_bank());
         let mut ftl = Self {
@@ -204,7 +207,7 @@ impl Ftl {
             units_per_row: geometry.data_units_per_row(),
             shortened: Shortened::NOT,
             units_per_bank: geometry.units_per_bank(),
-            mapping: Mapping::new(config.pages_logical, places),
+            mapping: Mapping::new(config.pages_logical, places, by_ppn),
             told: Told::default(),
             extents: Extents::new(config),
             superblocks: Superblocks::new(geometry.superblocks()),

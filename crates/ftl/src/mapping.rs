@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use prefetch_index::prefetch_index;
 
-use crate::table::Table;
+use crate::table::{Table, Use};
 use crate::{Lpn, Ppn};
 
 /// Pages of a word of validity.
@@ -31,18 +31,19 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// Nothing mapped.
-    pub(crate) fn new(pages_logical: u32, pages_physical: u32) -> Self {
+    /// Nothing mapped. How much of what is kept by PPN will be used depends on whether pages are
+    /// stored whole.
+    pub(crate) fn new(pages_logical: u32, pages_physical: u32, by_ppn: Use) -> Self {
         Self {
-            ppn_of: Table::new(pages_logical as usize),
-            lpn_of: Table::new(pages_physical as usize),
-            valid: Table::new(pages_physical.div_ceil(WORD_PAGES) as usize),
+            ppn_of: Table::new(pages_logical as usize, Use::Whole),
+            lpn_of: Table::new(pages_physical as usize, by_ppn),
+            valid: Table::new(pages_physical.div_ceil(WORD_PAGES) as usize, by_ppn),
         }
     }
 
     /// Keeps no longer what lies where.
     pub(crate) fn leave_contents(&mut self) {
-        self.lpn_of = Table::new(0);
+        self.lpn_of.resize(0);
     }
 
     /// Forgets everything.
@@ -54,10 +55,7 @@ impl Mapping {
 
     /// Has another number of logical pages; those beyond the end are not mapped.
     pub(crate) fn resize(&mut self, pages_logical: u32) {
-        let mut resized = Table::new(pages_logical as usize);
-        let kept = self.ppn_of.entries().len().min(pages_logical as usize);
-        resized.entries_mut()[..kept].copy_from_slice(&self.ppn_of.entries()[..kept]);
-        self.ppn_of = resized;
+        self.ppn_of.resize(pages_logical as usize);
     }
 
     /// Logical pages that the host sees.

@@ -10,23 +10,40 @@ use std::marker::PhantomData;
 use bytemuck::Pod;
 use memmap2::MmapMut;
 
+/// What the system backs with memory at a time, at least.
+const PAGE_BYTES: usize = 4096;
+
+/// How much of a table is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// All of it sooner or later: huge pages are welcome.
+    Whole,
+    /// Runs with gaps between them: a huge page would be resident for the little that lies in it.
+    Parts,
+}
+
 /// So many numbers, zero at first.
 pub(crate) struct Table<T> {
     memory: MmapMut,
+    used: Use,
     of: PhantomData<T>,
 }
 
 impl<T: Pod> Table<T> {
-    /// `count` zeros.
+    /// `count` zeros, which take no memory yet.
     ///
     /// # Panics
     /// When there is not that much address space.
-    pub(crate) fn new(count: usize) -> Self {
+    pub(crate) fn new(count: usize, used: Use) -> Self {
         let memory = MmapMut::map_anon(count * size_of::<T>()).expect("address space for the map");
-        // Advice only: without huge pages all is as right, and slower.
+        // Advice only: without huge pages all is as right, and slower; with them it is as right, and
+        // larger.
         #[cfg(target_os = "linux")]
-        let _ = memory.advise(memmap2::Advice::HugePage);
-        Self { memory, of: PhantomData }
+        let _ = memory.advise(match used {
+            Use::Whole => memmap2::Advice::HugePage,
+            Use::Parts => memmap2::Advice::NoHugePage,
+        });
+        Self { memory, used, of: PhantomData }
     }
 
     /// The numbers.
@@ -41,16 +58,27 @@ impl<T: Pod> Table<T> {
         bytemuck::cast_slice_mut(&mut self.memory)
     }
 
+    /// Has another count of numbers; new ones are zero.
+    pub(crate) fn resize(&mut self, count: usize) {
+        let mut resized = Self::new(count, self.used);
+        let kept = count.min(self.entries().len());
+        resized.entries_mut()[..kept].copy_from_slice(&self.entries()[..kept]);
+        *self = resized;
+    }
+
     /// Makes all of them zero.
     pub(crate) fn clear(&mut self) {
-        *self = Self::new(self.entries().len());
+        *self = Self::new(self.entries().len(), self.used);
     }
 }
 
 impl<T: Pod> Clone for Table<T> {
     fn clone(&self) -> Self {
-        let mut clone = Self::new(self.entries().len());
-        clone.entries_mut().copy_from_slice(self.entries());
+        let mut clone = Self::new(self.entries().len(), self.used);
+        let pages = clone.memory.chunks_mut(PAGE_BYTES).zip(self.memory.chunks(PAGE_BYTES));
+        for (to, from) in pages.filter(|(_, from)| from.iter().any(|byte| *byte != 0)) {
+            to.copy_from_slice(from);
+        }
         clone
     }
 }
@@ -58,5 +86,40 @@ impl<T: Pod> Clone for Table<T> {
 impl<T: Pod> fmt::Debug for Table<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Table").field("count", &self.entries().len()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COUNT: usize = 3 * PAGE_BYTES;
+
+    fn numbered(used: Use) -> Table<u32> {
+        let mut table = Table::new(COUNT, used);
+        table.entries_mut()[1] = 7;
+        table.entries_mut()[COUNT - 1] = 9;
+        table
+    }
+
+    #[test]
+    fn a_clone_has_the_same_numbers() {
+        for used in [Use::Whole, Use::Parts] {
+            let table = numbered(used);
+            assert_eq!(table.clone().entries(), table.entries());
+        }
+    }
+
+    #[test]
+    fn another_count_keeps_what_fits_and_adds_zeros() {
+        let mut table = numbered(Use::Whole);
+        table.resize(COUNT - 1);
+        table.resize(COUNT);
+        assert_eq!((table.entries()[1], table.entries()[COUNT - 1]), (7, 0));
+    }
+
+    #[test]
+    fn a_table_of_nothing_has_no_numbers() {
+        assert!(Table::<u8>::new(0, Use::Whole).entries().is_empty());
     }
 }
