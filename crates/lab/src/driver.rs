@@ -73,10 +73,10 @@ pub struct Loaded {
     pub responses: Option<Latencies>,
     /// Whether the load generator, not the target, kept requests from coming as asked.
     pub generator_limited: bool,
-    /// Requests that were not outstanding on average because the load generator was at work on
-    /// them: before it sent them, or after they were answered. 0 where that takes none of the time
-    /// that is counted.
-    pub held_back: f64,
+    /// Requests on average that were asked for and that no interval counts: those that the load
+    /// generator was at work on, before it sent them or after they were answered, and those that
+    /// had not completed when the last interval ended.
+    pub uncounted: f64,
     /// What the driver noticed.
     pub warnings: Vec<Warning>,
 }

@@ -257,8 +257,8 @@ impl Fio {
             let span = Span { sectors: self.place().capacity_bytes / SECTOR_BYTES };
             how = format!("{how}; {}", replay.how(span, requests));
         }
-        let held_back = output.held_back();
-        Ok(Loaded { intervals, how, responses: None, generator_limited, held_back, warnings })
+        let uncounted = output.held_back();
+        Ok(Loaded { intervals, how, responses: None, generator_limited, uncounted, warnings })
     }
 
     /// The text of the job file of `load`.

@@ -58,8 +58,32 @@ trait Pressure {
     ) -> Result<bool, Error>;
     /// Begins to measure: what was noted of the ramp is forgotten.
     fn forget(&mut self) {}
-    /// Awaits everything outstanding without counting it. Returns when the last of it completed.
-    fn drain(self) -> Nanos;
+    /// Awaits everything outstanding without counting it; the last interval ended at `end`.
+    fn drain(self, end: Nanos) -> Rest;
+}
+
+/// What was outstanding when a load ended.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rest {
+    /// When the last of it completed; 0 where nothing was outstanding.
+    completed_at: Nanos,
+    /// How long each of it was on its way when the last interval ended, added up.
+    waited: Nanos,
+}
+
+impl Rest {
+    fn of(completions: impl Iterator<Item = Completion>, end: Nanos) -> Self {
+        completions.fold(Self::default(), |rest, done| Self {
+            completed_at: rest.completed_at.max(done.completed_at),
+            waited: rest.waited + end.saturating_sub(done.submitted_at),
+        })
+    }
+
+    /// Requests that `intervals`, of which it is the rest, lack on average.
+    fn uncounted(self, intervals: &[Interval]) -> f64 {
+        let span_s: f64 = intervals.iter().map(|interval| interval.span_s).sum();
+        if span_s > 0.0 { self.waited.as_secs_f64() / span_s } else { 0.0 }
+    }
 }
 
 /// A modelled drive with a load generator before it.
@@ -102,6 +126,12 @@ impl Timetable {
     /// that the division by k never adds up.
     fn interval_end(&self, index: u64) -> Nanos {
         self.counted_from + self.interval_protocol * (index + 1) / self.time_lapse
+    }
+
+    /// End of the last interval that was measured.
+    fn counted_to(&self, measured: &Result<Vec<Interval>, Error>) -> Nanos {
+        let count = measured.as_ref().map_or(0, Vec::len) as u64;
+        count.checked_sub(1).map_or(Nanos::ZERO, |last| self.interval_end(last))
     }
 
     /// The same instant in protocol seconds since the end of the ramp.
@@ -189,19 +219,22 @@ impl Driver for Model {
         let feeds = Feed::of_all(load, &self.drive)?;
         self.drive.set_compressible(load.workload.compressible_percent);
         let (drive, at) = (&mut self.drive, self.now);
-        let (outcome, responses, drained_at) = match Schedule::of(load, at) {
+        let (outcome, responses, rest) = match Schedule::of(load, at) {
             None => {
                 let mut closed = Closed::start(drive, feeds, load, at);
                 let outcome = measure(&mut closed, &timetable, watch);
-                (outcome, None, closed.drain())
+                let rest = closed.drain(timetable.counted_to(&outcome));
+                (outcome, None, rest)
             }
             Some(schedule) => {
                 let mut open = Open::start(drive, feeds, load, schedule);
                 let outcome = measure(&mut open, &timetable, watch);
-                (outcome, Some(open.take_responses()), open.drain())
+                let responses = open.take_responses();
+                let rest = open.drain(timetable.counted_to(&outcome));
+                (outcome, Some(responses), rest)
             }
         };
-        self.now = drained_at.max(timetable.end);
+        self.now = rest.completed_at.max(timetable.end);
         let intervals =
             outcome.map_err(|error| Error::new(error.kind(), load.step).source(error))?;
         let how = self.how(load, &intervals);
@@ -209,7 +242,8 @@ impl Driver for Model {
         let warnings =
             space.into_iter().chain(climate::warnings(&self.spec, load.step, &intervals));
         let warnings = warnings.collect();
-        Ok(Loaded { intervals, how, responses, generator_limited: false, held_back: 0.0, warnings })
+        let uncounted = rest.uncounted(&intervals);
+        Ok(Loaded { intervals, how, responses, generator_limited: false, uncounted, warnings })
     }
 }
 

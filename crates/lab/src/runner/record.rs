@@ -31,7 +31,7 @@ impl Record {
         asked_iops: Option<f64>,
         loaded: Loaded,
     ) -> Self {
-        let Loaded { intervals, how, responses, generator_limited, held_back, mut warnings } =
+        let Loaded { intervals, how, responses, generator_limited, uncounted, mut warnings } =
             loaded;
         let samples: Vec<Sample> = intervals.iter().map(Sample::of).collect();
         let summary = (!intervals.is_empty()).then(|| Summary::of(&intervals));
@@ -39,7 +39,7 @@ impl Record {
         let steady = judged.then(|| Steady::judge(&samples, step.round_s));
         if let Some(summary) = &summary {
             let asked = f64::from(step.outstanding() * devices);
-            warnings.extend(warning::of_load(step, (asked, held_back), summary, steady.as_ref()));
+            warnings.extend(warning::of_load(step, (asked, uncounted), summary, steady.as_ref()));
         }
         let record = Step {
             duration_s: intervals.last().map_or(0.0, |interval| interval.at_s),

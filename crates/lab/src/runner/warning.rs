@@ -12,7 +12,7 @@ const QUEUE_SHORT_MAX: f64 = 0.05;
 const LITTLES_LAW_MAX: f64 = 0.01;
 
 /// Warnings that follow from the figures of `step`, which asked for so many requests outstanding,
-/// so many of which the load generator held back on average.
+/// so many of which no interval counts.
 pub(super) fn of_load(
     step: &PlannedStep,
     requests: (f64, f64),
@@ -42,11 +42,12 @@ fn not_steady(step: &PlannedStep, steady: &Steady) -> Option<Warning> {
 }
 
 /// Little's law: IOPS times mean latency is what was outstanding, unless a rate says how much is.
-/// What the edges of the span explain is allowed for, and so is what the load generator's own work
-/// does: a thread with one request at a time cannot have it outstanding while it prepares it.
+/// What the edges of the span explain is allowed for, and so is what no interval counts: a thread
+/// with one request at a time cannot have it outstanding while it prepares it, and one that stands
+/// still when the span ends is missing from it.
 fn outstanding(
     step: &PlannedStep,
-    (asked, held_back): (f64, f64),
+    (asked, uncounted): (f64, f64),
     summary: &Summary,
 ) -> Option<Warning> {
     if step.pace.is_some() {
@@ -58,7 +59,7 @@ fn outstanding(
     let warning = |kind, text, remedy: &str| {
         Some(Warning { kind, step: step.id.clone(), text, remedy: remedy.into() })
     };
-    if deviation < -QUEUE_SHORT_MAX - edge - held_back / asked {
+    if deviation < -QUEUE_SHORT_MAX - edge - uncounted / asked {
         warning(
             WarningKind::QueueNotFilled,
             format!("on average {found:.1} requests were outstanding, {asked} were asked for"),
@@ -92,8 +93,8 @@ mod tests {
         said_of(iops, 0.0)
     }
 
-    /// The same where the load generator held so many back.
-    fn said_of(iops: f64, held_back: f64) -> Vec<(WarningKind, String)> {
+    /// The same where so many are not counted.
+    fn said_of(iops: f64, uncounted: f64) -> Vec<(WarningKind, String)> {
         let protocol = catalogue::find_protocol("enterprise").unwrap();
         let plan = Plan::new(&protocol, &catalogue::workloads(), 1).unwrap();
         let step = plan.steps.iter().find(|step| step.id == "4k/4k-rand-read/T16Q16").unwrap();
@@ -104,7 +105,7 @@ mod tests {
             ..LatencySummary::default()
         };
         let summary = Summary { span_s: 1000.0, iops, latency, ..Summary::default() };
-        let warnings = of_load(step, (256.0, held_back), &summary, None);
+        let warnings = of_load(step, (256.0, uncounted), &summary, None);
         warnings.into_iter().map(|warning| (warning.kind, warning.text)).collect()
     }
 
@@ -116,8 +117,8 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_the_load_generator_is_at_work_on_is_not_missing() {
-        assert_eq!(said_of(240_000.0, 4.0), [], "5 % and what sixteen threads took");
+    fn requests_that_are_known_not_to_be_counted_are_not_missing() {
+        assert_eq!(said_of(240_000.0, 4.0), [], "5 % and four");
         assert_eq!(said_of(230_000.0, 4.0)[0].0, WarningKind::QueueNotFilled);
     }
 

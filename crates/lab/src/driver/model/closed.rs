@@ -5,7 +5,7 @@ use ssd::Drive;
 
 use super::feed::Feed;
 use super::meter::Meter;
-use super::{Pressure, STOP_CHECK_COMPLETIONS, failed};
+use super::{Pressure, Rest, STOP_CHECK_COMPLETIONS, failed};
 use crate::Error;
 use crate::driver::{Load, Watch};
 
@@ -67,10 +67,10 @@ impl Pressure for Closed<'_> {
         Ok(false)
     }
 
-    fn drain(self) -> Nanos {
+    fn drain(self, end: Nanos) -> Rest {
         let completions =
             (0..self.outstanding).map_while(|_| self.drive.next_completion(Nanos::MAX));
-        completions.map(|done| done.completed_at).max().unwrap_or(Nanos::ZERO)
+        Rest::of(completions, end)
     }
 }
 

@@ -12,7 +12,7 @@ use ssd::Drive;
 
 use super::feed::Feed;
 use super::meter::Meter;
-use super::{Pressure, STOP_CHECK_COMPLETIONS, failed};
+use super::{Pressure, Rest, STOP_CHECK_COMPLETIONS, failed};
 use crate::Error;
 use crate::driver::{Gaps, Load, Rate, Watch};
 use crate::replay::Replay;
@@ -113,10 +113,10 @@ impl Pressure for Open<'_> {
         self.responses = Latencies::default();
     }
 
-    fn drain(self) -> Nanos {
+    fn drain(self, end: Nanos) -> Rest {
         let outstanding = self.due_at.len() - self.free.len();
         let completions = (0..outstanding).map_while(|_| self.drive.next_completion(Nanos::MAX));
-        completions.map(|done| done.completed_at).max().unwrap_or(Nanos::ZERO)
+        Rest::of(completions, end)
     }
 }
 

@@ -119,6 +119,24 @@ fn iops_times_mean_latency_is_what_was_outstanding() {
 }
 
 #[test]
+fn a_request_that_stands_still_at_the_end_is_known_not_to_be_counted() {
+    let mut spec = ssd::catalogue::find("iodrive-duo").unwrap();
+    // At 1/64 from 4 s of the protocol on, and for longer than it lasts.
+    for stall in spec.hosts.iter_mut().flat_map(|host| &mut host.stalls) {
+        (stall.every_s, stall.span_ms) = (8.0, 100.0);
+    }
+    let (format, host) = (spec.formats()[0].clone(), spec.hosts()[0].clone());
+    let setup = Setup { format, host, time_lapse: 64, seed: 1 };
+    let mut model = Model::new(spec, setup).unwrap();
+    let workload = workload("4k-rand-read");
+    let load = Load { threads: 1, queue_per_thread: 1, ramp_s: 0.0, ..load(&workload) };
+    let loaded = model.load(&load, &mut StopAfter(usize::MAX)).unwrap();
+    let deviation = results::Summary::of(&loaded.intervals).littles_law_deviation(1.0).unwrap();
+    assert!(deviation < -0.3, "a third of the span has no request that completed: {deviation}");
+    assert!((deviation + loaded.uncounted).abs() < 0.01, "{deviation}, {}", loaded.uncounted);
+}
+
+#[test]
 fn after_a_fill_every_read_comes_from_the_flash() {
     let mut model = model(64);
     let (reads, writes) = (workload("4k-rand-read"), workload("128k-seq-write"));
