@@ -1,10 +1,7 @@
-//! `cargo xtask guest`: the test of a whole emulated machine, and the kernel that it boots.
+//! The kernel that the test of a whole emulated machine boots.
 //!
-//! It is not among the others since it takes minutes, and since an emulated machine may stand still
-//! for seconds in the middle of a measurement.
-//!
-//! The kernel comes from the system's packages and is unpacked below `target/`, never installed:
-//! nothing of it is to start this machine.
+//! It comes from the system's packages and is unpacked below `target/`, never installed: nothing of
+//! it is to start this machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,41 +9,18 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::program::{install, may_install, run, succeeds};
+use crate::program::{may_install, succeeds};
 use crate::root;
 
 /// Package that depends on the newest kernel for machines in a cloud, which has its drivers for
 /// NVMe and ext4 built in.
 const NEWEST: &str = "linux-image-cloud-amd64";
 
-/// Programs that the test needs, and the packages that hold them.
-const PROGRAMS: [(&str, &str); 3] =
-    [("qemu-system-x86_64", "qemu-system-x86"), ("nvme", "nvme-cli"), ("fio", "fio")];
-
-/// Runs the task.
-///
-/// # Errors
-/// Names what is missing, or says that the test failed.
-pub(crate) fn test() -> Result<()> {
-    let is_missing = |program: &str| !succeeds(program, &["--version"]);
-    let missing = PROGRAMS.iter().filter(|(program, _)| is_missing(program));
-    let packages: Vec<&str> = missing.map(|(_, package)| *package).collect();
-    if !packages.is_empty() {
-        if !may_install() {
-            bail!("the guest needs {}: apt-get install them", packages.join(" and "));
-        }
-        install(&packages);
-    }
-    provide().context("providing a kernel for the guest")?;
-    let only = ["--test", "field", "guest", "--", "--ignored", "--nocapture"];
-    run("cargo", &[&["test", "--workspace"], &only[..]].concat(), &[])
-}
-
 /// Sees to it that there is a kernel.
 ///
 /// # Errors
 /// Says why there is none.
-fn provide() -> Result<()> {
+pub(crate) fn provide() -> Result<()> {
     let folder = folder();
     if fs::read_dir(folder.join("boot")).is_ok_and(|mut entries| entries.next().is_some()) {
         return Ok(());

@@ -24,8 +24,6 @@ struct Args {
 enum Task {
     /// Installs what the tests need where it may, then checks form and lints and runs every test
     Test,
-    /// Tests the command on a whole emulated machine with an NVMe drive; takes minutes
-    Guest,
     /// Measures speed and memory of the model in release
     Bench {
         /// Beginning of the names of the cases to run
@@ -78,7 +76,6 @@ enum Task {
 fn main() -> Result<()> {
     match Args::parse().task {
         Task::Test => test::run_all(),
-        Task::Guest => guest::test(),
         Task::Sim { minutes, seed } => {
             let (minutes, seed) = (minutes.to_string(), seed.to_string());
             let example =

@@ -5,6 +5,7 @@
 
 use anyhow::{Context, Result};
 
+use crate::guest;
 use crate::program::{install, may_install, run, succeeds};
 
 /// A program that some tests need, and go without where it is missing.
@@ -17,7 +18,7 @@ struct Tool {
     skipped: &'static str,
 }
 
-const TOOLS: [Tool; 8] = [
+const TOOLS: [Tool; 10] = [
     Tool { programs: &["fio"], package: "fio", skipped: "tests of the fio driver on a real file" },
     Tool {
         programs: &["nbdkit"],
@@ -32,6 +33,8 @@ const TOOLS: [Tool; 8] = [
     Tool { programs: &["nbdcopy"], package: "libnbd-bin", skipped: CLIENTS },
     Tool { programs: &["nbdsh"], package: "python3-libnbd", skipped: CLIENTS },
     Tool { programs: &["qemu-img"], package: "qemu-utils", skipped: CLIENTS },
+    Tool { programs: &["qemu-system-x86_64"], package: "qemu-system-x86", skipped: GUEST },
+    Tool { programs: &["nvme"], package: "nvme-cli", skipped: GUEST },
     Tool { programs: &["fusermount3"], package: "fuse3", skipped: CLIENTS },
     Tool {
         programs: &["promtool"],
@@ -40,6 +43,7 @@ const TOOLS: [Tool; 8] = [
     },
 ];
 
+const GUEST: &str = "the test of an emulated machine with an NVMe drive";
 const CLIENTS: &str = "tests of served drives with this client";
 
 /// Checks that are run only where they are installed.
@@ -85,6 +89,9 @@ fn provide_tools() {
     for Tool { package, skipped, .. } in missing {
         println!("{package} is missing and may not be installed by this user: skips {skipped}");
         println!("  to run them: apt-get install {package}");
+    }
+    if let Err(error) = guest::provide() {
+        println!("there is no kernel for a guest: skips {GUEST}: {error:#}");
     }
 }
 

@@ -39,6 +39,8 @@ else
     keep refused floatgate review "$tested" --protocol brief.toml --out none
     keep mounted floatgate review "$home" --protocol brief.toml --out none --destroy
     keep sanitize floatgate run "$tested" 4k-rand-write --purge sanitize --destroy
+    keep heat floatgate run "$tested" 4k-rand-read --threads 1 --queue 1 --runtime 1h \
+        --temperature-max 45 --destroy
     sync
     floatgate review "$tested" --protocol brief.toml --destroy > review 2>&1 &
     while kill -0 $! 2> /dev/null; do
