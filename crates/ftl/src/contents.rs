@@ -86,6 +86,8 @@ impl Ftl {
             let unit = self.pages_per_unit.divisor();
             self.told.begin(ppn.0 / unit * unit, unit);
             media.contents(Ppn(self.told.first), &mut self.told.pages);
+            // All of them are looked up soon; together, so that the cache misses overlap.
+            self.told.pages.iter().flatten().for_each(|lpn| self.mapping.prefetch(*lpn));
         }
         if let Some(lpn) = self.told_rightly(ppn) {
             return lpn;

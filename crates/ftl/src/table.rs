@@ -36,8 +36,8 @@ impl<T: Pod> Table<T> {
     /// When there is not that much address space.
     pub(crate) fn new(count: usize, used: Use) -> Self {
         let memory = MmapMut::map_anon(count * size_of::<T>()).expect("address space for the map");
-        // Advice only: without huge pages all is as right, and slower; with them it is as right, and
-        // larger.
+        // Advice only: without huge pages all is as right, and slower; with them it is as right,
+        // and larger.
         #[cfg(target_os = "linux")]
         let _ = memory.advise(match used {
             Use::Whole => memmap2::Advice::HugePage,

@@ -9,9 +9,10 @@ use blockio::Bytes;
 use live::{Compression, Device as _, Drive, Durability, Medium, Plan, format};
 
 const DIES: u32 = 4;
-const SIZE: u64 = 6 << 30;
-/// Written before memory is looked at for the first time, so that buffers are there.
-const FIRST: u64 = 256 << 20;
+const SIZE: u64 = 8 << 30;
+/// Written before memory is looked at for the first time, so that all buffers are there, those of
+/// a checkpoint too.
+const FIRST: u64 = 2 << 30;
 const PAGE: u64 = 4096;
 /// Bytes of a unit of 64 whole pages, as the format of the media has it.
 const UNIT_BYTES: u64 = 266_240;

@@ -16,8 +16,8 @@ use crate::store::Store;
 /// Pages of a drive for each page that is placed between two checkpoints, at most: recovery has to
 /// do with those, and a checkpoint writes four bytes for each page of the drive.
 const INTERVAL_DIVISOR: u64 = 16;
-/// Pages that are worth a checkpoint however small the drive is: 256 MiB.
-const INTERVAL_MIN: u64 = 1 << 16;
+/// Pages that are worth a checkpoint however small the drive is: 1 GiB.
+const INTERVAL_MIN: u64 = 1 << 18;
 
 const _: () = assert!(cfg!(target_endian = "little"), "maps are saved as they lie in memory");
 
@@ -201,9 +201,11 @@ mod tests {
             }
             (*lock(&drive.checkpoints), drive.core().unwrap().order)
         };
-        let (first, _) = write(0);
+        let (first, order) = write(0);
+        assert!(!drive.is_checkpoint_due(order + INTERVAL_MIN - 1));
+        drive.checkpoint_due.store(order + 2000, Ordering::Release);
         assert_eq!(write(1000).0, first);
-        let (second, order) = write(INTERVAL_MIN);
+        let (second, order) = write(1000);
         assert_eq!(second, first + 1);
         assert!(!drive.is_checkpoint_due(order) && drive.is_checkpoint_due(order + INTERVAL_MIN));
         // What recovery has to do with is what came since.
