@@ -273,8 +273,8 @@ fn even_rates_are_kept_within_two_percent() {
 /// errors.
 const ARRIVALS: usize = 25_000;
 
-/// Whether `times` are a Poisson process of 10 000 a second: its rate within 2 %, and within `slack`
-/// the share of gaps that are longer than two of their mean.
+/// Whether `times` are a Poisson process of 10 000 a second: its rate within 2 %, and within
+/// `slack` the share of gaps that are longer than two of their mean.
 fn is_poisson(times: &[Nanos], slack: f64) -> bool {
     let gaps: Vec<f64> = times.windows(2).map(|it| (it[1] - it[0]).as_secs_f64()).collect();
     let mean_s = gaps.iter().sum::<f64>() / gaps.len() as f64;
