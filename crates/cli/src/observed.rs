@@ -189,9 +189,12 @@ impl Observed {
         status.rated(self.rated_cycles).marked(beacon::is_lit(&self.vault))
     }
 
-    /// Takes note of what has happened to the drive, whether or not anybody asks.
-    pub(crate) fn look(&self) {
-        self.events_of(&self.drive.status().spared(&spare_dies(&self.vault)));
+    /// Takes note of what has happened to the drive, whether or not anybody asks. Returns how it
+    /// fares, its server left out.
+    pub(crate) fn look(&self) -> Status {
+        let status = self.drive.status().spared(&spare_dies(&self.vault));
+        self.events_of(&status);
+        status
     }
 
     /// The last events, with what this look at the drive shows to have happened.
@@ -214,7 +217,7 @@ impl Observed {
             }
         }
         if status.spare_dies < events.spare_dies {
-            let what = format!("a spare die was taken; {} are left", status.spare_dies);
+            let what = format!("a spare die was taken, {} left", status.spare_dies);
             warn!("{what}");
             events.chronicle.note(what);
         }

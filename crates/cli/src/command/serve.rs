@@ -15,7 +15,7 @@ use lab::subject::{Subject, Wanted, find_drive};
 use live::export::nbd::{Event, Server};
 use live::export::{Address, Export, Exports, Listener};
 use live::misbehavior::{Misbehavior, Schedule};
-use live::status::{Space, Supply};
+use live::status::{Space, Status, Supply};
 use live::{Device, Drive, MemoryDevice, Pace, status};
 use tracing::{debug, error, info, warn};
 
@@ -103,9 +103,8 @@ fn wait(
             Ok(Signal::Reload) => reload(configuration.as_mut(), served.map(|(_, it)| &**it)),
             ended => return ended.map(drop).context("waiting for a signal"),
         }
-        let Some((drive, observed)) = served else { continue };
-        told = tell_supply(drive, told);
-        observed.look();
+        let Some((_, observed)) = served else { continue };
+        told = tell_supply(&observed.look(), told);
         if looks.is_multiple_of(LOOKS_PER_KEEPING) {
             is_kept = keep_life(observed, is_kept);
         }
@@ -140,10 +139,10 @@ fn reload(configuration: Option<&mut Configuration>, observed: Option<&Observed>
 /// Says what `told` did not say of the space; returns what has been said now.
 ///
 /// One line for each step down, and none for going to and fro about a threshold.
-fn tell_supply(drive: &Drive, told: Supply) -> Supply {
-    let Some(space) = drive.status().space else { return told };
+fn tell_supply(status: &Status, told: Supply) -> Supply {
+    let Some(space) = &status.space else { return told };
     if space.supply > told {
-        warn!("{}", supply_text(&space));
+        warn!("{}", supply_text(space));
     }
     if space.supply == Supply::Ample { Supply::Ample } else { told.max(space.supply) }
 }
