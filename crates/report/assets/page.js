@@ -146,11 +146,11 @@
     });
     labels.sort((a, b) => a.y - b.y);
     let free = bbox.top;
-    for (const label of labels) { label.y = Math.max(label.y, free); free = label.y + 12 * ratio; }
+    for (const label of labels) { label.y = Math.max(label.y, free); free = label.y + 13 * ratio; }
     free = bbox.top + bbox.height;
     for (const label of labels.reverse()) {
       label.y = Math.min(label.y, free);
-      free = label.y - 12 * ratio;
+      free = label.y - 13 * ratio;
     }
     ctx.save();
     ctx.font = `600 ${11.5 * ratio}px system-ui, sans-serif`;

@@ -208,6 +208,11 @@ impl Chart {
         }
     }
 
+    /// Whether it is one of many small ones, which a neighbour explains.
+    const fn is_panel(&self) -> bool {
+        self.explain.is_empty()
+    }
+
     fn is_empty(&self) -> bool {
         match &self.body {
             Body::Lines(series, _) | Body::Curve(series) | Body::Area(series) => {

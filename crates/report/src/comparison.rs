@@ -113,7 +113,8 @@ fn spread(subjects: &[Subject<'_>], group: &[usize], all: &[Comparison]) -> Stri
 
 fn places(subjects: &[Subject<'_>], all: &[Comparison]) -> String {
     let mut html = String::from(
-        "<h3>Places</h3><div class=\"scroll\"><table><thead><tr><th scope=\"col\">Workload</th>",
+        "<h3>Places</h3><div class=\"scroll\"><table class=\"places\"><thead><tr>\
+         <th scope=\"col\">Workload</th>",
     );
     for place in 1..=subjects.len() {
         let _ = write!(html, "<th scope=\"col\">{place}.</th>");

@@ -18,6 +18,10 @@ const DOTS_MAX: usize = 24;
 const BANDS_MAX: usize = 2;
 /// Distance between labels at the ends of lines.
 const LABEL_GAP: f64 = 12.0;
+/// The same in a panel, whose text is larger for its size.
+const LABEL_GAP_PANEL: f64 = 20.0;
+/// Width of a label at the end of a curve, such as `120 %`.
+const LABEL_WIDTH: f64 = 36.0;
 
 /// Lines, the windows marked above them, and the last value of each at its end.
 pub(super) fn svg(chart: &Chart, series: &[Series], windows: &[Window]) -> String {
@@ -50,16 +54,18 @@ pub(super) fn svg(chart: &Chart, series: &[Series], windows: &[Window]) -> Strin
 pub(super) fn curve_svg(chart: &Chart, series: &[Series]) -> String {
     let frame = framed(chart, series);
     let mut inner = frame.axes(chart);
+    let mut labelled = Vec::new();
     for (index, series) in series.iter().enumerate() {
         inner.push_str(&path(&frame, series, &series.points));
         inner.push_str(&dots(&frame, chart, series));
-        inner.push_str(&curve_ends(&frame, series, index % 2 == 0));
+        inner.push_str(&curve_ends(&frame, series, index % 2 == 0, &mut labelled));
     }
     frame::wrap(chart, frame::height(), &inner)
 }
 
-/// The loads at the ends of a curve: the lightest above or below its dot, the heaviest beside it.
-fn curve_ends(frame: &Frame, series: &Series, above: bool) -> String {
+/// The loads at the ends of a curve: the lightest above or below its dot, the heaviest beside it;
+/// none where it would lie upon one of `labelled`, the places of those before.
+fn curve_ends(frame: &Frame, series: &Series, above: bool, labelled: &mut Vec<Point>) -> String {
     let lightest = (0.0, if above { -8.0 } else { 17.0 }, "middle");
     let ends = [series.points.first(), series.points.last()];
     let labels = [series.labels.first(), series.labels.last()];
@@ -67,12 +73,18 @@ fn curve_ends(frame: &Frame, series: &Series, above: bool) -> String {
     for (index, (point, label)) in ends.into_iter().zip(labels).enumerate() {
         let (Some(point), Some(label)) = (point, label) else { continue };
         let (dx, dy, anchor) = if index == 0 { lightest } else { (8.0, 4.0, "start") };
+        let (x, y) = (place(frame.x.at(point.0) + dx), place(frame.y.at(point.1) + dy));
+        let is_near = |(other_x, other_y): &Point| {
+            (other_x - x).abs() < LABEL_WIDTH && (other_y - y).abs() < LABEL_GAP
+        };
+        if labelled.iter().any(is_near) {
+            continue;
+        }
+        labelled.push((x, y));
         let _ = write!(
             svg,
-            "<text class=\"end {}\" x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\">{}</text>",
+            "<text class=\"end {}\" x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\">{}</text>",
             series.look.class(),
-            place(frame.x.at(point.0) + dx),
-            place(frame.y.at(point.1) + dy),
             Text(label),
         );
     }
@@ -166,15 +178,16 @@ fn end_labels(frame: &Frame, chart: &Chart, drawn: &[(&Series, Vec<Point>)]) -> 
         })
         .collect();
     labels.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let gap = if chart.is_panel() { LABEL_GAP_PANEL } else { LABEL_GAP };
     let mut free_from = frame.top;
     for (y, ..) in &mut labels {
         *y = y.max(free_from);
-        free_from = *y + LABEL_GAP;
+        free_from = *y + gap;
     }
     let mut free_to = frame.bottom;
     for (y, ..) in labels.iter_mut().rev() {
         *y = y.min(free_to);
-        free_to = *y - LABEL_GAP;
+        free_to = *y - gap;
     }
     let mut svg = String::new();
     for (y, series, value) in labels {

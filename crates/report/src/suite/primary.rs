@@ -125,16 +125,15 @@ fn sweep(workload: &str, measured: &Measured<'_>, loads: &[Slot], id: &str) -> S
     };
     let charts = sweep_charts(workload, measured, loads, id);
     let mut html = group(&title, "", &charts, &numbers(&taken(measured)));
-    let small: String =
-        multiples(workload, measured, loads, id).iter().map(Chart::figure).collect();
+    let small = multiples(workload, measured, loads, id);
     if !small.is_empty() {
         let lead = "One panel for each number of requests that a thread keeps outstanding, all on \
                     one scale: throughput above, average latency below, against threads.";
-        let _ = write!(
-            html,
-            "<h4>The same, by queue depth</h4><p class=\"small\">{lead}</p>\
-             <div class=\"multiples\">{small}</div>",
-        );
+        let _ = write!(html, "<h3>The same, by queue depth</h3><p class=\"small\">{lead}</p>");
+        for of_metric in small.chunk_by(|a, b| a.y.label == b.y.label) {
+            let panels: String = of_metric.iter().map(Chart::figure).collect();
+            let _ = write!(html, "<div class=\"multiples\">{panels}</div>");
+        }
     }
     html
 }
