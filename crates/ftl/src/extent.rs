@@ -71,6 +71,11 @@ impl Extents {
         granules.clamp(self.granules_min, self.granules_per_page)
     }
 
+    /// Whether an extent can take so many granules.
+    pub(crate) fn is_size(&self, granules: u32) -> bool {
+        (self.granules_min..=self.granules_per_page).contains(&granules)
+    }
+
     /// Granules that a page takes which the host writes now.
     #[inline]
     pub(crate) const fn incoming(&self) -> u32 {

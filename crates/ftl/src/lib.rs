@@ -30,6 +30,6 @@ pub use divider::Divider;
 pub use ftl::{Ftl, Lpn, Ppn, Replacement, UNIT_BYTES};
 pub use geometry::{DieId, Geometry, Layout};
 pub use media::{Cause, Media, MediaOp, NoMedia};
-pub use recovery::{Found, Recovery};
+pub use recovery::{Found, MapError, Recovery};
 pub use superblock::{SuperblockId, SuperblockState};
 pub use victim::VictimPolicy;

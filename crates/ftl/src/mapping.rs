@@ -145,17 +145,29 @@ impl Mapping {
     }
 
     /// Derives the rest of the map from its entries; says for each page where it is.
-    pub(crate) fn complete(&mut self, mut found: impl FnMut(Lpn, Ppn)) {
+    ///
+    /// # Errors
+    /// The first page at a place that another one has, or that `found` says it cannot be at.
+    pub(crate) fn complete(
+        &mut self,
+        mut found: impl FnMut(Lpn, Ppn) -> bool,
+    ) -> Result<(), (Lpn, Ppn)> {
         for (lpn, entry) in (0..).zip(self.ppn_of.entries()) {
             let Some(ppn) = entry.checked_sub(1).map(Ppn) else { continue };
+            let lpn = Lpn(lpn);
+            if !found(lpn, ppn) {
+                return Err((lpn, ppn));
+            }
             if let Some(kept) = self.lpn_of.entries_mut().get_mut(ppn.0 as usize) {
-                *kept = lpn;
+                *kept = lpn.0;
             }
             let word = &mut self.valid.entries_mut()[word_of(ppn)];
-            assert!(*word & bit_of(ppn) == 0, "{ppn:?} is mapped twice");
+            if *word & bit_of(ppn) != 0 {
+                return Err((lpn, ppn));
+            }
             *word |= bit_of(ppn);
-            found(Lpn(lpn), ppn);
         }
+        Ok(())
     }
 
     /// Maps `lpn`, which is at `from`, to `to`.

@@ -7,6 +7,7 @@
 //! Invariant: superblocks of which nothing is mapped come back free, whatever they hold.
 
 use blockio::Bytes;
+use thiserror::Error;
 
 use crate::{Cause, Config, ConfigError, Ftl, Lpn, Ppn, SuperblockId, SuperblockState, UNIT_BYTES};
 
@@ -19,6 +20,25 @@ pub struct Found {
     pub units_written: u32,
     /// Stream that goes on with the next unit; none: the superblock is closed, however full.
     pub goes_on: Option<Cause>,
+}
+
+/// Why there is no such map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum MapError {
+    /// Another page is there, there is no such place, or no page takes so much of it.
+    #[error("page {lpn} cannot be at place {ppn}")]
+    Page {
+        /// The page.
+        lpn: u32,
+        /// The place.
+        ppn: u32,
+    },
+    /// More is mapped to a superblock than it can hold.
+    #[error("superblock {0} holds more than it can")]
+    Superblock(u32),
+    /// More is stored than leaves relocation something to gain.
+    #[error("more is stored than there is room for")]
+    Room,
 }
 
 /// A map that is being brought back.
@@ -65,13 +85,17 @@ impl Recovery {
     ///
     /// `superblocks` are all of them by their index; `closed` is the order in which those that were
     /// written had been closed or opened, earliest first.
-    pub fn finish(mut self, superblocks: &[Found], closed: &[SuperblockId]) -> Ftl {
+    ///
+    /// # Errors
+    /// When no drive can have come to such a map.
+    pub fn finish(
+        mut self,
+        superblocks: &[Found],
+        closed: &[SuperblockId],
+    ) -> Result<Ftl, MapError> {
+        self.count_stored()?;
         let ftl = &mut self.ftl;
-        let (extents, counts) = (&mut ftl.extents, &mut ftl.superblocks);
-        let places = ftl.config.places_per_superblock();
-        ftl.mapping.complete(|lpn, ppn| {
-            counts.validate(SuperblockId(ppn.0 / places), extents.count(lpn));
-        });
+        let counts = &mut ftl.superblocks;
         for id in closed {
             let found = &superblocks[id.0 as usize];
             let is_empty = found.units_written == 0 || counts.granules_valid(*id) == 0;
@@ -95,7 +119,31 @@ impl Recovery {
         let banks = ftl.config.geometry.banks;
         ftl.streams.iter_mut().for_each(|stream| stream.banks_joined = banks);
         ftl.count_room();
-        self.ftl
+        Ok(self.ftl)
+    }
+
+    /// Counts what the map says to be stored, and where.
+    fn count_stored(&mut self) -> Result<(), MapError> {
+        let ftl = &mut self.ftl;
+        let (config, extents, counts) = (&ftl.config, &mut ftl.extents, &mut ftl.superblocks);
+        let (superblocks, places) = (config.geometry.superblocks(), config.places_per_superblock());
+        let completed = ftl.mapping.complete(|lpn, ppn| {
+            let superblock = SuperblockId(ppn.0 / places);
+            let granules = extents.count(lpn);
+            let is_possible = superblock.0 < superblocks && extents.is_size(granules);
+            if is_possible {
+                counts.validate(superblock, granules);
+            }
+            is_possible
+        });
+        completed.map_err(|(lpn, ppn)| MapError::Page { lpn: lpn.0, ppn: ppn.0 })?;
+        let most = config.granules_per_superblock();
+        if let Some(id) = counts.ids().find(|id| counts.granules_valid(*id) > most) {
+            return Err(MapError::Superblock(id.0));
+        }
+        let reserved = config.superblocks_reserved();
+        let usable = u64::from(superblocks.saturating_sub(reserved)) * config.granules_reliable();
+        if extents.stored() > usable { Err(MapError::Room) } else { Ok(()) }
     }
 }
 

@@ -117,7 +117,8 @@ impl Superblocks {
     pub(crate) fn erase(&mut self, id: SuperblockId) {
         assert_eq!(self.granules_valid(id), 0, "{id:?} still holds valid pages");
         self.change(id, SuperblockState::Victim, SuperblockState::Free);
-        self.erase_count[id.0 as usize] += 1;
+        let erase_count = &mut self.erase_count[id.0 as usize];
+        *erase_count = erase_count.saturating_add(1);
         self.free += 1;
     }
 
@@ -133,7 +134,7 @@ impl Superblocks {
         for index in 0..self.state.len() {
             if !matches!(self.state[index], SuperblockState::Free | SuperblockState::Bad) {
                 self.state[index] = SuperblockState::Free;
-                self.erase_count[index] += 1;
+                self.erase_count[index] = self.erase_count[index].saturating_add(1);
                 self.free += 1;
                 erased += 1;
             }

@@ -281,7 +281,8 @@ impl Checking<'_> {
             return true;
         }
         let Stamp { row, position, identity, .. } = *stamp;
-        let table = unit::table(bytes, identity, self.store.first(row, position));
+        let first = self.store.first(row, position);
+        let table = unit::table(&self.store.layout, bytes, identity, first);
         let Some((_, table)) = table else { return false };
         (0..self.store.layout.unit_slots).all(|slot| {
             let ppn = self.store.layout.ppn(Place { row, unit: position, slot });

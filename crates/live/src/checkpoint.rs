@@ -16,10 +16,13 @@ use std::io;
 
 use crate::dies::Dies;
 use crate::encoding::{is_sealed, put, seal, u32_at, u64_at};
+use crate::header::SESSION_MAX;
 use crate::journal::Position;
 use crate::layout::{FRAME_BYTES, FRAME_HEAD_BYTES, HEADER_BYTES, Layout};
 
 const MAGIC: u64 = 0x7470_6b63_5447_4c46; // "FLGTckpt"
+/// Highest number of a checkpoint.
+pub(crate) const NUMBER_MAX: u64 = 1 << 62;
 
 /// What the header of a slot says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,8 +62,11 @@ impl Summary {
         bytes
     }
 
-    fn parse(bytes: &[u8]) -> Option<Self> {
-        (u64_at(bytes, 0) == MAGIC && is_sealed(bytes)).then(|| Self {
+    /// What the header of a slot says; none if it is no whole one, or says what cannot be.
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
+        let is_whole = bytes.len() as u64 == HEADER_BYTES && is_sealed(bytes);
+        (is_whole && u64_at(bytes, 0) == MAGIC).then_some(())?;
+        let summary = Self {
             drive: u64_at(bytes, 8),
             number: u64_at(bytes, 16),
             session: u64_at(bytes, 24),
@@ -68,7 +74,11 @@ impl Summary {
             mark: u64_at(bytes, 40),
             journal: Position { at: u64_at(bytes, 48), number: u64_at(bytes, 56) },
             pages: u32_at(bytes, 64),
-        })
+        };
+        let is_possible = (1..=NUMBER_MAX).contains(&summary.number)
+            && (1..=SESSION_MAX).contains(&summary.session)
+            && summary.journal.is_possible();
+        is_possible.then_some(summary)
     }
 }
 
@@ -99,17 +109,22 @@ impl Writer {
             self.frame.extend_from_slice(bytes);
         }
         let length = u32::try_from(self.frame.len() - FRAME_HEAD_BYTES).expect("1 MiB at most");
-        let crc = crc32c::crc32c(&self.frame[FRAME_HEAD_BYTES..]);
         put(&mut self.frame, 0, self.number.to_le_bytes());
         put(&mut self.frame, 8, self.index.to_le_bytes());
         put(&mut self.frame, 12, length.to_le_bytes());
-        put(&mut self.frame, 16, crc.to_le_bytes());
-        seal(&mut self.frame[..FRAME_HEAD_BYTES]);
+        seal_frame(&mut self.frame);
         let at = self.at;
         self.at += (FRAME_HEAD_BYTES + bytes.len()) as u64;
         self.index += 1;
         (at, &self.frame)
     }
+}
+
+/// Puts the checksums of a frame into its head.
+pub(crate) fn seal_frame(frame: &mut [u8]) {
+    let (head, saved) = frame.split_at_mut(FRAME_HEAD_BYTES);
+    put(head, 16, crc32c::crc32c(saved).to_le_bytes());
+    seal(head);
 }
 
 /// A slot that is being read from one die.
@@ -200,7 +215,8 @@ pub(crate) fn find<'a>(dies: &'a Dies, layout: &Layout, drive: u64) -> Vec<Reade
             if dies.read(die, slot_from, &mut header).is_err() {
                 continue;
             }
-            if let Some(summary) = Summary::parse(&header).filter(|it| it.drive == drive) {
+            let is_own = |it: &Summary| it.drive == drive && it.number % 2 == slot;
+            if let Some(summary) = Summary::parse(&header).filter(is_own) {
                 let at = HEADER_BYTES;
                 found.push(Reader { dies, die, slot_from, summary, index: 0, at });
             }

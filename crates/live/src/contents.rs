@@ -76,11 +76,13 @@ impl Store {
         let mut bytes = vec![0; self.layout.extents_from];
         let die = self.layout.die(row, position, life.out);
         let read = self.dies.read(die, self.layout.unit_from(row), &mut bytes);
-        if let Some((_, entries)) = read.ok().and_then(|()| unit::table(&bytes, identity, first)) {
+        if let Some((_, entries)) =
+            read.ok().and_then(|()| unit::table(&self.layout, &bytes, identity, first))
+        {
             return Some(entries);
         }
         self.layout.shape.is_protected.then_some(())?;
         self.reconstruct(of, STAMP_BYTES, &mut bytes[STAMP_BYTES..]).ok()?;
-        unit::table(&bytes, identity, first).map(|(_, entries)| entries)
+        unit::table(&self.layout, &bytes, identity, first).map(|(_, entries)| entries)
     }
 }

@@ -6,7 +6,7 @@ use blockio::Bytes;
 
 use crate::checkpoint::Summary;
 use crate::dies::{DieSet, Dies};
-use crate::header::{Closing, Header};
+use crate::header::{Closing, Header, Unfit};
 use crate::journal::Position;
 use crate::layout::{DIES_MAX, HEADER_BYTES, Layout, PAGE_BYTES};
 use crate::recovery::{go_on, recover};
@@ -80,12 +80,13 @@ impl Plan {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below 2^32")]
         let superblocks = superblocks.min(f64::from(u32::MAX / 2)) as u32;
         shape.superblocks = superblocks + reserved;
+        shape.check_counts()?;
         let data_pages = u32::try_from(shape.geometry().pages()).unwrap_or(u32::MAX);
         shape.pages_mappable = pages_logical.max(data_pages);
         let row_bytes = Layout::new(&shape).unit_bytes as u64 * u64::from(self.dies);
         let roomy = (pages * PAGE_BYTES as u64 / 32).min(256 << 20);
         shape.journal_bytes = (row_bytes * 48).max(roomy).next_multiple_of(HEADER_BYTES);
-        shape.config().check()?;
+        shape.check()?;
         Ok(shape)
     }
 }
@@ -141,7 +142,7 @@ impl Shape {
 /// # Errors
 /// When a medium is too small, or fails.
 pub fn format(media: Vec<Box<dyn Medium>>, shape: &Shape, drive: u64) -> Result<(), OpenError> {
-    shape.config().check()?;
+    shape.check()?;
     let layout = Layout::new(shape);
     let needed = layout.die_bytes();
     if media.len() != shape.dies as usize {
@@ -235,27 +236,24 @@ impl Drive {
 
 /// The drive that media are the dies of, given in any order, and its newest header.
 pub(crate) fn gather(media: Vec<Box<dyn Medium>>) -> Result<(Store, Header), OpenError> {
-    let mut found = Vec::new();
-    for (index, medium) in media.into_iter().enumerate() {
-        if let Some(header) = newest_header(&*medium, index)? {
-            found.push((header, medium));
-        }
-    }
+    let (found, unfit) = headers_of(media)?;
     let newest = found.iter().map(|(header, _)| *header).max_by_key(|it| it.version);
     let Some(header) = newest else {
-        return Err(OpenError::refused("none of the media is a die of a drive".to_owned()));
+        let none = || OpenError::refused("none of the media is a die of a drive".to_owned());
+        return Err(unfit.unwrap_or_else(none));
     };
-    let drives: BTreeSet<u64> = found.iter().map(|(header, _)| header.drive).collect();
-    if drives.len() > 1 {
-        let what = format!("the media are dies of {} drives", drives.len());
-        return Err(OpenError::refused(what));
-    }
     let shape = header.shape;
+    check_relations(&found, &shape)?;
+    let needed = shape.die_bytes();
     let mut slots: Vec<Option<Box<dyn Medium>>> = Vec::new();
     slots.resize_with(shape.dies as usize, || None);
+    let mut short = None;
     for (own, medium) in found {
         let die = own.die as usize;
-        if !header.lost.has(die) && slots[die].replace(medium).is_some() {
+        if medium.size() < needed.0 {
+            // As good as missing: nothing says what else of it is gone.
+            short = Some((die, Bytes(medium.size())));
+        } else if !header.lost.has(die) && slots[die].replace(medium).is_some() {
             return Err(OpenError::refused(format!("die {die} was given twice")));
         }
     }
@@ -263,27 +261,76 @@ pub(crate) fn gather(media: Vec<Box<dyn Medium>>) -> Result<(Store, Header), Ope
     dies.do_without(header.done_without);
     let (missing, spare) = (dies.missed().count(), u32::from(shape.is_protected));
     if missing > spare {
-        return Err(OpenError::DiesMissing { missing, dies: shape.dies, spare });
+        return Err(match short {
+            Some((die, found)) => {
+                OpenError::refused(format!("die {die} has {found}, {needed} are needed"))
+            }
+            None => OpenError::DiesMissing { missing, dies: shape.dies, spare },
+        });
     }
     Ok((Store { layout: Layout::new(&shape), dies, drive: header.drive }, header))
 }
 
-/// The newest whole header of a medium.
-fn newest_header(medium: &dyn Medium, index: usize) -> Result<Option<Header>, OpenError> {
-    let mut newest: Option<Header> = None;
-    for copy in 0..2 {
-        let header = header_copy(|bytes| medium.read_at(copy * HEADER_BYTES, bytes))
-            .map_err(|found| OpenError::Version { die: index, found })?;
-        let version = newest.map(|header| header.version);
-        newest = header.filter(|header| Some(header.version) > version).or(newest);
+/// A medium with the header of a die.
+type Found = (Header, Box<dyn Medium>);
+
+/// The media that are dies, each with its newest header; and why another one is none, if it says
+/// that it were.
+fn headers_of(media: Vec<Box<dyn Medium>>) -> Result<(Vec<Found>, Option<OpenError>), OpenError> {
+    let (mut found, mut unfit) = (Vec::new(), None);
+    for (die, medium) in media.into_iter().enumerate() {
+        match newest_header(&*medium) {
+            Ok(Some(header)) => found.push((header, medium)),
+            Ok(None) => {}
+            Err(Unfit::Version(found)) => return Err(OpenError::Version { die, found }),
+            Err(error) => {
+                let what = format!("the header of die {die} says what cannot be: {error}");
+                unfit.get_or_insert(OpenError::Damaged { what });
+            }
+        }
     }
-    Ok(newest)
+    Ok((found, unfit))
+}
+
+/// Checks that media are dies of one drive.
+fn check_relations(found: &[Found], shape: &Shape) -> Result<(), OpenError> {
+    let drives: BTreeSet<u64> = found.iter().map(|(header, _)| header.drive).collect();
+    if drives.len() > 1 {
+        let what = format!("the media are dies of {} drives", drives.len());
+        return Err(OpenError::refused(what));
+    }
+    // Of what was decided for good every die says the same, however old its header is.
+    let is_other = |(header, _): &&Found| {
+        let Shape { pages_logical, pages_stored_max, .. } = *shape;
+        Shape { pages_logical, pages_stored_max, ..header.shape } != *shape
+    };
+    match found.iter().find(is_other) {
+        Some((header, _)) => {
+            let what = format!("die {} says that dies are arranged in another way", header.die);
+            Err(OpenError::Damaged { what })
+        }
+        None => Ok(()),
+    }
+}
+
+/// The newest header of a medium that is whole and can be.
+fn newest_header(medium: &dyn Medium) -> Result<Option<Header>, Unfit> {
+    let copies = [0, 1].map(|copy| header_copy(|bytes| medium.read_at(copy * HEADER_BYTES, bytes)));
+    // One of another format stays in the way: that one may be the newer one.
+    if let Some(version) = copies.iter().find(|it| matches!(it, Err(Unfit::Version(_)))) {
+        return version.clone();
+    }
+    let newest = copies.iter().flatten().flatten().max_by_key(|header| header.version);
+    match newest {
+        Some(header) => Ok(Some(*header)),
+        None => copies.into_iter().find(Result::is_err).unwrap_or(Ok(None)),
+    }
 }
 
 /// What `read` finds to be a header; none if it is none, or cannot be read.
 pub(crate) fn header_copy(
     read: impl FnOnce(&mut [u8]) -> std::io::Result<()>,
-) -> Result<Option<Header>, u32> {
+) -> Result<Option<Header>, Unfit> {
     let mut bytes = vec![0; usize::try_from(HEADER_BYTES).expect("a page")];
     if read(&mut bytes).is_err() { Ok(None) } else { Header::parse(&bytes) }
 }

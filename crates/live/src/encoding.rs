@@ -38,8 +38,9 @@ pub(crate) fn seal(bytes: &mut [u8]) {
     put(bytes, at, crc.to_le_bytes());
 }
 
-/// Whether a structure of fixed length ends with the checksum of what comes before.
+/// Whether bytes end with the checksum of what comes before.
 pub(crate) fn is_sealed(bytes: &[u8]) -> bool {
-    let at = bytes.len() - 4;
-    u32_at(bytes, at) == crc32c::crc32c(&bytes[..at])
+    bytes
+        .split_last_chunk()
+        .is_some_and(|(before, crc)| u32::from_le_bytes(*crc) == crc32c::crc32c(before))
 }

@@ -5,10 +5,13 @@
 
 use std::io;
 
+use ftl::ConfigError;
+
+use crate::checkpoint::{NUMBER_MAX, Summary};
 use crate::dies::{DieSet, Dies, medium_error};
 use crate::encoding::{is_sealed, put, seal, u32_at, u64_at};
 use crate::journal::Position;
-use crate::layout::{DIES_MAX, HEADER_BYTES};
+use crate::layout::HEADER_BYTES;
 use crate::{Compression, DeviceError, Shape};
 
 const MAGIC: &[u8; 16] = b"floatgate die\0\0\0";
@@ -40,6 +43,30 @@ pub(crate) struct Header {
     pub(crate) closing: Closing,
 }
 
+/// Most openings of a drive: orders of events begin with the number of the opening.
+pub(crate) const SESSION_MAX: u64 = (1 << 24) - 2;
+/// Most changes of headers.
+const VERSION_MAX: u64 = 1 << 62;
+
+/// Why a whole header is of no use.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unfit {
+    /// It is of another format.
+    #[error("it has format {0}")]
+    Version(u32),
+    /// There is no such arrangement.
+    #[error(transparent)]
+    Shape(#[from] ConfigError),
+    /// It says what no drive ever does.
+    #[error("{name} is {value}, which cannot be")]
+    Claim {
+        /// What it says that of.
+        name: &'static str,
+        /// What it says.
+        value: u64,
+    },
+}
+
 /// What opening a closed drive goes on with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Closing {
@@ -49,8 +76,19 @@ pub(crate) struct Closing {
     pub(crate) journal: Position,
 }
 
+impl Closing {
+    /// Whether the journal can have ended there, as a checkpoint left it.
+    pub(crate) const fn follows(&self, checkpoint: &Summary, journal_bytes: u64) -> bool {
+        let (from, until) = (checkpoint.journal, self.journal);
+        checkpoint.number == self.checkpoint
+            && from.at <= until.at
+            && until.at - from.at <= journal_bytes
+            && from.number <= until.number
+    }
+}
+
 impl Header {
-    fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![0; usize::try_from(HEADER_BYTES).expect("a page")];
         let shape = &self.shape;
         bytes[..16].copy_from_slice(MAGIC);
@@ -93,33 +131,22 @@ impl Header {
     }
 
     /// What a copy says; none if it is no header, or not a whole one.
-    pub(crate) fn parse(bytes: &[u8]) -> Result<Option<Self>, u32> {
-        if &bytes[..16] != MAGIC || !is_sealed(bytes) {
+    ///
+    /// # Errors
+    /// When it is one of another format, or says what cannot be.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Option<Self>, Unfit> {
+        let is_whole = bytes.len() as u64 == HEADER_BYTES && is_sealed(bytes);
+        if !is_whole || !bytes.starts_with(MAGIC) {
             return Ok(None);
         }
-        if u32_at(bytes, 16) != FORMAT_VERSION {
-            return Err(u32_at(bytes, 16));
+        let version = u32_at(bytes, 16);
+        if version != FORMAT_VERSION {
+            return Err(Unfit::Version(version));
         }
-        let Some(compression) = Compression::of_number(u32_at(bytes, 56)) else {
-            return Ok(None);
-        };
-        let shape = Shape {
-            dies: u32_at(bytes, 24),
-            is_protected: u32_at(bytes, 28) != 0,
-            unit_pages: u32_at(bytes, 32),
-            rows: u32_at(bytes, 36),
-            superblocks: u32_at(bytes, 40),
-            extents_per_page: u32_at(bytes, 44),
-            compression,
-            pages_logical: u32_at(bytes, 48),
-            pages_stored_max: u32_at(bytes, 52),
-            pages_mappable: u32_at(bytes, 128),
-            journal_bytes: u64_at(bytes, 64),
-        };
         let header = Self {
             drive: u64_at(bytes, 72),
             die: u32_at(bytes, 20),
-            shape,
+            shape: parse_shape(bytes)?,
             version: u64_at(bytes, 80),
             session: u64_at(bytes, 88),
             is_open: u32_at(bytes, 60) != 0,
@@ -132,13 +159,31 @@ impl Header {
                 journal: Position { at: u64_at(bytes, 144), number: u64_at(bytes, 152) },
             },
         };
-        let is_possible = (1..=DIES_MAX).contains(&shape.dies)
-            && header.die < shape.dies
-            && shape.pages_mappable >= shape.pages_logical
-            && shape.may_leave_out(header.done_without)
-            && (compression == Compression::None || shape.extents_per_page > 1)
-            && shape.journal_bytes.is_multiple_of(HEADER_BYTES);
-        Ok(is_possible.then_some(header))
+        header.check()?;
+        Ok(Some(header))
+    }
+
+    /// Checks what a header says beside the arrangement.
+    fn check(&self) -> Result<(), Unfit> {
+        let shape = &self.shape;
+        let dies = shape.all_dies();
+        let Closing { checkpoint, journal } = self.closing;
+        let claims = [
+            ("die", u64::from(self.die), self.die < shape.dies),
+            ("session", self.session, (1..=SESSION_MAX).contains(&self.session)),
+            ("version", self.version, self.version <= VERSION_MAX),
+            ("unsafe_shutdowns", self.unsafe_shutdowns, self.unsafe_shutdowns < self.session),
+            ("lost", self.lost.0, dies.has_all(self.lost)),
+            ("left_out", self.left_out.0, dies.has_all(self.left_out)),
+            ("done_without", self.done_without.0, self.lost.has_all(self.done_without)),
+            ("done_without", self.done_without.0, shape.may_leave_out(self.done_without)),
+            ("closing.checkpoint", checkpoint, checkpoint <= NUMBER_MAX),
+            ("closing.journal", journal.at, journal.is_possible()),
+        ];
+        match claims.into_iter().find(|(.., is_possible)| !is_possible) {
+            Some((name, value, _)) => Err(Unfit::Claim { name, value }),
+            None => Ok(()),
+        }
     }
 
     /// As [`Header::write`], going on without dies that fail, as far as that is possible.
@@ -169,4 +214,28 @@ impl Header {
         }
         Ok(())
     }
+}
+
+/// The arrangement that a header says.
+fn parse_shape(bytes: &[u8]) -> Result<Shape, Unfit> {
+    let impossible = |name, value| Unfit::Claim { name, value };
+    let compression = u32_at(bytes, 56);
+    let mappable = u64_at(bytes, 128);
+    let shape = Shape {
+        dies: u32_at(bytes, 24),
+        is_protected: u32_at(bytes, 28) != 0,
+        unit_pages: u32_at(bytes, 32),
+        rows: u32_at(bytes, 36),
+        superblocks: u32_at(bytes, 40),
+        extents_per_page: u32_at(bytes, 44),
+        compression: Compression::of_number(compression)
+            .ok_or_else(|| impossible("compression", compression.into()))?,
+        pages_logical: u32_at(bytes, 48),
+        pages_stored_max: u32_at(bytes, 52),
+        pages_mappable: u32::try_from(mappable)
+            .map_err(|_| impossible("pages_mappable", mappable))?,
+        journal_bytes: u64_at(bytes, 64),
+    };
+    shape.check()?;
+    Ok(shape)
 }

@@ -73,10 +73,25 @@ pub(crate) struct Journal {
     records: u32,
 }
 
+/// Positions and numbers stay below this, so that counting on never ends.
+const COUNT_MAX: u64 = 1 << 62;
+
+impl Position {
+    /// Whether a batch can lie there.
+    pub(crate) const fn is_possible(self) -> bool {
+        self.at.is_multiple_of(SECTOR_BYTES) && self.at < COUNT_MAX && self.number < COUNT_MAX
+    }
+}
+
 impl Journal {
     pub(crate) fn new(drive: u64, session: u64, size: u64, head: Position) -> Self {
         let (tail, batch) = (head.at, Vec::new());
         Self { drive, session, size, head, tail, mark: 0, committed: 0, batch, records: 0 }
+    }
+
+    /// The last batch as it was written.
+    pub(crate) fn into_batch(self) -> Vec<u8> {
+        self.batch
     }
 
     /// Bytes of the ring that are in use.
@@ -139,7 +154,6 @@ impl Journal {
     /// Writes the batch to `copies`; it is durable once they are synced.
     pub(crate) fn write(&mut self, dies: &Dies, copies: &[usize]) -> Result<(), DeviceError> {
         let (at, bytes) = self.extent_of_batch();
-        let body_crc = crc32c::crc32c(&self.batch[HEAD_BYTES..]);
         let body = u64::try_from(self.batch.len() - HEAD_BYTES).expect("a length");
         let head = &mut self.batch[..HEAD_BYTES];
         let numbers = [
@@ -156,8 +170,7 @@ impl Journal {
         let body = u32::try_from(body).expect("a batch is far below 4 GiB");
         put(head, 40, body.to_le_bytes());
         put(head, 44, self.records.to_le_bytes());
-        put(head, 56, body_crc.to_le_bytes());
-        seal(head);
+        seal_batch(&mut self.batch);
         self.batch.resize(usize::try_from(bytes).expect("a length"), 0);
         let mut written = 0;
         for die in copies {
@@ -171,6 +184,13 @@ impl Journal {
         self.head = Position { at: at + bytes, number: self.head.number + 1 };
         Ok(())
     }
+}
+
+/// Puts the checksums of a batch into its head.
+pub(crate) fn seal_batch(batch: &mut [u8]) {
+    let (head, body) = batch.split_at_mut(HEAD_BYTES);
+    put(head, 56, crc32c::crc32c(body).to_le_bytes());
+    seal(head);
 }
 
 fn add_extent(batch: &mut Vec<u8>, extent: Extent, payload: &[u8], place: (u64, Ppn)) {
@@ -215,6 +235,8 @@ pub(crate) struct Reading {
     pub(crate) session: u64,
     pub(crate) size: u64,
     pub(crate) from: Position,
+    /// Places that the drive has.
+    pub(crate) places: u32,
 }
 
 /// Reads batches of one session from a position on, each from the first die that has it whole.
@@ -238,7 +260,7 @@ pub(crate) fn read_copies(dies: &Dies, copies: &[usize], reading: Reading) -> Re
         let Some(batch) = found else { break };
         replay.mark = batch.mark;
         replay.end = batch.end;
-        parse(&batch.body, &mut replay.records).ok_or(batch.end.number - 1)?;
+        parse(&batch.body, reading.places, &mut replay.records).ok_or(batch.end.number - 1)?;
     }
     if has_later((dies, copies), reading, replay.end) { Err(replay.end.number) } else { Ok(replay) }
 }
@@ -306,29 +328,35 @@ fn has_later((dies, copies): Copies<'_>, reading: Reading, end: Position) -> boo
     })
 }
 
-fn parse(body: &[u8], records: &mut Vec<Record>) -> Option<()> {
+/// Adds what the records of a batch say; none where one of them says what cannot be.
+fn parse(body: &[u8], places: u32, records: &mut Vec<Record>) -> Option<()> {
     let mut rest = body;
     while !rest.is_empty() {
         let (record, after) = rest.split_at_checked(RECORD_BYTES)?;
-        let (lpn, order) = (Lpn(u32_at(record, 4)), u64_at(record, 8));
         rest = after;
-        if record[0] == TRIM {
-            records.push(Record::Trim(Trim { first: lpn, pages: u32_at(record, 16), order }));
-            continue;
-        }
-        if record[0] == RELEASE {
-            records.push(Record::Release { superblock: lpn.0, order });
-            continue;
-        }
-        let length = u16_at(record, 2);
-        let (payload, after) = rest.split_at_checked(usize::from(length))?;
-        rest = after;
-        let (codec, payload_crc) = (Codec::parse(record[1])?, u32_at(record, 28));
-        records.push(Record::Extent {
-            extent: Extent { lpn, codec, length, order, payload_crc },
-            payload: payload.to_vec(),
-            ppn: Ppn(u32_at(record, 24)),
-            row_order: u64_at(record, 16),
+        let (first, order) = (u32_at(record, 4), u64_at(record, 8));
+        records.push(match record[0] {
+            TRIM => {
+                let pages = u32_at(record, 16);
+                first.checked_add(pages)?;
+                Record::Trim(Trim { first: Lpn(first), pages, order })
+            }
+            RELEASE => Record::Release { superblock: first, order },
+            EXTENT => {
+                let extent = Extent {
+                    lpn: Lpn(first),
+                    codec: Codec::parse(record[1])?,
+                    length: u16_at(record, 2),
+                    order,
+                    payload_crc: u32_at(record, 28),
+                };
+                let (payload, after) = rest.split_at_checked(usize::from(extent.length))?;
+                rest = after;
+                let (row_order, ppn) = (u64_at(record, 16), Ppn(u32_at(record, 24)));
+                (extent.is_possible() && extent.holds(payload) && ppn.0 < places).then_some(())?;
+                Record::Extent { extent, payload: payload.to_vec(), ppn, row_order }
+            }
+            _ => return None,
         });
     }
     Some(())

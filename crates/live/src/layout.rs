@@ -6,7 +6,9 @@
 //!  a unit    | stamp | table of its extents | extent | extent | …
 //! ```
 
-use ftl::{Geometry, Ppn, VictimPolicy, Watermarks};
+use std::ops::RangeInclusive;
+
+use ftl::{ConfigError, Geometry, Ppn, VictimPolicy, Watermarks};
 
 use crate::Compression;
 use crate::dies::DieSet;
@@ -31,6 +33,16 @@ pub(crate) const FRAME_BYTES: usize = 1 << 20;
 pub(crate) const FRAME_HEAD_BYTES: usize = 32;
 /// Most dies of a drive.
 pub(crate) const DIES_MAX: u32 = 64;
+/// Most pages of a unit: it is kept in memory while it is filled.
+const UNIT_PAGES_MAX: u64 = 1024;
+/// Most rows of a superblock.
+const ROWS_MAX: u64 = 65_535;
+/// Most data pages of a superblock.
+const SUPERBLOCK_PAGES_MAX: u64 = 1 << 19;
+/// Most extents of a page: as many as it has granules.
+const EXTENTS_MAX: u64 = 64;
+/// Longest journal, in bytes.
+const JOURNAL_BYTES_MAX: u64 = 1 << 40;
 
 /// What a format decides for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +73,40 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// Checks that dies can be arranged so: no count is zero, or beyond what numbers of places,
+    /// rows and bytes reach.
+    ///
+    /// # Errors
+    /// Names the first count that cannot be.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        self.check_counts()?;
+        let (mappable, compression) = (self.pages_mappable.into(), self.compression);
+        in_range("pages_logical", self.pages_logical, 1..=mappable)?;
+        let extents_min = if compression == Compression::None { 1 } else { 2 };
+        in_range("extents_per_page", self.extents_per_page, extents_min..=EXTENTS_MAX)?;
+        // Room for three batches with all that two open rows hold, twice as much as they may take.
+        let row_bytes = Layout::new(self).unit_bytes as u64 * u64::from(self.dies);
+        let journal_min = 18 * row_bytes + 6 * HEADER_BYTES;
+        in_range("journal_bytes", self.journal_bytes, journal_min..=JOURNAL_BYTES_MAX)?;
+        let rest = self.journal_bytes % HEADER_BYTES;
+        in_range("journal_bytes beyond whole pages", rest, 0..=0)?;
+        self.config().check()
+    }
+
+    /// Checks what positions on the dies follow from.
+    pub(crate) fn check_counts(&self) -> Result<(), ConfigError> {
+        let dies_min = 1 + u64::from(self.is_protected);
+        in_range("dies", self.dies, dies_min..=DIES_MAX.into())?;
+        in_range("unit_pages", self.unit_pages, 1..=UNIT_PAGES_MAX)?;
+        in_range("rows", self.rows, 1..=ROWS_MAX)?;
+        in_range("extents_per_page", self.extents_per_page, 1..=EXTENTS_MAX)?;
+        let pages =
+            u64::from(self.rows) * u64::from(self.data_units()) * u64::from(self.unit_pages);
+        in_range("pages of a superblock", pages, 1..=SUPERBLOCK_PAGES_MAX)?;
+        let places = pages * u64::from(self.extents_per_page);
+        in_range("superblocks", self.superblocks, 1..=u64::from(u32::MAX - 1) / places)
+    }
+
     /// Data units of a row.
     pub(crate) const fn data_units(&self) -> u32 {
         self.dies - self.is_protected as u32
@@ -71,10 +117,15 @@ impl Shape {
         self.rows * self.data_units() * self.unit_pages
     }
 
+    /// All dies.
+    pub(crate) const fn all_dies(&self) -> DieSet {
+        DieSet(u64::MAX >> (DIES_MAX - self.dies))
+    }
+
     /// Whether a row may leave out these dies.
     pub(crate) const fn may_leave_out(&self, out: DieSet) -> bool {
-        let beyond = !(u64::MAX >> (DIES_MAX - self.dies));
-        out.0 & beyond == 0 && (out.0 == 0 || self.is_protected && out.count() < self.data_units())
+        self.all_dies().has_all(out)
+            && (out.0 == 0 || self.is_protected && out.count() < self.data_units())
     }
 
     /// Rows of the drive.
@@ -221,7 +272,12 @@ impl Layout {
     }
 
     pub(crate) const fn is_parity(&self, position: u32) -> bool {
-        self.shape.is_protected && position + 1 == self.shape.dies
+        self.shape.is_protected && position == self.shape.dies - 1
+    }
+
+    /// Places of the drive.
+    pub(crate) const fn places(&self) -> u32 {
+        self.shape.superblocks * self.superblock_pages * self.shape.extents_per_page
     }
 
     /// Row and position of a place.
@@ -265,6 +321,20 @@ impl Layout {
     pub(crate) const fn charged(extent_bytes: usize) -> u64 {
         (extent_bytes * PAGE_BYTES).div_ceil(SLOT_BYTES) as u64
     }
+}
+
+/// Checks one number of an arrangement.
+fn in_range(
+    name: &'static str,
+    value: impl Into<u64>,
+    limits: RangeInclusive<u64>,
+) -> Result<(), ConfigError> {
+    let value = value.into();
+    if limits.contains(&value) {
+        return Ok(());
+    }
+    let limit = format!("{} to {}", limits.start(), limits.end());
+    Err(ConfigError::OutOfRange { name, value, limit })
 }
 
 #[cfg(test)]

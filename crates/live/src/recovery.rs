@@ -82,7 +82,7 @@ pub(crate) fn recover(store: Store, mut header: Header) -> Result<Drive, OpenErr
 pub(crate) fn go_on(store: Store, header: Header) -> Result<Drive, OpenError> {
     let closing = header.closing;
     let Saved { summary, next, mut rows, erase_counts, mut map } = load(&store)?;
-    if summary.number != closing.checkpoint || closing.checkpoint == 0 {
+    if !closing.follows(&summary, store.layout.shape.journal_bytes) {
         return recover(store, header);
     }
     check_places(&store.layout, &mut map, &rows)?;
@@ -90,7 +90,7 @@ pub(crate) fn go_on(store: Store, header: Header) -> Result<Drive, OpenError> {
     let (since, mark, left_out) = (summary.order, summary.mark, rows.left_out());
     let scan = Scan { store: &store, since, mark, released: &released, left_out };
     let (found, closed) = scan.survey(&rows, &erase_counts);
-    let mut ftl = map.finish(&found, &closed);
+    let mut ftl = map.finish(&found, &closed).map_err(|error| damaged(error.to_string()))?;
     ftl.hold_erased();
     let counts = |id: &SuperblockId| {
         let mut rows_of = store.layout.rows_of(id.0);
@@ -141,7 +141,7 @@ fn replay_over(
     }
     checked?;
     let (found, closed) = scan.survey(&rows, &erase_counts);
-    let mut ftl = map.finish(&found, &closed);
+    let mut ftl = map.finish(&found, &closed).map_err(|error| damaged(error.to_string()))?;
     ftl.hold_erased();
     clear_free(&store.layout, &ftl, &mut rows);
     Ok((ftl, rows, pending))
@@ -178,6 +178,7 @@ pub(crate) const fn reading(store: &Store, summary: &Summary) -> Reading {
         session: summary.session,
         size: store.layout.shape.journal_bytes,
         from: summary.journal,
+        places: store.layout.places(),
     }
 }
 
@@ -193,7 +194,7 @@ pub(crate) fn view(store: &Store) -> Result<Ftl, OpenError> {
     let (since, mark, left_out) = (summary.order, summary.mark, rows.left_out());
     let scan = Scan { store, since, mark, released: &released, left_out };
     let (found, closed) = scan.survey(&rows, &erase_counts);
-    Ok(map.finish(&found, &closed))
+    map.finish(&found, &closed).map_err(|error| damaged(error.to_string()))
 }
 
 fn damaged(what: String) -> OpenError {

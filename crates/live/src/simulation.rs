@@ -7,6 +7,7 @@
 mod disk;
 mod exhaustive;
 mod history;
+pub mod hostile;
 mod run;
 
 pub use disk::{Disks, Fault};

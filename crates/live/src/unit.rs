@@ -21,7 +21,7 @@ use ftl::{Lpn, Ppn};
 use crate::dies::DieSet;
 use crate::encoding::{is_sealed, put, seal, u16_at, u32_at, u64_at};
 use crate::layout::{
-    ENTRY_BYTES, EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, STAMP_BYTES, TABLE_HEAD_BYTES,
+    ENTRY_BYTES, EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, SLOT_BYTES, STAMP_BYTES, TABLE_HEAD_BYTES,
 };
 use crate::planted::{self, Bug};
 
@@ -70,6 +70,16 @@ impl Extent {
             && (crc32c(payload) == self.payload_crc || planted::is(Bug::ChecksumSkipped))
     }
 
+    /// Whether a page can be stored so.
+    pub(crate) fn is_possible(&self) -> bool {
+        let length = usize::from(self.length);
+        match self.codec {
+            Codec::Raw => length == PAGE_BYTES,
+            Codec::Lz4 | Codec::Zstd => (1..PAGE_BYTES).contains(&length),
+            Codec::Lost => length == 0,
+        }
+    }
+
     /// Bytes that it takes within a unit.
     pub(crate) const fn stored_bytes(&self) -> usize {
         EXTENT_HEADER_BYTES + self.length as usize
@@ -83,26 +93,29 @@ impl Extent {
         header[6] = self.codec as u8;
         put(&mut header, 8, self.order.to_le_bytes());
         put(&mut header, 16, self.payload_crc.to_le_bytes());
-        let crc = crc32c_append(identity.crc(ppn.0), &header[..28]);
-        put(&mut header, 28, crc.to_le_bytes());
+        Self::seal(&mut header, identity, ppn);
         header
+    }
+
+    /// Ends a header with its checksum.
+    pub(crate) fn seal(header: &mut [u8], identity: Identity, ppn: Ppn) {
+        let crc = crc32c_append(identity.crc(ppn.0), &header[..28]);
+        put(header, 28, crc.to_le_bytes());
     }
 
     /// What such a header says, if it is one and stands where it belongs.
     pub(crate) fn parse(header: &[u8], identity: Identity, ppn: Ppn) -> Option<Self> {
+        let header = header.first_chunk::<EXTENT_HEADER_BYTES>()?;
         let crc = crc32c_append(identity.crc(ppn.0), &header[..28]);
-        if u32_at(header, 28) != crc {
-            return None;
-        }
-        let length = u16_at(header, 4);
-        (usize::from(length) <= PAGE_BYTES).then_some(())?;
-        Some(Self {
+        (u32_at(header, 28) == crc).then_some(())?;
+        let extent = Self {
             lpn: Lpn(u32_at(header, 0)),
-            length,
+            length: u16_at(header, 4),
             codec: Codec::parse(header[6])?,
             order: u64_at(header, 8),
             payload_crc: u32_at(header, 16),
-        })
+        };
+        extent.is_possible().then_some(extent)
     }
 }
 
@@ -154,12 +167,11 @@ impl Stamp {
     }
 
     pub(crate) fn parse(unit: &[u8]) -> Option<Self> {
-        let stamp = &unit[..STAMP_BYTES];
+        let stamp = unit.first_chunk::<STAMP_BYTES>()?;
         let known = u32_at(stamp, 0) == MAGIC && matches!(stamp[4], DATA | PARITY);
-        if !known || !is_sealed(stamp) {
-            return None;
-        }
-        Some(Self {
+        // A row of order 0 was never begun.
+        let is_one = known && is_sealed(stamp) && u64_at(stamp, 24) != 0;
+        is_one.then(|| Self {
             is_parity: stamp[4] == PARITY,
             row: u32_at(stamp, 8),
             position: u32_at(stamp, 12),
@@ -187,21 +199,30 @@ pub(crate) struct Entry {
     pub(crate) from: usize,
 }
 
-/// The table of a unit, read from its bytes; none if the checksum says that it is not one.
+/// The table of a unit, read from its bytes; none if the checksum says that it is not one, or if
+/// its extents do not lie one after the other within the unit.
 ///
 /// `unit` reaches at least to the end of the table; `first` is the unit's first place.
-pub(crate) fn table(unit: &[u8], identity: Identity, first: Ppn) -> Option<(Origin, Vec<Entry>)> {
-    let head = &unit[STAMP_BYTES..STAMP_BYTES + TABLE_HEAD_BYTES];
-    let entries = u32_at(head, 0) as usize;
-    let until = Layout::entry_from(u32_at(head, 0).min(1 << 20));
-    let covered = unit.get(STAMP_BYTES + TABLE_HEAD_BYTES..until)?;
-    if u32_at(head, 12) != table_crc(head, covered, identity, first) {
-        return None;
-    }
+pub(crate) fn table(
+    layout: &Layout,
+    unit: &[u8],
+    identity: Identity,
+    first: Ppn,
+) -> Option<(Origin, Vec<Entry>)> {
+    let head = unit.get(STAMP_BYTES..STAMP_BYTES + TABLE_HEAD_BYTES)?;
+    let count = u32_at(head, 0);
+    (count <= layout.unit_slots).then_some(())?;
+    let covered = unit.get(STAMP_BYTES + TABLE_HEAD_BYTES..Layout::entry_from(count))?;
+    (u32_at(head, 12) == table_crc(head, covered, identity, first)).then_some(())?;
     let origin = Origin { is_relocation: u32_at(head, 4) != 0, erase_count: u32_at(head, 8) };
-    let table = covered.as_chunks::<ENTRY_BYTES>().0.iter().take(entries);
-    let entries: Option<Vec<Entry>> = table.map(|bytes| entry(bytes)).collect();
-    Some((origin, entries?))
+    let table = covered.as_chunks::<ENTRY_BYTES>().0.iter();
+    let entries: Vec<Entry> = table.map(|bytes| entry(bytes)).collect::<Option<_>>()?;
+    let mut end = layout.extents_from;
+    for entry in &entries {
+        (entry.from >= end && entry.extent.is_possible()).then_some(())?;
+        end = entry.from + entry.extent.stored_bytes();
+    }
+    (end <= layout.unit_bytes).then_some((origin, entries))
 }
 
 /// What one entry says, unchecked.
@@ -243,6 +264,9 @@ pub(crate) struct UnitBuffer {
     pub(crate) journaled: u32,
     /// Where the next one begins.
     next: usize,
+    /// Bytes from one extent to the next at least: where pages are stored whole, a number tells
+    /// where an extent lies, also beyond one that was lost and has no payload.
+    stride: usize,
 }
 
 impl UnitBuffer {
@@ -250,23 +274,24 @@ impl UnitBuffer {
     pub(crate) fn new(layout: &Layout, mut bytes: Vec<u8>) -> Self {
         bytes.clear();
         bytes.resize(layout.unit_bytes, 0);
-        Self { bytes, count: 0, journaled: 0, next: layout.extents_from }
+        let stride = if layout.shape.extents_per_page == 1 { SLOT_BYTES } else { 0 };
+        Self { bytes, count: 0, journaled: 0, next: layout.extents_from, stride }
     }
 
     /// Puts an extent at the next place, which is `ppn`.
     pub(crate) fn append(&mut self, extent: &Extent, payload: &[u8], identity: Identity, ppn: Ppn) {
         let entry = Layout::entry_from(self.count);
-        let (from, data) = (self.next, self.next + EXTENT_HEADER_BYTES);
+        let (begin, data) = (self.next, self.next + EXTENT_HEADER_BYTES);
         let header = extent.header(identity, ppn);
-        self.bytes[from..data].copy_from_slice(&header);
+        self.bytes[begin..data].copy_from_slice(&header);
         self.bytes[data..data + payload.len()].copy_from_slice(payload);
         let table = &mut self.bytes[entry..entry + ENTRY_BYTES];
         table[..16].copy_from_slice(&header[..16]);
-        let from = u32::try_from(from).expect("a unit is far below 4 GiB");
+        let from = u32::try_from(begin).expect("a unit is far below 4 GiB");
         put(table, 16, from.to_le_bytes());
         put(table, 20, extent.payload_crc.to_le_bytes());
         self.count += 1;
-        self.next = data + payload.len();
+        self.next = (data + payload.len()).max(begin + self.stride);
     }
 
     /// The extent in `slot`, as it was put there.
@@ -280,14 +305,20 @@ impl UnitBuffer {
     /// Finishes the table and stamps the unit.
     pub(crate) fn finish(&mut self, stamp: &Stamp, origin: Origin, first: Ppn) {
         let until = Layout::entry_from(self.count);
-        let (head, covered) = self.bytes[STAMP_BYTES..until].split_at_mut(TABLE_HEAD_BYTES);
-        put(head, 0, self.count.to_le_bytes());
-        put(head, 4, u32::from(origin.is_relocation).to_le_bytes());
-        put(head, 8, origin.erase_count.to_le_bytes());
-        let crc = table_crc(head, covered, stamp.identity, first);
-        put(head, 12, crc.to_le_bytes());
+        let table = &mut self.bytes[STAMP_BYTES..until];
+        put(table, 0, self.count.to_le_bytes());
+        put(table, 4, u32::from(origin.is_relocation).to_le_bytes());
+        put(table, 8, origin.erase_count.to_le_bytes());
+        seal_table(table, stamp.identity, first);
         stamp.write(&mut self.bytes);
     }
+}
+
+/// Puts the checksum of a table into its head.
+pub(crate) fn seal_table(table: &mut [u8], identity: Identity, first: Ppn) {
+    let (head, covered) = table.split_at_mut(TABLE_HEAD_BYTES);
+    let crc = table_crc(head, covered, identity, first);
+    put(head, 12, crc.to_le_bytes());
 }
 
 /// Adds `other` to `sum`, bit by bit.

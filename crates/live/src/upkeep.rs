@@ -315,7 +315,8 @@ impl Store {
             return crc32c::crc32c(&unit[STAMP_BYTES..]) == stamp.body_crc;
         }
         let (row, position) = (stamp.row, stamp.position);
-        let Some((_, table)) = unit::table(unit, stamp.identity, self.first(row, position)) else {
+        let first = self.first(row, position);
+        let Some((_, table)) = unit::table(&self.layout, unit, stamp.identity, first) else {
             return false;
         };
         let is_there = |(slot, entry): (u32, &Entry)| {

@@ -12,11 +12,14 @@ use crate::header::Header;
 use crate::journal::{Journal, Scope};
 use crate::planted::{self, Bug};
 
+/// Checkpoints that may be taken to make room for one commit: others may fill it meanwhile.
+const TRIES: u32 = 1000;
+
 impl Drive {
     /// Makes everything of `scope` durable that happened before.
     pub(crate) fn commit(&self, scope: Scope) -> Result<(), DeviceError> {
         let before = self.core()?.order;
-        loop {
+        for _ in 0..TRIES {
             self.check_sound()?;
             let mut journal = self.journal()?;
             if scope == Scope::Host && journal.committed >= before {
@@ -35,6 +38,8 @@ impl Drive {
             drop(journal);
             self.checkpoint()?;
         }
+        let reason = "checkpoints leave no room in the journal".to_owned();
+        Err(DeviceError::Poisoned { reason })
     }
 
     /// Does so with the journal at hand, if it has room; `see` is shown the state that is made

@@ -153,7 +153,12 @@ impl Scan<'_> {
     }
 
     fn table(&self, row: u32, position: u32, unit: &FoundUnit) -> Option<(Origin, Vec<Entry>)> {
-        unit::table(&unit.bytes, unit.stamp.identity, self.store.first(row, position))
+        unit::table(
+            &self.store.layout,
+            &unit.bytes,
+            unit.stamp.identity,
+            self.store.first(row, position),
+        )
     }
 
     /// A row, if it counts.

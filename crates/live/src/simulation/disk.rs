@@ -95,10 +95,29 @@ impl Disks {
             pending: BTreeMap::new(),
             fault: Fault::None,
         };
-        let images = vec![image; count];
+        Self::of(vec![image; count], rng)
+    }
+
+    /// Disks with these contents.
+    pub(super) fn holding(contents: Vec<Vec<u8>>, rng: Rng) -> Self {
+        let image = |now: Vec<u8>| Image {
+            durable: now.clone(),
+            now,
+            pending: BTreeMap::new(),
+            fault: Fault::None,
+        };
+        Self::of(contents.into_iter().map(image).collect(), rng)
+    }
+
+    fn of(images: Vec<Image>, rng: Rng) -> Self {
         let hidden = Tables::default();
         let rack = Rack { images, hidden, commands_left: None, is_cut: false, commands: 0, rng };
         Self { rack: Arc::new(Mutex::new(rack)) }
+    }
+
+    /// What every read sees, disk by disk.
+    pub(super) fn contents(&self) -> Vec<Vec<u8>> {
+        self.rack().images.iter().map(|image| image.now.clone()).collect()
     }
 
     /// The disks as media of a drive.
