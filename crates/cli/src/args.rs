@@ -2,6 +2,7 @@
 
 mod create;
 mod dashboard;
+mod export;
 mod format;
 mod place;
 mod real;
@@ -19,6 +20,7 @@ use live::export::Address;
 
 pub(crate) use self::create::{Compress, Create, Protection};
 pub(crate) use self::dashboard::Dashboard;
+pub(crate) use self::export::{AddExport, Export, Meant, RemoveExport, ResizeExport};
 pub(crate) use self::format::{Format, Purge, Resize, Target};
 pub(crate) use self::place::PlaceArgs;
 pub(crate) use self::real::RealArgs;
@@ -129,6 +131,7 @@ Examples:
   floatgate create vault --dies d0.img,d1.img,d2.img,d3.img --size 4g --protect 3+1
   floatgate create vault --dies d0.img,d1.img,d2.img,d3.img --size 4g --compress lz4
   floatgate create vault --dies d0.img,d1.img,d2.img,d3.img --size 8g --compress lz4 --thin 4g
+  floatgate create vault --dies d0.img,d1.img,d2.img --size 4g --export data=3g --export logs=1g
   floatgate create vault --dies /dev/disk/by-id/EXAMPLE --size 100g --spare 28%")]
     Create(Create),
     /// Offers a drive that stores to clients of the NBD protocol, until Ctrl-C
@@ -206,6 +209,18 @@ Examples:
     Format(Format),
     /// Changes how much clients see of a drive, keeping what it stores
     Resize(Resize),
+    /// Divides a closed drive among exports: parts that clients see as devices of their own
+    #[command(
+        subcommand,
+        after_help = "\
+What is stored beyond a new end, or in an export that is removed, is lost only with --destroy.
+
+Examples:
+  floatgate export add vault logs --size 1g
+  floatgate export resize vault logs --size 2g
+  floatgate export remove vault logs --destroy 5f0c6a1b2d3e4f50"
+    )]
+    Export(Export),
     /// Has something go wrong with a served drive, to see what its clients make of it
     #[command(after_help = "\
 Examples:
@@ -649,7 +664,8 @@ pub(crate) struct Serve {
     /// File of what else could be typed here: options by name, and `vault`; what is typed wins
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Name that clients ask for; without one they get it too
+    /// Name that clients ask for; without one they get it too. Of a drive that has exports, the
+    /// one that clients get who name none [default: the first]
     #[arg(long, default_value = "", hide_default_value = true, value_name = "NAME")]
     pub(crate) export: String,
     /// Refuses what would change the drive

@@ -8,6 +8,7 @@ pub(crate) mod create;
 pub(crate) mod dashboard;
 pub(crate) mod doctor;
 pub(crate) mod drives;
+pub(crate) mod export;
 pub(crate) mod fit;
 pub(crate) mod format;
 pub(crate) mod man;

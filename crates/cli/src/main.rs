@@ -73,6 +73,7 @@ fn carry_out(command: Command) -> Result<Ending> {
         Command::Purge(args) => command::format::purge(&args),
         Command::Format(args) => command::format::format(&args),
         Command::Resize(args) => command::format::resize(&args),
+        Command::Export(command) => command::export::export(&command),
         Command::Check(args) => command::check::check(&args),
         Command::Scrub(args) => command::upkeep::scrub(&args),
         Command::FailDie(args) => command::upkeep::fail_die(&args),

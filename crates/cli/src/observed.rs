@@ -14,7 +14,9 @@ use live::export::nbd::Event;
 use live::management::{Answer, Management, Request};
 use live::misbehavior::{Fault, Misbehavior};
 use live::status::{Client, Export, Happening, Process, Server, Status};
-use live::{Beyond, Caretaker, Device, Drive, Life, Meter, Metered, beacon, spare_dies};
+use live::{
+    Beyond, Caretaker, Device, Drive, Life, Meter, Metered, Namespaces, beacon, spare_dies,
+};
 use tracing::{error, info, warn};
 
 use self::chronicle::Chronicle;
@@ -185,6 +187,9 @@ impl Observed {
         let mut status = self.drive.status().spared(&spare_dies(&self.vault));
         let events = self.events_of(&status);
         status = status.served(Server { events, ..server });
+        // What cannot be read any more was served all the same.
+        status.namespaces =
+            Namespaces::of(&self.vault).unwrap_or_default().iter().cloned().collect();
         status.life = self.life.and(&status);
         status.rated(self.rated_cycles).marked(beacon::is_lit(&self.vault))
     }

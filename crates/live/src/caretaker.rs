@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::vault::{Replacement, add_spare, forget_spare, next_spare};
-use crate::{Beyond, Drive, OpenError, UserCapacity};
+use crate::{Beyond, Drive, Namespaces, OpenError, UserCapacity};
 
 /// Time between two looks at whether a die has failed, and after redundancy could not be restored.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -222,6 +222,7 @@ impl Caretaker {
     /// When something is being erased already, or the drive cannot have that capacity.
     pub fn format(&self, capacity: UserCapacity) -> Result<(), OpenError> {
         self.drive.check_capacity(capacity)?;
+        Namespaces::allow(&self.vault, &self.drive, capacity)?;
         self.begin_purge(move |drive, go_on| {
             // Its status says how it went.
             let _ = drive.reformat_while(capacity, go_on);
@@ -234,7 +235,9 @@ impl Caretaker {
     /// # Errors
     /// As [`Drive::resize`].
     pub fn resize(&self, bytes: u64, beyond: Beyond) -> Result<(), OpenError> {
-        self.drive.resize(&UserCapacity::Bytes(bytes).of(&self.drive), beyond)
+        let capacity = UserCapacity::Bytes(bytes);
+        Namespaces::allow(&self.vault, &self.drive, capacity)?;
+        self.drive.resize(&capacity.of(&self.drive), beyond)
     }
 
     fn begin_purge(

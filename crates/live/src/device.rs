@@ -75,6 +75,11 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// Bytes that clients address.
     fn size(&self) -> u64;
 
+    /// Where its first byte lies on the drive that it is part of.
+    fn origin(&self) -> u64 {
+        0
+    }
+
     /// Fills `buffer` from `offset` on; what was never written, or trimmed, reads as zeroes.
     ///
     /// # Errors

@@ -139,6 +139,7 @@ impl Drive {
             smart: Smart::of(&header, self.store.dies.missed(), Some(&core.ftl)),
             dies: self.store.dies.traffic(),
             spare_dies: 0,
+            namespaces: Vec::new(),
             space: Some(Space::of(&core.ftl)),
             wear: Some(Wear::of(&core.ftl)),
             writes: None,

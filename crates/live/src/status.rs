@@ -24,8 +24,8 @@ use crate::header::Header;
 use crate::layout::PAGE_BYTES;
 use crate::recovery::view;
 use crate::row::Rows;
-use crate::vault::{open_dies, rated_cycles, spare_dies};
-use crate::{Compression, FileMedium, Life, OpenError, Shape, beacon};
+use crate::vault::{namespaces, open_dies, rated_cycles, spare_dies};
+use crate::{Compression, FileMedium, Life, Namespace, OpenError, Shape, beacon};
 
 /// Version of [`Status`] as JSON; a field that goes or changes its meaning raises it.
 pub const SCHEMA: u32 = 1;
@@ -65,6 +65,9 @@ pub struct Status {
     /// Spare dies that are left, which take the place of dies that fail by themselves.
     #[serde(default)]
     pub spare_dies: u32,
+    /// Parts of it that clients see as devices of their own; none: they see the whole.
+    #[serde(default)]
+    pub namespaces: Vec<Namespace>,
     /// What it holds; not known before an unclosed drive has been opened again.
     pub space: Option<Space>,
     /// Erases so far; known together with `space`.
@@ -284,6 +287,7 @@ pub fn inspect(vault: &Path) -> Result<Status, OpenError> {
         smart: Smart::of(&header, store.dies.missed(), ftl.as_ref()),
         dies: store.dies.traffic(),
         spare_dies: 0,
+        namespaces: namespaces(vault)?,
         space: ftl.as_ref().map(Space::of),
         wear: ftl.as_ref().map(Wear::of),
         writes: None,

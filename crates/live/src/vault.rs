@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::creation::{Plan, format};
 use crate::management::Connection;
 use crate::misbehavior::Misbehavior;
-use crate::{Compression, DeviceError, Drive, FileMedium, Medium, OpenError};
+use crate::{Compression, DeviceError, Drive, FileMedium, Medium, Namespace, OpenError};
 
 pub use self::spares::{add_spare, spare_dies};
 pub(crate) use self::spares::{forget_spare, next_spare};
@@ -52,11 +52,25 @@ struct Vault {
     /// Those that take the place of dies that fail.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     spares: Vec<PathBuf>,
+    /// Parts of the drive that clients see as devices of their own; none: they see the whole.
+    #[serde(default, rename = "export", skip_serializing_if = "Vec::is_empty")]
+    namespaces: Vec<Namespace>,
 }
 
 /// Whether a folder is that of a drive.
 pub fn is_vault(folder: &Path) -> bool {
     folder.join(FILE).is_file()
+}
+
+/// The namespaces that a folder lists, unchecked.
+pub(crate) fn namespaces(vault: &Path) -> Result<Vec<Namespace>, OpenError> {
+    Ok(read(vault)?.namespaces)
+}
+
+/// Lists namespaces in a folder instead of those that were.
+pub(crate) fn keep_namespaces(vault: &Path, namespaces: &[Namespace]) -> Result<(), OpenError> {
+    let described = Vault { namespaces: namespaces.to_vec(), ..read(vault)? };
+    write(&vault.join(FILE), &described)
 }
 
 /// Erases that every superblock of a folder's drive is rated for, if that was said.
@@ -102,7 +116,8 @@ impl Drive {
         format(media, &shape, drive)?;
         let paths: io::Result<Vec<PathBuf>> = options.dies.iter().map(absolute).collect();
         let dies = paths.map_err(|source| OpenError::medium("finding the dies", source))?;
-        write(&path, &Vault { schema: SCHEMA, rated_cycles: None, dies, spares: Vec::new() })?;
+        let (spares, namespaces) = (Vec::new(), Vec::new());
+        write(&path, &Vault { schema: SCHEMA, rated_cycles: None, dies, spares, namespaces })?;
         Self::open(&options.vault)
     }
 

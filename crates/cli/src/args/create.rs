@@ -33,6 +33,10 @@ pub(crate) struct Create {
     /// How pages are stored; what does not become smaller is stored as it is
     #[arg(long, value_enum, default_value_t = Compress::None)]
     pub(crate) compress: Compress,
+    /// A part of it that clients see as a device of its own, such as logs=1g; may be repeated
+    /// [default: they see the whole]
+    #[arg(long, value_name = "NAME=SIZE", value_parser = named_size)]
+    pub(crate) export: Vec<(String, Bytes)>,
     /// Erases that the dies are rated for, to hold their wear against
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rated_cycles: Option<u32>,
@@ -59,6 +63,12 @@ pub(crate) enum Protection {
         /// The dies, that one included.
         dies: usize,
     },
+}
+
+/// `logs=1g`.
+fn named_size(text: &str) -> Result<(String, Bytes), String> {
+    let (name, size) = text.rsplit_once('=').ok_or("it is not such as logs=1g")?;
+    Ok((name.to_owned(), quantity::size(size)?))
 }
 
 /// `none`, or `7+1`.

@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result, bail};
 use blockio::Bytes;
 use live::management::{Connection, Request};
 use live::status::{self, Purge as Purged};
-use live::{Beyond, Drive, UserCapacity};
+use live::{Beyond, Drive, Namespaces, UserCapacity};
 
 use super::upkeep::{awaited, server};
 use crate::args::{Format, Purge, Resize, Target};
@@ -42,7 +42,9 @@ pub(crate) fn format(args: &Format) -> Result<Ending> {
         server.status().context("asking the server")?.format.capacity_bytes
     } else {
         let drive = Drive::open(&args.target.vault)?;
-        let done = with_progress("formatting", |go_on| drive.reformat_while(capacity, go_on));
+        let done = Namespaces::allow(&args.target.vault, &drive, capacity).and_then(|()| {
+            with_progress("formatting", |go_on| drive.reformat_while(capacity, go_on))
+        });
         let size = drive.status().format.capacity_bytes;
         drive.close().with_context(|| format!("closing {shown}"))?;
         done.with_context(attempted)?;
@@ -67,7 +69,9 @@ pub(crate) fn resize(args: &Resize) -> Result<Ending> {
     } else {
         let drive = Drive::open(&args.target.vault)?;
         let beyond = if discard { Beyond::Lost } else { Beyond::Kept };
-        let resized = drive.resize(&UserCapacity::Bytes(size.0).of(&drive), beyond);
+        let capacity = UserCapacity::Bytes(size.0);
+        let resized = Namespaces::allow(&args.target.vault, &drive, capacity)
+            .and_then(|()| drive.resize(&capacity.of(&drive), beyond));
         drive.close().with_context(|| format!("closing {shown}"))?;
         resized.with_context(attempted)?;
     }

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use blockio::Bytes;
 use lab::ssd::{Drive as ModelDrive, Setup};
 use lab::subject::{Subject, Wanted, find_drive};
@@ -16,7 +16,7 @@ use live::export::nbd::{Event, Server};
 use live::export::{Address, Export, Exports, Listener};
 use live::misbehavior::{Misbehavior, Schedule};
 use live::status::{Space, Status, Supply};
-use live::{Device, Drive, MemoryDevice, Pace, status};
+use live::{Device, Drive, MemoryDevice, Namespace, Namespaces, Pace, status};
 use tracing::{debug, error, info, warn};
 
 use crate::activation::{Passed, Place};
@@ -63,7 +63,9 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
         observed.keep_pace_with(paced);
     }
     let pace = paced.map(|paced| Arc::clone(&paced.pace));
-    let exports = Exports::new(vec![export(args, device, pace)])?;
+    let exports = exports(args, &device, pace.as_ref())?;
+    // Whoever has it keeps the drive from being closed.
+    drop(device);
     let signals = signals::received()?;
     let offered = offered(&exports, &listeners);
     let observed = drive.as_ref().map(|(_, observed)| Arc::clone(observed));
@@ -232,13 +234,35 @@ fn end_without_power() {
     std::process::exit(POWER_CUT);
 }
 
-fn export(args: &Serve, device: Arc<dyn Device>, pace: Option<Arc<Pace>>) -> Export {
-    let description = match &args.vault {
-        Some(vault) => format!("{}", vault.display()),
-        None => format!("{} in memory", Bytes(device.size())),
+/// What clients find: the exports of the drive, or the whole of it. The first is the default.
+fn exports(args: &Serve, device: &Arc<dyn Device>, pace: Option<&Arc<Pace>>) -> Result<Exports> {
+    let (size, default) = (Bytes(device.size()), &args.export);
+    let (description, namespaces) = match &args.vault {
+        Some(vault) => (vault.display().to_string(), Namespaces::of(vault)?),
+        None => (format!("{size} in memory"), Namespaces::default()),
     };
-    let (name, is_read_only) = (args.export.clone(), args.read_only);
-    Export { name, description, device, is_read_only, pace }
+    let export = |name: &str, device: Arc<dyn Device>| Export {
+        name: name.to_owned(),
+        description: description.clone(),
+        device,
+        is_read_only: args.read_only,
+        pace: pace.cloned(),
+    };
+    if namespaces.is_empty() {
+        return Ok(Exports::new(vec![export(default, Arc::clone(device))])?);
+    }
+    namespaces.check_capacity(size)?;
+    let part = |it: &Namespace| export(&it.name, it.of(Arc::clone(device)));
+    let mut parts: Vec<Export> = namespaces.iter().map(part).collect();
+    if !default.is_empty() {
+        let found = parts.iter().position(|export| export.name == *default);
+        let Some(index) = found else {
+            let names: Vec<&str> = parts.iter().map(|export| export.name.as_str()).collect();
+            bail!("no export is named `{default}`; there are {}", names.join(", "));
+        };
+        parts[..=index].rotate_right(1);
+    }
+    Ok(Exports::new(parts)?)
 }
 
 /// The model whose times replies keep to, if they do.

@@ -9,7 +9,7 @@ use live::status::{
     Commands, Format, Led, Model, Scrub, Server, Smart, Space, State, Status, Supply, Upkeep, Wear,
     Writes, inspect,
 };
-use live::{Compression, Life};
+use live::{Compression, Life, Namespace};
 
 use crate::args::Status as Args;
 use crate::command::upkeep::server;
@@ -60,6 +60,9 @@ fn text(status: &Status, all: bool) -> String {
     rows.extend(life_row(&status.life));
     rows.extend(upkeep_rows(&status.upkeep));
     rows.extend(status.server.iter().flat_map(server_rows));
+    if status.server.is_none() {
+        rows.extend(status.namespaces.iter().map(namespace_row));
+    }
     if all {
         rows.extend(status.writes.iter().flat_map(cause_rows));
         rows.extend(status.server.iter().flat_map(command_rows));
@@ -254,7 +257,9 @@ fn server_rows(server: &Server) -> Vec<Row> {
     let mut rows = vec![row("server", process)];
     for export in &server.exports {
         let read_only = if export.is_read_only { ", read-only" } else { "" };
-        let name = format!("`{}`, {}{read_only}", export.name, bytes(export.size_bytes));
+        let clients = server.clients.iter().filter(|it| it.export == export.name).count();
+        let size = bytes(export.size_bytes);
+        let name = format!("`{}`, {size}{read_only}; {clients} clients", export.name);
         rows.push(row("export", name));
         rows.extend(export.uris.iter().map(|uri| row("", uri.clone())));
     }
@@ -267,6 +272,11 @@ fn server_rows(server: &Server) -> Vec<Row> {
     rows.push(row("clients", clients));
     rows.extend(model_row(server));
     rows
+}
+
+/// An export of a drive that is not served.
+fn namespace_row(namespace: &Namespace) -> Row {
+    row("export", format!("`{}`, {}", namespace.name, bytes(namespace.size_bytes)))
 }
 
 /// The modelled drive whose times replies keep to.

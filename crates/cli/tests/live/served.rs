@@ -1,7 +1,7 @@
 //! A `floatgate serve` of its own for each test, drives to serve, and programs that are clients.
 
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -52,10 +52,12 @@ impl Served {
         let stdout = server.stdout.take().expect("it is piped");
         let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
-            let mut line = String::new();
-            let read = BufReader::new(stdout).read_line(&mut line);
+            let (mut line, mut said) = (String::new(), BufReader::new(stdout));
+            let read = said.read_line(&mut line);
             // The test may have given up on it.
             let _ = sender.send(read.map(|_| line));
+            // A server that nobody listens to any more would end.
+            let _ = io::copy(&mut said, &mut io::sink());
         });
         let said = receiver.recv_timeout(PATIENCE).expect("it says where it is").expect("text");
         let uri = said.trim_end().to_owned();

@@ -104,7 +104,8 @@ impl Session {
         let Some(whole) = rest.get(..request_bytes) else { return wants(request_bytes) };
         self.carry_out(&request, &whole[header_bytes..], replies);
         let used_bytes = skipped_bytes + request_bytes;
-        Ok(Next { used_bytes, wanted_bytes: 0, asked: asked(&request) })
+        let origin = self.terms.export.device.origin();
+        Ok(Next { used_bytes, wanted_bytes: 0, asked: asked(&request, origin) })
     }
 
     /// Makes what was promised hold, and answers those that wait for it.
@@ -295,8 +296,8 @@ fn too_long(length: u64) -> Failure {
     invalid(format!("{length} bytes at once, the limit is {REQUEST_BYTES_MAX}"))
 }
 
-/// What a request is to a drive.
-fn asked(request: &Request) -> Option<Asked> {
+/// What a request is to a drive, of which the export begins at byte `origin`.
+fn asked(request: &Request, origin: u64) -> Option<Asked> {
     let Request { kind, flags, offset, length, .. } = *request;
     let op = match kind {
         Kind::Read => Op::Read,
@@ -306,7 +307,7 @@ fn asked(request: &Request) -> Option<Asked> {
         Kind::Flush => Op::Flush,
         Kind::Cache | Kind::BlockStatus | Kind::Disconnect | Kind::Unknown(_) => return None,
     };
-    Some(Asked { op, offset, length })
+    Some(Asked { op, offset: offset.saturating_add(origin), length })
 }
 
 /// Zeroes that take space, so that later writes cannot fail for want of it.
