@@ -18,7 +18,7 @@ struct Tool {
     skipped: &'static str,
 }
 
-const TOOLS: [Tool; 10] = [
+const TOOLS: [Tool; 11] = [
     Tool { programs: &["fio"], package: "fio", skipped: "tests of the fio driver on a real file" },
     Tool {
         programs: &["nbdkit"],
@@ -36,6 +36,7 @@ const TOOLS: [Tool; 10] = [
     Tool { programs: &["qemu-system-x86_64"], package: "qemu-system-x86", skipped: GUEST },
     Tool { programs: &["nvme"], package: "nvme-cli", skipped: GUEST },
     Tool { programs: &["fusermount3"], package: "fuse3", skipped: CLIENTS },
+    Tool { programs: &["openssl"], package: "openssl", skipped: "tests of clients that encrypt" },
     Tool {
         programs: &["promtool"],
         package: "prometheus",
@@ -52,7 +53,10 @@ const OPTIONAL_CHECKS: [(&str, &[&str]); 2] =
 
 impl Tool {
     fn is_there(&self) -> bool {
-        self.programs.iter().any(|program| succeeds(program, &["--version"]))
+        // Some have a command where most have an option.
+        let answers =
+            |program: &str| succeeds(program, &["--version"]) || succeeds(program, &["version"]);
+        self.programs.iter().any(|program| answers(program))
     }
 }
 

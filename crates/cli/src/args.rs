@@ -6,6 +6,7 @@ mod export;
 mod format;
 mod place;
 mod real;
+mod tls;
 mod upkeep;
 
 use std::net::SocketAddr;
@@ -24,6 +25,7 @@ pub(crate) use self::export::{AddExport, Export, Meant, RemoveExport, ResizeExpo
 pub(crate) use self::format::{Format, Purge, Resize, Target};
 pub(crate) use self::place::PlaceArgs;
 pub(crate) use self::real::RealArgs;
+pub(crate) use self::tls::{Encryption, TlsArgs};
 pub(crate) use self::upkeep::{AddSpare, Check, FailDie, Fault, Misbehave, ReplaceDie, Scrub};
 use crate::activation::Place;
 use crate::log::Level;
@@ -671,6 +673,8 @@ pub(crate) struct Serve {
     /// Refuses what would change the drive
     #[arg(long)]
     pub(crate) read_only: bool,
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
     /// Lets `floatgate misbehave` make things go wrong, or what a schedule says
     #[arg(long, value_name = "SCHEDULE", num_args = 0..=1, conflicts_with = "memory")]
     #[expect(clippy::option_option, reason = "given or not, with a file or without")]

@@ -1,16 +1,19 @@
 //! Exports: devices offered to clients under a name.
 //!
-//! An [`Export`] is a [`Device`] with a name; [`Exports`] is what one server offers; an
-//! [`Address`] is where it listens, a [`Listener`] the socket there. [`nbd`] is the protocol.
+//! An [`Export`] is a [`Device`] with a name; [`Exports`] is what one server offers, to clients who
+//! encrypt by [`Tls`] where that is wanted; an [`Address`] is where it listens, a [`Listener`] the
+//! socket there. [`nbd`] is the protocol.
 
 mod address;
 pub mod nbd;
 mod socket;
+mod tls;
 
 use std::sync::Arc;
 
 pub use self::address::{Address, AddressError};
 pub use self::socket::{BindError, Listener};
+pub use self::tls::{Demand, Tls, TlsError};
 use crate::{Device, DeviceError, Pace};
 
 /// Longest name of an export in bytes, as the protocol has it.
@@ -35,6 +38,7 @@ pub struct Export {
 #[derive(Clone, Debug)]
 pub struct Exports {
     exports: Vec<Arc<Export>>,
+    tls: Option<Tls>,
 }
 
 /// Why exports cannot be served together.
@@ -68,7 +72,18 @@ impl Exports {
                 return Err(ExportsError::Twice(export.name.clone()));
             }
         }
-        Ok(Self { exports: exports.into_iter().map(Arc::new).collect() })
+        Ok(Self { exports: exports.into_iter().map(Arc::new).collect(), tls: None })
+    }
+
+    /// The same for clients that encrypt.
+    #[must_use]
+    pub fn encrypted(self, tls: Tls) -> Self {
+        Self { tls: Some(tls), ..self }
+    }
+
+    /// What clients encrypt by, if they may.
+    pub const fn tls(&self) -> Option<&Tls> {
+        self.tls.as_ref()
     }
 
     /// The export that a client means by `name`; the empty name means the first.

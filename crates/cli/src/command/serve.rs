@@ -13,14 +13,14 @@ use blockio::Bytes;
 use lab::ssd::{Drive as ModelDrive, Setup};
 use lab::subject::{Subject, Wanted, find_drive};
 use live::export::nbd::{Event, Server};
-use live::export::{Address, Export, Exports, Listener};
+use live::export::{Address, Demand, Export, Exports, Listener, Tls};
 use live::misbehavior::{Misbehavior, Schedule};
 use live::status::{Space, Status, Supply};
 use live::{Device, Drive, MemoryDevice, Namespace, Namespaces, Pace, status};
 use tracing::{debug, error, info, warn};
 
 use crate::activation::{Passed, Place};
-use crate::args::{Serve, Timing};
+use crate::args::{Encryption, Serve, Timing, TlsArgs};
 use crate::configuration::{Configuration, Reread};
 use crate::log::{self, Log};
 use crate::observed::{Observed, Paced};
@@ -52,10 +52,10 @@ struct Served {
 pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     let _log = Log::start(args.log_level, args.log_json)?;
     let configuration = Configuration::of(args)?;
-    let paced = paced(args)?;
+    let (paced, tls) = (paced(args)?, tls(&args.tls)?);
     // Before the drive is opened: it is left as it was where something is in the way.
     let mut passed = Passed::of_process();
-    let listeners = args.nbd.iter().map(|place| listen(place, &mut passed));
+    let listeners = args.nbd.iter().map(|place| listen(place, &mut passed, &args.tls));
     let listeners = listeners.collect::<Result<Vec<_>>>()?;
     let http = args.http.as_ref().map(|place| listen_http(place, &mut passed)).transpose()?;
     let Served { device, drive } = Served::open(args)?;
@@ -66,6 +66,10 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     let exports = exports(args, &device, pace.as_ref())?;
     // Whoever has it keeps the drive from being closed.
     drop(device);
+    let exports = match tls {
+        Some(tls) => exports.encrypted(tls),
+        None => exports,
+    };
     let signals = signals::received()?;
     let offered = offered(&exports, &listeners);
     let observed = drive.as_ref().map(|(_, observed)| Arc::clone(observed));
@@ -279,12 +283,25 @@ fn paced(args: &Serve) -> Result<Option<Arc<Paced>>> {
     Ok(Some(Arc::new(Paced::new(&spec, Pace::new(drive)))))
 }
 
-fn listen(place: &Place<Address>, passed: &mut Passed) -> Result<Listener> {
+/// What clients encrypt by, if they do.
+fn tls(args: &TlsArgs) -> Result<Option<Tls>> {
+    let Some(folder) = &args.tls_certificates else { return Ok(None) };
+    let demand = match args.tls {
+        Encryption::Allowed => Demand::Allowed,
+        Encryption::Required => Demand::Required,
+    };
+    let loaded = Tls::load(folder, demand, args.tls_verify_peer);
+    loaded.map(Some).context("reading the certificates")
+}
+
+fn listen(place: &Place<Address>, passed: &mut Passed, tls: &TlsArgs) -> Result<Listener> {
     let listener = match place {
         Place::At(address) => Listener::bind(address)?,
         Place::Passed(index) => passed.clients(*index)?,
     };
-    if listener.is_reachable_from_outside() {
+    // Who has to show a certificate is known.
+    let is_guarded = tls.tls_verify_peer && tls.tls == Encryption::Required;
+    if listener.is_reachable_from_outside() && !is_guarded {
         warn_of_reach(listener.address());
     }
     Ok(listener)
@@ -322,18 +339,21 @@ fn introduce(web: &Web, is_json: bool) {
 
 fn warn_of_reach(place: &dyn Display) {
     warn!(
-        "{place} can be reached from other machines, and knows neither passwords nor encryption; \
-         a tunnel is safer"
+        "{place} can be reached from other machines, and asks nobody who comes for a password or a \
+         certificate; a tunnel is safer"
     );
 }
 
 /// What clients find, and where.
 fn offered(exports: &Exports, listeners: &[Listener]) -> Vec<status::Export> {
+    let is_encrypted = exports.tls().is_some_and(|tls| tls.demand() == Demand::Required);
+    let uri: fn(&Address, &str) -> String =
+        if is_encrypted { Address::encrypted_uri } else { Address::uri };
     let offered = exports.iter().map(|export| status::Export {
         name: export.name.clone(),
         size_bytes: export.device.size(),
         is_read_only: export.is_read_only,
-        uris: listeners.iter().map(|it| it.address().uri(&export.name)).collect(),
+        uris: listeners.iter().map(|it| uri(it.address(), &export.name)).collect(),
     });
     offered.collect()
 }

@@ -9,6 +9,8 @@ mod browser;
 mod clients;
 mod closed;
 mod dashboard;
+mod divided;
+mod encrypted;
 mod fleet;
 mod formatted;
 mod logged;

@@ -61,7 +61,8 @@ impl Served {
         });
         let said = receiver.recv_timeout(PATIENCE).expect("it says where it is").expect("text");
         let uri = said.trim_end().to_owned();
-        assert!(uri.starts_with("nbd+unix:///"), "it said {said:?}");
+        let is_uri = uri.starts_with("nbd+unix:///") || uri.starts_with("nbds+unix:///");
+        assert!(is_uri, "it said {said:?}");
         Self { server, folder: Some(folder), uri, http: String::new() }
     }
 

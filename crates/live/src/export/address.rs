@@ -56,15 +56,24 @@ impl fmt::Display for Address {
 impl Address {
     /// The URI under which clients of this machine reach the export named `name`.
     pub fn uri(&self, name: &str) -> String {
+        self.uri_by("nbd", name)
+    }
+
+    /// The same for clients that encrypt.
+    pub fn encrypted_uri(&self, name: &str) -> String {
+        self.uri_by("nbds", name)
+    }
+
+    fn uri_by(&self, scheme: &str, name: &str) -> String {
         match self {
             Self::Unix(path) => {
                 let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-                format!("nbd+unix:///{}?socket={}", escaped(name), escaped_path(&path))
+                format!("{scheme}+unix:///{}?socket={}", escaped(name), escaped_path(&path))
             }
             Self::Tcp { host, port } => {
                 let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
                 let port = if *port == PORT { String::new() } else { format!(":{port}") };
-                format!("nbd://{host}{port}/{}", escaped(name))
+                format!("{scheme}://{host}{port}/{}", escaped(name))
             }
         }
     }
@@ -111,5 +120,6 @@ mod tests {
         assert_eq!(unix.uri("x?"), "nbd+unix:///x%3F?socket=/run/a%20b%26c.sock");
         assert_eq!("tcp:10809".parse::<Address>().unwrap().uri(""), "nbd://127.0.0.1/");
         assert_eq!("tcp:[::1]:99".parse::<Address>().unwrap().uri("v"), "nbd://[::1]:99/v");
+        assert_eq!(unix.encrypted_uri("v"), "nbds+unix:///v?socket=/run/a%20b%26c.sock");
     }
 }

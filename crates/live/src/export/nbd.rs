@@ -17,9 +17,11 @@
 //!   [`REQUEST_BYTES_MAX`] for requests and as much for replies.
 //! - A reply to a flush, or to a command with force unit access, is sent only after the device's
 //!   flush has returned.
+//! - Nothing that was agreed on, or received, before encryption counts after it.
 //!
 //! The protocol is [nbd-protocol-2023].
 
+mod channel;
 #[cfg(test)]
 mod client;
 mod connection;
@@ -98,6 +100,9 @@ pub enum Violation {
     /// More options than any client needs.
     #[error("more than {0} options")]
     ManyOptions(u32),
+    /// Something before encryption, by the option that cannot be refused.
+    #[error("asked for an export before encrypting, which is required")]
+    Unencrypted,
     /// An export that is not served, by the option that cannot be refused.
     #[error("no export is named `{0}`")]
     UnknownExport(String),

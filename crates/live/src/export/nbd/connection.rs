@@ -4,9 +4,10 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::channel::Channel;
 use super::{Negotiation, Replies, Session, Taken, Terms, Violation};
-use crate::export::Exports;
 use crate::export::socket::Socket;
+use crate::export::{Exports, Tls};
 
 /// How long a client may take for the whole handshake.
 const HANDSHAKE_PATIENCE: Duration = Duration::from_mins(1);
@@ -24,6 +25,9 @@ pub(super) enum Break {
     /// The client sent what cannot be understood.
     #[error(transparent)]
     Violation(#[from] Violation),
+    /// It could not be encrypted, or what came is not what was sent.
+    #[error("encryption failed: {0}")]
+    Encryption(String),
     /// The client did not finish the handshake in time.
     #[error("no end of the handshake within {} s", HANDSHAKE_PATIENCE.as_secs())]
     Slow,
@@ -42,18 +46,19 @@ pub(super) struct Inbox {
 
 /// One client: what was received from it and what is to be sent.
 pub(super) struct Connection<'a> {
-    socket: &'a Socket,
+    channel: Channel<'a>,
     pub(super) inbox: Inbox,
     pub(super) replies: Replies,
 }
 
 impl<'a> Connection<'a> {
-    pub(super) const fn socket(&self) -> &'a Socket {
-        self.socket
+    pub(super) fn new(socket: &'a Socket) -> Self {
+        Self { channel: Channel::new(socket), inbox: Inbox::new(), replies: Replies::new() }
     }
 
-    pub(super) fn new(socket: &'a Socket) -> Self {
-        Self { socket, inbox: Inbox::new(), replies: Replies::new() }
+    /// Waits until something can be received, or for this long. Returns whether something can.
+    pub(super) fn wait(&mut self, patience: Option<Duration>) -> Result<bool, Break> {
+        self.channel.wait(patience).map_err(timed)
     }
 
     /// Agrees with the client on terms; with none when it leaves before.
@@ -67,17 +72,29 @@ impl<'a> Connection<'a> {
             if left.is_zero() {
                 return Err(Break::Slow);
             }
-            self.socket.set_patience(Some(left)).map_err(Break::Gone)?;
+            self.channel.set_patience(Some(left)).map_err(Break::Gone)?;
             self.send()?;
             if negotiation.is_over() {
                 break;
+            }
+            if let Some(tls) = exports.tls().filter(|_| negotiation.is_encrypting()) {
+                self.encrypt(tls, deadline)?;
+                negotiation.encrypted();
             }
             if self.receive(taken.wanted_bytes)? == 0 {
                 return Ok(None);
             }
         }
-        self.socket.set_patience(None).map_err(Break::Gone)?;
+        self.channel.set_patience(None).map_err(Break::Gone)?;
         Ok(negotiation.into_terms())
+    }
+
+    fn encrypt(&mut self, tls: &Tls, deadline: Instant) -> Result<(), Break> {
+        if !self.inbox.received().is_empty() {
+            // Somebody between client and server could have put it there.
+            return Err(Break::Encryption("more came before it began".to_owned()));
+        }
+        self.channel.encrypt(tls, deadline).map_err(timed)
     }
 
     /// Serves the client until it goes.
@@ -104,7 +121,7 @@ impl<'a> Connection<'a> {
 
     pub(super) fn send(&mut self) -> Result<(), Break> {
         if !self.replies.is_empty() {
-            self.socket.send(self.replies.as_bytes()).map_err(timed)?;
+            self.channel.send(self.replies.as_bytes()).map_err(timed)?;
             self.replies.clear();
         }
         Ok(())
@@ -115,7 +132,7 @@ impl<'a> Connection<'a> {
         let room = self.inbox.room(wanted_bytes);
         let mut received = None;
         for _ in 0..looks {
-            received = self.socket.receive_at_once(room).map_err(timed)?;
+            received = self.channel.receive_at_once(room).map_err(timed)?;
             if received.is_some() {
                 break;
             }
@@ -123,16 +140,20 @@ impl<'a> Connection<'a> {
         }
         let received = match received {
             Some(received) => received,
-            None => self.socket.receive(room).map_err(timed)?,
+            None => self.channel.receive(room).map_err(timed)?,
         };
         self.inbox.end += received;
         Ok(received)
     }
 }
 
-/// Only during the handshake do sockets run out of time.
+/// Only during the handshake do sockets run out of time; only encrypted bytes can be wrong.
 fn timed(error: io::Error) -> Break {
-    if error.kind() == io::ErrorKind::WouldBlock { Break::Slow } else { Break::Gone(error) }
+    match error.kind() {
+        io::ErrorKind::WouldBlock => Break::Slow,
+        io::ErrorKind::InvalidData => Break::Encryption(error.to_string()),
+        _ => Break::Gone(error),
+    }
 }
 
 impl Inbox {

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   greeting ──► flags ──► option ──► option ──► ... ──► Agreed (EXPORT_NAME or GO)
-//!                             │                      └─► Left   (ABORT)
+//!            ▲                │                      ├─► Left   (ABORT)
+//!            └─ encryption ◄──┴─ Encrypting (STARTTLS)
 //! ```
 //!
 //! Every option but `EXPORT_NAME` is answered, an unknown or malformed one with an error; the
@@ -12,7 +13,7 @@ use std::sync::Arc;
 
 use super::wire::{ability, allocation, answer, handshake, info, option, u16_at, u32_at, u64_at};
 use super::{Dialect, PREFERRED_BYTES, REQUEST_BYTES_MAX, Replies, Taken, Terms, Violation, wire};
-use crate::export::{Export, Exports};
+use crate::export::{Demand, Export, Exports, Tls};
 
 const FLAGS_BYTES: usize = 4;
 const OPTION_HEADER_BYTES: usize = 16;
@@ -33,12 +34,28 @@ pub struct Negotiation {
     /// Name of the export whose allocation the client wants to be told.
     allocation_of: Option<String>,
     options: u32,
+    encryption: Encryption,
+}
+
+/// How the connection stands with encryption.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Encryption {
+    /// There is none to be had.
+    None,
+    /// It may begin.
+    Allowed,
+    /// It has to begin before anything is told.
+    Required,
+    /// It has begun.
+    Begun,
 }
 
 #[derive(Debug)]
 enum Stage {
     Flags,
     Options,
+    /// What comes next is encrypted.
+    Encrypting,
     Agreed(Terms),
     Left,
 }
@@ -58,6 +75,11 @@ impl Negotiation {
         replies.put_u64(wire::GREETING);
         replies.put_u64(wire::OPTION);
         replies.put_u16(handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES);
+        let encryption = match exports.tls().map(Tls::demand) {
+            None => Encryption::None,
+            Some(Demand::Allowed) => Encryption::Allowed,
+            Some(Demand::Required) => Encryption::Required,
+        };
         Self {
             exports,
             stage: Stage::Flags,
@@ -65,6 +87,7 @@ impl Negotiation {
             dialect: Dialect::Simple,
             allocation_of: None,
             options: 0,
+            encryption,
         }
     }
 
@@ -93,6 +116,19 @@ impl Negotiation {
         matches!(self.stage, Stage::Agreed(_) | Stage::Left)
     }
 
+    /// Whether the handshake goes on once the connection is encrypted.
+    pub const fn is_encrypting(&self) -> bool {
+        matches!(self.stage, Stage::Encrypting)
+    }
+
+    /// Goes on with a connection that is encrypted from here on, as if nothing had been asked.
+    pub fn encrypted(&mut self) {
+        self.stage = Stage::Options;
+        self.encryption = Encryption::Begun;
+        self.dialect = Dialect::Simple;
+        self.allocation_of = None;
+    }
+
     /// What was agreed on, unless the client left.
     pub fn into_terms(self) -> Option<Terms> {
         if let Stage::Agreed(terms) = self.stage { Some(terms) } else { None }
@@ -102,7 +138,7 @@ impl Negotiation {
     fn wanted_bytes(&self, rest: &[u8]) -> Result<usize, Violation> {
         match self.stage {
             Stage::Flags => Ok(FLAGS_BYTES),
-            Stage::Agreed(_) | Stage::Left => Ok(0),
+            Stage::Encrypting | Stage::Agreed(_) | Stage::Left => Ok(0),
             Stage::Options if rest.len() < OPTION_HEADER_BYTES => Ok(OPTION_HEADER_BYTES),
             Stage::Options => {
                 let (magic, option, length) = (u64_at(rest, 0), u32_at(rest, 8), u32_at(rest, 12));
@@ -134,6 +170,15 @@ impl Negotiation {
         }
         let number = u32_at(bytes, 8);
         let data = &bytes[OPTION_HEADER_BYTES..];
+        let is_free = matches!(number, option::START_TLS | option::ABORT);
+        if self.encryption == Encryption::Required && !is_free {
+            if number == option::EXPORT_NAME {
+                return Err(Violation::Unencrypted);
+            }
+            let text = b"encrypt first: this server requires TLS";
+            put_answer(replies, number, answer::ERR_TLS_REQUIRED, text);
+            return Ok(());
+        }
         if number == option::EXPORT_NAME {
             return self.take_export_name(data, replies);
         }
@@ -174,6 +219,7 @@ impl Negotiation {
         match number {
             option::ABORT => self.stage = Stage::Left,
             option::LIST => self.list(data, replies)?,
+            option::START_TLS if self.encryption != Encryption::None => self.start_tls(data)?,
             option::INFO => {
                 self.tell(number, data, replies)?;
             }
@@ -191,6 +237,15 @@ impl Negotiation {
             }
         }
         put_answer(replies, number, answer::ACK, &[]);
+        Ok(())
+    }
+
+    fn start_tls(&mut self, data: &[u8]) -> Result<(), Refusal> {
+        Reader(data).end()?;
+        if self.encryption == Encryption::Begun {
+            return Err(invalid("the connection is encrypted already"));
+        }
+        self.stage = Stage::Encrypting;
         Ok(())
     }
 

@@ -62,14 +62,14 @@ pub(super) fn serve(
 
 /// Waits until `next`, or until something can be received that may be. Returns whether it can.
 fn wait(
-    connection: &Connection<'_>,
+    connection: &mut Connection<'_>,
     takes_more: bool,
     next: Option<Nanos>,
     now: Nanos,
 ) -> Result<bool, Break> {
     let left = next.map(|next| Duration::from_nanos(next.saturating_sub(now + NEAR).0));
     if takes_more {
-        return connection.socket().wait(left).map_err(Break::Gone);
+        return connection.wait(left);
     }
     thread::sleep(left.unwrap_or_default());
     Ok(false)

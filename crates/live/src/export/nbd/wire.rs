@@ -28,6 +28,7 @@ pub(super) mod option {
     pub(in super::super) const EXPORT_NAME: u32 = 1;
     pub(in super::super) const ABORT: u32 = 2;
     pub(in super::super) const LIST: u32 = 3;
+    pub(in super::super) const START_TLS: u32 = 5;
     pub(in super::super) const INFO: u32 = 6;
     pub(in super::super) const GO: u32 = 7;
     pub(in super::super) const STRUCTURED_REPLY: u32 = 8;
@@ -44,6 +45,7 @@ pub(super) mod answer {
     pub(in super::super) const META_CONTEXT: u32 = 4;
     pub(in super::super) const ERR_UNSUPPORTED: u32 = (1 << 31) + 1;
     pub(in super::super) const ERR_INVALID: u32 = (1 << 31) + 3;
+    pub(in super::super) const ERR_TLS_REQUIRED: u32 = (1 << 31) + 5;
     pub(in super::super) const ERR_UNKNOWN: u32 = (1 << 31) + 6;
     pub(in super::super) const ERR_EXTENDED: u32 = (1 << 31) + 10;
 }

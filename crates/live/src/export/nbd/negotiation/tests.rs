@@ -38,8 +38,12 @@ fn answered(options: &[Vec<u8>]) -> (Vec<Answer>, Negotiation) {
     let (mut negotiation, mut replies) = begun();
     let input = [3_u32.to_be_bytes().to_vec(), options.concat()].concat();
     negotiation.take(&input, &mut replies).expect("well-formed");
-    let mut rest = &replies.as_bytes()[GREETING_BYTES..];
-    let mut answers = Vec::new();
+    (parsed(&replies.as_bytes()[GREETING_BYTES..]), negotiation)
+}
+
+/// The answers in bytes that the server sent.
+fn parsed(bytes: &[u8]) -> Vec<Answer> {
+    let (mut rest, mut answers) = (bytes, Vec::new());
     while !rest.is_empty() {
         assert_eq!(u64_at(rest, 0), wire::OPTION_REPLY);
         let end = 20 + u32_at(rest, 16) as usize;
@@ -47,7 +51,7 @@ fn answered(options: &[Vec<u8>]) -> (Vec<Answer>, Negotiation) {
         answers.push(Answer { option, kind, data: rest[20..end].to_vec() });
         rest = &rest[end..];
     }
-    (answers, negotiation)
+    answers
 }
 
 fn kinds(answers: &[Answer]) -> Vec<u32> {
@@ -179,6 +183,61 @@ fn a_client_that_leaves_is_acknowledged_and_has_no_terms() {
     assert_eq!(kinds(&answers), [answer::ACK]);
     assert!(negotiation.is_over());
     assert!(negotiation.into_terms().is_none());
+}
+
+#[test]
+fn before_encryption_that_is_required_nothing_is_told() {
+    let (mut negotiation, mut replies) = begun();
+    negotiation.encryption = Encryption::Required;
+    let options = [
+        option(option::LIST, &[]),
+        option(option::STRUCTURED_REPLY, &[]),
+        option(option::GO, &wanted("first", &[])),
+        option(option::START_TLS, b"x"),
+        option(option::START_TLS, &[]),
+    ];
+    let input = [3_u32.to_be_bytes().to_vec(), options.concat()].concat();
+    let rest = option(option::LIST, &[]);
+    let taken = negotiation.take(&[&input[..], &rest].concat(), &mut replies).unwrap();
+    assert_eq!((taken.used_bytes, taken.wanted_bytes), (input.len(), 0), "the rest is not read");
+    assert!(negotiation.is_encrypting() && !negotiation.is_over());
+    let answers = parsed(&replies.as_bytes()[GREETING_BYTES..]);
+    let required = answer::ERR_TLS_REQUIRED;
+    let expected = [required, required, required, answer::ERR_INVALID, answer::ACK];
+    assert_eq!(kinds(&answers), expected);
+
+    negotiation.encrypted();
+    replies.clear();
+    let options = [option(option::START_TLS, &[]), option(option::GO, &wanted("first", &[]))];
+    negotiation.take(&options.concat(), &mut replies).unwrap();
+    assert_eq!(kinds(&parsed(replies.as_bytes()))[0], answer::ERR_INVALID);
+    assert_eq!(negotiation.into_terms().unwrap().export.name, "first");
+}
+
+#[test]
+fn what_was_agreed_on_before_encryption_counts_no_more() {
+    let (mut negotiation, mut replies) = begun();
+    negotiation.encryption = Encryption::Allowed;
+    let options = [
+        option(option::STRUCTURED_REPLY, &[]),
+        option(option::SET_META_CONTEXT, &queries("first", &["base:allocation"])),
+        option(option::START_TLS, &[]),
+    ];
+    let input = [3_u32.to_be_bytes().to_vec(), options.concat()].concat();
+    negotiation.take(&input, &mut replies).unwrap();
+    negotiation.encrypted();
+    let go = option(option::GO, &wanted("first", &[]));
+    negotiation.take(&go, &mut replies).unwrap();
+    let terms = negotiation.into_terms().unwrap();
+    assert_eq!((terms.dialect, terms.reports_allocation), (Dialect::Simple, false));
+}
+
+#[test]
+fn the_old_way_in_is_closed_where_encryption_is_required() {
+    let (mut negotiation, mut replies) = begun();
+    negotiation.encryption = Encryption::Required;
+    let refused = negotiation.take(&shortest_handshake(), &mut replies);
+    assert_eq!(refused, Err(Violation::Unencrypted));
 }
 
 #[test]

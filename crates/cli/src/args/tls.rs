@@ -1,0 +1,29 @@
+//! What is typed to have clients encrypt.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// How connections are encrypted.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Encryption")]
+pub(crate) struct TlsArgs {
+    /// Folder of server-cert.pem, server-key.pem and ca-cert.pem: clients encrypt
+    #[arg(long, value_name = "DIR")]
+    pub(crate) tls_certificates: Option<PathBuf>,
+    /// Whether clients have to encrypt
+    #[arg(long, value_enum, default_value_t = Encryption::Required)]
+    pub(crate) tls: Encryption,
+    /// Takes in only clients with a certificate that ca-cert.pem signed
+    #[arg(long, requires = "tls_certificates")]
+    pub(crate) tls_verify_peer: bool,
+}
+
+/// Whether clients have to encrypt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Encryption {
+    /// They may
+    Allowed,
+    /// They learn nothing before they do
+    Required,
+}

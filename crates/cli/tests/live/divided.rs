@@ -1,0 +1,148 @@
+//! Drives that are divided among exports.
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+use serde_json::Value;
+
+use super::clients::noise;
+use super::served::{Served, client, floatgate, is_there};
+
+/// Makes a drive of 8 MiB in a folder, of which 6 are divided.
+fn create(folder: &Path) {
+    let dies = "d0.img,d1.img,d2.img,d3.img";
+    let exports = ["--export", "one=4m", "--export", "two=2m"];
+    let create = ["create", "vault", "--dies", dies, "--size", "8m"];
+    assert_done(&floatgate(folder, &[&create[..], &exports].concat()));
+}
+
+fn said(output: &Output) -> String {
+    let [out, err] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));
+    format!("{out}{err}")
+}
+
+fn assert_done(output: &Output) {
+    assert!(output.status.success(), "{}", said(output));
+}
+
+fn status(floatgate: impl Fn(&[&str]) -> Output) -> Value {
+    let status = floatgate(&["status", "vault", "--json"]);
+    serde_json::from_slice(&status.stdout).expect("it is JSON")
+}
+
+/// A server of a divided drive, and what its exports are reached by.
+fn served() -> (Served, [String; 2]) {
+    let folder = tempfile::tempdir().expect("a folder is made");
+    create(folder.path());
+    let vault = folder.path().join("vault").display().to_string();
+    let served = Served::start_in(folder, &[&vault]);
+    let uris = ["one", "two"].map(|name| served.uri.replace("///one?", &format!("///{name}?")));
+    assert_eq!(uris[0], served.uri);
+    (served, uris)
+}
+
+#[test]
+fn every_export_is_listed_and_the_first_is_the_default() {
+    if !is_there("nbdinfo") {
+        return;
+    }
+    let (served, [one, two]) = served();
+    let list: Value =
+        serde_json::from_str(&client("nbdinfo", &["--list", "--json", &one])).unwrap();
+    let exports: Vec<(&str, u64)> = list["exports"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| (it["export-name"].as_str().unwrap(), it["export-size"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(exports, [("one", 4 << 20), ("two", 2 << 20)]);
+    assert_eq!(client("nbdinfo", &["--size", &two]).trim(), (2 << 20).to_string());
+    let none = one.replace("///one?", "///?");
+    assert_eq!(client("nbdinfo", &["--size", &none]).trim(), (4 << 20).to_string());
+    let said = said(&served.beside(&["status", "vault"]));
+    assert!(said.contains("`two`, 2 MiB; 0 clients"), "{said}");
+}
+
+#[test]
+fn what_is_copied_to_one_export_stays_when_the_other_is_trimmed() {
+    if !is_there("nbdcopy") || !is_there("nbdsh") {
+        return;
+    }
+    let (mut served, [one, two]) = served();
+    let (there, back) = (served.path("there.img"), served.path("back.img"));
+    noise(&there, 2 << 20);
+    let [from, to] = [&there, &back].map(|path| path.to_str().expect("the folder's name is text"));
+    client("nbdcopy", &["--flush", from, &two]);
+    client("nbdcopy", &["--flush", &two, &one]);
+    client("nbdcopy", &[&one, to]);
+    let copied = fs::read(&back).unwrap();
+    assert!(copied[..2 << 20] == fs::read(&there).unwrap());
+    client("nbdsh", &["-u", &one, "-c", "h.trim(h.get_size(), 0)"]);
+    let map = client("nbdinfo", &["--map", "--totals", &one]);
+    assert!(map.contains("4194304 100.0%   3 hole,zero"), "{map}");
+    client("nbdcopy", &[&two, to]);
+    assert!(fs::read(&back).unwrap()[..2 << 20] == fs::read(&there).unwrap());
+    assert!(served.stop().success());
+}
+
+#[test]
+fn no_offset_reaches_from_one_export_into_another() {
+    if !is_there("nbdsh") {
+        return;
+    }
+    let (_served, [one, two]) = served();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/live/beyond.py");
+    let said = client("/usr/bin/python3", &[script, &one, &two]);
+    assert!(said.ends_with("none reached\n"), "{said}");
+}
+
+#[test]
+fn exports_of_a_closed_drive_are_added_resized_and_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path());
+    let floatgate = |args: &[&str]| floatgate(folder.path(), args);
+    let names = || {
+        let status = status(floatgate);
+        let exports = status["namespaces"].as_array().unwrap().clone();
+        let name = |it: &Value| format!("{} {}", it["name"].as_str().unwrap(), it["size_bytes"]);
+        exports.iter().map(name).collect::<Vec<_>>().join(", ")
+    };
+    let refused = floatgate(&["export", "add", "vault", "three", "--size", "4m"]);
+    assert!(said(&refused).contains("the largest gap has 2 MiB of 8 MiB"), "{}", said(&refused));
+    assert_done(&floatgate(&["export", "add", "vault", "three", "--size", "1m"]));
+    let refused = floatgate(&["export", "resize", "vault", "two", "--size", "3m"]);
+    assert!(said(&refused).contains("has room for 2 MiB where it is"), "{}", said(&refused));
+    assert_done(&floatgate(&["export", "resize", "vault", "three", "--size", "2m"]));
+    assert_done(&floatgate(&["export", "remove", "vault", "one"]));
+    assert_eq!(names(), "two 2097152, three 2097152");
+    let refused = floatgate(&["resize", "vault", "--size", "7m"]);
+    assert!(said(&refused).contains("export `three` reaches beyond 7 MiB"), "{}", said(&refused));
+    assert_done(&floatgate(&["export", "remove", "vault", "three"]));
+    assert_done(&floatgate(&["resize", "vault", "--size", "7m"]));
+    assert_done(&floatgate(&["check", "vault"]));
+}
+
+#[test]
+fn what_an_export_stores_is_lost_only_where_that_is_allowed() {
+    if !is_there("nbdcopy") {
+        return;
+    }
+    let (mut server, [_, two]) = served();
+    let there = server.path("there.img");
+    noise(&there, 2 << 20);
+    client("nbdcopy", &["--flush", there.to_str().unwrap(), &two]);
+    let running = server.beside(&["export", "remove", "vault", "two"]);
+    assert!(said(&running).contains("is in use by process"), "{}", said(&running));
+    assert!(server.stop().success());
+    let floatgate = |args: &[&str]| server.beside(args);
+    let number = status(floatgate)["drive"].as_str().unwrap().to_owned();
+    for args in [&["resize", "vault", "two", "--size", "1m"][..], &["remove", "vault", "two"]] {
+        let refused = floatgate(&[&["export"], args].concat());
+        let told = said(&refused);
+        assert!(told.contains("MiB that are stored would be lost"), "{told}");
+        assert!(told.contains(&number), "{told}");
+    }
+    assert_done(&floatgate(&["export", "remove", "vault", "two", "--destroy", &number]));
+    assert_eq!(status(floatgate)["space"]["logical_bytes"], 0);
+}

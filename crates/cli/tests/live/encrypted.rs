@@ -1,0 +1,124 @@
+//! Clients that encrypt, and those that should.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use super::clients::noise;
+use super::served::{Served, client, is_there};
+
+/// A certificate and its key, signed by the authority of a folder.
+fn sign(folder: &Path, name: &str, extensions: &str) {
+    fs::write(folder.join("extensions"), extensions).expect("a file is written");
+    let file = |suffix: &str| folder.join(format!("{name}-{suffix}.pem")).display().to_string();
+    let (key, request, certificate) = (file("key"), file("request"), file("cert"));
+    let [ca_cert, ca_key, extensions] = ["ca-cert.pem", "ca-key.pem", "extensions"]
+        .map(|name| folder.join(name).display().to_string());
+    let subject = format!("/CN={name}");
+    let new = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
+    let named = ["-subj", &subject, "-keyout", &key, "-out", &request];
+    client("openssl", &[&["req"], &new[..], &named].concat());
+    let by = ["-CA", &ca_cert, "-CAkey", &ca_key, "-CAcreateserial", "-days", "3650"];
+    let signed = ["-in", &request, "-extfile", &extensions, "-out", &certificate];
+    client("openssl", &[&["x509", "-req"], &by[..], &signed].concat());
+}
+
+/// A folder with the certificates of a server, of a client, and of who signed both; and one with
+/// the last of these alone.
+fn certificates(folder: &Path) -> [PathBuf; 2] {
+    let [all, authority] = ["all", "authority"].map(|name| folder.join(name));
+    fs::create_dir(&all).expect("a folder is made");
+    fs::create_dir(&authority).expect("a folder is made");
+    let file = |name: &str| all.join(name).display().to_string();
+    let (key, certificate) = (file("ca-key.pem"), file("ca-cert.pem"));
+    let new = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
+    let named = ["-x509", "-days", "3650", "-subj", "/CN=authority", "-keyout", &key];
+    client("openssl", &[&["req"], &new[..], &named, &["-out", &certificate]].concat());
+    let names = "subjectAltName = DNS:localhost, IP:127.0.0.1\n";
+    sign(&all, "server", &format!("basicConstraints = CA:FALSE\n{names}"));
+    sign(&all, "client", "basicConstraints = CA:FALSE\nextendedKeyUsage = clientAuth\n");
+    fs::copy(&certificate, authority.join("ca-cert.pem")).expect("it was made");
+    [all, authority]
+}
+
+/// A server in memory that clients encrypt to, and the folders of [`certificates`].
+fn served(args: &[&str]) -> (Served, [String; 2]) {
+    let folder = tempfile::tempdir().expect("a folder is made");
+    let folders = certificates(folder.path()).map(|path| path.display().to_string());
+    let base = ["--memory", "16m", "--tls-certificates", &folders[0]];
+    (Served::start_in(folder, &[&base[..], args].concat()), folders)
+}
+
+fn are_there() -> bool {
+    is_there("openssl") && is_there("nbdinfo") && is_there("nbdcopy")
+}
+
+/// The size of an export by `nbdinfo`, which may fail.
+fn size(uri: &str) -> Output {
+    let asked = ["--kill-after=5", "60", "nbdinfo", "--size", uri];
+    Command::new("timeout").args(asked).output().expect("coreutils are there")
+}
+
+/// `uri` for a client that has the certificates of a folder.
+fn with(uri: &str, folder: &str) -> String {
+    format!("{uri}&tls-certificates={folder}")
+}
+
+fn is_size(output: &Output) -> bool {
+    output.status.success() && output.stdout.starts_with(b"16777216")
+}
+
+#[test]
+fn what_a_client_sends_encrypted_comes_back() {
+    if !are_there() {
+        return;
+    }
+    let (mut served, [_, authority]) = served(&[]);
+    assert!(served.uri.starts_with("nbds+unix:///"), "{}", served.uri);
+    let uri = with(&served.uri, &authority);
+    let (there, back) = (served.path("there.img"), served.path("back.img"));
+    noise(&there, 16 << 20);
+    client("nbdcopy", &["--flush", there.to_str().unwrap(), &uri]);
+    client("nbdcopy", &[&uri, back.to_str().unwrap()]);
+    assert!(fs::read(&there).unwrap() == fs::read(&back).unwrap());
+    assert!(served.stop().success());
+}
+
+#[test]
+fn a_client_that_does_not_encrypt_learns_nothing_unless_it_may() {
+    if !are_there() {
+        return;
+    }
+    let (served_so, [_, authority]) = served(&[]);
+    let plain = served_so.uri.replace("nbds+unix", "nbd+unix");
+    assert!(!size(&plain).status.success());
+    assert!(is_size(&size(&with(&served_so.uri, &authority))));
+    let (allowing, [_, authority]) = served(&["--tls", "allowed"]);
+    assert!(is_size(&size(&allowing.uri)));
+    let encrypted = allowing.uri.replace("nbd+unix", "nbds+unix");
+    assert!(is_size(&size(&with(&encrypted, &authority))));
+}
+
+#[test]
+fn only_clients_with_a_certificate_come_in_where_that_is_asked_for() {
+    if !are_there() {
+        return;
+    }
+    let (served, [all, authority]) = served(&["--tls-verify-peer"]);
+    assert!(!size(&with(&served.uri, &authority)).status.success());
+    assert!(is_size(&size(&with(&served.uri, &all))));
+}
+
+#[test]
+fn a_folder_without_a_certificate_is_refused_with_the_file_that_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path().display().to_string();
+    let args = ["serve", "--memory", "16m", "--nbd", "unix:s", "--tls-certificates", &here];
+    let refused = super::served::floatgate(folder.path(), &args);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        said.contains("reading the certificates: ") && said.contains("server-cert.pem"),
+        "{said}"
+    );
+}

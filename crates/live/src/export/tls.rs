@@ -1,0 +1,101 @@
+//! Encryption: what a server shows to clients that ask for it, from files.
+//!
+//! A folder holds `server-cert.pem` and `server-key.pem`, and `ca-cert.pem` where clients have to
+//! show certificates of their own, as nbdkit and qemu have them.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ServerConfig, WebPkiClientVerifier};
+use rustls::{RootCertStore, ServerConnection};
+
+const CERTIFICATE: &str = "server-cert.pem";
+const KEY: &str = "server-key.pem";
+const AUTHORITY: &str = "ca-cert.pem";
+
+/// Whether clients have to encrypt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Demand {
+    /// They may.
+    Allowed,
+    /// They learn nothing before they do.
+    Required,
+}
+
+/// Encryption of the connections to a server.
+#[derive(Clone)]
+pub struct Tls {
+    config: Arc<ServerConfig>,
+    demand: Demand,
+}
+
+/// Why files are of no use for it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {reason}", path.display())]
+pub struct TlsError {
+    /// The file, or the folder of all of them.
+    path: PathBuf,
+    reason: String,
+}
+
+impl Tls {
+    /// Reads the files of a folder. Where clients are verified, only those are taken in that show a
+    /// certificate which `ca-cert.pem` has signed.
+    ///
+    /// # Errors
+    /// When one is missing, is none, or does not belong to the others.
+    pub fn load(folder: &Path, demand: Demand, verifies_clients: bool) -> Result<Self, TlsError> {
+        let provider = Arc::new(ring::default_provider());
+        let certificates = certificates(&folder.join(CERTIFICATE))?;
+        let key_path = folder.join(KEY);
+        let key = PrivateKeyDer::from_pem_file(&key_path).map_err(|it| refused(&key_path, it))?;
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| refused(folder, error))?;
+        let builder = if verifies_clients {
+            let path = folder.join(AUTHORITY);
+            let mut roots = RootCertStore::empty();
+            for certificate in self::certificates(&path)? {
+                roots.add(certificate).map_err(|error| refused(&path, error))?;
+            }
+            let roots = Arc::new(roots);
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
+            builder.with_client_cert_verifier(verifier.map_err(|error| refused(&path, error))?)
+        } else {
+            builder.with_no_client_auth()
+        };
+        let config = builder.with_single_cert(certificates, key);
+        let config = Arc::new(config.map_err(|error| refused(&key_path, error))?);
+        Ok(Self { config, demand })
+    }
+
+    /// Whether clients have to encrypt.
+    pub const fn demand(&self) -> Demand {
+        self.demand
+    }
+
+    /// The server's side of a connection that is to be encrypted.
+    pub(super) fn connection(&self) -> Result<ServerConnection, rustls::Error> {
+        ServerConnection::new(Arc::clone(&self.config))
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Tls").field("demand", &self.demand).finish_non_exhaustive()
+    }
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let read = CertificateDer::pem_file_iter(path).map_err(|error| refused(path, error))?;
+    let all: Vec<_> = read.collect::<Result<_, _>>().map_err(|error| refused(path, error))?;
+    if all.is_empty() { Err(refused(path, "it holds no certificate")) } else { Ok(all) }
+}
+
+fn refused(path: &Path, reason: impl fmt::Display) -> TlsError {
+    TlsError { path: path.to_owned(), reason: reason.to_string() }
+}
