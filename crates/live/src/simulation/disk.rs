@@ -27,6 +27,13 @@ pub enum Fault {
     Dead,
 }
 
+/// Sectors as one write left them.
+#[derive(Clone, Debug)]
+struct Written {
+    first: usize,
+    sectors: Vec<Sector>,
+}
+
 /// One disk.
 #[derive(Clone, Debug)]
 struct Image {
@@ -34,8 +41,8 @@ struct Image {
     now: Vec<u8>,
     /// What survives for certain.
     durable: Vec<u8>,
-    /// What was written since, sector by sector, earliest first.
-    pending: BTreeMap<usize, Vec<Sector>>,
+    /// What was written since, whole sectors, earliest first.
+    pending: Vec<Written>,
     fault: Fault,
 }
 
@@ -92,7 +99,7 @@ impl Disks {
         let image = Image {
             now: vec![0; bytes],
             durable: vec![0; bytes],
-            pending: BTreeMap::new(),
+            pending: Vec::new(),
             fault: Fault::None,
         };
         Self::of(vec![image; count], rng)
@@ -103,7 +110,7 @@ impl Disks {
         let image = |now: Vec<u8>| Image {
             durable: now.clone(),
             now,
-            pending: BTreeMap::new(),
+            pending: Vec::new(),
             fault: Fault::None,
         };
         Self::of(contents.into_iter().map(image).collect(), rng)
@@ -165,7 +172,7 @@ impl Disks {
 
     /// Sectors that were written and not synced, over all disks.
     pub fn sectors_pending(&self) -> usize {
-        self.rack().images.iter().map(|image| image.pending.len()).sum()
+        self.rack().images.iter().map(|image| image.versions().len()).sum()
     }
 
     /// A copy that goes its own way.
@@ -190,12 +197,12 @@ impl Disks {
         // Whole disks or writes often share their fate; not always.
         let bias = rack.rng.below(4);
         for image in &mut rack.images {
-            for (sector, versions) in std::mem::take(&mut image.pending) {
+            for (sector, versions) in image.versions() {
                 let at = sector * SECTOR_BYTES;
                 let kept = survivor(&mut rack.rng, bias, &image.durable[at..], &versions);
-                image.durable[at..at + SECTOR_BYTES].copy_from_slice(&kept);
+                image.leave(sector, &kept);
             }
-            image.now.copy_from_slice(&image.durable);
+            image.pending.clear();
         }
         rack.is_cut = false;
         rack.commands_left = None;
@@ -207,15 +214,17 @@ impl Disks {
         let rack = &mut *self.rack();
         let mut index = 0;
         for image in &mut rack.images {
-            for (sector, versions) in std::mem::take(&mut image.pending) {
+            for (sector, versions) in image.versions() {
+                let at = sector * SECTOR_BYTES;
+                let mut kept = [0; SECTOR_BYTES];
+                kept.copy_from_slice(&image.durable[at..at + SECTOR_BYTES]);
                 if survives(index) {
-                    let at = sector * SECTOR_BYTES;
-                    let last = versions.last().expect("written at least once");
-                    image.durable[at..at + SECTOR_BYTES].copy_from_slice(last);
+                    kept = *versions.last().expect("written at least once");
                 }
+                image.leave(sector, &kept);
                 index += 1;
             }
-            image.now.copy_from_slice(&image.durable);
+            image.pending.clear();
         }
         rack.is_cut = false;
         rack.commands_left = None;
@@ -272,12 +281,34 @@ impl Rack {
 impl Image {
     fn write(&mut self, offset: usize, bytes: &[u8]) {
         self.now[offset..offset + bytes.len()].copy_from_slice(bytes);
-        let (first, last) = (offset / SECTOR_BYTES, (offset + bytes.len() - 1) / SECTOR_BYTES);
-        for sector in first..=last {
-            let mut version = [0; SECTOR_BYTES];
-            let at = sector * SECTOR_BYTES;
-            version.copy_from_slice(&self.now[at..at + SECTOR_BYTES]);
-            self.pending.entry(sector).or_default().push(version);
+        let (first, end) = (offset / SECTOR_BYTES, (offset + bytes.len()).div_ceil(SECTOR_BYTES));
+        let sectors = self.now[first * SECTOR_BYTES..end * SECTOR_BYTES].as_chunks().0.to_vec();
+        self.pending.push(Written { first, sectors });
+    }
+
+    /// By sector what was written to it and not synced, earliest first.
+    fn versions(&self) -> BTreeMap<usize, Vec<Sector>> {
+        let mut versions: BTreeMap<usize, Vec<Sector>> = BTreeMap::new();
+        for Written { first, sectors } in &self.pending {
+            for (sector, content) in (*first..).zip(sectors) {
+                versions.entry(sector).or_default().push(*content);
+            }
+        }
+        versions
+    }
+
+    /// A sector holds this, for certain.
+    fn leave(&mut self, sector: usize, content: &Sector) {
+        let range = sector * SECTOR_BYTES..(sector + 1) * SECTOR_BYTES;
+        self.now[range.clone()].copy_from_slice(content);
+        self.durable[range].copy_from_slice(content);
+    }
+
+    /// What was written is durable.
+    fn sync(&mut self) {
+        for Written { first, sectors } in self.pending.drain(..) {
+            let range = first * SECTOR_BYTES..(first + sectors.len()) * SECTOR_BYTES;
+            self.durable[range.clone()].copy_from_slice(&self.now[range]);
         }
     }
 }
@@ -339,12 +370,7 @@ impl Medium for Disk {
     fn sync(&self) -> io::Result<()> {
         let rack = &mut *self.rack();
         rack.take(self.index)?;
-        let image = &mut rack.images[self.index];
-        for sector in std::mem::take(&mut image.pending).into_keys() {
-            let at = sector * SECTOR_BYTES;
-            let (now, durable) = (&image.now[at..], &mut image.durable[at..]);
-            durable[..SECTOR_BYTES].copy_from_slice(&now[..SECTOR_BYTES]);
-        }
+        rack.images[self.index].sync();
         Ok(())
     }
 }
