@@ -39,8 +39,7 @@ impl Drop for Load {
 }
 
 fn status(served: &Served) -> Value {
-    let told = served.beside(&["status", "vault", "--json"]);
-    serde_json::from_slice(&told.stdout).expect("JSON")
+    super::served::status(|args| served.beside(args))
 }
 
 #[test]

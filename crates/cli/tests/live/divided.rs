@@ -2,12 +2,11 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Output;
 
 use serde_json::Value;
 
 use super::clients::noise;
-use super::served::{Served, client, floatgate, is_there};
+use super::served::{Served, assert_done, client, floatgate, is_there, said, status};
 
 /// Makes a drive of 8 MiB in a folder, of which 6 are divided.
 fn create(folder: &Path) {
@@ -15,20 +14,6 @@ fn create(folder: &Path) {
     let exports = ["--export", "one=4m", "--export", "two=2m"];
     let create = ["create", "vault", "--dies", dies, "--size", "8m"];
     assert_done(&floatgate(folder, &[&create[..], &exports].concat()));
-}
-
-fn said(output: &Output) -> String {
-    let [out, err] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));
-    format!("{out}{err}")
-}
-
-fn assert_done(output: &Output) {
-    assert!(output.status.success(), "{}", said(output));
-}
-
-fn status(floatgate: impl Fn(&[&str]) -> Output) -> Value {
-    let status = floatgate(&["status", "vault", "--json"]);
-    serde_json::from_slice(&status.stdout).expect("it is JSON")
 }
 
 /// A server of a divided drive, and what its exports are reached by.

@@ -1,10 +1,8 @@
 //! `floatgate dashboard`: several drives on one page, in a real browser and without one.
 
 use std::fs::{self, File};
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,7 +11,7 @@ use tempfile::TempDir;
 
 use super::browser::Browser;
 use super::dashboard::{Load, WIDTHS, carry_out, photograph};
-use super::served::{Served, floatgate, is_there};
+use super::served::{self, Served, assert_done, floatgate, is_there, said};
 
 /// How long a dashboard may take to start, and to answer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -60,13 +58,7 @@ impl Dashboard {
 
     /// What is answered to a request with these lines.
     fn ask(&self, lines: &[&str]) -> String {
-        let mut stream = TcpStream::connect(&self.http).expect("it listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a socket takes it");
-        let request = format!("{}\r\n\r\n", lines.join("\r\n"));
-        stream.write_all(request.as_bytes()).expect("it receives");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("it answers in time");
-        answer
+        served::ask(&self.http, lines)
     }
 
     /// A browser at its page, with the token; none where no browser is installed.
@@ -92,18 +84,13 @@ fn create(folder: &Path, name: &str, more: &[&str]) {
     let dies = dies.join(",");
     let args = ["create", name, "--dies", &dies, "--size", "8m", "--rated-cycles", "3000"];
     let made = floatgate(folder, &[&args[..], more].concat());
-    assert!(made.status.success(), "{}", said(&made));
+    assert_done(&made);
 }
 
 /// Serves a drive of a folder, from a folder of its own.
 fn serve(folder: &Path, name: &str) -> Served {
     let vault = folder.join(name).display().to_string();
     Served::start_in(tempfile::tempdir().expect("a folder is made"), &[&vault])
-}
-
-fn said(output: &Output) -> String {
-    let [out, err] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));
-    format!("{out}{err}")
 }
 
 fn status(folder: &Path, name: &str) -> Value {

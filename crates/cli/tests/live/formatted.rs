@@ -1,27 +1,11 @@
 //! Drives that are purged, formatted and resized, whether they are closed or served.
 
 use std::fs;
-use std::process::Output;
 
 use serde_json::Value;
 
 use super::clients::noise;
-use super::served::{Served, client, floatgate, is_there, small_drive};
-
-fn said(output: &Output) -> String {
-    let [out, err] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));
-    format!("{out}{err}")
-}
-
-fn assert_done(output: &Output) {
-    assert!(output.status.success(), "{}", said(output));
-}
-
-/// The status of the drive as a command prints it.
-fn status(floatgate: impl Fn(&[&str]) -> Output) -> Value {
-    let status = floatgate(&["status", "vault", "--json"]);
-    serde_json::from_slice(&status.stdout).expect("it is JSON")
-}
+use super::served::{Served, assert_done, client, floatgate, is_there, said, small_drive, status};
 
 #[test]
 fn a_closed_drive_is_destroyed_only_by_its_number() {

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use blockio::Bytes;
 use live::{Compression, CreateOptions, Device as _, Drive, Durability};
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// How long a server may take to start, or to stop.
@@ -109,13 +110,7 @@ impl Served {
 
     /// What is answered over HTTP to a request with these lines.
     pub(crate) fn ask(&self, lines: &[&str]) -> String {
-        let mut stream = TcpStream::connect(&self.http).expect("it listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a socket takes it");
-        let request = format!("{}\r\n\r\n", lines.join("\r\n"));
-        stream.write_all(request.as_bytes()).expect("it receives");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("it answers in time");
-        answer
+        ask(&self.http, lines)
     }
 
     /// The whole answer to a page of its own that asks for a path.
@@ -243,4 +238,32 @@ pub(crate) fn client(program: &str, args: &[&str]) -> String {
         [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it).into_owned());
     assert!(output.status.success(), "{program} {args:?}: {}\n{said}{complained}", output.status);
     said
+}
+
+/// What is answered over HTTP, at an address, to a request with these lines.
+pub(crate) fn ask(http: &str, lines: &[&str]) -> String {
+    let mut stream = TcpStream::connect(http).expect("it listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a socket takes it");
+    let request = format!("{}\r\n\r\n", lines.join("\r\n"));
+    stream.write_all(request.as_bytes()).expect("it receives");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers in time");
+    answer
+}
+
+/// What a command said, to whoever.
+pub(crate) fn said(output: &Output) -> String {
+    let [out, err] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));
+    format!("{out}{err}")
+}
+
+/// Has a command succeed.
+pub(crate) fn assert_done(output: &Output) {
+    assert!(output.status.success(), "{}", said(output));
+}
+
+/// The status of the drive named `vault` as a command prints it.
+pub(crate) fn status(floatgate: impl Fn(&[&str]) -> Output) -> Value {
+    let status = floatgate(&["status", "vault", "--json"]);
+    serde_json::from_slice(&status.stdout).expect("it is JSON")
 }

@@ -3,22 +3,11 @@
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
-use std::process::Output;
 
 use serde_json::Value;
 
 use super::clients::noise;
-use super::served::{Served, client, floatgate, is_there, small_drive};
-
-/// What a command said, to whoever.
-fn said(output: &Output) -> String {
-    let [out, err] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));
-    format!("{out}{err}")
-}
-
-fn assert_done(output: &Output) {
-    assert!(output.status.success(), "{}", said(output));
-}
+use super::served::{Served, assert_done, client, floatgate, is_there, said, small_drive};
 
 /// Spoils what lies in the middle of a die.
 fn spoil(die: &Path) {

@@ -12,12 +12,12 @@ use crate::progress::{Event, Progress, Unwatched};
 use crate::runner::{Assignment, carry_out};
 use crate::subject::{Access, Subject};
 
-fn plan() -> Plan {
+pub(super) fn plan() -> Plan {
     let protocol = catalogue::find_protocol("quick").unwrap();
     Plan::new(&protocol, &catalogue::workloads(), 1).unwrap()
 }
 
-fn wanted(target: &str) -> Wanted {
+pub(super) fn wanted(target: &str) -> Wanted {
     Wanted {
         target: target.into(),
         format: "stock".into(),
@@ -27,7 +27,7 @@ fn wanted(target: &str) -> Wanted {
     }
 }
 
-fn carry_on(folder: &Folder, progress: &dyn Progress) -> Outcome {
+pub(super) fn carry_on(folder: &Folder, progress: &dyn Progress) -> Outcome {
     let told = Told::default();
     let drivers =
         || -> Result<Box<dyn Driver>, Error> { Ok(Box::new(Mock::new(TargetKind::File, &told))) };

@@ -2,43 +2,13 @@
 
 use std::sync::Mutex;
 
-use results::TargetKind;
-use workload::catalogue;
-
 use super::*;
-use crate::Driver;
-use crate::driver::mock::{Mock, Told};
-use crate::plan::Plan;
 use crate::progress::{Event, Progress};
-use crate::runner::{Assignment, Outcome, carry_out};
 use crate::runs::Folder;
-use crate::subject::Wanted;
+use crate::runs::tests::{carry_on, plan, wanted};
 
 fn begin(runs: &Runs) -> Folder {
-    let protocol = catalogue::find_protocol("quick").unwrap();
-    let plan = Plan::new(&protocol, &catalogue::workloads(), 1).unwrap();
-    let wanted = Wanted {
-        target: "mock".into(),
-        format: "stock".into(),
-        host: "linux".into(),
-        time_lapse: 4096,
-        surroundings: ssd::Surroundings::default(),
-    };
-    runs.create(plan, wanted).unwrap()
-}
-
-fn carry_on(folder: &Folder, progress: &dyn Progress) -> Outcome {
-    let told = Told::default();
-    let drivers =
-        || -> Result<Box<dyn Driver>, Error> { Ok(Box::new(Mock::new(TargetKind::File, &told))) };
-    let assignment = Assignment {
-        label: "",
-        plan: &folder.order().plan,
-        drivers: &drivers,
-        journal: folder,
-        finished: folder.finished().unwrap(),
-    };
-    carry_out(&[assignment], 1, progress).unwrap().remove(0)
+    runs.create(plan(), wanted("mock")).unwrap()
 }
 
 /// Looks at each event, and stops at the end of the first measured step.
