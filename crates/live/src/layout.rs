@@ -85,7 +85,8 @@ impl Shape {
         let extents_min = if compression == Compression::None { 1 } else { 2 };
         in_range("extents_per_page", self.extents_per_page, extents_min..=EXTENTS_MAX)?;
         // Room for three batches with all that two open rows hold, twice as much as they may take.
-        let row_bytes = Layout::new(self).unit_bytes as u64 * u64::from(self.dies);
+        let without = Self { journal_bytes: 0, ..*self };
+        let row_bytes = Layout::new(&without).unit_bytes as u64 * u64::from(self.dies);
         let journal_min = 18 * row_bytes + 6 * HEADER_BYTES;
         in_range("journal_bytes", self.journal_bytes, journal_min..=JOURNAL_BYTES_MAX)?;
         let rest = self.journal_bytes % HEADER_BYTES;
@@ -339,6 +340,8 @@ fn in_range(
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const SHAPE: Shape = Shape {
@@ -354,6 +357,40 @@ mod tests {
         compression: Compression::Lz4,
         journal_bytes: 1 << 20,
     };
+
+    fn any_number() -> impl Strategy<Value = u32> {
+        prop_oneof![0..70_u32, any::<u32>(), (0..32_u32).prop_map(|bit| 1 << bit), Just(u32::MAX)]
+    }
+
+    proptest! {
+        #[test]
+        fn every_arrangement_has_a_layout_or_is_refused(
+            [dies, unit_pages, rows, superblocks, extents_per_page] in
+                [(); 5].map(|()| any_number()),
+            [pages_logical, pages_stored_max, pages_mappable] in [(); 3].map(|()| any_number()),
+            journal_bytes in prop_oneof![Just(u64::MAX), any::<u64>(), 0..1_u64 << 41],
+            (is_protected, is_compressed) in any::<(bool, bool)>(),
+        ) {
+            let compression = if is_compressed { Compression::Lz4 } else { Compression::None };
+            let shape = Shape {
+                pages_logical,
+                pages_stored_max,
+                pages_mappable,
+                dies,
+                is_protected,
+                unit_pages,
+                rows,
+                superblocks,
+                extents_per_page,
+                compression,
+                journal_bytes,
+            };
+            if shape.check().is_ok() {
+                let layout = Layout::new(&shape);
+                prop_assert!(layout.die_bytes() > shape.journal_bytes && layout.places() > 0);
+            }
+        }
+    }
 
     #[test]
     fn places_and_page_numbers_are_one_to_one() {
