@@ -148,6 +148,9 @@ fn a_device_is_tested_from_purge_to_report_and_its_neighbour_is_untouched() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("hint: add --destroy"));
 
     let mut child = started(dir, &[review.as_slice(), &["--destroy"]].concat());
+    let progress = || fs::read_to_string(run_of(dir)?.join("progress.json")).ok();
+    let is_rate_seen = || progress().is_some_and(|told| told.contains(r#""glimpse":{"iops""#));
+    until("who looks on sees a rate", is_rate_seen);
     let first_measured = || run_of(dir).is_some_and(|run| run.join("steps/002.json").exists());
     until("the first measurement ends", || {
         first_measured() || run_of(dir).is_some_and(|run| run.join("run.json").exists())

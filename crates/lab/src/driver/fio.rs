@@ -15,7 +15,6 @@
 //! load (twice on a device, as the SNIA specification asks): a read of space that was never written
 //! measures the file system or the mapping table, not the medium.
 
-use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -286,15 +285,13 @@ impl Fio {
     ) -> Result<Ending, Error> {
         let Held { target, site, limit, .. } = &*self.held;
         let mut thermometer = Thermometer::new(limit.max_c);
-        let too_hot = Cell::new(false);
-        let mut cooled = Cooled { watch, too_hot: &too_hot };
-        let ended = process::run(folder, target.hosts(), &mut cooled, |watch, look| {
+        let ended = process::run(folder, target.hosts(), watch, |watch, look| {
             thermometer.look(Instant::now(), || site.temperature_under_load_c(*limit));
-            too_hot.set(thermometer.is_too_hot());
             tell(watch, look);
+            !thermometer.is_too_hot()
         });
         self.warmed(thermometer.heat());
-        if too_hot.get() {
+        if thermometer.is_too_hot() {
             return Err(thermometer.refusal());
         }
         match (target.check_still(site), ended) {
@@ -353,22 +350,6 @@ impl Fio {
             });
         }
         warnings
-    }
-}
-
-/// Stops a load for who watches it, and for heat.
-struct Cooled<'a> {
-    watch: &'a mut dyn Watch,
-    too_hot: &'a Cell<bool>,
-}
-
-impl Watch for Cooled<'_> {
-    fn progress(&mut self, done: f64, text: &str) {
-        self.watch.progress(done, text);
-    }
-
-    fn stop(&self) -> bool {
-        self.too_hot.get() || self.watch.stop()
     }
 }
 

@@ -70,7 +70,7 @@ fn text(load: &Load<'_>, capacity_bytes: u64) -> String {
 
 fn run(folder: &TempDir, text: &str) -> Output {
     write_job(folder.path(), text).expect("the folder takes it");
-    process::run(folder.path(), None, &mut Patient, |_, _| {}).expect("fio runs");
+    process::run(folder.path(), None, &mut Patient, |_, _| true).expect("fio runs");
     Output::read(&folder.path().join(OUTPUT_FILE)).expect("fio reports")
 }
 

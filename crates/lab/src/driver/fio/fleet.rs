@@ -194,7 +194,7 @@ impl Fleet {
         let folder = fresh_folder(folder)?;
         write_job(&folder, text)?;
         let mut watch = Patience { since: Instant::now(), patience };
-        match process::run(&folder, Some(&self.hosts), &mut watch, |_, _| {})? {
+        match process::run(&folder, Some(&self.hosts), &mut watch, |_, _| true)? {
             Ending::Done => Ok(folder),
             Ending::Stopped => {
                 let text = format!("no answer from {} in {} s", self.hosts, patience.as_secs());

@@ -39,7 +39,8 @@ pub(super) struct Look {
     pub(super) process: u32,
 }
 
-/// Runs the job file in `folder`, here or on `hosts`. `tell` is called now and then.
+/// Runs the job file in `folder`, here or on `hosts`. `tell` is called now and then, and says whether
+/// it goes on.
 ///
 /// fio dies with the thread that waits for it: without that, the session that goes on after this
 /// program was killed would meet a load that nobody watches. It gets a process group of its own:
@@ -49,7 +50,7 @@ pub(super) fn run(
     folder: &Path,
     hosts: Option<&Hosts>,
     watch: &mut dyn Watch,
-    mut tell: impl FnMut(&mut dyn Watch, Look),
+    mut tell: impl FnMut(&mut dyn Watch, Look) -> bool,
 ) -> Result<Ending, Error> {
     let messages = File::create(folder.join(MESSAGES_FILE)).and_then(|file| {
         let copy = file.try_clone()?;
@@ -76,13 +77,13 @@ pub(super) fn run(
             return judge(status, asked_to_end.is_some(), folder);
         }
         match asked_to_end {
-            None if watch.stop() => {
-                running.signal(Signal::INT);
-                asked_to_end = Some(Instant::now());
-            }
             None => {
                 let passed_s = began.elapsed().as_secs_f64();
-                tell(watch, Look { passed_s, process: running.0.id() });
+                let look = Look { passed_s, process: running.0.id() };
+                if watch.stop() || !tell(watch, look) {
+                    running.signal(Signal::INT);
+                    asked_to_end = Some(Instant::now());
+                }
             }
             Some(since) if since.elapsed() > PATIENCE => return Err(deaf()),
             Some(_) => {}

@@ -161,7 +161,7 @@ fn shares_of_sizes_and_directions_are_those_of_the_workload() {
     let text = job::of_load(&load, place, engine, Logging::of(&load).unwrap()).unwrap();
     // With data in each write there would be too few of them.
     write_job(folder.path(), &text.replace("refill_buffers=1", "zero_buffers=1")).unwrap();
-    process::run(folder.path(), None, &mut Waiter::patient(), |_, _| {}).unwrap();
+    process::run(folder.path(), None, &mut Waiter::patient(), |_, _| true).unwrap();
     let output = Output::read(&folder.path().join(OUTPUT_FILE)).unwrap();
     let sum = |of: fn(&output::Job) -> u64| output.jobs.iter().map(of).sum::<u64>() as f64;
     let (reads, writes) = (sum(|job| job.read.total_ios), sum(|job| job.write.total_ios));
