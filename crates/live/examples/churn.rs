@@ -34,6 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         over_provisioning: 0.15,
         compression: Compression::None,
         physical: None,
+        unit: None,
     })?;
     let mut rng = Rng::new(1);
     let page = [0x5a; 4096];

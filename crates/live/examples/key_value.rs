@@ -117,6 +117,7 @@ mod tests {
             over_provisioning: 0.5,
             compression: Compression::Lz4,
             physical: None,
+            unit: None,
         };
         let shape = plan.shape().unwrap();
         let bytes = usize::try_from(shape.die_bytes().0).unwrap();

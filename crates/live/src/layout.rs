@@ -38,7 +38,7 @@ const UNIT_PAGES_MAX: u64 = 1024;
 /// Most rows of a superblock.
 const ROWS_MAX: u64 = 65_535;
 /// Most data pages of a superblock.
-const SUPERBLOCK_PAGES_MAX: u64 = 1 << 19;
+pub(crate) const SUPERBLOCK_PAGES_MAX: u64 = 1 << 19;
 /// Most extents of a page: as many as it has granules.
 const EXTENTS_MAX: u64 = 64;
 /// Longest journal, in bytes.

@@ -38,6 +38,17 @@ pub struct CreateOptions {
     pub compression: Compression,
     /// Bytes of data that fit as they are stored, at most `size`; none: as many as `size`.
     pub physical: Option<Bytes>,
+    /// Bytes of pages that each die programs in one go, a power of two from 16 KiB to 4 MiB; none:
+    /// 256 KiB, less on small drives.
+    pub unit: Option<Bytes>,
+}
+
+impl CreateOptions {
+    /// The drive apart from where it is.
+    const fn plan(&self, dies: u32) -> Plan {
+        let Self { size, is_protected, over_provisioning, compression, physical, unit, .. } = *self;
+        Plan { size, dies, is_protected, over_provisioning, compression, physical, unit }
+    }
 }
 
 /// Contents of the folder's file.
@@ -94,10 +105,7 @@ impl Drive {
     /// When something is in the way, too small, or cannot be.
     pub fn create(options: &CreateOptions) -> Result<Self, OpenError> {
         let dies = u32::try_from(options.dies.len()).unwrap_or(u32::MAX);
-        let CreateOptions { size, is_protected, over_provisioning, compression, physical, .. } =
-            *options;
-        let plan = Plan { size, dies, is_protected, over_provisioning, compression, physical };
-        let shape = plan.shape()?;
+        let shape = options.plan(dies).shape()?;
         let path = options.vault.join(FILE);
         if path.exists() {
             let what = format!("{} exists: remove it or name another", path.display());

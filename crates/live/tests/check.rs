@@ -20,6 +20,7 @@ fn create(folder: &Path, dies: usize, is_protected: bool) -> CreateOptions {
         over_provisioning: 0.15,
         compression: Compression::None,
         physical: None,
+        unit: None,
     };
     let drive = Drive::create(&options).expect("there is room");
     drive.write(0, &contents(), Durability::Volatile).expect("a new drive takes it");

@@ -20,6 +20,7 @@ fn create(folder: &Path) -> CreateOptions {
         over_provisioning: 0.5,
         compression: Compression::None,
         physical: None,
+        unit: None,
     };
     Drive::create(&options).expect("there is room").close().expect("nothing fails");
     options

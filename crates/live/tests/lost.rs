@@ -46,6 +46,7 @@ fn a_page_that_is_lost_takes_no_other_with_it_when_it_is_moved() {
         over_provisioning: 0.15,
         compression: Compression::None,
         physical: None,
+        unit: None,
     };
     let drive = Drive::create(&options).unwrap();
     (0..PAGES).for_each(|page| write(&drive, page, 0));

@@ -71,6 +71,7 @@ fn a_mapped_page_takes_less_than_five_bytes_and_one_that_is_not_takes_none() {
         over_provisioning: 0.15,
         compression: Compression::None,
         physical: None,
+        unit: None,
     };
     let shape = plan.shape().unwrap();
     let rows = u64::from(shape.superblocks) * u64::from(shape.rows);

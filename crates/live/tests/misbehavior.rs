@@ -21,6 +21,7 @@ fn create(folder: &Path, dies: usize) -> CreateOptions {
         over_provisioning: 0.15,
         compression: Compression::None,
         physical: None,
+        unit: None,
     };
     Drive::create(&options).expect("there is room").close().expect("nothing fails");
     options

@@ -25,6 +25,7 @@ fn a_drive_that_was_closed_is_opened_and_closed_by_its_headers() {
         over_provisioning: 0.15,
         compression: Compression::None,
         physical: None,
+        unit: None,
     };
     let drive = Drive::create(&options).unwrap();
     let mega = vec![7; 1 << 20];

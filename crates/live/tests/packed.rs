@@ -15,6 +15,7 @@ fn options(folder: &std::path::Path, compression: Compression) -> CreateOptions 
         over_provisioning: 0.15,
         compression,
         physical: None,
+        unit: None,
     }
 }
 

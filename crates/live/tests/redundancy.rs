@@ -14,6 +14,7 @@ fn options(folder: &std::path::Path, over_provisioning: f64) -> CreateOptions {
         over_provisioning,
         compression: Compression::None,
         physical: None,
+        unit: None,
     }
 }
 

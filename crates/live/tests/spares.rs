@@ -23,6 +23,7 @@ fn create(folder: &Path, dies: usize) -> (CreateOptions, Drive) {
         over_provisioning: 0.15,
         compression: Compression::None,
         physical: None,
+        unit: None,
     };
     let drive = Drive::create(&options).expect("there is room");
     (options, drive)

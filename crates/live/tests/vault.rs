@@ -17,6 +17,7 @@ fn options(folder: &std::path::Path, dies: usize, size_kib: u64) -> CreateOption
         over_provisioning: 0.15,
         compression: Compression::None,
         physical: None,
+        unit: None,
     }
 }
 
@@ -104,6 +105,34 @@ fn a_drive_that_is_written_over_and_over_goes_on() {
     let mut found = vec![0; 4096];
     drive.read(at * 4096, &mut found).unwrap();
     assert!(found == block);
+}
+
+#[test]
+fn a_drive_of_large_units_goes_on_without_a_die_and_comes_back_from_a_crash() {
+    let folder = tempfile::tempdir().unwrap();
+    let unit = Some(Bytes::from_kib(128));
+    let options = CreateOptions { unit, ..options(folder.path(), 3, 24 << 10) };
+    let drive = Drive::create(&options).unwrap();
+    let pages = drive.size() / 4096;
+    let mut newest = std::collections::BTreeMap::new();
+    let mut write = |drive: &Drive, from: u64| {
+        for index in from..from + 2 * pages {
+            let page = index.wrapping_mul(0x9e37_79b9_7f4a_7c15) % pages;
+            newest.insert(page, index);
+            drive.write(page * 4096, &pattern(index, 4096), Durability::Volatile).unwrap();
+        }
+    };
+    write(&drive, 1);
+    drive.fail_die(1).unwrap();
+    write(&drive, 1 << 32);
+    drive.flush().unwrap();
+    drop(drive);
+    let drive = Drive::open(&options.vault).unwrap();
+    let mut found = [0; 4096];
+    for (page, index) in newest {
+        drive.read(page * 4096, &mut found).unwrap();
+        assert!(found[..] == pattern(index, 4096), "page {page}");
+    }
 }
 
 #[test]

@@ -27,6 +27,12 @@ pub(crate) struct Create {
     /// Spare space as a share of what fits: more of it makes random writes cheaper
     #[arg(long, default_value = "15%", value_name = "PERCENT", value_parser = quantity::percent)]
     pub(crate) spare: f64,
+    /// Bytes that each die programs in one go, 16k to 4m [default: 256k, less on small drives]
+    ///
+    /// A disk that turns or a remote store takes random writes the faster the larger it is; memory
+    /// and journal grow with it.
+    #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
+    pub(crate) unit: Option<Bytes>,
     /// Dies that take the place of others when those fail: files, which are made, or block devices
     #[arg(long, value_delimiter = ',', value_name = "PATHS")]
     pub(crate) spare_dies: Vec<PathBuf>,

@@ -33,6 +33,7 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
             Compress::Zstd => Compression::Zstd,
         },
         physical: args.thin,
+        unit: args.unit,
     };
     let shown = args.vault.display();
     let namespaces = Namespaces::laid_out(&args.export, args.size)?;

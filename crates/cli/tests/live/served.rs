@@ -210,6 +210,7 @@ pub(crate) fn small_drive(folder: &Path) -> Drive {
         over_provisioning: 0.15,
         compression: Compression::None,
         physical: None,
+        unit: None,
     };
     let drive = Drive::create(&options).expect("there is room");
     drive.write(0, &vec![7; 2 << 20], Durability::Volatile).expect("a new drive takes it");

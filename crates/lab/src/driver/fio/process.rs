@@ -39,8 +39,8 @@ pub(super) struct Look {
     pub(super) process: u32,
 }
 
-/// Runs the job file in `folder`, here or on `hosts`. `tell` is called now and then, and says whether
-/// it goes on.
+/// Runs the job file in `folder`, here or on `hosts`. `tell` is called now and then, and says
+/// whether it goes on.
 ///
 /// fio dies with the thread that waits for it: without that, the session that goes on after this
 /// program was killed would meet a load that nobody watches. It gets a process group of its own:
