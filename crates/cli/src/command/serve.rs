@@ -89,7 +89,10 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
         tell(event);
     };
     let server = Server::start(exports, listeners, watch).context("starting the server")?;
-    output::data(&text)?;
+    // Clients may know where without being told.
+    if let Err(error) = output::data(&text) {
+        warn!("stdout takes no more, and nobody is told where clients come in: {error:#}");
+    }
     wait(&signals, drive.as_ref(), configuration)?;
     drop((management, web));
     server.stop().context("making the last writes durable")?;

@@ -77,6 +77,23 @@ fn a_log_that_takes_nothing_harms_nothing() {
 }
 
 #[test]
+fn a_server_whose_stdout_is_closed_serves_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = folder.path().join("said");
+    let log = File::create(&said).unwrap();
+    let other = format!("unix:{}", folder.path().join("other").display());
+    let args = ["--nbd", &other, "--log-level", "debug"];
+    let mut served = Served::start_small_drive_unheard(&args, log.into());
+    wait_for(&said, "warning: stdout takes no more");
+    come_and_go(&served);
+    wait_for(&said, "client 1 ");
+    drop(UnixStream::connect(folder.path().join("other")).unwrap());
+    wait_for(&said, "client 2 ");
+    assert!(served.beside(&["status", "vault"]).status.success());
+    assert!(served.stop().success());
+}
+
+#[test]
 fn a_log_that_nobody_reads_holds_nobody_up() {
     let args = ["--log-json", "--log-level", "debug"];
     let mut served = Served::start_small_drive_saying(&args, Stdio::piped());

@@ -57,8 +57,6 @@ impl Served {
             let read = said.read_line(&mut line);
             // The test may have given up on it.
             let _ = sender.send(read.map(|_| line));
-            // A server that nobody listens to any more would end.
-            let _ = io::copy(&mut said, &mut io::sink());
         });
         let said = receiver.recv_timeout(PATIENCE).expect("it says where it is").expect("text");
         let uri = said.trim_end().to_owned();
@@ -81,6 +79,18 @@ impl Served {
         create_small_drive(folder.path());
         let vault = folder.path().join("vault").display().to_string();
         Self::start_saying(folder, &[&[vault.as_str()], args].concat(), stderr)
+    }
+
+    /// Starts a server of a small drive whose stdout nobody reads. It says things to `stderr`.
+    pub(crate) fn start_small_drive_unheard(args: &[&str], stderr: Stdio) -> Self {
+        let folder = tempfile::tempdir().expect("a folder is made");
+        create_small_drive(folder.path());
+        let (reader, stdout) = io::pipe().expect("a pipe is made");
+        drop(reader);
+        let mut command = serve(&folder);
+        command.arg(folder.path().join("vault")).args(args).stdout(stdout).stderr(stderr);
+        let server = command.spawn().expect("the command was built");
+        Self { server, folder: Some(folder), uri: String::new(), http: String::new() }
     }
 
     /// Starts a server of a small drive that answers over HTTP, too.
