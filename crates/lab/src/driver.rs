@@ -86,7 +86,7 @@ pub trait Watch {
     /// `done` of the load is over, 0 to 1; `text` says what was seen last, such as `42.6k IOPS`.
     fn progress(&mut self, done: f64, text: &str);
     /// What the load did lately, before progress is told of.
-    fn saw(&mut self, _: Glimpse) {}
+    fn saw(&mut self, glimpse: Glimpse);
     /// Whether the load is to end now, keeping what was measured.
     fn stop(&self) -> bool;
 }

@@ -26,7 +26,7 @@ use self::point::{ROUNDS_MAX, Setting, measure};
 use crate::drive_file::DriveFile;
 use crate::plan::{OneLoad, Plan, PlannedStep};
 use crate::pool::in_parallel;
-use crate::progress::{Event, Progress, Tally};
+use crate::progress::{Event, Glimpse, Progress, Tally};
 use crate::{Error, Kind, Watch};
 
 pub use self::store::Store;
@@ -374,6 +374,9 @@ impl Watch for PointWatch<'_> {
         let share = (f64::from(self.rounds) + done) / (ROUNDS_EXPECTED + 2.0);
         self.tell(share.min(0.95), text, false);
     }
+
+    /// Nobody looks on at a single point.
+    fn saw(&mut self, _: Glimpse) {}
 
     fn stop(&self) -> bool {
         self.site.stop()

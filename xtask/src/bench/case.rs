@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use lab::driver::model::Model;
+use lab::progress::Glimpse;
 use lab::results::{Interval, NandWrites};
 use lab::ssd::{DriveSpec, Setup, catalogue};
 use lab::workload::Workload;
@@ -34,6 +35,8 @@ pub(super) struct Alone;
 
 impl Watch for Alone {
     fn progress(&mut self, _done: f64, _text: &str) {}
+
+    fn saw(&mut self, _glimpse: Glimpse) {}
 
     fn stop(&self) -> bool {
         false

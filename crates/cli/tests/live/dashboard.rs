@@ -11,7 +11,7 @@ use super::clients::noise;
 use super::served::{Served, client, create_small_drive, is_there};
 
 /// Widths of a telephone, a tablet and a wide screen.
-pub(crate) const WIDTHS: [u32; 3] = [390, 800, 1600];
+const WIDTHS: [u32; 3] = [390, 800, 1600];
 
 /// A client that reads and writes until it is dropped.
 pub(crate) struct Load(Child);
@@ -89,20 +89,16 @@ fn the_page_fits_a_telephone_a_tablet_and_a_wide_screen() {
     let Some(mut browser) = at_the_page_of(&served) else { return };
     let _load = is_there("fio").then(|| Load::start(&served));
     browser.wait_until("document.querySelector('polyline.line')?.points.length > 3");
-    for (width, colours) in WIDTHS.into_iter().flat_map(|it| [(it, "light"), (it, "dark")]) {
-        browser.resize(width, 1000, colours);
-        let fits = browser.value("document.documentElement.scrollWidth <= innerWidth");
-        assert_eq!(fits, true, "something sticks out at {width} points");
-        photograph(&mut browser, &format!("{width}-{colours}"));
+    assert_fits(&mut browser, "drive", |browser, name| {
         browser.value("document.getElementById('action-fail-die').click()");
         let fits = browser.value(
             "{ const { left, right } = document.getElementById('confirm').getBoundingClientRect();\
              left >= 0 && right <= innerWidth }",
         );
-        assert_eq!(fits, true, "the question sticks out at {width} points");
-        photograph(&mut browser, &format!("{width}-{colours}-asked"));
+        assert_eq!(fits, true, "the question sticks out: {name}");
+        photograph(browser, &format!("{name}-asked"));
         browser.value("document.getElementById('confirm-no').click()");
-    }
+    });
 }
 
 /// A browser at the page of a drive, with leave to change it; none where there is no browser.
@@ -248,8 +244,25 @@ fn the_page_tells_the_power_and_heat_of_a_modelled_drive_and_has_no_place_for_th
     assert!(browser.faults.is_empty(), "{:?}", browser.faults);
 }
 
+/// Shows the page as wide as each screen, in both colours: nothing sticks out, and a picture of it
+/// is kept. `more` is done there, told the name of the picture.
+pub(crate) fn assert_fits(
+    browser: &mut Browser,
+    page: &str,
+    mut more: impl FnMut(&mut Browser, &str),
+) {
+    for (width, colours) in WIDTHS.into_iter().flat_map(|it| [(it, "light"), (it, "dark")]) {
+        browser.resize(width, 1000, colours);
+        let name = format!("{page}-{width}-{colours}");
+        let fits = browser.value("document.documentElement.scrollWidth <= innerWidth");
+        assert_eq!(fits, true, "something sticks out: {name}");
+        photograph(browser, &name);
+        more(browser, &name);
+    }
+}
+
 /// Keeps a picture of the page for whoever wants to look at it.
-pub(crate) fn photograph(browser: &mut Browser, name: &str) {
+fn photograph(browser: &mut Browser, name: &str) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     browser.photograph(&folder.join(format!("dashboard-{name}.png")));
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::browser::Browser;
-use super::dashboard::{Load, WIDTHS, carry_out, photograph};
+use super::dashboard::{Load, assert_fits, carry_out};
 use super::served::{self, Served, assert_done, floatgate, is_there, said};
 
 /// How long a dashboard may take to start, and to answer.
@@ -274,12 +274,7 @@ fn the_page_of_many_drives_fits_a_telephone_a_tablet_and_a_wide_screen() {
     assert!(floatgate(folder.path(), &["beacon", "mail-store", "on"]).status.success());
     browser.wait_until("document.getElementById('health').textContent.includes('dies lost')");
     browser.wait_until("document.querySelector('.spark .line').points.length > 7");
-    for (width, colours) in WIDTHS.into_iter().flat_map(|it| [(it, "light"), (it, "dark")]) {
-        browser.resize(width, 1000, colours);
-        let fits = browser.value("document.documentElement.scrollWidth <= innerWidth");
-        assert_eq!(fits, true, "something sticks out at {width} points");
-        photograph(&mut browser, &format!("fleet-{width}-{colours}"));
-    }
+    assert_fits(&mut browser, "fleet", |_, _| {});
     drop(loads);
     assert!(browser.faults.is_empty(), "{:?}", browser.faults);
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use super::browser::Browser;
-use super::dashboard::{WIDTHS, photograph};
+use super::dashboard::assert_fits;
 use super::fleet::Dashboard;
 use super::served::floatgate;
 
@@ -74,12 +74,7 @@ fn a_run_is_watched_while_it_is_under_way_and_found_when_it_was_stopped() {
     browser.wait_until("document.querySelector('.run progress').value > 0.005");
     browser.wait_until("document.querySelector('.run details').innerText.includes('done')");
     browser.wait_until("document.querySelector('.run .spark .line').points.length > 2");
-    for (width, colours) in WIDTHS.into_iter().flat_map(|it| [(it, "light"), (it, "dark")]) {
-        browser.resize(width, 1000, colours);
-        let fits = browser.value("document.documentElement.scrollWidth <= innerWidth");
-        assert_eq!(fits, true, "something sticks out at {width} points");
-        photograph(&mut browser, &format!("reviews-{width}-{colours}"));
-    }
+    assert_fits(&mut browser, "reviews", |_, _| {});
     review.interrupt();
     browser.wait_until(
         "document.getElementById('ended-rows').innerText.includes('interrupted')\

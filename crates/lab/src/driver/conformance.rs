@@ -15,6 +15,7 @@ use super::fio::conformance as fio;
 use super::model::{due, issued};
 use super::{Driver as _, Gaps, Load, Rate};
 use crate::driver::model::Model;
+use crate::progress::Glimpse;
 use crate::replay::Replay;
 
 /// Requests that are compared.
@@ -216,6 +217,8 @@ struct Patient;
 
 impl super::Watch for Patient {
     fn progress(&mut self, _: f64, _: &str) {}
+
+    fn saw(&mut self, _: Glimpse) {}
 
     fn stop(&self) -> bool {
         false

@@ -10,6 +10,7 @@ use super::engine::{Engine, Version};
 use super::job::{self, Logging, OUTPUT_FILE, Place};
 use super::output::Output;
 use super::{Fio, Request, process, replay, write_job};
+use crate::progress::Glimpse;
 use crate::{Driver as _, Load, Watch};
 
 /// Waits as long as it takes.
@@ -17,6 +18,8 @@ struct Patient;
 
 impl Watch for Patient {
     fn progress(&mut self, _: f64, _: &str) {}
+
+    fn saw(&mut self, _: Glimpse) {}
 
     fn stop(&self) -> bool {
         false

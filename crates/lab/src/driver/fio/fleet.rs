@@ -23,6 +23,7 @@ use super::job::{self, FILL_BYTES, OUTPUT_FILE, Place};
 use super::output::Output;
 use super::process::{self, Ending};
 use super::{fresh_folder, log, write_job};
+use crate::progress::Glimpse;
 use crate::{Error, Kind, Watch};
 
 /// How long the hosts may take to answer a look at their targets.
@@ -220,6 +221,8 @@ struct Patience {
 
 impl Watch for Patience {
     fn progress(&mut self, _: f64, _: &str) {}
+
+    fn saw(&mut self, _: Glimpse) {}
 
     fn stop(&self) -> bool {
         self.since.elapsed() > self.patience

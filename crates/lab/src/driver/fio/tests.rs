@@ -8,6 +8,7 @@ use workload::{Workload, catalogue};
 
 use super::*;
 use crate::driver::{Gaps, Rate};
+use crate::progress::Glimpse;
 use crate::replay::Replay;
 use crate::subject::{Access, Choice, Subject};
 use crate::system::fixture::LoopDisk;
@@ -33,6 +34,8 @@ impl<F: FnMut()> Watch for Meddler<F> {
             (self.meddle)();
         }
     }
+
+    fn saw(&mut self, _: Glimpse) {}
 
     fn stop(&self) -> bool {
         false
@@ -71,6 +74,8 @@ impl Watch for Waiter {
     fn progress(&mut self, done: f64, _: &str) {
         self.told.push(done);
     }
+
+    fn saw(&mut self, _: Glimpse) {}
 
     fn stop(&self) -> bool {
         self.asked.set(self.asked.get() + 1);

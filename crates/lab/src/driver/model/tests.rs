@@ -13,6 +13,8 @@ impl Watch for StopAfter {
         self.0 -= 1;
     }
 
+    fn saw(&mut self, _: Glimpse) {}
+
     fn stop(&self) -> bool {
         self.0 == 0
     }
