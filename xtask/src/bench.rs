@@ -1,11 +1,13 @@
 //! `cargo xtask bench`: how fast and how large the model is, through the lab's own driver.
 //!
-//! Beside them, what the lab costs where fio does the work, and viewers a drive that is served.
+//! Beside them, what the lab costs where fio does the work, and viewers a drive that is served, or
+//! many.
 //!
 //! Every case runs in a process of its own, so that its peak memory is its own. Within it the drive
 //! is prepared once and then loaded several times; the median of those counts.
 
 mod case;
+mod fleet;
 pub(crate) mod nbd;
 mod overhead;
 mod viewers;
@@ -56,6 +58,9 @@ const CASES: [Case; 5] = [
     },
 ];
 
+/// Cases that measure something else than a model.
+const OTHERS: [&str; 3] = [overhead::NAME, viewers::NAME, fleet::NAME];
+
 /// What one case measured.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Measured {
@@ -89,10 +94,9 @@ impl Measured {
 /// When no case is meant, or one failed.
 pub(crate) fn run_all(prefix: &str, json: bool) -> Result<()> {
     let cases: Vec<&Case> = CASES.iter().filter(|case| case.name.starts_with(prefix)).collect();
-    let paired = [overhead::NAME, viewers::NAME];
-    let paired: Vec<&str> = paired.into_iter().filter(|it| it.starts_with(prefix)).collect();
-    if cases.is_empty() && paired.is_empty() {
-        let names = CASES.iter().map(|case| case.name).chain([overhead::NAME, viewers::NAME]);
+    let others: Vec<&str> = OTHERS.into_iter().filter(|it| it.starts_with(prefix)).collect();
+    if cases.is_empty() && others.is_empty() {
+        let names = CASES.iter().map(|case| case.name).chain(OTHERS);
         let names: Vec<&str> = names.collect();
         bail!("no case begins with {prefix:?} (there are: {})", names.join(", "));
     }
@@ -112,7 +116,7 @@ pub(crate) fn run_all(prefix: &str, json: bool) -> Result<()> {
             show(case, &measured);
         }
     }
-    for name in paired {
+    for name in others {
         print!("{}", in_release(name, json)?);
     }
     Ok(())
@@ -130,6 +134,10 @@ pub(crate) fn run_case(name: &str, json: bool) -> Result<()> {
         }
         viewers::NAME => {
             let measured = viewers::measure()?;
+            (serde_json::to_string(&measured)?, measured.shown())
+        }
+        fleet::NAME => {
+            let measured = fleet::measure()?;
             (serde_json::to_string(&measured)?, measured.shown())
         }
         _ => return case::run(name),

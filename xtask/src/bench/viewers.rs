@@ -44,15 +44,18 @@ pub(super) struct Watching {
     ratio: f64,
 }
 
+/// A program of ours that runs until it is dropped.
+pub(super) struct Program(pub(super) Child);
+
 /// A served drive, and where it is watched.
-struct Server {
-    process: Child,
+pub(super) struct Server {
+    pub(super) program: Program,
     socket: PathBuf,
     http: String,
 }
 
 /// Whoever looks on, until it is dropped.
-struct Viewers(Vec<TcpStream>);
+pub(super) struct Viewers(Vec<TcpStream>);
 
 impl Watching {
     /// The line of a table.
@@ -72,6 +75,14 @@ impl Watching {
 /// # Errors
 /// When fio is missing, or the server or the load failed.
 pub(super) fn measure() -> Result<Watching> {
+    in_folder(pairs)
+}
+
+/// Measures something in a folder in memory, where there is such, with the command built.
+///
+/// # Errors
+/// When one of these failed.
+pub(super) fn in_folder<T>(measure: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
     let build = ["build", "--release", "--quiet", "--package", "cli"];
     let built = Command::new("cargo").args(build).current_dir(root()).status();
     ensure!(built.context("starting cargo")?.success(), "the command could not be built");
@@ -79,13 +90,13 @@ pub(super) fn measure() -> Result<Watching> {
     let place = PathBuf::from(folder.context("no folder for the drive")?);
     let place = place.join(format!("floatgate-{}", std::process::id()));
     fs::create_dir_all(&place)?;
-    let measured = pairs(&place);
+    let measured = measure(&place);
     fs::remove_dir_all(&place)?;
     measured
 }
 
 fn pairs(place: &Path) -> Result<Watching> {
-    let server = Server::start(place)?;
+    let server = Server::start(place, SIZE)?;
     server.load(&["--rw=write", "--bs=1m", "--iodepth=8"])?;
     let (mut alone, mut watched) = (Vec::new(), Vec::new());
     for pair in 0..PAIRS {
@@ -93,7 +104,7 @@ fn pairs(place: &Path) -> Result<Watching> {
             if (pair + half) % 2 == 0 {
                 alone.push(server.rate()?);
             } else {
-                let viewers = Viewers::come(&server)?;
+                let viewers = Viewers::come(&server.http, VIEWERS - 1, 1)?;
                 watched.push(server.rate()?);
                 drop(viewers);
             }
@@ -104,36 +115,49 @@ fn pairs(place: &Path) -> Result<Watching> {
     Ok(Watching { case: NAME, alone, watched, ratio })
 }
 
+/// The command that is measured.
+pub(super) fn floatgate() -> Command {
+    Command::new(root().join("target/release/floatgate"))
+}
+
+impl Program {
+    /// Starts it, and waits until it has said in the file `said` where it answers over HTTP.
+    pub(super) fn start(command: &mut Command, said: &Path) -> Result<(Self, String)> {
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(said)?);
+        let program = Self(command.spawn().context("starting the command")?);
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let text = fs::read_to_string(said)?;
+            let place = text.split_once("http://").and_then(|(_, rest)| rest.split_once('/'));
+            if let Some((address, _)) = place {
+                return Ok((program, address.to_owned()));
+            }
+            ensure!(Instant::now() < deadline, "it does not start: {text}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
 impl Server {
-    fn start(place: &Path) -> Result<Self> {
-        let floatgate = root().join("target/release/floatgate");
+    /// Serves a new drive on four dies in a folder.
+    pub(super) fn start(place: &Path, size: &str) -> Result<Self> {
         let path = |name: &str| place.join(name).display().to_string();
         let dies: Vec<String> = (0..4).map(|die| path(&format!("die{die}.img"))).collect();
         let vault = path("vault");
-        let create = ["create", &vault, "--dies", &dies.join(","), "--size", SIZE];
-        let created = Command::new(&floatgate).args(create).output().context("making a drive")?;
+        let create = ["create", &vault, "--dies", &dies.join(","), "--size", size];
+        let created = floatgate().args(create).output().context("making a drive")?;
         ensure!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
-        let (socket, said) = (place.join("socket"), place.join("said"));
-        let process = Command::new(&floatgate)
-            .args(["serve", &vault, "--http", "127.0.0.1:0", "--nbd"])
-            .arg(format!("unix:{}", socket.display()))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(File::create(&said)?)
-            .spawn()
-            .context("starting the server")?;
-        let mut server = Self { process, socket, http: String::new() };
+        let socket = place.join("socket");
+        let mut command = floatgate();
+        command.args(["serve", &vault, "--http", "127.0.0.1:0", "--nbd"]);
+        command.arg(format!("unix:{}", socket.display()));
+        let (program, http) = Program::start(&mut command, &place.join("said"))?;
         let deadline = Instant::now() + PATIENCE;
-        loop {
-            let text = fs::read_to_string(&said)?;
-            let place = text.split_once("http://").and_then(|(_, rest)| rest.split_once('/'));
-            if let Some((address, _)) = place.filter(|_| server.socket.exists()) {
-                address.clone_into(&mut server.http);
-                return Ok(server);
-            }
-            ensure!(Instant::now() < deadline, "the server does not start: {text}");
+        while !socket.exists() {
+            ensure!(Instant::now() < deadline, "the server does not listen");
             thread::sleep(Duration::from_millis(20));
         }
+        Ok(Self { program, socket, http })
     }
 
     /// Requests a second, reads and writes together.
@@ -173,23 +197,23 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for Program {
     fn drop(&mut self) {
         // It is gone already where it ended by itself.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
 impl Viewers {
-    /// All of them, of which one reads nothing.
-    fn come(server: &Server) -> Result<Self> {
+    /// So many of a page, and `stuck` more that take nothing of what they are sent.
+    pub(super) fn come(http: &str, takers: usize, stuck: usize) -> Result<Self> {
         let mut viewers = Vec::new();
-        for number in 0..VIEWERS {
-            let mut viewer = TcpStream::connect(&server.http).context("watching the drive")?;
-            let request = format!("GET /stream HTTP/1.1\r\nHost: {}\r\n\r\n", server.http);
+        for number in 0..takers + stuck {
+            let mut viewer = TcpStream::connect(http).context("looking on")?;
+            let request = format!("GET /stream HTTP/1.1\r\nHost: {http}\r\n\r\n");
             viewer.write_all(request.as_bytes())?;
-            if number > 0 {
+            if number >= stuck {
                 let mut reader = viewer.try_clone()?;
                 thread::spawn(move || {
                     let mut taken = [0; 4096];
