@@ -1,5 +1,6 @@
 //! The command line as it is typed.
 
+mod access;
 mod create;
 mod dashboard;
 mod export;
@@ -19,6 +20,7 @@ use clap_complete::Shell;
 use lab::fit::Free;
 use live::export::Address;
 
+pub(crate) use self::access::AccessArgs;
 pub(crate) use self::create::{Compress, Create, Protection};
 pub(crate) use self::dashboard::Dashboard;
 pub(crate) use self::export::{AddExport, Export, Meant, RemoveExport, ResizeExport};
@@ -673,23 +675,10 @@ pub(crate) struct Serve {
     /// Refuses what would change the drive
     #[arg(long)]
     pub(crate) read_only: bool,
-    #[command(flatten)]
-    pub(crate) tls: TlsArgs,
     /// Lets `floatgate misbehave` make things go wrong, or what a schedule says
     #[arg(long, value_name = "SCHEDULE", num_args = 0..=1, conflicts_with = "memory")]
     #[expect(clippy::option_option, reason = "given or not, with a file or without")]
     pub(crate) misbehave: Option<Option<PathBuf>>,
-    /// Whose times replies keep to: as fast as it goes, or those of a modelled drive
-    #[arg(long, value_enum, default_value_t = Timing::Off, help_heading = "Timing")]
-    pub(crate) timing: Timing,
-    /// The modelled drive: of the catalogue, or a drive.toml
-    #[arg(long, default_value = "iodrive-duo", value_name = "DRIVE", help_heading = "Timing")]
-    pub(crate) model: String,
-    /// Format of the modelled drive [default: its first]
-    #[arg(long, value_name = "NAME", help_heading = "Timing")]
-    pub(crate) format: Option<String>,
-    #[command(flatten)]
-    pub(crate) setup: ModelArgs,
     /// Reads all that is stored once in this time, such as 7d, and repairs it
     #[arg(long, value_parser = quantity::span, value_name = "TIME", conflicts_with = "memory")]
     pub(crate) scrub: Option<Duration>,
@@ -702,6 +691,21 @@ pub(crate) struct Serve {
     /// Prints what is served as one line of JSON
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) access: AccessArgs,
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
+    /// Whose times replies keep to: as fast as it goes, or those of a modelled drive
+    #[arg(long, value_enum, default_value_t = Timing::Off, help_heading = "Timing")]
+    pub(crate) timing: Timing,
+    /// The modelled drive: of the catalogue, or a drive.toml
+    #[arg(long, default_value = "iodrive-duo", value_name = "DRIVE", help_heading = "Timing")]
+    pub(crate) model: String,
+    /// Format of the modelled drive [default: its first]
+    #[arg(long, value_name = "NAME", help_heading = "Timing")]
+    pub(crate) format: Option<String>,
+    #[command(flatten)]
+    pub(crate) setup: ModelArgs,
 }
 
 /// `floatgate status`.

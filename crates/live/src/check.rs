@@ -211,7 +211,7 @@ impl Checking<'_> {
     fn copies(&mut self) -> Result<(), OpenError> {
         let number = self.viewed.summary.number;
         let whole = whole_checkpoints(self.store, number)?;
-        for die in self.store.copies() {
+        for die in self.store.copies().iter() {
             if !whole.contains(&die) {
                 let text = format!("die {die} does not hold checkpoint {number} whole");
                 self.find(Kind::Checkpoint, die, self.remedy(), text);

@@ -20,6 +20,15 @@ pub struct Allocation {
     pub is_stored: bool,
 }
 
+/// One of several reads.
+#[derive(Debug)]
+pub struct Read<'a> {
+    /// First byte.
+    pub offset: u64,
+    /// What is filled.
+    pub buffer: &'a mut [u8],
+}
+
 /// Why a device did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
@@ -85,6 +94,12 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`DeviceError::OutOfRange`], [`DeviceError::Unreadable`], [`DeviceError::Medium`].
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError>;
+
+    /// Fills the buffers of several reads, at once where that is possible, and says of each what
+    /// [`Device::read`] would.
+    fn read_many(&self, reads: &mut [Read<'_>]) -> Vec<Result<(), DeviceError>> {
+        reads.iter_mut().map(|read| self.read(read.offset, read.buffer)).collect()
+    }
 
     /// Stores `bytes` from `offset` on.
     ///

@@ -2,9 +2,11 @@
 
 use std::io::{self, IoSliceMut};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
-use crate::{DeviceError, Medium};
+use crate::medium::{MediumRead, MediumWrite, read_all, write_and_sync};
+use crate::planted::{self, Bug};
+use crate::{Access, DeviceError, FileMedium, Medium};
 
 /// Dies as a set, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,12 +33,65 @@ impl DieSet {
     pub(crate) const fn count(self) -> u32 {
         self.0.count_ones()
     }
+
+    /// They, in order.
+    pub(crate) fn iter(self) -> impl Iterator<Item = usize> {
+        (0..64).filter(move |die| self.has(*die))
+    }
 }
+
+impl FromIterator<usize> for DieSet {
+    fn from_iter<T: IntoIterator<Item = usize>>(dies: T) -> Self {
+        let mut set = Self::default();
+        dies.into_iter().for_each(|die| set.add(die));
+        set
+    }
+}
+
+/// Something to be read from a die.
+#[derive(Debug)]
+pub(crate) struct DieRead<'a, 'b> {
+    pub(crate) die: usize,
+    pub(crate) offset: u64,
+    /// Filled one after the other.
+    pub(crate) buffers: &'a mut [IoSliceMut<'b>],
+}
+
+/// What stands in the place of the medium of a die that has failed.
+#[derive(Debug)]
+struct Gone;
+
+impl Gone {
+    fn error<T>() -> io::Result<T> {
+        Err(io::Error::new(io::ErrorKind::NotConnected, "the die has failed"))
+    }
+}
+
+impl Medium for Gone {
+    fn size(&self) -> u64 {
+        0
+    }
+
+    fn read_at(&self, _: u64, _: &mut [u8]) -> io::Result<()> {
+        Self::error()
+    }
+
+    fn write_at(&self, _: u64, _: &[u8]) -> io::Result<()> {
+        Self::error()
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Self::error()
+    }
+}
+
+/// The place of a medium; none: the die has failed.
+type Place = Option<Box<dyn Medium>>;
 
 /// All dies; those that failed are without medium.
 #[derive(Debug)]
 pub(crate) struct Dies {
-    media: Vec<RwLock<Option<Box<dyn Medium>>>>,
+    media: Vec<RwLock<Place>>,
     /// Held while one of the sets that follow is changed.
     changing: Mutex<()>,
     /// The failed ones, as a [`DieSet`].
@@ -187,51 +242,120 @@ impl Dies {
         (0..self.count()).filter(move |die| !lost.has(*die))
     }
 
-    fn with<T>(&self, die: usize, act: impl FnOnce(&dyn Medium) -> io::Result<T>) -> io::Result<T> {
-        let medium = self.media[die].read().unwrap_or_else(PoisonError::into_inner);
-        match medium.as_deref() {
-            Some(medium) => act(medium),
-            None => Err(io::Error::new(io::ErrorKind::NotConnected, "the die has failed")),
-        }
+    fn shared(&self, die: usize) -> RwLockReadGuard<'_, Place> {
+        self.media[die].read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Those of the dies in a set, by index. They are asked for in the order of their numbers, so
+    /// that nobody waits for somebody who waits for him.
+    fn shared_all(&self, which: DieSet) -> Vec<Option<RwLockReadGuard<'_, Place>>> {
+        let shared = |die| which.has(die).then(|| self.shared(die));
+        (0..self.count()).map(shared).collect()
+    }
+
+    /// How the dies are accessed, and those that take their place should be.
+    pub(crate) fn access(&self) -> Access {
+        let access = |die| self.shared(die).as_ref()?.as_file().map(FileMedium::access);
+        (0..self.count()).find_map(access).unwrap_or_default()
     }
 
     pub(crate) fn read(&self, die: usize, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        let read = self.with(die, |medium| medium.read_at(offset, buffer));
+        let bytes = buffer.len();
+        let read = medium(&self.shared(die)).read_at(offset, buffer);
+        self.count_read(die, bytes, read)
+    }
+
+    /// Reads all of them, and says of each whether its buffers were filled.
+    pub(crate) fn read_all(&self, reads: &mut [DieRead<'_, '_>]) -> Vec<io::Result<()>> {
+        let which = reads.iter().map(|read| read.die).collect();
+        let shared = self.shared_all(which);
+        let mut below = Vec::with_capacity(reads.len());
+        for DieRead { die, offset, buffers } in reads.iter_mut() {
+            let medium = medium(shared[*die].as_ref().expect("one of those"));
+            below.push(MediumRead { medium, offset: *offset, buffers });
+        }
+        let answers = read_all(&mut below);
+        let count = |(read, answer): (&DieRead<'_, '_>, _)| {
+            let bytes = read.buffers.iter().map(|buffer| buffer.len()).sum();
+            self.count_read(read.die, bytes, answer)
+        };
+        reads.iter().zip(answers).map(count).collect()
+    }
+
+    fn count_read(&self, die: usize, bytes: usize, read: io::Result<()>) -> io::Result<()> {
         let moved = &self.traffic[die];
-        let read = moved.count(&moved.read_bytes, buffer.len(), read);
         if read.is_err() {
             self.unread.fetch_or(1 << die, Ordering::AcqRel);
         }
-        read
-    }
-
-    pub(crate) fn read_vectored(
-        &self,
-        die: usize,
-        offset: u64,
-        buffers: &mut [IoSliceMut<'_>],
-    ) -> io::Result<()> {
-        let bytes = buffers.iter().map(|buffer| buffer.len()).sum();
-        let read = self.with(die, |medium| medium.read_vectored_at(offset, buffers));
-        let moved = &self.traffic[die];
         moved.count(&moved.read_bytes, bytes, read)
     }
 
     pub(crate) fn write(&self, die: usize, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let written = self.with(die, |medium| medium.write_at(offset, bytes));
+        let written = medium(&self.shared(die)).write_at(offset, bytes);
+        self.count_write(die, bytes.len(), written)
+    }
+
+    fn count_write(&self, die: usize, bytes: usize, written: io::Result<()>) -> io::Result<()> {
         let moved = &self.traffic[die];
-        moved.count(&moved.written_bytes, bytes.len(), written)
+        moved.count(&moved.written_bytes, bytes, written)
     }
 
     /// Has what lies there read as zeroes, once it is synced.
     pub(crate) fn erase(&self, die: usize, offset: u64, length: u64) -> io::Result<()> {
-        let erased = self.with(die, |medium| medium.erase(offset, length));
-        self.traffic[die].count(&self.traffic[die].written_bytes, 0, erased)
+        let erased = medium(&self.shared(die)).erase(offset, length);
+        self.count_write(die, 0, erased)
     }
 
     pub(crate) fn sync(&self, die: usize) -> io::Result<()> {
-        self.with(die, |medium| medium.sync())
+        medium(&self.shared(die)).sync()
     }
+
+    /// Makes durable what was written to `dies`; goes on without those that fail where it can.
+    ///
+    /// # Errors
+    /// The first die that failed and cannot be done without.
+    pub(crate) fn sync_all(&self, dies: DieSet) -> Result<(), (usize, io::Error)> {
+        self.make_durable(dies, DieSet::default(), (0, &[]))
+    }
+
+    /// Makes durable what was written to `dies`, and `bytes` on each of `copies`, which are written
+    /// first. Goes on without dies that fail where it can.
+    ///
+    /// # Errors
+    /// The first die that failed and cannot be done without.
+    pub(crate) fn make_durable(
+        &self,
+        dies: DieSet,
+        copies: DieSet,
+        (offset, bytes): (u64, &[u8]),
+    ) -> Result<(), (usize, io::Error)> {
+        if planted::is(Bug::FlushDropped) {
+            return copies
+                .iter()
+                .try_for_each(|die| self.write(die, offset, bytes).map_err(|error| (die, error)));
+        }
+        let which = DieSet((dies.0 | copies.0) & !self.lost().0);
+        let shared = self.shared_all(which);
+        let below = |die: usize| {
+            let medium = medium(shared[die].as_ref().expect("one of those"));
+            MediumWrite { medium, write: copies.has(die).then_some((offset, bytes)) }
+        };
+        let writes: Vec<MediumWrite<'_>> = which.iter().map(below).collect();
+        let answers = write_and_sync(&writes);
+        drop(shared);
+        for (die, answer) in which.iter().zip(answers) {
+            let bytes = if copies.has(die) { bytes.len() } else { 0 };
+            match self.count_write(die, bytes, answer) {
+                Err(error) if !self.lose(die) => return Err((die, error)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn medium(place: &Place) -> &dyn Medium {
+    place.as_deref().unwrap_or(&Gone)
 }
 
 /// An error of the medium, with what was attempted.

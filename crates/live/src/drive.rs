@@ -33,7 +33,7 @@ use crate::journal::{Journal, Scope};
 use crate::layout::PAGE_BYTES;
 use crate::status::{self, Format, Led, Smart, Space, State, Status, Upkeep, Wear};
 use crate::store::Store;
-use crate::{Allocation, Device, DeviceError, Durability, Life};
+use crate::{Allocation, Device, DeviceError, Durability, Life, Read};
 
 /// A drive over dies. Dropping it is what a crash of the process is; see [`Drive::close`].
 #[derive(Debug)]
@@ -243,8 +243,11 @@ impl Device for Drive {
     }
 
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
-        self.check_range(offset, buffer.len() as u64)?;
-        self.read_range(offset, buffer)
+        self.read_ranges(&mut [Read { offset, buffer }]).pop().expect("one answer to one read")
+    }
+
+    fn read_many(&self, reads: &mut [Read<'_>]) -> Vec<Result<(), DeviceError>> {
+        self.read_ranges(reads)
     }
 
     fn write(&self, offset: u64, bytes: &[u8], durability: Durability) -> Result<(), DeviceError> {

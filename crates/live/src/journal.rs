@@ -21,7 +21,7 @@
 use ftl::{Lpn, Ppn};
 
 use crate::core::{Core, Trim};
-use crate::dies::{Dies, medium_error};
+use crate::dies::{DieSet, Dies, medium_error};
 use crate::encoding::{put, seal, u16_at, u32_at, u64_at};
 use crate::layout::Layout;
 use crate::planted::{self, Bug};
@@ -151,8 +151,13 @@ impl Journal {
         (self.head.at + skipped, bytes)
     }
 
-    /// Writes the batch to `copies`; it is durable once they are synced.
-    pub(crate) fn write(&mut self, dies: &Dies, copies: &[usize]) -> Result<(), DeviceError> {
+    /// Writes the batch to `copies`, and makes it durable, with what was written to `dirty`.
+    pub(crate) fn write(
+        &mut self,
+        dies: &Dies,
+        copies: DieSet,
+        dirty: DieSet,
+    ) -> Result<(), DeviceError> {
         let (at, bytes) = self.extent_of_batch();
         let body = u64::try_from(self.batch.len() - HEAD_BYTES).expect("a length");
         let head = &mut self.batch[..HEAD_BYTES];
@@ -172,15 +177,10 @@ impl Journal {
         put(head, 44, self.records.to_le_bytes());
         seal_batch(&mut self.batch);
         self.batch.resize(usize::try_from(bytes).expect("a length"), 0);
-        let mut written = 0;
-        for die in copies {
-            match dies.write(*die, Layout::journal_from() + at % self.size, &self.batch) {
-                Ok(()) => written += 1,
-                Err(_) if dies.lose(*die) => {}
-                Err(error) => return Err(medium_error("writing the journal".to_owned())(error)),
-            }
-        }
-        assert!(written > 0 || copies.is_empty(), "one die is left");
+        let place = Layout::journal_from() + at % self.size;
+        dies.make_durable(dirty, copies, (place, &self.batch)).map_err(|(die, source)| {
+            medium_error(format!("writing the journal and syncing die {die}"))(source)
+        })?;
         self.head = Position { at: at + bytes, number: self.head.number + 1 };
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::status::{Commands, LATENCY_BUCKETS, Traffic};
-use crate::{Allocation, Device, DeviceError, Durability};
+use crate::{Allocation, Device, DeviceError, Durability, Read};
 
 /// A device whose commands are counted.
 #[derive(Debug)]
@@ -70,20 +70,42 @@ impl Counters {
         bytes: u64,
         carry_out: impl FnOnce() -> Result<T, DeviceError>,
     ) -> Result<T, DeviceError> {
+        let (done, took) = self.timed(born, carry_out);
+        self.count_one(took, done.as_ref().map_or(None, |_| Some(bytes)));
+        done
+    }
+
+    /// As [`Counters::count`], several commands, each of which takes as long as all of them.
+    fn count_many<T>(
+        &self,
+        born: Instant,
+        bytes: &[u64],
+        carry_out: impl FnOnce() -> Vec<Result<T, DeviceError>>,
+    ) -> Vec<Result<T, DeviceError>> {
+        let (done, took) = self.timed(born, carry_out);
+        for (done, bytes) in done.iter().zip(bytes) {
+            self.count_one(took, done.as_ref().map_or(None, |_| Some(*bytes)));
+        }
+        done
+    }
+
+    fn timed<T>(&self, born: Instant, carry_out: impl FnOnce() -> T) -> (T, Duration) {
         let begun = Instant::now();
         let done = carry_out();
         let ended = Instant::now();
-        let took = ended - begun;
         self.ended_at.store(nanos(ended - born).max(1), Ordering::Relaxed);
+        (done, ended - begun)
+    }
+
+    /// Counts a command and the bytes that it moved; none if it failed.
+    fn count_one(&self, took: Duration, moved: Option<u64>) {
         self.commands.fetch_add(1, Ordering::Relaxed);
-        if done.is_ok() {
-            self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        } else {
-            self.failures.fetch_add(1, Ordering::Relaxed);
-        }
+        match moved {
+            Some(bytes) => self.bytes.fetch_add(bytes, Ordering::Relaxed),
+            None => self.failures.fetch_add(1, Ordering::Relaxed),
+        };
         self.nanos.fetch_add(nanos(took), Ordering::Relaxed);
         self.buckets[bucket(took)].fetch_add(1, Ordering::Relaxed);
-        done
     }
 
     /// What was counted until the meter had an age in nanoseconds.
@@ -119,6 +141,12 @@ impl Device for Metered {
         self.meter
             .reads
             .count(self.meter.born, buffer.len() as u64, || self.device.read(offset, buffer))
+    }
+
+    fn read_many(&self, reads: &mut [Read<'_>]) -> Vec<Result<(), DeviceError>> {
+        let bytes: Vec<u64> = reads.iter().map(|read| read.buffer.len() as u64).collect();
+        let carry_out = || self.device.read_many(reads);
+        self.meter.reads.count_many(self.meter.born, &bytes, carry_out)
     }
 
     fn write(&self, offset: u64, bytes: &[u8], durability: Durability) -> Result<(), DeviceError> {

@@ -20,7 +20,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::layout::PAGE_BYTES;
 use crate::vault;
-use crate::{Allocation, Beyond, Device, DeviceError, Drive, Durability, OpenError, UserCapacity};
+use crate::{
+    Allocation, Beyond, Device, DeviceError, Drive, Durability, OpenError, Read, UserCapacity,
+};
 
 /// Longest name in bytes, so that it fits wherever it is shown.
 const NAME_BYTES_MAX: usize = 255;
@@ -326,6 +328,21 @@ impl Device for Window {
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
         let below = self.below(offset, buffer.len() as u64)?;
         self.above(self.device.read(below, buffer))
+    }
+
+    fn read_many(&self, reads: &mut [Read<'_>]) -> Vec<Result<(), DeviceError>> {
+        let below = |read: &Read<'_>| self.below(read.offset, read.buffer.len() as u64);
+        let below: Result<Vec<u64>, DeviceError> = reads.iter().map(below).collect();
+        let Ok(below) = below else {
+            // Each has its own answer, where one is out of range.
+            return reads.iter_mut().map(|it| self.read(it.offset, it.buffer)).collect();
+        };
+        let mut moved = Vec::with_capacity(reads.len());
+        for (Read { buffer, .. }, offset) in reads.iter_mut().zip(below) {
+            moved.push(Read { offset, buffer });
+        }
+        let done = self.device.read_many(&mut moved);
+        done.into_iter().map(|done| self.above(done)).collect()
     }
 
     fn write(&self, offset: u64, bytes: &[u8], durability: Durability) -> Result<(), DeviceError> {

@@ -210,7 +210,7 @@ fn load(store: &Store) -> Result<Saved, OpenError> {
     let numbers: Vec<u64> = readers.iter().map(|reader| reader.summary.number).collect();
     let is_taken = |number: &u64| {
         let copies = numbers.iter().filter(|other| *other == number).count();
-        copies > 1 || store.copies().len() == 1
+        copies > 1 || store.copies().count() == 1
     };
     let newest = numbers.iter().copied().find(is_taken);
     for mut reader in readers.into_iter().filter(|it| Some(it.summary.number) >= newest) {

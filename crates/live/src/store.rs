@@ -1,18 +1,16 @@
 //! The dies as a store of extents: reading one, verified, and again from its stripe.
 
 use std::io::{self, IoSliceMut};
+use std::ops::Range;
 
 use ftl::Ppn;
 
-use crate::dies::Dies;
+use crate::dies::{DieRead, DieSet, Dies};
 use crate::layout::{
     ENTRY_BYTES, EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, Place, SLOT_BYTES, STAMP_BYTES,
 };
 use crate::row::Life;
 use crate::unit::{self, Entry, Extent, Identity, exclusive_or};
-
-/// Most pages that are read in one go.
-pub(crate) const RUN_PAGES: usize = 32;
 
 /// A place on the media and the life of its row: enough to tell what is read from what is not
 /// there any more.
@@ -21,6 +19,24 @@ pub(crate) struct Stored {
     pub(crate) ppn: Ppn,
     pub(crate) life: Life,
 }
+
+/// Places that follow each other in one unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) first: Stored,
+    pub(crate) count: usize,
+}
+
+/// A piece of a die.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    die: usize,
+    offset: u64,
+    length: usize,
+}
+
+/// Where extents of a unit begin that follow each other, and where the last of them ends.
+type Starts = Vec<usize>;
 
 /// A unit of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +82,7 @@ impl Store {
     }
 
     /// Dies that hold the journal and the checkpoints.
-    pub(crate) fn copies(&self) -> Vec<usize> {
+    pub(crate) fn copies(&self) -> DieSet {
         let copies = if self.layout.shape.is_protected { 2 } else { 1 };
         let incomplete = self.dies.incomplete();
         (0..self.dies.count()).filter(|die| !incomplete.has(*die)).take(copies).collect()
@@ -77,31 +93,55 @@ impl Store {
         self.layout.ppn(Place { row, unit: position, slot: 0 })
     }
 
-    /// Reads pages that are stored whole, one after the other from `first` on, each into its part
-    /// of `pages`. Says which of them are what they should be: bit by bit, the first one lowest.
-    pub(crate) fn read_run(&self, first: Stored, pages: &mut [u8]) -> (u32, [Option<Extent>; 32]) {
-        let place = self.layout.place(first.ppn);
-        let from = self.layout.extent_from(place.slot).expect("stored whole");
-        let mut headers = [[0; EXTENT_HEADER_BYTES]; RUN_PAGES];
-        let mut buffers = Vec::with_capacity(2 * RUN_PAGES);
-        for (header, page) in headers.iter_mut().zip(pages.as_chunks_mut::<PAGE_BYTES>().0) {
+    /// Reads pages that are stored whole: all of the runs, into `pages` one after the other. Says
+    /// of each of them what it is, if it is what it should be.
+    pub(crate) fn read_runs(
+        &self,
+        runs: &[Run],
+        pages: &mut [&mut [u8; PAGE_BYTES]],
+    ) -> Vec<Option<Extent>> {
+        let mut headers = vec![[0; EXTENT_HEADER_BYTES]; pages.len()];
+        let mut buffers = Vec::with_capacity(2 * pages.len());
+        for (header, page) in headers.iter_mut().zip(pages.iter_mut()) {
             buffers.push(IoSliceMut::new(header));
-            buffers.push(IoSliceMut::new(page));
+            buffers.push(IoSliceMut::new(&mut **page));
         }
-        let die = self.layout.die(place.row, place.unit, first.life.out);
-        let offset = self.layout.unit_from(place.row) + from as u64;
-        let (mut good, mut extents) = (0, [None; RUN_PAGES]);
-        if self.dies.read_vectored(die, offset, &mut buffers).is_err() {
-            return (good, extents);
+        let mut rest = &mut buffers[..];
+        let mut reads = Vec::with_capacity(runs.len());
+        for Run { first, count } in runs {
+            let place = self.layout.place(first.ppn);
+            let from = self.layout.extent_from(place.slot).expect("stored whole");
+            let Piece { die, offset, .. } = self.piece(*first, from..from);
+            let (buffers, after) = std::mem::take(&mut rest).split_at_mut(2 * count);
+            rest = after;
+            reads.push(DieRead { die, offset, buffers });
         }
-        let identity = self.identity(first.life.order);
-        let pages = pages.as_chunks::<PAGE_BYTES>().0;
-        for ((index, header), page) in (0..).zip(&headers).zip(pages) {
-            let extent = Extent::parse(header, identity, Ppn(first.ppn.0 + index));
-            extents[index as usize] = extent.filter(|extent| extent.holds(page));
-            good |= u32::from(extents[index as usize].is_some()) << index;
+        let answers = self.dies.read_all(&mut reads);
+        drop(buffers);
+        let mut extents = Vec::with_capacity(pages.len());
+        let mut found = headers.iter().zip(pages.iter());
+        for (Run { first, count }, answer) in runs.iter().zip(answers) {
+            let identity = self.identity(first.life.order);
+            for (ppn, (header, page)) in (first.ppn.0..).map(Ppn).zip(found.by_ref().take(*count)) {
+                let extent = Extent::parse(header, identity, ppn).filter(|_| answer.is_ok());
+                extents.push(extent.filter(|extent| extent.holds(&page[..])));
+            }
         }
-        (good, extents)
+        extents
+    }
+
+    /// Part of the unit that a place is in.
+    fn piece(&self, of: Stored, part: Range<usize>) -> Piece {
+        let place = self.layout.place(of.ppn);
+        let die = self.layout.die(place.row, place.unit, of.life.out);
+        let offset = self.layout.unit_from(place.row) + part.start as u64;
+        Piece { die, offset, length: part.len() }
+    }
+
+    /// Reads the extents of runs, or as many of each as its unit has.
+    pub(crate) fn read_packs(&self, runs: &[Run]) -> Vec<Option<Packed>> {
+        let starts = self.read_starts(runs);
+        self.read_between(runs.iter().map(|run| run.first).zip(starts).collect())
     }
 
     /// Reads up to `count` extents that lie one after the other in a unit, from `first` on, in one
@@ -113,47 +153,89 @@ impl Store {
         table: Option<&[Entry]>,
     ) -> Option<Packed> {
         let place = self.layout.place(first.ppn);
-        let die = self.layout.die(place.row, place.unit, first.life.out);
-        let unit_from = self.layout.unit_from(place.row);
-        let read =
-            |from: usize, bytes: &mut [u8]| self.dies.read(die, unit_from + from as u64, bytes);
         let slots = place.slot as usize..(place.slot + count) as usize;
-        let starts = match table {
-            Some(table) => starts(table.get(slots.start..slots.end.min(table.len()))?)?,
-            None => self.read_starts(place.slot, count, read)?,
+        let Some(table) = table else {
+            return self.read_packs(&[Run { first, count: count as usize }]).pop()?;
         };
-        let (from, until) = (*starts.first()?, *starts.last()?);
-        // Nobody has looked at the table's checksum.
-        (from >= STAMP_BYTES && from <= until && until <= self.layout.unit_bytes).then_some(())?;
-        let mut bytes = vec![0; until - from];
-        read(from, &mut bytes).ok()?;
+        let starts = starts(table.get(slots.start..slots.end.min(table.len()))?);
+        self.read_between(vec![(first, starts)]).pop()?
+    }
+
+    /// Reads what lies between the first and the last start of each run.
+    fn read_between(&self, runs: Vec<(Stored, Option<Starts>)>) -> Vec<Option<Packed>> {
+        let piece = |(first, starts): &(Stored, Option<Starts>)| {
+            let (from, until) = (*starts.as_ref()?.first()?, *starts.as_ref()?.last()?);
+            // Nobody has looked at the table's checksum.
+            let is_within = from >= STAMP_BYTES && until <= self.layout.unit_bytes;
+            (is_within && from <= until).then(|| self.piece(*first, from..until))
+        };
+        let read = self.read_pieces(&runs.iter().map(piece).collect::<Vec<_>>());
+        let pack = |((first, starts), bytes): ((Stored, Option<Starts>), Option<Vec<u8>>)| {
+            Some(self.pack(first, &starts?, bytes?))
+        };
+        runs.into_iter().zip(read).map(pack).collect()
+    }
+
+    fn pack(&self, first: Stored, starts: &[usize], bytes: Vec<u8>) -> Packed {
+        let place = self.layout.place(first.ppn);
         let identity = self.identity(first.life.order);
         let found = |(slot, start): (u32, &usize)| {
             let ppn = self.layout.ppn(Place { slot, ..place });
-            let at = start.checked_sub(from)?;
+            let at = start.checked_sub(starts[0])?;
             let (extent, _) = unit::extent_in(&bytes, at, identity, ppn)?;
             Some((extent, at + EXTENT_HEADER_BYTES))
         };
         let extents = (place.slot..).zip(&starts[..starts.len() - 1]).map(found).collect();
-        Some(Packed { bytes, extents })
+        Packed { bytes, extents }
     }
 
-    /// Where extents of a unit begin, and where the last of them ends, as far as it says so.
-    fn read_starts(
-        &self,
-        slot: u32,
-        count: u32,
-        read: impl Fn(usize, &mut [u8]) -> io::Result<()>,
-    ) -> Option<Vec<usize>> {
-        if let Some(from) = self.layout.extent_from(slot) {
-            return Some((0..=count as usize).map(|index| from + index * SLOT_BYTES).collect());
+    /// What pieces hold; none where there is none, or it cannot be read.
+    fn read_pieces(&self, pieces: &[Option<Piece>]) -> Vec<Option<Vec<u8>>> {
+        let room = |piece: &Option<Piece>| piece.map(|piece| vec![0; piece.length]);
+        let mut bytes: Vec<Option<Vec<u8>>> = pieces.iter().map(room).collect();
+        let buffer = |bytes| [IoSliceMut::new(bytes)];
+        let mut buffers: Vec<_> = bytes.iter_mut().flatten().map(|it| buffer(it)).collect();
+        let read = |(piece, buffers): (&Piece, _)| DieRead {
+            die: piece.die,
+            offset: piece.offset,
+            buffers,
+        };
+        let buffers_of = buffers.iter_mut().map(|buffer| &mut buffer[..]);
+        let mut reads: Vec<_> = pieces.iter().flatten().zip(buffers_of).map(read).collect();
+        let mut answers = self.dies.read_all(&mut reads).into_iter();
+        drop(buffers);
+        for bytes in bytes.iter_mut().filter(|bytes| bytes.is_some()) {
+            if answers.next().is_none_or(|answer| answer.is_err()) {
+                *bytes = None;
+            }
         }
-        let mut table = vec![0; count as usize * ENTRY_BYTES];
-        read(Layout::entry_from(slot), &mut table).ok()?;
-        let entries = table.as_chunks::<ENTRY_BYTES>().0.iter().map_while(|it| unit::entry(it));
-        // What follows the last entry is zeroes.
-        let entries: Vec<Entry> = entries.take_while(|entry| entry.from > 0).collect();
-        starts(&entries)
+        bytes
+    }
+
+    /// Where the extents of each run begin, and where the last of them ends, as far as the units
+    /// say so.
+    fn read_starts(&self, runs: &[Run]) -> Vec<Option<Starts>> {
+        if self.layout.shape.extents_per_page == 1 {
+            let starts = |run: &Run| {
+                let from = self.layout.extent_from(self.layout.place(run.first.ppn).slot)?;
+                Some((0..=run.count).map(|index| from + index * SLOT_BYTES).collect())
+            };
+            return runs.iter().map(starts).collect();
+        }
+        let entries = |run: &Run| {
+            let from = Layout::entry_from(self.layout.place(run.first.ppn).slot);
+            Some(self.piece(run.first, from..from + run.count * ENTRY_BYTES))
+        };
+        let tables = self.read_pieces(&runs.iter().map(entries).collect::<Vec<_>>());
+        let parse = |table: Option<Vec<u8>>| {
+            let table = table?;
+            let entries = table.as_chunks::<ENTRY_BYTES>().0.iter();
+            let entries = entries.map_while(|it| unit::entry(it));
+            // What follows the last entry is zeroes.
+            let entries: Vec<Entry> = entries.take_while(|entry| entry.from > 0).collect();
+            starts(&entries)
+        };
+        tables.into_iter().map(parse).collect()
     }
 
     /// Reads the extent at a place; none if it is not what it should be.
@@ -219,7 +301,7 @@ impl Store {
 }
 
 /// Where extents begin that follow each other, and where the last of them ends.
-fn starts(entries: &[Entry]) -> Option<Vec<usize>> {
+fn starts(entries: &[Entry]) -> Option<Starts> {
     let last = entries.last()?;
     let until = last.from.checked_add(last.extent.stored_bytes())?;
     Some(entries.iter().map(|entry| entry.from).chain([until]).collect())

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::creation::{Plan, format};
 use crate::management::Connection;
 use crate::misbehavior::Misbehavior;
-use crate::{Compression, DeviceError, Drive, FileMedium, Medium, Namespace, OpenError};
+use crate::{Access, Compression, DeviceError, Drive, FileMedium, Medium, Namespace, OpenError};
 
 pub use self::spares::{add_spare, spare_dies};
 pub(crate) use self::spares::{forget_spare, next_spare};
@@ -116,7 +116,7 @@ impl Drive {
             .map_err(|source| OpenError::medium(&format!("making the folder {shown}"), source))?;
         let mut media: Vec<Box<dyn Medium>> = Vec::new();
         for die in &options.dies {
-            let medium = new_die(die, shape.die_bytes().0);
+            let medium = new_die(die, shape.die_bytes().0, Access::default());
             let attempted = || format!("making {} a die", die.display());
             media.push(medium.map_err(|source| OpenError::medium(&attempted(), source))?);
         }
@@ -134,19 +134,29 @@ impl Drive {
     /// # Errors
     /// When there is none, it is in use, or it is damaged.
     pub fn open(vault: &Path) -> Result<Self, OpenError> {
-        Self::open_media(open_dies(vault, FileMedium::open)?)
+        Self::open_as(vault, Access::default())
     }
 
-    /// As [`Drive::open`], over media that misbehave on demand. Dies that take the place of others
-    /// later do not.
+    /// As [`Drive::open`], with its dies accessed as wanted, and those that take their place.
     ///
     /// # Errors
-    /// As [`Drive::open`].
+    /// As [`Drive::open`], and when they cannot be accessed so.
+    pub fn open_as(vault: &Path, access: Access) -> Result<Self, OpenError> {
+        Self::open_media(open_dies(vault, |path| FileMedium::open(path, access))?)
+    }
+
+    /// As [`Drive::open_as`], over media that misbehave on demand. Dies that take the place of
+    /// others later do not.
+    ///
+    /// # Errors
+    /// As [`Drive::open_as`].
     pub fn open_misbehaving(
         vault: &Path,
+        access: Access,
         misbehavior: &Arc<Misbehavior>,
     ) -> Result<Self, OpenError> {
-        let media = misbehavior.media(dies_by_index(vault, FileMedium::open)?);
+        let dies = dies_by_index(vault, |path| FileMedium::open(path, access))?;
+        let media = misbehavior.media(dies);
         Self::open_media(media.into_iter().flatten().collect())
     }
 }
@@ -178,11 +188,12 @@ impl Replacement {
         let failed =
             |what: &str, source| OpenError::medium(&format!("{what} {}", new.display()), source);
         let absolute = absolute(new).map_err(|error| failed("finding", error))?;
+        let access = drive.store().dies.access();
         let is_ours = *path == absolute || described.spares.contains(&absolute);
         let medium = if is_ours && absolute.exists() {
-            FileMedium::open(new).map(|medium| Box::new(medium) as Box<dyn Medium>)
+            FileMedium::open(new, access).map(|medium| Box::new(medium) as Box<dyn Medium>)
         } else {
-            new_die(new, drive.die_bytes().0)
+            new_die(new, drive.die_bytes().0, access)
         };
         let medium = medium.map_err(|error| failed("making", error))?;
         let (found, needed) = (Bytes(medium.size()), drive.die_bytes());
@@ -279,13 +290,13 @@ pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// A file that did not exist, or a block device.
-fn new_die(path: &Path, bytes: u64) -> io::Result<Box<dyn Medium>> {
+fn new_die(path: &Path, bytes: u64, access: Access) -> io::Result<Box<dyn Medium>> {
     let is_device = fs::metadata(path)
         .is_ok_and(|it| std::os::unix::fs::FileTypeExt::is_block_device(&it.file_type()));
     if is_device {
-        Ok(Box::new(FileMedium::open(path)?))
+        Ok(Box::new(FileMedium::open(path, access)?))
     } else {
-        Ok(Box::new(FileMedium::create(path, bytes)?))
+        Ok(Box::new(FileMedium::create(path, bytes, access)?))
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use blockio::Bytes;
 use live::misbehavior::{Fault, Misbehavior, Schedule, When};
-use live::{Compression, CreateOptions, Device, DeviceError, Drive, Durability};
+use live::{Access, Compression, CreateOptions, Device, DeviceError, Drive, Durability};
 
 const BLOCK: usize = 8192;
 const BLOCKS: u64 = 512;
@@ -30,7 +30,8 @@ fn create(folder: &Path, dies: usize) -> CreateOptions {
 /// A drive that misbehaves as a schedule says.
 fn open(options: &CreateOptions, schedule: Schedule) -> (Arc<Misbehavior>, Arc<dyn Device>) {
     let misbehavior = Misbehavior::new(schedule, || ());
-    let drive = Drive::open_misbehaving(&options.vault, &misbehavior).expect("it is whole");
+    let drive = Drive::open_misbehaving(&options.vault, Access::default(), &misbehavior)
+        .expect("it is whole");
     let device = misbehavior.device(Arc::new(drive));
     (misbehavior, device)
 }

@@ -16,7 +16,7 @@ use live::export::nbd::{Event, Server};
 use live::export::{Address, Demand, Export, Exports, Listener, Tls};
 use live::misbehavior::{Misbehavior, Schedule};
 use live::status::{Space, Status, Supply};
-use live::{Device, Drive, MemoryDevice, Namespace, Namespaces, Pace, status};
+use live::{Access, Device, Drive, MemoryDevice, Namespace, Namespaces, Pace, status};
 use tracing::{debug, error, info, warn};
 
 use crate::activation::{Passed, Place};
@@ -200,10 +200,10 @@ impl Served {
             let size = args.memory.context("nothing to serve")?;
             return Ok(Self { device: Arc::new(MemoryDevice::new(size.0)), drive: None });
         };
-        let misbehavior = misbehavior(args)?;
+        let (misbehavior, access) = (misbehavior(args)?, Access::from(args.access));
         let drive = match &misbehavior {
-            Some(misbehavior) => Drive::open_misbehaving(vault, misbehavior),
-            None => Drive::open(vault),
+            Some(misbehavior) => Drive::open_misbehaving(vault, access, misbehavior),
+            None => Drive::open_as(vault, access),
         };
         let drive = drive.with_context(|| format!("opening {}", vault.display()))?;
         for die in drive.lost_dies() {
@@ -212,6 +212,7 @@ impl Served {
         let drive = Arc::new(drive);
         let observed = Arc::new(Observed::new(vault, Arc::clone(&drive), misbehavior));
         observed.tell("the server began");
+        info!("the dies are accessed {access}");
         observed.caretaker.keep_redundant()?;
         if let Some(period) = args.scrub {
             observed.caretaker.scrub_every(period)?;

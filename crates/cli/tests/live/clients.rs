@@ -7,6 +7,9 @@ use serde_json::Value;
 
 use super::served::{Served, client, is_there};
 
+/// Ways to access the dies of a drive.
+const ACCESSES: [&[&str]; 3] = [&[], &["--no-io-uring"], &["--direct"]];
+
 /// A file of bytes that neither repeat nor compress.
 pub(crate) fn noise(path: &Path, length: usize) {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
@@ -198,13 +201,16 @@ fn what_was_durable_survives_a_kill_at_any_moment() {
     if !is_there("nbdsh") {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let (vault, socket) = (vault(folder.path()), folder.path().join("s").display().to_string());
     let cycles = std::env::var("FLOATGATE_CRASHES").unwrap_or_else(|_| "5".into());
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/live/crash.py");
     let floatgate = env!("CARGO_BIN_EXE_floatgate");
-    let said = client("/usr/bin/python3", &[script, floatgate, &vault, &socket, &cycles, "1"]);
-    assert!(said.ends_with("none lost\n"), "{said}");
+    for options in [&[][..], &["--direct"]] {
+        let folder = tempfile::tempdir().unwrap();
+        let (vault, socket) = (vault(folder.path()), folder.path().join("s").display().to_string());
+        let what = [script, floatgate, &vault, &socket, &cycles, "1"];
+        let said = client("/usr/bin/python3", &[&what, options].concat());
+        assert!(said.ends_with("none lost\n"), "{options:?}: {said}");
+    }
 }
 
 #[test]
@@ -219,12 +225,37 @@ fn a_drive_over_dies_is_to_clients_what_one_in_memory_is() {
         check_copies(&served);
     }
     assert!(served.stop().success());
-    let mut again = Served::start(&[&vault]);
-    if is_there("fio") {
-        let uri = format!("--uri={}", again.uri);
-        let load = ["--name=t", "--ioengine=nbd", &uri, "--size=64m", "--rw=randrw"];
-        let how = ["--iodepth=16", "--bsrange=512-64k", "--bs_unaligned=1", "--verify=crc32c"];
-        client("fio", &[&load[..], &how, &["--verify_fatal=1", "--fsync=32"]].concat());
+    for (seed, options) in ["1", "2", "3"].into_iter().zip(ACCESSES) {
+        let mut again = Served::start(&[&[vault.as_str()], options].concat());
+        if is_there("fio") {
+            let (uri, seed) = (format!("--uri={}", again.uri), format!("--randseed={seed}"));
+            let load = ["--name=t", "--ioengine=nbd", &uri, "--size=64m", "--rw=randrw", &seed];
+            let how = ["--iodepth=16", "--bsrange=512-64k", "--bs_unaligned=1", "--verify=crc32c"];
+            client("fio", &[&load[..], &how, &["--verify_fatal=1", "--fsync=32"]].concat());
+        }
+        assert!(again.stop().success());
     }
-    assert!(again.stop().success());
+}
+
+#[test]
+fn what_was_written_one_way_is_read_every_other_way() {
+    if !is_there("nbdcopy") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let vault = vault(folder.path());
+    let [there, back] = ["there.img", "back.img"].map(|name| folder.path().join(name));
+    noise(&there, 64 << 20);
+    let [from, to] = [&there, &back].map(|path| path.to_str().expect("the folder's name is text"));
+    for writing in ACCESSES {
+        let mut served = Served::start(&[&[vault.as_str()], writing].concat());
+        client("nbdcopy", &["--flush", from, &served.uri]);
+        assert!(served.stop().success());
+        for reading in ACCESSES {
+            let served = Served::start(&[&[vault.as_str(), "--read-only"], reading].concat());
+            client("nbdcopy", &[&served.uri, to]);
+            let is_same = fs::read(&there).unwrap() == fs::read(&back).unwrap();
+            assert!(is_same, "{writing:?} {reading:?}");
+        }
+    }
 }

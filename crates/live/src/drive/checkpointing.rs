@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use super::{Drive, lock};
 use crate::DeviceError;
 use crate::checkpoint::{Summary, Writer};
-use crate::dies::medium_error;
+use crate::dies::{DieSet, medium_error};
 use crate::journal::Scope;
 use crate::layout::FRAME_BYTES;
 use crate::row::Rows;
@@ -86,7 +86,7 @@ impl Drive {
         let [orders, outs] = rows.tables();
         for bytes in [orders, outs, cast_slice(erase_counts)] {
             for part in <[u8]>::chunks(bytes, FRAME_BYTES) {
-                self.write_frame(&mut writer, &copies, part)?;
+                self.write_frame(&mut writer, copies, part)?;
             }
         }
         let mut part = Vec::with_capacity(FRAME_BYTES);
@@ -102,17 +102,17 @@ impl Drive {
                     let Some(rest) = all.get(from..).filter(|rest| !rest.is_empty()) else { break };
                     part.extend_from_slice(&rest[..rest.len().min(FRAME_BYTES)]);
                 }
-                self.write_frame(&mut writer, &copies, &part)?;
+                self.write_frame(&mut writer, copies, &part)?;
             }
         }
         // Whatever the pieces refer to is durable before they count.
         self.commit_for_checkpoint(summary)?;
-        self.sync_all(&copies)?;
         let slot = self.store.layout.checkpoint_from(summary.number % 2);
-        for die in &copies {
-            self.write_slot(*die, slot, &summary.encode())?;
-        }
-        self.sync_all(&copies)
+        let dies = &self.store.dies;
+        let head = summary.encode();
+        dies.sync_all(copies)
+            .and_then(|()| dies.make_durable(DieSet::default(), copies, (slot, &head)))
+            .map_err(|(_, source)| medium_error("syncing a checkpoint".to_owned())(source))
     }
 
     fn commit_for_checkpoint(&self, summary: &mut Summary) -> Result<(), DeviceError> {
@@ -129,12 +129,12 @@ impl Drive {
     fn write_frame(
         &self,
         writer: &mut Writer,
-        copies: &[usize],
+        copies: DieSet,
         bytes: &[u8],
     ) -> Result<(), DeviceError> {
         let slot = self.store.layout.checkpoint_from(writer.number() % 2);
         let (at, frame) = writer.frame(bytes);
-        copies.iter().try_for_each(|die| self.write_slot(*die, slot + at, frame))
+        copies.iter().try_for_each(|die| self.write_slot(die, slot + at, frame))
     }
 
     fn write_slot(&self, die: usize, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
@@ -143,18 +143,6 @@ impl Drive {
             Err(_) if dies.lose(die) => {}
             Err(error) => return Err(medium_error("writing a checkpoint".to_owned())(error)),
             Ok(()) => {}
-        }
-        Ok(())
-    }
-
-    fn sync_all(&self, copies: &[usize]) -> Result<(), DeviceError> {
-        let dies = &self.store.dies;
-        for die in copies {
-            match dies.sync(*die) {
-                Err(_) if dies.lose(*die) => {}
-                Err(error) => return Err(medium_error("syncing a checkpoint".to_owned())(error)),
-                Ok(()) => {}
-            }
         }
         Ok(())
     }

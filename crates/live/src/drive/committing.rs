@@ -97,31 +97,12 @@ impl Drive {
         let dies = &self.store.dies;
         if scope != Scope::Host && !planted::is(Bug::JournalBeforeRows) {
             // What the batch says of superblocks holds only once rows are durable.
-            self.sync(dirty)?;
+            let failed = |(die, source)| medium_error(format!("syncing die {die}"))(source);
+            dies.sync_all(dirty).map_err(failed)?;
             dirty = DieSet::default();
         }
-        let copies = self.store.copies();
-        journal.write(dies, &copies)?;
-        for die in copies {
-            dirty.add(die);
-        }
-        self.sync(dirty)?;
+        journal.write(dies, self.store.copies(), dirty)?;
         self.keep_header()
-    }
-
-    fn sync(&self, which: DieSet) -> Result<(), DeviceError> {
-        if planted::is(Bug::FlushDropped) {
-            return Ok(());
-        }
-        let dies = &self.store.dies;
-        for die in dies.healthy().filter(|die| which.has(*die)) {
-            match dies.sync(die) {
-                Ok(()) => {}
-                Err(_) if dies.lose(die) => {}
-                Err(error) => return Err(medium_error(format!("syncing die {die}"))(error)),
-            }
-        }
-        Ok(())
     }
 
     /// Says on the remaining dies which ones have been lost, if that has changed, and has rows that

@@ -2,124 +2,150 @@
 //!
 //! The lock is held for the first question only. A row that is erased and written anew meanwhile
 //! has another life, which checksums tell; then the question is asked again.
+//!
+//! What came in together is looked for together, and asked of the dies at once.
 
 use ftl::Lpn;
 
 use super::{Drive, Part, parts};
 use crate::core::{Located, unreadable};
 use crate::layout::{PAGE_BYTES, Place};
-use crate::store::{Packed, RUN_PAGES, Stored};
+use crate::store::{Packed, Run, Stored};
 use crate::unit::{Codec, Extent};
-use crate::{DeviceError, compress};
+use crate::{Device as _, DeviceError, Read, compress};
+
+/// Most pages that are looked for while others wait, and asked for at once.
+const LOT_PAGES: usize = 64;
 
 type PageBytes = [u8; PAGE_BYTES];
 
-impl Drive {
-    pub(super) fn read_range(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
-        let mut rest = buffer;
-        let mut at = offset;
-        while !rest.is_empty() {
-            let Part { lpn, from, length } =
-                parts(at, rest.len() as u64).next().expect("something is left");
-            let whole = if length == PAGE_BYTES { rest.len() / PAGE_BYTES } else { 0 };
-            let taken = if whole == 0 { length } else { whole.min(RUN_PAGES) * PAGE_BYTES };
-            let (here, after) = rest.split_at_mut(taken);
-            if whole == 0 {
-                let mut page = [0; PAGE_BYTES];
-                self.read_pages(lpn, &mut page)?;
-                here.copy_from_slice(&page[from..from + length]);
-            } else {
-                self.read_pages(lpn, here)?;
-            }
-            rest = after;
-            at += taken as u64;
-        }
-        Ok(())
-    }
+/// A page, and which of several reads it is for.
+struct Wanted<'a> {
+    lpn: Lpn,
+    page: &'a mut PageBytes,
+    read: usize,
+}
 
-    /// Reads whole pages, at most [`RUN_PAGES`].
-    fn read_pages(&self, first: Lpn, buffer: &mut [u8]) -> Result<(), DeviceError> {
-        let pages = buffer.as_chunks_mut::<PAGE_BYTES>().0;
-        let mut located = [Located::Nowhere; RUN_PAGES];
-        {
-            let core = self.core()?;
-            for ((lpn, page), located) in
-                (first.0..).map(Lpn).zip(pages.iter_mut()).zip(&mut located)
-            {
-                *located = core.locate(&self.store.layout, lpn);
-                match *located {
-                    Located::Nowhere => page.fill(0),
-                    Located::Open(ppn) => {
-                        let (extent, payload) = core.open_extent(&self.store.layout, ppn);
-                        open_page(lpn, extent, payload, page)?;
-                    }
-                    Located::Stored(_) => {}
+/// A page of which a read wants only a part.
+struct Partial<'a> {
+    part: Part,
+    page: PageBytes,
+    wanted: &'a mut [u8],
+    read: usize,
+}
+
+/// What came of several reads.
+type Answers = Vec<Result<(), DeviceError>>;
+
+impl Drive {
+    pub(super) fn read_ranges(&self, reads: &mut [Read<'_>]) -> Answers {
+        let check = |read: &Read<'_>| self.check_range(read.offset, read.buffer.len() as u64);
+        let mut answers: Answers = reads.iter().map(check).collect();
+        let (mut pages, mut partials) = (Vec::new(), Vec::new());
+        let valid = (0..).zip(reads).zip(&answers).filter(|(_, answer)| answer.is_ok());
+        for ((read, Read { offset, buffer }), _) in valid {
+            let mut rest = &mut **buffer;
+            for part in parts(*offset, rest.len() as u64) {
+                let (wanted, after) = rest.split_at_mut(part.length);
+                rest = after;
+                if part.length < PAGE_BYTES {
+                    partials.push(Partial { part, page: [0; PAGE_BYTES], wanted, read });
+                } else {
+                    let page = wanted.as_mut_array().expect("all of a page");
+                    pages.push(Wanted { lpn: part.lpn, page, read });
                 }
             }
         }
-        let mut at = 0;
-        while at < pages.len() {
-            let Located::Stored(stored) = located[at] else {
-                at += 1;
-                continue;
-            };
-            let length = self.run_length(stored, &located[at..pages.len()]);
-            let lpn = Lpn(first.0 + u32::try_from(at).expect("at most a run"));
-            self.read_run(lpn, stored, &mut pages[at..at + length])?;
-            at += length;
+        for Partial { part, page, read, .. } in &mut partials {
+            pages.push(Wanted { lpn: part.lpn, page, read: *read });
         }
-        Ok(())
+        for lot in pages.chunks_mut(LOT_PAGES) {
+            self.read_lot(lot, &mut answers);
+        }
+        for Partial { part, page, wanted, .. } in &mut partials {
+            wanted.copy_from_slice(&page[part.from..part.from + part.length]);
+        }
+        answers
     }
 
-    /// How many pages lie one after the other in one unit.
-    fn run_length(&self, first: Stored, located: &[Located]) -> usize {
+    fn read_lot(&self, lot: &mut [Wanted<'_>], answers: &mut Answers) {
+        let located = self.locate_lot(lot, answers);
+        let mut runs: Vec<Run> = Vec::new();
+        let mut stored = Vec::with_capacity(lot.len());
+        for (wanted, located) in lot.iter_mut().zip(located) {
+            let Located::Stored(at) = located else { continue };
+            stored.push(wanted);
+            match runs.last_mut().filter(|run| self.goes_on(run, at)) {
+                Some(run) => run.count += 1,
+                None => runs.push(Run { first: at, count: 1 }),
+            }
+        }
+        if runs.is_empty() {
+        } else if self.store.layout.shape.extents_per_page == 1 {
+            self.read_whole(&runs, &mut stored, answers);
+        } else {
+            self.read_packed(&runs, &mut stored, answers);
+        }
+    }
+
+    /// Finds pages, and gives what is in memory at once.
+    fn locate_lot(&self, lot: &mut [Wanted<'_>], answers: &mut Answers) -> Vec<Located> {
         let layout = &self.store.layout;
-        let place = layout.place(first.ppn);
-        let follows = |(slot, located): (u32, &Located)| {
-            let ppn = layout.ppn(Place { slot, ..place });
-            *located == Located::Stored(Stored { ppn, ..first })
+        let core = self.core();
+        let locate = |wanted: &mut Wanted<'_>| {
+            let Wanted { lpn, page, read } = wanted;
+            let Ok(core) = &core else {
+                answers[*read] = Err(self.panicked());
+                return Located::Nowhere;
+            };
+            let located = core.locate(layout, *lpn);
+            match located {
+                Located::Nowhere => page.fill(0),
+                Located::Open(ppn) => {
+                    let (extent, payload) = core.open_extent(layout, ppn);
+                    note(&mut answers[*read], open_page(*lpn, extent, payload, page));
+                }
+                Located::Stored(_) => {}
+            }
+            located
         };
-        let slots = place.slot..layout.unit_slots;
-        slots.zip(located).take_while(|it| follows(*it)).count()
+        lot.iter_mut().map(locate).collect()
     }
 
-    fn read_run(
-        &self,
-        first: Lpn,
-        stored: Stored,
-        pages: &mut [PageBytes],
-    ) -> Result<(), DeviceError> {
-        let place = self.store.layout.place(stored.ppn);
-        if self.store.layout.extent_from(place.slot).is_none() {
-            return self.read_packed(first, stored, pages);
-        }
-        let (_, extents) = self.store.read_run(stored, pages.as_flattened_mut());
-        for ((lpn, page), extent) in (first.0..).map(Lpn).zip(pages).zip(extents) {
-            let is_right = |extent: Extent| extent.lpn == lpn && extent.codec == Codec::Raw;
+    /// Whether a place follows those of a run.
+    fn goes_on(&self, run: &Run, at: Stored) -> bool {
+        let place = self.store.layout.place(run.first.ppn);
+        let slot = place.slot + u32::try_from(run.count).expect("at most a lot");
+        let is_in_unit = slot < self.store.layout.unit_slots;
+        is_in_unit
+            && self.store.layout.place(at.ppn) == Place { slot, ..place }
+            && at.life == run.first.life
+    }
+
+    fn read_whole(&self, runs: &[Run], stored: &mut [&mut Wanted<'_>], answers: &mut Answers) {
+        let mut pages: Vec<_> = stored.iter_mut().map(|wanted| &mut *wanted.page).collect();
+        let extents = self.store.read_runs(runs, &mut pages);
+        for (Wanted { lpn, page, read }, extent) in stored.iter_mut().zip(extents) {
+            let is_right = |extent: Extent| extent.lpn == *lpn && extent.codec == Codec::Raw;
             if !extent.is_some_and(is_right) {
-                self.read_again(lpn, page)?;
+                note(&mut answers[*read], self.read_again(*lpn, page));
             }
         }
-        Ok(())
     }
 
-    fn read_packed(
-        &self,
-        first: Lpn,
-        stored: Stored,
-        pages: &mut [PageBytes],
-    ) -> Result<(), DeviceError> {
-        let count = u32::try_from(pages.len()).expect("at most a run");
-        let packed = self.store.read_extents(stored, count, None);
-        let mut found = packed.iter().flat_map(Packed::iter);
-        for (lpn, page) in (first.0..).map(Lpn).zip(pages) {
-            let extent = found.next().flatten().filter(|(extent, _)| extent.lpn == lpn);
-            match extent {
-                Some((extent, payload)) => open_page(lpn, extent, payload, page)?,
-                None => self.read_again(lpn, page)?,
+    fn read_packed(&self, runs: &[Run], stored: &mut [&mut Wanted<'_>], answers: &mut Answers) {
+        let mut stored = stored.iter_mut();
+        for (packed, run) in self.store.read_packs(runs).iter().zip(runs) {
+            let mut found = packed.iter().flat_map(Packed::iter);
+            for Wanted { lpn, page, read } in stored.by_ref().take(run.count) {
+                let extent = found.next().flatten().filter(|(extent, _)| extent.lpn == *lpn);
+                let done = match extent {
+                    Some((extent, payload)) => open_page(*lpn, extent, payload, page),
+                    None => self.read_again(*lpn, page),
+                };
+                note(&mut answers[*read], done);
             }
         }
-        Ok(())
     }
 
     /// Reads one page by itself, from its stripe if its place does not give it back.
@@ -151,6 +177,13 @@ impl Drive {
             }
             failed = Some(stored);
         }
+    }
+}
+
+/// Keeps the first failure.
+fn note(answer: &mut Result<(), DeviceError>, done: Result<(), DeviceError>) {
+    if answer.is_ok() {
+        *answer = done;
     }
 }
 

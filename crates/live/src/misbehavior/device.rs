@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::{Misbehavior, locked};
-use crate::{Allocation, Device, DeviceError, Durability};
+use crate::{Allocation, Device, DeviceError, Durability, Read};
 
 /// A drive as its clients see it.
 #[derive(Debug)]
@@ -42,6 +42,13 @@ impl Device for Misbehaving {
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
         self.begin()?;
         self.device.read(offset, buffer)
+    }
+
+    fn read_many(&self, reads: &mut [Read<'_>]) -> Vec<Result<(), DeviceError>> {
+        match reads.iter().try_for_each(|_| self.begin()) {
+            Ok(()) => self.device.read_many(reads),
+            Err(_) => reads.iter().map(|_| self.begin()).collect(),
+        }
     }
 
     fn write(&self, offset: u64, bytes: &[u8], durability: Durability) -> Result<(), DeviceError> {

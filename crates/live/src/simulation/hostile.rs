@@ -231,7 +231,7 @@ fn example_batch(layout: &Layout) -> Vec<u8> {
     journal.begin();
     journal.collect(&mut core, layout, Scope::Host);
     let dies = slab(layout, 0, Vec::new());
-    journal.write(&dies, &[]).expect("it is written nowhere");
+    journal.write(&dies, DieSet::default(), DieSet::default()).expect("it is written nowhere");
     journal.into_batch()
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf, absolute};
 use blockio::Bytes;
 
 use super::{FILE, Vault, new_die, read, write};
-use crate::{Drive, OpenError};
+use crate::{Access, Drive, OpenError};
 
 impl Vault {
     /// Spare dies that took no place yet.
@@ -42,7 +42,7 @@ pub fn add_spare(vault: &Path, drive: &Drive, new: &Path) -> Result<(), OpenErro
     if described.dies.contains(&path) || described.spares.contains(&path) {
         return Err(OpenError::refused(format!("{shown} is a die of the drive already")));
     }
-    let found = Bytes(new_die(&path, needed.0).map_err(failed)?.size());
+    let found = Bytes(new_die(&path, needed.0, Access::default()).map_err(failed)?.size());
     if found < needed {
         let what = format!("{shown} has {found}, {needed} are needed");
         return Err(OpenError::refused(what));

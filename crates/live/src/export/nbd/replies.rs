@@ -4,6 +4,8 @@
 //! system sends many replies. The bytes behind the filled part are those of earlier replies to the
 //! same client: making room costs nothing once the buffer has grown.
 
+use std::ops::Range;
+
 /// Size that the buffer shrinks back to in [`Replies::clear`].
 const KEPT_BYTES: usize = 1 << 20;
 
@@ -59,6 +61,20 @@ impl Replies {
         }
         self.filled = end;
         &mut self.bytes[start..end]
+    }
+
+    /// The parts of what is filled that lie at `places`, which follow each other.
+    pub(super) fn parts(
+        &mut self,
+        places: impl Iterator<Item = Range<usize>>,
+    ) -> impl Iterator<Item = &mut [u8]> {
+        let (mut rest, mut at) = (&mut self.bytes[..self.filled], 0);
+        places.map(move |place| {
+            let (_, from) = std::mem::take(&mut rest).split_at_mut(place.start - at);
+            let (part, after) = from.split_at_mut(place.len());
+            (rest, at) = (after, place.end);
+            part
+        })
     }
 
     pub(super) fn put(&mut self, bytes: &[u8]) {

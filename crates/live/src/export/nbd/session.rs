@@ -1,16 +1,21 @@
 //! One client's requests, carried out on a device one after the other.
 //!
+//! Reads that come one after the other are asked of the device together: the header of each reply
+//! is put down, room left behind it, and [`Device::read_many`] fills all the rooms.
+//!
 //! A request whose answer promises durability, a flush or one with force unit access, is carried
 //! out at once but answered by [`Session::settle`]: one flush of the device answers all that came
 //! in together. Its owner settles when nothing more can be taken, after it has sent what needs no
 //! promise.
+
+use std::ops::Range;
 
 use blockio::Op;
 
 use super::request::{self, Kind, Request};
 use super::wire::{self, Errno, allocation, chunk, flag};
 use super::{Dialect, REQUEST_BYTES_MAX, Replies, Taken, Terms, Violation};
-use crate::{Allocation, Asked, Device, DeviceError, Durability};
+use crate::{Allocation, Asked, Device, DeviceError, Durability, Read};
 
 /// Once this many bytes wait, they are sent before more is read from the device.
 const REPLIES_BYTES_MAX: usize = 128 << 10;
@@ -32,9 +37,21 @@ pub struct Session {
     /// A write with too long a payload, and the bytes of it that are still to come. It is answered
     /// after them: some clients do not expect an answer to what they are still sending.
     refused: Option<(Request, u64)>,
+    /// Reads whose replies have headers, and room for the data that is yet to be read.
+    reads: Vec<Waiting>,
     /// Requests that are answered once what they promise holds.
     unsettled: Vec<Request>,
     is_over: bool,
+}
+
+/// A read whose data goes into the replies.
+#[derive(Debug)]
+struct Waiting {
+    request: Request,
+    /// Where its reply begins.
+    start: usize,
+    /// Where its data goes.
+    room: Range<usize>,
 }
 
 /// What became of the next request.
@@ -60,7 +77,8 @@ impl Session {
     /// Begins to serve on these terms.
     pub fn new(terms: Terms) -> Self {
         let size = terms.export.device.size();
-        Self { terms, size, refused: None, unsettled: Vec::new(), is_over: false }
+        let (reads, unsettled) = (Vec::new(), Vec::new());
+        Self { terms, size, refused: None, reads, unsettled, is_over: false }
     }
 
     /// Takes what the client sent, as far as it is whole, until many replies wait.
@@ -68,15 +86,15 @@ impl Session {
     /// # Errors
     /// When the client is to be dropped.
     pub fn take(&mut self, input: &[u8], replies: &mut Replies) -> Result<Taken, Violation> {
-        let mut used_bytes = 0;
-        while !self.is_over && replies.len() < REPLIES_BYTES_MAX {
-            let next = self.take_next(&input[used_bytes..], replies)?;
-            used_bytes += next.used_bytes;
-            if next.wanted_bytes > 0 {
-                return Ok(Taken { used_bytes, wanted_bytes: next.wanted_bytes });
-            }
+        let mut taken = Taken { used_bytes: 0, wanted_bytes: 0 };
+        while !self.is_over && replies.len() < REPLIES_BYTES_MAX && taken.wanted_bytes == 0 {
+            let next = self.begin_next(&input[taken.used_bytes..], replies);
+            let next = next.inspect_err(|_| self.finish_reads(replies))?;
+            taken.used_bytes += next.used_bytes;
+            taken.wanted_bytes = next.wanted_bytes;
         }
-        Ok(Taken { used_bytes, wanted_bytes: 0 })
+        self.finish_reads(replies);
+        Ok(taken)
     }
 
     /// Takes the next request, if all of it is there.
@@ -85,6 +103,13 @@ impl Session {
         input: &[u8],
         replies: &mut Replies,
     ) -> Result<Next, Violation> {
+        let next = self.begin_next(input, replies);
+        self.finish_reads(replies);
+        next
+    }
+
+    /// Takes the next request, if all of it is there; reads may wait afterwards.
+    fn begin_next(&mut self, input: &[u8], replies: &mut Replies) -> Result<Next, Violation> {
         let skipped_bytes = self.skip(input, replies);
         let rest = &input[skipped_bytes..];
         let header_bytes = request::header_bytes(self.terms.dialect);
@@ -146,9 +171,13 @@ impl Session {
     }
 
     fn carry_out(&mut self, request: &Request, payload: &[u8], replies: &mut Replies) {
+        let checked = self.check(request);
+        if checked.is_err() || request.kind != Kind::Read {
+            self.finish_reads(replies);
+        }
         let start = replies.len();
-        let done = self.check(request).and_then(|()| match request.kind {
-            Kind::Read => self.read(request, replies),
+        let done = checked.and_then(|()| match request.kind {
+            Kind::Read => self.begin_read(request, replies),
             Kind::BlockStatus => self.tell_status(request, replies),
             Kind::Write => self.change(request, replies, |device| {
                 device.write(request.offset, payload, Durability::Volatile)
@@ -225,7 +254,9 @@ impl Session {
             }
     }
 
-    fn read(&self, request: &Request, replies: &mut Replies) -> Result<(), Failure> {
+    /// Puts down the header of a reply, and leaves room for the data.
+    fn begin_read(&mut self, request: &Request, replies: &mut Replies) -> Result<(), Failure> {
+        let start = replies.len();
         let length = u32::try_from(request.length).ok().filter(|it| *it <= REQUEST_BYTES_MAX);
         let length = length.ok_or_else(|| too_long(request.length))?;
         if length == 0 {
@@ -239,8 +270,30 @@ impl Session {
             put_chunk(replies, self.terms.dialect, request, (chunk::DATA, payload_bytes));
             replies.put_u64(request.offset);
         }
-        let room = replies.room(length as usize);
-        Ok(self.terms.export.device.read(request.offset, room)?)
+        let from = replies.len();
+        replies.room(length as usize);
+        self.reads.push(Waiting { request: *request, start, room: from..replies.len() });
+        Ok(())
+    }
+
+    /// Reads what replies have room for. From the first one on that fails, they are made anew.
+    fn finish_reads(&mut self, replies: &mut Replies) {
+        while !self.reads.is_empty() {
+            let waiting = std::mem::take(&mut self.reads);
+            let rooms = replies.parts(waiting.iter().map(|waiting| waiting.room.clone()));
+            let read =
+                |(waiting, buffer): (&Waiting, _)| Read { offset: waiting.request.offset, buffer };
+            let mut reads: Vec<Read<'_>> = waiting.iter().zip(rooms).map(read).collect();
+            let answers = self.terms.export.device.read_many(&mut reads);
+            let answers = waiting.iter().zip(answers);
+            let mut failed = answers.skip_while(|(_, answer)| answer.is_ok());
+            let Some((Waiting { request, start, .. }, Err(error))) = failed.next() else { return };
+            replies.cut(*start);
+            put_failure(replies, self.terms.dialect, request, &error.into());
+            for (Waiting { request, .. }, _) in failed {
+                self.carry_out(request, &[], replies);
+            }
+        }
     }
 
     fn tell_status(&self, request: &Request, replies: &mut Replies) -> Result<(), Failure> {

@@ -1,0 +1,329 @@
+//! Files and block devices, through the page cache of the system or past it.
+
+use std::fmt;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, IoSliceMut};
+use std::num::NonZeroU64;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rustix::fs::{Advice, AtFlags, FallocateFlags, OFlags, StatxFlags};
+
+use super::aligned::{ALIGN, Aligned, Cover};
+use super::{Medium, overwrite, ring};
+
+/// How often a lock is tried for again, and how long after.
+const LOCK_TRIES: u32 = 10;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
+/// How files and block devices are asked for what they hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Past the page cache of the system (`O_DIRECT`): what a drive has in memory is then what it
+    /// says it has, and its speed is that of the medium.
+    pub is_direct: bool,
+    /// Several things at once through `io_uring`, where the system has it.
+    pub is_ringed: bool,
+}
+
+impl Default for Access {
+    /// Through the page cache, several things at once.
+    fn default() -> Self {
+        Self { is_direct: false, is_ringed: true }
+    }
+}
+
+/// As this thread would be served by the system.
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let way = if self.is_direct { "past" } else { "through" };
+        let at_once = if self.is_ringed && ring::is_there() {
+            "several requests at once by io_uring"
+        } else {
+            "one request after the other"
+        };
+        write!(f, "{way} the page cache, {at_once}")
+    }
+}
+
+/// A file or a block device.
+#[derive(Debug)]
+pub struct FileMedium {
+    file: File,
+    size: u64,
+    access: Access,
+    /// Bytes that are read and written at a time, and at multiples of them.
+    block_bytes: usize,
+    /// Held while a part of a block is written.
+    patching: Mutex<()>,
+}
+
+impl FileMedium {
+    /// Makes a file of `size` bytes that take space once they are written. A file that exists is
+    /// left alone.
+    ///
+    /// # Errors
+    /// When it exists or cannot be made, or cannot be accessed so.
+    pub fn create(path: &Path, size: u64, access: Access) -> io::Result<Self> {
+        let file = options(access).create_new(true).open(path).map_err(|error| told(error, access));
+        let file = file?;
+        file.set_len(size)?;
+        Self::over(file, access)
+    }
+
+    /// Opens a file or block device and holds it against a second drive.
+    ///
+    /// # Errors
+    /// When it does not exist, may not be written, is in use, or cannot be accessed so.
+    pub fn open(path: &Path, access: Access) -> io::Result<Self> {
+        Self::over(options(access).open(path).map_err(|error| told(error, access))?, access)
+    }
+
+    /// Opens a file or block device for reading only, beside others that do.
+    ///
+    /// # Errors
+    /// When it does not exist, may not be read, or a drive uses it.
+    pub(crate) fn view(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        patiently(|| file.try_lock_shared())?;
+        Self::sized(file, Access::default())
+    }
+
+    fn over(file: File, access: Access) -> io::Result<Self> {
+        patiently(|| file.try_lock())?;
+        Self::sized(file, access)
+    }
+
+    fn sized(file: File, access: Access) -> io::Result<Self> {
+        // The length that metadata tells is zero for a block device.
+        let size = io::Seek::seek(&mut (&file), io::SeekFrom::End(0))?;
+        let block_bytes = if access.is_direct { block_bytes(&file) } else { 1 };
+        Ok(Self { file, size, access, block_bytes, patching: Mutex::new(()) })
+    }
+
+    /// How it is accessed.
+    pub(crate) const fn access(&self) -> Access {
+        self.access
+    }
+
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// Whole blocks about a range, where bytes cannot be asked for as they are.
+    pub(super) fn cover(&self, offset: u64, length: usize) -> Option<Cover> {
+        self.access.is_direct.then(|| Cover::of(offset, length, self.block_bytes))
+    }
+
+    /// Fills the beginning of `blocks` from the file, `needed` bytes at least.
+    fn read_blocks(&self, offset: u64, blocks: &mut [u8], needed: usize) -> io::Result<()> {
+        let mut filled = 0;
+        while filled < needed {
+            match self.file.read_at(&mut blocks[filled..], offset + filled as u64) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a range that may begin and end within blocks: what else they hold stays.
+    fn write_covered(&self, cover: Cover, bytes: &[u8]) -> io::Result<()> {
+        let mut blocks = Aligned::new(cover.length);
+        let is_patch = !cover.is_exact(bytes.len());
+        let _patching =
+            is_patch.then(|| self.patching.lock().unwrap_or_else(PoisonError::into_inner));
+        let end = cover.before + bytes.len();
+        if cover.before > 0 {
+            let first = &mut blocks.bytes_mut()[..self.block_bytes];
+            self.read_edge(cover.offset, first)?;
+        }
+        let last = cover.length - self.block_bytes;
+        if end < cover.length && (last > 0 || cover.before == 0) {
+            let from = cover.offset + last as u64;
+            self.read_edge(from, &mut blocks.bytes_mut()[last..])?;
+        }
+        blocks.bytes_mut()[cover.before..end].copy_from_slice(bytes);
+        self.file.write_all_at(blocks.bytes(), cover.offset)
+    }
+
+    /// Reads a block that the file may end within.
+    fn read_edge(&self, offset: u64, block: &mut [u8]) -> io::Result<()> {
+        let there = usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX);
+        self.read_blocks(offset, block, there.min(self.block_bytes))
+    }
+}
+
+fn options(access: Access) -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    if access.is_direct {
+        options.custom_flags(OFlags::DIRECT.bits().cast_signed());
+    }
+    options
+}
+
+/// An error of opening, with what may be behind it.
+fn told(error: io::Error, access: Access) -> io::Error {
+    if access.is_direct && error.kind() == io::ErrorKind::InvalidInput {
+        let text = "its file system knows no direct access; use it without --direct";
+        return io::Error::new(io::ErrorKind::Unsupported, text);
+    }
+    error
+}
+
+/// Bytes of the blocks that the system moves past its page cache, for addresses and lengths alike.
+fn block_bytes(file: &File) -> usize {
+    let told = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok();
+    // Systems before 6.1 do not tell.
+    let bytes = told.map_or(0, |it| it.stx_dio_offset_align.max(it.stx_dio_mem_align));
+    let bytes = usize::try_from(bytes).unwrap_or(ALIGN);
+    if bytes.is_power_of_two() && (512..=ALIGN).contains(&bytes) { bytes } else { ALIGN }
+}
+
+/// Locks a file that nobody has open. A process that is being started holds what its parent has
+/// open until it runs a program of its own, so a lock that was given up may be there for a moment.
+fn patiently(lock: impl Fn() -> Result<(), TryLockError>) -> io::Result<()> {
+    for _ in 0..LOCK_TRIES {
+        match lock() {
+            Err(TryLockError::WouldBlock) => thread::sleep(LOCK_PAUSE),
+            done => return done.map_err(io::Error::from),
+        }
+    }
+    lock().map_err(io::Error::from)
+}
+
+impl Medium for FileMedium {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let Some(cover) = self.cover(offset, buffer.len()) else {
+            return self.file.read_exact_at(buffer, offset);
+        };
+        let mut blocks = Aligned::new(cover.length);
+        let wanted = cover.before..cover.before + buffer.len();
+        self.read_blocks(cover.offset, blocks.bytes_mut(), wanted.end)?;
+        buffer.copy_from_slice(&blocks.bytes()[wanted]);
+        Ok(())
+    }
+
+    fn read_vectored_at(&self, offset: u64, buffers: &mut [IoSliceMut<'_>]) -> io::Result<()> {
+        let wanted: usize = buffers.iter().map(|buffer| buffer.len()).sum();
+        if let Some(cover) = self.cover(offset, wanted) {
+            let mut blocks = Aligned::new(cover.length);
+            self.read_blocks(cover.offset, blocks.bytes_mut(), cover.before + wanted)?;
+            scatter(&blocks.bytes()[cover.before..], buffers);
+            return Ok(());
+        }
+        let read = rustix::io::preadv(&self.file, buffers, offset)?;
+        if read == wanted {
+            return Ok(());
+        }
+        // Less than asked for is rare: begin again, in pieces.
+        let mut at = offset;
+        for buffer in buffers {
+            self.read_at(at, buffer)?;
+            at += buffer.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        match self.cover(offset, bytes.len()) {
+            Some(cover) => self.write_covered(cover, bytes),
+            None => self.file.write_all_at(bytes, offset),
+        }
+    }
+
+    fn erase(&self, offset: u64, length: u64) -> io::Result<()> {
+        let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match rustix::fs::fallocate(&self.file, punch, offset, length) {
+            Ok(()) => Ok(()),
+            // Not every file system knows holes, and not every device zeroes what it discards.
+            Err(_) => overwrite(self, offset, length),
+        }
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn begin_sync(&self, offset: u64, length: u64) {
+        if !self.access.is_direct {
+            // Advice not to keep bytes is, for those that are dirty, the order to write them out.
+            let length = NonZeroU64::new(length);
+            let _ = rustix::fs::fadvise(&self.file, offset, length, Advice::DontNeed);
+        }
+    }
+
+    fn as_file(&self) -> Option<&FileMedium> {
+        Some(self)
+    }
+}
+
+/// Fills buffers one after the other from the beginning of `bytes`, which has as many.
+pub(super) fn scatter(bytes: &[u8], buffers: &mut [IoSliceMut<'_>]) {
+    let mut rest = bytes;
+    for buffer in buffers {
+        let (here, after) = rest.split_at(buffer.len());
+        buffer.copy_from_slice(here);
+        rest = after;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    const SIZE: usize = 40_000;
+
+    fn medium(folder: &TempDir, is_direct: bool) -> FileMedium {
+        let access = Access { is_direct, ..Access::default() };
+        FileMedium::create(&folder.path().join("die"), SIZE as u64, access).expect("a new file")
+    }
+
+    proptest! {
+        #[test]
+        fn past_the_cache_ranges_of_any_length_hold_what_was_written_last(
+            ranges in prop::collection::vec((0..SIZE, 1..9000_usize), 1..20),
+        ) {
+            let folder = TempDir::new().unwrap();
+            let medium = medium(&folder, true);
+            let mut model = vec![0; SIZE];
+            for (byte, (from, length)) in (1_u8..).zip(ranges) {
+                let end = SIZE.min(from + length);
+                medium.write_at(from as u64, &vec![byte; end - from]).unwrap();
+                model[from..end].fill(byte);
+            }
+            let mut back = vec![9; SIZE];
+            medium.read_at(0, &mut back).unwrap();
+            prop_assert_eq!(&back, &model);
+            let (one, two) = back.split_at_mut(777);
+            let mut pieces = [IoSliceMut::new(one), IoSliceMut::new(&mut two[..10_000])];
+            medium.read_vectored_at(1001, &mut pieces).unwrap();
+            prop_assert_eq!(&back[..10_777], &model[1001..11_778]);
+        }
+    }
+
+    #[test]
+    fn what_lies_beyond_the_end_is_not_read() {
+        let folder = TempDir::new().unwrap();
+        for is_direct in [false, true] {
+            let medium = medium(&folder, is_direct);
+            let error = medium.read_at(SIZE as u64 - 1, &mut [0; 5000]).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "direct: {is_direct}");
+            std::fs::remove_file(folder.path().join("die")).unwrap();
+        }
+    }
+}
