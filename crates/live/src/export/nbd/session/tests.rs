@@ -35,9 +35,12 @@ impl Device for Faulty {
 
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
         self.inner.read(offset, buffer)?;
+        let range = offset..offset + buffer.len() as u64;
         match self.lost_lba {
-            Some(lba) => Err(DeviceError::Unreadable { lba, reason: "worn".into() }),
-            None => Ok(()),
+            Some(lba) if range.contains(&(lba * 512)) => {
+                Err(DeviceError::Unreadable { lba, reason: "worn".into() })
+            }
+            _ => Ok(()),
         }
     }
 
@@ -191,6 +194,27 @@ fn a_lost_sector_is_named_and_none_of_its_data_sent() {
     assert_eq!((answer.kind, answer.errno), (chunk::ERROR_OFFSET, 5));
     assert!(answer.payload.ends_with(&(9_u64 * 512).to_be_bytes()));
     assert!(!answer.payload.contains(&0xAB));
+}
+
+#[test]
+fn of_many_reads_at_once_those_that_fail_are_told_and_the_others_get_their_data() {
+    let device = Arc::new(Faulty { lost_lba: Some(9), ..Faulty::new() });
+    for page in 0..4_u8 {
+        let bytes = [page + 1; 4096];
+        device.write(4096 * u64::from(page), &bytes, Durability::Volatile).unwrap();
+    }
+    let mut session = session(device, Dialect::Structured);
+    // The second and the fourth cannot be read, the fifth is beyond the end, and the sixth is to
+    // find what the first one did, not what is written behind it.
+    let places = [(0, 4096), (4096, 4096), (8192, 4096), (4608, 512), (SIZE, 1), (0, 10)];
+    let mut input = places.map(|place| request(kind::READ, 0, place)).concat();
+    input.extend([write(0, 0, &[9; 4096]), request(kind::READ, 0, (0, 10))].concat());
+    let answers = answers(&mut session, Dialect::Structured, &input);
+    let errnos: Vec<u32> = answers.iter().map(|answer| answer.errno).collect();
+    assert_eq!(errnos, [0, 5, 0, 5, 22, 0, 0, 0]);
+    let data = |answer: usize| &answers[answer].payload[8..];
+    assert_eq!((data(0), data(2)), (&[1; 4096][..], &[3; 4096][..]));
+    assert_eq!((data(5), data(7)), (&[1; 10][..], &[9; 10][..]));
 }
 
 #[test]
