@@ -200,12 +200,18 @@ impl Header {
     }
 
     /// Writes this header to every die that has not failed, as its newest, and makes it durable.
+    ///
+    /// Dies that were lost come first: one that has just been replaced may have no header yet, and
+    /// must not be missing when the others say that it is there.
     pub(crate) fn write(&mut self, dies: &Dies) -> Result<(), (usize, io::Error)> {
         self.version += 1;
+        let were_lost = self.lost;
         self.lost = dies.incomplete();
         self.done_without = dies.done_without();
         self.left_out = DieSet(self.left_out.0 | self.lost.0);
-        for die in dies.healthy() {
+        let (first, others): (Vec<usize>, Vec<usize>) =
+            dies.healthy().partition(|die| were_lost.has(*die));
+        for die in first.into_iter().chain(others) {
             self.die = u32::try_from(die).expect("at most 64 dies");
             let offset = self.version % 2 * HEADER_BYTES;
             dies.write(die, offset, &self.encode())
