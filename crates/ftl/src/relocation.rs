@@ -225,16 +225,23 @@ impl Ftl {
     }
 
     /// Relocates the next valid page of the victim; erases the victim when none is left. Returns
-    /// the granules relocated.
+    /// the granules relocated: none, too, where no superblock is left to relocate to.
     #[inline]
     fn relocate_page(&mut self, media: &mut impl Media) -> u32 {
         if self.relocation.victim.is_none() {
             self.relocation.victim = self.choose_victim();
         }
-        let Some(victim) = &mut self.relocation.victim else { return 0 };
-        let superblock = victim.superblock;
+        let Some(victim) = &self.relocation.victim else { return 0 };
+        let (superblock, stream) = match victim.cause {
+            Cause::Wear => (victim.superblock, Stream::Wear),
+            _ => (victim.superblock, Stream::Relocation),
+        };
         let mut granules = 0;
         if self.superblocks.granules_valid(superblock) > 0 {
+            if !self.can_advance(stream) {
+                return 0;
+            }
+            let victim = self.relocation.victim.as_mut().expect("chosen above");
             let found = victim.valid.next(&self.mapping);
             let (ppn, kept) = found.expect("as granules_valid counts");
             let (cause, die_first, place) =
@@ -246,15 +253,13 @@ impl Ftl {
             };
             granules = self.extents.size(lpn);
             let saved_bytes = self.saved_bytes(granules);
-            let stream = if cause == Cause::Wear {
+            if stream == Stream::Wear {
                 self.counters.pages_wear += 1;
                 self.counters.wear_saved_bytes += saved_bytes;
-                Stream::Wear
             } else {
                 self.counters.pages_relocation += 1;
                 self.counters.relocation_saved_bytes += saved_bytes;
-                Stream::Relocation
-            };
+            }
             self.move_extent((lpn, granules), from, (stream, cause), media);
         }
         if self.superblocks.granules_valid(superblock) == 0 {
