@@ -10,6 +10,8 @@
 //!
 //! Invariant: what an owner says counts only where the map agrees.
 
+use std::ops::Range;
+
 use crate::ftl::Origin;
 use crate::{Ftl, Lpn, Media, Ppn, SuperblockId};
 
@@ -62,6 +64,13 @@ impl Ftl {
     /// Whether a page is at `ppn`.
     pub fn is_valid(&self, ppn: Ppn) -> bool {
         self.mapping.is_valid(ppn)
+    }
+
+    /// A page that is at any of the places of these numbers, if there is one: the first of them.
+    pub fn page_within(&self, places: Range<u32>) -> Option<Lpn> {
+        // The map is looked through only where there is one.
+        let is_any = self.mapping.is_any_valid(places.clone());
+        is_any.then(|| self.mapping.pages_in(places).next().map(|(lpn, _)| lpn))?
     }
 
     /// Whether `lpn`, which may lie beyond the end, is at `ppn`.

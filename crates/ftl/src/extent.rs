@@ -130,7 +130,11 @@ impl Extents {
     }
 
     /// Fills in the size of one page, which takes `bytes`.
+    #[inline]
     pub(crate) fn set_size(&mut self, lpn: Lpn, bytes: u64) {
+        if self.granules_per_page == 1 {
+            return;
+        }
         let granules = self.granules(bytes) % self.granules_per_page;
         if let Some(entry) = self.granules_of.entries_mut().get_mut(lpn.0 as usize) {
             *entry = u8::try_from(granules).expect("a page has 64 granules");

@@ -102,7 +102,7 @@ impl Frontier {
 #[derive(Clone, Debug)]
 pub(crate) struct StreamState {
     pub(crate) frontiers: Vec<Option<Frontier>>,
-    bank: u32,
+    pub(crate) bank: u32,
     pub(crate) banks_joined: u32,
     units_until_next_joins: u32,
 }
@@ -548,29 +548,6 @@ impl Ftl {
             frontier.layer_left = unit.divisor();
         }
         (frontier.superblock, ppn, frontier.granules_left == 0)
-    }
-
-    /// Whether one more page of the host, however long, can be placed without anything being
-    /// erased. It always can while [`Ftl::needs_room`] does not say otherwise.
-    pub fn can_write(&self) -> bool {
-        self.can_advance(Stream::Host)
-    }
-
-    /// Whether a stream has a place for a page: in its open superblock, or in one that is free.
-    /// Only a map that no drive can have come to by itself leaves none.
-    #[inline]
-    pub(crate) fn can_advance(&self, stream: Stream) -> bool {
-        if self.superblocks.free() > 0 && self.free_by_bank.iter().any(|free| !free.is_empty()) {
-            return true;
-        }
-        let state = &self.streams[stream as usize];
-        let open = state.frontiers[state.bank as usize].as_ref();
-        open.is_some_and(|open| {
-            let rows =
-                if self.shortened.units > 0 || open.left_out > 0 { self.units_per_row } else { 1 };
-            open.granules_left >= self.config.granules_per_page()
-                || open.unit + rows < self.units_per_superblock
-        })
     }
 
     /// Sees to it that a stream has an open superblock in the bank whose turn it is.

@@ -18,6 +18,8 @@ use crate::{Lpn, Ppn};
 
 /// Pages of a word of validity.
 const WORD_PAGES: u32 = u64::BITS;
+/// Pages by which a look through the whole map has words of validity fetched ahead.
+const AHEAD: usize = 32;
 
 /// L2P, P2L and validity.
 #[derive(Clone, Debug)]
@@ -152,22 +154,40 @@ impl Mapping {
         &mut self,
         mut found: impl FnMut(Lpn, Ppn) -> bool,
     ) -> Result<(), (Lpn, Ppn)> {
-        for (lpn, entry) in (0..).zip(self.ppn_of.entries()) {
+        let entries = self.ppn_of.entries();
+        let (lpn_of, valid) = (self.lpn_of.entries_mut(), self.valid.entries_mut());
+        for (index, entry) in entries.iter().enumerate() {
+            let soon = entries.get(index + AHEAD).copied().unwrap_or_default();
+            prefetch_index(&*valid, word_of(Ppn(soon)));
             let Some(ppn) = entry.checked_sub(1).map(Ppn) else { continue };
-            let lpn = Lpn(lpn);
+            #[expect(clippy::cast_possible_truncation, reason = "made from a u32")]
+            let lpn = Lpn(index as u32);
             if !found(lpn, ppn) {
                 return Err((lpn, ppn));
             }
-            if let Some(kept) = self.lpn_of.entries_mut().get_mut(ppn.0 as usize) {
+            if let Some(kept) = lpn_of.get_mut(ppn.0 as usize) {
                 *kept = lpn.0;
             }
-            let word = &mut self.valid.entries_mut()[word_of(ppn)];
+            let word = &mut valid[word_of(ppn)];
             if *word & bit_of(ppn) != 0 {
                 return Err((lpn, ppn));
             }
             *word |= bit_of(ppn);
         }
         Ok(())
+    }
+
+    /// Whether any of the places of these numbers is valid.
+    pub(crate) fn is_any_valid(&self, places: Range<u32>) -> bool {
+        let mut at = places.start;
+        while at < places.end {
+            let (word, next) = self.validity(at, places.end);
+            if word != 0 {
+                return true;
+            }
+            at = next;
+        }
+        false
     }
 
     /// Maps `lpn`, which is at `from`, to `to`.

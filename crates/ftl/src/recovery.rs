@@ -9,7 +9,9 @@
 use blockio::Bytes;
 use thiserror::Error;
 
-use crate::{Cause, Config, ConfigError, Ftl, Lpn, Ppn, SuperblockId, SuperblockState, UNIT_BYTES};
+use crate::{
+    Cause, Config, ConfigError, Divider, Ftl, Lpn, Ppn, SuperblockId, SuperblockState, UNIT_BYTES,
+};
 
 /// What is known of one superblock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,11 +76,20 @@ impl Recovery {
         self.ftl.mapping.ppn(lpn)
     }
 
-    /// Corrects where `lpn` is: nowhere, or at a place where it takes `extent`.
-    pub fn set_place(&mut self, lpn: Lpn, place: Option<(Ppn, Bytes)>) {
-        let index = lpn.0 as usize;
-        self.ftl.mapping.entries_mut()[index] = place.map_or(0, |(ppn, _)| ppn.0 + 1);
+    /// Has the processor fetch the map entry of a page whose place will be corrected soon.
+    #[inline]
+    pub fn prefetch(&self, lpn: Lpn) {
+        self.ftl.mapping.prefetch(lpn);
+    }
+
+    /// Corrects where `lpn` is: nowhere, or at a place where it takes `extent`; says whether it was
+    /// anywhere.
+    #[inline]
+    pub fn set_place(&mut self, lpn: Lpn, place: Option<(Ppn, Bytes)>) -> bool {
+        let entry = &mut self.ftl.mapping.entries_mut()[lpn.0 as usize];
+        let was = std::mem::replace(entry, place.map_or(0, |(ppn, _)| ppn.0 + 1));
         self.ftl.extents.set_size(lpn, place.map_or(UNIT_BYTES, |(_, extent)| extent.0));
+        was != 0
     }
 
     /// Derives everything else from the map.
@@ -126,9 +137,10 @@ impl Recovery {
     fn count_stored(&mut self) -> Result<(), MapError> {
         let ftl = &mut self.ftl;
         let (config, extents, counts) = (&ftl.config, &mut ftl.extents, &mut ftl.superblocks);
-        let (superblocks, places) = (config.geometry.superblocks(), config.places_per_superblock());
+        let superblocks = config.geometry.superblocks();
+        let places = Divider::new(config.places_per_superblock());
         let completed = ftl.mapping.complete(|lpn, ppn| {
-            let superblock = SuperblockId(ppn.0 / places);
+            let superblock = SuperblockId(places.divide(ppn.0).0);
             let granules = extents.count(lpn);
             let is_possible = superblock.0 < superblocks && extents.is_size(granules);
             if is_possible {

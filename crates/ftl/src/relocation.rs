@@ -173,6 +173,29 @@ impl Ftl {
         }
     }
 
+    /// Whether one more page of the host, however long, can be placed without anything being
+    /// erased. It always can while [`Ftl::needs_room`] does not say otherwise.
+    pub fn can_write(&self) -> bool {
+        self.can_advance(Stream::Host)
+    }
+
+    /// Whether a stream has a place for a page: in its open superblock, or in one that is free.
+    /// Only a map that no drive can have come to by itself leaves none.
+    #[inline]
+    pub(crate) fn can_advance(&self, stream: Stream) -> bool {
+        if self.superblocks.free() > 0 && self.free_by_bank.iter().any(|free| !free.is_empty()) {
+            return true;
+        }
+        let state = &self.streams[stream as usize];
+        let open = state.frontiers[state.bank as usize].as_ref();
+        open.is_some_and(|open| {
+            let rows =
+                if self.shortened.units > 0 || open.left_out > 0 { self.units_per_row } else { 1 };
+            open.granules_left >= self.config.granules_per_page()
+                || open.unit + rows < self.units_per_superblock
+        })
+    }
+
     /// Stops host writes, or lets them go on, after room has been used or gained.
     #[inline]
     pub(crate) fn watch_room(&mut self) {

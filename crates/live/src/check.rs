@@ -217,7 +217,7 @@ impl Checking<'_> {
                 self.find(Kind::Checkpoint, die, self.remedy(), text);
             }
             let reading = reading(self.store, &self.viewed.summary);
-            let read = journal::read_copies(&self.store.dies, &[die], reading);
+            let read = journal::read_copies(&self.store.dies, [die].into_iter().collect(), reading);
             if !read.is_ok_and(|replay| replay.end == self.viewed.end) {
                 let batch = self.viewed.end.number;
                 let text =

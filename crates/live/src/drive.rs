@@ -45,6 +45,8 @@ pub struct Drive {
     checkpoints: Mutex<u64>,
     /// Event from which on it is due, whatever the journal holds.
     checkpoint_due: AtomicU64,
+    /// Event from which on it is time to say what is durable, though nobody flushes.
+    mark_due: AtomicU64,
     header: Mutex<Header>,
     upkeep: Mutex<Upkeep>,
     /// The count of events, and the number of the next checkpoint, when it was opened.
@@ -67,6 +69,7 @@ impl Drive {
         Self {
             opened_at: (core.order, checkpoint),
             checkpoint_due: AtomicU64::new(checkpointing::due_after(core.order, &store)),
+            mark_due: AtomicU64::new(checkpointing::mark_due_after(core.order)),
             pages: AtomicU32::new(core.ftl.pages_logical()),
             adapted: AtomicU64::new(core.out.0),
             store,

@@ -207,11 +207,19 @@ fn add_extent(batch: &mut Vec<u8>, extent: Extent, payload: &[u8], place: (u64, 
     batch.extend_from_slice(payload);
 }
 
+/// An extent, and where its payload lies in what was read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Journaled {
+    pub(crate) extent: Extent,
+    body: usize,
+    from: usize,
+}
+
 /// One thing that a batch says.
 #[derive(Clone, Debug)]
 pub(crate) enum Record {
     /// An extent, and where it was to lie in which life of its row.
-    Extent { extent: Extent, payload: Vec<u8>, ppn: Ppn, row_order: u64 },
+    Extent { journaled: Journaled, ppn: Ppn, row_order: u64 },
     /// Pages that were trimmed.
     Trim(Trim),
     /// What a superblock held before this event counts no more.
@@ -222,10 +230,21 @@ pub(crate) enum Record {
 #[derive(Debug, Default)]
 pub(crate) struct Replay {
     pub(crate) records: Vec<Record>,
+    /// The records of each batch as they were read: whoever needs a payload takes it from there,
+    /// not from another look, which might find less.
+    bodies: Vec<Vec<u8>>,
     /// Where the next batch goes.
     pub(crate) end: Position,
     /// The last mark.
     pub(crate) mark: u64,
+}
+
+impl Replay {
+    /// The payload of an extent.
+    pub(crate) fn payload(&self, journaled: &Journaled) -> &[u8] {
+        let length = usize::from(journaled.extent.length);
+        &self.bodies[journaled.body][journaled.from..journaled.from + length]
+    }
 }
 
 /// Where to read a journal.
@@ -240,15 +259,25 @@ pub(crate) struct Reading {
 }
 
 /// Reads batches of one session from a position on, each from the first die that has it whole.
+/// The dies of `copies` are those that the last batch was written to.
 ///
 /// # Errors
 /// The number of a batch that no die has whole, though a later one exists.
-pub(crate) fn read(dies: &Dies, reading: Reading) -> Result<Replay, u64> {
-    read_copies(dies, &dies.healthy().collect::<Vec<_>>(), reading)
+pub(crate) fn read(dies: &Dies, copies: DieSet, reading: Reading) -> Result<Replay, u64> {
+    read_batches(dies, dies.healthy().collect(), copies, reading)
 }
 
 /// As [`read`], from some of the dies.
-pub(crate) fn read_copies(dies: &Dies, copies: &[usize], reading: Reading) -> Result<Replay, u64> {
+pub(crate) fn read_copies(dies: &Dies, copies: DieSet, reading: Reading) -> Result<Replay, u64> {
+    read_batches(dies, copies, copies, reading)
+}
+
+fn read_batches(
+    dies: &Dies,
+    copies: DieSet,
+    last_copies: DieSet,
+    reading: Reading,
+) -> Result<Replay, u64> {
     let mut replay = Replay { end: reading.from, ..Replay::default() };
     loop {
         let place = replay.end.at % reading.size;
@@ -260,9 +289,13 @@ pub(crate) fn read_copies(dies: &Dies, copies: &[usize], reading: Reading) -> Re
         let Some(batch) = found else { break };
         replay.mark = batch.mark;
         replay.end = batch.end;
-        parse(&batch.body, reading.places, &mut replay.records).ok_or(batch.end.number - 1)?;
+        let number = replay.bodies.len();
+        parse(&batch.body, number, reading.places, &mut replay.records)
+            .ok_or(batch.end.number - 1)?;
+        replay.bodies.push(batch.body);
     }
-    if has_later((dies, copies), reading, replay.end) { Err(replay.end.number) } else { Ok(replay) }
+    let is_lost = has_later((dies, last_copies), reading, replay.end);
+    if is_lost { Err(replay.end.number) } else { Ok(replay) }
 }
 
 struct Batch {
@@ -284,7 +317,7 @@ fn parse_head(head: &[u8], reading: Reading) -> Option<(Position, u32, u64, u32)
 }
 
 /// Dies, and which of them are looked at.
-type Copies<'a> = (&'a Dies, &'a [usize]);
+type Copies<'a> = (&'a Dies, DieSet);
 
 fn read_batch(
     (dies, copies): Copies<'_>,
@@ -293,7 +326,6 @@ fn read_batch(
     place: u64,
 ) -> Option<Batch> {
     copies.iter().find_map(|die| {
-        let die = *die;
         let from = Layout::journal_from() + place;
         let mut head = [0; HEAD_BYTES];
         (place + HEAD_BYTES as u64 <= reading.size).then_some(())?;
@@ -313,7 +345,6 @@ fn read_batch(
 fn has_later((dies, copies): Copies<'_>, reading: Reading, end: Position) -> bool {
     let mut chunk = vec![0; 1 << 18];
     copies.iter().any(|die| {
-        let die = *die;
         (0..reading.size).step_by(chunk.len()).any(|from| {
             let length = usize::try_from(reading.size - from).unwrap_or(usize::MAX);
             let length = length.min(chunk.len());
@@ -329,7 +360,7 @@ fn has_later((dies, copies): Copies<'_>, reading: Reading, end: Position) -> boo
 }
 
 /// Adds what the records of a batch say; none where one of them says what cannot be.
-fn parse(body: &[u8], places: u32, records: &mut Vec<Record>) -> Option<()> {
+fn parse(body: &[u8], number: usize, places: u32, records: &mut Vec<Record>) -> Option<()> {
     let mut rest = body;
     while !rest.is_empty() {
         let (record, after) = rest.split_at_checked(RECORD_BYTES)?;
@@ -350,11 +381,13 @@ fn parse(body: &[u8], places: u32, records: &mut Vec<Record>) -> Option<()> {
                     order,
                     payload_crc: u32_at(record, 28),
                 };
+                let from = body.len() - rest.len();
                 let (payload, after) = rest.split_at_checked(usize::from(extent.length))?;
                 rest = after;
                 let (row_order, ppn) = (u64_at(record, 16), Ppn(u32_at(record, 24)));
                 (extent.is_possible() && extent.holds(payload) && ppn.0 < places).then_some(())?;
-                Record::Extent { extent, payload: payload.to_vec(), ppn, row_order }
+                let journaled = Journaled { extent, body: number, from };
+                Record::Extent { journaled, ppn, row_order }
             }
             _ => return None,
         });

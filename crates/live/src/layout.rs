@@ -253,6 +253,11 @@ impl Layout {
 
     /// The position of a row that lies on a die; none where the row leaves it out.
     pub(crate) fn position(&self, row: u32, die: usize, out: DieSet) -> Option<u32> {
+        if out == DieSet::default() {
+            let (dies, first) = (self.shape.dies, row % self.shape.rows);
+            let die = u32::try_from(die).ok().filter(|die| *die < dies)?;
+            return Some((die + dies - first % dies) % dies);
+        }
         self.positions(out).find(|position| self.die(row, *position, out) == die)
     }
 
@@ -301,6 +306,16 @@ impl Layout {
         let page = (row * shape.data_units() + place.unit) * shape.unit_pages + in_unit;
         let layers = superblock * shape.extents_per_page + layer;
         Ppn(layers * self.superblock_pages + page)
+    }
+
+    /// The page number of a place within the unit whose first place is `unit`.
+    #[inline]
+    pub(crate) const fn ppn_within(&self, unit: Ppn, slot: u32) -> Ppn {
+        let unit_pages = self.shape.unit_pages;
+        if slot < unit_pages {
+            return Ppn(unit.0 + slot);
+        }
+        Ppn(unit.0 + slot / unit_pages * self.superblock_pages + slot % unit_pages)
     }
 
     /// Where an extent lies within its unit, if that is known from its number alone.
@@ -399,6 +414,8 @@ mod tests {
         for ppn in (0..places).map(Ppn) {
             let place = layout.place(ppn);
             assert_eq!(layout.ppn(place), ppn, "{place:?}");
+            let unit = layout.ppn(Place { slot: 0, ..place });
+            assert_eq!(layout.ppn_within(unit, place.slot), ppn, "{place:?}");
             assert!(place.row < SHAPE.rows_total() && place.slot < layout.unit_slots);
         }
     }

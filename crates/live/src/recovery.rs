@@ -12,6 +12,7 @@
 //! Nothing that recovery needs is overwritten before the checkpoint at its end has been taken, so
 //! it may be interrupted as often as the power likes.
 
+mod events;
 mod rows;
 
 use std::collections::BTreeMap;
@@ -20,13 +21,14 @@ use blockio::Bytes;
 use bytemuck::cast_slice_mut;
 use ftl::{Found, Ftl, Lpn, Ppn, Recovery, SuperblockId, SuperblockState};
 
-use self::rows::{Event, Scan};
+use self::events::{Event, Events};
+use self::rows::Scan;
 use crate::checkpoint::{self, Reader, Summary};
 use crate::core::{Core, Page};
 use crate::dies::DieSet;
 use crate::header::{Closing, Header};
-use crate::journal::{self, Journal, Position, Reading, Record, Replay};
-use crate::layout::{Layout, PAGE_BYTES};
+use crate::journal::{self, Journal, Journaled, Position, Reading, Record, Replay};
+use crate::layout::{Layout, PAGE_BYTES, Place};
 use crate::planted::{self, Bug};
 use crate::row::Rows;
 use crate::store::Store;
@@ -60,6 +62,10 @@ pub(crate) fn recover(store: Store, mut header: Header) -> Result<Drive, OpenErr
     core.leave_out(&store, store.dies.done_without())?;
     for (lpn, (extent, payload)) in &pending {
         let Extent { codec, payload_crc, .. } = *extent;
+        if !core.ftl.can_write() {
+            let what = "no superblock is left for what only the journal holds";
+            return Err(damaged(what.to_owned()));
+        }
         core.place(&store, &Page { lpn: Lpn(*lpn), codec, payload, payload_crc })?;
     }
     // What was read, and is relied upon from now on, need not have been durable.
@@ -81,16 +87,14 @@ pub(crate) fn recover(store: Store, mut header: Header) -> Result<Drive, OpenErr
 /// commit, as those do that are erased.
 pub(crate) fn go_on(store: Store, header: Header) -> Result<Drive, OpenError> {
     let closing = header.closing;
-    let Saved { summary, next, mut rows, erase_counts, mut map } = load(&store)?;
+    let Saved { summary, next, mut rows, erase_counts, map } = load(&store)?;
     if !closing.follows(&summary, store.layout.shape.journal_bytes) {
         return recover(store, header);
     }
-    check_places(&store.layout, &mut map, &rows)?;
     let released = BTreeMap::new();
     let (since, mark, left_out) = (summary.order, summary.mark, rows.left_out());
     let scan = Scan { store: &store, since, mark, released: &released, left_out };
-    let (found, closed) = scan.survey(&rows, &erase_counts);
-    let mut ftl = map.finish(&found, &closed).map_err(|error| damaged(error.to_string()))?;
+    let mut ftl = finish(&scan, map, &rows, &erase_counts)?;
     ftl.hold_erased();
     let counts = |id: &SuperblockId| {
         let mut rows_of = store.layout.rows_of(id.0);
@@ -129,19 +133,18 @@ fn replay_over(
     let left_out = DieSet(header.left_out.0 | rows.left_out().0);
     let scan = Scan { store, since: summary.order, mark, released: &released, left_out };
     let mut events = scan.run(&mut rows, &mut erase_counts)?;
-    let payloads = list_records(&store.layout, replay.records, &rows, &mut events);
-    if !planted::is(Bug::OrderIgnored) {
-        events.sort_by_key(|(order, _)| *order);
-    }
-    let pending = apply(&events, payloads, &mut map, summary.order);
-    drop(events);
-    let checked = check_places(&store.layout, &mut map, &rows);
+    let extents = list_records(&store.layout, &replay.records, &rows, &mut events);
+    let pending = apply(events, &extents, &mut map, summary.order);
+    let pending = pending.into_iter().map(|(lpn, journaled)| {
+        let payload = replay.payload(&journaled).to_vec();
+        (lpn, (journaled.extent, payload))
+    });
+    let pending: Pending = pending.collect();
+    drop(replay);
     if store.dies.is_unsure() {
         return Err(damaged("more dies fail to be read than it can do without".to_owned()));
     }
-    checked?;
-    let (found, closed) = scan.survey(&rows, &erase_counts);
-    let mut ftl = map.finish(&found, &closed).map_err(|error| damaged(error.to_string()))?;
+    let mut ftl = finish(&scan, map, &rows, &erase_counts)?;
     ftl.hold_erased();
     clear_free(&store.layout, &ftl, &mut rows);
     Ok((ftl, rows, pending))
@@ -183,7 +186,7 @@ pub(crate) const fn reading(store: &Store, summary: &Summary) -> Reading {
 }
 
 fn read_journal(store: &Store, summary: &Summary) -> Result<Replay, OpenError> {
-    journal::read(&store.dies, reading(store, summary))
+    journal::read(&store.dies, store.copies(), reading(store, summary))
         .map_err(|batch| damaged(format!("batch {batch} of the journal is lost")))
 }
 
@@ -193,8 +196,7 @@ pub(crate) fn view(store: &Store) -> Result<Ftl, OpenError> {
     let released = BTreeMap::new();
     let (since, mark, left_out) = (summary.order, summary.mark, rows.left_out());
     let scan = Scan { store, since, mark, released: &released, left_out };
-    let (found, closed) = scan.survey(&rows, &erase_counts);
-    map.finish(&found, &closed).map_err(|error| damaged(error.to_string()))
+    finish(&scan, map, &rows, &erase_counts)
 }
 
 fn damaged(what: String) -> OpenError {
@@ -268,57 +270,61 @@ pub(crate) fn whole_checkpoints(store: &Store, number: u64) -> Result<Vec<usize>
 /// Adds what the journal says to what the rows say; returns extents by their index in the events.
 fn list_records(
     layout: &Layout,
-    records: Vec<Record>,
+    records: &[Record],
     rows: &Rows,
-    events: &mut Vec<(u64, Event)>,
-) -> Vec<Option<(Extent, Vec<u8>)>> {
-    let mut payloads = Vec::new();
+    events: &mut Events,
+) -> Vec<Journaled> {
+    let mut extents = Vec::new();
     for record in records {
-        match record {
+        match *record {
             Record::Trim(trim) => {
-                events.push((trim.order, Event::Trim { first: trim.first, pages: trim.pages }));
+                events.add(trim.order, Event::Trim { first: trim.first, pages: trim.pages });
             }
             Record::Release { .. } => {}
-            Record::Extent { extent, payload, ppn, row_order } => {
+            Record::Extent { journaled, ppn, row_order } => {
                 // Where its row is whole, that says the same.
                 if rows.life(layout.place(ppn).row).order != row_order {
-                    let index =
-                        u32::try_from(payloads.len()).expect("a journal is far below 4 GiB");
-                    payloads.push(Some((extent, payload)));
-                    events.push((extent.order, Event::Journaled { lpn: extent.lpn, ppn, index }));
+                    let Extent { lpn, order, .. } = journaled.extent;
+                    let index = u32::try_from(extents.len()).expect("a journal is below 16 TiB");
+                    extents.push(journaled);
+                    events.add(order, Event::Journaled { lpn, ppn, index });
                 }
             }
         }
     }
-    payloads
+    extents
 }
 
-/// Applies events in the order in which they happened.
+/// Applies events in the order in which they happened; returns extents that only the journal holds,
+/// by page.
 fn apply(
-    events: &[(u64, Event)],
-    mut payloads: Vec<Option<(Extent, Vec<u8>)>>,
+    events: Events,
+    extents: &[Journaled],
     map: &mut Recovery,
     since: u64,
-) -> Pending {
-    let mut pending = Pending::new();
+) -> BTreeMap<u32, Journaled> {
+    let mut pending = BTreeMap::new();
     let end = map.map_entries_mut().len();
     // What lies beyond the end was given up when the drive became smaller.
     let is_within = |lpn: Lpn| (lpn.0 as usize) < end;
-    for (order, event) in events {
-        match *event {
+    for (order, event) in events.in_order() {
+        match event {
             Event::Placed { lpn, .. } | Event::Journaled { lpn, .. } if !is_within(lpn) => {}
-            Event::Placed { lpn, ppn, bytes } => {
-                map.set_place(lpn, Some((ppn, Bytes(u64::from(bytes)))));
-                pending.remove(&lpn.0);
+            Event::Placed { lpn, ppn, bytes, soon } => {
+                map.prefetch(soon);
+                // What is pending is nowhere else.
+                if !map.set_place(lpn, Some((ppn, Bytes(u64::from(bytes))))) {
+                    pending.remove(&lpn.0);
+                }
             }
             Event::Journaled { lpn, ppn, index } => {
-                if *order >= since || map.place(lpn) == Some(ppn) {
+                if order >= since || map.place(lpn) == Some(ppn) {
                     map.set_place(lpn, None);
-                    pending.extend(payloads[index as usize].take().map(|extent| (lpn.0, extent)));
+                    pending.insert(lpn.0, extents[index as usize]);
                 }
             }
             // The map of the checkpoint knows of what came before it.
-            Event::Trim { .. } if *order < since => {}
+            Event::Trim { .. } if order < since => {}
             Event::Trim { first, pages } => {
                 let range = (first.0 as usize).min(end)..((first.0 + pages) as usize).min(end);
                 map.map_entries_mut()[range.clone()].fill(0);
@@ -333,13 +339,31 @@ fn apply(
     pending
 }
 
+/// The translation layer of a map.
+fn finish(
+    scan: &Scan<'_>,
+    map: Recovery,
+    rows: &Rows,
+    erase_counts: &[u32],
+) -> Result<Ftl, OpenError> {
+    let (found, closed) = scan.survey(rows, erase_counts);
+    let ftl = map.finish(&found, &closed).map_err(|error| damaged(error.to_string()))?;
+    check_places(&scan.store.layout, &ftl, rows)?;
+    Ok(ftl)
+}
+
 /// Checks that every page of the map lies in a row that counts.
-fn check_places(layout: &Layout, map: &mut Recovery, rows: &Rows) -> Result<(), OpenError> {
-    for (lpn, entry) in (0_u32..).zip(map.map_entries_mut().iter()) {
-        let Some(ppn) = entry.checked_sub(1).map(Ppn) else { continue };
-        let row = layout.place(ppn).row;
-        if row >= layout.shape.rows_total() || rows.life(row).order == 0 {
-            return Err(damaged(format!("row {row} is lost, which holds page {lpn}")));
+fn check_places(layout: &Layout, ftl: &Ftl, rows: &Rows) -> Result<(), OpenError> {
+    let shape = &layout.shape;
+    let row_pages = shape.data_units() * shape.unit_pages;
+    let lost = (0..shape.rows_total()).filter(|row| rows.life(*row).order == 0);
+    for row in lost {
+        for layer in 0..shape.extents_per_page {
+            let slot = layer * shape.unit_pages;
+            let Ppn(first) = layout.ppn(Place { row, unit: 0, slot });
+            if let Some(Lpn(lpn)) = ftl.page_within(first..first + row_pages) {
+                return Err(damaged(format!("row {row} is lost, which holds page {lpn}")));
+            }
         }
     }
     Ok(())
@@ -380,10 +404,10 @@ impl Scan<'_> {
 }
 
 /// Bytes that an extent is counted as.
-fn charged(extent: &Extent) -> u32 {
+fn charged(extent: &Extent) -> u16 {
     if planted::is(Bug::SizeForgotten) {
         return 1;
     }
     let bytes = Layout::charged(extent.stored_bytes()).min(PAGE_BYTES as u64);
-    u32::try_from(bytes).expect("at most a page")
+    u16::try_from(bytes).expect("at most a page")
 }

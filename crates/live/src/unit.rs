@@ -209,20 +209,33 @@ pub(crate) fn table(
     identity: Identity,
     first: Ppn,
 ) -> Option<(Origin, Vec<Entry>)> {
+    let mut entries = Vec::new();
+    let origin = read_table(layout, unit, (identity, first), &mut entries)?;
+    Some((origin, entries))
+}
+
+/// As [`table`], into `entries`, which hold nothing of worth where there is none.
+pub(crate) fn read_table(
+    layout: &Layout,
+    unit: &[u8],
+    (identity, first): (Identity, Ppn),
+    entries: &mut Vec<Entry>,
+) -> Option<Origin> {
+    entries.clear();
     let head = unit.get(STAMP_BYTES..STAMP_BYTES + TABLE_HEAD_BYTES)?;
     let count = u32_at(head, 0);
     (count <= layout.unit_slots).then_some(())?;
     let covered = unit.get(STAMP_BYTES + TABLE_HEAD_BYTES..Layout::entry_from(count))?;
     (u32_at(head, 12) == table_crc(head, covered, identity, first)).then_some(())?;
     let origin = Origin { is_relocation: u32_at(head, 4) != 0, erase_count: u32_at(head, 8) };
-    let table = covered.as_chunks::<ENTRY_BYTES>().0.iter();
-    let entries: Vec<Entry> = table.map(|bytes| entry(bytes)).collect::<Option<_>>()?;
     let mut end = layout.extents_from;
-    for entry in &entries {
+    for bytes in covered.as_chunks::<ENTRY_BYTES>().0 {
+        let entry = entry(bytes)?;
         (entry.from >= end && entry.extent.is_possible()).then_some(())?;
         end = entry.from + entry.extent.stored_bytes();
+        entries.push(entry);
     }
-    (end <= layout.unit_bytes).then_some((origin, entries))
+    (end <= layout.unit_bytes).then_some(origin)
 }
 
 /// What one entry says, unchecked.

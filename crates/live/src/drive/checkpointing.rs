@@ -2,13 +2,14 @@
 
 use bytemuck::cast_slice;
 
+use std::sync::TryLockError;
 use std::sync::atomic::Ordering;
 
 use super::{Drive, lock};
 use crate::DeviceError;
 use crate::checkpoint::{Summary, Writer};
 use crate::dies::{DieSet, medium_error};
-use crate::journal::Scope;
+use crate::journal::{Journal, Scope};
 use crate::layout::FRAME_BYTES;
 use crate::row::Rows;
 use crate::store::Store;
@@ -18,6 +19,9 @@ use crate::store::Store;
 const INTERVAL_DIVISOR: u64 = 16;
 /// Pages that are worth a checkpoint however small the drive is: 1 GiB.
 const INTERVAL_MIN: u64 = 1 << 18;
+/// Events after which a mark is made though nobody flushes, 64 MiB: recovery reads the whole of
+/// what was programmed since the last one.
+const MARK_INTERVAL: u64 = 1 << 14;
 
 const _: () = assert!(cfg!(target_endian = "little"), "maps are saved as they lie in memory");
 
@@ -27,7 +31,64 @@ pub(super) fn due_after(order: u64, store: &Store) -> u64 {
     order + (pages / INTERVAL_DIVISOR).max(INTERVAL_MIN)
 }
 
+/// The event from which on a mark is due, if the last one was made at `order`.
+pub(super) const fn mark_due_after(order: u64) -> u64 {
+    order + MARK_INTERVAL
+}
+
 impl Drive {
+    /// Whether so much was programmed since the last mark that it is time for the next one.
+    pub(super) fn is_mark_due(&self, order: u64) -> bool {
+        order >= self.mark_due.load(Ordering::Acquire)
+    }
+
+    /// Makes a mark if it is time.
+    pub(super) fn keep_marks(&self) -> Result<(), DeviceError> {
+        self.mark(MARK_INTERVAL)
+    }
+
+    /// Makes durable what rows hold that were programmed, and says so in the journal, so that
+    /// recovery need not read all of them: for a host that hardly ever flushes. Not within so many
+    /// events of the mark before, nor while somebody else is at the journal, who makes one too.
+    ///
+    /// # Errors
+    /// As [`crate::Device::flush`].
+    pub(crate) fn mark(&self, interval: u64) -> Result<(), DeviceError> {
+        self.check_sound()?;
+        let mut journal = match self.journal.try_lock() {
+            Ok(journal) => journal,
+            Err(TryLockError::WouldBlock) => return Ok(()),
+            Err(TryLockError::Poisoned(_)) => return Err(self.panicked()),
+        };
+        let (order, dirty) = {
+            let mut core = self.core_mut()?;
+            let has_room = journal.used() + 3 * self.bytes_at_most(&core) <= journal.size;
+            let is_late = core.order >= journal.mark + interval;
+            let due = if is_late { core.order } else { journal.mark };
+            self.mark_due.store(mark_due_after(due), Ordering::Release);
+            if !has_room || !is_late {
+                return Ok(());
+            }
+            (core.order, std::mem::take(&mut core.dirty))
+        };
+        self.noting(self.write_mark(&mut journal, order, dirty))
+    }
+
+    fn write_mark(
+        &self,
+        journal: &mut Journal,
+        order: u64,
+        dirty: DieSet,
+    ) -> Result<(), DeviceError> {
+        let dies = &self.store.dies;
+        let failed = |(die, source)| medium_error(format!("syncing die {die}"))(source);
+        dies.sync_all(dirty).map_err(failed)?;
+        journal.mark = order;
+        journal.begin();
+        journal.write(dies, self.store.copies(), DieSet::default())?;
+        self.keep_header()
+    }
+
     /// Whether so much happened since the last checkpoint that it is time for the next one.
     pub(super) fn is_checkpoint_due(&self, order: u64) -> bool {
         order >= self.checkpoint_due.load(Ordering::Acquire)

@@ -60,16 +60,20 @@ impl Drive {
     /// Gives pages their places, and relocation its turn whenever it has to come first.
     fn place_all(&self, pages: &[Page<'_>]) -> Result<(), DeviceError> {
         let mut rest = pages;
-        let mut is_due = false;
+        let (mut is_due, mut is_mark_due) = (false, false);
         while !rest.is_empty() {
             let mut core = self.core_mut()?;
             let (placed, wait) = core.place_pages(&self.store, rest)?;
             is_due = self.is_checkpoint_due(core.order);
+            is_mark_due = self.is_mark_due(core.order);
             rest = &rest[placed..];
             match (wait, rest.first()) {
                 (Some(Wait::Space), Some(page)) => self.give_space(core, page.lpn)?,
                 _ => self.give_room(core)?,
             }
+        }
+        if is_mark_due {
+            self.keep_marks()?;
         }
         if is_due { self.keep_checkpoints() } else { Ok(()) }
     }

@@ -2,26 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use ftl::{Cause, Lpn, Ppn};
+use ftl::Cause;
 
-use super::charged;
+use super::events::Events;
 use crate::OpenError;
 use crate::dies::DieSet;
 use crate::layout::{Layout, STAMP_BYTES};
 use crate::row::{Life, Rows};
 use crate::store::{Member, Store};
 use crate::unit::{self, Entry, Origin, Stamp};
-
-/// Something that happened to the map.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Event {
-    /// A page got a place on the media, where it is counted as so many bytes.
-    Placed { lpn: Lpn, ppn: Ppn, bytes: u32 },
-    /// A page got a place in a row that was never completed; its extent is in the journal.
-    Journaled { lpn: Lpn, ppn: Ppn, index: u32 },
-    /// Pages were trimmed.
-    Trim { first: Lpn, pages: u32 },
-}
 
 /// The search for rows that were completed since a checkpoint.
 #[derive(Clone, Copy, Debug)]
@@ -37,19 +26,38 @@ pub(super) struct Scan<'a> {
     pub(super) left_out: DieSet,
 }
 
-/// A row that counts.
+/// A row that counts; what its units hold is in [`Room::tables`].
 struct Row {
     life: Life,
     erase_count: u32,
-    /// The entries of its units, by position.
-    tables: Vec<Vec<Entry>>,
 }
 
 /// A unit as it was found.
-struct FoundUnit {
+struct FoundUnit<'a> {
     stamp: Stamp,
     /// The unit, or as much of it as was read.
-    bytes: Vec<u8>,
+    bytes: &'a [u8],
+}
+
+/// What rows are read into, one after the other.
+struct Room {
+    /// Stamps and tables, die by die.
+    heads: Vec<u8>,
+    /// A whole unit.
+    unit: Vec<u8>,
+    /// The entries of a row's units, by position.
+    tables: Vec<Vec<Entry>>,
+}
+
+impl Room {
+    fn new(layout: &Layout) -> Self {
+        let dies = layout.shape.dies as usize;
+        Self {
+            heads: vec![0; dies * layout.extents_from],
+            unit: vec![0; layout.unit_bytes],
+            tables: vec![Vec::new(); layout.shape.data_units() as usize],
+        }
+    }
 }
 
 impl Scan<'_> {
@@ -59,9 +67,10 @@ impl Scan<'_> {
         &self,
         rows: &mut Rows,
         erase_counts: &mut [u32],
-    ) -> Result<Vec<(u64, Event)>, OpenError> {
+    ) -> Result<Events, OpenError> {
         let layout = &self.store.layout;
-        let mut events = Vec::new();
+        let mut events = Events::new(layout);
+        let mut room = Room::new(layout);
         for superblock in 0..layout.shape.superblocks {
             let of_superblock = layout.rows_of(superblock);
             if let Some(released) = self.released.get(&superblock) {
@@ -80,28 +89,17 @@ impl Scan<'_> {
             }
             let unknown: Vec<u32> = of_superblock.filter(|row| !is_held(row)).collect();
             for row in unknown {
-                let Some(found) = self.row(row)? else { continue };
-                rows.set(row, found.life);
+                let Some(Row { life, erase_count }) = self.row(row, &mut room)? else { continue };
+                rows.set(row, life);
                 let erased = &mut erase_counts[superblock as usize];
-                *erased = found.erase_count.max(*erased);
-                self.list(row, &found, &mut events);
-            }
-        }
-        Ok(events)
-    }
-
-    fn list(&self, row: u32, found: &Row, events: &mut Vec<(u64, Event)>) {
-        for (position, table) in (0..).zip(&found.tables) {
-            let place = |slot| crate::layout::Place { row, unit: position, slot };
-            for (slot, entry) in (0..).zip(table) {
-                let extent = &entry.extent;
-                if extent.order >= self.since {
-                    let ppn = self.store.layout.ppn(place(slot));
-                    let bytes = charged(extent);
-                    events.push((extent.order, Event::Placed { lpn: extent.lpn, ppn, bytes }));
+                *erased = erase_count.max(*erased);
+                let units = layout.data_units(life.out) as usize;
+                for (position, table) in (0..).zip(&room.tables[..units]) {
+                    events.add_unit(self.store.first(row, position), table, self.since);
                 }
             }
         }
+        Ok(events)
     }
 
     /// The stamps that say whether a superblock has begun another life: those of its first row's
@@ -113,60 +111,60 @@ impl Scan<'_> {
         let positions = dies.saturating_sub(2 + self.left_out.count())..dies;
         positions.filter_map(move |position| {
             let die = layout.die(row, position, DieSet::default());
-            self.unit_on(die, row, STAMP_BYTES).map(|unit| unit.stamp)
+            self.unit_on(die, row, &mut [0; STAMP_BYTES]).map(|unit| unit.stamp)
         })
     }
 
     /// The stream that filled a row which counts.
     pub(super) fn stream(&self, row: u32, life: Life) -> Option<Cause> {
         let layout = &self.store.layout;
-        let bytes = layout.extents_from;
+        let mut head = vec![0; layout.extents_from];
         let origin = (0..layout.data_units(life.out)).find_map(|position| {
-            let unit = self.unit(Member { row, position, life }, bytes)?;
-            self.table(row, position, &unit).map(|(origin, _)| origin)
+            let unit = self.unit(Member { row, position, life }, &mut head)?;
+            self.table(row, position, &unit, &mut Vec::new())
         })?;
         Some(if origin.is_relocation { Cause::Relocation } else { Cause::Host })
     }
 
-    /// A unit that carries the stamp of its own place and life, as far as `bytes`.
-    fn unit(&self, member: Member, bytes: usize) -> Option<FoundUnit> {
+    /// A unit that carries the stamp of its own place and life, as far as it is read.
+    fn unit<'b>(&self, member: Member, bytes: &'b mut [u8]) -> Option<FoundUnit<'b>> {
         let Member { row, position, life } = member;
         let unit = self.unit_on(self.store.layout.die(row, position, life.out), row, bytes)?;
-        let Stamp { position: found, identity, out, .. } = unit.stamp;
-        let is_it = (found, identity.row_order, out) == (position, life.order, life.out);
-        is_it.then_some(unit)
+        is_of(&unit.stamp, member).then_some(unit)
     }
 
     /// What a die has of a row, in whatever life, if the stamp says that it belongs there.
-    fn unit_on(&self, die: usize, row: u32, bytes: usize) -> Option<FoundUnit> {
+    fn unit_on<'b>(&self, die: usize, row: u32, bytes: &'b mut [u8]) -> Option<FoundUnit<'b>> {
         let layout = &self.store.layout;
-        let mut unit = vec![0; bytes];
-        self.store.dies.read(die, layout.unit_from(row), &mut unit).ok()?;
-        let stamp = Stamp::parse(&unit)?;
+        self.store.dies.read(die, layout.unit_from(row), bytes).ok()?;
+        let stamp = Stamp::parse(bytes)?;
         let (position, out) = (stamp.position, stamp.out);
         let is_own = stamp.row == row
             && stamp.identity.drive == self.store.drive
             && stamp.is_parity == layout.is_parity(position)
             && layout.shape.may_leave_out(out)
             && layout.position(row, die, out) == Some(position);
-        is_own.then_some(FoundUnit { stamp, bytes: unit })
+        is_own.then_some(FoundUnit { stamp, bytes })
     }
 
-    fn table(&self, row: u32, position: u32, unit: &FoundUnit) -> Option<(Origin, Vec<Entry>)> {
-        unit::table(
-            &self.store.layout,
-            &unit.bytes,
-            unit.stamp.identity,
-            self.store.first(row, position),
-        )
+    fn table(
+        &self,
+        row: u32,
+        position: u32,
+        unit: &FoundUnit<'_>,
+        entries: &mut Vec<Entry>,
+    ) -> Option<Origin> {
+        let of = (unit.stamp.identity, self.store.first(row, position));
+        unit::read_table(&self.store.layout, unit.bytes, of, entries)
     }
 
     /// A row, if it counts.
-    fn row(&self, row: u32) -> Result<Option<Row>, OpenError> {
+    fn row(&self, row: u32, room: &mut Room) -> Result<Option<Row>, OpenError> {
         let layout = &self.store.layout;
-        let heads = (0..self.store.dies.count())
-            .filter_map(|die| self.unit_on(die, row, layout.extents_from));
-        let heads: Vec<FoundUnit> = heads.collect();
+        let Room { heads, unit, tables } = room;
+        let heads = heads.chunks_exact_mut(layout.extents_from).enumerate();
+        let heads: Vec<FoundUnit<'_>> =
+            heads.filter_map(|(die, head)| self.unit_on(die, row, head)).collect();
         let Some(newest) = heads.iter().max_by_key(|it| it.stamp.identity.row_order) else {
             return Ok(None);
         };
@@ -177,18 +175,20 @@ impl Scan<'_> {
         }
         let of_row =
             |stamp: &Stamp| (stamp.identity.row_order, stamp.out) == (life.order, life.out);
-        let present: Vec<&Stamp> =
-            heads.iter().map(|unit| &unit.stamp).filter(|stamp| of_row(stamp)).collect();
-        if present.iter().all(|stamp| stamp.programmed_at < self.since) {
+        let present = || heads.iter().map(|unit| &unit.stamp).filter(|stamp| of_row(stamp));
+        if present().all(|stamp| stamp.programmed_at < self.since) {
             // Remains of an earlier life, or of a row that was never completed.
             return Ok(None);
         }
-        let is_trusted = present.iter().all(|stamp| stamp.programmed_at < self.mark);
         // The last data unit and parity are programmed together, when all others have been.
         let last = layout.data_units(life.out) - 1;
         let was_complete =
-            present.iter().any(|stamp| stamp.position >= last && stamp.programmed_at < self.mark);
-        let found = self.gather(row, life, is_trusted);
+            present().any(|stamp| stamp.position >= last && stamp.programmed_at < self.mark);
+        let found = if present().all(|stamp| stamp.programmed_at < self.mark) {
+            self.trusted(row, life, &heads, (unit, tables))
+        } else {
+            self.whole(row, life, (unit, tables))
+        };
         if found.is_none() && was_complete {
             let what = format!("row {row} is durable, and more than one of its units is lost");
             return Err(OpenError::Damaged { what });
@@ -196,103 +196,147 @@ impl Scan<'_> {
         Ok(found)
     }
 
-    /// The tables of a row, if no more than one unit is missing; of one that may be torn, every
-    /// extent is checked.
-    fn gather(&self, row: u32, life: Life, is_trusted: bool) -> Option<Row> {
+    /// The tables of a row whose units may be relied upon, if no more than one is missing.
+    fn trusted(
+        &self,
+        row: u32,
+        life: Life,
+        heads: &[FoundUnit<'_>],
+        (room, tables): (&mut [u8], &mut [Vec<Entry>]),
+    ) -> Option<Row> {
         let layout = &self.store.layout;
-        let shape = &layout.shape;
-        let bytes = if is_trusted { layout.extents_from } else { layout.unit_bytes };
-        let mut missing = None;
-        let (mut tables, mut erase_count) = (Vec::new(), 0);
-        let mut sum = vec![0; bytes];
-        for position in 0..layout.data_units(life.out) {
-            let unit = self.unit(Member { row, position, life }, bytes);
-            let table = unit.and_then(|unit| {
-                unit::exclusive_or(&mut sum, &unit.bytes);
-                self.checked(row, position, &unit, is_trusted)
-            });
-            if let Some((origin, table)) = table {
-                erase_count = origin.erase_count;
-                tables.push(table);
-            } else {
-                missing.replace(position).is_none().then_some(())?;
-                tables.push(Vec::new());
+        let is_protected = layout.shape.is_protected;
+        let parity = Member { row, position: layout.shape.dies - 1, life };
+        let mut stamps = heads.iter().map(|unit| unit.stamp).filter(|_| is_protected);
+        let parity = stamps.find(|stamp| is_of(stamp, parity));
+        let mut found = self.listed(row, life, heads, tables)?;
+        if found.1.is_some() || is_protected && parity.is_none() {
+            let missing = found.1.unwrap_or(layout.shape.dies - 1);
+            let is_lost = self.store.dies.lost().has(layout.die(row, missing, life.out));
+            // Where it can be written it is, if all that it is made from is right.
+            let whole = if is_lost { None } else { self.whole(row, life, (room, tables)) };
+            if whole.is_some() {
+                return whole;
             }
+            found = self.listed(row, life, heads, tables)?;
         }
-        let parity = self.parity(row, life, is_trusted);
-        match (missing, parity) {
-            (Some(position), parity) => {
-                let stamp = Stamp { is_parity: false, position, ..parity? };
-                let unit = self.restored(row, stamp)?;
-                let (_, table) = self.checked(row, position, &unit, is_trusted)?;
-                if self.checked(row, position, &unit, false).is_some() {
-                    self.put_back(row, unit);
-                }
-                tables[position as usize] = table;
-            }
-            // Its parity is made anew from what was read and found right, not from another look.
-            (None, None) if shape.is_protected && is_trusted => {
-                return self.gather(row, life, false);
-            }
-            (None, None) if shape.is_protected => {
-                let (position, identity) = (shape.dies - 1, self.store.identity(life.order));
-                let body_crc = crc32c::crc32c(&sum[STAMP_BYTES..]);
-                let (is_parity, programmed_at, out) = (true, self.since, life.out);
-                let stamp =
-                    Stamp { is_parity, row, position, identity, programmed_at, body_crc, out };
-                self.put_back(row, FoundUnit { stamp, bytes: sum });
-            }
-            (None, _) => {}
+        let (mut erase_count, missing) = found;
+        if let Some(position) = missing {
+            // Whatever that is worth: its table is all that is needed.
+            let stamp = Stamp { is_parity: false, position, ..parity? };
+            let mut head = vec![0; layout.extents_from];
+            let member = Member { row, position, life };
+            self.store.reconstruct(member, STAMP_BYTES, &mut head[STAMP_BYTES..]).ok()?;
+            let unit = FoundUnit { stamp, bytes: &head };
+            let table = &mut tables[position as usize];
+            erase_count = self.table(row, position, &unit, table)?.erase_count;
         }
-        Some(Row { life, erase_count, tables })
+        Some(Row { life, erase_count })
     }
 
-    /// A unit as the others of its row give it back, whatever that is worth.
-    fn restored(&self, row: u32, stamp: Stamp) -> Option<FoundUnit> {
-        let mut bytes = vec![0; self.store.layout.unit_bytes];
-        let body = &mut bytes[STAMP_BYTES..];
-        let life = Life { order: stamp.identity.row_order, out: stamp.out };
-        let member = Member { row, position: stamp.position, life };
-        self.store.reconstruct(member, STAMP_BYTES, body).ok()?;
-        Some(FoundUnit { stamp, bytes })
+    /// The tables of a row as its units say; the erase count that they tell, and the position of
+    /// the one that is missing. None where that is more than one.
+    fn listed(
+        &self,
+        row: u32,
+        life: Life,
+        heads: &[FoundUnit<'_>],
+        tables: &mut [Vec<Entry>],
+    ) -> Option<(u32, Option<u32>)> {
+        let (mut erase_count, mut missing) = (0, None);
+        for (position, table) in (0..self.store.layout.data_units(life.out)).zip(tables) {
+            let member = Member { row, position, life };
+            let unit = heads.iter().find(|unit| is_of(&unit.stamp, member));
+            match unit.and_then(|unit| self.table(row, position, unit, table)) {
+                Some(origin) => erase_count = origin.erase_count,
+                None => missing.replace(position).is_none().then_some(())?,
+            }
+        }
+        Some((erase_count, missing))
+    }
+
+    /// The tables of a row whose units may be torn, if all but one are whole. That one is made anew
+    /// from what was read and found right, not from another look.
+    fn whole(
+        &self,
+        row: u32,
+        life: Life,
+        (room, tables): (&mut [u8], &mut [Vec<Entry>]),
+    ) -> Option<Row> {
+        let layout = &self.store.layout;
+        let shape = &layout.shape;
+        let mut sum = vec![0; if shape.is_protected { layout.unit_bytes } else { 0 }];
+        let parity = self.parity(row, life, room);
+        if parity.is_some() {
+            unit::exclusive_or(&mut sum, room);
+        }
+        let (mut missing, mut erase_count) = (None, 0);
+        for (position, table) in (0..layout.data_units(life.out)).zip(&mut *tables) {
+            let unit = self.unit(Member { row, position, life }, room);
+            let origin = unit.and_then(|unit| self.checked(row, position, &unit, table));
+            if let Some(origin) = origin {
+                erase_count = origin.erase_count;
+                unit::exclusive_or(&mut sum, room);
+            } else {
+                missing.replace(position).is_none().then_some(())?;
+            }
+        }
+        if let Some(position) = missing {
+            let stamp = Stamp { is_parity: false, position, ..parity? };
+            let table = &mut tables[position as usize];
+            let unit = FoundUnit { stamp, bytes: &sum };
+            erase_count = self.checked(row, position, &unit, table)?.erase_count;
+            self.put_back(row, stamp, &mut sum);
+        } else if shape.is_protected && parity.is_none() {
+            let (position, identity) = (shape.dies - 1, self.store.identity(life.order));
+            let body_crc = crc32c::crc32c(&sum[STAMP_BYTES..]);
+            let (is_parity, programmed_at, out) = (true, self.since, life.out);
+            let stamp = Stamp { is_parity, row, position, identity, programmed_at, body_crc, out };
+            self.put_back(row, stamp, &mut sum);
+        }
+        Some(Row { life, erase_count })
     }
 
     /// Writes a unit again, so that the row survives a further loss.
-    fn put_back(&self, row: u32, mut unit: FoundUnit) {
+    fn put_back(&self, row: u32, stamp: Stamp, unit: &mut [u8]) {
         let layout = &self.store.layout;
-        let die = layout.die(row, unit.stamp.position, unit.stamp.out);
-        unit.stamp.write(&mut unit.bytes);
+        let die = layout.die(row, stamp.position, stamp.out);
+        stamp.write(unit);
         // Where it cannot be written, the row is as good as it was.
-        let _ = self.store.dies.write(die, layout.unit_from(row), &unit.bytes);
+        let _ = self.store.dies.write(die, layout.unit_from(row), unit);
     }
 
-    /// The stamp of a row's parity unit, if that is what it should be.
-    fn parity(&self, row: u32, life: Life, is_trusted: bool) -> Option<Stamp> {
-        let layout = &self.store.layout;
-        layout.shape.is_protected.then_some(())?;
-        let bytes = if is_trusted { STAMP_BYTES } else { layout.unit_bytes };
-        let unit = self.unit(Member { row, position: layout.shape.dies - 1, life }, bytes)?;
-        let is_right =
-            is_trusted || crc32c::crc32c(&unit.bytes[STAMP_BYTES..]) == unit.stamp.body_crc;
+    /// Reads a row's parity unit; its stamp, if that is what it should be.
+    fn parity(&self, row: u32, life: Life, room: &mut [u8]) -> Option<Stamp> {
+        let shape = &self.store.layout.shape;
+        shape.is_protected.then_some(())?;
+        let unit = self.unit(Member { row, position: shape.dies - 1, life }, room)?;
+        let is_right = crc32c::crc32c(&unit.bytes[STAMP_BYTES..]) == unit.stamp.body_crc;
         is_right.then_some(unit.stamp)
     }
 
-    /// The table of a unit; of one that may be torn, only if every extent is whole.
+    /// The table of a unit that may be torn, if every extent is whole.
     fn checked(
         &self,
         row: u32,
         position: u32,
-        unit: &FoundUnit,
-        is_trusted: bool,
-    ) -> Option<(Origin, Vec<Entry>)> {
-        let (origin, table) = self.table(row, position, unit)?;
-        let place = |slot| crate::layout::Place { row, unit: position, slot };
+        unit: &FoundUnit<'_>,
+        table: &mut Vec<Entry>,
+    ) -> Option<Origin> {
+        let origin = self.table(row, position, unit, table)?;
         let layout: &Layout = &self.store.layout;
+        let first = self.store.first(row, position);
         let is_whole = |(slot, entry): (u32, &Entry)| {
-            let ppn = layout.ppn(place(slot));
-            unit::extent_in(&unit.bytes, entry.from, unit.stamp.identity, ppn)
+            let ppn = layout.ppn_within(first, slot);
+            unit::extent_in(unit.bytes, entry.from, unit.stamp.identity, ppn)
                 .is_some_and(|(extent, _)| extent == entry.extent)
         };
-        (is_trusted || (0..).zip(&table).all(is_whole)).then_some((origin, table))
+        (0..).zip(&*table).all(is_whole).then_some(origin)
     }
+}
+
+/// Whether a stamp is that of a unit of a row's life.
+fn is_of(stamp: &Stamp, member: Member) -> bool {
+    let Member { position, life, .. } = member;
+    (stamp.position, stamp.identity.row_order, stamp.out) == (position, life.order, life.out)
 }

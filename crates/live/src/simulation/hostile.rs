@@ -242,7 +242,7 @@ fn is_batch(layout: &Layout, bytes: &[u8]) -> bool {
     let dies = slab(layout, Layout::journal_from(), bytes.to_vec());
     let (size, places) = (SHAPE.journal_bytes, layout.places());
     let reading = Reading { drive: DRIVE, session: 2, size, from: FROM, places };
-    let Ok(replay) = journal::read(&dies, reading) else { return false };
+    let Ok(replay) = journal::read(&dies, [0].into_iter().collect(), reading) else { return false };
     assert!(replay.end.at <= size);
     replay.end != FROM
 }
@@ -265,6 +265,14 @@ fn tables(shape: &Shape) -> [usize; 5] {
 }
 
 fn example_slot(layout: &Layout) -> Vec<u8> {
+    // Dies that rows leave out are none.
+    let filled = (1..).zip(tables(&layout.shape));
+    let saved = filled.map(|(index, bytes)| vec![if index == 2 { 0 } else { index }; bytes]);
+    slot_of(SHAPE.pages_logical, saved)
+}
+
+/// A slot with a checkpoint of these tables.
+fn slot_of(pages: u32, tables: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
     let summary = Summary {
         drive: DRIVE,
         number: 2,
@@ -272,13 +280,12 @@ fn example_slot(layout: &Layout) -> Vec<u8> {
         order: IDENTITY.row_order,
         mark: IDENTITY.row_order,
         journal: FROM,
-        pages: SHAPE.pages_logical,
+        pages,
     };
     let mut slot = summary.encode();
     let mut writer = Writer::new(summary.number);
-    for (index, bytes) in (1..).zip(tables(&layout.shape)) {
-        // Dies that rows leave out are none.
-        let (at, frame) = writer.frame(&vec![if index == 2 { 0 } else { index }; bytes]);
+    for table in tables {
+        let (at, frame) = writer.frame(&table);
         slot.resize(usize::try_from(at).expect("a small slot"), 0);
         slot.extend_from_slice(frame);
     }
@@ -472,6 +479,7 @@ fn use_drive(drive: &Drive, seed: u64) {
             0 => drive.flush(),
             1 => drive.trim(offset, PAGE_BYTES as u64, Durability::Volatile),
             2 => drive.checkpoint(),
+            3 => drive.mark(0),
             _ => drive.write(offset, &content, Durability::Volatile),
         };
     }
@@ -613,6 +621,59 @@ mod tests {
             }
             image.seal();
             image.open();
+        }
+    }
+
+    /// A drive of whole pages whose map has so many superblocks full of rows, with a page in each.
+    fn scattered(superblocks: u32) -> Disks {
+        let shape = Shape {
+            pages_logical: 16,
+            pages_stored_max: 16,
+            extents_per_page: 1,
+            compression: Compression::None,
+            ..SHAPE
+        };
+        let layout = Layout::new(&shape);
+        let bytes = usize::try_from(layout.die_bytes()).expect("a small drive");
+        let disks = Disks::new(1, bytes, blockio::Rng::new(0));
+        format(disks.media(), &shape, DRIVE).expect("a shape that can be");
+        let held = superblocks * shape.rows;
+        let orders = (0..shape.rows_total()).map(|row| {
+            let order = IDENTITY.row_order - u64::from(shape.rows_total()) + u64::from(row);
+            if row < held { order } else { 0 }
+        });
+        let places = (0..shape.pages_logical)
+            .map(|lpn| if lpn < superblocks { lpn * shape.superblock_pages() + 1 } else { 0 });
+        let [_, outs, erase_counts, ..] = tables(&shape);
+        let tables = [
+            orders.flat_map(u64::to_le_bytes).collect(),
+            vec![0; outs],
+            vec![0; erase_counts],
+            places.flat_map(u32::to_le_bytes).collect(),
+        ];
+        let slot = slot_of(shape.pages_logical, tables.into_iter());
+        let written = disks.media()[0].write_at(layout.checkpoint_from(0), &slot);
+        written.expect("the power is on");
+        disks
+    }
+
+    #[test]
+    fn a_map_that_leaves_no_superblock_free_is_refused_or_takes_no_writes() {
+        let superblocks = SHAPE.superblocks;
+        for filled in 0..=superblocks {
+            let disks = scattered(filled);
+            for _ in 0..2 {
+                let drive = Drive::open_media(disks.media()).unwrap();
+                let mut written = Ok(());
+                for page in 0..100 {
+                    let offset = page % 16 * PAGE_BYTES as u64;
+                    written = written.and(drive.write(offset, &[7; 4096], Durability::Volatile));
+                }
+                let is_refused = matches!(written, Err(crate::DeviceError::Poisoned { .. }));
+                // One to relocate to may be enough, two are.
+                assert!(is_refused || filled < superblocks, "{filled}: {written:?}");
+                assert!(written.is_ok() || filled + 1 >= superblocks, "{filled}: {written:?}");
+            }
         }
     }
 

@@ -376,6 +376,10 @@ impl Run {
                 let done = drive.checkpoint();
                 self.outcome(done)
             }
+            92 => {
+                let done = drive.mark(0);
+                self.outcome(done)
+            }
             _ => {
                 let flushed = drive.flush();
                 let all = self.history.sectors();
