@@ -28,7 +28,7 @@ use crate::core::{Core, Page};
 use crate::dies::DieSet;
 use crate::header::{Closing, Header};
 use crate::journal::{self, Journal, Journaled, Position, Reading, Record, Replay};
-use crate::layout::{Layout, PAGE_BYTES, Place};
+use crate::layout::{FRAME_BYTES, HEADER_BYTES, Layout, PAGE_BYTES, Place};
 use crate::planted::{self, Bug};
 use crate::row::Rows;
 use crate::store::Store;
@@ -43,6 +43,9 @@ struct Saved {
     summary: Summary,
     /// The next checkpoint's number: higher than any that was begun, and of the other slot.
     next: u64,
+    /// The die that it was read from, and all that say they have it.
+    from: usize,
+    holders: DieSet,
     rows: Rows,
     erase_counts: Vec<u32>,
     map: Recovery,
@@ -52,6 +55,7 @@ struct Saved {
 pub(crate) fn recover(store: Store, mut header: Header) -> Result<Drive, OpenError> {
     let saved = load(&store)?;
     let (summary, next) = (saved.summary, saved.next);
+    spread(&store, &saved)?;
     let replay = read_journal(&store, &summary)?;
     let end: Position = replay.end;
     let (ftl, rows, pending) = replay_over(&store, &header, saved, replay)?;
@@ -87,7 +91,7 @@ pub(crate) fn recover(store: Store, mut header: Header) -> Result<Drive, OpenErr
 /// commit, as those do that are erased.
 pub(crate) fn go_on(store: Store, header: Header) -> Result<Drive, OpenError> {
     let closing = header.closing;
-    let Saved { summary, next, mut rows, erase_counts, map } = load(&store)?;
+    let Saved { summary, next, mut rows, erase_counts, map, .. } = load(&store)?;
     if !closing.follows(&summary, store.layout.shape.journal_bytes) {
         return recover(store, header);
     }
@@ -210,6 +214,7 @@ fn damaged(what: String) -> OpenError {
 fn load(store: &Store) -> Result<Saved, OpenError> {
     let readers = checkpoint::find(&store.dies, &store.layout, store.drive);
     let numbers: Vec<u64> = readers.iter().map(|reader| reader.summary.number).collect();
+    let dies: Vec<usize> = readers.iter().map(|reader| reader.die).collect();
     let is_taken = |number: &u64| {
         let copies = numbers.iter().filter(|other| *other == number).count();
         copies > 1 || store.copies().count() == 1
@@ -220,13 +225,47 @@ fn load(store: &Store) -> Result<Saved, OpenError> {
             continue;
         }
         if let Some(Tables { rows, erase_counts, map }) = load_tables(&store.layout, &mut reader)? {
-            let summary = reader.summary;
+            let (summary, from) = (reader.summary, reader.die);
+            let holders = (numbers.iter().zip(&dies))
+                .filter(|(number, _)| **number == summary.number)
+                .map(|(_, die)| *die)
+                .collect();
             let highest = numbers.iter().copied().max().unwrap_or(summary.number);
             let next = highest + 1 + u64::from((highest + 1) % 2 == summary.number % 2);
-            return Ok(Saved { summary, next, rows, erase_counts, map });
+            return Ok(Saved { summary, next, from, holders, rows, erase_counts, map });
         }
     }
     Err(damaged("no die holds a whole checkpoint".to_owned()))
+}
+
+/// Has a checkpoint on all dies that are to hold it. One that the power cut off may be on a single
+/// one; the one before it is written over soon, and then no die is to be the only one that knows.
+fn spread(store: &Store, saved: &Saved) -> Result<(), OpenError> {
+    let (dies, layout) = (&store.dies, &store.layout);
+    let lacking: DieSet = store.copies().iter().filter(|die| !saved.holders.has(*die)).collect();
+    if lacking == DieSet::default() {
+        return Ok(());
+    }
+    let slot = layout.checkpoint_from(saved.summary.number % 2);
+    let failed = |source| OpenError::medium("copying a checkpoint", source);
+    let mut piece = vec![0; FRAME_BYTES];
+    for at in (HEADER_BYTES..layout.slot_bytes).step_by(FRAME_BYTES) {
+        let length = usize::try_from(layout.slot_bytes - at).unwrap_or(FRAME_BYTES);
+        let piece = &mut piece[..length.min(FRAME_BYTES)];
+        dies.read(saved.from, slot + at, piece).map_err(failed)?;
+        for die in lacking.iter().filter(|die| !dies.lost().has(*die)) {
+            match dies.write(die, slot + at, piece) {
+                Err(error) if !dies.lose(die) => return Err(failed(error)),
+                _ => {}
+            }
+        }
+    }
+    dies.sync_all(lacking)
+        .and_then(|()| {
+            let head = saved.summary.encode();
+            dies.make_durable(DieSet::default(), lacking, (slot, &head))
+        })
+        .map_err(|(_, source)| failed(source))
 }
 
 /// What a checkpoint holds of rows, superblocks and pages.
