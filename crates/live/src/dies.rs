@@ -265,6 +265,11 @@ impl Dies {
         self.count_read(die, bytes, read)
     }
 
+    /// As [`Dies::read`]; nothing follows if it fails.
+    pub(crate) fn peek(&self, die: usize, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        medium(&self.shared(die)).read_at(offset, buffer)
+    }
+
     /// Reads all of them, and says of each whether its buffers were filled.
     pub(crate) fn read_all(&self, reads: &mut [DieRead<'_, '_>]) -> Vec<io::Result<()>> {
         let which = reads.iter().map(|read| read.die).collect();

@@ -8,6 +8,7 @@ use std::io;
 use ftl::ConfigError;
 
 use crate::checkpoint::{NUMBER_MAX, Summary};
+use crate::creation::header_copy;
 use crate::dies::{DieSet, Dies, medium_error};
 use crate::encoding::{is_sealed, put, seal, u32_at, u64_at};
 use crate::journal::Position;
@@ -213,12 +214,27 @@ impl Header {
             dies.healthy().partition(|die| were_lost.has(*die));
         for die in first.into_iter().chain(others) {
             self.die = u32::try_from(die).expect("at most 64 dies");
-            let offset = self.version % 2 * HEADER_BYTES;
-            dies.write(die, offset, &self.encode())
+            let place = self.stale_copy(dies, die) * HEADER_BYTES;
+            // The other copy may have been read, and yet not be durable.
+            dies.sync(die)
+                .and_then(|()| dies.write(die, place, &self.encode()))
                 .and_then(|()| dies.sync(die))
                 .map_err(|error| (die, error))?;
         }
         Ok(())
+    }
+}
+
+impl Header {
+    /// The copy on a die that is written over: one that is torn, or of another drive, or else the
+    /// older one. So a die keeps the newest that it has, however often the power goes.
+    fn stale_copy(&self, dies: &Dies, die: usize) -> u64 {
+        let version = |copy: u64| {
+            let header = header_copy(|bytes| dies.peek(die, copy * HEADER_BYTES, bytes));
+            let is_own = |it: &Self| (it.drive, it.die) == (self.drive, self.die);
+            header.ok().flatten().filter(is_own).map(|it| it.version)
+        };
+        u64::from(version(0) > version(1))
     }
 }
 
