@@ -269,6 +269,13 @@ impl Medium for FileMedium {
     }
 }
 
+impl Drop for FileMedium {
+    fn drop(&mut self) {
+        // The system may still have the file open, for a request that it has answered already.
+        let _ = self.file.unlock();
+    }
+}
+
 /// Fills buffers one after the other from the beginning of `bytes`, which has as many.
 pub(super) fn scatter(bytes: &[u8], buffers: &mut [IoSliceMut<'_>]) {
     let mut rest = bytes;
