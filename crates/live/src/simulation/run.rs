@@ -407,7 +407,13 @@ impl Run {
         let ranges: Vec<(u64, &[u8])> =
             ranges.iter().map(|(offset, bytes)| (*offset, bytes.as_slice())).collect();
         let done = drive.atomic_write(&ranges);
-        if let Err(DeviceError::NoSpace { .. }) = done {
+        let is_refused = match &done {
+            Err(DeviceError::NoSpace { .. }) => true,
+            // A die failed just now, and superblocks hold less.
+            Err(DeviceError::OutOfRange { length, .. }) => drive.atomic_bytes_max() < *length,
+            _ => false,
+        };
+        if is_refused {
             self.tally.refused += 1;
             self.history.take_group_back();
             return Ok(());
