@@ -19,9 +19,9 @@ use crate::store::Store;
 const INTERVAL_DIVISOR: u64 = 16;
 /// Pages that are worth a checkpoint however small the drive is: 1 GiB.
 const INTERVAL_MIN: u64 = 1 << 18;
-/// Events after which a mark is made though nobody flushes, 64 MiB: recovery reads the whole of
+/// Events after which a mark is made though nobody flushes, 1 GiB: recovery reads the whole of
 /// what was programmed since the last one.
-const MARK_INTERVAL: u64 = 1 << 14;
+const MARK_INTERVAL: u64 = 1 << 18;
 
 const _: () = assert!(cfg!(target_endian = "little"), "maps are saved as they lie in memory");
 
