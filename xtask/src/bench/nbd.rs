@@ -122,8 +122,15 @@ fn start_all(folder: &Path, options: Options) -> Result<Vec<Server>> {
     let size = format!("{SIZE_MIB}M");
     let floatgate = root().join("target/release/floatgate").display().to_string();
     let words = |text: String| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    let vault = make_vault(folder, &floatgate)?;
-    let ours = [("floatgate-7+1", vault), ("floatgate-memory", format!("--memory {SIZE_MIB}m"))];
+    let [cached, direct, in_turn] =
+        ["cached", "direct", "in-turn"].map(|name| make_vault(folder, name, &floatgate));
+    let ours = [
+        ("floatgate-7+1", cached?),
+        ("floatgate-memory", format!("--memory {SIZE_MIB}m")),
+        // Past the page cache, with several requests to the dies at once and without.
+        ("floatgate-direct", format!("{} --direct", direct?)),
+        ("floatgate-in-turn", format!("{} --direct --no-io-uring", in_turn?)),
+    ];
     let mut servers = Vec::new();
     for (name, what) in ours {
         servers.push(start(folder, name, options, |socket| {
@@ -156,10 +163,10 @@ fn start_all(folder: &Path, options: Options) -> Result<Vec<Server>> {
 }
 
 /// Makes a drive of eight files with parity. Returns its path.
-fn make_vault(folder: &Path, floatgate: &str) -> Result<String> {
+fn make_vault(folder: &Path, name: &str, floatgate: &str) -> Result<String> {
     let path = |name: &str| folder.join(name).display().to_string();
-    let dies: Vec<String> = (0..8).map(|die| path(&format!("die{die}.img"))).collect();
-    let (vault, size) = (path("vault"), format!("{SIZE_MIB}m"));
+    let dies: Vec<String> = (0..8).map(|die| path(&format!("{name}-{die}.img"))).collect();
+    let (vault, size) = (path(name), format!("{SIZE_MIB}m"));
     let (dies, how) = (dies.join(","), ["--size", &size, "--protect", "7+1"]);
     run(floatgate, &[&["create", &vault, "--dies", &dies][..], &how].concat(), &[])?;
     Ok(vault)
