@@ -14,7 +14,7 @@
 
 use std::io;
 
-use crate::dies::Dies;
+use crate::dies::{DieSet, Dies};
 use crate::encoding::{is_sealed, put, seal, u32_at, u64_at};
 use crate::header::SESSION_MAX;
 use crate::journal::Position;
@@ -198,6 +198,20 @@ impl Reader<'_> {
         self.at += (FRAME_HEAD_BYTES + part.len()) as u64;
         Ok(())
     }
+}
+
+/// Makes durable what was written to a slot of `copies`, and only then says there that it is a
+/// checkpoint.
+///
+/// # Errors
+/// The first die that failed and cannot be done without.
+pub(crate) fn complete(
+    dies: &Dies,
+    copies: DieSet,
+    (slot, summary): (u64, &Summary),
+) -> Result<(), (usize, io::Error)> {
+    dies.sync_all(copies)?;
+    dies.make_durable(DieSet::default(), copies, (slot, &summary.encode()))
 }
 
 fn is_zero(bytes: &[u8]) -> bool {

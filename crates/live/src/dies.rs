@@ -86,12 +86,12 @@ impl Medium for Gone {
 }
 
 /// The place of a medium; none: the die has failed.
-type Place = Option<Box<dyn Medium>>;
+type Bay = Option<Box<dyn Medium>>;
 
 /// All dies; those that failed are without medium.
 #[derive(Debug)]
 pub(crate) struct Dies {
-    media: Vec<RwLock<Place>>,
+    media: Vec<RwLock<Bay>>,
     /// Held while one of the sets that follow is changed.
     changing: Mutex<()>,
     /// The failed ones, as a [`DieSet`].
@@ -242,13 +242,13 @@ impl Dies {
         (0..self.count()).filter(move |die| !lost.has(*die))
     }
 
-    fn shared(&self, die: usize) -> RwLockReadGuard<'_, Place> {
+    fn shared(&self, die: usize) -> RwLockReadGuard<'_, Bay> {
         self.media[die].read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Those of the dies in a set, by index. They are asked for in the order of their numbers, so
     /// that nobody waits for somebody who waits for him.
-    fn shared_all(&self, which: DieSet) -> Vec<Option<RwLockReadGuard<'_, Place>>> {
+    fn shared_all(&self, which: DieSet) -> Vec<Option<RwLockReadGuard<'_, Bay>>> {
         let shared = |die| which.has(die).then(|| self.shared(die));
         (0..self.count()).map(shared).collect()
     }
@@ -298,6 +298,12 @@ impl Dies {
     pub(crate) fn write(&self, die: usize, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let written = medium(&self.shared(die)).write_at(offset, bytes);
         self.count_write(die, bytes.len(), written)
+    }
+
+    /// As [`Dies::write`]; goes on without the die if it fails, where that is possible.
+    pub(crate) fn write_or_lose(&self, die: usize, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.write(die, offset, bytes)
+            .or_else(|error| if self.lose(die) { Ok(()) } else { Err(error) })
     }
 
     fn count_write(&self, die: usize, bytes: usize, written: io::Result<()>) -> io::Result<()> {
@@ -359,8 +365,8 @@ impl Dies {
     }
 }
 
-fn medium(place: &Place) -> &dyn Medium {
-    place.as_deref().unwrap_or(&Gone)
+fn medium(bay: &Bay) -> &dyn Medium {
+    bay.as_deref().unwrap_or(&Gone)
 }
 
 /// An error of the medium, with what was attempted.

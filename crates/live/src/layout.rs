@@ -354,12 +354,12 @@ fn in_range(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use proptest::prelude::*;
 
     use super::*;
 
-    const SHAPE: Shape = Shape {
+    pub(crate) const SHAPE: Shape = Shape {
         pages_logical: 1000,
         pages_stored_max: 1000,
         pages_mappable: 1000,

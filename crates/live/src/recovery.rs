@@ -254,18 +254,10 @@ fn spread(store: &Store, saved: &Saved) -> Result<(), OpenError> {
         let piece = &mut piece[..length.min(FRAME_BYTES)];
         dies.read(saved.from, slot + at, piece).map_err(failed)?;
         for die in lacking.iter().filter(|die| !dies.lost().has(*die)) {
-            match dies.write(die, slot + at, piece) {
-                Err(error) if !dies.lose(die) => return Err(failed(error)),
-                _ => {}
-            }
+            dies.write_or_lose(die, slot + at, piece).map_err(failed)?;
         }
     }
-    dies.sync_all(lacking)
-        .and_then(|()| {
-            let head = saved.summary.encode();
-            dies.make_durable(DieSet::default(), lacking, (slot, &head))
-        })
-        .map_err(|(_, source)| failed(source))
+    checkpoint::complete(dies, lacking, (slot, &saved.summary)).map_err(|(_, error)| failed(error))
 }
 
 /// What a checkpoint holds of rows, superblocks and pages.

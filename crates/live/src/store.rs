@@ -111,7 +111,8 @@ impl Store {
         for Run { first, count } in runs {
             let place = self.layout.place(first.ppn);
             let from = self.layout.extent_from(place.slot).expect("stored whole");
-            let Piece { die, offset, .. } = self.piece(*first, from..from);
+            let (die, unit_from) = self.unit_of(*first);
+            let offset = unit_from + from as u64;
             let (buffers, after) = std::mem::take(&mut rest).split_at_mut(2 * count);
             rest = after;
             reads.push(DieRead { die, offset, buffers });
@@ -130,12 +131,17 @@ impl Store {
         extents
     }
 
-    /// Part of the unit that a place is in.
-    fn piece(&self, of: Stored, part: Range<usize>) -> Piece {
+    /// The die that the unit of a place is on, and where that begins there.
+    fn unit_of(&self, of: Stored) -> (usize, u64) {
         let place = self.layout.place(of.ppn);
         let die = self.layout.die(place.row, place.unit, of.life.out);
-        let offset = self.layout.unit_from(place.row) + part.start as u64;
-        Piece { die, offset, length: part.len() }
+        (die, self.layout.unit_from(place.row))
+    }
+
+    /// Part of the unit that a place is in.
+    fn piece(&self, of: Stored, part: Range<usize>) -> Piece {
+        let (die, unit_from) = self.unit_of(of);
+        Piece { die, offset: unit_from + part.start as u64, length: part.len() }
     }
 
     /// Reads the extents of runs, or as many of each as its unit has.
@@ -241,8 +247,7 @@ impl Store {
     /// Reads the extent at a place; none if it is not what it should be.
     pub(crate) fn read_extent(&self, stored: Stored) -> Option<(Extent, Vec<u8>)> {
         let place = self.layout.place(stored.ppn);
-        let die = self.layout.die(place.row, place.unit, stored.life.out);
-        let unit_from = self.layout.unit_from(place.row);
+        let (die, unit_from) = self.unit_of(stored);
         let read =
             |from: usize, buffer: &mut [u8]| self.dies.read(die, unit_from + from as u64, buffer);
         self.extent_by(stored, place, read)

@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 
 use super::{Drive, lock};
 use crate::DeviceError;
-use crate::checkpoint::{Summary, Writer};
+use crate::checkpoint::{self, Summary, Writer};
 use crate::dies::{DieSet, medium_error};
-use crate::journal::{Journal, Scope};
+use crate::journal::Scope;
 use crate::layout::FRAME_BYTES;
 use crate::row::Rows;
 use crate::store::Store;
@@ -71,22 +71,10 @@ impl Drive {
             }
             (core.order, std::mem::take(&mut core.dirty))
         };
-        self.noting(self.write_mark(&mut journal, order, dirty))
-    }
-
-    fn write_mark(
-        &self,
-        journal: &mut Journal,
-        order: u64,
-        dirty: DieSet,
-    ) -> Result<(), DeviceError> {
-        let dies = &self.store.dies;
-        let failed = |(die, source)| medium_error(format!("syncing die {die}"))(source);
-        dies.sync_all(dirty).map_err(failed)?;
+        // It is written when what it says has become true.
         journal.mark = order;
         journal.begin();
-        journal.write(dies, self.store.copies(), DieSet::default())?;
-        self.keep_header()
+        self.noting(self.make_durable(&mut journal, Scope::Everything, dirty))
     }
 
     /// Whether so much happened since the last checkpoint that it is time for the next one.
@@ -170,9 +158,7 @@ impl Drive {
         self.commit_for_checkpoint(summary)?;
         let slot = self.store.layout.checkpoint_from(summary.number % 2);
         let dies = &self.store.dies;
-        let head = summary.encode();
-        dies.sync_all(copies)
-            .and_then(|()| dies.make_durable(DieSet::default(), copies, (slot, &head)))
+        checkpoint::complete(dies, copies, (slot, summary))
             .map_err(|(_, source)| medium_error("syncing a checkpoint".to_owned())(source))
     }
 
@@ -199,13 +185,8 @@ impl Drive {
     }
 
     fn write_slot(&self, die: usize, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
-        let dies = &self.store.dies;
-        match dies.write(die, offset, bytes) {
-            Err(_) if dies.lose(die) => {}
-            Err(error) => return Err(medium_error("writing a checkpoint".to_owned())(error)),
-            Ok(()) => {}
-        }
-        Ok(())
+        let written = self.store.dies.write_or_lose(die, offset, bytes);
+        written.map_err(medium_error("writing a checkpoint".to_owned()))
     }
 }
 

@@ -88,7 +88,7 @@ impl Drive {
             + 4096)
     }
 
-    fn make_durable(
+    pub(super) fn make_durable(
         &self,
         journal: &mut Journal,
         scope: Scope,

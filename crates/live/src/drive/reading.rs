@@ -81,7 +81,9 @@ impl Drive {
             }
         }
         if runs.is_empty() {
-        } else if self.store.layout.shape.extents_per_page == 1 {
+            return;
+        }
+        if self.store.layout.shape.extents_per_page == 1 {
             self.read_whole(&runs, &mut stored, answers);
         } else {
             self.read_packed(&runs, &mut stored, answers);

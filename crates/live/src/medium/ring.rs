@@ -14,7 +14,7 @@ use io_uring::types::{Fd, FsyncFlags};
 use io_uring::{IoUring, opcode};
 
 /// Most that is asked for in one go.
-pub(super) const AT_ONCE: usize = 64;
+pub(super) const AT_ONCE: usize = ENTRIES as usize;
 const ENTRIES: u32 = 64;
 
 /// What a file is asked for.

@@ -206,21 +206,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::Shape;
     use crate::unit::{Codec, Extent};
-    use crate::{Compression, Shape};
 
     const SHAPE: Shape = Shape {
-        pages_logical: 1000,
-        pages_stored_max: 1000,
-        pages_mappable: 1000,
         dies: 1,
         is_protected: false,
         unit_pages: 4,
         rows: 8,
-        superblocks: 20,
-        extents_per_page: 4,
-        compression: Compression::Lz4,
-        journal_bytes: 1 << 20,
+        ..crate::layout::tests::SHAPE
     };
 
     fn entry(lpn: u32, order: u64) -> Entry {

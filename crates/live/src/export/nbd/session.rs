@@ -278,20 +278,26 @@ impl Session {
 
     /// Reads what replies have room for. From the first one on that fails, they are made anew.
     fn finish_reads(&mut self, replies: &mut Replies) {
-        while !self.reads.is_empty() {
-            let waiting = std::mem::take(&mut self.reads);
-            let rooms = replies.parts(waiting.iter().map(|waiting| waiting.room.clone()));
-            let read =
-                |(waiting, buffer): (&Waiting, _)| Read { offset: waiting.request.offset, buffer };
-            let mut reads: Vec<Read<'_>> = waiting.iter().zip(rooms).map(read).collect();
-            let answers = self.terms.export.device.read_many(&mut reads);
-            let answers = waiting.iter().zip(answers);
-            let mut failed = answers.skip_while(|(_, answer)| answer.is_ok());
-            let Some((Waiting { request, start, .. }, Err(error))) = failed.next() else { return };
-            replies.cut(*start);
-            put_failure(replies, self.terms.dialect, request, &error.into());
-            for (Waiting { request, .. }, _) in failed {
+        if self.reads.is_empty() {
+            return;
+        }
+        let waiting = std::mem::take(&mut self.reads);
+        let rooms = replies.parts(waiting.iter().map(|waiting| waiting.room.clone()));
+        let read =
+            |(waiting, buffer): (&Waiting, _)| Read { offset: waiting.request.offset, buffer };
+        let mut reads: Vec<Read<'_>> = waiting.iter().zip(rooms).map(read).collect();
+        let answers = self.terms.export.device.read_many(&mut reads);
+        let answers = waiting.iter().zip(answers);
+        let mut rest = answers.skip_while(|(_, answer)| answer.is_ok()).peekable();
+        if let Some((first, _)) = rest.peek() {
+            replies.cut(first.start);
+        }
+        for (Waiting { request, .. }, answer) in rest {
+            if let Err(error) = answer {
+                put_failure(replies, self.terms.dialect, request, &error.into());
+            } else {
                 self.carry_out(request, &[], replies);
+                self.finish_reads(replies);
             }
         }
     }
