@@ -36,6 +36,7 @@ pub(crate) use self::fleet::Fleet;
 use self::reply::Reply;
 use self::request::{Fault, Request};
 pub(crate) use self::stand::Stand;
+use self::stream::Viewers;
 
 /// Connections at once; further ones are closed.
 const CONNECTIONS_MAX: usize = 64;
@@ -60,6 +61,7 @@ pub(crate) struct Web {
 struct Site {
     content: Content,
     token: Token,
+    viewers: Viewers,
     connections: AtomicUsize,
     is_stopping: AtomicBool,
 }
@@ -77,6 +79,7 @@ pub(crate) enum Content {
 struct Visit<'a> {
     request: &'a Request,
     token: &'a Token,
+    viewers: &'a Viewers,
     connection: &'a TcpStream,
 }
 
@@ -128,7 +131,8 @@ impl Web {
     pub(crate) fn start(listener: TcpListener, content: Content, token: Token) -> Result<Self> {
         let address = listener.local_addr().context("asking for the port of HTTP")?;
         let (connections, is_stopping) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let site = Arc::new(Site { content, token, connections, is_stopping });
+        let viewers = Viewers::default();
+        let site = Arc::new(Site { content, token, viewers, connections, is_stopping });
         let own = Arc::clone(&site);
         let acceptor = thread::Builder::new()
             .name("http-accept".to_owned())
@@ -224,7 +228,8 @@ impl Site {
             }
             Err(Fault::Gone(error)) => return Err(error),
         };
-        let visit = Visit { request: &request, token: &self.token, connection };
+        let Self { token, viewers, .. } = self;
+        let visit = Visit { request: &request, token, viewers, connection };
         match gate::check(&request) {
             Err(refusal) => visit.send(&refusal),
             Ok(()) => self.content.answer(&visit),

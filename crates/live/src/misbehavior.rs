@@ -80,14 +80,14 @@ pub struct Misbehavior {
     planned: Mutex<Vec<(When, Fault)>>,
     /// The power is gone.
     is_cut: AtomicBool,
-    /// What then happens is the owner's.
-    on_cut: fn(),
+    /// What then happens is the owner's, who is told whether the cut is whole.
+    on_cut: fn(&io::Result<()>),
 }
 
 impl Misbehavior {
     /// Does what a schedule says, and what it is told to; `on_cut` is called once the power has
-    /// gone.
-    pub fn new(schedule: Schedule, on_cut: fn()) -> Arc<Self> {
+    /// gone from all dies, with an error where what one of them holds could not be changed.
+    pub fn new(schedule: Schedule, on_cut: fn(&io::Result<()>)) -> Arc<Self> {
         let Schedule { seed, planned } = schedule;
         Arc::new(Self {
             begun: Instant::now(),
@@ -200,8 +200,13 @@ impl Misbehavior {
         let dies = locked(&self.dies).clone();
         // All of them at one moment: until then no later command may go on.
         let mut halted: Vec<_> = dies.iter().flatten().map(|die| die.halt()).collect();
-        let lost = halted.iter_mut().try_for_each(|die| die.lose(&mut rng));
-        (self.on_cut)();
+        let lost = halted.iter_mut().map(|die| die.lose(&mut rng));
+        // Collected first: all dies lose what they do, whatever became of one of them.
+        let lost: io::Result<()> = lost.collect::<Vec<_>>().into_iter().collect();
+        let lost = lost.map_err(|error| {
+            io::Error::new(error.kind(), format!("the power cut is not complete: {error}"))
+        });
+        (self.on_cut)(&lost);
         lost
     }
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::fs;
+use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -237,9 +238,14 @@ fn misbehavior(args: &Serve) -> Result<Option<Arc<Misbehavior>>> {
     Ok(Some(misbehavior))
 }
 
+/// Ends the process as a power cut does. After one that is not complete it stays, so that whoever
+/// asked for it is told; all commands to the dies fail.
 #[expect(clippy::exit, reason = "nothing of a process outlives the power")]
-fn end_without_power() {
-    std::process::exit(POWER_CUT);
+fn end_without_power(cut: &io::Result<()>) {
+    match cut {
+        Ok(()) => std::process::exit(POWER_CUT),
+        Err(error) => error!("{error}; stop the server and do not use what the dies hold"),
+    }
 }
 
 /// What clients find: the exports of the drive, or the whole of it. The first is the default.

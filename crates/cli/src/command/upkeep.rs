@@ -4,7 +4,7 @@
 use std::io;
 use std::path::{Path, absolute};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use live::management::{Connection, Request};
@@ -18,6 +18,8 @@ use crate::{Ending, output};
 
 /// Time between two looks at work that a server does.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How long a server whose power was cut may take to end.
+const POWER_CUT_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Has a served drive read all that it stores, and says what was found.
 pub(crate) fn scrub(args: &ScrubArgs) -> Result<Ending> {
@@ -146,10 +148,25 @@ pub(crate) fn misbehave(args: &Misbehave) -> Result<Ending> {
     };
     match server.order(&Request::Misbehave { fault }) {
         // A server without power does not answer.
-        Err(error) if fault == Fault::CutPower && is_gone(&error) => {}
+        Err(error) if fault == Fault::CutPower && is_gone(&error) => {
+            drop(server);
+            await_end(&args.vault).with_context(|| format!("cutting the power of {shown}"))?;
+        }
         done => done.with_context(|| format!("having {shown} misbehave"))?,
     }
     Ok(Ending::Done)
+}
+
+/// Waits until nobody serves a drive whose server hung up.
+fn await_end(vault: &Path) -> Result<()> {
+    let deadline = Instant::now() + POWER_CUT_PATIENCE;
+    while server(vault)?.is_some() {
+        if Instant::now() > deadline {
+            bail!("the server hung up but has not ended; its log says why");
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+    Ok(())
 }
 
 fn is_gone(error: &io::Error) -> bool {

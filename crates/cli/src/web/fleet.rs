@@ -106,7 +106,10 @@ impl Fleet {
             };
         }
         match path {
-            STREAM if !visit.is_head() => self.stream.serve(visit.connection, || Some(self.look())),
+            STREAM if !visit.is_head() => {
+                let Visit { connection, viewers, .. } = visit;
+                self.stream.serve(connection, viewers, || Some(self.look()))
+            }
             _ => visit.send(&self.shown(path)),
         }
     }
@@ -114,10 +117,9 @@ impl Fleet {
     /// Lets every viewer go.
     pub(super) fn end(&self) {
         self.stream.end();
-        for berth in self.berths().values() {
-            if let Some((_, stand)) = &berth.seen().stand {
-                stand.end();
-            }
+        let stands: Vec<_> = self.berths().values().filter_map(|it| it.stand()).collect();
+        for stand in stands {
+            stand.end();
         }
     }
 
@@ -140,7 +142,7 @@ impl Fleet {
     fn stand(&self, number: &str) -> Option<Arc<Stand>> {
         let find = || {
             let berths = self.berths();
-            berths.values().find_map(|berth| berth.stand(number))
+            berths.values().find_map(|berth| berth.stand_of(number))
         };
         find().or_else(|| {
             // Whoever comes by a bookmark may be the first to look.
@@ -165,8 +167,10 @@ impl Fleet {
 
     /// The drives that are there now; what is known of others is forgotten.
     fn discover(&self) -> Vec<Arc<Berth>> {
-        // A place that is gone for now may come back.
-        let found = self.places.iter().filter_map(|place| vaults(place).ok()).flatten();
+        // A place that is gone for now may come back. The lock is not held while file systems are
+        // asked, which may take as long as they like.
+        let found: Vec<PathBuf> =
+            self.places.iter().filter_map(|place| vaults(place).ok()).flatten().collect();
         let mut berths = self.berths();
         let mut known = std::mem::take(&mut *berths);
         for vault in found {
@@ -267,7 +271,13 @@ impl Berth {
         glance
     }
 
-    fn stand(&self, number: &str) -> Option<Arc<Stand>> {
+    /// The drive's page, once it has answered.
+    fn stand(&self) -> Option<Arc<Stand>> {
+        self.seen().stand.as_ref().map(|(_, stand)| Arc::clone(stand))
+    }
+
+    /// The same, if it is of the drive of this number.
+    fn stand_of(&self, number: &str) -> Option<Arc<Stand>> {
         let seen = self.seen();
         seen.stand.as_ref().filter(|(own, _)| own == number).map(|(_, stand)| Arc::clone(stand))
     }

@@ -66,7 +66,8 @@ impl Stand {
     pub(super) fn answer(&self, visit: &Visit<'_>, path: &str) -> io::Result<()> {
         match path {
             STREAM if !visit.is_head() => {
-                self.stream.serve(visit.connection, || self.subject.status())
+                let Visit { connection, viewers, .. } = visit;
+                self.stream.serve(connection, viewers, || self.subject.status())
             }
             gate::ORDERS => {
                 let Visit { request, token, .. } = visit;

@@ -73,20 +73,25 @@ pub(super) struct Halted<'a> {
 }
 
 impl Halted<'_> {
-    /// Of each sector that was not synced, leaves the old, the new, or part of both.
+    /// Of each sector that was not synced, leaves the old, the new, or part of both. One that
+    /// cannot be written keeps none of the others from it.
     pub(super) fn lose(&mut self, rng: &mut Rng) -> io::Result<()> {
         // Whole writes often share their fate; not always.
         let bias = rng.below(3);
+        let mut done = Ok(());
         for (sector, before) in std::mem::take(&mut self.state.before) {
             let lost = match (bias, rng.below(8)) {
                 (0, 1..) | (2, 0..3) => 0,
                 (1, 1..) | (2, 3..6) => SECTOR_BYTES,
                 _ => usize::try_from(rng.below(SECTOR_BYTES as u64)).expect("an index"),
             };
-            self.medium.write_at(sector * SECTOR_BYTES as u64, &before[..lost])?;
+            if lost > 0 {
+                let written = self.medium.write_at(sector * SECTOR_BYTES as u64, &before[..lost]);
+                done = done.and(written);
+            }
         }
         self.state.order.clear();
-        Ok(())
+        done
     }
 }
 
