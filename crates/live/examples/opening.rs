@@ -21,7 +21,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
 use blockio::{Bytes, Rng};
-use live::{Access, Compression, Device as _, Drive, Durability, FileMedium, Medium, Plan, format};
+use live::{
+    Access, Compression, Device as _, Drive, Durability, FileMedium, Medium, Plan, Preallocation,
+    format,
+};
 
 const PAGE: u64 = 4096;
 const DIES: u32 = 8;
@@ -166,6 +169,7 @@ impl Place {
                 &folder.path().join(format!("d{die}.img")),
                 die_bytes,
                 Access::default(),
+                Preallocation::Off,
             )?;
         }
         Ok(Self::Folder(folder))

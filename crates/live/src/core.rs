@@ -444,7 +444,7 @@ impl Core {
         if !store.dies.lost().has(die) {
             match store.dies.write(die, offset, bytes) {
                 Ok(()) => self.dirty.add(die),
-                Err(_) if store.dies.lose(die) => {}
+                Err(error) if store.dies.lose_for(die, &error) => {}
                 Err(error) => {
                     return Err(medium_error(format!("programming row {row} on die {die}"))(error));
                 }

@@ -4,9 +4,9 @@ use std::io::{self, IoSliceMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
-use crate::medium::{MediumRead, MediumWrite, read_all, write_and_sync};
+use crate::medium::{MediumRead, MediumWrite, is_host_full, read_all, write_and_sync};
 use crate::planted::{self, Bug};
-use crate::{Access, DeviceError, FileMedium, Medium};
+use crate::{Access, DeviceError, FileMedium, Medium, Preallocation};
 
 /// Dies as a set, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -259,6 +259,13 @@ impl Dies {
         (0..self.count()).find_map(access).unwrap_or_default()
     }
 
+    /// Whether files that take the place of dies take their space at once, as the dies did.
+    pub(crate) fn preallocation(&self) -> Preallocation {
+        let taken = |die| Some(self.shared(die).as_ref()?.as_file()?.preallocation());
+        let is_sparse = (0..self.count()).any(|die| taken(die) == Some(Preallocation::Off));
+        if is_sparse { Preallocation::Off } else { Preallocation::Full }
+    }
+
     pub(crate) fn read(&self, die: usize, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         let bytes = buffer.len();
         let read = medium(&self.shared(die)).read_at(offset, buffer);
@@ -288,6 +295,10 @@ impl Dies {
     }
 
     fn count_read(&self, die: usize, bytes: usize, read: io::Result<()>) -> io::Result<()> {
+        if self.lost().has(die) {
+            // Nothing was asked of it.
+            return read;
+        }
         let moved = &self.traffic[die];
         if read.is_err() {
             self.unread.fetch_or(1 << die, Ordering::AcqRel);
@@ -303,10 +314,20 @@ impl Dies {
     /// As [`Dies::write`]; goes on without the die if it fails, where that is possible.
     pub(crate) fn write_or_lose(&self, die: usize, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.write(die, offset, bytes)
-            .or_else(|error| if self.lose(die) { Ok(()) } else { Err(error) })
+            .or_else(|error| if self.lose_for(die, &error) { Ok(()) } else { Err(error) })
+    }
+
+    /// Goes on without a die of which a write or a sync failed, if the drive can do without it, and
+    /// says whether it does. A host without space is no fault of the die.
+    pub(crate) fn lose_for(&self, die: usize, error: &io::Error) -> bool {
+        !is_host_full(error) && self.lose(die)
     }
 
     fn count_write(&self, die: usize, bytes: usize, written: io::Result<()>) -> io::Result<()> {
+        let is_host_full = written.as_ref().is_err_and(is_host_full);
+        if is_host_full || self.lost().has(die) {
+            return written;
+        }
         let moved = &self.traffic[die];
         moved.count(&moved.written_bytes, bytes, written)
     }
@@ -357,7 +378,7 @@ impl Dies {
         for (die, answer) in which.iter().zip(answers) {
             let bytes = if copies.has(die) { bytes.len() } else { 0 };
             match self.count_write(die, bytes, answer) {
-                Err(error) if !self.lose(die) => return Err((die, error)),
+                Err(error) if !self.lose_for(die, &error) => return Err((die, error)),
                 _ => {}
             }
         }

@@ -191,7 +191,7 @@ impl Header {
     pub(crate) fn write_to_all(&mut self, dies: &Dies) -> Result<(), DeviceError> {
         loop {
             match self.write(dies) {
-                Err((die, _)) if dies.lose(die) => {}
+                Err((die, error)) if dies.lose_for(die, &error) => {}
                 Err((die, error)) => {
                     return Err(medium_error(format!("writing the header of die {die}"))(error));
                 }

@@ -47,7 +47,7 @@ pub use drive::{Beyond, Drive, UserCapacity};
 pub use error::OpenError;
 pub use layout::Shape;
 pub use life::Life;
-pub use medium::{Access, FileMedium, Medium};
+pub use medium::{Access, FileMedium, Medium, Preallocation};
 pub use memory::MemoryDevice;
 pub use meter::{Meter, Metered};
 pub use namespace::{Namespace, Namespaces};
@@ -55,5 +55,6 @@ pub use pace::{Asked, Lane, Pace};
 pub use queue::{Pending, Queue};
 pub use upkeep::Scrubbed;
 pub use vault::{
-    CreateOptions, Replacement, add_spare, is_vault, rate_cycles, rated_cycles, spare_dies,
+    CreateOptions, Equipment, Replacement, Shortage, add_spare, create, host_shortages, is_vault,
+    rate_cycles, rated_cycles, spare_dies,
 };

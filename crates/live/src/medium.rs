@@ -16,7 +16,8 @@ use std::fmt;
 use std::io::{self, IoSliceMut};
 
 pub(crate) use self::batch::{MediumRead, MediumWrite, read_all, write_and_sync};
-pub use self::file::{Access, FileMedium};
+pub(crate) use self::file::is_host_full;
+pub use self::file::{Access, FileMedium, Preallocation};
 
 /// Zeroes that are written at a time.
 const ZEROES_BYTES: usize = 1 << 20;
@@ -51,8 +52,8 @@ pub trait Medium: fmt::Debug + Send + Sync {
     /// When not all of it could be written; then any part of it may have been.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Has what lies there read as zeroes: nothing gives it back once that was made durable, and
-    /// where the system can it takes no space any more.
+    /// Has what lies there read as zeroes: nothing gives it back once that was made durable. A
+    /// sparse file becomes a hole there, as far as the system can.
     ///
     /// # Errors
     /// As [`Medium::write_at`].

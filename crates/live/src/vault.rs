@@ -1,5 +1,6 @@
 //! Drives by name: a folder that says where the dies are.
 
+mod shortages;
 mod spares;
 
 use std::fs;
@@ -13,8 +14,12 @@ use serde::{Deserialize, Serialize};
 use crate::creation::{Plan, format};
 use crate::management::Connection;
 use crate::misbehavior::Misbehavior;
-use crate::{Access, Compression, DeviceError, Drive, FileMedium, Medium, Namespace, OpenError};
+use crate::{
+    Access, Compression, DeviceError, Drive, FileMedium, Medium, Namespace, Namespaces, OpenError,
+    Preallocation,
+};
 
+pub use self::shortages::{Shortage, host_shortages};
 pub use self::spares::{add_spare, spare_dies};
 pub(crate) use self::spares::{forget_spare, next_spare};
 
@@ -98,12 +103,60 @@ pub fn rate_cycles(vault: &Path, cycles: u32) -> Result<(), OpenError> {
     write(&vault.join(FILE), &described)
 }
 
-impl Drive {
-    /// Creates an empty drive and opens it.
-    ///
-    /// # Errors
-    /// When something is in the way, too small, or cannot be.
-    pub fn create(options: &CreateOptions) -> Result<Self, OpenError> {
+/// What a new drive has besides its dies.
+#[derive(Clone, Debug, Default)]
+pub struct Equipment {
+    /// Whether its files take their space at once.
+    pub preallocation: Preallocation,
+    /// Files, which are made, or block devices: dies that take the place of others.
+    pub spare_dies: Vec<PathBuf>,
+    /// Erases that every superblock is rated for; none: nobody says.
+    pub rated_cycles: Option<u32>,
+    /// Parts of it that clients see as devices of their own; none: they see the whole.
+    pub namespaces: Namespaces,
+}
+
+/// Creates an empty drive, which is closed then.
+///
+/// # Errors
+/// When something is in the way, too small, or cannot be; then nothing is left behind.
+pub fn create(options: &CreateOptions, equipment: &Equipment) -> Result<(), OpenError> {
+    let Equipment { preallocation, spare_dies, rated_cycles, namespaces } = equipment;
+    let vault = &options.vault;
+    let mut unfinished = Unfinished::default();
+    unfinished.make(options, *preallocation)?;
+    let drive = Drive::open(vault)?;
+    for spare in spare_dies {
+        let is_new = !spare.exists();
+        add_spare(vault, &drive, spare)?;
+        unfinished.files.extend(is_new.then(|| spare.clone()));
+    }
+    drive.close()?;
+    if let Some(cycles) = rated_cycles {
+        rate_cycles(vault, *cycles)?;
+    }
+    if !namespaces.is_empty() {
+        namespaces.keep(vault)?;
+    }
+    unfinished.keep();
+    Ok(())
+}
+
+/// What was made of a drive that is not complete yet: it is removed unless it is kept.
+#[derive(Debug, Default)]
+struct Unfinished {
+    files: Vec<PathBuf>,
+    /// Folders, the outermost first.
+    folders: Vec<PathBuf>,
+}
+
+impl Unfinished {
+    /// Makes the folder and the dies of a drive, and formats them.
+    fn make(
+        &mut self,
+        options: &CreateOptions,
+        preallocation: Preallocation,
+    ) -> Result<(), OpenError> {
         let dies = u32::try_from(options.dies.len()).unwrap_or(u32::MAX);
         let shape = options.plan(dies).shape()?;
         let path = options.vault.join(FILE);
@@ -111,22 +164,63 @@ impl Drive {
             let what = format!("{} exists: remove it or name another", path.display());
             return Err(OpenError::refused(what));
         }
-        let shown = options.vault.display();
-        fs::create_dir_all(&options.vault)
-            .map_err(|source| OpenError::medium(&format!("making the folder {shown}"), source))?;
+        self.make_folder(&options.vault)?;
         let mut media: Vec<Box<dyn Medium>> = Vec::new();
         for die in &options.dies {
-            let medium = new_die(die, shape.die_bytes().0, Access::default());
+            let medium = new_die(die, shape.die_bytes().0, (Access::default(), preallocation));
             let attempted = || format!("making {} a die", die.display());
             media.push(medium.map_err(|source| OpenError::medium(&attempted(), source))?);
+            self.files.extend((!is_device(die)).then(|| die.clone()));
         }
         let drive = draw().map_err(|source| OpenError::medium("drawing a number", source))?;
         format(media, &shape, drive)?;
         let paths: io::Result<Vec<PathBuf>> = options.dies.iter().map(absolute).collect();
         let dies = paths.map_err(|source| OpenError::medium("finding the dies", source))?;
         let (spares, namespaces) = (Vec::new(), Vec::new());
-        write(&path, &Vault { schema: SCHEMA, rated_cycles: None, dies, spares, namespaces })?;
-        Self::open(&options.vault)
+        self.files.push(path.clone());
+        write(&path, &Vault { schema: SCHEMA, rated_cycles: None, dies, spares, namespaces })
+    }
+
+    /// Makes a folder and those that it lies in.
+    fn make_folder(&mut self, folder: &Path) -> Result<(), OpenError> {
+        let missing =
+            folder.ancestors().take_while(|it| !it.as_os_str().is_empty() && !it.exists());
+        self.folders = missing.map(Path::to_owned).collect();
+        self.folders.reverse();
+        let shown = folder.display();
+        fs::create_dir_all(folder)
+            .map_err(|source| OpenError::medium(&format!("making the folder {shown}"), source))
+    }
+
+    /// The drive is complete.
+    fn keep(mut self) {
+        (self.files, self.folders) = Default::default();
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // Whoever made it is told why it is not complete; what cannot be removed stays.
+        for file in &self.files {
+            let _ = fs::remove_file(file);
+        }
+        for folder in self.folders.iter().rev() {
+            let _ = fs::remove_dir_all(folder);
+        }
+    }
+}
+
+impl Drive {
+    /// Creates an empty drive, whose files have all the space that they need, and opens it.
+    ///
+    /// # Errors
+    /// When something is in the way, too small, or cannot be; then nothing is left behind.
+    pub fn create(options: &CreateOptions) -> Result<Self, OpenError> {
+        let mut unfinished = Unfinished::default();
+        unfinished.make(options, Preallocation::default())?;
+        let drive = Self::open(&options.vault)?;
+        unfinished.keep();
+        Ok(drive)
     }
 
     /// Opens the drive of a folder.
@@ -188,12 +282,13 @@ impl Replacement {
         let failed =
             |what: &str, source| OpenError::medium(&format!("{what} {}", new.display()), source);
         let absolute = absolute(new).map_err(|error| failed("finding", error))?;
-        let access = drive.store().dies.access();
+        let dies = &drive.store().dies;
+        let (access, preallocation) = (dies.access(), dies.preallocation());
         let is_ours = *path == absolute || described.spares.contains(&absolute);
         let medium = if is_ours && absolute.exists() {
             FileMedium::open(new, access).map(|medium| Box::new(medium) as Box<dyn Medium>)
         } else {
-            new_die(new, drive.die_bytes().0, access)
+            new_die(new, drive.die_bytes().0, (access, preallocation))
         };
         let medium = medium.map_err(|error| failed("making", error))?;
         let (found, needed) = (Bytes(medium.size()), drive.die_bytes());
@@ -281,23 +376,34 @@ fn write(path: &Path, vault: &Vault) -> Result<(), OpenError> {
 pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut next = path.as_os_str().to_owned();
     next.push(".new");
-    let mut file = fs::File::create(&next)?;
-    io::Write::write_all(&mut file, bytes)?;
-    file.sync_all()?;
-    fs::rename(&next, path)?;
+    let replaced = fs::File::create(&next)
+        .and_then(|mut file| io::Write::write_all(&mut file, bytes).and_then(|()| file.sync_all()))
+        .and_then(|()| fs::rename(&next, path));
+    if replaced.is_err() {
+        // The file that was there stays, and nothing beside it.
+        let _ = fs::remove_file(&next);
+    }
+    replaced?;
     let folder = path.parent().expect("it lies in a folder");
     fs::File::open(folder)?.sync_all()
 }
 
 /// A file that did not exist, or a block device.
-fn new_die(path: &Path, bytes: u64, access: Access) -> io::Result<Box<dyn Medium>> {
-    let is_device = fs::metadata(path)
-        .is_ok_and(|it| std::os::unix::fs::FileTypeExt::is_block_device(&it.file_type()));
-    if is_device {
+fn new_die(
+    path: &Path,
+    bytes: u64,
+    (access, preallocation): (Access, Preallocation),
+) -> io::Result<Box<dyn Medium>> {
+    if is_device(path) {
         Ok(Box::new(FileMedium::open(path, access)?))
     } else {
-        Ok(Box::new(FileMedium::create(path, bytes, access)?))
+        Ok(Box::new(FileMedium::create(path, bytes, access, preallocation)?))
     }
+}
+
+fn is_device(path: &Path) -> bool {
+    fs::metadata(path)
+        .is_ok_and(|it| std::os::unix::fs::FileTypeExt::is_block_device(&it.file_type()))
 }
 
 /// A number that no other drive has.

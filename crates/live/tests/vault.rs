@@ -6,7 +6,10 @@ use std::sync::Arc;
 use blockio::Bytes;
 use live::management::{Answer, Connection, Management};
 use live::status::{Space, State, inspect};
-use live::{Compression, CreateOptions, Device, Drive, Durability, OpenError, Queue, Replacement};
+use live::{
+    Compression, CreateOptions, Device, Drive, Durability, Equipment, OpenError, Preallocation,
+    Queue, Replacement, create,
+};
 
 fn options(folder: &std::path::Path, dies: usize, size_kib: u64) -> CreateOptions {
     CreateOptions {
@@ -289,4 +292,55 @@ fn a_scrub_writes_again_what_has_rotted() {
     let mut read = vec![0; 3 << 20];
     drive.read(0, &mut read).unwrap();
     assert!(read == bytes);
+}
+
+#[test]
+fn a_drive_that_cannot_be_created_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = options(&folder.path().join("a/b"), 3, 4 << 10);
+    let in_the_way = folder.path().join("in-the-way.img");
+    std::fs::write(&in_the_way, b"somebody's").unwrap();
+    options.dies[2].clone_from(&in_the_way);
+    let entries = || std::fs::read_dir(folder.path()).unwrap().count();
+    std::fs::create_dir(folder.path().join("a")).unwrap();
+    let before = entries();
+    let refused = Drive::create(&options).unwrap_err().to_string();
+    assert!(refused.contains("in-the-way.img"), "{refused}");
+    assert!(!folder.path().join("a/b").exists() && entries() == before);
+    // A spare die that is there already, after all else was made.
+    options.dies[2] = folder.path().join("a/b/d2.img");
+    let equipment = Equipment { spare_dies: vec![in_the_way.clone()], ..Equipment::default() };
+    assert!(create(&options, &equipment).is_err());
+    assert!(!folder.path().join("a/b").exists());
+    assert_eq!(std::fs::read(&in_the_way).unwrap(), b"somebody's");
+    create(&options, &Equipment::default()).unwrap();
+    assert!(Drive::open(&options.vault).is_ok());
+}
+
+#[test]
+fn dies_are_their_owners_and_take_their_space_at_once_unless_they_are_sparse() {
+    use std::os::unix::fs::MetadataExt as _;
+    for preallocation in [Preallocation::Full, Preallocation::Off] {
+        let folder = tempfile::tempdir().unwrap();
+        let options = options(folder.path(), 3, 16 << 10);
+        let spare = folder.path().join("spare.img");
+        let spare_dies = vec![spare.clone()];
+        create(&options, &Equipment { preallocation, spare_dies, ..Equipment::default() }).unwrap();
+        let has_space = |path: &std::path::Path| {
+            let file = path.metadata().unwrap();
+            assert_eq!(file.mode() & 0o777, 0o600);
+            file.blocks() * 512 >= file.len()
+        };
+        let is_full = preallocation == Preallocation::Full;
+        let drive = Drive::open(&options.vault).unwrap();
+        drive.write(0, &pattern(1, 1 << 20), Durability::Durable).unwrap();
+        // What is erased keeps its space, too.
+        drive.purge().unwrap();
+        drive.fail_die(1).unwrap();
+        let new = folder.path().join("new.img");
+        Replacement::prepare(&options.vault, &drive, 1, &new).unwrap();
+        for path in options.dies.iter().chain([&spare, &new]) {
+            assert_eq!(has_space(path), is_full, "{}", path.display());
+        }
+    }
 }

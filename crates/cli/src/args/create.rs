@@ -39,6 +39,10 @@ pub(crate) struct Create {
     /// How pages are stored; what does not become smaller is stored as it is
     #[arg(long, value_enum, default_value_t = Compress::None)]
     pub(crate) compress: Compress,
+    /// Leave the dies' files sparse: they take space as they are written, and writes fail once the
+    /// host has none left [default: all space is taken at once]
+    #[arg(long)]
+    pub(crate) sparse: bool,
     /// A part of it that clients see as a device of its own, such as logs=1g; may be repeated
     /// [default: they see the whole]
     #[arg(long, value_name = "NAME=SIZE", value_parser = named_size)]

@@ -1,7 +1,10 @@
 //! `floatgate create`: a drive that stores, made over files or block devices.
 
 use anyhow::{Context as _, Result, bail};
-use live::{Compression, CreateOptions, Drive, Namespaces, add_spare, rate_cycles};
+use live::{
+    Compression, CreateOptions, Equipment, Namespaces, Preallocation, create as make,
+    host_shortages,
+};
 
 use crate::args::{Compress, Create, Protection};
 use crate::{Ending, output};
@@ -36,17 +39,15 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
         unit: args.unit,
     };
     let shown = args.vault.display();
-    let namespaces = Namespaces::laid_out(&args.export, args.size)?;
-    let drive = Drive::create(&options).with_context(|| format!("creating {shown}"))?;
-    for spare in &args.spare_dies {
-        add_spare(&args.vault, &drive, spare).with_context(|| format!("equipping {shown}"))?;
-    }
-    drive.close().with_context(|| format!("closing {shown}"))?;
-    if let Some(cycles) = args.rated_cycles {
-        rate_cycles(&args.vault, cycles).with_context(|| format!("rating {shown}"))?;
-    }
-    if !namespaces.is_empty() {
-        namespaces.keep(&args.vault).with_context(|| format!("dividing {shown}"))?;
+    let equipment = Equipment {
+        preallocation: if args.sparse { Preallocation::Off } else { Preallocation::Full },
+        spare_dies: args.spare_dies.clone(),
+        rated_cycles: args.rated_cycles,
+        namespaces: Namespaces::laid_out(&args.export, args.size)?,
+    };
+    make(&options, &equipment).with_context(|| format!("creating {shown}"))?;
+    for shortage in host_shortages(&args.vault) {
+        output::talk(&format!("warning: {shortage}"));
     }
     let protection = if is_protected { "one die may be lost" } else { "no die may be lost" };
     output::talk(&format!("{shown}: {} over {dies} dies, {protection}", args.size));

@@ -217,7 +217,7 @@ impl Drive {
         let dies = &self.store.dies;
         for die in dies.healthy() {
             match dies.erase(die, from, until - from) {
-                Err(_) if dies.lose(die) => {}
+                Err(error) if dies.lose_for(die, &error) => {}
                 erased => erased.map_err(medium_error(format!("erasing die {die}")))?,
             }
         }

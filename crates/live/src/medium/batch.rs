@@ -180,7 +180,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::Access;
+    use crate::{Access, Preallocation};
 
     const SIZE: usize = 1 << 17;
     const ACCESSES: [Access; 4] = [
@@ -193,7 +193,8 @@ mod tests {
     fn media(folder: &TempDir, access: Access) -> [FileMedium; 3] {
         [0, 1, 2].map(|die| {
             let path = folder.path().join(format!("{die}-{access:?}"));
-            let medium = FileMedium::create(&path, SIZE as u64, access).expect("a new file");
+            let medium = FileMedium::create(&path, SIZE as u64, access, Preallocation::Off)
+                .expect("a new file");
             let bytes: Vec<u8> = (0..SIZE).map(|at| pattern(die, at)).collect();
             medium.write_at(0, &bytes).expect("there is space");
             medium

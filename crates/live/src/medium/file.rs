@@ -5,17 +5,21 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, IoSliceMut};
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use blockio::Bytes;
 use rustix::fs::{Advice, AtFlags, FallocateFlags, OFlags, StatxFlags};
+use rustix::io::Errno;
 
 use super::aligned::{ALIGN, Aligned, Cover};
-use super::{Medium, overwrite, ring};
+use super::{Medium, ZEROES_BYTES, overwrite, ring};
 
+/// Bytes of the blocks that the system counts a file's space in.
+const SECTOR_BYTES: u64 = 512;
 /// How often a lock is tried for again, and how long after.
 const LOCK_TRIES: u32 = 10;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
@@ -28,6 +32,16 @@ pub struct Access {
     pub is_direct: bool,
     /// Several things at once through `io_uring`, where the system has it.
     pub is_ringed: bool,
+}
+
+/// Whether the host's space for a file is taken when it is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Preallocation {
+    /// All of it: what is written later never lacks space (`fallocate`).
+    #[default]
+    Full,
+    /// None: a sparse file, which takes space once it is written, while the host has any.
+    Off,
 }
 
 impl Default for Access {
@@ -56,6 +70,8 @@ pub struct FileMedium {
     file: File,
     size: u64,
     access: Access,
+    /// Whether space was taken for all of it when it was opened.
+    preallocation: Preallocation,
     /// Bytes that are read and written at a time, and at multiples of them.
     block_bytes: usize,
     /// Held while a part of a block is written.
@@ -63,16 +79,33 @@ pub struct FileMedium {
 }
 
 impl FileMedium {
-    /// Makes a file of `size` bytes that take space once they are written. A file that exists is
-    /// left alone.
+    /// Makes a file of `size` bytes, which only its owner may read and write. A file that exists is
+    /// left alone; one that could not be made whole is removed.
     ///
     /// # Errors
-    /// When it exists or cannot be made, or cannot be accessed so.
-    pub fn create(path: &Path, size: u64, access: Access) -> io::Result<Self> {
+    /// When it exists or cannot be made, the host has too little space for it, or it cannot be
+    /// accessed so.
+    pub fn create(
+        path: &Path,
+        size: u64,
+        access: Access,
+        preallocation: Preallocation,
+    ) -> io::Result<Self> {
         let file = options(access).create_new(true).open(path).map_err(|error| told(error, access));
         let file = file?;
-        file.set_len(size)?;
-        Self::over(file, access)
+        let allocated = match preallocation {
+            Preallocation::Full => allocate(&file, size),
+            Preallocation::Off => Ok(()),
+        };
+        let made = allocated
+            .and_then(|()| file.set_len(size))
+            .map_err(|error| lacking(error, size))
+            .and_then(|()| Self::over(file, access));
+        if made.is_err() {
+            // It holds nothing yet; why it was not made is what counts.
+            let _ = std::fs::remove_file(path);
+        }
+        made
     }
 
     /// Opens a file or block device and holds it against a second drive.
@@ -102,7 +135,15 @@ impl FileMedium {
         // The length that metadata tells is zero for a block device.
         let size = io::Seek::seek(&mut (&file), io::SeekFrom::End(0))?;
         let block_bytes = if access.is_direct { block_bytes(&file) } else { 1 };
-        Ok(Self { file, size, access, block_bytes, patching: Mutex::new(()) })
+        // Block devices have no blocks of a file system.
+        let taken = file.metadata()?.blocks() * SECTOR_BYTES;
+        let preallocation = if taken >= size { Preallocation::Full } else { Preallocation::Off };
+        Ok(Self { file, size, access, preallocation, block_bytes, patching: Mutex::new(()) })
+    }
+
+    /// Whether the host's space was taken for all of it when it was opened.
+    pub(crate) const fn preallocation(&self) -> Preallocation {
+        self.preallocation
     }
 
     /// How it is accessed.
@@ -162,11 +203,44 @@ impl FileMedium {
 
 fn options(access: Access) -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.read(true).write(true);
+    // What clients store is for nobody else; it tells only where a file is made.
+    options.read(true).write(true).mode(0o600);
     if access.is_direct {
         options.custom_flags(OFlags::DIRECT.bits().cast_signed());
     }
     options
+}
+
+/// Takes the host's space for all of a file, by zeroes where its file system can only do that.
+/// The file may be longer than `size` then.
+fn allocate(file: &File, size: u64) -> io::Result<()> {
+    let fallocate = || rustix::fs::fallocate(file, FallocateFlags::empty(), 0, size);
+    match rustix::io::retry_on_intr(fallocate) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+            let zeroes = Aligned::new(ZEROES_BYTES);
+            let offsets = (0..size).step_by(ZEROES_BYTES);
+            offsets.into_iter().try_for_each(|at| file.write_all_at(zeroes.bytes(), at))
+        }
+        done => Ok(done?),
+    }
+}
+
+/// An error of making a file of so many bytes, with what helps where the host has no room for it.
+fn lacking(error: io::Error, size: u64) -> io::Error {
+    if !is_host_full(&error) {
+        return error;
+    }
+    let text = format!(
+        "the host has too little space left for {}; free some, or make it sparse",
+        Bytes(size)
+    );
+    io::Error::new(error.kind(), text)
+}
+
+/// Whether the host had no space, or no quota, for what was written: nothing that is stored is at
+/// fault.
+pub(crate) fn is_host_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// An error of opening, with what may be behind it.
@@ -247,8 +321,17 @@ impl Medium for FileMedium {
     }
 
     fn erase(&self, offset: u64, length: u64) -> io::Result<()> {
-        let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        match rustix::fs::fallocate(&self.file, punch, offset, length) {
+        let ask = |flags| rustix::fs::fallocate(&self.file, flags, offset, length);
+        let punch = || ask(FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE);
+        let erased = match self.preallocation {
+            Preallocation::Off => punch(),
+            // Space that was taken stays taken.
+            Preallocation::Full => {
+                let zeroed = ask(FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE);
+                zeroed.or_else(|_| punch().and_then(|()| ask(FallocateFlags::KEEP_SIZE)))
+            }
+        };
+        match erased {
             Ok(()) => Ok(()),
             // Not every file system knows holes, and not every device zeroes what it discards.
             Err(_) => overwrite(self, offset, length),
@@ -300,7 +383,8 @@ mod tests {
 
     fn medium(folder: &TempDir, is_direct: bool) -> FileMedium {
         let access = Access { is_direct, ..Access::default() };
-        FileMedium::create(&folder.path().join("die"), SIZE as u64, access).expect("a new file")
+        let path = folder.path().join("die");
+        FileMedium::create(&path, SIZE as u64, access, Preallocation::Full).expect("a new file")
     }
 
     proptest! {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf, absolute};
 
 use blockio::Bytes;
 
-use super::{FILE, Vault, new_die, read, write};
+use super::{FILE, Unfinished, Vault, is_device, new_die, read, write};
 use crate::{Access, Drive, OpenError};
 
 impl Vault {
@@ -42,13 +42,19 @@ pub fn add_spare(vault: &Path, drive: &Drive, new: &Path) -> Result<(), OpenErro
     if described.dies.contains(&path) || described.spares.contains(&path) {
         return Err(OpenError::refused(format!("{shown} is a die of the drive already")));
     }
-    let found = Bytes(new_die(&path, needed.0, Access::default()).map_err(failed)?.size());
+    let preallocation = drive.store().dies.preallocation();
+    let made = new_die(&path, needed.0, (Access::default(), preallocation)).map_err(failed)?;
+    let mut unfinished = Unfinished::default();
+    unfinished.files.extend((!is_device(&path)).then(|| path.clone()));
+    let found = Bytes(made.size());
     if found < needed {
         let what = format!("{shown} has {found}, {needed} are needed");
         return Err(OpenError::refused(what));
     }
     described.spares.push(path);
-    write(&vault.join(FILE), &described)
+    write(&vault.join(FILE), &described)?;
+    unfinished.keep();
+    Ok(())
 }
 
 /// The die, of those that are lost, whose place a spare takes next, and which one does.

@@ -15,6 +15,7 @@ use blockio::Op;
 use super::request::{self, Kind, Request};
 use super::wire::{self, Errno, allocation, chunk, flag};
 use super::{Dialect, REQUEST_BYTES_MAX, Replies, Taken, Terms, Violation};
+use crate::medium::is_host_full;
 use crate::{Allocation, Asked, Device, DeviceError, Durability, Read};
 
 /// Once this many bytes wait, they are sent before more is read from the device.
@@ -340,6 +341,9 @@ impl From<DeviceError> for Failure {
         let (errno, offset) = match error {
             DeviceError::OutOfRange { .. } => (Errno::Invalid, None),
             DeviceError::NoSpace { .. } => (Errno::NoSpace, None),
+            DeviceError::Medium { ref source, .. } if is_host_full(source) => {
+                (Errno::NoSpace, None)
+            }
             DeviceError::Unreadable { lba, .. } => (Errno::Io, Some(lba * 512)),
             DeviceError::Poisoned { .. } | DeviceError::Medium { .. } => (Errno::Io, None),
         };
