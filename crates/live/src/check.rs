@@ -16,15 +16,15 @@ use serde::{Deserialize, Serialize};
 use crate::creation::{gather, header_copy};
 use crate::header::Header;
 use crate::journal;
-use crate::layout::{HEADER_BYTES, Place, STAMP_BYTES};
+use crate::layout::HEADER_BYTES;
 use crate::recovery::{Viewed, look, reading, whole_checkpoints};
 use crate::row::Life;
 use crate::status::{State, named};
-use crate::store::{Member, Store};
-use crate::unit::{self, Codec, Extent, Stamp, exclusive_or};
+use crate::store::Store;
 use crate::upkeep::lba;
 use crate::vault::open_dies;
-use crate::{Drive, FileMedium, OpenError};
+use crate::verification::{Flaw, RowPages, VerifiedRow, VerifiedUnit};
+use crate::{Drive, FileMedium, Medium, OpenError};
 
 /// Version of [`Report`] as JSON; a field that goes or changes its meaning raises it.
 pub const SCHEMA: u32 = 1;
@@ -93,7 +93,7 @@ pub enum Remedy {
     None,
     /// Another die has to take the place of this one.
     Replace,
-    /// Repairing writes it again from what is whole.
+    /// Repairing writes it again from what is whole, or moves what can be read away from it.
     Repair,
     /// A crash left it so; opening the drive sets it right.
     Open,
@@ -117,7 +117,15 @@ impl Report {
 /// # Errors
 /// When there is no drive, it is in use, or so damaged that it could not be opened.
 pub fn check(vault: &Path, moved: impl FnMut(u64, u64)) -> Result<Report, OpenError> {
-    let (store, header) = gather(open_dies(vault, FileMedium::view)?)?;
+    check_media(open_dies(vault, FileMedium::view)?, moved)
+}
+
+/// As [`check`], of a drive over media.
+pub(crate) fn check_media(
+    media: Vec<Box<dyn Medium>>,
+    moved: impl FnMut(u64, u64),
+) -> Result<Report, OpenError> {
+    let (store, header) = gather(media)?;
     let viewed = look(&store, &header)?;
     let state = if header.is_open { State::Unclosed } else { State::Closed };
     let mut checking = Checking { store: &store, viewed: &viewed, state, findings: Vec::new() };
@@ -160,15 +168,6 @@ struct Checking<'a> {
     viewed: &'a Viewed,
     state: State,
     findings: Vec<Finding>,
-}
-
-/// A row that is being looked at.
-#[derive(Clone, Copy, Debug)]
-struct Looked {
-    row: u32,
-    life: Life,
-    /// Whether a crash may have torn it.
-    is_unsettled: bool,
 }
 
 impl Checking<'_> {
@@ -243,75 +242,51 @@ impl Checking<'_> {
 
     /// One row; says how many of its units were read.
     fn row(&mut self, row: u32, life: Life) -> u64 {
-        let layout = &self.store.layout;
-        let lost = self.store.dies.lost();
-        let mut sum = vec![0; layout.unit_bytes - STAMP_BYTES];
-        let (mut bad, mut units, mut programmed_at) = (Vec::new(), 0, life.order);
-        let mut agrees = true;
-        let is_there = |position: &u32| !lost.has(layout.die(row, *position, life.out));
-        for position in layout.positions(life.out).filter(is_there) {
-            units += 1;
-            if let Some((stamp, bytes)) = self.store.whole_unit(Member { row, position, life }) {
-                programmed_at = programmed_at.max(stamp.programmed_at);
-                exclusive_or(&mut sum, &bytes[STAMP_BYTES..]);
-                agrees &= self.agrees(&stamp, &bytes);
-            } else {
-                bad.push(position);
-            }
-        }
-        let is_unsettled = self.state == State::Unclosed && programmed_at >= self.viewed.mark;
-        let looked = Looked { row, life, is_unsettled };
-        let whole = u64::from(layout.shape.dies - life.out.count());
-        let is_complete = bad.is_empty() && units == whole;
-        if layout.shape.is_protected && is_complete && sum.iter().any(|byte| *byte != 0) {
-            self.found_unit(looked, layout.shape.dies - 1, "is not the sum of the row's data");
-        }
-        for position in bad {
-            self.found_unit(looked, position, "is not as it was programmed");
-        }
-        if !is_complete || !agrees {
-            self.lost_pages(looked);
+        let (store, ftl) = (self.store, &self.viewed.ftl);
+        let lost = store.dies.lost();
+        let is_there = |position: &u32| !lost.has(store.layout.die(row, *position, life.out));
+        let units = store.layout.positions(life.out).filter(is_there).count() as u64;
+        let tables = store.right_tables(row, life);
+        if !tables.is_some_and(|tables| store.have_pages(ftl, row, &tables)) {
+            let verified = store.verify(row, life, None);
+            let pages = verified.pages(store, ftl);
+            self.bad_units(row, &verified, &pages);
+            self.lost_pages(row, &pages);
         }
         units
     }
 
-    /// Whether a unit's table has the pages that the map looks for there.
-    fn agrees(&self, stamp: &Stamp, bytes: &[u8]) -> bool {
-        if stamp.is_parity {
-            return true;
+    fn bad_units(&mut self, row: u32, verified: &VerifiedRow, pages: &RowPages) {
+        let is_unsettled =
+            self.state == State::Unclosed && verified.programmed_at >= self.viewed.mark;
+        for VerifiedUnit { position, die, flaw, whole, .. } in &verified.units {
+            let what = match flaw {
+                None | Some(Flaw::Missing) => continue,
+                // It holds nothing that counts, and waits for its next life.
+                Some(_) if whole.is_none() && pages.is_empty() => continue,
+                Some(Flaw::Unreadable) => "cannot be read",
+                Some(Flaw::Damaged) => "is not as it was programmed",
+                Some(Flaw::Stray) => "has bytes beside its pages that were never written",
+                Some(Flaw::Unequal) => "is not the sum of the row's data",
+            };
+            let is_parity = self.store.layout.is_parity(*position);
+            let (kind, name) =
+                if is_parity { (Kind::Parity, "parity") } else { (Kind::Unit, "unit") };
+            let (remedy, then) = match whole {
+                Some(_) if is_unsettled => (Remedy::Open, ""),
+                Some(_) => (Remedy::Repair, ""),
+                None if pages.readable.is_empty() => (Remedy::None, ""),
+                None => (Remedy::Repair, "; what can be read is moved away from it"),
+            };
+            let text = format!("{name} of row {row} on die {die} {what}{then}");
+            let die = u32::try_from(*die).ok();
+            self.findings.push(Finding { kind, lba: None, row: Some(row), die, remedy, text });
         }
-        let Stamp { row, position, identity, .. } = *stamp;
-        let first = self.store.first(row, position);
-        let table = unit::table(&self.store.layout, bytes, identity, first);
-        let Some((_, table)) = table else { return false };
-        (0..self.store.layout.unit_slots).all(|slot| {
-            let ppn = self.store.layout.ppn(Place { row, unit: position, slot });
-            let there = table.get(slot as usize).map(|entry| entry.extent);
-            let ftl = &self.viewed.ftl;
-            let is_it = |it: Extent| ftl.is_at(it.lpn, ppn) && it.codec != Codec::Lost;
-            !ftl.is_valid(ppn) || there.is_some_and(is_it)
-        })
     }
 
-    fn found_unit(&mut self, looked: Looked, position: u32, what: &str) {
-        let Looked { row, life, is_unsettled } = looked;
-        let layout = &self.store.layout;
-        let is_parity = layout.is_parity(position);
-        let (kind, name) = if is_parity { (Kind::Parity, "parity") } else { (Kind::Unit, "unit") };
-        let die = layout.die(row, position, life.out);
-        let remedy = match self.store.restored_unit(Member { row, position, life }) {
-            Ok(_) if is_unsettled => Remedy::Open,
-            Ok(_) => Remedy::Repair,
-            Err(_) => Remedy::None,
-        };
-        let text = format!("{name} of row {row} on die {die} {what}");
-        let die = u32::try_from(die).ok();
-        self.findings.push(Finding { kind, lba: None, row: Some(row), die, remedy, text });
-    }
-
-    fn lost_pages(&mut self, Looked { row, life, .. }: Looked) {
-        for page in self.store.lost_pages(&self.viewed.ftl, row, life) {
-            let lba = lba(page);
+    fn lost_pages(&mut self, row: u32, pages: &RowPages) {
+        for page in &pages.lost {
+            let lba = lba(*page);
             self.findings.push(Finding {
                 kind: Kind::LostPage,
                 lba: Some(lba),

@@ -38,6 +38,7 @@ mod store;
 mod unit;
 mod upkeep;
 mod vault;
+mod verification;
 
 pub use caretaker::Caretaker;
 pub use compress::Compression;

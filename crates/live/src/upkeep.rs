@@ -3,17 +3,17 @@
 
 use std::io;
 
-use ftl::{Ftl, Lpn, Ppn};
+use ftl::Lpn;
 
 use crate::core::Core;
 use crate::dies::medium_error;
 use crate::drive::Drive;
 use crate::journal::Scope;
-use crate::layout::{PAGE_BYTES, Place, STAMP_BYTES};
+use crate::layout::PAGE_BYTES;
 use crate::row::Life;
 use crate::status::{Rebuild, Scrub};
-use crate::store::{Member, Store, Stored};
-use crate::unit::{self, Codec, Entry, Extent, Stamp};
+use crate::store::Store;
+use crate::unit::Stamp;
 use crate::{DeviceError, Medium};
 
 /// Most lost sectors that the status of a scrub names.
@@ -30,13 +30,18 @@ pub struct Scrubbed {
     pub units_bad: u64,
     /// How many of them were written again from the others of their row.
     pub units_restored: u64,
+    /// How many of them their row does not give back, and hold no page any more that can be read.
+    pub units_vacated: u64,
+    /// Pages that were moved from rows with such units, so that they are protected again.
+    pub pages_moved: u64,
     /// Sectors, in steps of eight, of pages that cannot be read any more.
     pub lost_lbas: Vec<u64>,
 }
 
 impl Drive {
-    /// Reads everything that is stored, parity too, and says what is not as it was written; where
-    /// `repair` is set, writes it again from the rest of its row.
+    /// Verifies every byte of every row that is stored, parity too; where `repair` is set, writes
+    /// again from the rest of its row what is not right, and moves what can be read away from units
+    /// that the rest does not give back. What cannot be read stays where it is.
     ///
     /// # Errors
     /// [`DeviceError::Poisoned`], [`DeviceError::Medium`].
@@ -83,6 +88,8 @@ impl Drive {
             if let Some(scrub) = &mut self.upkeep().scrub {
                 scrub.rows_done = u64::from(row) + 1;
                 (scrub.units_bad, scrub.units_restored) = (found.units_bad, found.units_restored);
+                (scrub.units_vacated, scrub.pages_moved) = (found.units_vacated, found.pages_moved);
+                scrub.pages_lost = found.lost_lbas.len() as u64;
                 let told = scrub.lost_lbas.len();
                 let untold = found.lost_lbas.iter().skip(told).take(LBAS_TOLD_MAX - told);
                 scrub.lost_lbas.extend(untold);
@@ -90,6 +97,10 @@ impl Drive {
         }
         if found.units_restored > 0 {
             self.sync_healthy()?;
+        }
+        if found.units_vacated > 0 {
+            // What opening after a crash would have to read of those rows, it need not any more.
+            self.checkpoint()?;
         }
         Ok(found)
     }
@@ -100,24 +111,62 @@ impl Drive {
             return Ok(());
         }
         found.rows += 1;
-        if self.store().bad_units(row, life).is_empty() {
-            return Ok(());
+        if let Some(tables) = self.store().right_tables(row, life) {
+            let core = self.core()?;
+            // It may have been erased meanwhile.
+            let is_current = core.rows.life(row) == life;
+            if !is_current || self.store().have_pages(&core.ftl, row, &tables) {
+                return Ok(());
+            }
         }
-        // Again, with nothing moving: the row may have been erased meanwhile.
+        // Again, with nothing moving.
         let core = self.core_mut()?;
         if core.rows.life(row) != life {
             return Ok(());
         }
-        for position in self.store().bad_units(row, life) {
-            found.units_bad += 1;
-            let member = Member { row, position, life };
-            if repair && self.store().restore_unit(member).is_ok() {
-                found.units_restored += 1;
+        let (units, pages) = self.scrub_bad_row(&core, (row, life), repair, found);
+        drop(core);
+        if units > 0 && repair {
+            let moved = self.vacate_row(row, life, &pages);
+            found.pages_moved += moved.as_ref().ok().copied().unwrap_or(0);
+            match moved {
+                Ok(_) => found.units_vacated += units,
+                Err(error @ DeviceError::Medium { .. }) => return Err(error),
+                // What cannot be moved stays, as far as it can be read.
+                Err(_) => {}
             }
         }
-        let lost = self.store().lost_pages(&core.ftl, row, life);
-        found.lost_lbas.extend(lost.into_iter().map(lba));
         Ok(())
+    }
+
+    /// Restores what it can of a row in which something is not right; says how many of its units
+    /// that leaves, and which pages that can be read should not stay beside them.
+    fn scrub_bad_row(
+        &self,
+        core: &Core,
+        (row, life): (u32, Life),
+        repair: bool,
+        found: &mut Scrubbed,
+    ) -> (u64, Vec<Lpn>) {
+        let store = self.store();
+        let verified = store.verify(row, life, None);
+        let pages = verified.pages(store, &core.ftl);
+        found.lost_lbas.extend(pages.lost.iter().copied().map(lba));
+        let mut left = 0;
+        for unit in verified.units.iter().filter(|unit| unit.is_bad()) {
+            // What holds nothing that counts, and cannot be restored, waits for its next life.
+            if unit.whole.is_none() && pages.is_empty() {
+                continue;
+            }
+            found.units_bad += 1;
+            let write = |whole| store.dies.write(unit.die, store.layout.unit_from(row), whole);
+            match &unit.whole {
+                Some(whole) if repair && write(whole).is_ok() => found.units_restored += 1,
+                Some(_) => {}
+                None => left += 1,
+            }
+        }
+        (left, pages.readable)
     }
 
     /// Goes on without a die.
@@ -207,13 +256,14 @@ impl Drive {
             let life = core.rows.life(row);
             let position = store.layout.position(row, die, life.out);
             if let Some(position) = position.filter(|_| life.order != 0) {
-                match store.restored_unit(Member { row, position, life }) {
-                    Ok(unit) => store
+                let verified = store.verify(row, life, Some(position));
+                match verified.unit(position).and_then(|unit| unit.whole.as_ref()) {
+                    Some(unit) => store
                         .dies
-                        .write(die, store.layout.unit_from(row), &unit)
+                        .write(die, store.layout.unit_from(row), unit)
                         .map_err(medium_error(format!("restoring row {row} of die {die}")))?,
                     // What the others do not give back is lost with or without this die.
-                    Err(_) => units_lost += 1,
+                    None => units_lost += 1,
                 }
             }
             drop(core);
@@ -264,110 +314,4 @@ impl Core {
 /// The first sector of a page.
 pub(crate) fn lba(page: Lpn) -> u64 {
     u64::from(page.0) * (PAGE_BYTES as u64 / blockio::SECTOR_BYTES)
-}
-
-impl Store {
-    /// Pages of a row that neither their places nor their stripe give back.
-    pub(crate) fn lost_pages(&self, ftl: &Ftl, row: u32, life: Life) -> Vec<Lpn> {
-        let slots = 0..self.layout.unit_slots;
-        let all = (0..self.layout.data_units(life.out))
-            .flat_map(|unit| slots.clone().map(move |slot| Place { row, unit, slot }))
-            .map(|place| self.layout.ppn(place));
-        let is_lost = |ppn: &Ppn| {
-            let stored = Stored { ppn: *ppn, life };
-            let is_it = |(extent, _): &(Extent, Vec<u8>)| {
-                ftl.is_at(extent.lpn, *ppn) && extent.codec != Codec::Lost
-            };
-            let found = self.read_extent(stored).filter(is_it);
-            found.or_else(|| self.reconstruct_extent(stored).filter(is_it)).is_none()
-        };
-        let mut lost: Vec<Ppn> = all.filter(|ppn| ftl.is_valid(*ppn)).filter(is_lost).collect();
-        lost.sort_unstable();
-        ftl.pages_at(&lost).into_iter().map(|(lpn, _)| lpn).collect()
-    }
-
-    /// The units of a row that are not what was programmed.
-    fn bad_units(&self, row: u32, life: Life) -> Vec<u32> {
-        let lost = self.dies.lost();
-        self.layout
-            .positions(life.out)
-            .filter(|position| !lost.has(self.layout.die(row, *position, life.out)))
-            .filter(|position| self.whole_unit(Member { row, position: *position, life }).is_none())
-            .collect()
-    }
-
-    /// A unit with its stamp, if all of it is what was programmed.
-    pub(crate) fn whole_unit(&self, member: Member) -> Option<(Stamp, Vec<u8>)> {
-        let Member { row, position, life } = member;
-        let mut unit = vec![0; self.layout.unit_bytes];
-        let die = self.layout.die(row, position, life.out);
-        self.dies.read(die, self.layout.unit_from(row), &mut unit).ok()?;
-        let stamp = Stamp::parse(&unit)?;
-        let is_own = (stamp.row, stamp.position, stamp.out) == (row, position, life.out)
-            && stamp.identity == self.identity(life.order)
-            && stamp.is_parity == self.layout.is_parity(position);
-        (is_own && self.is_right(&unit, &stamp)).then_some((stamp, unit))
-    }
-
-    /// Whether what follows a stamp is what was programmed with it.
-    fn is_right(&self, unit: &[u8], stamp: &Stamp) -> bool {
-        if stamp.is_parity {
-            return crc32c::crc32c(&unit[STAMP_BYTES..]) == stamp.body_crc;
-        }
-        let (row, position) = (stamp.row, stamp.position);
-        let first = self.first(row, position);
-        let Some((_, table)) = unit::table(&self.layout, unit, stamp.identity, first) else {
-            return false;
-        };
-        let is_there = |(slot, entry): (u32, &Entry)| {
-            let ppn = self.layout.ppn(Place { row, unit: position, slot });
-            unit::extent_in(unit, entry.from, stamp.identity, ppn).is_some()
-        };
-        (0..).zip(&table).all(is_there)
-    }
-
-    /// Writes a unit again, from the others of its row; it is durable once its die is synced.
-    ///
-    /// # Errors
-    /// When they do not give it back, or it cannot be written.
-    fn restore_unit(&self, member: Member) -> io::Result<()> {
-        let unit = self.restored_unit(member)?;
-        let Member { row, position, life } = member;
-        let die = self.layout.die(row, position, life.out);
-        self.dies.write(die, self.layout.unit_from(row), &unit)
-    }
-
-    /// A unit as the others of its row give it back.
-    ///
-    /// # Errors
-    /// When they do not.
-    pub(crate) fn restored_unit(&self, member: Member) -> io::Result<Vec<u8>> {
-        if !self.layout.shape.is_protected {
-            return Err(io::Error::other("the drive has no parity"));
-        }
-        let Member { row, position, life } = member;
-        let mut unit = vec![0; self.layout.unit_bytes];
-        self.reconstruct(member, STAMP_BYTES, &mut unit[STAMP_BYTES..])?;
-        let others = self.layout.positions(life.out).filter(|other| *other != position);
-        let stamps = others.clone().filter_map(|other| {
-            let mut stamp = [0; STAMP_BYTES];
-            let die = self.layout.die(row, other, life.out);
-            self.dies.read(die, self.layout.unit_from(row), &mut stamp).ok()?;
-            Stamp::parse(&stamp).filter(|stamp| stamp.identity == self.identity(life.order))
-        });
-        let programmed_at = stamps.map(|stamp| stamp.programmed_at).max().unwrap_or(life.order);
-        let is_parity = self.layout.is_parity(position);
-        let body_crc = if is_parity { crc32c::crc32c(&unit[STAMP_BYTES..]) } else { 0 };
-        let (identity, out) = (self.identity(life.order), life.out);
-        let stamp = Stamp { is_parity, row, position, identity, programmed_at, body_crc, out };
-        stamp.write(&mut unit);
-        let mut others = others;
-        let mut others_are_right =
-            || others.all(|position| self.whole_unit(Member { position, ..member }).is_some());
-        // Parity has no checksum but what it is made of.
-        if is_parity && !others_are_right() || !self.is_right(&unit, &stamp) {
-            return Err(io::Error::other("more than one unit of the row is bad"));
-        }
-        Ok(unit)
-    }
 }

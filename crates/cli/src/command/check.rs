@@ -46,11 +46,19 @@ pub(crate) fn check(args: &Check) -> Result<Ending> {
     let left = report.findings.iter().filter(|finding| finding.remedy != Remedy::Open).count();
     match (left, report.repairable()) {
         (0, _) => Ok(Ending::Done),
-        (_, 0) => bail!("{shown} is not as it was written: {left} findings, none to be repaired"),
+        (_, 0) => {
+            let left = number_of(left);
+            bail!("{shown} is not as it was written: {left}, none to be repaired")
+        }
         (_, some) => {
-            bail!("{shown} is not as it was written: {left} findings; --repair helps with {some}")
+            let left = number_of(left);
+            bail!("{shown} is not as it was written: {left}; --repair helps with {some}")
         }
     }
+}
+
+fn number_of(findings: usize) -> String {
+    format!("{findings} finding{}", if findings == 1 { "" } else { "s" })
 }
 
 fn checked(vault: &Path, name: &str) -> Result<Report> {
@@ -69,7 +77,7 @@ fn text(report: &Report, repaired: usize) -> String {
     let mut lines =
         vec![format!("drive {drive}, {state}: {pages} pages in {rows} rows, {units} units read")];
     if repaired > 0 {
-        lines.push(format!("{repaired} findings were repaired"));
+        lines.push(format!("repaired: {}", number_of(repaired)));
     }
     if findings.is_empty() {
         lines.push("everything is as it was written".to_owned());

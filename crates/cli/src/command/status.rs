@@ -207,10 +207,9 @@ fn upkeep_rows(upkeep: &Upkeep) -> Vec<Row> {
         rows.push(row("redundancy", format!("without the failed dies, {share}; {ending}")));
     }
     if let Some(scrub) = &upkeep.scrub {
-        let Scrub { rows_done, units_bad, units_restored, lost_lbas, .. } = scrub;
+        let Scrub { rows_done, units_bad, units_restored, pages_lost, .. } = scrub;
         let found = format!(
-            "{units_bad} units bad, {units_restored} written again, {} pages lost",
-            lost_lbas.len()
+            "{units_bad} units bad, {units_restored} written again, {pages_lost} pages lost"
         );
         let share = percent(*rows_done, scrub.rows);
         let ending = ending(scrub.is_running, &scrub.failure);

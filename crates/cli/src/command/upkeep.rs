@@ -34,17 +34,34 @@ pub(crate) fn scrub(args: &ScrubArgs) -> Result<Ending> {
     let is_running = |scrub: &Scrub| scrub.is_running;
     let progress = |scrub: &Scrub| (scrub.rows_done, scrub.rows);
     let scrub = awaited("scrubbing", &mut server, |it| it.scrub, is_running, progress)?;
-    let Scrub { rows, units_bad, units_restored, lost_lbas, failure, .. } = scrub;
+    scrubbed(&shown.to_string(), scrub)
+}
+
+/// Says what a scrub found, and fails where something of it is left.
+fn scrubbed(shown: &str, scrub: Scrub) -> Result<Ending> {
+    let Scrub { rows, units_bad, units_restored, units_vacated, pages_moved, .. } = scrub;
     output::data(&format!(
         "{rows} rows: {units_bad} units were not as written, {units_restored} are written again"
     ))?;
-    for lba in &lost_lbas {
+    if units_vacated > 0 {
+        output::data(&format!(
+            "{units_vacated} units cannot be restored; {pages_moved} pages were moved away from \
+             them and are protected again"
+        ))?;
+    }
+    for lba in &scrub.lost_lbas {
         output::data(&format!("sectors {lba} to {} are lost", lba + 7))?;
     }
-    match failure {
+    let (pages_lost, told) = (scrub.pages_lost, scrub.lost_lbas.len() as u64);
+    if pages_lost > told {
+        output::data(&format!("and {} more pages", pages_lost - told))?;
+    }
+    let units_left = units_bad - units_restored - units_vacated;
+    match scrub.failure {
         Some(failure) => bail!("scrubbing {shown}: {failure}"),
-        None if units_bad > units_restored => {
-            bail!("{} units of {shown} are not as written", units_bad - units_restored)
+        None if units_left > 0 => bail!("{units_left} units of {shown} are not as written"),
+        None if pages_lost > 0 => {
+            bail!("{pages_lost} pages of {shown} are lost: write them again, or trim them")
         }
         None => Ok(Ending::Done),
     }

@@ -24,8 +24,10 @@ use crate::dies::DieSet;
 use crate::journal::Scope;
 use crate::layout::{Layout, PAGE_BYTES};
 use crate::planted::{self, Bug};
+use crate::row::Life;
 use crate::status::Redundancy;
 use crate::store::Store;
+use crate::unit::Codec;
 
 /// Pages that are looked at before others get their turn.
 const PAGES_AT_ONCE: u32 = 16;
@@ -155,6 +157,37 @@ impl Drive {
         Ok(())
     }
 
+    /// Moves those of some pages that can be read, and still lie in a row that is in this life, to
+    /// other rows, while the host goes on; says how many those were.
+    ///
+    /// # Errors
+    /// As [`crate::Device::write`].
+    pub(crate) fn vacate_row(
+        &self,
+        row: u32,
+        life: Life,
+        pages: &[Lpn],
+    ) -> Result<u64, DeviceError> {
+        let mut moved = 0;
+        let mut rest = pages.iter();
+        while !rest.as_slice().is_empty() {
+            self.check_sound()?;
+            let mut core = self.core_mut()?;
+            if core.rows.life(row) != life {
+                break;
+            }
+            while !core.ftl.needs_room() {
+                let Some(lpn) = rest.next() else { break };
+                if core.is_readable_in(&self.store, *lpn, row) {
+                    self.noting(core.relocate_page(&self.store, *lpn))?;
+                    moved += 1;
+                }
+            }
+            self.noting(self.give_room(core))?;
+        }
+        Ok(moved)
+    }
+
     /// Has rows leave out the dies that have failed as headers tell, if that was not looked at yet.
     pub(super) fn adapt_rows(&self, told: DieSet) -> Result<(), DeviceError> {
         if self.adapted.swap(told.0, Ordering::AcqRel) != told.0 {
@@ -217,6 +250,13 @@ impl Core {
             self.ftl.leave_out(out.count());
         }
         Ok(())
+    }
+
+    /// Whether a page lies in a row and can be read.
+    fn is_readable_in(&self, store: &Store, lpn: Lpn, row: u32) -> bool {
+        let ppn = self.place_of(lpn).filter(|ppn| store.layout.place(*ppn).row == row);
+        let found = ppn.and_then(|ppn| self.fetch(store, ppn));
+        found.is_some_and(|(extent, _)| extent.lpn == lpn && extent.codec != Codec::Lost)
     }
 
     /// Whether a page lies in a row that has a unit on one of these dies.

@@ -73,7 +73,17 @@ pub struct Scrub {
     pub units_bad: u64,
     /// How many of them were written again.
     pub units_restored: u64,
-    /// First sectors of pages that cannot be read any more, at most 1000 of them.
+    /// How many of them the rest of their row does not give back, and hold no page any more that
+    /// can be read.
+    #[serde(default)]
+    pub units_vacated: u64,
+    /// Pages that were moved from rows with such units.
+    #[serde(default)]
+    pub pages_moved: u64,
+    /// Pages that cannot be read any more.
+    #[serde(default)]
+    pub pages_lost: u64,
+    /// First sectors of those pages, at most 1000 of them.
     pub lost_lbas: Vec<u64>,
     /// Why it ended before its time.
     pub failure: Option<String>,
