@@ -10,6 +10,7 @@ mod nanos;
 mod nearest;
 mod request;
 mod rng;
+pub mod text;
 
 pub use bytes::{Bytes, Lba, SECTOR_BYTES};
 pub use nanos::Nanos;

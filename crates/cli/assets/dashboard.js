@@ -8,9 +8,11 @@ const CHARTS = {
   throughput: new Chart("Throughput", [{ name: "read", tone: "t0" },
     { name: "written", tone: "t1", dashed: true }], { text: rate, least: 1e6 }),
   commands: new Chart("Commands a second", [{ name: "reads", tone: "t0" },
-    { name: "writes", tone: "t1", dashed: true }], { text: number, least: 100 }),
+    { name: "writes", tone: "t1", dashed: true }, { name: "flushes", tone: "t2" }],
+  { text: number, least: 100 }),
   latencies: new Chart("99 % of commands within", [{ name: "reads", tone: "t0" },
-    { name: "writes", tone: "t1", dashed: true }], { text: micros, least: 100 }),
+    { name: "writes", tone: "t1", dashed: true }, { name: "flushes", tone: "t2" }],
+  { text: micros, least: 100 }),
   causes: new Chart("Written to the dies, by cause",
     CAUSES.map((name, index) => ({ name, tone: `t${index}` })),
     { text: rate, least: 1e6, stacked: true }),
@@ -28,26 +30,29 @@ let before = null;
 const written = (writes) => CAUSES.reduce((sum, cause) => sum + writes[`${cause}_bytes`], 0);
 
 function showNow(status, then, seconds) {
-  const { reads, writes } = status.server.traffic;
-  const since = { reads: then.server.traffic.reads, writes: then.server.traffic.writes };
+  const { reads, writes, flushes } = status.server.traffic;
+  const since = then.server.traffic;
   const speeds = {};
-  for (const [id, now, old] of [["read", reads, since.reads], ["write", writes, since.writes]]) {
+  for (const [id, now, old] of [["read", reads, since.reads], ["write", writes, since.writes],
+    ["flush", flushes, since.flushes]]) {
     const speed = {
       bytes: (now.bytes - old.bytes) / seconds,
       commands: (now.commands - old.commands) / seconds,
       half: latency(now, old, 0.5),
       most: latency(now, old, 0.99),
     };
-    show(`${id}-rate`, rate(speed.bytes), speed.bytes);
-    show(`${id}-iops`, `${number(speed.commands)} IOPS`);
+    if (id !== "flush") {
+      show(`${id}-rate`, rate(speed.bytes), speed.bytes);
+      show(`${id}-iops`, `${number(speed.commands)} IOPS`);
+    }
     show(`${id}-p50`, micros(speed.half), speed.half ?? "");
     show(`${id}-p99`, speed.half === null ? "none now" : `99 % within ${micros(speed.most)}`);
     speeds[id] = speed;
   }
-  const both = (key) => [speeds.read[key], speeds.write[key]];
-  CHARTS.throughput.add(both("bytes"));
-  CHARTS.commands.add(both("commands"));
-  CHARTS.latencies.add(both("most"));
+  const all = (key) => [speeds.read[key], speeds.write[key], speeds.flush[key]];
+  CHARTS.throughput.add([speeds.read.bytes, speeds.write.bytes]);
+  CHARTS.commands.add(all("commands"));
+  CHARTS.latencies.add(all("most"));
   const causes = CAUSES.map((cause) => Math.max(0,
     status.writes[`${cause}_bytes`] - then.writes[`${cause}_bytes`]) / seconds);
   CHARTS.causes.add(causes);
@@ -58,12 +63,15 @@ function showNow(status, then, seconds) {
   show("relocation", `${rate(causes[1])} relocated`);
 }
 
+let hasHeat = false;
+
 // Of a modelled drive whose times replies keep to; there is nothing of the kind without one.
 function showHeat(status, then, seconds) {
   const now = status.server.model?.climate;
   const old = then?.server.model?.climate;
   const parts = ["temperature", "power"];
   parts.forEach((part) => { at(`${part}-tile`).hidden = CHARTS[part].node.hidden = !now; });
+  hasHeat = Boolean(now);
   if (!now) return;
   show("temperature", celsius(now.temperature_c), now.temperature_c);
   show("temperature-limit", `slows down at ${now.throttle_c}, off at ${now.shutdown_c}`);
@@ -87,16 +95,16 @@ function showWrites({ writes }) {
   }));
 }
 
-function showSpace({ space }) {
+function showSpace({ space, format }) {
   const letters = space.superblocks;
   const counts = {};
   for (const letter of letters) counts[letter] = (counts[letter] ?? 0) + 1;
   show("free", `${number(space.superblocks_free)} of ${number(letters.length)}`,
     space.superblocks_free);
   show("stored", bytes(space.stored_bytes), space.stored_bytes);
-  const share = space.stored_bytes / space.stored_bytes_max;
-  show("stored-note", `of ${bytes(space.stored_bytes_max)} are taken, ${percent(share)}`);
-  at("stored-meter").value = share;
+  const isThin = format.physical_bytes < format.capacity_bytes;
+  const taken = showTaken(at("stored-meter"), space.stored_bytes, space.stored_bytes_max, isThin);
+  show("stored-note", `of ${bytes(space.stored_bytes_max)} are taken, ${taken}`);
   show("map-counts", Object.entries(STATES)
     .map(([letter, name]) => `${number(counts[letter] ?? 0)} ${name}`).join(", "));
   drawMap(letters);
@@ -139,24 +147,36 @@ function showDies(status, then, seconds) {
   const top = Math.max(1, ...speeds.map(([read, write]) => read + write));
   fill("die-rows", status.dies.map((die, index) => {
     const [read, write] = speeds[index];
-    return line([String(index), { text: die.is_lost ? "lost" : "good",
-      tone: die.is_lost ? "bad" : "good" }, { node: bar([["t0", read / top], ["t1", write / top]]) },
+    const place = [die.path, die.model, die.serial].filter(Boolean).join(", ");
+    const tones = { good: "good", rebuilding: "warn", failed: "bad" };
+    return line([String(index), { text: die.state, tone: tones[die.state] }, place || "–", { node: bar([["t0", read / top], ["t1", write / top]]) },
     rate(read), rate(write), bytes(die.read_bytes), bytes(die.written_bytes),
     { text: number(die.failures), tone: die.failures ? "bad" : "" }]);
   }));
   show("work", works(status.upkeep).join("; "));
 }
 
-function showLife({ smart, wear, life, writes }) {
+// Bits as nvme-cli names them.
+const WARNINGS = ["available spare", "temperature threshold", "NVM subsystem reliability",
+  "read-only"];
+const warningText = (bits) => bits
+  ? `0x${bits.toString(16).padStart(2, "0")}: ${
+    WARNINGS.filter((_, bit) => bits & (1 << bit)).join(", ")}`
+  : "none";
+
+function showLife({ smart, wear, life, writes, pages_lost, upkeep }) {
   pairs("health-rows", [
     ["Spare left", `${smart.available_spare} %, warns below ${smart.available_spare_threshold} %`],
     ["Used of what it is rated for", smart.percentage_used === null
       ? "not rated" : `${smart.percentage_used} %`],
-    ["Critical warning", smart.critical_warning ? String(smart.critical_warning) : "none"],
+    ["Critical warning", warningText(smart.critical_warning)],
     ["Erases of a superblock", `${wear.erase_count_min} to ${wear.erase_count_max}, ${
       wear.erase_count_mean.toFixed(2)} on average`],
     ["Superblocks erased", number(writes.superblocks_erased)],
-    ["Pages lost", number(smart.media_errors)],
+    ["Pages lost now", number(pages_lost)],
+    ["Pages ever found lost since it was opened", number(smart.media_errors)],
+    ["Scrubs since it was opened", `${number(upkeep.scrubs.ended)}, ${
+      number(upkeep.scrubs.completed)} of them of everything`],
     ["Openings", `${number(smart.power_cycles)}, ${number(smart.unsafe_shutdowns)} after a crash`],
   ]);
   pairs("moved-rows", [
@@ -210,22 +230,23 @@ function showEvents({ server }) {
 function showHealth(status) {
   const { led } = status;
   at("led").className = ledClass(led);
-  show("drive", status.drive);
-  document.title = `${led === "beacon" ? "(*) " : ""}Drive ${status.drive}`;
-  const faults = faultsOf({
-    reason: status.reason,
-    dies: status.dies.length,
-    dies_lost: status.dies.filter((die) => die.is_lost).length,
-    critical_warning: status.smart.critical_warning,
-  });
-  show("health", faults.join("; ") || "Everything is as it should be.");
-  at("health").className = faults.length ? "verdict bad" : "verdict";
+  show("drive", status.name);
+  show("number", `${status.drive}, ${status.folder}`);
+  const mark = status.health.state === "ok" ? "" : "! ";
+  document.title = `${led === "beacon" ? "(*) " : mark}${status.name}`;
+  const { state, problems } = status.health;
+  show("health", state === "ok" ? HEALTH.ok
+    : `${HEALTH[state]}: ${counted(problems.length, "problem")}.`);
+  at("health").className = `verdict ${toneOf(state)}`;
+  fill("problems", problems.map(problemRow));
 }
 
 // --- Actions ------------------------------------------------------------------------------------
 
 const diesThat = (status, isLost) => status.dies.flatMap((die, index) =>
   (die.is_lost === isLost ? [String(index)] : []));
+const dieText = (status, index) => [index, status.dies[index].path, status.dies[index].model,
+  status.dies[index].serial].filter(Boolean).join(", ");
 
 const BEYOND = ["stays", "is lost"];
 const UNITS = { B: 1, kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12,
@@ -261,17 +282,19 @@ const ACTIONS = [
     text: "Goes on without the die: the others stand in for it, and one less may fail after it.",
     isFinal: true,
     isPossible: (status) => status.format.is_protected && diesThat(status, true).length === 0,
-    fields: [{ name: "die", label: "The die", choices: (status) => diesThat(status, false) }],
+    fields: [{ name: "die", label: "The die", choices: (status) => diesThat(status, false),
+      text: dieText }],
     request: (_, { die }) => ({ request: "fail-die", die: Number(die) }),
   },
   {
     id: "replace-die",
     title: () => "Replace a die",
-    text: "Fills another die with what belongs on the lost one. What lies there now is lost.",
+    text: "Fills another die with what belongs on the failed one. What lies there now is lost.",
     isFinal: true,
     isPossible: (status) => diesThat(status, true).length > 0,
     fields: [
-      { name: "die", label: "The die that is lost", choices: (status) => diesThat(status, true) },
+      { name: "die", label: "The die that has failed", choices: (status) => diesThat(status, true),
+        text: dieText },
       { name: "path", label: "The new one: a file that is made, or a block device of the server" },
     ],
     request: (_, { die, path }) => ({ request: "replace-die", die: Number(die), path }),
@@ -332,12 +355,12 @@ function showActions(status) {
 }
 
 // What a field is filled in with: a list where there are choices, else a line.
-function entry({ name, choices, pattern }, status) {
+function entry({ name, choices, pattern, text }, status) {
   const attributes = { id: `field-${name}`, required: "", autocomplete: "off", spellcheck: "false",
     ...(pattern ? { pattern } : {}) };
   if (!choices) return element("input", attributes);
   return element("select", attributes, ...choices(status).map((choice) =>
-    element("option", {}, choice)));
+    element("option", { value: choice }, text ? text(status, choice) : choice)));
 }
 
 async function carryOut(status, request) {
@@ -359,7 +382,7 @@ function confirmAction(action) {
     [field.name, entry(field, status), field.label]);
   const name = element("input", { id: "field-drive", autocomplete: "off", spellcheck: "false" });
   show("confirm-title", action.title(status));
-  show("confirm-text", `Drive ${status.drive}. ${action.text}`);
+  show("confirm-text", `Drive ${status.name}, ${status.drive}. ${action.text}`);
   at("confirm-fields").replaceChildren(...[...fields,
     ...(action.isFinal ? [["drive", name, "To go on, type the number of the drive"]] : [])]
     .flatMap(([key, input, label]) => [element("label", { for: `field-${key}` }, label), input]));
@@ -378,6 +401,59 @@ function confirmAction(action) {
     show("outcome", `${action.title(status)}: ${outcome}`);
   };
   at("confirm").showModal();
+}
+
+// --- History ------------------------------------------------------------------------------------
+
+const inMicros = (nanos) => nanos === null ? null : nanos / 1000;
+const p99 = (kind) => inMicros(kind.latency_ns_p99);
+
+// What each chart draws of a step that the server kept.
+const PAST = {
+  throughput: ({ reads, writes }) => [reads.bytes_per_s, writes.bytes_per_s],
+  commands: ({ reads, writes, flushes }) => [reads.iops, writes.iops, flushes.iops],
+  latencies: ({ reads, writes, flushes }) => [p99(reads), p99(writes), p99(flushes)],
+  causes: ({ written_bytes_per_s }) => written_bytes_per_s,
+  temperature: ({ temperature_c }) => [temperature_c, before?.server.model?.climate?.throttle_c
+    ?? null],
+  power: ({ power_w }) => [power_w, null],
+};
+
+let shownSpan = SPANS[0];
+let nextLook = 0;
+
+const fetchHistory = async (span) => {
+  const answer = await fetch(`history/${span.word}.json`);
+  return answer.ok ? (await answer.json()).steps : null;
+};
+
+// Shows a span in all charts, and again as soon as it has a step more.
+async function showSpan(span) {
+  shownSpan = span;
+  clearTimeout(nextLook);
+  for (const button of at("spans").children) {
+    button.setAttribute("aria-pressed", String(button.textContent === span.title));
+  }
+  if (span === SPANS[0]) {
+    Object.values(CHARTS).forEach((chart) => chart.look(span, null));
+    return;
+  }
+  const steps = await fetchHistory(span).catch(() => null);
+  if (shownSpan !== span) return;
+  for (const [name, chart] of Object.entries(CHARTS)) {
+    chart.look(span, (steps ?? []).map(PAST[name]));
+  }
+  nextLook = setTimeout(() => showSpan(span), span.step * 1000);
+}
+
+// What the server counted before this page was open, so that charts do not begin empty.
+async function beginCharts() {
+  const steps = await fetchHistory(SPANS[0]).catch(() => null);
+  for (const [name, chart] of Object.entries(CHARTS)) {
+    if (hasHeat || !["temperature", "power"].includes(name)) {
+      chart.begin((steps ?? []).map(PAST[name]));
+    }
+  }
 }
 
 // --- All of it ----------------------------------------------------------------------------------
@@ -399,8 +475,15 @@ function showAll(status) {
   showEvents(status);
   showActions(status);
   before = status;
+  if (!isSame) beginCharts();
 }
 
+at("spans").append(...SPANS.map((span) => {
+  const button = element("button", { type: "button", "aria-pressed": String(span === SPANS[0]) },
+    span.title);
+  button.addEventListener("click", () => showSpan(span));
+  return button;
+}));
 at("actions").append(...ACTIONS.map((action) => {
   const button = element("button", { type: "button", id: `action-${action.id}` });
   button.addEventListener("click", () => confirmAction(action));

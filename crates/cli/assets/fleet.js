@@ -47,8 +47,10 @@ class DriveCard {
   constructor() {
     this.led = element("span", { class: "led off", "aria-hidden": "true" });
     this.name = element("a", { class: "name" });
+    this.size = element("span", { class: "size" });
     this.place = element("p", { class: "note place" });
     this.verdict = element("p", { class: "state" });
+    this.problems = element("ul", { class: "problems" });
     this.work = element("p", { class: "note" });
     this.figures = ["Read", "Written"].map((title) => {
       const [rate, more] = [element("data"), element("dd", { class: "note" })];
@@ -63,7 +65,8 @@ class DriveCard {
     this.body = element("div", {}, element("dl", {}, ...this.figures.map(({ node }) => node)),
       this.spark.node, this.meter, this.space, this.facts);
     this.node = element("article", { class: "drive" }, element("header", {}, this.led,
-      element("h3", {}, this.name)), this.place, this.verdict, this.work, this.body);
+      element("h3", {}, this.name), this.size), this.place, this.verdict,
+      this.problems, this.work, this.body);
     this.before = null;
   }
 
@@ -72,13 +75,20 @@ class DriveCard {
     const { name, vault, is_beacon_lit, is_served, fault, drive } = glance;
     write(this.name, name);
     if (drive) this.name.setAttribute("href", `drives/${drive.drive}/`);
-    write(this.place, drive ? `${drive.drive}, ${bytes(drive.capacity_bytes)}, ${vault}` : vault);
+    write(this.size, drive ? bytes(drive.capacity_bytes) : "");
+    write(this.place, drive ? `${drive.drive}, ${vault}` : vault);
     const light = is_beacon_lit ? "beacon" : is_served ? drive.led : "off";
     this.led.className = ledClass(light);
-    const faults = is_served ? faultsOf(drive) : fault ? [fault] : [];
-    write(this.verdict, faults.join("; ")
-      || (is_served ? "Everything is as it should be." : "Nobody serves it."));
-    this.verdict.className = faults.length ? "state bad" : "state";
+    const problems = is_served ? drive.health.problems : [];
+    const faults = is_served ? problems.map(({ text }) => text) : fault ? [fault] : [];
+    const state = is_served ? drive.health.state : fault ? "critical" : "ok";
+    write(this.verdict, is_served
+      ? state === "ok" ? HEALTH.ok : `${HEALTH[state]}: ${counted(problems.length, "problem")}.`
+      : fault ?? "Nobody serves it.");
+    this.verdict.className = `state ${toneOf(state)}`;
+    this.node.classList.toggle("alarmed", toneOf(state) === "bad");
+    this.node.classList.toggle("warned", toneOf(state) === "warn");
+    fillNode(this.problems, problems.map(problemRow));
     this.node.classList.toggle("away", !is_served);
     this.body.hidden = !is_served;
     const running = Object.entries(drive?.upkeep ?? {}).filter(([, it]) => it?.is_running);
@@ -86,7 +96,7 @@ class DriveCard {
       ...(is_served ? works(Object.fromEntries(running)) : [])].join("; "));
     const speeds = is_served ? this.updateBody(drive) : null;
     this.before = is_served ? drive : null;
-    return { faults, speeds };
+    return { faults, state, speeds };
   }
 
   updateBody(drive) {
@@ -104,17 +114,16 @@ class DriveCard {
         most === null ? "" : `, 99 % within ${micros(most)}`}`);
     });
     if (isNext) this.spark.add(speeds.map(({ bytes: moved }) => moved));
-    const share = drive.stored_bytes / Math.max(1, drive.stored_bytes_max);
-    this.meter.value = share;
+    const taken = showTaken(this.meter, drive.stored_bytes, drive.stored_bytes_max,
+      drive.is_thin);
     write(this.space, `${bytes(drive.stored_bytes)} of ${bytes(drive.stored_bytes_max)
-    } are taken, ${percent(share)}`);
+    } are taken, ${taken}`);
     const facts = [
       drive.percentage_used === null ? "wear not rated" : `${drive.percentage_used} % worn`,
       `${drive.available_spare} % of the spare left`,
       `write amplification ${ratio(drive.write_amplification)}`,
-      drive.clients === 1 ? "1 client" : `${drive.clients} clients`,
-      ...(drive.spare_dies ? [`${drive.spare_dies} spare ${
-        drive.spare_dies === 1 ? "die" : "dies"}`] : []),
+      counted(drive.clients, "client"),
+      ...(drive.spare_dies ? [counted(drive.spare_dies, "spare die")] : []),
       ...(drive.temperature_c === null ? [] : [celsius(drive.temperature_c)]),
     ];
     fillNode(this.facts, facts.map((fact) => element("li", {}, fact)));
@@ -225,7 +234,7 @@ function showDrives(drives) {
   show("served", `${served.length} of ${drives.length}`, served.length);
   const faults = drives.flatMap(({ name }, index) =>
     states[index].faults.map((fault) => `${name}: ${fault}`));
-  show("attention", faults.length ? `${faults.length} to look after` : "nothing to look after");
+  show("attention", faults.length ? `${counted(faults.length, "problem")}` : "no problem");
   const known = states.flatMap(({ speeds }) => speeds ? [speeds] : []);
   ["read", "write"].forEach((id, index) => {
     const moved = sum(known.map((speeds) => speeds[index].bytes));
@@ -235,11 +244,16 @@ function showDrives(drives) {
   const stored = sum(served.map(({ drive }) => drive.stored_bytes ?? 0));
   show("stored", bytes(stored), stored);
   show("stored-note", `of ${bytes(sum(served.map(({ drive }) => drive.stored_bytes_max ?? 0)))}`);
-  show("health", faults.join("; ") || (served.length ? "Everything is as it should be."
-    : drives.length ? "No drive is served." : ""));
-  at("health").className = faults.length ? "verdict bad" : "verdict";
+  const worst = ["critical", "degraded"].find((it) => states.some(({ state }) => state === it));
+  const away = drives.length - served.length;
+  const rest = away ? ` ${counted(away, "drive")} ${away === 1 ? "is" : "are"} not served.` : "";
+  show("health", faults.join(" ") || (served.length
+    ? `${served.length === 1 ? "The served drive is" : `All ${served.length} served drives are`
+    } ok.${rest}` : drives.length ? "No drive is served." : ""));
+  at("health").className = `verdict ${toneOf(worst)}`;
   const isMarked = drives.some(({ is_beacon_lit }) => is_beacon_lit);
-  document.title = `${isMarked ? "(*) " : ""}Floatgate: ${served.length} of ${drives.length} drives`;
+  document.title = `${isMarked ? "(*) " : worst ? "! " : ""}Floatgate: ${served.length} of ${
+    counted(drives.length, "drive")}`;
 }
 
 function showEvents(drives) {

@@ -1,7 +1,12 @@
 // What the page of a drive and that of many share: numbers as texts, charts, tables, the stream.
 "use strict";
 
-const HISTORY_S = 120;
+// How far back charts may look: what is counted here each second, or what the server keeps.
+const SPANS = [
+  { word: "2min", title: "2 min", from: "two minutes ago", steps: 120, step: 1 },
+  { word: "1h", title: "1 h", from: "an hour ago", steps: 360, step: 10 },
+  { word: "24h", title: "24 h", from: "a day ago", steps: 1440, step: 60 },
+];
 const RETRY_MS = 1000;
 // Longer than the time between two messages: whoever is silent for that long is gone.
 const SILENCE_MS = 5000;
@@ -30,15 +35,17 @@ function drawing(name, attributes) {
   return node;
 }
 
-function scaled(value, units, step) {
+// Rounds as `blockio::text` does: what comes to a thousand belongs to the next unit.
+function bytes(value) {
+  const units = ["B", "kB", "MB", "GB", "TB", "PB"];
   let unit = 0;
   let count = value;
-  while (count >= step && unit < units.length - 1) { count /= step; unit += 1; }
-  const digits = unit === 0 || count >= 100 ? 0 : count >= 10 ? 1 : 2;
+  while (count >= 999.5 && unit < units.length - 1) { count /= 1000; unit += 1; }
+  const digits = unit === 0 || count >= 99.95 ? 0 : count >= 9.995 ? 1 : 2;
   return `${count.toFixed(digits)} ${units[unit]}`;
 }
-const bytes = (count) => scaled(count, ["B", "kB", "MB", "GB", "TB", "PB"], 1000);
-const rate = (count) => `${bytes(count)}/s`;
+const rate = (count) => `${bytes(Math.max(0, count))}/s`;
+const counted = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
 const number = (value) => Math.round(value).toLocaleString("en");
 const ratio = (value) => value === null ? "–" : value.toFixed(3);
 const percent = (share) => `${(100 * share).toFixed(1)} %`;
@@ -69,22 +76,20 @@ function ceiling(value) {
 
 class Chart {
   constructor(title, series, { text, least, stacked = false }) {
-    Object.assign(this, { series, text, least, stacked, rows: [] });
+    // Live rows are added each second; those of a longer span are shown in their place.
+    Object.assign(this, { series, text, least, stacked, rows: [], past: null, span: SPANS[0] });
     this.lines = series.map(({ tone, dashed }) => drawing(stacked ? "polygon" : "polyline",
       { class: stacked ? `area ${tone}` : `line ${tone}${dashed ? " d1" : ""}` }));
-    const svg = drawing("svg", { viewBox: `0 0 ${HISTORY_S - 1} 100`,
-      preserveAspectRatio: "none", "aria-hidden": "true" });
-    for (const y of [0, 50, 100]) {
-      svg.append(drawing("line", { class: "grid", x1: 0, x2: HISTORY_S - 1, y1: y, y2: y }));
-    }
-    svg.append(...this.lines);
+    this.svg = drawing("svg", { preserveAspectRatio: "none", "aria-hidden": "true" });
+    this.grid = [0, 50, 100].map((y) => drawing("line", { class: "grid", x1: 0, y1: y, y2: y }));
+    this.svg.append(...this.grid, ...this.lines);
     this.ticks = [0, 50, 100].map((y) => {
       const tick = element("span", { class: "y" });
       tick.style.bottom = `${y}%`;
       return tick;
     });
-    const plot = element("div", { class: "plot" }, svg, ...this.ticks,
-      element("span", { class: "from" }, "two minutes ago"),
+    this.from = element("span", { class: "from" });
+    const plot = element("div", { class: "plot" }, this.svg, ...this.ticks, this.from,
       element("span", { class: "until" }, "now"));
     plot.ariaHidden = "true";
     const legend = element("ul", { class: "legend" }, ...series.map(({ name, tone, dashed }) => {
@@ -94,7 +99,7 @@ class Chart {
       return element("li", {}, key, name);
     }));
     this.body = element("tbody");
-    this.details = element("details", {}, element("summary", {}, "The last ten seconds as a table"),
+    this.details = element("details", {}, element("summary", {}, "The last ten steps as a table"),
       element("div", { class: "scroll" }, element("table", {},
         element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "Seconds ago"),
           ...series.map(({ name }) => element("th", { scope: "col" }, name)))), this.body)));
@@ -102,12 +107,24 @@ class Chart {
     const heading = element("h3", {}, title);
     this.node = element("figure", { "aria-label": title },
       element("header", {}, heading, legend), plot, this.details);
+    this.look(SPANS[0], null);
+  }
+
+  // Shows the rows of a span, or where there are none those that are added each second.
+  look(span, past) {
+    Object.assign(this, { span, past });
+    write(this.from, span.from);
+    this.svg.setAttribute("viewBox", `0 0 ${span.steps - 1} 100`);
+    this.grid.forEach((it) => it.setAttribute("x2", span.steps - 1));
+    this.draw();
+    this.tell();
   }
 
   // One value a series, null where there is none; they stack in their order.
   add(values) {
     this.rows.push(values);
-    if (this.rows.length > HISTORY_S) this.rows.shift();
+    if (this.rows.length > SPANS[0].steps) this.rows.shift();
+    if (this.past) return;
     this.draw();
     this.tell();
   }
@@ -117,14 +134,21 @@ class Chart {
     this.draw();
   }
 
+  // What a server counted before this page was open.
+  begin(rows) {
+    this.rows = [...rows, ...this.rows].slice(-SPANS[0].steps);
+    this.draw();
+  }
+
   draw() {
-    const heights = this.rows.map((row) => {
+    const { steps } = this.span;
+    const heights = (this.past ?? this.rows).map((row) => {
       let below = 0;
       return row.map((value) => (this.stacked ? below += value ?? 0 : value));
     });
     const top = ceiling(Math.max(this.least, ...heights.flat().filter((it) => it !== null)));
     this.ticks.forEach((tick, index) => { tick.textContent = this.text(top * index / 2); });
-    const first = HISTORY_S - heights.length;
+    const first = steps - heights.length;
     const point = (index, value) => `${first + index},${(100 - 100 * value / top).toFixed(2)}`;
     this.lines.forEach((line, series) => {
       const upper = heights.flatMap((row, index) =>
@@ -137,9 +161,9 @@ class Chart {
 
   tell() {
     if (!this.details.open) return;
-    const recent = this.rows.slice(-10).reverse();
+    const recent = (this.past ?? this.rows).slice(-10).reverse();
     this.body.replaceChildren(...recent.map((row, index) =>
-      line([String(index), ...row.map((value) => value === null ? "–" : this.text(value))])));
+      line([String(index * this.span.step), ...row.map((value) => value === null ? "–" : this.text(value))])));
   }
 }
 
@@ -186,17 +210,27 @@ function eventRow(atUnixMs, text) {
   const moment = new Date(atUnixMs);
   return element("li", {}, element("time", { datetime: moment.toISOString() },
     moment.toLocaleString([], { dateStyle: "short", timeStyle: "medium" })),
-  element("span", {}, text));
+  element("span", {}, ...coded(text)));
 }
 
-// What a drive has that a person should look after.
-function faultsOf({ reason, dies, dies_lost, critical_warning }) {
-  return [
-    ...(reason ? [`takes no more writes: ${reason}`] : []),
-    ...(dies_lost ? [`${dies_lost} of ${dies} dies lost`] : []),
-    ...(critical_warning & 1 ? ["spare space is low"] : []),
-  ];
+// How much of the space is taken. Full is a fault only where clients were promised more than fits.
+function showTaken(meter, taken, most, isThin) {
+  const share = taken / Math.max(1, most);
+  [meter.low, meter.high] = isThin ? [0.8, 0.95] : [1, 1];
+  meter.value = share;
+  return `${percent(share)}${isThin ? "; thin: clients are promised more than fits" : ""}`;
 }
+
+const HEALTH = { ok: "Health is ok.", degraded: "Degraded", critical: "Critical" };
+const toneOf = (state) => state === "critical" ? "bad" : state === "degraded" ? "warn" : "";
+
+// What is wrong, and what to do next. Commands stand between backquotes.
+const problemRow = ({ severity, text, remedy }) => element("li", { class: toneOf(severity) },
+  element("span", { class: "what" }, ...coded(text)),
+  element("span", { class: "next" }, ...coded(remedy)));
+
+const coded = (text) => text.split("`").map((part, index) =>
+  index % 2 ? element("code", {}, part) : part);
 
 // Work on what is stored, beside what clients ask for.
 function works(upkeep) {
@@ -205,10 +239,10 @@ function works(upkeep) {
     ?? (work.is_running ? `${percent(gone / Math.max(1, all))} done` : "done");
   return [
     ...(rebuild ? [`Restoring die ${rebuild.die}: ${done(rebuild)}`] : []),
-    ...(redundancy ? [`Redundancy without the lost dies: ${
+    ...(redundancy ? [`Redundancy without the failed dies: ${
       done(redundancy, [redundancy.pages_done, redundancy.pages])}`] : []),
-    ...(scrub ? [`Scrub: ${done(scrub)}, ${scrub.units_bad} units bad, ${
-      scrub.units_restored} written again`] : []),
+    ...(scrub ? [`Scrub: ${done(scrub)}, ${counted(scrub.units_bad, "unit")} bad, ${
+      number(scrub.units_restored)} written again, ${counted(scrub.pages_lost, "page")} lost`] : []),
     ...(purge ? [`Purge: ${done(purge, [purge.superblocks_done, purge.superblocks])}`] : []),
   ];
 }

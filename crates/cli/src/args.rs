@@ -5,6 +5,7 @@ mod create;
 mod dashboard;
 mod export;
 mod format;
+mod monitor;
 mod place;
 mod real;
 mod tls;
@@ -25,6 +26,7 @@ pub(crate) use self::create::{Compress, Create, Protection};
 pub(crate) use self::dashboard::Dashboard;
 pub(crate) use self::export::{AddExport, Export, Meant, RemoveExport, ResizeExport};
 pub(crate) use self::format::{Format, Purge, Resize, Target};
+pub(crate) use self::monitor::MonitorArgs;
 pub(crate) use self::place::PlaceArgs;
 pub(crate) use self::real::RealArgs;
 pub(crate) use self::tls::{Encryption, TlsArgs};
@@ -695,6 +697,8 @@ pub(crate) struct Serve {
     pub(crate) access: AccessArgs,
     #[command(flatten)]
     pub(crate) tls: TlsArgs,
+    #[command(flatten)]
+    pub(crate) monitor: MonitorArgs,
     /// Whose times replies keep to: as fast as it goes, or those of a modelled drive
     #[arg(long, value_enum, default_value_t = Timing::Off, help_heading = "Timing")]
     pub(crate) timing: Timing,

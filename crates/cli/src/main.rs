@@ -1,7 +1,7 @@
 //! The `floatgate` command: what was typed becomes a call of the lab, and what came out is shown.
 //!
 //! Results go to stdout, talk to stderr. Exit status: 0 done, 1 failed, 2 usage, 3 measured but not
-//! steady.
+//! steady, 4 and 5 of `floatgate status` alone: the drive's health is degraded, is critical.
 
 mod activation;
 mod args;
@@ -9,6 +9,7 @@ mod command;
 mod configuration;
 mod failure;
 mod log;
+mod monitor;
 mod observed;
 mod output;
 mod progress;
@@ -32,12 +33,18 @@ enum Ending {
     Done,
     /// Measured, but some preconditioning never met the steady-state rule.
     NotSteady,
+    /// Shown, and the drive's health is degraded.
+    Degraded,
+    /// Shown, and the drive's health is critical.
+    Critical,
 }
 
 fn main() -> ExitCode {
     match command().and_then(carry_out) {
         Ok(Ending::Done) => ExitCode::SUCCESS,
         Ok(Ending::NotSteady) => ExitCode::from(3),
+        Ok(Ending::Degraded) => ExitCode::from(4),
+        Ok(Ending::Critical) => ExitCode::from(5),
         Err(error) => failure::report(&error),
     }
 }

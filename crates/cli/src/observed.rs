@@ -1,26 +1,33 @@
 //! A served drive under observation: what its status is made of.
 
+mod changes;
 mod chronicle;
+mod history;
 mod model;
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result};
+use blockio::text;
 use live::export::nbd::Event;
 use live::management::{Answer, Management, Request};
 use live::misbehavior::{Fault, Misbehavior};
-use live::status::{Client, Export, Happening, Process, Server, Status};
+use live::status::{Client, Export, History, HistorySpan, Process, Server, Status};
 use live::{
-    Beyond, Caretaker, Device, Drive, Life, Meter, Metered, Namespaces, beacon, spare_dies,
+    Beyond, Caretaker, Device, Drive, Life, Meter, Metered, Namespaces, UserCapacity, beacon,
 };
 use tracing::{error, info, warn};
 
+pub(crate) use self::changes::Alert;
+use self::changes::{Change, Gravity, Known};
 use self::chronicle::Chronicle;
+use self::history::Rings;
 pub(crate) use self::model::Paced;
+use crate::monitor::Monitor;
 
 /// A drive that is served from its folder, and whoever uses it.
 #[derive(Debug)]
@@ -40,16 +47,12 @@ pub(crate) struct Observed {
     model: OnceLock<Arc<Paced>>,
     /// Before this server began.
     life: Life,
-    events: Mutex<Events>,
-}
-
-/// What happened, and what of the drive's state is known to have.
-#[derive(Debug, Default)]
-struct Events {
-    chronicle: Chronicle,
-    lost_dies: Vec<usize>,
-    spare_dies: u32,
-    has_failed: bool,
+    chronicle: Mutex<Chronicle>,
+    /// What the look before saw; held for the whole of a look.
+    known: Mutex<Known>,
+    history: Mutex<Rings>,
+    /// Who is called when health changes, if anybody is.
+    monitor: OnceLock<Monitor>,
 }
 
 /// Clients, and what they find.
@@ -80,11 +83,23 @@ impl Observed {
             guests: Mutex::default(),
             model: OnceLock::new(),
             life: Life::load(vault),
-            events: Mutex::new(Events {
-                chronicle: Chronicle::open(vault),
-                spare_dies: u32::try_from(spare_dies(vault).len()).unwrap_or(u32::MAX),
-                ..Events::default()
-            }),
+            chronicle: Mutex::new(Chronicle::open(vault)),
+            known: Mutex::default(),
+            history: Mutex::default(),
+            monitor: OnceLock::new(),
+        }
+    }
+
+    /// Has somebody called when health changes.
+    pub(crate) fn call(&self, monitor: Monitor) {
+        // It is said once, before anybody looks.
+        let _ = self.monitor.set(monitor);
+    }
+
+    /// Has whoever is called told of something.
+    pub(crate) fn alert(&self, alert: Alert) {
+        if let Some(monitor) = self.monitor.get() {
+            monitor.tell(alert);
         }
     }
 
@@ -106,7 +121,7 @@ impl Observed {
 
     /// Takes note of something that happened.
     fn note(&self, what: String) {
-        self.events().chronicle.note(what);
+        locked(&self.chronicle).note(what);
     }
 
     /// Takes note of something that happened, and says it.
@@ -136,13 +151,18 @@ impl Observed {
     /// Takes note of what happened to a client.
     pub(crate) fn saw(&self, event: &Event) {
         match event {
-            Event::Came { client, .. } => self.note(format!("client {client} came")),
-            Event::Left { client } => self.note(format!("client {client} left")),
+            Event::Came { client, export } if export.is_empty() => {
+                self.note(format!("Client {client} connected."));
+            }
+            Event::Came { client, export } => {
+                self.note(format!("Client {client} connected to `{export}`."));
+            }
+            Event::Left { client } => self.note(format!("Client {client} disconnected.")),
             Event::Dropped { client, reason } => {
-                self.note(format!("client {client} was dropped: {reason}"));
+                self.note(format!("Client {client} was dropped: {reason}."));
             }
             Event::TurnedAway { reason } => {
-                self.note(format!("a client was turned away: {reason}"));
+                self.note(format!("A client was turned away: {reason}."));
             }
         }
         let mut guests = self.guests();
@@ -181,59 +201,45 @@ impl Observed {
             clients_refused: guests.refused,
             traffic,
             model: self.model.get().map(|model| model.status(self.begun.elapsed())),
-            events: Vec::new(),
+            events: locked(&self.chronicle).told(),
         };
         drop(guests);
-        let mut status = self.drive.status().spared(&spare_dies(&self.vault));
-        let events = self.events_of(&status);
-        status = status.served(Server { events, ..server });
+        let mut status = self.drive.status().served(server).rated(self.rated_cycles);
         // What cannot be read any more was served all the same.
         status.namespaces =
             Namespaces::of(&self.vault).unwrap_or_default().iter().cloned().collect();
         status.life = self.life.and(&status);
-        status.rated(self.rated_cycles).marked(beacon::is_lit(&self.vault))
+        status.described(&self.vault)
     }
 
-    /// Takes note of what has happened to the drive, whether or not anybody asks. Returns how it
-    /// fares, its server left out.
+    /// Takes note of what the drive did and what has happened to it, whether or not anybody asks.
+    /// Returns how it fares.
     pub(crate) fn look(&self) -> Status {
-        let status = self.drive.status().spared(&spare_dies(&self.vault));
-        self.events_of(&status);
+        let mut known = locked(&self.known);
+        let status = self.status();
+        let age = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        locked(&self.history).look(&status, age.as_secs());
+        for change in known.look(&status) {
+            self.tell_change(change, &status.drive);
+        }
         status
     }
 
-    /// The last events, with what this look at the drive shows to have happened.
-    fn events_of(&self, status: &Status) -> Vec<Happening> {
-        let mut events = self.events();
-        let lost: Vec<usize> =
-            (0..status.dies.len()).filter(|die| status.dies[*die].is_lost).collect();
-        for die in &lost {
-            if !events.lost_dies.contains(die) {
-                let what = format!("die {die} is lost; the others stand in for it");
-                warn!(die, "{what}");
-                events.chronicle.note(what);
-            }
+    fn tell_change(&self, Change { gravity, text, alert }: Change, drive: &str) {
+        match gravity {
+            Gravity::Good => info!(drive, "{text}"),
+            Gravity::Bad => warn!(drive, "{text}"),
+            Gravity::Grave => error!(drive, "{text}"),
         }
-        for die in std::mem::replace(&mut events.lost_dies, lost) {
-            if !events.lost_dies.contains(&die) {
-                let what = format!("die {die} is whole again");
-                info!(die, "{what}");
-                events.chronicle.note(what);
-            }
+        self.note(text);
+        if let Some(alert) = alert {
+            self.alert(alert);
         }
-        if status.spare_dies < events.spare_dies {
-            let what = format!("a spare die was taken, {} left", status.spare_dies);
-            warn!("{what}");
-            events.chronicle.note(what);
-        }
-        events.spare_dies = status.spare_dies;
-        if let Some(reason) = status.reason.as_ref().filter(|_| !events.has_failed) {
-            events.has_failed = true;
-            let what = format!("the drive takes no more writes: {reason}");
-            error!(reason, "{what}");
-            events.chronicle.note(what);
-        }
-        events.chronicle.told()
+    }
+
+    /// What the drive did over a span.
+    pub(crate) fn history(&self, span: HistorySpan) -> History {
+        locked(&self.history).history(span)
     }
 
     /// Answers programs that ask about the drive and what is offered of it, until what is returned
@@ -257,6 +263,9 @@ impl Observed {
     pub(crate) fn answer(&self, request: &Request) -> Answer {
         let done = match request {
             Request::Status => return Answer::Status { status: Box::new(self.status()) },
+            Request::History { span } => {
+                return Answer::History { history: Box::new(self.history(*span)) };
+            }
             Request::Beacon { is_lit } => {
                 beacon::set(&self.vault, *is_lit).map_err(|error| error.to_string())
             }
@@ -284,21 +293,17 @@ impl Observed {
             }
             Request::Misbehave { fault } => self.misbehave(*fault),
         };
-        let asked = serde_json::to_string(request).unwrap_or_default();
+        let order = order(request);
         match done {
             Ok(()) => {
-                self.tell(&format!("asked for and done: {asked}"));
+                self.tell(&format!("Somebody asked to {order}: done, or begun."));
                 Answer::Done
             }
             Err(error) => {
-                self.tell(&format!("asked for and refused: {asked}: {error}"));
+                self.tell(&format!("Somebody asked to {order}, which was refused: {error}."));
                 Answer::Refused { reason: error }
             }
         }
-    }
-
-    fn events(&self) -> MutexGuard<'_, Events> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether what the drive is for its clients may be changed beneath them.
@@ -319,6 +324,41 @@ impl Observed {
     }
 
     fn guests(&self) -> MutexGuard<'_, Guests> {
-        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.guests)
     }
+}
+
+/// What is asked for, after "to".
+fn order(request: &Request) -> String {
+    match request {
+        Request::Status => "tell the status".to_owned(),
+        Request::History { span } => format!("tell the history of {}", span.word()),
+        Request::Beacon { is_lit: true } => "light the beacon".to_owned(),
+        Request::Beacon { is_lit: false } => "put the beacon out".to_owned(),
+        Request::FailDie { die } => format!("fail die {die}"),
+        Request::ReplaceDie { die, path } => {
+            format!("replace die {die} with {}", path.display())
+        }
+        Request::AddSpare { path } => format!("add the spare die {}", path.display()),
+        Request::Scrub => "scrub the drive".to_owned(),
+        Request::Purge { .. } => "purge the drive".to_owned(),
+        Request::Format { capacity: UserCapacity::Bytes(size), .. } => {
+            format!("format the drive to {}", text::bytes(*size))
+        }
+        Request::Format { capacity: UserCapacity::Stock, .. } => {
+            "format the drive to its stock capacity".to_owned()
+        }
+        Request::Format { .. } => "format the drive for high performance".to_owned(),
+        Request::Resize { size_bytes, .. } => {
+            format!("resize the drive to {}", text::bytes(*size_bytes))
+        }
+        Request::Misbehave { fault } => {
+            let fault = serde_json::to_string(fault).unwrap_or_default();
+            format!("have the drive misbehave ({fault})")
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -18,6 +18,16 @@ pub(crate) fn data(text: &str) -> Result<()> {
     Ok(())
 }
 
+/// Prints to stdout what a terminal does, such as to clear itself; no line ends with it.
+///
+/// # Errors
+/// When stdout takes no more.
+pub(crate) fn raw(text: &str) -> Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    Ok(stdout.flush()?)
+}
+
 /// Prints a value as JSON to stdout.
 ///
 /// # Errors

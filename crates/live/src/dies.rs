@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use crate::medium::{MediumRead, MediumWrite, is_host_full, read_all, write_and_sync};
 use crate::planted::{self, Bug};
+use crate::status::DieState;
 use crate::{Access, DeviceError, FileMedium, Medium, Preallocation};
 
 /// Dies as a set, one bit each.
@@ -113,15 +114,16 @@ struct Moved {
     read_bytes: AtomicU64,
     written_bytes: AtomicU64,
     failures: AtomicU64,
+    /// What was answered to the last of them.
+    failure: Mutex<Option<String>>,
 }
 
 impl Moved {
-    fn count<T>(&self, moved: &AtomicU64, bytes: usize, done: io::Result<T>) -> io::Result<T> {
-        match &done {
-            Ok(_) => moved.fetch_add(bytes as u64, Ordering::Relaxed),
-            Err(_) => self.failures.fetch_add(1, Ordering::Relaxed),
-        };
-        done
+    /// Takes note of a request that failed; what the last one was answered is kept.
+    fn fail(&self, what: &str, error: &io::Error) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        *failure = Some(format!("{what} error: {error}"));
     }
 }
 
@@ -207,12 +209,20 @@ impl Dies {
 
     /// What each die did since the drive was opened.
     pub(crate) fn traffic(&self) -> Vec<crate::status::Die> {
-        let lost = self.lost();
+        let (lost, missed, incomplete) = (self.lost(), self.missed(), self.incomplete());
         let die = |(die, moved): (usize, &Moved)| crate::status::Die {
+            state: match (lost.has(die), incomplete.has(die)) {
+                (true, _) => DieState::Failed,
+                (false, true) => DieState::Rebuilding,
+                (false, false) => DieState::Good,
+            },
             is_lost: lost.has(die),
+            has_degraded_rows: missed.has(die),
             read_bytes: moved.read_bytes.load(Ordering::Relaxed),
             written_bytes: moved.written_bytes.load(Ordering::Relaxed),
             failures: moved.failures.load(Ordering::Relaxed),
+            failure: moved.failure.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            ..crate::status::Die::default()
         };
         self.traffic.iter().enumerate().map(die).collect()
     }
@@ -220,6 +230,9 @@ impl Dies {
     /// Puts an empty medium in the place of a die that failed.
     pub(crate) fn fill(&self, die: usize, medium: Box<dyn Medium>) {
         let _changing = self.changing();
+        let failure = &self.traffic[die].failure;
+        *failure.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.traffic[die].failures.store(0, Ordering::Relaxed);
         *self.media[die].write().unwrap_or_else(PoisonError::into_inner) = Some(medium);
         self.filling.fetch_or(1 << die, Ordering::AcqRel);
         self.lost.fetch_and(!(1 << die), Ordering::AcqRel);
@@ -300,10 +313,16 @@ impl Dies {
             return read;
         }
         let moved = &self.traffic[die];
-        if read.is_err() {
-            self.unread.fetch_or(1 << die, Ordering::AcqRel);
+        match &read {
+            Ok(()) => {
+                moved.read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+            }
+            Err(error) => {
+                self.unread.fetch_or(1 << die, Ordering::AcqRel);
+                moved.fail("read", error);
+            }
         }
-        moved.count(&moved.read_bytes, bytes, read)
+        read
     }
 
     pub(crate) fn write(&self, die: usize, offset: u64, bytes: &[u8]) -> io::Result<()> {
@@ -329,7 +348,13 @@ impl Dies {
             return written;
         }
         let moved = &self.traffic[die];
-        moved.count(&moved.written_bytes, bytes, written)
+        match &written {
+            Ok(()) => {
+                moved.written_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+            }
+            Err(error) => moved.fail("write", error),
+        }
+        written
     }
 
     /// Has what lies there read as zeroes, once it is synced.

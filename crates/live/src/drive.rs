@@ -31,7 +31,7 @@ use crate::core::{Core, Located};
 use crate::header::{Closing, Header};
 use crate::journal::{Journal, Scope};
 use crate::layout::PAGE_BYTES;
-use crate::status::{self, Format, Led, Smart, Space, State, Status, Upkeep, Wear};
+use crate::status::{self, Format, Health, Led, Smart, Space, State, Status, Upkeep, Wear};
 use crate::store::Store;
 use crate::{Allocation, Device, DeviceError, Durability, Life, Read};
 
@@ -131,15 +131,22 @@ impl Drive {
         let reason = self.poison.get().cloned();
         // After a panic numbers may be off; they are asked for all the more.
         let core = self.core.read().unwrap_or_else(PoisonError::into_inner);
+        let upkeep = lock(&self.upkeep).clone();
+        let lost = upkeep.lost(core.pages_lost);
         let status = Status {
             schema: status::SCHEMA,
             drive: status::named(self.store.drive),
+            name: String::new(),
+            folder: String::new(),
+            health: Health::default(),
             state: State::Open,
             reason: None,
             led: Led::Attached,
             is_beacon_lit: false,
             format: Format::of(shape),
-            smart: Smart::of(&header, self.store.dies.missed(), Some(&core.ftl)),
+            smart: Smart::of(&header, Some(&core.ftl)),
+            pages_lost: lost.pages,
+            lost_lbas: lost.lbas,
             dies: self.store.dies.traffic(),
             spare_dies: 0,
             namespaces: Vec::new(),
@@ -147,10 +154,10 @@ impl Drive {
             wear: Some(Wear::of(&core.ftl)),
             writes: None,
             life: Life::default(),
-            upkeep: lock(&self.upkeep).clone(),
+            upkeep,
             server: None,
         };
-        status.opened(&core.ftl, core.pages_lost, reason)
+        status.opened(&core.ftl, lost.pages_ever, reason).judged()
     }
 
     /// Bytes that each die has at least.

@@ -18,6 +18,7 @@ mod encoding;
 mod error;
 pub mod export;
 mod header;
+mod identity;
 mod journal;
 mod layout;
 mod life;
@@ -56,6 +57,6 @@ pub use pace::{Asked, Lane, Pace};
 pub use queue::{Pending, Queue};
 pub use upkeep::Scrubbed;
 pub use vault::{
-    CreateOptions, Equipment, Replacement, Shortage, add_spare, create, host_shortages, is_vault,
-    rate_cycles, rated_cycles, spare_dies,
+    CreateOptions, Equipment, NAME_CHARACTERS_MAX, Replacement, Shortage, add_spare, check_name,
+    create, host_shortages, is_vault, name_drive, name_of, rate_cycles, rated_cycles, spare_dies,
 };

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::UserCapacity;
 use crate::misbehavior::Fault;
-use crate::status::Status;
+use crate::status::{History, HistorySpan, Status};
 
 const NAME: &str = "manage.sock";
 /// Clients that wait for the server to take them in.
@@ -44,6 +44,11 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub enum Request {
     /// How the drive fares.
     Status,
+    /// What the drive did lately.
+    History {
+        /// How far back.
+        span: HistorySpan,
+    },
     /// To light the beacon, or to put it out.
     Beacon {
         /// Which of them.
@@ -114,6 +119,11 @@ pub enum Answer {
     Status {
         /// That.
         status: Box<Status>,
+    },
+    /// What the drive did lately.
+    History {
+        /// That.
+        history: Box<History>,
     },
     /// It is done, or begun.
     Done,
@@ -297,9 +307,12 @@ impl Connection {
     /// As [`Connection::ask`], and when the server refuses.
     pub fn status(&mut self) -> io::Result<Status> {
         match self.ask(&Request::Status)? {
-            Answer::Status { status } => Ok(*status),
+            // A server of another version may judge otherwise, or not at all.
+            Answer::Status { status } => Ok(status.judged()),
             Answer::Refused { reason } => Err(io::Error::other(reason)),
-            Answer::Done => Err(io::Error::other("the server did not say how the drive fares")),
+            Answer::History { .. } | Answer::Done => {
+                Err(io::Error::other("the server did not say how the drive fares"))
+            }
         }
     }
 
@@ -310,7 +323,7 @@ impl Connection {
     pub fn order(&mut self, request: &Request) -> io::Result<()> {
         match self.ask(request)? {
             Answer::Refused { reason } => Err(io::Error::other(reason)),
-            Answer::Done | Answer::Status { .. } => Ok(()),
+            Answer::Done | Answer::Status { .. } | Answer::History { .. } => Ok(()),
         }
     }
 }

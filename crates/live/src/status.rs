@@ -3,28 +3,35 @@
 //! Fields that the NVMe SMART log or the OCP datacenter log has are named as there. What every
 //! field means, and since when it counts, is in `docs/reference/status.md`.
 
+mod die;
+mod health;
+mod history;
 mod led;
 mod server;
 mod upkeep;
 
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 
 use ftl::{Ftl, SuperblockId, SuperblockState};
 use serde::{Deserialize, Serialize};
 
+pub use self::die::{Die, DieState};
+pub use self::health::{Health, HealthState, Problem, ProblemKind, warning_names};
+pub use self::history::{History, HistorySpan, Step, StepCommands};
 pub use self::led::Led;
 pub use self::server::{
     Client, Climate, Commands, Export, Happening, LATENCY_BUCKETS, Model, Process, Server, Traffic,
     bucket_end_ns,
 };
-pub use self::upkeep::{Purge, Rebuild, Redundancy, Scrub, Upkeep};
+pub use self::upkeep::{Purge, Rebuild, Redundancy, Scrub, Scrubs, Upkeep};
 use crate::creation::gather;
-use crate::dies::DieSet;
 use crate::header::Header;
+use crate::identity::Identity;
 use crate::layout::PAGE_BYTES;
 use crate::recovery::view;
 use crate::row::Rows;
-use crate::vault::{namespaces, open_dies, rated_cycles, spare_dies};
+use crate::vault::{die_paths, name_of, namespaces, open_dies, rated_cycles, spare_dies};
 use crate::{Compression, FileMedium, Life, Namespace, OpenError, Shape, beacon};
 
 /// Version of [`Status`] as JSON; a field that goes or changes its meaning raises it.
@@ -34,10 +41,6 @@ pub const SCHEMA: u32 = 1;
 const SPARE_THRESHOLD: u8 = 10;
 /// Bytes of a data unit of the NVMe SMART log.
 const DATA_UNIT_BYTES: u64 = 512_000;
-/// Bits of a critical warning, as the NVMe SMART log has them.
-const WARNS_OF_SPARE: u8 = 1;
-const WARNS_OF_RELIABILITY: u8 = 1 << 2;
-const WARNS_OF_READ_ONLY: u8 = 1 << 3;
 
 /// What a drive is and how it fares.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,6 +49,15 @@ pub struct Status {
     pub schema: u32,
     /// Number of the drive, 16 hexadecimal digits.
     pub drive: String,
+    /// What people call it: the name that it was given, or that of its folder.
+    #[serde(default)]
+    pub name: String,
+    /// Path of its folder; empty where it has none.
+    #[serde(default)]
+    pub folder: String,
+    /// Its health, from all the rest.
+    #[serde(default)]
+    pub health: Health,
     /// Whether it is open, and sound.
     pub state: State,
     /// Why a failed drive takes no more writes.
@@ -60,6 +72,12 @@ pub struct Status {
     pub format: Format,
     /// Its health, named as in the NVMe SMART and OCP logs.
     pub smart: Smart,
+    /// Pages that are known to be lost, until they are written or trimmed.
+    #[serde(default)]
+    pub pages_lost: u64,
+    /// First sectors of them, at most 1000.
+    #[serde(default)]
+    pub lost_lbas: Vec<u64>,
     /// By index.
     pub dies: Vec<Die>,
     /// Spare dies that are left, which take the place of dies that fail by themselves.
@@ -132,7 +150,8 @@ pub struct Format {
 /// Health, named as in the NVMe SMART log and, for what moved to and from the media, the OCP log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Smart {
-    /// Bit 0: spare below the threshold; 2: redundancy is lost; 3: takes no writes.
+    /// Bit 0: spare below the threshold; 1: the model is too warm; 2: redundancy or data is lost;
+    /// 3: takes no writes.
     pub critical_warning: u8,
     /// Spare space that is left, in percent of what the format set aside.
     pub available_spare: u8,
@@ -142,7 +161,7 @@ pub struct Smart {
     pub power_cycles: u64,
     /// Openings that found the drive not closed.
     pub unsafe_shutdowns: u64,
-    /// Pages that relocation found lost, since the drive was opened.
+    /// Pages found lost since the drive was opened.
     pub media_errors: Option<u64>,
     /// Bytes read from the dies, since the drive was opened.
     pub physical_media_units_read: Option<u64>,
@@ -163,19 +182,6 @@ pub struct Smart {
     /// Temperature in kelvin of the modelled drive whose times replies keep to.
     #[serde(default)]
     pub composite_temperature: Option<u16>,
-}
-
-/// A die.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Die {
-    /// Whether the drive does without it.
-    pub is_lost: bool,
-    /// Bytes read from it since the drive was opened.
-    pub read_bytes: u64,
-    /// Bytes written to it since.
-    pub written_bytes: u64,
-    /// Reads and writes that it failed since.
-    pub failures: u64,
 }
 
 /// What a drive holds.
@@ -279,12 +285,17 @@ pub fn inspect(vault: &Path) -> Result<Status, OpenError> {
     let status = Status {
         schema: SCHEMA,
         drive: named(store.drive),
+        name: String::new(),
+        folder: String::new(),
+        health: Health::default(),
         state: if header.is_open { State::Unclosed } else { State::Closed },
         reason: None,
         led: Led::Off,
         is_beacon_lit: false,
         format: Format::of(shape),
-        smart: Smart::of(&header, store.dies.missed(), ftl.as_ref()),
+        smart: Smart::of(&header, ftl.as_ref()),
+        pages_lost: 0,
+        lost_lbas: Vec::new(),
         dies: store.dies.traffic(),
         spare_dies: 0,
         namespaces: namespaces(vault)?,
@@ -295,8 +306,7 @@ pub fn inspect(vault: &Path) -> Result<Status, OpenError> {
         upkeep: Upkeep::default(),
         server: None,
     };
-    let status = status.rated(rated_cycles(vault)).spared(&spare_dies(vault));
-    Ok(status.marked(beacon::is_lit(vault)))
+    Ok(status.rated(rated_cycles(vault)).described(vault))
 }
 
 /// The number of a drive, as it is shown.
@@ -306,12 +316,11 @@ pub(crate) fn named(drive: u64) -> String {
 
 impl Status {
     /// Adds what only an open drive knows.
-    pub(crate) fn opened(mut self, ftl: &Ftl, pages_lost: u64, reason: Option<String>) -> Self {
+    pub(crate) fn opened(mut self, ftl: &Ftl, lost_ever: u64, reason: Option<String>) -> Self {
         let sum = |of: fn(&Die) -> u64| self.dies.iter().map(of).sum();
         let written = sum(|die| die.written_bytes);
         self.state = if reason.is_some() { State::Failed } else { State::Open };
-        self.smart.critical_warning |= if reason.is_some() { WARNS_OF_READ_ONLY } else { 0 };
-        self.smart.media_errors = Some(pages_lost);
+        self.smart.media_errors = Some(lost_ever);
         self.smart.physical_media_units_read = Some(sum(|die| die.read_bytes));
         self.smart.physical_media_units_written = Some(written);
         self.writes = Some(Writes::of(ftl.counters(), written));
@@ -344,17 +353,28 @@ impl Status {
         self
     }
 
-    /// Adds the spare dies that are left.
+    /// Adds what the drive's folder says of it: its name, what its dies are on the host, the spare
+    /// dies that are left, and whether its beacon is lit; then judges its health. To be done last.
     #[must_use]
-    pub fn spared(mut self, spares: &[PathBuf]) -> Self {
-        self.spare_dies = u32::try_from(spares.len()).unwrap_or(u32::MAX);
-        self
+    pub fn described(mut self, vault: &Path) -> Self {
+        self.name = name_of(vault);
+        let folder = fs::canonicalize(vault).unwrap_or_else(|_| vault.to_owned());
+        self.folder = folder.display().to_string();
+        for (die, path) in self.dies.iter_mut().zip(&die_paths(vault)) {
+            die.identify(Identity::of(path));
+        }
+        self.spare_dies = u32::try_from(spare_dies(vault).len()).unwrap_or(u32::MAX);
+        self.is_beacon_lit = beacon::is_lit(vault);
+        self.judged()
     }
 
-    /// Adds whether its beacon is lit. The light shows that, or what all the rest says.
+    /// With health, critical warning and light as all the rest has it.
     #[must_use]
-    pub fn marked(mut self, is_beacon_lit: bool) -> Self {
-        self.is_beacon_lit = is_beacon_lit;
+    pub fn judged(mut self) -> Self {
+        // Servers of earlier versions say no more than that.
+        self.dies.iter_mut().filter(|die| die.is_lost).for_each(|die| die.state = DieState::Failed);
+        self.health = Health::of(&self);
+        self.smart.critical_warning = self.health.critical_warning(&self);
         self.led = Led::of(&self);
         self
     }
@@ -397,13 +417,10 @@ fn mapping_bytes(shape: &Shape) -> u64 {
 }
 
 impl Smart {
-    pub(crate) fn of(header: &Header, missed: DieSet, ftl: Option<&Ftl>) -> Self {
-        let available_spare = ftl.map_or(100, |ftl| spare_left(&header.shape, ftl));
-        let warns = |bit: u8, is_so: bool| if is_so { bit } else { 0 };
+    pub(crate) fn of(header: &Header, ftl: Option<&Ftl>) -> Self {
         Self {
-            critical_warning: warns(WARNS_OF_SPARE, available_spare < SPARE_THRESHOLD)
-                | warns(WARNS_OF_RELIABILITY, missed.count() > 0),
-            available_spare,
+            critical_warning: 0,
+            available_spare: ftl.map_or(100, |ftl| spare_left(&header.shape, ftl)),
             available_spare_threshold: SPARE_THRESHOLD,
             power_cycles: header.session - 1,
             unsafe_shutdowns: header.unsafe_shutdowns,

@@ -62,14 +62,14 @@ impl Drive {
         let rows = u64::from(self.store().layout.shape.rows_total());
         self.upkeep().scrub = Some(Scrub { is_running: true, rows, ..Scrub::default() });
         let scrubbed = self.scrub_rows(repair, go_on);
-        if let Some(scrub) = &mut self.upkeep().scrub {
-            scrub.is_running = false;
-            scrub.failure = match &scrubbed {
-                Ok(_) if scrub.rows_done < rows => Some(STOPPED.to_owned()),
-                Ok(_) => None,
-                Err(error) => Some(error.to_string()),
-            };
+        let mut upkeep = self.upkeep();
+        let is_whole = upkeep.scrub.as_ref().is_some_and(|scrub| scrub.rows_done == rows);
+        match &scrubbed {
+            Ok(_) if is_whole => upkeep.end_scrub(None, false),
+            Ok(_) => upkeep.end_scrub(Some(STOPPED.to_owned()), true),
+            Err(error) => upkeep.end_scrub(Some(error.to_string()), false),
         }
+        drop(upkeep);
         scrubbed
     }
 

@@ -25,6 +25,8 @@ pub(crate) use self::spares::{forget_spare, next_spare};
 
 const FILE: &str = "vault.toml";
 const SCHEMA: u32 = 1;
+/// Most characters of a drive's name.
+pub const NAME_CHARACTERS_MAX: usize = 64;
 
 /// What a new drive is to be like, and where.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,6 +63,9 @@ impl CreateOptions {
 #[serde(deny_unknown_fields)]
 struct Vault {
     schema: u32,
+    /// What people call the drive; absent where nobody said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
     /// Erases that every superblock lasts; absent where nobody said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rated_cycles: Option<u32>,
@@ -89,6 +94,48 @@ pub(crate) fn keep_namespaces(vault: &Path, namespaces: &[Namespace]) -> Result<
     write(&vault.join(FILE), &described)
 }
 
+/// What people call the drive of a folder: the name that it was given, or else that of the folder.
+pub fn name_of(vault: &Path) -> String {
+    let given = read(vault).ok().and_then(|described| described.name);
+    given.unwrap_or_else(|| {
+        let folder = fs::canonicalize(vault).unwrap_or_else(|_| vault.to_owned());
+        folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned()
+    })
+}
+
+/// Gives the drive of a folder a name.
+///
+/// # Errors
+/// When the name is none, there is no drive, or the system refuses.
+pub fn name_drive(vault: &Path, name: &str) -> Result<(), OpenError> {
+    check_name(name).map_err(OpenError::refused)?;
+    let described = Vault { name: Some(name.to_owned()), ..read(vault)? };
+    write(&vault.join(FILE), &described)
+}
+
+/// Whether something may be the name of a drive.
+///
+/// # Errors
+/// Says what a name is, where it may not.
+pub fn check_name(name: &str) -> Result<(), String> {
+    let characters = name.chars().count();
+    let is_fit = (1..=NAME_CHARACTERS_MAX).contains(&characters)
+        && name.trim() == name
+        && !name.chars().any(char::is_control);
+    if is_fit {
+        return Ok(());
+    }
+    Err(format!(
+        "{name:?} has {characters} characters, must be 1 to {NAME_CHARACTERS_MAX}, none of them a \
+         control character, and no space at either end"
+    ))
+}
+
+/// Where the dies of a folder's drive are, in their order; none where there is no drive.
+pub(crate) fn die_paths(vault: &Path) -> Vec<PathBuf> {
+    read(vault).map(|described| described.dies).unwrap_or_default()
+}
+
 /// Erases that every superblock of a folder's drive is rated for, if that was said.
 pub fn rated_cycles(vault: &Path) -> Option<u32> {
     read(vault).ok()?.rated_cycles
@@ -106,6 +153,8 @@ pub fn rate_cycles(vault: &Path, cycles: u32) -> Result<(), OpenError> {
 /// What a new drive has besides its dies.
 #[derive(Clone, Debug, Default)]
 pub struct Equipment {
+    /// What people call it; none: as its folder is called.
+    pub name: Option<String>,
     /// Whether its files take their space at once.
     pub preallocation: Preallocation,
     /// Files, which are made, or block devices: dies that take the place of others.
@@ -121,7 +170,8 @@ pub struct Equipment {
 /// # Errors
 /// When something is in the way, too small, or cannot be; then nothing is left behind.
 pub fn create(options: &CreateOptions, equipment: &Equipment) -> Result<(), OpenError> {
-    let Equipment { preallocation, spare_dies, rated_cycles, namespaces } = equipment;
+    let Equipment { name, preallocation, spare_dies, rated_cycles, namespaces } = equipment;
+    name.as_deref().map_or(Ok(()), check_name).map_err(OpenError::refused)?;
     let vault = &options.vault;
     let mut unfinished = Unfinished::default();
     unfinished.make(options, *preallocation)?;
@@ -132,6 +182,9 @@ pub fn create(options: &CreateOptions, equipment: &Equipment) -> Result<(), Open
         unfinished.files.extend(is_new.then(|| spare.clone()));
     }
     drive.close()?;
+    if let Some(name) = name {
+        name_drive(vault, name)?;
+    }
     if let Some(cycles) = rated_cycles {
         rate_cycles(vault, *cycles)?;
     }
@@ -178,7 +231,8 @@ impl Unfinished {
         let dies = paths.map_err(|source| OpenError::medium("finding the dies", source))?;
         let (spares, namespaces) = (Vec::new(), Vec::new());
         self.files.push(path.clone());
-        write(&path, &Vault { schema: SCHEMA, rated_cycles: None, dies, spares, namespaces })
+        let (name, rated_cycles) = (None, None);
+        write(&path, &Vault { schema: SCHEMA, name, rated_cycles, dies, spares, namespaces })
     }
 
     /// Makes a folder and those that it lies in.

@@ -15,6 +15,9 @@ pub(crate) struct Create {
     /// Files, which are made, or block devices, whose contents are lost: the dies, 1 to 64
     #[arg(long, required = true, value_delimiter = ',', value_name = "PATHS")]
     pub(crate) dies: Vec<PathBuf>,
+    /// What people call the drive, shown wherever it is [default: the name of its folder]
+    #[arg(long, value_parser = name)]
+    pub(crate) name: Option<String>,
     /// Size that clients see, such as 4g
     #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
     pub(crate) size: Bytes,
@@ -73,6 +76,11 @@ pub(crate) enum Protection {
         /// The dies, that one included.
         dies: usize,
     },
+}
+
+/// The name of a drive.
+fn name(text: &str) -> Result<String, String> {
+    live::check_name(text).map(|()| text.to_owned())
 }
 
 /// `logs=1g`.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
+use blockio::text::counted;
 use live::check::{Finding, Kind, Remedy, Report, check as examine, repair};
 use live::status::State;
 use serde::Serialize;
@@ -46,19 +47,15 @@ pub(crate) fn check(args: &Check) -> Result<Ending> {
     let left = report.findings.iter().filter(|finding| finding.remedy != Remedy::Open).count();
     match (left, report.repairable()) {
         (0, _) => Ok(Ending::Done),
-        (_, 0) => {
-            let left = number_of(left);
-            bail!("{shown} is not as it was written: {left}, none to be repaired")
-        }
         (_, some) => {
-            let left = number_of(left);
-            bail!("{shown} is not as it was written: {left}; --repair helps with {some}")
+            let left = counted(left as u64, "finding");
+            let help = match some {
+                0 => ", none to be repaired".to_owned(),
+                some => format!("; --repair helps with {some}"),
+            };
+            bail!("{shown} is not as it was written: {left}{help}")
         }
     }
-}
-
-fn number_of(findings: usize) -> String {
-    format!("{findings} finding{}", if findings == 1 { "" } else { "s" })
 }
 
 fn checked(vault: &Path, name: &str) -> Result<Report> {
@@ -74,10 +71,14 @@ fn text(report: &Report, repaired: usize) -> String {
         _ => "closed",
     };
     let Report { drive, rows, units, pages, findings, .. } = report;
-    let mut lines =
-        vec![format!("drive {drive}, {state}: {pages} pages in {rows} rows, {units} units read")];
+    let mut lines = vec![format!(
+        "drive {drive}, {state}: {} in {}, {} read",
+        counted(*pages, "page"),
+        counted(*rows, "row"),
+        counted(*units, "unit")
+    )];
     if repaired > 0 {
-        lines.push(format!("repaired: {}", number_of(repaired)));
+        lines.push(format!("repaired: {}", counted(repaired as u64, "finding")));
     }
     if findings.is_empty() {
         lines.push("everything is as it was written".to_owned());

@@ -1,6 +1,7 @@
 //! `floatgate create`: a drive that stores, made over files or block devices.
 
 use anyhow::{Context as _, Result, bail};
+use blockio::text;
 use live::{
     Compression, CreateOptions, Equipment, Namespaces, Preallocation, create as make,
     host_shortages,
@@ -40,6 +41,7 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
     };
     let shown = args.vault.display();
     let equipment = Equipment {
+        name: args.name.clone(),
         preallocation: if args.sparse { Preallocation::Off } else { Preallocation::Full },
         spare_dies: args.spare_dies.clone(),
         rated_cycles: args.rated_cycles,
@@ -50,7 +52,8 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
         output::talk(&format!("warning: {shortage}"));
     }
     let protection = if is_protected { "one die may be lost" } else { "no die may be lost" };
-    output::talk(&format!("{shown}: {} over {dies} dies, {protection}", args.size));
+    let (size, count) = (text::bytes(args.size.0), text::counted(dies as u64, "die"));
+    output::talk(&format!("{shown}: {size} over {count}, {protection}"));
     output::data(&shown.to_string())?;
     Ok(Ending::Done)
 }

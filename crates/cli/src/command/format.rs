@@ -2,7 +2,7 @@
 //! drive's server where it has one and that is allowed.
 
 use anyhow::{Context as _, Result, bail};
-use blockio::Bytes;
+use blockio::text::bytes;
 use live::management::{Connection, Request};
 use live::status::{self, Purge as Purged};
 use live::{Beyond, Drive, Namespaces, UserCapacity};
@@ -50,7 +50,7 @@ pub(crate) fn format(args: &Format) -> Result<Ending> {
         done.with_context(attempted)?;
         size
     };
-    output::talk(&format!("{shown} has {} for its clients, and stores nothing", Bytes(size)));
+    output::talk(&format!("{shown} has {} for its clients, and stores nothing", bytes(size)));
     Ok(Ending::Done)
 }
 
@@ -94,7 +94,7 @@ impl Meant {
         if target.destroy.as_ref() != Some(&meant.drive) {
             let (shown, number) = (target.vault.display(), &meant.drive);
             let stored = match status.space {
-                Some(space) => format!("the {} that it stores", Bytes(space.logical_bytes)),
+                Some(space) => format!("the {} that it stores", bytes(space.logical_bytes)),
                 None => "what it stores".to_owned(),
             };
             bail!("{attempted} {shown} destroys {stored}; --destroy {number} allows that");

@@ -16,7 +16,7 @@ use lab::subject::{Subject, Wanted, find_drive};
 use live::export::nbd::{Event, Server};
 use live::export::{Address, Demand, Export, Exports, Listener, Tls};
 use live::misbehavior::{Misbehavior, Schedule};
-use live::status::{Space, Status, Supply};
+use live::status::Status;
 use live::{Access, Device, Drive, MemoryDevice, Namespace, Namespaces, Pace, status};
 use tracing::{debug, error, info, warn};
 
@@ -24,12 +24,13 @@ use crate::activation::{Passed, Place};
 use crate::args::{Encryption, Serve, Timing, TlsArgs};
 use crate::configuration::{Configuration, Reread};
 use crate::log::{self, Log};
+use crate::monitor::{self, About, Monitor, Recipients};
 use crate::observed::{Observed, Paced};
 use crate::signals::{self, Signal};
 use crate::web::{self, Content, Stand, Token, Web};
 use crate::{Ending, output, setup};
 
-/// How often a server looks at the space of its drive.
+/// How often a server looks at its drive.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Looks from one keeping of what the drive did to the next.
 const LOOKS_PER_KEEPING: u64 = 60;
@@ -54,12 +55,13 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     let _log = Log::start(args.log_level, args.log_json)?;
     let configuration = Configuration::of(args)?;
     let (paced, tls) = (paced(args)?, tls(&args.tls)?);
+    let recipients = Recipients::of(&args.monitor)?;
     // Before the drive is opened: it is left as it was where something is in the way.
     let mut passed = Passed::of_process();
     let listeners = args.nbd.iter().map(|place| listen(place, &mut passed, &args.tls));
     let listeners = listeners.collect::<Result<Vec<_>>>()?;
     let http = args.http.as_ref().map(|place| listen_http(place, &mut passed)).transpose()?;
-    let Served { device, drive } = Served::open(args)?;
+    let Served { device, drive } = Served::open(args, recipients)?;
     if let Some((paced, (_, observed))) = paced.as_ref().zip(drive.as_ref()) {
         observed.keep_pace_with(paced);
     }
@@ -100,13 +102,13 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     close(drive)
 }
 
-/// Waits for a signal; says meanwhile when physical space runs short, and keeps what the drive did.
+/// Waits for a signal; takes note meanwhile of what happens to the drive, and keeps what it did.
 fn wait(
     signals: &Receiver<Signal>,
     served: Option<&(Arc<Drive>, Arc<Observed>)>,
     mut configuration: Option<Configuration>,
 ) -> Result<()> {
-    let (mut told, mut is_kept, mut looks) = (Supply::Ample, true, 0_u64);
+    let (mut is_kept, mut looks) = (true, 0_u64);
     loop {
         match signals.recv_timeout(LOOK_EVERY) {
             Err(RecvTimeoutError::Timeout) => looks += 1,
@@ -114,7 +116,7 @@ fn wait(
             ended => return ended.map(drop).context("waiting for a signal"),
         }
         let Some((_, observed)) = served else { continue };
-        told = tell_supply(&observed.look(), told);
+        observed.look();
         if looks.is_multiple_of(LOOKS_PER_KEEPING) {
             is_kept = keep_life(observed, is_kept);
         }
@@ -146,28 +148,6 @@ fn reload(configuration: Option<&mut Configuration>, observed: Option<&Observed>
     }
 }
 
-/// Says what `told` did not say of the space; returns what has been said now.
-///
-/// One line for each step down, and none for going to and fro about a threshold.
-fn tell_supply(status: &Status, told: Supply) -> Supply {
-    let Some(space) = &status.space else { return told };
-    if space.supply > told {
-        warn!("{}", supply_text(space));
-    }
-    if space.supply == Supply::Ample { Supply::Ample } else { told.max(space.supply) }
-}
-
-fn supply_text(space: &Space) -> String {
-    let Space { stored_bytes, stored_bytes_max, logical_bytes, .. } = *space;
-    let [stored, most, logical] = [stored_bytes, stored_bytes_max, logical_bytes].map(Bytes);
-    let what = match space.supply {
-        Supply::Ample | Supply::Low => "is low",
-        Supply::Short => "runs short",
-        Supply::Gone => "is used up, and writes are refused",
-    };
-    format!("physical space {what}: {logical} of data take {stored} of {most}; trim some")
-}
-
 /// Keeps what the drive did; says once that it cannot be kept. Returns whether it was.
 fn keep_life(observed: &Observed, was_kept: bool) -> bool {
     let kept = observed.keep_life();
@@ -179,8 +159,9 @@ fn keep_life(observed: &Observed, was_kept: bool) -> bool {
 
 fn close(drive: Option<(Arc<Drive>, Arc<Observed>)>) -> Result<Ending> {
     if let Some((drive, observed)) = drive {
+        observed.look();
         keep_life(&observed, true);
-        observed.tell("the server ended");
+        observed.tell("The server ended.");
         observed.caretaker.stop();
         drop(observed);
         let deadline = Instant::now() + LAST_ANSWERS;
@@ -196,7 +177,7 @@ fn close(drive: Option<(Arc<Drive>, Arc<Observed>)>) -> Result<Ending> {
 }
 
 impl Served {
-    fn open(args: &Serve) -> Result<Self> {
+    fn open(args: &Serve, recipients: Option<Recipients>) -> Result<Self> {
         let Some(vault) = &args.vault else {
             let size = args.memory.context("nothing to serve")?;
             return Ok(Self { device: Arc::new(MemoryDevice::new(size.0)), drive: None });
@@ -207,19 +188,30 @@ impl Served {
             None => Drive::open_as(vault, access),
         };
         let drive = drive.with_context(|| format!("opening {}", vault.display()))?;
-        for die in drive.lost_dies() {
-            warn!(die, "die {die} is missing; what it held is reconstructed");
-        }
         let drive = Arc::new(drive);
         let observed = Arc::new(Observed::new(vault, Arc::clone(&drive), misbehavior));
-        observed.tell("the server began");
+        observed.tell(&format!("The server began, process {}.", std::process::id()));
         info!("the dies are accessed {access}");
+        if let Some(recipients) = recipients {
+            monitor(args, recipients, &observed)?;
+        }
+        observed.look();
         observed.caretaker.keep_redundant()?;
         if let Some(period) = args.scrub {
             observed.caretaker.scrub_every(period)?;
         }
         Ok(Self { device: observed.device(), drive: Some((drive, observed)) })
     }
+}
+
+/// Has these called when the health of a drive changes; at once where that is to be tested.
+fn monitor(args: &Serve, recipients: Recipients, observed: &Observed) -> Result<()> {
+    let Status { drive, name, folder, health, .. } = observed.status();
+    observed.call(Monitor::start(recipients, About { drive, name, folder })?);
+    if args.monitor.is_test {
+        observed.alert(monitor::test_alert(health.state));
+    }
+    Ok(())
 }
 
 /// What may make the drive misbehave, by command or by a schedule.

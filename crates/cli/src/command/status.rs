@@ -4,10 +4,10 @@ use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use blockio::Bytes;
+use blockio::text::{bytes, counted};
 use live::status::{
-    Commands, Format, Led, Model, Scrub, Server, Smart, Space, State, Status, Supply, Upkeep, Wear,
-    Writes, inspect,
+    Commands, Format, HealthState, Led, Model, Problem, Scrub, Server, Smart, Space, State, Status,
+    Supply, Upkeep, Wear, Writes, inspect, warning_names,
 };
 use live::{Compression, Life, Namespace};
 
@@ -24,7 +24,7 @@ const STILL: &str = "\u{1b}[0m";
 
 type Row = [String; 2];
 
-/// Shows what the server of a drive says, or its dies.
+/// Shows what the server of a drive says, or its dies; the exit status is the drive's health.
 pub(crate) fn status(args: &Args) -> Result<Ending> {
     let status = find(&args.vault)?;
     if args.json {
@@ -32,7 +32,11 @@ pub(crate) fn status(args: &Args) -> Result<Ending> {
     } else {
         output::data(&text(&status, args.all))?;
     }
-    Ok(Ending::Done)
+    Ok(match status.health.state {
+        HealthState::Ok => Ending::Done,
+        HealthState::Degraded => Ending::Degraded,
+        HealthState::Critical => Ending::Critical,
+    })
 }
 
 /// The status of a drive, whether it is served or not.
@@ -50,11 +54,12 @@ fn row(name: &str, text: String) -> Row {
 }
 
 fn text(status: &Status, all: bool) -> String {
-    let mut rows = vec![row("drive", drive(status)), row("light", light(status.led))];
-    rows.extend(status.reason.iter().map(|reason| row("failure", reason.clone())));
+    let mut rows = vec![row("drive", drive(status)), row("health", health(status))];
+    rows.extend(status.health.problems.iter().flat_map(problem_rows));
+    rows.push(row("light", light(status.led)));
     rows.extend(format_rows(&status.format));
     rows.extend(status.space.iter().flat_map(|space| space_rows(space, &status.format)));
-    rows.extend(health_rows(&status.smart, status));
+    rows.extend(smart_rows(status));
     rows.extend(status.wear.iter().map(|wear| row("erases", wear_text(wear))));
     rows.extend(status.writes.iter().flat_map(write_rows));
     rows.extend(life_row(&status.life));
@@ -67,6 +72,7 @@ fn text(status: &Status, all: bool) -> String {
         rows.extend(status.writes.iter().flat_map(cause_rows));
         rows.extend(status.server.iter().flat_map(command_rows));
         rows.extend(die_rows(status));
+        rows.extend(lost_rows(status));
         rows.extend(status.space.iter().flat_map(map_rows));
     }
     table::columns(&rows)
@@ -80,7 +86,39 @@ fn drive(status: &Status) -> String {
         (State::Open, None) => "open".to_owned(),
         (State::Failed, _) => "failed: it takes no more writes".to_owned(),
     };
-    format!("{}, {state}", status.drive)
+    format!("{}, {}, {state}", status.name, status.drive)
+}
+
+/// Health in a word, and what it is made of.
+fn health(status: &Status) -> String {
+    let Smart { available_spare, percentage_used, critical_warning, .. } = status.smart;
+    let word = status.health.state.word();
+    let used = percentage_used.map_or_else(String::new, |used| format!("; {used} % used"));
+    let lost = counted(status.pages_lost, "page");
+    let warning = match critical_warning {
+        0 => String::new(),
+        bits => {
+            let names: Vec<&str> = warning_names(bits).collect();
+            format!("; critical warning {bits:#04x}: {}", names.join(", "))
+        }
+    };
+    format!("{word}; spare {available_spare} %{used}; {lost} lost{warning}")
+}
+
+/// A problem, and what to do next.
+fn problem_rows(problem: &Problem) -> [Row; 2] {
+    [row("  problem", problem.text.clone()), row("  next step", problem.remedy.clone())]
+}
+
+/// Where the pages lie that are lost, as far as that is known.
+fn lost_rows(status: &Status) -> Vec<Row> {
+    let sectors = |lba: &u64| row("page lost", format!("sectors {lba} to {}", lba + 7));
+    let mut rows: Vec<Row> = status.lost_lbas.iter().map(sectors).collect();
+    let unnamed = status.pages_lost.saturating_sub(rows.len() as u64);
+    if unnamed > 0 {
+        rows.push(row("pages lost", format!("{unnamed} more, not named")));
+    }
+    rows
 }
 
 /// The light as text; a beacon blinks where that can be.
@@ -110,10 +148,6 @@ fn life_row(life: &Life) -> Option<Row> {
     (*life != Life::default()).then(|| row("life", text))
 }
 
-fn bytes(bytes: u64) -> String {
-    Bytes(bytes).to_string()
-}
-
 fn percent(part: u64, whole: u64) -> String {
     format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
 }
@@ -137,8 +171,8 @@ fn format_rows(format: &Format) -> [Row; 2] {
         format.over_provisioning_percent
     );
     let layout = format!(
-        "{} dies, {protection}{compression}; {} superblocks of {}",
-        format.dies,
+        "{}, {protection}{compression}; {} superblocks of {}",
+        counted(format.dies.into(), "die"),
         format.superblocks,
         bytes(format.superblock_bytes)
     );
@@ -162,27 +196,16 @@ fn space_rows(space: &Space, format: &Format) -> [Row; 3] {
     [row("data", held), row("stored", stored), row("free", free)]
 }
 
-fn health_rows(smart: &Smart, status: &Status) -> Vec<Row> {
-    let health = match smart.critical_warning {
-        0 => "good".to_owned(),
-        bits => format!("critical warning {bits:#04x}"),
+fn smart_rows(status: &Status) -> [Row; 2] {
+    let failed = status.dies.iter().filter(|die| die.is_lost).count() as u64;
+    let spares = match status.spare_dies {
+        0 => String::new(),
+        count => format!(", {}", counted(count.into(), "spare die")),
     };
-    let lost = status.dies.iter().filter(|die| die.is_lost).count();
-    let failures: u64 = status.dies.iter().map(|die| die.failures).sum();
-    let known = smart
-        .media_errors
-        .map(|errors| format!("; {errors} pages lost, {failures} requests failed by dies"));
-    let known = known.unwrap_or_default();
-    let used = smart.percentage_used.map_or_else(String::new, |used| format!("; {used} % used"));
-    let (spare, spares) = (smart.available_spare, status.spare_dies);
-    let dies = match spares {
-        0 => format!("{lost} dies lost"),
-        _ => format!("{lost} dies lost, {spares} spare"),
-    };
-    let text = format!("{health}{used}; spare {spare} %; {dies}{known}");
-    let Smart { power_cycles, unsafe_shutdowns, .. } = smart;
+    let dies = format!("{} of {} failed{spares}", failed, status.dies.len());
+    let Smart { power_cycles, unsafe_shutdowns, .. } = status.smart;
     let openings = format!("{power_cycles}, {unsafe_shutdowns} of them of a drive not closed");
-    vec![row("health", text), row("openings", openings)]
+    [row("dies", dies), row("openings", openings)]
 }
 
 fn upkeep_rows(upkeep: &Upkeep) -> Vec<Row> {
@@ -197,7 +220,7 @@ fn upkeep_rows(upkeep: &Upkeep) -> Vec<Row> {
         let ending = ending(rebuild.is_running, &rebuild.failure);
         let lost = match rebuild.units_lost {
             0 => String::new(),
-            lost => format!(", {lost} units cannot be"),
+            lost => format!(", {} cannot be", counted(lost, "unit")),
         };
         rows.push(row("restored", format!("die {}, {share}{lost}; {ending}", rebuild.die)));
     }
@@ -208,9 +231,8 @@ fn upkeep_rows(upkeep: &Upkeep) -> Vec<Row> {
     }
     if let Some(scrub) = &upkeep.scrub {
         let Scrub { rows_done, units_bad, units_restored, pages_lost, .. } = scrub;
-        let found = format!(
-            "{units_bad} units bad, {units_restored} written again, {pages_lost} pages lost"
-        );
+        let (bad, lost) = (counted(*units_bad, "unit"), counted(*pages_lost, "page"));
+        let found = format!("{bad} bad, {units_restored} written again, {lost} lost");
         let share = percent(*rows_done, scrub.rows);
         let ending = ending(scrub.is_running, &scrub.failure);
         rows.push(row("scrub", format!("{share}, {found}; {ending}")));
@@ -258,7 +280,8 @@ fn server_rows(server: &Server) -> Vec<Row> {
         let read_only = if export.is_read_only { ", read-only" } else { "" };
         let clients = server.clients.iter().filter(|it| it.export == export.name).count();
         let size = bytes(export.size_bytes);
-        let name = format!("`{}`, {size}{read_only}; {clients} clients", export.name);
+        let clients = counted(clients as u64, "client");
+        let name = format!("`{}`, {size}{read_only}; {clients}", export.name);
         rows.push(row("export", name));
         rows.extend(export.uris.iter().map(|uri| row("", uri.clone())));
     }
@@ -324,12 +347,13 @@ fn micros(nanos: u64) -> String {
 
 fn die_rows(status: &Status) -> Vec<Row> {
     let die = |(index, die): (usize, &live::status::Die)| {
-        let state = if die.is_lost { "lost" } else { "good" };
+        let state = die.state.word();
         let (read, written) = (bytes(die.read_bytes), bytes(die.written_bytes));
-        let failures = die.failures;
+        let failed = counted(die.failures, "request");
+        let place = die.place().map_or_else(String::new, |place| format!("; {place}"));
         row(
             &format!("die {index}"),
-            format!("{state}; read {read}, written {written}, {failures} failed"),
+            format!("{state}; read {read}, written {written}, {failed} failed{place}"),
         )
     };
     status.dies.iter().enumerate().map(die).collect()

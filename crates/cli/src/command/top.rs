@@ -1,24 +1,34 @@
 //! `floatgate top`: what a served drive does, a screen a second.
+//!
+//! What is wrong comes first. Fifty columns suffice; where there are more, bars are longer.
 
-use std::io::{self, IsTerminal as _};
+mod terminal;
+
 use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
-use blockio::Bytes;
+use blockio::Nanos;
+use blockio::text::{bytes, counted, rate};
 use live::management::Connection;
-use live::status::{Commands, Die, Server, Status, Writes};
+use live::status::{Commands, Die, Problem, Server, Status, Writes};
 
+use self::terminal::{Terminal, size};
 use crate::args::Top;
 use crate::{Ending, output, table};
 
 /// Puts the cursor into the first place of an empty terminal.
 const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
 
-/// Dies that are shown, of more the busiest: a screen has 24 lines.
+/// Dies that are shown, of more the failed and the busiest: a screen has 24 lines.
 const DIES_MAX: usize = 6;
-/// Columns of the longest bar.
-const BAR_COLUMNS: f64 = 24.0;
+/// Problems that are shown; `floatgate status` has them all.
+const PROBLEMS_MAX: usize = 3;
+/// Columns of the longest bar, and what stands before it.
+const BAR_COLUMNS: usize = 24;
+const BAR_FROM: usize = 39;
+/// Fewest columns that lines are wrapped at.
+const COLUMNS_MIN: usize = 30;
 
 /// Two looks at a drive, and the seconds between them.
 struct Span<'a> {
@@ -27,21 +37,32 @@ struct Span<'a> {
     seconds: f64,
 }
 
-/// Shows what happened between one look and the next, until Ctrl-C, or once.
+/// Shows what happened between one look and the next, until q or Ctrl-C, or once.
 pub(crate) fn top(args: &Top) -> Result<Ending> {
     let shown = args.vault.display();
     let attempted = || format!("asking the server of {shown}");
     let Some(mut connection) = Connection::open(&args.vault).with_context(attempted)? else {
         bail!("nobody serves {shown}; `floatgate serve {shown}` does");
     };
-    let clear = if io::stdout().is_terminal() && !args.once { CLEAR } else { "" };
     let mut then = (Instant::now(), connection.status().with_context(attempted)?);
+    let terminal = if args.once { None } else { Terminal::take()? };
     loop {
-        thread::sleep(args.interval);
+        match &terminal {
+            Some(terminal) if terminal.is_over_within(args.interval) => return Ok(Ending::Done),
+            Some(_) => {}
+            None => thread::sleep(args.interval),
+        }
         let now = (Instant::now(), connection.status().with_context(attempted)?);
         let seconds = (now.0 - then.0).as_secs_f64();
         let span = Span { then: &then.1, now: &now.1, seconds };
-        output::data(&format!("{clear}{}", screen(&span)))?;
+        let (columns, lines) = size();
+        let screen = screen(&span, columns.max(COLUMNS_MIN));
+        if terminal.is_some() {
+            let fitting: Vec<&str> = screen.lines().take(lines.saturating_sub(1)).collect();
+            output::data(&format!("{CLEAR}{}", fitting.join("\n")))?;
+        } else {
+            output::data(&screen)?;
+        }
         if args.once {
             return Ok(Ending::Done);
         }
@@ -49,51 +70,85 @@ pub(crate) fn top(args: &Top) -> Result<Ending> {
     }
 }
 
-fn screen(span: &Span<'_>) -> String {
+fn screen(span: &Span<'_>, columns: usize) -> String {
     let now = span.now;
-    let state = now.reason.as_deref().unwrap_or("open");
     let beacon = if now.is_beacon_lit { ", (*) BEACON" } else { "" };
-    let mut lines = vec![format!("drive {}, {state}{beacon}", now.drive)];
+    let health = now.health.state.word();
+    let mut lines =
+        table::wrapped(&format!("{} ({}): {health}{beacon}", now.name, now.drive), columns);
+    lines.extend(problem_lines(&now.health.problems, columns));
+    lines.push(String::new());
     lines.push(table::columns(&command_rows(span)));
     lines.push(String::new());
-    lines.push(table::columns(&drive_rows(span)));
+    lines.extend(drive_rows(span).iter().flat_map(|row| hanging(row, columns)));
     lines.push(String::new());
-    lines.push(table::columns(&die_rows(span)));
+    lines.push(table::columns(&die_rows(span, columns)));
     lines.join("\n")
 }
 
-/// What each die does, of many the busiest.
-fn die_rows(span: &Span<'_>) -> Vec<[String; 5]> {
-    let rate = |now: u64, then: u64| now.saturating_sub(then) as f64 / span.seconds / 1e6;
+/// What is wrong, and what to do next.
+fn problem_lines(problems: &[Problem], columns: usize) -> Vec<String> {
+    let text = |problem: &Problem| format!("! {} {}", problem.text, problem.remedy);
+    let told = problems.iter().take(PROBLEMS_MAX);
+    let mut lines: Vec<String> =
+        told.flat_map(|problem| table::wrapped(&text(problem), columns)).collect();
+    let more = problems.len().saturating_sub(PROBLEMS_MAX) as u64;
+    if more > 0 {
+        lines.push(format!("! and {}", counted(more, "more problem")));
+    }
+    lines
+}
+
+/// A name, and a text whose further lines stand below its first.
+fn hanging([name, text]: &[String; 2], columns: usize) -> Vec<String> {
+    const NAME_COLUMNS: usize = 21;
+    let lines = table::wrapped(text, columns.saturating_sub(NAME_COLUMNS));
+    let named = |(index, line): (usize, String)| {
+        let name = if index == 0 { name } else { "" };
+        format!("{name:NAME_COLUMNS$}{line}").trim_end().to_owned()
+    };
+    lines.into_iter().enumerate().map(named).collect()
+}
+
+/// What each die does: those first that do not serve, and of many others the busiest.
+fn die_rows(span: &Span<'_>, columns: usize) -> Vec<[String; 5]> {
+    let speed = |now: u64, then: u64| now.saturating_sub(then) as f64 / span.seconds;
     let mut dies: Vec<(usize, &Die, [f64; 2])> = (0..)
         .zip(span.now.dies.iter().zip(&span.then.dies))
         .map(|(index, (now, then))| {
-            let read = rate(now.read_bytes, then.read_bytes);
-            (index, now, [read, rate(now.written_bytes, then.written_bytes)])
+            let read = speed(now.read_bytes, then.read_bytes);
+            (index, now, [read, speed(now.written_bytes, then.written_bytes)])
         })
         .collect();
     let busy = |[read, written]: [f64; 2]| read + written;
-    dies.sort_by(|a, b| busy(b.2).total_cmp(&busy(a.2)));
+    dies.sort_by(|a, b| b.1.state.cmp(&a.1.state).then(busy(b.2).total_cmp(&busy(a.2))));
+    let left = dies.len().saturating_sub(DIES_MAX) as u64;
     dies.truncate(DIES_MAX);
-    let most = dies.first().map_or(0.0, |(_, _, rates)| busy(*rates)).max(f64::MIN_POSITIVE);
-    dies.sort_by_key(|(index, ..)| *index);
+    let most = dies.iter().map(|(.., rates)| busy(*rates)).fold(f64::MIN_POSITIVE, f64::max);
+    dies.sort_by_key(|(index, die, _)| (std::cmp::Reverse(die.state), *index));
     let titles = ["die", "state", "read", "written", "activity"].map(str::to_owned);
+    let bar_columns = columns.saturating_sub(BAR_FROM).min(BAR_COLUMNS);
     let row = |(index, die, rates): (usize, &Die, [f64; 2])| {
-        let [read, written] = rates.map(|rate| format!("{rate:.1} MB/s"));
-        let state = if die.is_lost { "lost" } else { "good" };
-        [index.to_string(), state.to_owned(), read, written, bar(busy(rates) / most)]
+        let [read, written] = rates.map(rate);
+        let bar = bar(busy(rates) / most, bar_columns);
+        [index.to_string(), die.state.word().to_owned(), read, written, bar]
     };
-    std::iter::once(titles).chain(dies.into_iter().map(row)).collect()
+    let mut rows: Vec<_> = std::iter::once(titles).chain(dies.into_iter().map(row)).collect();
+    if left > 0 {
+        let [a, b, c] = std::array::from_fn(|_| String::new());
+        rows.push(["...".to_owned(), format!("{left} more"), a, b, c]);
+    }
+    rows
 }
 
 /// A bar of so much of its full length, 0 to 1.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a short length")]
-fn bar(share: f64) -> String {
-    "#".repeat((share * BAR_COLUMNS).round() as usize)
+fn bar(share: f64, columns: usize) -> String {
+    "#".repeat((share * columns as f64).round() as usize)
 }
 
 fn command_rows(span: &Span<'_>) -> Vec<[String; 6]> {
-    let titles = ["", "IOPS", "throughput", "half within", "99 % within", "failed"];
+    let titles = ["", "IOPS", "rate", "p50", "p99", "fail"];
     let mut rows = vec![titles.map(str::to_owned)];
     if let (Some(now), Some(then)) = (&span.now.server, &span.then.server) {
         let (now, then) = (&now.traffic, &then.traffic);
@@ -110,12 +165,12 @@ fn command_rows(span: &Span<'_>) -> Vec<[String; 6]> {
 fn command_row(name: &str, span: &Span<'_>, commands: &Commands) -> [String; 6] {
     let within = |share| {
         let nanos = commands.latency_ns_below(share);
-        nanos.map_or_else(|| "-".to_owned(), |nanos| format!("{:.0} us", nanos as f64 / 1e3))
+        nanos.map_or_else(|| "-".to_owned(), |nanos| Nanos(nanos).to_string())
     };
     [
         name.to_owned(),
         format!("{:.0}", commands.commands as f64 / span.seconds),
-        format!("{:.1} MB/s", commands.bytes as f64 / span.seconds / 1e6),
+        rate(commands.bytes as f64 / span.seconds),
         within(0.5),
         within(0.99),
         commands.failures.to_string(),
@@ -129,23 +184,23 @@ fn drive_rows(span: &Span<'_>) -> Vec<[String; 2]> {
     if let (Some(writes), Some(then)) = (&now.writes, &span.then.writes) {
         rows.push(row("write amplification", amplification(writes, then)));
         let relocated = writes.relocation_bytes.saturating_sub(then.relocation_bytes);
-        let relocated = relocated as f64 / span.seconds / 1e6;
-        rows.push(row("relocation", format!("{relocated:.1} MB/s")));
+        rows.push(row("relocation", rate(relocated as f64 / span.seconds)));
     }
     if let Some(space) = &now.space {
         let free = format!("{} of {} superblocks", space.superblocks_free, now.format.superblocks);
         rows.push(row("free", free));
-        let (stored, most) = (Bytes(space.stored_bytes), Bytes(space.stored_bytes_max));
+        let (stored, most) = (bytes(space.stored_bytes), bytes(space.stored_bytes_max));
         rows.push(row("stored", format!("{stored} of {most}")));
     }
-    let lost = now.dies.iter().filter(|die| die.is_lost).count();
-    rows.push(row("dies", format!("{} of {} lost", lost, now.dies.len())));
+    let failed = now.dies.iter().filter(|die| die.is_lost).count();
+    let dies = format!("{failed} of {} failed", now.dies.len());
+    rows.push(row("dies", dies));
     if let (Some(server), Some(then)) = (&now.server, &span.then.server) {
         let busy = 100.0 * (server.cpu_s - then.cpu_s) / span.seconds;
         rows.extend(heat(server, then, span.seconds).map(|text| row("model", text)));
-        let text = format!("{busy:.0} % of a processor, {}", Bytes(server.memory_bytes));
+        let clients = counted(server.clients.len() as u64, "client");
+        let text = format!("{busy:.0} % CPU, {}, {clients}", bytes(server.memory_bytes));
         rows.push(row("server", text));
-        rows.push(row("clients", server.clients.len().to_string()));
     }
     rows
 }
@@ -171,5 +226,5 @@ fn amplification(now: &Writes, then: &Writes) -> String {
     let written = all(now).saturating_sub(all(then));
     let recent = (host > 0).then(|| written as f64 / host as f64);
     let ratio = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |it| format!("{it:.3}"));
-    format!("{}, {} since the drive was opened", ratio(recent), ratio(now.write_amplification))
+    format!("{}, {} since opened", ratio(recent), ratio(now.write_amplification))
 }

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use blockio::text::counted;
 use live::management::{Connection, Request};
 use live::misbehavior::Fault;
 use live::status::{Rebuild, Scrub, Upkeep};
@@ -41,7 +42,10 @@ pub(crate) fn scrub(args: &ScrubArgs) -> Result<Ending> {
 fn scrubbed(shown: &str, scrub: Scrub) -> Result<Ending> {
     let Scrub { rows, units_bad, units_restored, units_vacated, pages_moved, .. } = scrub;
     output::data(&format!(
-        "{rows} rows: {units_bad} units were not as written, {units_restored} are written again"
+        "{}: {} {} not as written, {units_restored} written again",
+        counted(rows, "row"),
+        counted(units_bad, "unit"),
+        if units_bad == 1 { "was" } else { "were" },
     ))?;
     if units_vacated > 0 {
         output::data(&format!(
@@ -59,9 +63,12 @@ fn scrubbed(shown: &str, scrub: Scrub) -> Result<Ending> {
     let units_left = units_bad - units_restored - units_vacated;
     match scrub.failure {
         Some(failure) => bail!("scrubbing {shown}: {failure}"),
-        None if units_left > 0 => bail!("{units_left} units of {shown} are not as written"),
+        None if units_left > 0 => {
+            bail!("{} of {shown} not as written, and not restored", counted(units_left, "unit"))
+        }
         None if pages_lost > 0 => {
-            bail!("{pages_lost} pages of {shown} are lost: write them again, or trim them")
+            let lost = counted(pages_lost, "page");
+            bail!("{lost} of {shown} lost: write what they held again, or trim them")
         }
         None => Ok(Ending::Done),
     }
@@ -110,7 +117,8 @@ pub(crate) fn replace_die(args: &ReplaceDie) -> Result<Ending> {
         }
         if rebuild.units_lost > 0 {
             let lost = rebuild.units_lost;
-            output::talk(&format!("warning: {lost} units could not be restored; scrub {shown}"));
+            let lost = counted(lost, "unit");
+            output::talk(&format!("warning: {lost} could not be restored; scrub {shown}"));
         }
     } else {
         let drive = Drive::open(&args.vault)?;

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use lab::runs::Sight;
 use live::management::{Answer, Connection, Request as Asked};
-use live::status::Status;
+use live::status::{History, HistorySpan, Status};
 use live::{beacon, is_vault};
 use serde::Serialize;
 use toml::Table;
@@ -299,6 +299,14 @@ impl Subject for Distant {
 
     fn status(&self) -> Option<Status> {
         asked(&self.vault).ok()?.filter(|status| status.drive == self.number)
+    }
+
+    fn history(&self, span: HistorySpan) -> Option<History> {
+        let mut connection = Connection::open(&self.vault).ok()??;
+        match connection.ask(&Asked::History { span }).ok()? {
+            Answer::History { history } => Some(*history),
+            _ => None,
+        }
     }
 
     fn carry_out(&self, request: &Asked) -> Answer {

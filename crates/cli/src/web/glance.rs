@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use live::status::{Commands, Happening, Led, State, Status, Supply, Upkeep};
+use live::status::{Commands, Happening, Health, Led, State, Status, Supply, Upkeep};
 use serde::Serialize;
 
 /// Last events of each drive that are told.
@@ -13,7 +13,7 @@ const EVENTS_MAX: usize = 8;
 pub(super) struct Glance {
     /// Its folder.
     vault: String,
-    /// The last part of that.
+    /// What people call it: the name that it was given, or that of its folder.
     name: String,
     /// Whether its beacon is lit, which is known without a server.
     pub(super) is_beacon_lit: bool,
@@ -29,10 +29,12 @@ pub(super) struct Glance {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Summary {
     pub(super) drive: String,
+    health: Health,
     state: State,
     reason: Option<String>,
     led: Led,
     capacity_bytes: u64,
+    is_thin: bool,
     stored_bytes: Option<u64>,
     stored_bytes_max: Option<u64>,
     supply: Option<Supply>,
@@ -58,7 +60,7 @@ pub(super) struct Summary {
 impl Glance {
     /// A drive that nobody was asked about yet.
     pub(super) fn of_folder(vault: &Path) -> Self {
-        let name = vault.file_name().unwrap_or(vault.as_os_str()).to_string_lossy().into_owned();
+        let name = live::name_of(vault);
         Self {
             vault: vault.display().to_string(),
             name,
@@ -87,10 +89,12 @@ impl Summary {
         let space = status.space;
         Some(Self {
             drive: status.drive,
+            health: status.health,
             state: status.state,
             reason: status.reason,
             led: status.led,
             capacity_bytes: status.format.capacity_bytes,
+            is_thin: status.format.physical_bytes < status.format.capacity_bytes,
             stored_bytes: space.as_ref().map(|space| space.stored_bytes),
             stored_bytes_max: space.as_ref().map(|space| space.stored_bytes_max),
             supply: space.as_ref().map(|space| space.supply),

@@ -9,7 +9,8 @@ use std::fmt::{Display, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use live::status::{
-    Climate, Commands, Die, LATENCY_BUCKETS, Server, Space, Status, Wear, Writes, bucket_end_ns,
+    Climate, Commands, Die, HealthState, LATENCY_BUCKETS, ProblemKind, Scrubs, Server, Space,
+    Status, Upkeep, Wear, Writes, bucket_end_ns,
 };
 
 /// What [`Metrics::text`] is, for whoever receives it.
@@ -37,6 +38,7 @@ impl Metrics {
         sheet.drive(status);
         sheet.health(status);
         sheet.dies(&status.dies);
+        sheet.scrubs(&status.upkeep);
         let spares = [(None, status.spare_dies)];
         sheet.gauges(("spare_dies", PURE, "Dies that take the place of others"), &spares);
         status.space.iter().for_each(|space| sheet.space(space));
@@ -101,12 +103,17 @@ impl Sheet {
         writeln!(self.0, "{line}").expect("a string takes everything");
     }
 
-    /// A value whose label needs no escape: ours are words and numbers.
     fn sample(&mut self, name: &str, label: Label<'_>, value: impl Display) {
         match label {
-            Some((key, of)) => self.line(format_args!("{name}{{{key}=\"{of}\"}} {value}")),
+            Some(label) => self.labelled(name, &[label], value),
             None => self.line(format_args!("{name} {value}")),
         }
+    }
+
+    fn labelled(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+        let label = |(key, of): &(&str, &str)| format!("{key}=\"{}\"", escaped(of));
+        let labels = labels.iter().map(label).collect::<Vec<_>>().join(",");
+        self.line(format_args!("{name}{{{labels}}} {value}"));
     }
 
     fn counters<V: Display>(&mut self, family: Family, values: &[(Label<'_>, V)]) {
@@ -126,7 +133,9 @@ impl Sheet {
     fn drive(&mut self, status: &Status) {
         let format = &status.format;
         let name = self.begin(Kind::Info, ("drive", PURE, "The drive that is served")) + "_info";
-        self.sample(&name, Some(("drive", &status.drive)), 1);
+        let labels =
+            [("drive", &*status.drive), ("name", &*status.name), ("folder", &*status.folder)];
+        self.labelled(&name, &labels, 1);
         let capacity = [
             (Some(("of", "host")), format.capacity_bytes),
             (Some(("of", "data")), format.data_bytes),
@@ -138,7 +147,18 @@ impl Sheet {
 
     fn health(&mut self, status: &Status) {
         let smart = &status.smart;
-        let about = "Bits: 1 spare is low, 4 redundancy is lost, 8 takes no writes";
+        let states = [HealthState::Ok, HealthState::Degraded, HealthState::Critical]
+            .map(|state| (Some(("state", state.word())), u8::from(status.health.state == state)));
+        self.gauges(("health", PURE, "1 for the state that the health of the drive is"), &states);
+        let problems = ProblemKind::ALL.map(|kind| {
+            let count = status.health.problems.iter().filter(|it| it.kind == kind).count();
+            (Some(("kind", kind.word())), count)
+        });
+        self.gauges(("problems", PURE, "What health is made of, by kind"), &problems);
+        let about = "Pages that cannot be read back, until they are written or trimmed";
+        self.gauges(("lost_pages", PURE, about), &[(None, status.pages_lost)]);
+        let about =
+            "Bits: 1 spare is low, 2 model too warm, 4 redundancy or data lost, 8 no writes";
         self.gauges(("critical_warning", PURE, about), &[(None, smart.critical_warning)]);
         let spare = f64::from(smart.available_spare) / 100.0;
         let about = "Share of the spare superblocks that is left";
@@ -160,6 +180,14 @@ impl Sheet {
         let lost = dies.iter().filter(|die| die.is_lost).count();
         self.gauges(("dies_lost", PURE, "Dies that the drive does without"), &[(None, lost)]);
         let indices: Vec<String> = (0..dies.len()).map(|index| index.to_string()).collect();
+        let name = self.begin(Kind::Info, ("die", PURE, "What a die is on the host")) + "_info";
+        for (index, die) in indices.iter().zip(dies) {
+            let known = |value: &Option<String>| value.clone().unwrap_or_default();
+            let [path, model, serial] = [&die.path, &die.model, &die.serial].map(known);
+            let labels =
+                [("die", &**index), ("path", &path), ("model", &model), ("serial", &serial)];
+            self.labelled(&name, &labels, 1);
+        }
         let by_die = |of: fn(&Die) -> u64| -> Vec<(Label<'_>, u64)> {
             let label = indices.iter().map(|index| Some(("die", index.as_str())));
             label.zip(dies.iter().map(of)).collect()
@@ -170,6 +198,21 @@ impl Sheet {
         self.counters(("media_written", BYTES, "Written to a die"), &written);
         let failures = by_die(|die| die.failures);
         self.counters(("media_failures", PURE, "Requests that a die failed"), &failures);
+    }
+
+    fn scrubs(&mut self, upkeep: &Upkeep) {
+        let Scrubs { ended, completed, units_bad, units_restored, .. } = upkeep.scrubs;
+        self.counters(("scrubs_ended", PURE, "Scrubs that ended"), &[(None, ended)]);
+        let about = "Scrubs that read everything";
+        self.counters(("scrubs_completed", PURE, about), &[(None, completed)]);
+        let about = "Units that scrubs found not as programmed";
+        self.counters(("scrub_bad_units", PURE, about), &[(None, units_bad)]);
+        let about = "Those of them that were written again";
+        self.counters(("scrub_restored_units", PURE, about), &[(None, units_restored)]);
+        let done = upkeep.scrub.as_ref().filter(|scrub| scrub.is_running);
+        let done = done.map_or(0.0, |scrub| scrub.rows_done as f64 / scrub.rows.max(1) as f64);
+        let about = "Share of the scrub under way that is done, 0 where none is";
+        self.gauges(("scrub_progress_ratio", PURE, about), &[(None, done)]);
     }
 
     fn space(&mut self, space: &Space) {
@@ -273,5 +316,22 @@ impl Sheet {
         self.gauges(("memory", BYTES, "Resident memory of the server"), &memory);
         self.counters(("cpu", SECONDS, "Processor time of the server"), &[(None, server.cpu_s)]);
         self.gauges(("uptime", SECONDS, "Time since it began"), &[(None, server.uptime_s)]);
+    }
+}
+
+/// The value of a label as `OpenMetrics` has it: paths and names may hold anything.
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_may_hold_anything() {
+        let mut sheet = Sheet::default();
+        sheet.labelled("a", &[("path", "/x \"y\"\\z\n"), ("die", "0")], 1);
+        assert_eq!(sheet.0, "a{path=\"/x \\\"y\\\"\\\\z\\n\",die=\"0\"} 1\n");
     }
 }

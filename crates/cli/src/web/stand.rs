@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Weak;
 
 use live::management::{Answer, Request as Asked};
-use live::status::Status;
+use live::status::{History, HistorySpan, Status};
 
 use super::metrics::{self, Metrics};
 use super::reply::Reply;
@@ -25,6 +25,8 @@ pub(crate) trait Subject: Debug + Send + Sync {
     fn number(&self) -> Option<String>;
     /// How it fares; nothing while nobody serves it.
     fn status(&self) -> Option<Status>;
+    /// What it did lately; nothing while nobody serves it.
+    fn history(&self, span: HistorySpan) -> Option<History>;
     /// Does what is asked.
     fn carry_out(&self, request: &Asked) -> Answer;
 }
@@ -37,6 +39,10 @@ impl Subject for Weak<Observed> {
 
     fn status(&self) -> Option<Status> {
         Some(self.upgrade()?.status())
+    }
+
+    fn history(&self, span: HistorySpan) -> Option<History> {
+        Some(self.upgrade()?.history(span))
     }
 
     fn carry_out(&self, request: &Asked) -> Answer {
@@ -83,13 +89,21 @@ impl Stand {
     }
 
     fn shown(&self, path: &str) -> Reply {
+        if let Some(span) = history_span(path) {
+            let history = self.subject.history(span);
+            return history.map_or_else(|| Reply::text(503, UNSERVED), |it| Reply::json(&it));
+        }
         match path {
             "/" => page::of_drive(),
             "/metrics" => self
                 .looked_at(|status| Reply::new(metrics::CONTENT_TYPE, self.metrics.text(status))),
             "/status.json" => self.looked_at(Reply::json),
             _ => page::part(path).unwrap_or_else(|| {
-                Reply::text(404, "there are /, /metrics, /status.json and /stream")
+                Reply::text(
+                    404,
+                    "there are /, /metrics, /status.json, /history/2min.json, /history/1h.json, \
+                     /history/24h.json and /stream",
+                )
             }),
         }
     }
@@ -100,4 +114,10 @@ impl Stand {
             None => Reply::text(503, UNSERVED),
         }
     }
+}
+
+/// The span of a path such as `/history/24h.json`.
+fn history_span(path: &str) -> Option<HistorySpan> {
+    let word = path.strip_prefix("/history/")?.strip_suffix(".json")?;
+    HistorySpan::ALL.into_iter().find(|span| span.word() == word)
 }

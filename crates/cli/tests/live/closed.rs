@@ -24,16 +24,23 @@ fn a_closed_drive_is_shown_as_text_and_as_json_that_agree() {
     let number = status["drive"].as_str().unwrap();
     for expected in [
         &format!("{number}, closed"),
-        "8 MiB for clients",
+        "8.39 MB for clients",
         "4 dies, 3+1",
-        "2 MiB of 8 MiB, 25.0 %",
-        "good; spare 100 %; 0 dies lost",
+        "2.10 MB of 8.39 MB, 25.0 %",
+        "ok; spare 100 %; 0 pages lost",
+        "0 of 4 failed",
         "1, 0 of them of a drive not closed",
         "die 3",
     ] {
         assert!(text.contains(expected), "no `{expected}` in\n{text}");
     }
-    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    let paths = text.lines().filter(|line| line.starts_with("die "));
+    for (index, line) in paths.enumerate() {
+        let path = folder.path().join(format!("d{index}.img"));
+        assert!(line.ends_with(&path.display().to_string()), "{line}");
+    }
+    let others = text.lines().filter(|line| !line.starts_with("die "));
+    assert!(others.into_iter().all(|line| line.chars().count() <= 100), "{text}");
 }
 
 #[test]
@@ -45,7 +52,9 @@ fn a_drive_that_was_not_closed_and_one_in_use_are_told_apart() {
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(said, "error: vault is in use by another process; stop that first\n");
     drop(drive);
-    let text = printed(&floatgate(folder.path(), &["status", "vault"]));
+    let shown = floatgate(folder.path(), &["status", "vault"]);
+    assert_eq!(shown.status.code(), Some(4), "it is degraded");
+    let text = String::from_utf8_lossy(&shown.stdout).into_owned();
     assert!(text.contains("was not closed; opening it brings it back"), "{text}");
 }
 

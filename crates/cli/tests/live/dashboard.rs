@@ -148,9 +148,17 @@ fn a_die_fails_and_is_rebuilt_before_the_readers_eyes() {
     assert_eq!(browser.value("document.getElementById('action-replace-die').disabled"), true);
 
     carry_out(&mut browser, "fail-die", &[("die", "2")]);
-    browser.wait_until(&format!("{state} === 'lost'"));
+    browser.wait_until(&format!("{state} === 'failed'"));
     let health = "document.getElementById('health').textContent";
-    assert_eq!(browser.value(health), "1 of 4 dies lost");
+    assert_eq!(browser.value(health), "Degraded: 1 problem.");
+    let problem = browser.value("document.getElementById('problems').innerText");
+    let (die, folder) = (served.path("d2.img"), served.path("vault"));
+    for part in [
+        format!("Die 2 ({}) has failed or is missing; rows ", die.display()),
+        format!("Replace it: floatgate replace-die {} 2 --with PATH.", folder.display()),
+    ] {
+        assert!(problem.as_str().unwrap().contains(&part), "no {part} in {problem}");
+    }
     assert_eq!(browser.value("document.getElementById('action-fail-die').disabled"), true);
     browser.resize(1600, 1000, "dark");
     photograph(&mut browser, "die-lost");
@@ -159,11 +167,11 @@ fn a_die_fails_and_is_rebuilt_before_the_readers_eyes() {
     carry_out(&mut browser, "replace-die", &[("die", "2"), ("path", &new)]);
     browser.wait_until(&format!("{state} === 'good'"));
     browser.wait_until("before.upkeep.rebuild?.is_running === false");
-    assert_eq!(browser.value(health), "Everything is as it should be.");
+    assert_eq!(browser.value(health), "Health is ok.");
     assert_eq!(browser.value("before.upkeep.rebuild.die"), 2);
-    let events = browser.value("document.getElementById('event-rows').textContent");
-    for part in ["die 2 is lost", "die 2 is whole again"] {
-        assert!(events.as_str().unwrap().contains(part), "no {part} in {events}");
+    for part in ["Die 2 (", ") has failed or is missing", ") is whole."] {
+        let events = "document.getElementById('event-rows').textContent";
+        browser.wait_until(&format!("{events}.includes('{part}')"));
     }
     assert!(browser.faults.is_empty(), "{:?}", browser.faults);
 }

@@ -46,7 +46,7 @@ fn every_export_is_listed_and_the_first_is_the_default() {
     let none = one.replace("///one?", "///?");
     assert_eq!(client("nbdinfo", &["--size", &none]).trim(), (4 << 20).to_string());
     let said = said(&served.beside(&["status", "vault"]));
-    assert!(said.contains("`two`, 2 MiB; 0 clients"), "{said}");
+    assert!(said.contains("`two`, 2.10 MB; 0 clients"), "{said}");
 }
 
 #[test]

@@ -18,7 +18,8 @@ fn a_closed_drive_is_destroyed_only_by_its_number() {
         for more in [&[][..], &["--destroy", "0123456789abcdef"]] {
             let refused = floatgate(&[args, more].concat());
             assert!(!refused.status.success());
-            let told = format!("destroys the 2 MiB that it stores; --destroy {number} allows that");
+            let told =
+                format!("destroys the 2.10 MB that it stores; --destroy {number} allows that");
             assert!(said(&refused).contains(&told), "{}", said(&refused));
         }
     }

@@ -13,6 +13,7 @@ mod divided;
 mod encrypted;
 mod fleet;
 mod formatted;
+mod health;
 mod hostile;
 mod logged;
 mod monitored;

@@ -1,10 +1,12 @@
 //! A served drive, watched: the management socket and `floatgate top`.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use super::served::{Served, client, is_there};
+use super::served::{Served, assert_done, client, is_there};
 
 #[test]
 fn a_served_drive_answers_until_it_is_stopped_and_is_closed_then() {
@@ -81,15 +83,14 @@ fn a_drive_remembers_its_life_and_what_happened_to_it() {
     assert_eq!(status["server"]["traffic"]["writes"]["bytes"], 0);
     assert_eq!(status["life"]["host_written_bytes"], 65_536, "{}", status["life"]);
     let events = status["server"]["events"].to_string();
-    for expected in ["the server began", "client 1 left", "the server ended"] {
+    for expected in ["The server began, process ", "Client 1 disconnected.", "The server ended."] {
         assert!(events.contains(expected), "no `{expected}` in {events}");
     }
 }
 
 #[test]
 fn a_drive_at_the_times_of_a_model_tells_its_power_and_heat_everywhere() {
-    let served =
-        Served::start_small_drive_saying(&["--timing", "model"], std::process::Stdio::inherit());
+    let served = Served::start_small_drive_saying(&["--timing", "model"], Stdio::inherit());
     let said = |args: &[&str]| String::from_utf8_lossy(&served.beside(args).stdout).into_owned();
     let status: Value = serde_json::from_str(&said(&["status", "vault", "--json"])).unwrap();
     let (model, smart) = (&status["server"]["model"], &status["smart"]);
@@ -110,16 +111,54 @@ fn a_drive_at_the_times_of_a_model_tells_its_power_and_heat_everywhere() {
 fn top_shows_a_screen_of_eighty_columns_and_needs_a_server() {
     let mut served = Served::start_small_drive();
     let args = ["top", "vault", "--once", "--interval", "100ms"];
+    assert_done(&served.beside(&["fail-die", "vault", "3"]));
     let shown = served.beside(&args);
     let text = String::from_utf8_lossy(&shown.stdout).into_owned();
-    let parts = ["drive ", "IOPS", "read", "write", "write amplification", "superblocks", "0 of 4"];
-    for part in parts.into_iter().chain(["activity", "\n3    good   "]) {
+    let parts =
+        ["vault (", "IOPS", "read", "write", "write amplification", "superblocks", "1 of 4"];
+    for part in parts.into_iter().chain(["activity", "\n0    good   ", "): degraded\n! Die 3 ("]) {
         assert!(text.contains(part), "no {part} in\n{text}");
     }
+    let place = |part: &str| text.find(part).expect("it was there");
+    assert!(place("\n3    failed") < place("\n0    good"), "a failed die comes first:\n{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     assert!(text.lines().count() <= 24, "{text}");
     assert!(served.stop().success());
     let refused = served.beside(&args);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(said, "error: nobody serves vault; `floatgate serve vault` does\n");
+}
+
+#[test]
+fn top_fits_fifty_columns_and_q_ends_it() {
+    if !is_there("script") {
+        return;
+    }
+    let served = Served::start_small_drive();
+    assert_done(&served.beside(&["fail-die", "vault", "3"]));
+    let top = format!(
+        "stty cols 50 rows 40; {} top {} --interval 100ms; echo ended with $?; stty -a",
+        env!("CARGO_BIN_EXE_floatgate"),
+        served.path("vault").display()
+    );
+    let typed = "timeout 60 script --quiet --return --command \"$0\" /dev/null";
+    let mut terminal = Command::new("sh")
+        .args(["-c", typed, &top])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("there is a shell");
+    let mut shown = BufReader::new(terminal.stdout.take().expect("it is piped"));
+    let (mut text, mut keys) = (String::new(), terminal.stdin.take().expect("it is piped"));
+    while !text.contains("activity") {
+        assert_ne!(shown.read_line(&mut text).expect("it shows text"), 0, "{text}");
+    }
+    keys.write_all(b"q").expect("it is there");
+    shown.read_to_string(&mut text).expect("it ends");
+    terminal.wait().expect("it has ended");
+    assert!(text.contains("ended with 0"), "{text}");
+    let (screens, after) = text.split_once("ended with 0").expect("it did");
+    assert!(after.contains(" icanon") && after.contains(" echo "), "{after}");
+    let wide = screens.lines().filter(|line| !line.contains('\u{1b}'));
+    assert!(wide.into_iter().all(|line| line.trim_end().chars().count() <= 50), "{screens}");
 }

@@ -12,6 +12,8 @@ pub struct Upkeep {
     pub redundancy: Option<Redundancy>,
     /// The last scrub.
     pub scrub: Option<Scrub>,
+    /// All scrubs that have ended.
+    pub scrubs: Scrubs,
     /// The last purge.
     pub purge: Option<Purge>,
 }
@@ -87,4 +89,118 @@ pub struct Scrub {
     pub lost_lbas: Vec<u64>,
     /// Why it ended before its time.
     pub failure: Option<String>,
+    /// Whether somebody had it end, for which that is no failure of the drive.
+    #[serde(default)]
+    pub was_stopped: bool,
+}
+
+/// What scrubs found that have ended, since the drive was opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Scrubs {
+    /// How many ended, whatever they found.
+    pub ended: u64,
+    /// How many went through everything.
+    pub completed: u64,
+    /// Units that were not as programmed.
+    pub units_bad: u64,
+    /// How many of them were written again.
+    pub units_restored: u64,
+    /// Units that the last one to go through everything left as they were, since the rest of their
+    /// rows did not give them back.
+    pub units_left: u64,
+    /// Why the last one failed; none where it went through everything or was stopped.
+    pub failure: Option<String>,
+    /// Pages that the last one to go through everything found lost.
+    pub pages_lost: u64,
+    /// First sectors of those pages, at most 1000 of them.
+    #[serde(skip)]
+    lost_lbas: Vec<u64>,
+    /// Most pages that one of them found lost.
+    #[serde(skip)]
+    pages_lost_max: u64,
+}
+
+/// Pages that are known to be lost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lost {
+    /// Those that still are.
+    pub(crate) pages: u64,
+    /// First sectors of them, as far as they are known.
+    pub(crate) lbas: Vec<u64>,
+    /// Those that ever were, since the drive was opened.
+    pub(crate) pages_ever: u64,
+}
+
+impl Upkeep {
+    /// Pages that are known to be lost, where relocation found so many: those or what scrubs found,
+    /// whichever are more, since they may be the same ones.
+    pub(crate) fn lost(&self, relocated: u64) -> Lost {
+        let scrubs = &self.scrubs;
+        // One that is under way has not come to all of them yet.
+        let now = self.scrub.as_ref().filter(|scrub| scrub.is_running);
+        let (found, lbas) = match now {
+            Some(now) if now.pages_lost > scrubs.pages_lost => (now.pages_lost, &now.lost_lbas),
+            _ => (scrubs.pages_lost, &scrubs.lost_lbas),
+        };
+        let pages = relocated.max(found);
+        let pages_ever = pages.max(scrubs.pages_lost_max);
+        Lost { pages, lbas: lbas.clone(), pages_ever }
+    }
+
+    /// Takes note of the end of the scrub that is under way, and why it ended before its time.
+    pub(crate) fn end_scrub(&mut self, failure: Option<String>, was_stopped: bool) {
+        let Some(scrub) = &mut self.scrub else { return };
+        let scrubs = &mut self.scrubs;
+        scrub.is_running = false;
+        scrubs.ended += 1;
+        scrubs.completed += u64::from(failure.is_none());
+        scrubs.units_bad += scrub.units_bad;
+        scrubs.units_restored += scrub.units_restored;
+        scrubs.pages_lost_max = scrubs.pages_lost_max.max(scrub.pages_lost);
+        // One that ended before its time says nothing of what it did not come to.
+        if failure.is_none() || scrub.pages_lost > scrubs.pages_lost {
+            (scrubs.pages_lost, scrubs.lost_lbas) = (scrub.pages_lost, scrub.lost_lbas.clone());
+        }
+        // Units that hold nothing any more are left to be written anew.
+        let left = scrub.units_bad.saturating_sub(scrub.units_restored + scrub.units_vacated);
+        if failure.is_none() || left > scrubs.units_left {
+            scrubs.units_left = left;
+        }
+        if !was_stopped {
+            scrubs.failure.clone_from(&failure);
+        }
+        (scrub.failure, scrub.was_stopped) = (failure, was_stopped);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scrub(pages_lost: u64, units_bad: u64) -> Scrub {
+        let lost_lbas = (0..pages_lost).map(|page| page * 8).collect();
+        Scrub { is_running: true, pages_lost, units_bad, lost_lbas, ..Scrub::default() }
+    }
+
+    #[test]
+    fn what_a_scrub_found_lost_is_known_until_another_one_has_read_everything() {
+        let mut upkeep = Upkeep { scrub: Some(scrub(22, 5)), ..Upkeep::default() };
+        upkeep.end_scrub(None, false);
+        let known =
+            Lost { pages: 22, lbas: (0..22).map(|page| page * 8).collect(), pages_ever: 22 };
+        assert_eq!(upkeep.lost(0), known);
+        upkeep.scrub = Some(scrub(0, 0));
+        assert_eq!(upkeep.lost(0), known, "the next one has not come to them yet");
+        upkeep.end_scrub(Some("it was stopped".to_owned()), true);
+        assert_eq!((upkeep.lost(0), upkeep.scrubs.units_left), (known, 5));
+        upkeep.scrub = Some(scrub(0, 0));
+        upkeep.end_scrub(None, false);
+        assert_eq!(upkeep.lost(0), Lost { pages_ever: 22, ..Lost::default() });
+        assert_eq!(
+            (upkeep.scrubs.ended, upkeep.scrubs.completed, upkeep.scrubs.units_left),
+            (3, 2, 0)
+        );
+        assert_eq!(upkeep.lost(7).pages, 7, "those that relocation found");
+    }
 }

@@ -1,0 +1,60 @@
+//! Quantities as people read them: the one way in which terminals, events and logs write them.
+//!
+//! Capacity and throughput are decimal (`1.07 GB`, `12.3 MB/s`), as on the labels of drives and in
+//! the pages of a served drive, whose `ground.js` rounds alike. Binary units are for pages and
+//! buffers, and say so (`4 KiB`): that is what [`crate::Bytes`] displays.
+
+/// Decimal units of bytes, each a thousand times the one before.
+const UNITS: [&str; 6] = ["B", "kB", "MB", "GB", "TB", "PB"];
+
+/// Bytes in decimal units with three significant digits, such as `999 B`, `1.07 GB`, `640 GB`.
+pub fn bytes(bytes: u64) -> String {
+    scaled(bytes as f64)
+}
+
+/// Bytes a second in decimal units with three significant digits, such as `12.3 MB/s`.
+pub fn rate(bytes_per_s: f64) -> String {
+    scaled(bytes_per_s.max(0.0)) + "/s"
+}
+
+/// A number of things, whose plural adds an `s`: `1 finding`, `2 findings`.
+pub fn counted(count: u64, noun: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{ending}")
+}
+
+fn scaled(value: f64) -> String {
+    let (mut value, mut unit) = (value, 0);
+    // What rounds to a thousand belongs to the next unit.
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    let decimals = match value {
+        _ if unit == 0 => 0,
+        _ if value >= 99.95 => 0,
+        _ if value >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$} {}", UNITS[unit])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_decimal_with_three_digits() {
+        assert_eq!([bytes(0), bytes(999), bytes(1000)], ["0 B", "999 B", "1.00 kB"]);
+        assert_eq!([bytes(9_999), bytes(99_960), bytes(999_600)], ["10.0 kB", "100 kB", "1.00 MB"]);
+        assert_eq!([bytes(1 << 30), bytes(640_000_000_000)], ["1.07 GB", "640 GB"]);
+        assert_eq!(bytes(u64::MAX), "18447 PB");
+        assert_eq!([rate(12_340_000.0), rate(-0.1)], ["12.3 MB/s", "0 B/s"]);
+    }
+
+    #[test]
+    fn one_is_singular_and_all_others_are_plural() {
+        let said = [0, 1, 2].map(|count| counted(count, "finding"));
+        assert_eq!(said, ["0 findings", "1 finding", "2 findings"]);
+    }
+}

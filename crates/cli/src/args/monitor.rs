@@ -1,0 +1,20 @@
+//! What is typed to have somebody called when the health of a drive changes.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Whom `floatgate serve` calls.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Monitor")]
+pub(crate) struct MonitorArgs {
+    /// Program that is run at each change of health, with event, drive and detail as arguments
+    #[arg(long = "monitor-program", value_name = "PATH", conflicts_with = "memory")]
+    pub(crate) program: Option<PathBuf>,
+    /// Address that is sent a mail at each change of health, through sendmail
+    #[arg(long = "monitor-mail", value_name = "ADDRESS", conflicts_with = "memory")]
+    pub(crate) mail: Option<String>,
+    /// Sends a test event when the server begins
+    #[arg(long = "monitor-test", conflicts_with = "memory")]
+    pub(crate) is_test: bool,
+}

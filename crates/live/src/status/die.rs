@@ -1,0 +1,84 @@
+//! A die of a drive: what it is on the host, so that the right one is pulled, and how it fares.
+
+use serde::{Deserialize, Serialize};
+
+use crate::identity::Identity;
+
+/// A die.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Die {
+    /// Whether it serves.
+    #[serde(default)]
+    pub state: DieState,
+    /// Whether it has failed or is missing.
+    pub is_lost: bool,
+    /// Whether rows lack the unit that belongs on it, so that a further die that fails loses data.
+    #[serde(default)]
+    pub has_degraded_rows: bool,
+    /// Path of the file or block device; none where the drive has no folder.
+    #[serde(default)]
+    pub path: Option<String>,
+    /// Model of the block device; none of a file, or where the system names none.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// Serial number of the block device; none as there.
+    #[serde(default)]
+    pub serial: Option<String>,
+    /// Bytes read from it since the drive was opened.
+    pub read_bytes: u64,
+    /// Bytes written to it since.
+    pub written_bytes: u64,
+    /// Requests that it failed since, those not counted that found it failed already.
+    pub failures: u64,
+    /// What it answered to the last of these.
+    #[serde(default)]
+    pub failure: Option<String>,
+}
+
+/// Whether a die serves; of two the worse is the greater.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DieState {
+    /// It holds all that it should.
+    #[default]
+    Good,
+    /// It is being filled with what belongs there.
+    Rebuilding,
+    /// It has failed or is missing.
+    Failed,
+}
+
+impl DieState {
+    /// The word, as JSON has it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Rebuilding => "rebuilding",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl Die {
+    /// The die of an index as sentences begin with it: `Die 2 (/dev/sdc, model X, serial Y)`.
+    pub fn named(&self, index: usize) -> String {
+        match self.place() {
+            Some(place) => format!("Die {index} ({place})"),
+            None => format!("Die {index}"),
+        }
+    }
+
+    /// Where it is on the host: its path, and of a block device model and serial number.
+    pub fn place(&self) -> Option<String> {
+        let path = self.path.clone()?;
+        let named = [("model", &self.model), ("serial", &self.serial)];
+        let known = named.iter().filter_map(|(name, it)| Some(format!("{name} {}", it.as_ref()?)));
+        Some([path].into_iter().chain(known).collect::<Vec<_>>().join(", "))
+    }
+
+    /// Takes up what it is on the host.
+    pub(super) fn identify(&mut self, identity: Identity) {
+        let Identity { path, model, serial } = identity;
+        (self.path, self.model, self.serial) = (Some(path), model, serial);
+    }
+}

@@ -1,0 +1,360 @@
+//! Health: the one verdict on a drive that status, top, pages, metrics, alerts, events and exit
+//! codes are made from.
+//!
+//! ```text
+//!   status ──► problems, each a sentence with its next step ──► ok, degraded or critical
+//!         └──► critical warning, bits as in the NVMe SMART log
+//! ```
+//!
+//! **Invariant**: [`Health::of`] is the only place that decides; it looks at the status alone.
+//!
+//! Source: NVM Express Base Specification 2.0, figure 207 (critical warning).
+
+use blockio::text::counted;
+use serde::{Deserialize, Serialize};
+
+use super::{Die, DieState, State, Status, Supply};
+
+/// Bits of a critical warning, as the NVMe SMART log has them.
+const WARNS_OF_SPARE: u8 = 1;
+const WARNS_OF_TEMPERATURE: u8 = 1 << 1;
+const WARNS_OF_RELIABILITY: u8 = 1 << 2;
+const WARNS_OF_READ_ONLY: u8 = 1 << 3;
+/// The bits that may be set, by the names that nvme-cli gives them.
+const WARNINGS: [(u8, &str); 4] = [
+    (WARNS_OF_SPARE, "available spare"),
+    (WARNS_OF_TEMPERATURE, "temperature threshold"),
+    (WARNS_OF_RELIABILITY, "NVM subsystem reliability"),
+    (WARNS_OF_READ_ONLY, "read-only"),
+];
+/// Sectors that the sentence about lost pages names; the status names more.
+const LBAS_NAMED_MAX: usize = 4;
+/// Percent of the rated erases from which on wear is a problem.
+const WORN_OUT_PERCENT: u8 = 100;
+
+/// Health of a drive, and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Health {
+    /// The worst of what its problems are.
+    pub state: HealthState,
+    /// What is wrong, the worst first.
+    pub problems: Vec<Problem>,
+}
+
+/// Health in one word; of two the worse is the greater.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum HealthState {
+    /// Nothing is to be done.
+    #[default]
+    Ok,
+    /// All data is there and is served, and somebody has to do something so that it stays so.
+    Degraded,
+    /// Data is lost, or writes are refused.
+    Critical,
+}
+
+impl HealthState {
+    /// The word, as JSON has it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Degraded => "degraded",
+            Self::Critical => "critical",
+        }
+    }
+}
+
+/// Something that is wrong with a drive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// What it is about.
+    pub kind: ProblemKind,
+    /// What it makes of the drive's health.
+    pub severity: HealthState,
+    /// Index of the die that it is about, where it is about one.
+    pub die: Option<u32>,
+    /// How many there are of what is counted, such as pages lost; 1 where nothing is.
+    pub count: u64,
+    /// What is wrong, a sentence.
+    pub text: String,
+    /// What to do next, a sentence.
+    pub remedy: String,
+}
+
+/// What a problem is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProblemKind {
+    /// The drive takes no more writes.
+    ReadOnly,
+    /// Pages cannot be read back.
+    PagesLost,
+    /// No physical space is left, or little.
+    Space,
+    /// A die has failed or is missing.
+    DieFailed,
+    /// A die is being filled with what belongs there.
+    DieRebuilding,
+    /// A die failed requests.
+    DieErrors,
+    /// A scrub found units that it could not write again, or did not end.
+    Scrub,
+    /// The drive was not closed, so that little is known of it.
+    NotClosed,
+    /// Few spare superblocks are left.
+    SpareLow,
+    /// The rated erases are used up.
+    WornOut,
+    /// The modelled drive is too warm.
+    Temperature,
+}
+
+impl ProblemKind {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::ReadOnly,
+        Self::PagesLost,
+        Self::Space,
+        Self::DieFailed,
+        Self::DieRebuilding,
+        Self::DieErrors,
+        Self::Scrub,
+        Self::NotClosed,
+        Self::SpareLow,
+        Self::WornOut,
+        Self::Temperature,
+    ];
+
+    /// The word, as JSON has it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::ReadOnly => "read-only",
+            Self::PagesLost => "pages-lost",
+            Self::Space => "space",
+            Self::DieFailed => "die-failed",
+            Self::DieRebuilding => "die-rebuilding",
+            Self::DieErrors => "die-errors",
+            Self::Scrub => "scrub",
+            Self::NotClosed => "not-closed",
+            Self::SpareLow => "spare-low",
+            Self::WornOut => "worn-out",
+            Self::Temperature => "temperature",
+        }
+    }
+}
+
+/// Names of the bits of a critical warning that are set, as nvme-cli shows them.
+pub fn warning_names(critical_warning: u8) -> impl Iterator<Item = &'static str> {
+    let is_set = move |(bit, _): &&(u8, &str)| critical_warning & bit != 0;
+    WARNINGS.iter().filter(is_set).map(|(_, name)| *name)
+}
+
+impl Health {
+    /// The health of the drive of a status.
+    pub(super) fn of(status: &Status) -> Self {
+        let mut problems: Vec<Problem> = [
+            read_only(status),
+            pages_lost(status),
+            space(status),
+            scrub(status),
+            not_closed(status),
+            spare_low(status),
+            worn_out(status),
+            temperature(status),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        problems.extend((0..).zip(&status.dies).filter_map(|(index, it)| die(status, index, it)));
+        problems.sort_by_key(|it| (std::cmp::Reverse(it.severity), it.kind, it.die));
+        let state = problems.iter().map(|it| it.severity).max().unwrap_or_default();
+        Self { state, problems }
+    }
+
+    fn has(&self, kinds: &[ProblemKind]) -> bool {
+        self.problems.iter().any(|it| kinds.contains(&it.kind))
+    }
+
+    /// The critical warning of the drive of a status, whose health this is.
+    pub(super) fn critical_warning(&self, status: &Status) -> u8 {
+        let warns = |bit, is_so| if is_so { bit } else { 0 };
+        let is_unreliable = self.has(&[ProblemKind::PagesLost, ProblemKind::Scrub])
+            || status.dies.iter().any(|die| die.has_degraded_rows);
+        warns(WARNS_OF_SPARE, self.has(&[ProblemKind::SpareLow]))
+            | warns(WARNS_OF_TEMPERATURE, self.has(&[ProblemKind::Temperature]))
+            | warns(WARNS_OF_RELIABILITY, is_unreliable)
+            | warns(WARNS_OF_READ_ONLY, self.has(&[ProblemKind::ReadOnly]))
+    }
+}
+
+fn problem(kind: ProblemKind, severity: HealthState, text: String, remedy: String) -> Problem {
+    Problem { kind, severity, die: None, count: 1, text, remedy }
+}
+
+fn read_only(status: &Status) -> Option<Problem> {
+    let reason = status.reason.as_ref()?;
+    let folder = &status.folder;
+    Some(problem(
+        ProblemKind::ReadOnly,
+        HealthState::Critical,
+        format!("The drive takes no more writes: {reason}."),
+        format!(
+            "Look for the cause in the log of the host, then stop the server, run `floatgate check \
+             {folder}`, and serve the drive again: what was flushed is there."
+        ),
+    ))
+}
+
+fn pages_lost(status: &Status) -> Option<Problem> {
+    let (pages, folder) = (status.pages_lost, &status.folder);
+    (pages > 0).then_some(())?;
+    let mut named = Vec::new();
+    for lba in status.lost_lbas.iter().take(LBAS_NAMED_MAX) {
+        named.push(lba.to_string());
+    }
+    let more = if pages > named.len() as u64 { " and more" } else { "" };
+    let sectors = if named.is_empty() {
+        String::new()
+    } else {
+        format!(" (8 sectors each, from sector {}{more})", named.join(", "))
+    };
+    let which = if pages == 1 { "reading it fails" } else { "reading them fails" };
+    let text =
+        format!("{} of 4 KiB cannot be read back{sectors}: {which}.", counted(pages, "page"));
+    let remedy = format!(
+        "Write them again from a backup, or trim them; `floatgate status {folder} --all` lists \
+         their sectors."
+    );
+    let (kind, severity) = (ProblemKind::PagesLost, HealthState::Critical);
+    Some(Problem { count: pages, ..problem(kind, severity, text, remedy) })
+}
+
+fn space(status: &Status) -> Option<Problem> {
+    let space = status.space.as_ref()?;
+    let (severity, what) = match space.supply {
+        Supply::Ample | Supply::Low => return None,
+        Supply::Short => (HealthState::Degraded, "Physical space runs short"),
+        Supply::Gone => {
+            (HealthState::Critical, "No physical space is left, and writes are refused")
+        }
+    };
+    let [stored, most, data] =
+        [space.stored_bytes, space.stored_bytes_max, space.logical_bytes].map(blockio::text::bytes);
+    let text = format!("{what}: {data} of data take {stored} of {most}.");
+    Some(problem(ProblemKind::Space, severity, text, "Trim or delete data.".to_owned()))
+}
+
+/// What the last scrub left; one that is under way takes nothing back.
+fn scrub(status: &Status) -> Option<Problem> {
+    let scrubs = &status.upkeep.scrubs;
+    let left = scrubs.units_left;
+    let text = match &scrubs.failure {
+        Some(failure) => format!("The last scrub failed: {failure}."),
+        None if left > 0 => format!(
+            "The last scrub found {} that {} not as programmed and could not be written again.",
+            counted(left, "unit"),
+            if left == 1 { "is" } else { "are" }
+        ),
+        None => return None,
+    };
+    let folder = &status.folder;
+    let remedy = format!(
+        "Run `floatgate scrub {folder}` again; if that does not help, stop the server and let \
+         `floatgate check {folder}` name the dies."
+    );
+    let problem = problem(ProblemKind::Scrub, HealthState::Degraded, text, remedy);
+    Some(Problem { count: left.max(1), ..problem })
+}
+
+fn not_closed(status: &Status) -> Option<Problem> {
+    (status.state == State::Unclosed).then(|| {
+        let folder = &status.folder;
+        problem(
+            ProblemKind::NotClosed,
+            HealthState::Degraded,
+            "The drive was not closed, and nobody serves it: what it holds is known once it has \
+             been opened."
+                .to_owned(),
+            format!("Run `floatgate check {folder}`, then serve the drive."),
+        )
+    })
+}
+
+fn spare_low(status: &Status) -> Option<Problem> {
+    let smart = &status.smart;
+    (smart.available_spare < smart.available_spare_threshold).then(|| {
+        let (left, least) = (smart.available_spare, smart.available_spare_threshold);
+        problem(
+            ProblemKind::SpareLow,
+            HealthState::Degraded,
+            format!("{left} % of the spare superblocks are left, less than {least} %."),
+            "Plan a move to a new drive, or give the drive a smaller size.".to_owned(),
+        )
+    })
+}
+
+fn worn_out(status: &Status) -> Option<Problem> {
+    let used = status.smart.percentage_used.filter(|used| *used >= WORN_OUT_PERCENT)?;
+    Some(problem(
+        ProblemKind::WornOut,
+        HealthState::Degraded,
+        format!("{used} % of the erases that the dies are rated for are done."),
+        "Plan to replace the dies.".to_owned(),
+    ))
+}
+
+fn temperature(status: &Status) -> Option<Problem> {
+    let climate = status.server.as_ref()?.model.as_ref()?.climate?;
+    let (now, limit) = (climate.temperature_c, climate.throttle_c);
+    (now >= limit).then(|| {
+        problem(
+            ProblemKind::Temperature,
+            HealthState::Degraded,
+            format!("The modelled drive is at {now:.1} °C and slows writes down from {limit} on."),
+            "Give it more air (`--airflow`) or less to do.".to_owned(),
+        )
+    })
+}
+
+fn die(status: &Status, index: u32, die: &Die) -> Option<Problem> {
+    let (folder, named) = (&status.folder, die.named(index as usize));
+    let (now, next) = if die.has_degraded_rows {
+        ("rows lack its units", "a further die that fails loses data")
+    } else {
+        ("rows are rebuilt without it", "a further die may fail")
+    };
+    let (kind, text, remedy) = match die.state {
+        DieState::Failed => {
+            let why = match &die.failure {
+                Some(why) => format!("failed: {why}"),
+                None => "has failed or is missing".to_owned(),
+            };
+            let with = format!("`floatgate replace-die {folder} {index} --with PATH`");
+            let text = format!("{named} {why}; {now}, and {next}.");
+            (ProblemKind::DieFailed, text, format!("Replace it: {with}."))
+        }
+        DieState::Rebuilding => {
+            let rebuild = status.upkeep.rebuild.as_ref().filter(|it| it.die == index);
+            let done = rebuild.map_or(0.0, |it| it.rows_done as f64 / it.rows.max(1) as f64);
+            let text = format!("{named} is being rebuilt, {:.1} % done; {next}.", 100.0 * done);
+            (ProblemKind::DieRebuilding, text, "Wait until it is whole.".to_owned())
+        }
+        DieState::Good if die.failures > 0 => {
+            let why = die.failure.as_ref().map_or_else(String::new, |why| format!(", last {why}"));
+            let requests = counted(die.failures, "request");
+            let text = format!("{named} failed {requests} since the drive was opened{why}.");
+            let remedy = format!(
+                "Look for the cause in the log of the host; run `floatgate scrub {folder}`, and \
+                 replace the die if it fails more."
+            );
+            (ProblemKind::DieErrors, text, remedy)
+        }
+        DieState::Good => return None,
+    };
+    let count = if kind == ProblemKind::DieErrors { die.failures } else { 1 };
+    let severity = HealthState::Degraded;
+    Some(Problem { die: Some(index), count, ..problem(kind, severity, text, remedy) })
+}
