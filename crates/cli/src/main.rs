@@ -16,6 +16,7 @@ mod progress;
 mod quantity;
 mod setup;
 mod signals;
+mod steps;
 mod table;
 mod web;
 

@@ -229,7 +229,7 @@ fn runs_are_listed_shown_and_deleted_only_when_that_is_meant() {
     let listed = stdout(&floatgate_in(dir.path(), &["runs"]));
     let rows: Vec<&str> = listed.lines().collect();
     assert_eq!(rows.len(), 4, "a head, two formats and the broken one: {listed}");
-    let said = "iodrive-duo high-performance  quick     16/16";
+    let said = "iodrive-duo high-performance  quick     18/18";
     let row = rows.iter().find(|row| row.contains(said)).unwrap_or_else(|| panic!("{listed}"));
     assert!(rows[3].contains("run.json has schema version 99"), "{listed}");
 

@@ -33,6 +33,9 @@ pub struct Plan {
     /// Largest time lapse of a model that nobody chose one for; absent: the drive's own.
     #[serde(default)]
     pub time_lapse_max: Option<u32>,
+    /// Whether a model is measured as the purge left it, though suites read.
+    #[serde(default)]
+    pub start_purged: bool,
     /// Seed of every random stream.
     pub seed: u64,
     /// What is done, in order.
@@ -139,13 +142,14 @@ impl Plan {
             protocol_title: protocol.title.clone(),
             published: protocol.published.clone(),
             time_lapse_max: protocol.time_lapse_max,
+            start_purged: protocol.start_purged,
             seed,
             steps,
         })
     }
 
-    /// One workload at one load: purge, preconditioning with the same load where asked for,
-    /// measurement.
+    /// One workload at one load: purge, preconditioning with the same load where asked for (with
+    /// writes where it only reads), measurement.
     pub fn of_one(workload: &Workload, asked: &OneLoad, seed: u64) -> Self {
         let blank = suite::purge("run", &workload.title);
         let load = |id: &str, kind, duration_s: f64| PlannedStep {
@@ -159,6 +163,7 @@ impl Plan {
             ..blank.clone()
         };
         let precondition = (asked.precondition_s > 0.0).then(|| PlannedStep {
+            workload: Some(workload.preconditioning()),
             round_s: round_s(asked.precondition_s),
             ..load("run/precondition", StepKind::Precondition, asked.precondition_s)
         });
@@ -172,6 +177,7 @@ impl Plan {
             protocol_title: "One workload".into(),
             published: None,
             time_lapse_max: None,
+            start_purged: false,
             seed,
             steps: std::iter::once(blank.clone()).chain(precondition).chain([measure]).collect(),
         }
@@ -186,8 +192,9 @@ impl Plan {
         self
     }
 
-    /// This plan as `spec`'s reviewer carried it out: preconditioned as long as the drive's file
-    /// says, where the protocol leaves that to the drive.
+    /// This plan on the model `spec`: filled before anything is read, unless it starts purged, and
+    /// preconditioned as long as the drive's reviewer did it, where the protocol leaves that to the
+    /// drive.
     #[must_use]
     pub fn for_drive(mut self, spec: &DriveSpec) -> Self {
         let is_by_drive = self.published.as_ref().is_some_and(|it| it.precondition_by_drive);
@@ -196,6 +203,33 @@ impl Plan {
             for step in steps.filter(|step| step.kind == StepKind::Precondition) {
                 step.duration_s = hours * 3600.0;
             }
+        }
+        let start_purged = self.start_purged;
+        self.with_fills(|suite| u32::from(!start_purged && suite.iter().any(PlannedStep::reads)))
+    }
+
+    /// This plan on a real target, which is written `passes` times at least before its first load: a
+    /// read of space that was never written measures the mapping table, or the file system.
+    #[must_use]
+    pub fn for_real(mut self, passes: u32) -> Self {
+        for step in self.steps.iter_mut().filter(|step| step.kind == StepKind::Fill) {
+            step.fill_passes = step.fill_passes.max(passes);
+        }
+        self.with_fills(|_| passes)
+    }
+
+    /// This plan with a fill after the purge of every suite that has none, of as many passes as
+    /// `passes` says of its steps; 0 for no fill.
+    fn with_fills(mut self, passes: impl Fn(&[PlannedStep]) -> u32) -> Self {
+        for range in self.suites().into_iter().rev() {
+            let suite = &self.steps[range.clone()];
+            let passes = passes(suite);
+            if passes == 0 || suite.iter().any(|step| step.kind == StepKind::Fill) {
+                continue;
+            }
+            let purge = suite.iter().position(|step| step.kind == StepKind::Purge);
+            let Some(fill) = suite::fill_before(suite, passes) else { continue };
+            self.steps.insert(range.start + purge.map_or(0, |at| at + 1), fill);
         }
         self
     }
@@ -294,6 +328,11 @@ impl PlannedStep {
         self.workload.as_ref().map_or(0.0, |workload| workload.compressible_percent)
     }
 
+    /// Whether its load reads anything.
+    pub fn reads(&self) -> bool {
+        self.workload.as_ref().is_some_and(|workload| !workload.only_writes())
+    }
+
     /// Requests outstanding in all.
     pub fn outstanding(&self) -> u32 {
         u32::from(self.threads) * u32::from(self.queue_per_thread)
@@ -385,6 +424,48 @@ mod tests {
         assert_eq!(length("enterprise", "flashmax-ii"), Duration::from_hours(12));
         assert_eq!(length("enterprise", "iodrive-duo"), Duration::from_hours(6));
         assert_eq!(length("snia-pts", "flashmax-ii"), Duration::from_hours(6));
+    }
+
+    #[test]
+    fn a_model_is_filled_before_anything_is_read_unless_the_protocol_starts_purged() {
+        use StepKind::{Fill, Measure, Precondition, Purge};
+        let spec = ssd::catalogue::find("flashmax-ii").unwrap();
+        let fills = |plan: Plan| -> Vec<String> {
+            let steps = plan.steps.into_iter();
+            steps.filter(|step| step.kind == Fill).map(|step| step.id).collect()
+        };
+        assert_eq!(fills(plan("quick").for_drive(&spec)), ["4k/fill", "8k-70-30/fill"]);
+        assert_eq!(fills(plan("enterprise").for_drive(&spec)), [""; 0]);
+        let one = |name: &str, precondition_s| {
+            let asked = OneLoad {
+                threads: 16,
+                queue_per_thread: 16,
+                precondition_s,
+                duration_s: 10.0,
+                pace: None,
+                replay: None,
+            };
+            let workload = catalogue::find_workload(name).unwrap();
+            Plan::of_one(&workload, &asked, 1).for_drive(&spec)
+        };
+        assert_eq!(fills(one("4k-rand-read", 0.0)), ["run/fill"]);
+        assert_eq!(fills(one("4k-rand-write", 0.0)), [""; 0]);
+        let conditioned = one("4k-rand-read", 60.0).steps;
+        let kinds: Vec<StepKind> = conditioned.iter().map(|step| step.kind).collect();
+        assert_eq!(kinds, [Purge, Fill, Precondition, Measure]);
+        let workload = conditioned[2].workload.as_ref().unwrap();
+        assert!(workload.only_writes(), "reads do not precondition: {}", workload.name);
+    }
+
+    #[test]
+    fn a_real_target_is_written_all_over_before_every_suite() {
+        let plan = plan("quick").for_real(2);
+        for range in plan.suites() {
+            assert_eq!(plan.steps[range.start].kind, StepKind::Purge);
+            let fill = &plan.steps[range.start + 1];
+            assert_eq!((fill.kind, fill.fill_passes), (StepKind::Fill, 2));
+        }
+        assert_eq!(plan.clone().for_real(2), plan, "once is enough");
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //!                                       └──► outcome of each assignment, in plan order
 //! ```
 
+mod demand;
 mod outcome;
 mod record;
 mod suite;

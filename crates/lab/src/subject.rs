@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use ssd::{DriveSpec, Setup, Surroundings};
 use workload::{Protocol, Workload};
 
-use crate::driver::fio::{Conditions, Fio, Hosts, Request};
+use crate::driver::fio::{Conditions, Fio, Hosts, Request, fill_passes};
 use crate::driver::model::Model;
 use crate::expression::reading;
 use crate::plan::Plan;
@@ -145,11 +145,17 @@ impl fmt::Display for Wanted {
 }
 
 impl Subject {
-    /// `plan` as it is carried out on this drive, see [`Plan::for_drive`].
-    pub fn plan(&self, plan: Plan) -> Plan {
+    /// `plan` as it is carried out on `wanted`, a setup of this drive: every step, in order. See
+    /// [`Plan::for_drive`] and [`Plan::for_real`].
+    pub fn plan(&self, plan: Plan, wanted: &Wanted) -> Plan {
         match self {
             Self::Model { spec, .. } => plan.for_drive(spec),
-            Self::Real { .. } => plan,
+            Self::Real { path } => {
+                let is_file = wanted.host.is_empty()
+                    && !nbd::is_uri(path)
+                    && fs::metadata(path).map_or(true, |found| found.is_file());
+                plan.for_real(fill_passes(is_file))
+            }
         }
     }
 

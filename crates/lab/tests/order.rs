@@ -182,8 +182,13 @@ fn a_preconditioning_that_wrote_less_than_it_addresses_is_too_short() {
     let said: Vec<&str> = said.map(|it| it.text.as_str()).collect();
     // 256 outstanding at 200 ms for 90 s, 4 KiB each.
     let (written, whole) = (Bytes(256 * 5 * 90 * 4096), Bytes(1_000_000_000));
-    let expected = format!("the preconditioning wrote {written} of the {whole} that it addresses");
+    let expected = format!(
+        "IOPS and latency held still, but the load had written 47.2 % of what it addresses \
+         ({written} of {whole}): a burst, no steady state"
+    );
     assert_eq!(said, [expected.as_str(), expected.as_str()]);
+    let steady = run.steps.iter().filter_map(|step| step.steady.as_ref());
+    assert!(steady.clone().count() == 2 && steady.into_iter().all(|steady| !steady.achieved));
 }
 
 /// The latency test of the SNIA protocol: up to 25 rounds of nine cells, one of them tracked.

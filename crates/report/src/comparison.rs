@@ -162,7 +162,7 @@ fn errors(subjects: &[Subject<'_>], all: &[Deviation]) -> String {
         median(|it| it.latency),
     );
     for it in all {
-        let settled = if it.kind == StepKind::Precondition { ", settled" } else { "" };
+        let settled = if it.kind == StepKind::Precondition { ", last window" } else { "" };
         let _ = write!(
             html,
             "<tr><th scope=\"row\">{} T{}Q{}{settled}</th><td class=\"prose\">{}</td>\

@@ -193,6 +193,7 @@ struct Making<'a> {
 impl Making<'_> {
     fn step(&self, id: &str, kind: StepKind, workload: &str, load: (u16, u16)) -> Step {
         Step {
+            written: None,
             id: format!("{}/{id}", self.name),
             kind,
             suite: self.name.into(),

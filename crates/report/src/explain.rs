@@ -63,7 +63,7 @@ pub(crate) const fn sentences(kind: FindingKind) -> (&'static str, &'static str)
             "Holds close to its burst rate once settled",
             "Falls far from its burst rate once settled",
         ),
-        FindingKind::Unsteady => ("Reaches steady state", "Never met the steady-state rule"),
+        FindingKind::Unsteady => ("Reaches steady state", "Did not reach steady state"),
         FindingKind::Deviation => ("Consistent latency", "Latency scatters widely"),
         FindingKind::Peak => {
             ("Worst requests stay near the average", "Worst requests stand far out")
@@ -82,7 +82,7 @@ pub(crate) const fn sentences(kind: FindingKind) -> (&'static str, &'static str)
 pub(crate) const fn ratio(kind: FindingKind) -> &'static str {
     match kind {
         FindingKind::BurstOverSettled => "IOPS of the burst ÷ IOPS of the settled window",
-        FindingKind::Unsteady => "1 where the steady-state rule was never met, else 0",
+        FindingKind::Unsteady => "1 where steady state was not reached, else 0",
         FindingKind::Deviation => "standard deviation ÷ average latency at the greatest load",
         FindingKind::Peak => "maximum ÷ average latency at the greatest load",
         FindingKind::ReadOverWrite => "IOPS of 4K random reads ÷ of writes at the same load",

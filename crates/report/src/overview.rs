@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use results::compare::compare;
-use results::{StepKind, TargetKind, Warning};
+use results::compare::{Entry, compare};
+use results::{StepKind, TargetKind, Warning, Written};
 
 use crate::chart::Look;
 use crate::number;
@@ -33,18 +33,42 @@ pub(crate) fn verdict(subjects: &[Subject<'_>]) -> String {
     let Some(first) = comparisons.iter().find(|it| it.kind == StepKind::Precondition) else {
         return "Nothing has settled yet: the runs hold no finished preconditioning.".into();
     };
-    let settled: Vec<String> = subjects
-        .iter()
-        .zip(&first.entries)
-        .filter_map(|(subject, entry)| {
-            let iops = number::short(entry.as_ref()?.summary.iops);
-            Some(match subjects.len() {
-                1 => format!("{iops} IOPS"),
-                _ => format!("{iops} IOPS ({})", subject.label),
-            })
-        })
-        .collect();
-    format!("Settles at {} under {}.", listed(&settled), first.workload)
+    let of = |is_settled: bool| -> Vec<String> {
+        let entries = subjects.iter().zip(&first.entries);
+        let entries = entries.filter_map(|(subject, entry)| Some((subject, entry.as_ref()?)));
+        let wanted = entries.filter(|(_, entry)| entry.settled.unwrap_or(true) == is_settled);
+        wanted.map(|(subject, entry)| rate(subject, entry, subjects.len() == 1)).collect()
+    };
+    let (settled, burst) = (of(true), of(false));
+    let mut said = Vec::new();
+    if !settled.is_empty() {
+        said.push(format!("Settles at {} under {}.", listed(&settled), first.workload));
+    }
+    if !burst.is_empty() {
+        let (burst, workload) = (listed(&burst), &first.workload);
+        said.push(format!("Not settled: {burst} under {workload} when the preconditioning ended."));
+    }
+    said.join(" ")
+}
+
+/// A rate, and how far the drive was written by then.
+fn rate(subject: &Subject<'_>, entry: &Entry, is_alone: bool) -> String {
+    let iops = number::short(entry.summary.iops);
+    let amplification = entry.summary.nand.and_then(|nand| nand.write_amplification());
+    let mut state: Vec<String> = if is_alone { Vec::new() } else { vec![subject.label.clone()] };
+    state.extend(entry.written.map(|written| written_times(&written)));
+    state.extend(amplification.map(|it| format!("write amplification {}", number::plain(it))));
+    match state.as_slice() {
+        [] => format!("{iops} IOPS"),
+        state => format!("{iops} IOPS ({})", state.join(", ")),
+    }
+}
+
+/// How far a drive was written: `2.4 drive writes`.
+pub(crate) fn written_times(written: &Written) -> String {
+    let share = written.since_purge_share;
+    let times = if share < 0.1 { format!("{share:.2}") } else { format!("{share:.1}") };
+    format!("{times} drive writes since the purge")
 }
 
 /// `a, b and c`.

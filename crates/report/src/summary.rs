@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
-use results::compare::{Comparison, compare, differences};
+use results::compare::{Comparison, Entry, compare, differences};
 use results::{StepKind, Summary};
 
 use crate::chart::Look;
 use crate::number::{self, millis};
+use crate::overview::written_times;
 use crate::subject::{Subject, workload_of};
 use crate::text::Text;
 
@@ -20,12 +21,7 @@ pub(crate) fn section(subjects: &[Subject<'_>]) -> String {
         comparisons.iter().filter(|it| it.kind == StepKind::Precondition).collect();
     let mut html = String::from("<section id=\"summary\"><h2>Summary</h2>\n");
     html.push_str(&different(subjects));
-    html.push_str(&table(
-        subjects,
-        "Settled: the last steady-state window of each preconditioning",
-        &settled,
-        true,
-    ));
+    html.push_str(&table(subjects, "The last window of each preconditioning", &settled, true));
     html.push_str(&table(
         subjects,
         "Primary test: each workload at its greatest load",
@@ -75,7 +71,7 @@ fn table(subjects: &[Subject<'_>], title: &str, loads: &[&Comparison], steady: b
             let Some(entry) = entry else { continue };
             html.push_str(&row(subject, &entry.summary));
             if steady {
-                html.push_str(&verdict(subject, &entry.step));
+                html.push_str(&verdict(subject, entry));
             }
             html.push_str("</tr>");
         }
@@ -114,14 +110,18 @@ fn row(subject: &Subject<'_>, summary: &Summary) -> String {
     html
 }
 
-fn verdict(subject: &Subject<'_>, step: &str) -> String {
-    let step = subject.run.steps.iter().find(|it| it.id == step);
+fn verdict(subject: &Subject<'_>, entry: &Entry) -> String {
+    let step = subject.run.steps.iter().find(|it| it.id == entry.step);
+    let written = entry.written.map_or_else(String::new, |it| format!(", {}", written_times(&it)));
     match step.and_then(|step| step.steady.as_ref()) {
         None => "<td>not judged</td>".into(),
         Some(steady) if steady.achieved => {
-            format!("<td class=\"good\">after {}</td>", number::span(steady.at_s))
+            format!("<td class=\"good\">after {}{written}</td>", number::span(steady.at_s))
         }
-        Some(_) => "<td class=\"bad\">not reached</td>".into(),
+        Some(steady) if steady.evidence.is_some() => {
+            format!("<td class=\"bad\">burst{written}</td>")
+        }
+        Some(_) => format!("<td class=\"bad\">not reached{written}</td>"),
     }
 }
 

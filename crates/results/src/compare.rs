@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 
 use serde::Serialize;
 
-use crate::{Run, Step, StepKind, Summary, TargetKind};
+use crate::{Run, Step, StepKind, Summary, TargetKind, Written};
 
 /// One load in every run that has it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -32,6 +32,10 @@ pub struct Entry {
     pub summary: Summary,
     /// IOPS over those of the first run that has this load; absent where those are 0.
     pub iops_ratio: Option<f64>,
+    /// Whether it was measured on a settled drive; absent where nothing judged that.
+    pub settled: Option<bool>,
+    /// How far the drive was written by then; absent in earlier results.
+    pub written: Option<Written>,
     /// Average latency over that of the first run that has this load; absent where that is 0.
     pub latency_ratio: Option<f64>,
     /// Place by IOPS among the runs that have this load, from 1; equals share a place.
@@ -66,21 +70,23 @@ fn same_load(a: &Step, b: &Step) -> bool {
 }
 
 fn comparison(load: &Step, runs: &[&Run]) -> Comparison {
-    let found: Vec<Option<(&Step, &Summary)>> = runs
+    let found: Vec<Option<(&Run, &Step, &Summary)>> = runs
         .iter()
         .map(|run| {
             let mut steps = run.steps.iter().filter(|step| same_load(load, step));
-            steps.find_map(|step| Some((step, measured(step)?)))
+            steps.find_map(|step| Some((*run, step, measured(step)?)))
         })
         .collect();
-    let summaries: Vec<&Summary> = found.iter().flatten().map(|(_, summary)| *summary).collect();
+    let summaries: Vec<&Summary> = found.iter().flatten().map(|(_, _, summary)| *summary).collect();
     let first = summaries.first().copied();
-    let entry = |(step, summary): (&Step, &Summary)| {
+    let entry = |(run, step, summary): (&Run, &Step, &Summary)| {
         let ahead = summaries.iter().filter(|other| other.iops > summary.iops).count();
         let over_first = |of: fn(&Summary) -> f64| ratio(of(summary), of(first?));
         Entry {
             step: step.id.clone(),
             summary: summary.clone(),
+            settled: run.is_settled(step),
+            written: step.written,
             iops_ratio: over_first(|summary| summary.iops),
             latency_ratio: over_first(|summary| summary.latency.latency_ns_avg),
             rank: u32::try_from(ahead + 1).unwrap_or(u32::MAX),

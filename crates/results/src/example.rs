@@ -61,6 +61,7 @@ pub(crate) fn step(id: &str, workload: &str, load: (u16, u16), intervals: &[Inte
         response: None,
         duration_s: intervals.len() as f64 * 60.0,
         interval_s: 60.0,
+        written: None,
         how: "made up".into(),
         summary: (!intervals.is_empty()).then(|| Summary::of(intervals)),
         settled: judged.then(|| Summary::of_last_window(intervals, 120.0)).flatten(),

@@ -8,7 +8,7 @@
 //! | finding | ratio | strength | weakness |
 //! |---|---|---|---|
 //! | burst over settled | IOPS of the burst / IOPS of the settled window | ≤ 1.5 | ≥ 4 |
-//! | unsteady | 1 where the steady-state rule was never met, else 0 | | 1 |
+//! | unsteady | 1 where steady state was not reached, else 0 | | 1 |
 //! | deviation | standard deviation / average of the latency, greatest load | ≤ 0.5 | ≥ 2 |
 //! | peak | maximum / average of the latency, greatest load | ≤ 10 | ≥ 100 |
 //! | read over write | IOPS of reads / IOPS of writes, 4K random, same load | ≤ 2 | ≥ 5 |
@@ -154,12 +154,16 @@ fn finding(kind: FindingKind, value: Option<f64>, steps: &[&Step]) -> Option<Fin
 
 fn of_precondition(run: &Run, step: &Step) -> Vec<Finding> {
     let Some(settled) = &step.settled else { return Vec::new() };
+    let unsteady = step.steady.as_ref().map(|steady| f64::from(u8::from(!steady.achieved)));
+    if unsteady == Some(1.0) {
+        // There is no settled figure to set beside the burst.
+        return finding(FindingKind::Unsteady, unsteady, &[step]).into_iter().collect();
+    }
     let burst = burst(run, step);
     let burst_iops =
         burst.iter().map(|sample| sample.summary.iops).sum::<f64>() / burst.len() as f64;
     let fallen = ratio(burst_iops, settled.iops);
     let amplification = settled.nand.and_then(|nand| nand.write_amplification());
-    let unsteady = step.steady.as_ref().map(|steady| f64::from(u8::from(!steady.achieved)));
     [
         finding(FindingKind::BurstOverSettled, fallen, &[step]),
         finding(FindingKind::Unsteady, unsteady, &[step]),

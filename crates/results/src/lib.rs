@@ -29,6 +29,7 @@ pub use error::Error;
 pub use histogram::Latencies;
 pub use run::{
     AskedRate, Bin, Cell, Environment, Figure, HostSheet, Limits, RateLimit, Run, SheetRow, Steady,
-    SteadyVariable, Step, StepKind, Target, TargetKind, TrackedMetric, Warning, WarningKind,
+    SteadyEvidence, SteadyVariable, Step, StepKind, Target, TargetKind, TrackedMetric, Warning,
+    WarningKind, Written,
 };
-pub use sample::{Climate, Interval, LatencySummary, NandWrites, Sample, Summary};
+pub use sample::{Climate, Interval, LatencySummary, NandWrites, PagesRead, Sample, Summary};

@@ -31,6 +31,7 @@ impl Steady {
             steps.iter().filter(|step| step.round == Some(1)).map(|step| step.duration_s).sum();
         Some(Self {
             achieved: met.is_some(),
+            evidence: None,
             rounds: u32::try_from(end).unwrap_or(u32::MAX),
             at_s: end as f64 * round_s,
             round_s,

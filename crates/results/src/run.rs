@@ -198,6 +198,9 @@ pub struct Step {
     pub duration_s: f64,
     /// Length of one sample in protocol time, in seconds.
     pub interval_s: f64,
+    /// How far the drive had been written when it ended; absent in results of before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<Written>,
     /// What was done, in a sentence: purge method, fio command line.
     pub how: String,
     /// Totals over the whole step.
@@ -220,6 +223,18 @@ pub struct Step {
     /// Latencies of the writes of the whole step, ascending; kept in `latencies.parquet`.
     #[serde(skip)]
     pub write_bins: Vec<Bin>,
+}
+
+/// How far a drive had been written when a step ended. Bytes and capacities are those of the whole
+/// drive, whatever the time lapse.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Written {
+    /// Bytes that the host had written since the purge: fills, ramps and the step itself.
+    pub since_purge_bytes: u64,
+    /// The same ÷ the user capacity: 1 is one drive write.
+    pub since_purge_share: f64,
+    /// What the step itself wrote ÷ the space that it addresses.
+    pub addressed_share: f64,
 }
 
 /// The rate that a step asked for, and whether requests came at it.
@@ -271,14 +286,19 @@ impl Step {
     }
 }
 
-/// Verdict of the steady-state rule of the SNIA SSS PTS (2.0.2, 2.1.24) over the last five rounds.
+/// Verdict of the steady-state rule of the SNIA SSS PTS (2.0.2, 2.1.24) over the last five rounds,
+/// and of whether enough had been written for a steady state to exist: see [`crate::steady`].
 ///
 /// Range: `max - min <= 20 %` of the average. Slope: the least-squares line rises or falls by at
 /// most 10 % of the average across the window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Steady {
-    /// Whether every variable met both conditions in some window.
+    /// Whether every variable met both conditions in some window by whose end enough was written.
     pub achieved: bool,
+    /// Why what was written is enough, or that it is not though the rounds held still; absent where
+    /// they did not, and where the amount was not judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<SteadyEvidence>,
     /// Rounds until the window that first met them, or all rounds if none did.
     pub rounds: u32,
     /// Protocol time at the end of that window, in seconds.
@@ -287,6 +307,23 @@ pub struct Steady {
     pub round_s: f64,
     /// The window judged: the first that met the rule, else the last one.
     pub variables: Vec<SteadyVariable>,
+}
+
+/// Why five rounds that held still are those of a settled drive, or are not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SteadyEvidence {
+    /// The load had written at least what it addresses, and the drive its raw capacity since the
+    /// purge.
+    Written,
+    /// The drive relocated in every round of the window, and write amplification met the rule too.
+    Relocation,
+    /// The media are written in place: there is nothing to settle.
+    InPlace,
+    /// The load writes nothing.
+    OnlyReads,
+    /// None of these: a burst that holds still.
+    TooLittleWritten,
 }
 
 /// One tracking variable over one window.
@@ -325,9 +362,11 @@ pub enum WarningKind {
     Interrupted,
     /// The steady-state rule was never met.
     NotSteady,
-    /// A real drive measured writes without a preconditioning, or after one that wrote less than it
-    /// addresses.
+    /// A real drive measured writes without a preconditioning, or a preconditioning held still
+    /// before it had written enough to settle anything.
     NotPreconditioned,
+    /// Reads met space that nobody had written: the drive answered them without its media.
+    UnwrittenReads,
     /// Outstanding requests fell short of threads times queue.
     QueueNotFilled,
     /// IOPS times average latency disagrees with what was outstanding.
@@ -380,6 +419,38 @@ pub struct Figure {
 impl Run {
     /// Version of this schema.
     pub const SCHEMA: u32 = 1;
+
+    /// Takes back steady states of results from before what was written was judged, where their
+    /// preconditioning had not written the user capacity and nothing was relocated.
+    pub(crate) fn judge_earlier(&mut self) {
+        let capacity = self.target.user_capacity_bytes as f64;
+        let time_lapse = f64::from(self.target.time_lapse);
+        for step in &mut self.steps {
+            let Some(steady) = &mut step.steady else { continue };
+            let Some(summary) = &step.summary else { continue };
+            let relocates = step
+                .settled
+                .as_ref()
+                .and_then(|settled| settled.nand)
+                .is_some_and(|nand| nand.relocation_bytes > 0);
+            let little = summary.written_bytes() * time_lapse < capacity;
+            let wrote = summary.write.count > 0;
+            if steady.achieved && steady.evidence.is_none() && little && wrote && !relocates {
+                steady.achieved = false;
+                steady.evidence = Some(SteadyEvidence::TooLittleWritten);
+            }
+        }
+    }
+
+    /// Whether what `step` measured is that of a settled drive: the preconditioning of its suite, or
+    /// its rounds, reached steady state. Absent where nothing judged it.
+    pub fn is_settled(&self, step: &Step) -> Option<bool> {
+        let suite = || self.steps.iter().filter(|other| other.suite == step.suite);
+        let preconditioned = suite().find_map(|other| other.steady.as_ref());
+        let steady = preconditioned.map(|steady| steady.achieved);
+        steady
+            .or_else(|| Some(Steady::of_rounds(suite().filter(|it| it.round.is_some()))?.achieved))
+    }
 
     /// NAND writes of the whole run, by cause; zero for real drives.
     pub fn nand_writes(&self) -> NandWrites {

@@ -151,6 +151,33 @@ pub struct Summary {
     /// Power and heat; absent where nothing is known of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub climate: Option<Climate>,
+    /// Pages that reads asked for; absent where nothing was read, and where nobody knows which were
+    /// written: on real drives, which are filled first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pages_read: Option<PagesRead>,
+}
+
+/// Pages of 4 KiB that reads asked for over a span.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PagesRead {
+    /// All of them.
+    pub count: u64,
+    /// Those that nobody had written since the purge: the drive answers them from its map.
+    pub unwritten: u64,
+}
+
+impl PagesRead {
+    /// Share of them that nobody had written, 0 to 1; 0 where nothing was read.
+    pub fn unwritten_share(&self) -> f64 {
+        if self.count > 0 { self.unwritten as f64 / self.count as f64 } else { 0.0 }
+    }
+}
+
+impl Add for PagesRead {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self { count: self.count + other.count, unwritten: self.unwritten + other.unwritten }
+    }
 }
 
 /// One interval of a step.
@@ -194,7 +221,17 @@ impl Summary {
             write: write.summary(),
             nand: intervals.iter().filter_map(|interval| interval.nand).reduce(Add::add),
             climate: climate(intervals),
+            pages_read: intervals
+                .iter()
+                .filter_map(|interval| interval.pages_read)
+                .reduce(Add::add)
+                .filter(|pages| pages.count > 0),
         }
+    }
+
+    /// Bytes that were written over the span, on the drive's own scale.
+    pub fn written_bytes(&self) -> f64 {
+        self.throughput_write_mb_s * 1e6 * self.span_s
     }
 
     /// Decimal MB/s read and written together.
@@ -259,6 +296,8 @@ pub struct Interval {
     pub superblocks_free_share: Option<f64>,
     /// Power and heat in it; absent where nothing is known of them.
     pub climate: Option<Climate>,
+    /// Pages that reads asked for in it; absent where nobody knows which were written.
+    pub pages_read: Option<PagesRead>,
 }
 
 impl Interval {

@@ -10,8 +10,21 @@
 //! Tracked are IOPS and average latency; both must be steady in the same window. A round is a slice
 //! of time (`round_s`), rounds follow each other from the start of the step, and a last round that
 //! is not whole is not judged.
+//!
+//! Rounds of a purged drive hold still too, until the cliff. So a window counts only where one of
+//! these is true of its end (the specification has drives written twice over before rounds are
+//! judged, and its write saturation test runs on until four times the user capacity is written):
+//!
+//! - the load itself has written at least the space that it addresses, and the drive has been
+//!   written at least its raw capacity since the purge (its user capacity where the raw one is
+//!   unknown): nothing that was never used is left;
+//! - the drive relocated in each round of the window, and its write amplification meets the same
+//!   range and slope: known of models;
+//! - the media are written in place, or the load only reads: there is nothing to settle.
 
-use crate::{Interval, Sample, Steady, SteadyVariable, Summary};
+use crate::{
+    Interval, NandWrites, Sample, Steady, SteadyEvidence, SteadyVariable, Summary, Written,
+};
 
 /// Rounds in a window.
 pub const WINDOW_ROUNDS: usize = 5;
@@ -21,18 +34,109 @@ pub const RANGE_MAX: f64 = 0.20;
 /// average.
 pub const SLOPE_MAX: f64 = 0.10;
 
+/// What a step has to write before it can have settled its drive. Bytes are those of the whole
+/// drive, whatever the time lapse.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Demand {
+    /// Written since the purge, before the first sample.
+    pub before_bytes: f64,
+    /// Space that the load addresses.
+    pub addressed_bytes: f64,
+    /// Capacity that the host sees.
+    pub user_bytes: f64,
+    /// Media of the drive; absent where unknown.
+    pub raw_bytes: Option<f64>,
+    /// What bytes of samples are multiplied by.
+    pub time_lapse: f64,
+}
+
+impl Demand {
+    /// How far the drive was written by a step whose samples wrote `bytes`, after so many of its
+    /// ramp.
+    pub fn written(&self, bytes: f64, ramp_bytes: f64) -> Written {
+        let own = bytes + ramp_bytes;
+        let share = |bytes: f64, of: f64| if of > 0.0 { bytes / of } else { 0.0 };
+        Written {
+            since_purge_bytes: whole_bytes(self.before_bytes + own),
+            since_purge_share: share(self.before_bytes + own, self.user_bytes),
+            addressed_share: share(own, self.addressed_bytes),
+        }
+    }
+
+    /// Why `rounds`, whose last five hold still, are those of a settled drive.
+    fn evidence(&self, rounds: &[Round]) -> SteadyEvidence {
+        let own: f64 =
+            rounds.iter().map(|round| round.written_bytes).sum::<f64>() * self.time_lapse;
+        let window = &rounds[rounds.len().saturating_sub(WINDOW_ROUNDS)..];
+        let since_purge = self.before_bytes + own;
+        let used_up = self.raw_bytes.unwrap_or(self.user_bytes);
+        if own <= 0.0 {
+            SteadyEvidence::OnlyReads
+        } else if window.iter().all(|round| round.is_in_place) {
+            SteadyEvidence::InPlace
+        } else if own >= self.addressed_bytes && since_purge >= used_up {
+            SteadyEvidence::Written
+        } else if relocates_steadily(window) {
+            SteadyEvidence::Relocation
+        } else {
+            SteadyEvidence::TooLittleWritten
+        }
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
+fn whole_bytes(bytes: f64) -> u64 {
+    bytes.round() as u64
+}
+
+/// Whether the drive relocated in each round of `window`, at a write amplification that is steady.
+fn relocates_steadily(window: &[Round]) -> bool {
+    let amplifications: Option<Vec<f64>> = window
+        .iter()
+        .map(|round| round.nand.filter(|nand| nand.relocation_bytes > 0)?.write_amplification())
+        .collect();
+    amplifications.is_some_and(|all| SteadyVariable::of("write_amplification", &all).is_steady())
+}
+
 impl Steady {
-    /// Judges a step by its samples: the first window that met the rule, else the last one.
+    /// Judges a step by its samples, however little it wrote: the first window that held still, else
+    /// the last one.
     ///
     /// A step of fewer than five whole rounds has not settled; its window is what there is.
     pub fn judge(samples: &[Sample], round_s: f64) -> Self {
         let rounds = rounds(samples, round_s);
-        let ends = WINDOW_ROUNDS..=rounds.len();
-        let met = ends.clone().find(|end| holds(&variables(&rounds[end - WINDOW_ROUNDS..*end])));
+        let still = windows_that_hold(&rounds).next();
+        Self::of_window(&rounds, still, round_s)
+    }
+
+    /// Judges a step by its samples and by what it wrote: the first window that held still and by
+    /// whose end enough was written, else the last that held still, else the last one.
+    pub fn judge_written(samples: &[Sample], round_s: f64, demand: &Demand) -> Self {
+        let rounds = rounds(samples, round_s);
+        let mut last = None;
+        for end in windows_that_hold(&rounds) {
+            let evidence = demand.evidence(&rounds[..end]);
+            if evidence != SteadyEvidence::TooLittleWritten {
+                let evidence = Some(evidence);
+                return Self { evidence, ..Self::of_window(&rounds, Some(end), round_s) };
+            }
+            last = Some(end);
+        }
+        let Some(end) = last else { return Self::of_window(&rounds, None, round_s) };
+        Self {
+            achieved: false,
+            evidence: Some(SteadyEvidence::TooLittleWritten),
+            ..Self::of_window(&rounds, Some(end), round_s)
+        }
+    }
+
+    /// The window that ends `met` rounds in, which held still; the last one where none did.
+    fn of_window(rounds: &[Round], met: Option<usize>, round_s: f64) -> Self {
         let end = met.unwrap_or(rounds.len());
         let window = &rounds[end.saturating_sub(WINDOW_ROUNDS)..end];
         Self {
             achieved: met.is_some(),
+            evidence: None,
             rounds: u32::try_from(end).unwrap_or(u32::MAX),
             at_s: end as f64 * round_s,
             round_s,
@@ -86,32 +190,67 @@ impl SteadyVariable {
 /// A value exactly at a limit passes, however its last bit was rounded.
 const ROUNDING: f64 = 1e-12;
 
-/// One round: requests each second, and their average latency in nanoseconds.
+/// One round: requests each second, their average latency in nanoseconds, and what it wrote, on the
+/// drive's own scale.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Round {
     iops: f64,
     latency_ns_avg: f64,
+    written_bytes: f64,
+    nand: Option<NandWrites>,
+    /// The NAND is known, and there is none.
+    is_in_place: bool,
+}
+
+/// Sums over the samples of one round.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    span_s: f64,
+    requests: f64,
+    latency_ns: f64,
+    written_bytes: f64,
+    nand: Option<NandWrites>,
+    has_superblocks: bool,
+}
+
+impl Sums {
+    fn add(&mut self, sample: &Sample) {
+        let Summary { latency, span_s, nand, .. } = &sample.summary;
+        self.span_s += span_s;
+        self.requests += latency.count as f64;
+        self.latency_ns += latency.latency_ns_avg * latency.count as f64;
+        self.written_bytes += sample.summary.written_bytes();
+        self.nand = nand.map(|nand| self.nand.unwrap_or_default() + nand).or(self.nand);
+        self.has_superblocks |= sample.superblocks_free_share.is_some();
+    }
+
+    fn round(self) -> Round {
+        let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
+        Round {
+            iops: ratio(self.requests, self.span_s),
+            latency_ns_avg: ratio(self.latency_ns, self.requests),
+            written_bytes: self.written_bytes,
+            nand: self.nand,
+            is_in_place: self.nand.is_some() && !self.has_superblocks,
+        }
+    }
+}
+
+/// Ends of the windows that hold still, in rounds, ascending.
+fn windows_that_hold(rounds: &[Round]) -> impl Iterator<Item = usize> {
+    let ends = WINDOW_ROUNDS..=rounds.len();
+    ends.filter(|end| holds(&variables(&rounds[end - WINDOW_ROUNDS..*end])))
 }
 
 fn rounds(samples: &[Sample], round_s: f64) -> Vec<Round> {
     let count = samples.last().map_or(0, |sample| whole_rounds(sample.at_s, round_s));
-    // Span, requests and the sum of their latencies, by round.
-    let mut sums = vec![(0.0, 0.0, 0.0); count];
+    let mut sums = vec![Sums::default(); count];
     for sample in samples {
-        if let Some((span_s, requests, latency_ns)) = sums.get_mut(round_of(sample.at_s, round_s)) {
-            let latency = &sample.summary.latency;
-            *span_s += sample.summary.span_s;
-            *requests += latency.count as f64;
-            *latency_ns += latency.latency_ns_avg * latency.count as f64;
+        if let Some(sums) = sums.get_mut(round_of(sample.at_s, round_s)) {
+            sums.add(sample);
         }
     }
-    let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
-    sums.into_iter()
-        .map(|(span_s, requests, latency_ns)| Round {
-            iops: ratio(requests, span_s),
-            latency_ns_avg: ratio(latency_ns, requests),
-        })
-        .collect()
+    sums.into_iter().map(Sums::round).collect()
 }
 
 fn variables(window: &[Round]) -> Vec<SteadyVariable> {

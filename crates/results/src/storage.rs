@@ -42,7 +42,9 @@ impl Run {
             Some(found) => return Err(Error::OtherSchema { found }),
             None => return Err(Error::NoSchema),
         }
-        serde_json::from_str(text).map_err(Error::Json)
+        let mut run: Self = serde_json::from_str(text).map_err(Error::Json)?;
+        run.judge_earlier();
+        Ok(run)
     }
 
     /// Writes the samples of all steps, one row each.
@@ -243,6 +245,22 @@ macro_rules! climate {
     };
 }
 
+/// A number of the pages that reads asked for, of which real drives tell nothing.
+macro_rules! pages_read {
+    ($name:literal, $field:ident) => {
+        Field {
+            name: $name,
+            number: Number::U64 {
+                get: |sample| sample.summary.pages_read.map(|pages| pages.$field),
+                set: |sample, value| {
+                    sample.summary.pages_read.get_or_insert_default().$field = value;
+                },
+            },
+            later: true,
+        }
+    };
+}
+
 /// The numbers of one latency summary, in columns that end with `$suffix`.
 macro_rules! latency {
     ($kind:ident, $suffix:literal) => {
@@ -290,6 +308,8 @@ static SPAN_FIELDS: &[Field] = &[
     climate!(temperature_c),
     climate!(heat_held_share),
     climate!(power_held_share),
+    pages_read!("pages_read", count),
+    pages_read!("pages_read_unwritten", unwritten),
 ];
 
 /// The numbers of the three latency summaries of a sample.

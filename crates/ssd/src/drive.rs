@@ -71,6 +71,25 @@ pub struct Drive {
     look_at: Nanos,
     /// Sectors that it serves: none once it has switched itself off.
     sectors_served: u64,
+    /// Sectors that the links have been given to carry, and those of completed requests.
+    carried: Sectors,
+    completed: Sectors,
+}
+
+/// Sectors of host requests in both directions.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sectors {
+    read: u64,
+    written: u64,
+}
+
+/// Pages of 4 KiB that host reads asked for since the drive was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PagesRead {
+    /// All of them.
+    pub all: u64,
+    /// Those that nobody had written: the map answers them, and no die is busy with them.
+    pub unmapped: u64,
 }
 
 /// Both directions of the link.
@@ -163,6 +182,8 @@ impl Drive {
             look_at: climate.as_ref().map_or(Nanos::MAX, |climate| climate.look_at()),
             climate,
             sectors_served: stripe.sectors(),
+            carried: Sectors::default(),
+            completed: Sectors::default(),
         };
         drive.forget_work();
         Ok(drive)
@@ -264,6 +285,7 @@ impl Drive {
                 Event::Sensed { slot, channel, pages, page_lines } => {
                     self.sensed(at, slot, channel, (pages, pages * page_lines));
                 }
+                Event::Answered { slot, pages } => self.answered(at, slot, pages),
                 Event::Relocate { module } => self.relocate(at, module),
                 Event::Done { slot } => {
                     let thread = self.in_flight[slot as usize].request.thread;
@@ -311,6 +333,7 @@ impl Drive {
         self.host.release_all();
         self.in_flight.clear();
         self.slots_free.clear();
+        (self.carried, self.completed) = (Sectors::default(), Sectors::default());
         for module in &mut self.modules {
             module.purge();
         }
@@ -351,6 +374,15 @@ impl Drive {
         let nand = self.modules.iter().map(|module| *module.ftl.counters());
         let in_place = self.in_place.iter().map(InPlace::counters);
         nand.chain(in_place).fold(Counters::default(), |sum, counters| sum + counters)
+    }
+
+    /// Pages that host reads asked for; absent where media is written in place, which has no map.
+    pub fn pages_read(&self) -> Option<PagesRead> {
+        let sum = |of: fn(&Module) -> u64| self.modules.iter().map(of).sum();
+        (!self.modules.is_empty()).then(|| PagesRead {
+            all: sum(|module| module.pages_read),
+            unmapped: sum(|module| module.pages_read_unmapped),
+        })
     }
 
     /// Power and heat at `at`, no earlier than the last completion; absent where nothing is known
@@ -405,7 +437,10 @@ impl Drive {
     fn access(&mut self, op: Op, extent: Extent, progress: &mut Progress, device: usize) {
         let (link, modules) = (&mut self.links[device], &mut self.in_place);
         let at = match op {
-            Op::Write => link.write(progress.done_at, extent.sectors),
+            Op::Write => {
+                self.carried.written += u64::from(extent.sectors);
+                link.write(progress.done_at, extent.sectors)
+            }
             Op::Read | Op::Trim | Op::Flush => progress.done_at,
         };
         progress.done_at = at;
@@ -418,6 +453,7 @@ impl Drive {
             progress.done_at = progress.done_at.max(done_at);
         });
         if op == Op::Read {
+            self.carried.read += u64::from(extent.sectors);
             progress.done_at = link.read(progress.done_at, extent.sectors);
         }
     }
@@ -430,12 +466,18 @@ impl Drive {
             let sensing = modules[module].read(at, extent, slot, events);
             progress.parts += sensing.dies;
             progress.done_at = progress.done_at.max(sensing.commanded_at);
+            if sensing.pages_answered > 0 {
+                let event = Event::Answered { slot, pages: sensing.pages_answered };
+                events.push(sensing.commanded_at, event);
+                progress.parts += 1;
+            }
         });
     }
 
     #[inline]
     fn write(&mut self, slot: u32, extent: Extent, progress: &mut Progress, device: usize) {
         let at = self.links[device].write(progress.done_at, extent.sectors);
+        self.carried.written += u64::from(extent.sectors);
         if self.can_run_out && !self.has_space_for(extent) {
             self.in_flight[slot as usize].status = Status::OutOfSpace;
             self.stripe.split(extent, |module, _| {
@@ -486,14 +528,44 @@ impl Drive {
         let module = self.channels_per_module.divide(channel.into()).0 as usize;
         let at = self.modules[module].transfer_out(at, channel, lines);
         let device = if self.links.len() == 1 { 0 } else { module / self.modules_per_device };
-        let at = self.links[device].read(at, u32::from(pages) * 8);
+        self.carry_out(at, slot, device, u32::from(pages));
+    }
+
+    /// Pages that no die has to read leave the controller at `at`.
+    fn answered(&mut self, at: Nanos, slot: u32, pages: u32) {
+        let device = self.device_of(self.in_flight[slot as usize].request.lba.0);
+        self.carry_out(at, slot, device, pages);
+    }
+
+    /// The link carries pages to the host, a part of the request.
+    #[inline]
+    fn carry_out(&mut self, at: Nanos, slot: u32, device: usize, pages: u32) {
+        let sectors = pages * 8;
+        let at = self.links[device].read(at, sectors);
+        self.carried.read += u64::from(sectors);
         self.in_flight[slot as usize].part_done(slot, at, &mut self.events);
+    }
+
+    /// Counts what a request moved: a link carries one thing after another, so that nothing can
+    /// complete faster than it does as long as each completion was carried.
+    #[inline]
+    fn count_completed(&mut self, op: Op, sectors: u32) {
+        let (completed, carried) = match op {
+            Op::Read => (&mut self.completed.read, self.carried.read),
+            Op::Write => (&mut self.completed.written, self.carried.written),
+            Op::Trim | Op::Flush => return,
+        };
+        *completed += u64::from(sectors);
+        assert!(*completed <= carried, "a request completed whose data no link carried");
     }
 
     #[inline]
     fn complete(&mut self, at: Nanos, slot: u32) -> Completion {
         let InFlight { request, status, submitted_at, .. } = self.in_flight[slot as usize];
         self.slots_free.push(slot);
+        if status == Status::Ok {
+            self.count_completed(request.op, request.sectors);
+        }
         if self.kept_back.is_empty() {
             self.host.release();
         } else {

@@ -30,6 +30,14 @@ pub(crate) enum Event {
         /// [`crate::backend::LINE_BYTES`].
         page_lines: u16,
     },
+    /// The controller has what a request reads beyond its dies: pages in the buffer, and those that
+    /// the map answers with zeroes; they go over the link.
+    Answered {
+        /// Request in flight.
+        slot: u32,
+        /// Mapping units, from 1 to 2^30 - 1.
+        pages: u32,
+    },
     /// A module may relocate: host writes wait, or its controller is free.
     Relocate {
         /// Index of the module.
@@ -54,12 +62,17 @@ impl Event {
     const NOTICED: u64 = 3;
 
     /// The event as one number, which moves through the queue in one piece: kind in the lowest two
-    /// bits, lines of a page less one in 6, pages in 8, channel in 16, slot in 32.
+    /// bits, lines of a page less one in 6, pages in 8, channel in 16, slot in 32. What is answered
+    /// is of the kind of what is noticed, with its pages in the 30 bits between.
     #[inline]
     fn packed(self) -> u64 {
         match self {
             Self::Done { slot } => Self::DONE | u64::from(slot) << 32,
             Self::Noticed { slot } => Self::NOTICED | u64::from(slot) << 32,
+            Self::Answered { slot, pages } => {
+                debug_assert!((1..1 << 30).contains(&pages), "an answer of {pages} pages");
+                Self::NOTICED | u64::from(pages) << 2 | u64::from(slot) << 32
+            }
             Self::Relocate { module } => Self::RELOCATE | u64::from(module) << 32,
             Self::Sensed { slot, channel, pages, page_lines } => {
                 debug_assert!(pages <= PAGES_MAX, "a program unit of {pages} pages");
@@ -79,7 +92,10 @@ impl Event {
         let slot = (packed >> 32) as u32;
         match packed & 3 {
             Self::DONE => Self::Done { slot },
-            Self::NOTICED => Self::Noticed { slot },
+            Self::NOTICED => match (packed as u32) >> 2 {
+                0 => Self::Noticed { slot },
+                pages => Self::Answered { slot, pages },
+            },
             Self::RELOCATE => Self::Relocate { module: slot as u16 },
             _ => Self::Sensed {
                 slot,
@@ -323,7 +339,10 @@ mod tests {
 
     fn slot(event: Event) -> u32 {
         match event {
-            Event::Done { slot } | Event::Noticed { slot } | Event::Sensed { slot, .. } => slot,
+            Event::Done { slot }
+            | Event::Noticed { slot }
+            | Event::Answered { slot, .. }
+            | Event::Sensed { slot, .. } => slot,
             Event::Relocate { module } => module.into(),
         }
     }
@@ -343,12 +362,14 @@ mod tests {
         #[test]
         fn an_event_survives_packing(
             slot: u32, channel: u16, pages in 0..=PAGES_MAX, page_lines in 1_u16..=64,
+            answered in 1_u32..1 << 30,
         ) {
             let events = [
                 Event::Sensed { slot, channel, pages, page_lines },
                 Event::Relocate { module: channel },
                 Event::Done { slot },
                 Event::Noticed { slot },
+                Event::Answered { slot, pages: answered },
             ];
             for event in events {
                 prop_assert_eq!(Event::unpacked(event.packed()), event);

@@ -21,7 +21,7 @@ mod stall;
 mod stripe;
 
 pub use climate::{POWER_WINDOW_S, Reading};
-pub use drive::{Drive, Placement, Setup};
+pub use drive::{Drive, PagesRead, Placement, Setup};
 pub use spec::{
     BufferSpec, ChannelsSpec, CompressionSpec, ControllerSpec, DevicesSpec, DriveSpec,
     EnduranceSpec, EnergySpec, Fact, FitScale, FitSpec, FormatSpec, GeometrySpec, HostSpec,
@@ -31,4 +31,4 @@ pub use spec::{
 };
 
 /// Version of the models: rises whenever a simulated number moves.
-pub const MODEL_VERSION: u32 = 4;
+pub const MODEL_VERSION: u32 = 5;

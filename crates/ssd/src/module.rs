@@ -32,6 +32,10 @@ pub(crate) struct Module {
     acknowledge: Nanos,
     /// Sectors of parts of mapping units, written but not yet a page of their own.
     sectors_packed: u64,
+    /// Mapping units that host reads asked for.
+    pub(crate) pages_read: u64,
+    /// Those of them that nobody had written: the map answers them.
+    pub(crate) pages_read_unmapped: u64,
     /// Writes that wait for relocation, in order: request and extent.
     waiting: VecDeque<(u32, Extent)>,
     /// Whether a step is in the event queue.
@@ -52,6 +56,8 @@ struct Wanted {
 pub(crate) struct Sensing {
     /// Dies that read for it.
     pub(crate) dies: u32,
+    /// Mapping units that no die reads for it: in the buffer, or never written.
+    pub(crate) pages_answered: u32,
     /// When the controller is done with the command.
     pub(crate) commanded_at: Nanos,
 }
@@ -70,6 +76,8 @@ impl Module {
             write_through: spec.buffer.write_through,
             acknowledge: Nanos::from_micros_f64(spec.buffer.acknowledge_us),
             sectors_packed: 0,
+            pages_read: 0,
+            pages_read_unmapped: 0,
             waiting: VecDeque::new(),
             scheduled: false,
         }
@@ -256,13 +264,15 @@ impl Module {
     ) -> Sensing {
         let (first, last) = units(extent);
         let mapped = (first..=last).filter(|unit| self.ftl.lookup(lpn(*unit)).is_some()).count();
+        self.pages_read += last - first + 1;
+        self.pages_read_unmapped += last - first + 1 - mapped as u64;
         let commanded_at = if mapped == 0 {
             self.backend.command_unmapped(at)
         } else {
             let sectors = self.sectors_carried(extent, last - first + 1);
             self.backend.command_read(at, sectors)
         };
-        let mut sensing = Sensing { dies: 0, commanded_at };
+        let mut sensing = Sensing { dies: 0, pages_answered: 0, commanded_at };
         let mut wanted: Option<Wanted> = None;
         for unit in first..=last {
             let lpn = lpn(unit);
@@ -270,6 +280,7 @@ impl Module {
             let place =
                 ppn.map(|ppn| self.ftl.unit_of(ppn)).filter(|place| !self.ftl.is_buffered(*place));
             let lines = backend::lines(self.ftl.extent(lpn));
+            sensing.pages_answered += u32::from(place.is_none());
             match (&mut wanted, place) {
                 (Some(wanted), Some(next)) if wanted.place == next => {
                     wanted.pages += 1;

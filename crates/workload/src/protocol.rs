@@ -35,6 +35,10 @@ pub struct Protocol {
     /// absent: the drive's own.
     #[serde(default)]
     pub time_lapse_max: Option<u32>,
+    /// Whether a model is measured as the purge left it: nothing is written before the first load,
+    /// though it reads. Absent: what reads anything is filled first.
+    #[serde(default)]
+    pub start_purged: bool,
     /// Suites, in order; each begins with a purge.
     pub suites: Vec<Suite>,
 }
@@ -91,7 +95,7 @@ pub struct Suite {
     #[serde(default)]
     pub footprint_percent: Option<f64>,
     /// Name of the sequential workload with which everything is written once after the purge;
-    /// absent: nothing is written before the first load.
+    /// absent: with 128 KiB in order where the suite reads and the protocol does not start purged.
     #[serde(default)]
     pub fill: Option<String>,
     /// How often the fill writes everything, from 1 to 4.

@@ -118,6 +118,22 @@ impl Workload {
         self.read_percent >= 100.0
     }
 
+    /// The same requests, all of them writes: what preconditions a drive for a load that only
+    /// reads. A workload that writes anything preconditions by itself.
+    #[must_use]
+    pub fn preconditioning(&self) -> Self {
+        if !self.only_reads() {
+            return self.clone();
+        }
+        Self {
+            name: format!("{}-precondition-100w", self.name),
+            title: format!("{}, preconditioning by writes", self.title),
+            read_percent: 0.0,
+            trace: None,
+            ..self.clone()
+        }
+    }
+
     fn check(&self) -> Result<(), Fault> {
         Fault::unless(
             self.schema == Self::SCHEMA,

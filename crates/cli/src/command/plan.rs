@@ -2,13 +2,12 @@
 
 use anyhow::Result;
 use blockio::Nanos;
-use lab::plan::{Plan, PlannedStep};
-use lab::results::StepKind;
+use lab::plan::Plan;
 use lab::subject::{Choice, Wanted};
 use serde_json::json;
 
 use crate::args;
-use crate::{Ending, output, setup, table};
+use crate::{Ending, output, setup, steps};
 
 /// Prints every step of a review, and how long it lasts in protocol time.
 pub(crate) fn plan(args: &args::Plan) -> Result<Ending> {
@@ -17,6 +16,7 @@ pub(crate) fn plan(args: &args::Plan) -> Result<Ending> {
     let choice = setup::choice(Some(&args.format), &args.model);
     let wanted = subject.setups(&Choice { time_lapse_max: plan.time_lapse_max, ..choice })?;
     let plan = setup::with_data(plan, &args.data);
+    let plan = wanted.first().map_or(plan.clone(), |wanted| subject.plan(plan, wanted));
     if args.json {
         output::json(&json!({ "targets": wanted, "plan": plan }))?;
     } else {
@@ -27,12 +27,11 @@ pub(crate) fn plan(args: &args::Plan) -> Result<Ending> {
 
 fn shown(plan: &Plan, wanted: &[Wanted]) -> String {
     let targets: Vec<String> = wanted.iter().map(target).collect();
-    let rows: Vec<[String; 4]> = plan.steps.iter().map(row).collect();
     format!(
         "{}\n{}\n\n{}\n\n{} steps, {} of protocol time for each target, seed {}",
         plan.protocol_title,
         targets.join("\n"),
-        table::columns(&rows),
+        steps::listed(plan),
         plan.steps.len(),
         Nanos::from_secs_f64(plan.duration_s()),
         plan.seed
@@ -46,18 +45,4 @@ fn target(wanted: &Wanted) -> String {
         1 => format!("target {target}, format {format}, host {host}, at full scale"),
         k => format!("target {target}, format {format}, host {host}, time lapse {k}"),
     }
-}
-
-fn row(step: &PlannedStep) -> [String; 4] {
-    let what = match step.kind {
-        StepKind::Purge => "purge".into(),
-        StepKind::Fill => format!("write everything once with {}", step.workload_name()),
-        StepKind::Precondition => format!("precondition with {}", step.workload_name()),
-        StepKind::Measure => format!("measure {}", step.workload_name()),
-    };
-    let length = match step.kind {
-        StepKind::Purge | StepKind::Fill => String::new(),
-        _ => Nanos::from_secs_f64(step.length_s()).to_string(),
-    };
-    [step.id.clone(), what, step.load_name(), length]
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
+use blockio::Bytes;
 use lab::results::{Run, WarningKind};
 use lab::runner::{Assignment, Drivers, Outcome, carry_out};
 use lab::runs::{Folder, Runs};
@@ -11,7 +12,7 @@ use lab::{Error, Kind};
 
 use crate::args::Review;
 use crate::progress::Terminal;
-use crate::{Ending, output, setup};
+use crate::{Ending, output, setup, steps};
 
 /// Runs the protocol, or goes on with interrupted runs, and prints the path of the review.
 pub(crate) fn review(args: &Review) -> Result<Ending> {
@@ -36,9 +37,9 @@ fn begin(args: &Review, runs: &Runs) -> Result<Vec<Folder>> {
     let mut folders = Vec::new();
     for seed in (args.model.seed..).take(usize::try_from(args.repeat)?) {
         let plan = setup::with_trace(setup::plan(&args.protocol, seed)?, &args.trace)?;
-        let plan = subject.plan(setup::with_data(plan, &args.data));
+        let plan = setup::with_data(plan, &args.data);
         for wanted in &wanted {
-            folders.push(runs.create(plan.clone(), wanted.clone())?);
+            folders.push(runs.create(subject.plan(plan.clone(), wanted), wanted.clone())?);
         }
     }
     Ok(folders)
@@ -105,6 +106,9 @@ fn outcomes(
             subject.drivers(&folder.order().wanted, folder.order().plan.seed, &access)
         })
         .collect::<Result<_, _>>()?;
+    for ((folder, subject), drivers) in folders.iter().zip(subjects).zip(&drivers) {
+        announce(folder, subject, drivers.as_ref())?;
+    }
     let assignments: Vec<Assignment<'_>> = folders
         .iter()
         .zip(&drivers)
@@ -119,6 +123,15 @@ fn outcomes(
     let outcomes = carry_out(&assignments, threads, &progress);
     progress.clear();
     Ok(outcomes?)
+}
+
+/// Tells what a real target is about to undergo, before any of it is done.
+fn announce(folder: &Folder, subject: &Subject, drivers: &Drivers<'_>) -> Result<()> {
+    if let Subject::Real { path } = subject {
+        let capacity = Bytes(drivers()?.target().user_capacity_bytes);
+        steps::announce(path, capacity, &folder.order().plan);
+    }
+    Ok(())
 }
 
 fn how_to_go_on(ids: &[&str], args: &Review) -> String {
@@ -145,9 +158,13 @@ fn ending(measured: &[Run], args: &Review) -> Result<Ending> {
     }
     let warnings = measured.iter().flat_map(|run| &run.warnings);
     let mut ending = Ending::Done;
-    for warning in warnings.filter(|warning| warning.kind == WarningKind::NotSteady) {
+    for warning in warnings {
+        match warning.kind {
+            WarningKind::NotSteady => ending = Ending::NotSteady,
+            WarningKind::NotPreconditioned => {}
+            _ => continue,
+        }
         output::warning(warning);
-        ending = Ending::NotSteady;
     }
     Ok(ending)
 }

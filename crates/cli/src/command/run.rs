@@ -1,10 +1,10 @@
 //! `floatgate run`: one workload on one drive, at once.
 
 use anyhow::Result;
-use blockio::Nanos;
+use blockio::{Bytes, Nanos};
 use lab::plan::{OneLoad, Pace, Plan};
 use lab::replay::{self, PlannedReplay, Source};
-use lab::results::{LatencySummary, StepKind, Summary, WarningKind};
+use lab::results::{LatencySummary, Step, StepKind, Summary, WarningKind};
 use lab::runner::{Assignment, NoJournal, Outcome, Record, carry_out};
 use lab::subject::{Access, Subject, find_workload};
 use lab::workload::trace::Addresses;
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::args;
 use crate::progress::Terminal;
-use crate::{Ending, output, setup, table};
+use crate::{Ending, output, setup, steps, table};
 
 /// Measures, prints the rate and the mean latency, and says the rest on stderr.
 pub(crate) fn run(args: &args::Run) -> Result<Ending> {
@@ -22,11 +22,14 @@ pub(crate) fn run(args: &args::Run) -> Result<Ending> {
     let choice = setup::choice(args.format.as_deref(), &args.model);
     let wanted = subject.setups(&setup::placed(choice, &args.place))?.remove(0);
     let plan = Plan::of_one(&workload(args)?, &load(args), args.model.seed);
-    let plan = setup::with_data(plan, &args.data);
+    let plan = subject.plan(setup::with_data(plan, &args.data), &wanted);
     let access = args.real.access(Access::default().raw);
     // Before the drivers, which may have tuned the machine when Ctrl-C is pressed.
     let progress = Terminal::new()?;
     let drivers = subject.drivers(&wanted, plan.seed, &access)?;
+    if let Subject::Real { path } = &subject {
+        steps::announce(path, Bytes(drivers()?.target().user_capacity_bytes), &plan);
+    }
     let assignment = Assignment {
         label: &wanted.format,
         plan: &plan,
@@ -87,8 +90,8 @@ fn shown(outcome: &Outcome, json: bool) -> Result<Ending> {
         output::json(&json!({ "step": record.step }))?;
     } else {
         output::data(&figures(summary))?;
-        let preconditioned = measured(StepKind::Precondition).is_some();
-        output::talk(&details(summary, record.step.response.as_ref(), preconditioned));
+        let state = state(measured(StepKind::Precondition), &record.step, summary);
+        output::talk(&details(summary, record.step.response.as_ref(), &state));
     }
     let mut ending = Ending::Done;
     for warning in outcome.records.iter().flat_map(|(_, record)| &record.warnings) {
@@ -106,18 +109,32 @@ fn figures(summary: &Summary) -> String {
     format!("{:.0} IOPS\n{mean} mean latency", summary.iops)
 }
 
-fn details(summary: &Summary, response: Option<&LatencySummary>, preconditioned: bool) -> String {
+/// The state of the drive in which `measured` was: how far it was written, and whether it settled.
+fn state(preconditioned: Option<&Record>, measured: &Step, summary: &Summary) -> String {
+    let share = measured.written.map_or(0.0, |written| written.since_purge_share);
+    let written = format!("{share:.2} times the user capacity written since the purge");
+    let amplification = summary.nand.and_then(|nand| nand.write_amplification());
+    let amplification =
+        amplification.map_or_else(String::new, |it| format!(", write amplification {it:.2}"));
+    let steady = preconditioned.and_then(|record| record.step.steady.as_ref());
+    let state = match steady {
+        Some(steady) if steady.achieved => "preconditioned to steady state",
+        Some(_) => "preconditioned, not settled",
+        None if summary.write.count > 0 => {
+            "not preconditioned: --precondition 6h gives the settled rate"
+        }
+        None => "filled and not preconditioned",
+    };
+    format!("{state}; {written}{amplification}")
+}
+
+fn details(summary: &Summary, response: Option<&LatencySummary>, state: &str) -> String {
     let response = response.map(|response| ("response", response));
     let kinds = [("read", &summary.read), ("write", &summary.write)].into_iter().chain(response);
     let head = ["", "p50", "p99", "p99.9", "max"].map(str::to_owned);
     let rows: Vec<[String; 5]> = std::iter::once(head)
         .chain(kinds.filter(|(_, latency)| latency.count > 0).map(percentiles))
         .collect();
-    let state = match (preconditioned, summary.nand.and_then(|nand| nand.write_amplification())) {
-        (true, Some(factor)) => format!("preconditioned; write amplification {factor:.2}"),
-        (true, None) => "preconditioned".into(),
-        (false, _) => "not preconditioned: --precondition 6h gives the settled rate".into(),
-    };
     let climate = summary.climate.map_or_else(String::new, |climate| {
         format!("\n{:.1} W on average, {:.1} °C at most", climate.power_w, climate.temperature_c)
     });

@@ -198,7 +198,7 @@ impl Fio {
     ) -> Result<Option<String>, Error> {
         let Held { target, site, .. } = &*self.held;
         target.check_space(site.capacity_bytes())?;
-        let passes = passes.max(if target.file().is_some() { 1 } else { 2 });
+        let passes = passes.max(fill_passes(target.file().is_some()));
         let folder = fresh_folder(folder)?;
         let text = job::of_fill(self.place(), self.held.engine, passes, compressible_percent)?;
         write_job(&folder, &text)?;
@@ -467,6 +467,12 @@ fn health_before(raw: &Path, site: &Site) -> Option<Health> {
 
 fn json_of(health: &Health) -> String {
     serde_json::to_string(health).expect("plain numbers")
+}
+
+/// How often a real target is written before its first load, at least: a device twice, as the SNIA
+/// specification preconditions it [snia-pts-2020], so that its over-provisioning is used up too.
+pub(crate) const fn fill_passes(is_file: bool) -> u32 {
+    if is_file { 1 } else { 2 }
 }
 
 /// Makes an empty folder, in place of what an earlier session left there.

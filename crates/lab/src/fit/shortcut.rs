@@ -19,7 +19,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use results::published::Part;
-use results::{Environment, Interval, Run, Sample, StepKind, Summary, Target, TargetKind};
+use results::{Environment, Interval, Run, Sample, StepKind, Summary, Target, TargetKind, Written};
 use ssd::{Drive, DriveSpec, Placement, Setup};
 
 use crate::driver::model::brief::{Span, brief, fill, settle};
@@ -279,8 +279,12 @@ fn load(step: &PlannedStep, seed: u64) -> Load<'_> {
 
 /// The looks as the run that they stand for.
 fn run<'a>(job: &Job, seen: impl Iterator<Item = &'a (&'a Look<'a>, Interval)>) -> Run {
-    let mut records: Vec<Record> =
-        job.plan.steps.iter().map(|step| Record::unmeasured(step, String::new())).collect();
+    let mut records: Vec<Record> = job
+        .plan
+        .steps
+        .iter()
+        .map(|step| Record::unmeasured(step, String::new(), Written::default()))
+        .collect();
     for (look, interval) in seen {
         let record = records.iter_mut().find(|record| record.step.id == look.step.id);
         let step = &mut record.expect("looks are at steps of the plan").step;

@@ -108,6 +108,24 @@ fn fill(suite: &Suite, workloads: &[Workload]) -> Result<Option<PlannedStep>, Er
     }))
 }
 
+/// Name of the workload that writes everything where a suite does not name one.
+const FILL: &str = "128k-seq-write";
+
+/// The fill of a suite that does not ask for one, before `steps`; its data is like theirs.
+pub(super) fn fill_before(steps: &[PlannedStep], passes: u32) -> Option<PlannedStep> {
+    let purge = steps.iter().find(|step| step.kind == StepKind::Purge)?;
+    let load = steps.iter().find_map(|step| step.workload.as_ref())?;
+    let fill = workload::catalogue::find_workload(FILL).expect("a test reads the catalogue");
+    let compressible_percent = load.compressible_percent;
+    Some(PlannedStep {
+        id: format!("{}/fill", purge.suite),
+        kind: StepKind::Fill,
+        fill_passes: passes,
+        workload: Some(Workload { compressible_percent, ..fill }),
+        ..purge.clone()
+    })
+}
+
 /// A workload is replayed if it says what a trace of it has besides.
 fn check_replay(suite: &Suite, measure: &Measure, workload: &Workload) -> Result<(), Error> {
     if measure.replay.is_none() || workload.trace.is_some() {

@@ -1,9 +1,6 @@
 //! What became of one plan, and the result that it makes.
 
-use blockio::Bytes;
-use results::{
-    Environment, Run, Steady, Step, StepKind, Summary, Target, TargetKind, Warning, WarningKind,
-};
+use results::{Environment, Run, Steady, Step, StepKind, Target, TargetKind, Warning, WarningKind};
 
 use super::Record;
 use crate::plan::Plan;
@@ -39,7 +36,7 @@ impl Outcome {
         }
         warnings.extend(unsettled(&steps));
         if target.kind != TargetKind::Model {
-            warnings.extend(unprepared(plan, &steps, &target));
+            warnings.extend(unprepared(&steps));
         }
         Run {
             schema: Run::SCHEMA,
@@ -89,34 +86,23 @@ fn unsettled(steps: &[Step]) -> Vec<Warning> {
     suites.filter_map(warning).collect()
 }
 
-/// Suites of a real drive that measured writes before it can have settled: without a
-/// preconditioning, or after one that wrote less than what is addressed, however still it held.
-/// What a model does before it settles is what its protocol asks for; on a real drive a reader
-/// takes it for what it will do.
-fn unprepared(plan: &Plan, steps: &[Step], target: &Target) -> Vec<Warning> {
-    let capacity_bytes = target.user_capacity_bytes.saturating_mul(target.devices.into());
+/// Suites of a real drive that measured writes without a preconditioning. What a model does before
+/// it settles is what its protocol asks for; on a real drive a reader takes it for what it will do.
+fn unprepared(steps: &[Step]) -> Vec<Warning> {
     let suites = steps.chunk_by(|a, b| a.suite == b.suite);
     let warning = |suite: &[Step]| {
         let first = suite.iter().find(|step| step.is_primary() && writes(step))?;
         if suite.iter().any(|step| step.round.is_some()) {
             return None;
         }
-        let text = match suite.iter().find(|step| step.kind == StepKind::Precondition) {
-            None => "writes were measured without a preconditioning: a burst, not a settled drive"
-                .to_owned(),
-            Some(step) => {
-                let written = Bytes(written_bytes(step));
-                let addressed = Bytes(share(capacity_bytes, plan.footprint_percent(&step.id)));
-                if written >= addressed {
-                    return None;
-                }
-                format!("the preconditioning wrote {written} of the {addressed} that it addresses")
-            }
-        };
+        if suite.iter().any(|step| step.kind == StepKind::Precondition) {
+            return None;
+        }
+        let text = "writes were measured without a preconditioning: a burst, not a settled drive";
         Some(Warning {
             kind: WarningKind::NotPreconditioned,
             step: first.id.clone(),
-            text,
+            text: text.into(),
             remedy: "precondition until steady state, as the protocol enterprise does".into(),
         })
     };
@@ -125,21 +111,6 @@ fn unprepared(plan: &Plan, steps: &[Step], target: &Target) -> Vec<Warning> {
 
 fn writes(step: &Step) -> bool {
     step.summary.as_ref().is_some_and(|summary| summary.write.count > 0)
-}
-
-/// Bytes that `step`, which was not in time lapse, wrote.
-fn written_bytes(step: &Step) -> u64 {
-    let of = |summary: &Summary| summary.throughput_write_mb_s * 1e6 * summary.span_s;
-    step.summary.as_ref().map_or(0, |summary| whole(of(summary)))
-}
-
-fn share(bytes: u64, percent: f64) -> u64 {
-    whole(bytes as f64 * (percent / 100.0))
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "finite, not negative")]
-fn whole(bytes: f64) -> u64 {
-    bytes.round() as u64
 }
 
 fn cut_short(done: usize, planned: usize) -> Warning {

@@ -1,11 +1,12 @@
 //! What one step left: its figures, its verdict, its warnings.
 
+use results::steady::Demand;
 use results::{
     AskedRate, Cell, Interval, Latencies, RateLimit, Sample, Steady, Step, StepKind, Summary,
-    Warning,
+    Warning, Written,
 };
 
-use super::warning;
+use super::{demand, warning};
 use crate::Loaded;
 use crate::plan::{Pace, PlannedStep};
 
@@ -20,14 +21,14 @@ pub struct Record {
 
 impl Record {
     /// A purge or a fill, and `how` it was done.
-    pub(crate) fn unmeasured(step: &PlannedStep, how: String) -> Self {
-        Self { step: bare(step, how), warnings: Vec::new() }
+    pub(crate) fn unmeasured(step: &PlannedStep, how: String, written: Written) -> Self {
+        Self { step: Step { written: Some(written), ..bare(step, how) }, warnings: Vec::new() }
     }
 
     /// A load on each of `devices` devices and what it measured.
     pub(super) fn of_load(
         step: &PlannedStep,
-        devices: u32,
+        (devices, demand): (u32, &Demand),
         asked_iops: Option<f64>,
         loaded: Loaded,
     ) -> Self {
@@ -36,15 +37,18 @@ impl Record {
         let samples: Vec<Sample> = intervals.iter().map(Sample::of).collect();
         let summary = (!intervals.is_empty()).then(|| Summary::of(&intervals));
         let judged = step.kind == StepKind::Precondition && !intervals.is_empty();
-        let steady = judged.then(|| Steady::judge(&samples, step.round_s));
+        let steady = judged.then(|| Steady::judge_written(&samples, step.round_s, demand));
+        let written = demand::written(demand, step, summary.as_ref());
         if let Some(summary) = &summary {
             let asked = f64::from(step.outstanding() * devices);
-            warnings.extend(warning::of_load(step, (asked, uncounted), summary, steady.as_ref()));
+            let verdict = steady.as_ref().map(|steady| (steady, demand));
+            warnings.extend(warning::of_load(step, (asked, uncounted), summary, verdict));
         }
         let record = Step {
             duration_s: intervals.last().map_or(0.0, |interval| interval.at_s),
             rate: asked_iops
                 .map(|iops| asked_rate(step, iops, summary.as_ref(), generator_limited)),
+            written: Some(written),
             response: responses.map(|latencies| latencies.summary()),
             settled: judged.then(|| Summary::of_last_window(&intervals, step.round_s)).flatten(),
             summary,
@@ -80,6 +84,7 @@ fn bare(step: &PlannedStep, how: String) -> Step {
         cell: cell(step),
         duration_s: 0.0,
         interval_s: step.interval_s,
+        written: None,
         how,
         summary: None,
         response: None,

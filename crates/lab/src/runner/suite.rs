@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
+use results::steady::Demand;
 use results::{Environment, Steady, StepKind, Target, TargetKind, Warning, WarningKind};
 
-use super::{Assignment, Record, Site};
+use super::{Assignment, Record, Site, demand};
 use crate::plan::{Pace, PlannedStep};
 use crate::progress::{Event, Glimpse};
 use crate::replay::Replay;
@@ -54,10 +55,11 @@ pub(super) fn carry_out(
             break;
         }
         let rate = step.rate(|id| reached(&suite.records, id))?;
+        let demand = demand::of((index, step), &suite.records, &suite.target);
         let mut record = perform(
             driver.as_mut(),
             (assignment.plan.seed_of(step), assignment.plan.seed),
-            (step, rate),
+            (step, rate, &demand),
             &mut watch,
         )?;
         if resumed && step.kind == StepKind::Precondition {
@@ -124,17 +126,18 @@ fn reached(records: &[(usize, Record)], id: &str) -> Option<f64> {
 fn perform(
     driver: &mut dyn Driver,
     (seed, trace_seed): (u64, u64),
-    (step, rate): (&PlannedStep, Option<Rate>),
+    (step, rate, demand): (&PlannedStep, Option<Rate>, &Demand),
     watch: &mut StepWatch<'_>,
 ) -> Result<Record, Error> {
     let Some(workload) = &step.workload else {
         watch.progress(0.0, "purging");
-        return Ok(Record::unmeasured(step, driver.purge()?));
+        let purged = Demand { before_bytes: 0.0, ..*demand };
+        return Ok(Record::unmeasured(step, driver.purge()?, purged.written(0.0, 0.0)));
     };
     if step.kind == StepKind::Fill {
         let how = driver
             .fill(&Fill { step: &step.id, workload, passes: step.fill_passes.max(1) }, watch)?;
-        return Ok(Record::unmeasured(step, how));
+        return Ok(Record::unmeasured(step, how, demand::filled(demand, step)));
     }
     let trace = step.replay.as_ref().map(|replay| replay.trace(step, trace_seed)).transpose()?;
     let replay = trace.as_ref().zip(step.replay.as_ref()).map(|(trace, planned)| Replay {
@@ -160,7 +163,7 @@ fn perform(
     let loaded = driver.load(&load, watch)?;
     let timed = replay.and_then(|replay| replay.rate());
     let asked = rate.map(|rate| rate.iops).or(timed);
-    Ok(Record::of_load(step, driver.target().devices, asked, loaded))
+    Ok(Record::of_load(step, (driver.target().devices, demand), asked, loaded))
 }
 
 /// Passes what a driver says of one step on, as part of the whole.

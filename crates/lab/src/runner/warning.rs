@@ -1,7 +1,8 @@
 //! What a reader must know before trusting the figures of one step.
 
-use blockio::Nanos;
-use results::{Steady, Summary, Warning, WarningKind};
+use blockio::{Bytes, Nanos};
+use results::steady::Demand;
+use results::{Steady, SteadyEvidence, Summary, Warning, WarningKind};
 
 use crate::plan::PlannedStep;
 
@@ -11,16 +12,66 @@ const QUEUE_SHORT_MAX: f64 = 0.05;
 /// What was outstanding may exceed what was asked by this share.
 const LITTLES_LAW_MAX: f64 = 0.01;
 
+/// Share of the pages read that nobody had written from which a warning tells of it: the rate
+/// of reads is off by about as much.
+const UNWRITTEN_MAX: f64 = 0.01;
+
 /// Warnings that follow from the figures of `step`, which asked for so many requests outstanding,
 /// so many of which no interval counts.
 pub(super) fn of_load(
     step: &PlannedStep,
     requests: (f64, f64),
     summary: &Summary,
-    steady: Option<&Steady>,
+    verdict: Option<(&Steady, &Demand)>,
 ) -> Vec<Warning> {
+    let unsettled = verdict.and_then(|(steady, demand)| match steady.evidence {
+        Some(SteadyEvidence::TooLittleWritten) => Some(burst(step, summary, demand)),
+        _ => not_steady(step, steady),
+    });
     let outstanding = outstanding(step, requests, summary);
-    steady.and_then(|steady| not_steady(step, steady)).into_iter().chain(outstanding).collect()
+    unsettled.into_iter().chain(outstanding).chain(unwritten(step, summary)).collect()
+}
+
+/// A preconditioning that held still before it had written enough to settle anything.
+fn burst(step: &PlannedStep, summary: &Summary, demand: &Demand) -> Warning {
+    let written = summary.written_bytes() * demand.time_lapse;
+    let share = written / demand.addressed_bytes.max(1.0) * 100.0;
+    let used_up = demand.raw_bytes.unwrap_or(demand.user_bytes) - demand.before_bytes;
+    let needed_bytes = demand.addressed_bytes.max(used_up);
+    let needed_s = step.duration_s * needed_bytes / written.max(1.0);
+    let [written, addressed] = [written, demand.addressed_bytes].map(whole);
+    Warning {
+        kind: WarningKind::NotPreconditioned,
+        step: step.id.clone(),
+        text: format!(
+            "IOPS and latency held still, but the load had written {share:.1} % of what it addresses \
+             ({written} of {addressed}): a burst, no steady state"
+        ),
+        remedy: format!(
+            "precondition for {} or longer: at this rate the drive was written over then",
+            Nanos::from_secs_f64(needed_s.ceil()),
+        ),
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
+fn whole(bytes: f64) -> Bytes {
+    Bytes(bytes.round() as u64)
+}
+
+/// Reads that met space that nobody had written.
+fn unwritten(step: &PlannedStep, summary: &Summary) -> Option<Warning> {
+    let share = summary.pages_read?.unwritten_share();
+    (share >= UNWRITTEN_MAX).then(|| Warning {
+        kind: WarningKind::UnwrittenReads,
+        step: step.id.clone(),
+        text: format!(
+            "{:.1} % of the pages read had never been written: the drive answers them from its map, \
+             not from its media",
+            share * 100.0
+        ),
+        remedy: "fill the drive before it is read: `fill` in the protocol's suite".into(),
+    })
 }
 
 fn not_steady(step: &PlannedStep, steady: &Steady) -> Option<Warning> {

@@ -155,6 +155,13 @@ fn verdict(step: &Step) -> String {
     let (rounds, round, at) = (steady.rounds, span(steady.round_s), span(steady.at_s));
     if steady.achieved {
         format!("reached steady state after {at}, in round {rounds} of {round} each: {judged}.")
+    } else if steady.evidence.is_some() {
+        let written = step.written.map_or_else(String::new, |written| {
+            format!(" ({} of what it addresses)", percent(written.addressed_share))
+        });
+        format!(
+            "held still, but had written too little{written} to settle: a burst. Last window: {judged}."
+        )
     } else {
         format!(
             "did not reach steady state in {rounds} rounds of {round} each; last window: {judged}."

@@ -160,3 +160,75 @@ proptest! {
         prop_assert!((one.slope - other.slope).abs() < 1e-9);
     }
 }
+
+/// A drive of 1 MB of user capacity and 1.2 MB of flash, purged.
+const SMALL: Demand = Demand {
+    before_bytes: 0.0,
+    addressed_bytes: 1e6,
+    user_bytes: 1e6,
+    raw_bytes: Some(1.2e6),
+    time_lapse: 1.0,
+};
+
+/// Rounds of ten seconds, one sample each, that write `bytes` and have the NAND relocate so many
+/// for each of them.
+fn writing(rounds: usize, bytes: u64, relocated: impl Fn(usize) -> f64) -> Vec<Sample> {
+    let mut intervals = intervals(&vec![100; rounds], 1000);
+    for (index, interval) in intervals.iter_mut().enumerate() {
+        interval.write_bytes = bytes;
+        interval.nand = Some(NandWrites {
+            host_sent_bytes: bytes,
+            host_bytes: bytes,
+            relocation_bytes: (bytes as f64 * relocated(index)) as u64,
+            ..NandWrites::default()
+        });
+        interval.superblocks_free_share = Some(0.5);
+    }
+    intervals.iter().map(Sample::of).collect()
+}
+
+#[test]
+fn a_burst_that_holds_still_is_no_steady_state() {
+    let samples = writing(8, 10_000, |_| 0.0);
+    assert!(Steady::judge(&samples, 10.0).achieved, "its rounds hold still");
+    let steady = Steady::judge_written(&samples, 10.0, &SMALL);
+    assert!(!steady.achieved);
+    assert_eq!(steady.evidence, Some(SteadyEvidence::TooLittleWritten));
+    assert_eq!(steady.rounds, 8);
+}
+
+#[test]
+fn a_steady_state_begins_where_the_drive_was_written_over() {
+    let samples = writing(20, 100_000, |_| 0.0);
+    let steady = Steady::judge_written(&samples, 10.0, &SMALL);
+    assert_eq!(steady.evidence, Some(SteadyEvidence::Written));
+    assert_eq!(steady.rounds, 12, "1.2 MB, its raw capacity");
+    let filled = Demand { before_bytes: 1e6, ..SMALL };
+    assert_eq!(Steady::judge_written(&samples, 10.0, &filled).rounds, 10, "what it addresses");
+    let lapsed = Demand { time_lapse: 2.0, ..filled };
+    assert_eq!(Steady::judge_written(&samples, 10.0, &lapsed).rounds, 5);
+    let unknown = Demand { raw_bytes: None, ..SMALL };
+    assert_eq!(Steady::judge_written(&samples, 10.0, &unknown).rounds, 10, "its user capacity");
+}
+
+#[test]
+fn relocation_at_a_steady_amplification_is_a_steady_state() {
+    let steady = |relocated: fn(usize) -> f64| {
+        Steady::judge_written(&writing(8, 10_000, relocated), 10.0, &SMALL).evidence
+    };
+    assert_eq!(steady(|_| 2.0), Some(SteadyEvidence::Relocation));
+    let too_little = Some(SteadyEvidence::TooLittleWritten);
+    assert_eq!(steady(|round| round as f64 * 0.2), too_little, "it still rises");
+    assert_eq!(steady(|round| if round == 7 { 1.0 } else { 0.0 }), too_little, "it just began");
+}
+
+#[test]
+fn media_written_in_place_and_loads_that_only_read_have_nothing_to_settle() {
+    let mut samples = writing(5, 10_000, |_| 0.0);
+    for sample in &mut samples {
+        sample.superblocks_free_share = None;
+    }
+    let evidence = |samples: &[Sample]| Steady::judge_written(samples, 10.0, &SMALL).evidence;
+    assert_eq!(evidence(&samples), Some(SteadyEvidence::InPlace));
+    assert_eq!(evidence(&writing(5, 0, |_| 0.0)), Some(SteadyEvidence::OnlyReads));
+}

@@ -97,5 +97,27 @@ fn trimmed_and_unwritten_sectors_are_read_without_the_nand() {
     latency(Op::Trim, 0, 300);
     let trimmed = latency(Op::Read, 0, 400);
     assert!(written > unwritten + Nanos::from_micros(50), "{written} against {unwritten}");
+    let pages = drive.pages_read().expect("the Duo has a map");
+    assert_eq!((pages.all, pages.unmapped), (48, 32));
     assert_eq!(trimmed, unwritten);
+}
+
+/// No request completes faster than the link carries its data, however little it asks of the media.
+#[test]
+fn no_span_between_completions_moves_more_than_the_link_carries() {
+    let spec = catalogue::find("flashmax-ii").expect("in the catalogue");
+    let mut spec = spec;
+    spec.hosts.iter_mut().for_each(|host| host.stalls.clear());
+    let setup = Setup { format: "stock".into(), host: "linux".into(), time_lapse: 64, seed: 1 };
+    let purged = Drive::new(&spec, &setup).expect("a drive at that scale");
+    for (read_share, sectors) in [(1.0, 8), (1.0, 256), (0.7, 16), (0.0, 8)] {
+        let load = Load { read_share, sectors, outstanding: 256, seed: 1 };
+        let mut drive = purged.clone();
+        let seen = Loop::start(&mut drive, load, Nanos::ZERO).run(Nanos::from_millis(20), true);
+        let moved_mb = seen.latencies_ns.len() as f64 * f64::from(sectors) * 512e-6;
+        let link_mb_s = spec.link.read_mb_s.max(spec.link.write_mb_s)
+            + if read_share < 1.0 { spec.link.read_mb_s } else { 0.0 };
+        let limit_mb = link_mb_s * seen.span_s;
+        assert!(moved_mb <= limit_mb * 1.001, "{load:?}: {moved_mb} MB in place of {limit_mb}");
+    }
 }

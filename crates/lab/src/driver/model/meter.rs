@@ -1,7 +1,7 @@
 //! What happens in one interval.
 
 use blockio::{Completion, Nanos, Op};
-use results::{Climate, Interval, NandWrites};
+use results::{Climate, Interval, NandWrites, PagesRead};
 use ssd::{Drive, Reading};
 
 /// Bytes of one page of the drive's counters.
@@ -14,6 +14,7 @@ pub(super) struct Meter {
     began: Nanos,
     nand_before: NandWrites,
     climate_before: Option<Reading>,
+    pages_before: Option<ssd::PagesRead>,
 }
 
 impl Meter {
@@ -24,6 +25,7 @@ impl Meter {
             began: at,
             nand_before: nand_writes(drive),
             climate_before: drive.climate(at),
+            pages_before: drive.pages_read(),
         }
     }
 
@@ -48,6 +50,11 @@ impl Meter {
     /// Ends the interval at `at`, which is `at_s` in protocol time, and begins the next one.
     pub(super) fn cut(&mut self, drive: &Drive, at: Nanos, at_s: f64) -> Interval {
         let (nand, reading) = (nand_writes(drive), drive.climate(at));
+        let pages = drive.pages_read();
+        let pages_read = self.pages_before.zip(pages).map(|(before, after)| PagesRead {
+            count: after.all - before.all,
+            unwritten: after.unmapped - before.unmapped,
+        });
         let span = at - self.began;
         let climate = self.climate_before.zip(reading);
         let mut interval = Interval {
@@ -56,6 +63,7 @@ impl Meter {
             nand: Some(nand - self.nand_before),
             superblocks_free_share: drive.superblocks_free_share(),
             climate: climate.map(|(before, after)| climate_between(&before, &after, span)),
+            pages_read,
             ..std::mem::take(&mut self.interval)
         };
         interval.read.close();
@@ -63,6 +71,7 @@ impl Meter {
         self.began = at;
         self.nand_before = nand;
         self.climate_before = reading;
+        self.pages_before = pages;
         interval
     }
 }

@@ -1,0 +1,46 @@
+//! The steps of a plan as a list: what `plan` prints is what `review` and `run` carry out.
+
+use blockio::{Bytes, Nanos};
+use lab::plan::{Plan, PlannedStep};
+use lab::results::StepKind;
+
+use crate::{output, table};
+
+/// Every step: its name, what it does, its load and its length in protocol time.
+pub(crate) fn listed(plan: &Plan) -> String {
+    let rows: Vec<[String; 4]> = plan.steps.iter().map(row).collect();
+    table::columns(&rows)
+}
+
+/// Says what a real target, of `capacity` where that is known, is about to undergo.
+pub(crate) fn announce(target: &str, capacity: Bytes, plan: &Plan) {
+    let fills: u32 = plan.steps.iter().map(|step| step.fill_passes).sum();
+    let length = Nanos::from_secs_f64(plan.duration_s());
+    let filled = match fills {
+        0 => String::new(),
+        _ => format!(" and {} of fills", Bytes(capacity.0.saturating_mul(fills.into()))),
+    };
+    output::talk(&format!(
+        "{target} ({capacity}) is about to be overwritten; {length} of load{filled}:\n{}",
+        listed(plan)
+    ));
+}
+
+fn row(step: &PlannedStep) -> [String; 4] {
+    let times = match step.fill_passes {
+        0 | 1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        more => format!("{more} times"),
+    };
+    let what = match step.kind {
+        StepKind::Purge => "purge".into(),
+        StepKind::Fill => format!("write everything {times} with {}", step.workload_name()),
+        StepKind::Precondition => format!("precondition with {}", step.workload_name()),
+        StepKind::Measure => format!("measure {}", step.workload_name()),
+    };
+    let length = match step.kind {
+        StepKind::Purge | StepKind::Fill => String::new(),
+        _ => Nanos::from_secs_f64(step.length_s()).to_string(),
+    };
+    [step.id.clone(), what, step.load_name(), length]
+}
