@@ -64,8 +64,12 @@ pub struct Rate {
 /// What a load measured.
 #[derive(Clone, Debug, Default)]
 pub struct Loaded {
-    /// The intervals in order; the last partial one is dropped.
+    /// The whole intervals in order: what is judged and drawn over time.
     pub intervals: Vec<Interval>,
+    /// Spans that the totals add up, all that was counted; empty: the intervals.
+    pub counted: Vec<Interval>,
+    /// The two parts of the latency; absent where nobody tells them apart.
+    pub parts: Option<LatencyParts>,
     /// What was done, in a sentence or a command line.
     pub how: String,
     /// Latencies of all intervals from the time at which each request was due; absent where there
@@ -79,6 +83,15 @@ pub struct Loaded {
     pub uncounted: f64,
     /// What the driver noticed.
     pub warnings: Vec<Warning>,
+}
+
+/// Latency in two parts, over reads and writes together.
+#[derive(Clone, Debug, Default)]
+pub struct LatencyParts {
+    /// While requests were submitted: fio's `slat`.
+    pub submission: Latencies,
+    /// From there to the completion: fio's `clat`.
+    pub completion: Latencies,
 }
 
 /// Whoever waits for a load: hears of progress, may stop it.

@@ -208,8 +208,8 @@ impl Plan {
         self.with_fills(|suite| u32::from(!start_purged && suite.iter().any(PlannedStep::reads)))
     }
 
-    /// This plan on a real target, which is written `passes` times at least before its first load: a
-    /// read of space that was never written measures the mapping table, or the file system.
+    /// This plan on a real target, which is written `passes` times at least before its first load:
+    /// a read of space that was never written measures the mapping table, or the file system.
     #[must_use]
     pub fn for_real(mut self, passes: u32) -> Self {
         for step in self.steps.iter_mut().filter(|step| step.kind == StepKind::Fill) {

@@ -49,6 +49,7 @@ const ORDER: &str = "order.json";
 const RUN: &str = "run.json";
 const SAMPLES: &str = "samples.parquet";
 const LATENCIES: &str = "latencies.parquet";
+const HISTOGRAMS: &str = "histograms.parquet";
 const RAW: &str = "fio";
 const STEPS: &str = "steps";
 
@@ -321,6 +322,10 @@ fn read_run(path: &Path) -> Result<Run, Error> {
     let mut run = Run::from_json(&text).map_err(refused)?;
     run.samples_from_parquet(read(&path.join(SAMPLES))?).map_err(refused)?;
     run.latencies_from_parquet(read(&path.join(LATENCIES))?).map_err(refused)?;
+    // Absent in results of before it was kept.
+    if path.join(HISTOGRAMS).exists() {
+        run.histograms_from_parquet(read(&path.join(HISTOGRAMS))?).map_err(refused)?;
+    }
     Ok(run)
 }
 
@@ -334,6 +339,9 @@ fn write_run(path: &Path, run: &Run) -> Result<(), Error> {
     })?;
     durable::write(&path.join(LATENCIES), |file| {
         run.latencies_to_parquet(file).map_err(|source| failed(LATENCIES, source))
+    })?;
+    durable::write(&path.join(HISTOGRAMS), |file| {
+        run.histograms_to_parquet(file).map_err(|source| failed(HISTOGRAMS, source))
     })?;
     write_text(&path.join(RUN), &run.to_json().map_err(|source| failed(RUN, source))?)
 }

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use results::compare::{Comparison, compare, rankings};
+use results::compare::{Comparison, Standing, compare, rankings};
 use results::deviation::{Deviation, deviations, median_size};
 use results::repeats::{Ratio, against_first, groups};
 use results::{Run, StepKind};
@@ -74,7 +74,8 @@ fn ratios(subjects: &[Subject<'_>], all: &[Comparison], groups: &[Vec<usize>]) -
     html + "</tbody></table></div><p class=\"small\">IOPS and average latency over those of the \
             first, geometric means over the loads that both measured. In brackets the interval of \
             95 % confidence, where runs were repeated on both sides (<code>--repeat</code>); a \
-            ratio without one says nothing about chance.</p>"
+            ratio without one says nothing about chance. Even: less than 5 % apart, or not told \
+            apart by the repeats.</p>"
 }
 
 fn shown(ratio: Ratio) -> String {
@@ -82,7 +83,10 @@ fn shown(ratio: Ratio) -> String {
         let (low, high) = (number::trimmed(low), number::trimmed(high));
         format!("<span class=\"interval\">({low} to {high})</span>")
     });
-    format!("<td><span class=\"ratio\">{}×</span>{interval}</td>", number::trimmed(ratio.mean))
+    let told = if ratio.is_meaningful() { "ratio" } else { "ratio even" };
+    let even = if ratio.is_meaningful() { "" } else { " <span class=\"interval\">even</span>" };
+    let mean = number::trimmed(ratio.mean);
+    format!("<td><span class=\"{told}\">{mean}×</span>{even}{interval}</td>")
 }
 
 /// Repeats of one target alone: how far apart they lie.
@@ -132,7 +136,7 @@ fn places(subjects: &[Subject<'_>], all: &[Comparison]) -> String {
                         "<td class=\"t{}\"><i class=\"key\"></i>{} <span class=\"interval\">{}\
                          </span></td>",
                         Look::of_run(subject.index).tone,
-                        Text(&subject.label),
+                        Text(&place_of(standing, place, &subject.label)),
                         number::percent(standing.share),
                     );
                 }
@@ -141,8 +145,14 @@ fn places(subjects: &[Subject<'_>], all: &[Comparison]) -> String {
         html.push_str("</tr>");
     }
     html + "</tbody></table></div><p class=\"small\">By IOPS; in grey the share of the best run's, \
-            the geometric mean over all loads of the workload. Runs that lack a load have no \
-            place.</p>"
+            the geometric mean over all loads of the workload. Runs less than 5 % \
+            behind share a place; those that lack a load have none.</p>"
+}
+
+/// A run in the column of the place after `before` others, which says where its place is shared.
+fn place_of(standing: &Standing, before: usize, label: &str) -> String {
+    let own = u32::try_from(before + 1).is_ok_and(|own| own == standing.place);
+    if own { label.to_owned() } else { format!("{label} (shares place {})", standing.place) }
 }
 
 fn errors(subjects: &[Subject<'_>], all: &[Deviation]) -> String {

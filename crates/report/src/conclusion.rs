@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use results::Run;
-use results::findings::{Finding, FindingKind, Verdict, between, of_run};
+use results::findings::{Finding, FindingKind, Verdict, Withheld, between, of_run, withheld};
 
 use crate::explain;
 use crate::number;
@@ -33,8 +33,25 @@ pub(crate) fn section(subjects: &[Subject<'_>], runs: &[Run]) -> String {
         "</div><h3>Bottom line</h3><p class=\"bottom-line\">{}</p>",
         Text(&bottom_line(subjects, &cases)),
     );
+    html.push_str(&not_told(subjects));
     html + "<p class=\"small\">Every sentence follows from a stated ratio and limit, shown with \
             it; nothing is added by hand.</p></section>\n"
+}
+
+/// What would be a pro or a con, and why it is not told; empty without any.
+fn not_told(subjects: &[Subject<'_>]) -> String {
+    let mut items = String::new();
+    for subject in subjects {
+        for Withheld { finding, reason } in withheld(subject.run) {
+            let ratio = explain::ratio(finding.kind);
+            let place = Text(&finding.workload).to_string();
+            let _ = write!(items, "<li>{ratio}, {place}: {}.</li>", Text(&reason));
+        }
+    }
+    if items.is_empty() {
+        return items;
+    }
+    format!("<h3>Not judged</h3><ul class=\"withheld\">{items}</ul>")
 }
 
 fn cases(subjects: &[Subject<'_>], runs: &[Run]) -> Vec<Case> {

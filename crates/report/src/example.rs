@@ -194,6 +194,9 @@ impl Making<'_> {
     fn step(&self, id: &str, kind: StepKind, workload: &str, load: (u16, u16)) -> Step {
         Step {
             written: None,
+            counted_s: None,
+            submission: None,
+            completion: None,
             id: format!("{}/{id}", self.name),
             kind,
             suite: self.name.into(),

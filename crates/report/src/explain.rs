@@ -84,7 +84,7 @@ pub(crate) const fn ratio(kind: FindingKind) -> &'static str {
         FindingKind::BurstOverSettled => "IOPS of the burst ÷ IOPS of the settled window",
         FindingKind::Unsteady => "1 where steady state was not reached, else 0",
         FindingKind::Deviation => "standard deviation ÷ average latency at the greatest load",
-        FindingKind::Peak => "maximum ÷ average latency at the greatest load",
+        FindingKind::Peak => "longest request at any load ÷ average latency at the greatest load",
         FindingKind::ReadOverWrite => "IOPS of 4K random reads ÷ of writes at the same load",
         FindingKind::Scaling => "IOPS at the greatest load ÷ at the least",
         FindingKind::WriteAmplification => "NAND writes ÷ host writes in the settled window",

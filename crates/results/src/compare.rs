@@ -6,6 +6,10 @@ use serde::Serialize;
 
 use crate::{Run, Step, StepKind, Summary, TargetKind, Written};
 
+/// Smallest difference of two rates or latencies that is called one, as a share: repeats of a run
+/// on a quiet machine lie about as far apart, and no reader decides by less.
+pub const MEANINGFUL_MIN: f64 = 0.05;
+
 /// One load in every run that has it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
@@ -123,6 +127,8 @@ pub struct Standing {
     pub run: usize,
     /// Its IOPS over those of the best run: the geometric mean over all loads, 0 to 1.
     pub share: f64,
+    /// Its place, from 1: runs within [`MEANINGFUL_MIN`] of the first of a place share it.
+    pub place: u32,
 }
 
 /// Ranks the runs for each workload, by what was measured after preconditioning.
@@ -140,12 +146,26 @@ pub fn rankings(comparisons: &[Comparison]) -> Vec<Ranking> {
             let loads: Vec<_> = measures().filter(|it| it.workload == workload).collect();
             let runs = loads.first().map_or(0, |load| load.entries.len());
             let mut standings: Vec<Standing> = (0..runs)
-                .filter_map(|run| Some(Standing { run, share: share_of_best(&loads, run)? }))
+                .filter_map(|run| {
+                    Some(Standing { run, share: share_of_best(&loads, run)?, place: 1 })
+                })
                 .collect();
             standings.sort_by(|a, b| b.share.total_cmp(&a.share));
+            share_places(&mut standings);
             Ranking { workload: workload.to_owned(), standings }
         })
         .collect()
+}
+
+/// Gives `standings`, the best first, their places.
+fn share_places(standings: &mut [Standing]) {
+    let mut leader: Option<(u32, f64)> = None;
+    for (place, standing) in (1..).zip(standings) {
+        let shared = leader.filter(|(_, best)| standing.share * (1.0 + MEANINGFUL_MIN) > *best);
+        let (place, best) = shared.unwrap_or((place, standing.share));
+        standing.place = place;
+        leader = Some((place, best));
+    }
 }
 
 /// Geometric mean over `loads` of a run's IOPS over the best run's.
@@ -195,7 +215,7 @@ pub fn differences<R: Borrow<Run>>(runs: &[R]) -> Vec<Difference> {
 }
 
 /// Rows of the test platform that tell what a run did, not what it was done on.
-const OUTCOMES: [&str; 4] =
+pub(crate) const OUTCOMES: [&str; 4] =
     ["Drive before", "Drive after", "Cost of the test", "Temperature under load"];
 
 /// Rows of the test platforms that several real runs have.
@@ -287,7 +307,9 @@ mod tests {
         let shares: Vec<f64> = mixed.standings.iter().map(|standing| standing.share).collect();
         assert!(shares.iter().all(|share| (share - 0.5_f64.sqrt()).abs() < 1e-9), "{shares:?}");
         let read = rankings.iter().find(|ranking| ranking.workload == "4k-rand-read").unwrap();
-        assert_eq!(read.standings[0], Standing { run: 0, share: 1.0 });
+        assert_eq!(mixed.standings.iter().map(|it| it.place).collect::<Vec<_>>(), [1, 1]);
+        assert_eq!(read.standings[1].place, 2);
+        assert_eq!(read.standings[0], Standing { run: 0, share: 1.0, place: 1 });
     }
 
     #[test]

@@ -7,21 +7,28 @@
 //!
 //! | finding | ratio | strength | weakness |
 //! |---|---|---|---|
-//! | burst over settled | IOPS of the burst / IOPS of the settled window | ≤ 1.5 | ≥ 4 |
+//! | burst over settled | IOPS of the burst / IOPS of the settled window | ≤ 1.25 | ≥ 4 |
 //! | unsteady | 1 where steady state was not reached, else 0 | | 1 |
 //! | deviation | standard deviation / average of the latency, greatest load | ≤ 0.5 | ≥ 2 |
-//! | peak | maximum / average of the latency, greatest load | ≤ 10 | ≥ 100 |
-//! | read over write | IOPS of reads / IOPS of writes, 4K random, same load | ≤ 2 | ≥ 5 |
+//! | peak | longest request at any load / average of the latency, greatest load | ≤ 10 | ≥ 100 |
+//! | read over write | IOPS of reads / IOPS of writes, 4K random, same load | ≤ 1.25 | ≥ 5 |
 //! | scaling | IOPS at the greatest load / IOPS at the least | ≥ 8 | ≤ 1.5 |
 //! | write amplification | NAND writes / host writes, settled window | ≤ 1.5 | ≥ 5 |
 //! | host parity | least / greatest IOPS over hosts, worst load | ≥ 0.95 | ≤ 0.8 |
 //! | format gain | settled IOPS of the best format / of the worst | ≥ 1.5 | |
+//!
+//! A finding is withheld, with the reason, where one of its steps was measured under a warning that
+//! says the figure may not be the drive's own: a busy machine, a cache, requests that were missing,
+//! reads of what nobody wrote. A strength of the peak is withheld where the workload was watched
+//! for less than ten minutes, settled window included: stalls come once in minutes, and whether one falls into a short
+//! measurement is chance. What speaks of a settled drive (burst over settled, write amplification,
+//! reads over writes, formats) needs steady state.
 
 use serde::Serialize;
 
 use crate::compare::{Comparison, Entry, compare, ratio};
 use crate::published::burst;
-use crate::{Run, Step, StepKind, Target};
+use crate::{Run, Step, StepKind, Summary, Target, WarningKind};
 
 /// One number that may be worth a sentence.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -38,6 +45,15 @@ pub struct Finding {
     pub between: Vec<String>,
     /// Names of the steps that it comes from.
     pub steps: Vec<String>,
+}
+
+/// A finding that is not to be told, and why.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Withheld {
+    /// What the figures would say.
+    pub finding: Finding,
+    /// Why they are not believed: the text of a warning, or what was missing.
+    pub reason: String,
 }
 
 /// Kind of finding; the rules are in the head of this file.
@@ -80,11 +96,11 @@ impl FindingKind {
     /// Limit of a strength and limit of a weakness; the better side is that of the strength.
     pub const fn limits(self) -> (f64, f64) {
         match self {
-            Self::BurstOverSettled => (1.5, 4.0),
+            Self::BurstOverSettled => (1.25, 4.0),
             Self::Unsteady => (f64::NEG_INFINITY, 1.0),
             Self::Deviation => (0.5, 2.0),
             Self::Peak => (10.0, 100.0),
-            Self::ReadOverWrite => (2.0, 5.0),
+            Self::ReadOverWrite => (1.25, 5.0),
             Self::Scaling => (8.0, 1.5),
             Self::WriteAmplification => (1.5, 5.0),
             Self::HostParity => (0.95, 0.8),
@@ -106,8 +122,65 @@ impl FindingKind {
     }
 }
 
-/// What stands out in one run, by suite.
+/// What stands out in one run, by suite, without what is withheld.
 pub fn of_run(run: &Run) -> Vec<Finding> {
+    let mut findings = all_of(run);
+    findings.retain(|finding| reason(run, finding).is_none());
+    findings
+}
+
+/// What would be a strength or a weakness of one run, and is not told.
+pub fn withheld(run: &Run) -> Vec<Withheld> {
+    let judged = all_of(run).into_iter().filter(|finding| finding.verdict != Verdict::Neither);
+    judged
+        .filter_map(|finding| Some(Withheld { reason: reason(run, &finding)?, finding }))
+        .collect()
+}
+
+/// Shortest time that a workload is watched before its longest request is called short, in seconds
+/// of protocol time.
+const PEAK_WATCHED_S_MIN: f64 = 600.0;
+
+/// Why `finding` is not to be told; absent where it is.
+fn reason(run: &Run, finding: &Finding) -> Option<String> {
+    let warned = run.warnings.iter().find(|warning| {
+        doubts(warning.kind)
+            && finding.kind != FindingKind::Unsteady
+            && (warning.step.is_empty() || finding.steps.contains(&warning.step))
+    });
+    if let Some(warning) = warned {
+        return Some(warning.text.clone());
+    }
+    if (finding.kind, finding.verdict) != (FindingKind::Peak, Verdict::Strength) {
+        return None;
+    }
+    let steps = finding.steps.iter().filter_map(|id| run.step(id));
+    let watched_s: f64 = steps.map(|step| step.duration_s).sum();
+    (watched_s < PEAK_WATCHED_S_MIN).then(|| {
+        format!("watched for {watched_s:.0} s in all: what comes once in minutes may be missing")
+    })
+}
+
+/// Whether a figure under such a warning may not be the drive's own.
+const fn doubts(kind: WarningKind) -> bool {
+    match kind {
+        WarningKind::QueueNotFilled
+        | WarningKind::LittlesLaw
+        | WarningKind::PageCache
+        | WarningKind::Environment
+        | WarningKind::UnwrittenReads
+        | WarningKind::Interrupted => true,
+        WarningKind::NotSteady
+        | WarningKind::NotPreconditioned
+        | WarningKind::Submission
+        | WarningKind::Purge
+        | WarningKind::Scale
+        | WarningKind::Space
+        | WarningKind::Throttled => false,
+    }
+}
+
+fn all_of(run: &Run) -> Vec<Finding> {
     let mut findings = Vec::new();
     for step in &run.steps {
         match step.kind {
@@ -188,7 +261,10 @@ fn of_measure(run: &Run, step: &Step) -> Vec<Finding> {
     };
     let average = summary.latency.latency_ns_avg;
     let deviation = ratio(summary.latency_ns_stdev_reviewed(), average);
-    let peak = ratio(summary.latency.latency_ns_max as f64, average);
+    let watched = watched(run, step);
+    let longest = watched.iter().map(|(_, summary)| summary.latency.latency_ns_max).max();
+    let peak = ratio(longest.unwrap_or_default() as f64, average);
+    let watched: Vec<&Step> = watched.into_iter().map(|(step, _)| step).collect();
     let least = loads().min_by_key(|load| outstanding(load));
     let scaling = least.filter(|least| outstanding(least) < outstanding(step)).and_then(|least| {
         let gained = ratio(summary.iops, least.summary.as_ref()?.iops);
@@ -196,12 +272,27 @@ fn of_measure(run: &Run, step: &Step) -> Vec<Finding> {
     });
     [
         finding(FindingKind::Deviation, deviation, &[step]),
-        finding(FindingKind::Peak, peak, &[step]),
+        finding(FindingKind::Peak, peak, &watched),
         scaling,
     ]
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// Where the workload of `step` was watched in its suite: `step`, its other loads and the settled
+/// window of its preconditioning. A stall that comes once in minutes falls into some of them.
+fn watched<'a>(run: &'a Run, step: &'a Step) -> Vec<(&'a Step, &'a Summary)> {
+    let alike = run.steps.iter().filter(|other| {
+        other.suite == step.suite && other.workload == step.workload && other.id != step.id
+    });
+    let summary = |step: &'a Step| match step.kind {
+        StepKind::Precondition => step.settled.as_ref(),
+        StepKind::Measure if step.is_primary() => step.summary.as_ref(),
+        StepKind::Purge | StepKind::Fill | StepKind::Measure => None,
+    };
+    let all = std::iter::once(step).chain(alike);
+    all.filter_map(|step| Some((step, summary(step)?))).collect()
 }
 
 fn outstanding(step: &Step) -> u32 {
@@ -222,6 +313,9 @@ fn read_over_write(run: &Run) -> Option<Finding> {
             Some((read, write))
         })
         .max_by_key(|(read, _)| outstanding(read))?;
+    if run.is_settled(write) == Some(false) {
+        return None;
+    }
     let value = ratio(read.summary.as_ref()?.iops, write.summary.as_ref()?.iops);
     finding(FindingKind::ReadOverWrite, value, &[read, write])
 }
@@ -242,6 +336,7 @@ fn format_gain(runs: &[&Run]) -> Option<Finding> {
     let widest = loads
         .iter()
         .filter(|load| load.kind == StepKind::Precondition)
+        .filter(|load| load.entries.iter().flatten().all(|it| it.settled != Some(false)))
         .filter_map(|load| Extremes::of(load, runs, |target| &target.format))
         .max_by(|a, b| a.gain().total_cmp(&b.gain()))?;
     Some(widest.finding(FindingKind::FormatGain, widest.gain()))
@@ -326,7 +421,8 @@ mod tests {
             (FindingKind::Unsteady, "4k-rand-write", 0.0),
             (FindingKind::WriteAmplification, "4k-rand-write", 3.0),
             (FindingKind::Deviation, "4k-rand-write", 0.5),
-            (FindingKind::Peak, "8k-70-30", 1.5),
+            // The longest request was one of those at T2Q2, which take four times as long here.
+            (FindingKind::Peak, "8k-70-30", 6.0),
             (FindingKind::Scaling, "8k-70-30", 4.0),
             (FindingKind::ReadOverWrite, "4k-rand-read", 140.0 / 42.6),
         ];
@@ -340,9 +436,58 @@ mod tests {
     fn only_the_greatest_load_of_a_sweep_is_judged() {
         let findings = of_run(&example::run());
         let peak = of_kind(&findings, FindingKind::Peak, "8k-70-30");
-        assert_eq!(peak.steps, ["8k-70-30/measure/T16Q16"]);
+        let watched = ["8k-70-30/measure/T16Q16", "8k-70-30/precondition", "8k-70-30/measure/T2Q2"];
+        assert_eq!(peak.steps, watched);
         let scaling = of_kind(&findings, FindingKind::Scaling, "8k-70-30");
         assert_eq!(scaling.steps, ["8k-70-30/measure/T16Q16", "8k-70-30/measure/T2Q2"]);
+    }
+
+    #[test]
+    fn what_a_warning_puts_in_doubt_is_withheld_and_said_why() {
+        let mut run = example::run();
+        let deviation = |run: &Run| {
+            let found = of_run(run).into_iter();
+            found.filter(|it| it.kind == FindingKind::Deviation).map(|it| it.workload).collect()
+        };
+        let before: Vec<String> = deviation(&run);
+        assert!(before.contains(&"4k-rand-write".to_owned()));
+        run.warnings.push(crate::Warning {
+            kind: WarningKind::Environment,
+            step: "4k/measure/write".into(),
+            text: "others moved 58 % of what the device moved".into(),
+            remedy: String::new(),
+        });
+        let after: Vec<String> = deviation(&run);
+        assert!(!after.contains(&"4k-rand-write".to_owned()), "{after:?}");
+        let withheld = withheld(&run);
+        let of = withheld.iter().find(|it| it.finding.kind == FindingKind::Deviation).unwrap();
+        assert_eq!(of.reason, "others moved 58 % of what the device moved");
+    }
+
+    #[test]
+    fn a_short_look_does_not_say_that_no_request_stands_out() {
+        let run = example::run();
+        let reads = |all: Vec<Finding>| {
+            all.into_iter().any(|it| it.kind == FindingKind::Peak && it.workload == "4k-rand-read")
+        };
+        assert!(!reads(of_run(&run)), "five minutes");
+        assert!(reads(withheld(&run).into_iter().map(|it| it.finding).collect()));
+    }
+
+    #[test]
+    fn a_burst_has_no_settled_figure_to_be_compared_with() {
+        let mut run = example::run();
+        let steady = run.steps[1].steady.as_mut().unwrap();
+        (steady.achieved, steady.evidence) = (false, Some(crate::SteadyEvidence::TooLittleWritten));
+        let findings = of_run(&run);
+        let of_4k: Vec<FindingKind> = findings
+            .iter()
+            .filter(|it| it.steps.iter().any(|id| id == "4k/precondition"))
+            .map(|it| it.kind)
+            .collect();
+        assert!(of_4k.contains(&FindingKind::Unsteady), "{of_4k:?}");
+        assert!(!of_4k.contains(&FindingKind::BurstOverSettled), "{of_4k:?}");
+        assert!(!findings.iter().any(|it| it.kind == FindingKind::ReadOverWrite));
     }
 
     #[test]

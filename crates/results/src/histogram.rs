@@ -89,6 +89,13 @@ impl Latencies {
         self.latency_ns_max = self.latency_ns_max.max(latency_ns_max);
     }
 
+    /// Takes the mean that a source knows exactly while it gives bins only.
+    pub fn set_mean(&mut self, latency_ns_avg: f64) {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
+        let sum_ns = (latency_ns_avg * self.count as f64).round() as u128;
+        self.sum_ns = sum_ns;
+    }
+
     /// Adds all that `other` counted.
     pub fn merge(&mut self, other: &Self) {
         for (bin, count) in other.filled() {

@@ -8,8 +8,8 @@ use std::borrow::Borrow;
 
 use serde::Serialize;
 
-use crate::compare::Comparison;
-use crate::{Run, StepKind, Summary};
+use crate::compare::{Comparison, MEANINGFUL_MIN, OUTCOMES};
+use crate::{Run, StepKind, Summary, TargetKind};
 
 /// Quantiles 0.975 of Student's distribution for 1 to 30 degrees of freedom.
 const QUANTILES: [f64; 30] = [
@@ -39,6 +39,12 @@ impl Ratio {
             ((log - half).exp(), (log + half).exp())
         });
         Some(Self { mean: log.exp(), interval })
+    }
+
+    /// Whether the difference is worth a word: at least [`MEANINGFUL_MIN`] to either side, and told
+    /// apart from chance where anything was repeated.
+    pub fn is_meaningful(&self) -> bool {
+        self.mean.max(1.0 / self.mean) >= 1.0 + MEANINGFUL_MIN && self.is_certain().unwrap_or(true)
     }
 
     /// Whether the repeats tell the two sides apart; absent where nothing was repeated.
@@ -86,7 +92,9 @@ fn quantile(freedom: f64) -> f64 {
 }
 
 /// Indices of runs that repeat each other, in order of appearance: the same target, format, host,
-/// protocol, scale and version.
+/// protocol, scale and version; of a real drive also under the same firmware, on the same machine,
+/// kernel and driver, with the same settings. What differs in any of these is another subject: the
+/// spread over it is no chance.
 pub fn groups<R: Borrow<Run>>(runs: &[R]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (index, run) in runs.iter().enumerate() {
@@ -171,7 +179,18 @@ fn repeats(a: &Run, b: &Run) -> bool {
             (target.user_capacity_bytes, target.time_lapse, data.first().copied()),
         )
     };
-    a.id != b.id && of(a) == of(b)
+    a.id != b.id && of(a) == of(b) && platform(a) == platform(b)
+}
+
+/// What a real run was measured on, row by row: of the drive and of the machine. None for a model,
+/// which its version stands for.
+fn platform(run: &Run) -> Vec<(&str, &str)> {
+    if run.target.kind == TargetKind::Model {
+        return Vec::new();
+    }
+    let drive = run.target.sheet.iter().map(|row| (row.name.as_str(), row.value.as_str()));
+    let machine = run.environment.sheet.iter().map(|row| (row.name.as_str(), row.value.as_str()));
+    drive.chain(machine).filter(|(name, _)| !OUTCOMES.contains(name)).collect()
 }
 
 #[cfg(test)]
@@ -233,5 +252,38 @@ mod tests {
         other.target.format = "high-performance".into();
         let runs = [run("a", 1), run("b", 2), other, run("c", 3)];
         assert_eq!(groups(&runs), [vec![0, 1, 3], vec![2]]);
+    }
+
+    #[test]
+    fn a_real_drive_under_another_kernel_or_firmware_is_another_subject() {
+        let real = |id: &str, kernel: &str, firmware: &str, cost: &str| {
+            let mut run = Run { id: id.into(), ..example::run() };
+            run.target.kind = TargetKind::BlockDevice;
+            run.target.sheet[0].name = "Firmware".into();
+            run.target.sheet[0].value = firmware.into();
+            let row = |(name, value): (&str, &str)| crate::HostSheet {
+                name: name.into(),
+                value: value.into(),
+            };
+            run.environment.sheet =
+                [("Kernel", kernel), ("Cost of the test", cost)].map(row).into();
+            run
+        };
+        let runs = [
+            real("a", "6.1", "V1", "1 TB written"),
+            real("b", "6.18", "V1", "1 TB written"),
+            real("c", "6.1", "V2", "1 TB written"),
+            real("d", "6.1", "V1", "2 TB written"),
+        ];
+        assert_eq!(groups(&runs), [vec![0, 3], vec![1], vec![2]]);
+    }
+
+    #[test]
+    fn a_difference_counts_if_it_is_certain_and_large_enough() {
+        let ratio = |mean, interval| Ratio { mean, interval };
+        assert!(ratio(1.2, Some((1.1, 1.3))).is_meaningful());
+        assert!(!ratio(1.01, Some((1.005, 1.015))).is_meaningful(), "certain and small");
+        assert!(!ratio(1.2, Some((0.9, 1.6))).is_meaningful(), "large and by chance");
+        assert!(ratio(0.9, None).is_meaningful() && !ratio(0.97, None).is_meaningful());
     }
 }

@@ -196,6 +196,10 @@ pub struct Step {
     pub cell: Option<Cell>,
     /// Length in protocol time, in seconds (ramp excluded).
     pub duration_s: f64,
+    /// Length of what the totals count in protocol time, in seconds, where that is more than the
+    /// samples show: what ends after the last whole interval. Absent: `duration_s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_s: Option<f64>,
     /// Length of one sample in protocol time, in seconds.
     pub interval_s: f64,
     /// How far the drive had been written when it ended; absent in results of before it was kept.
@@ -210,6 +214,13 @@ pub struct Step {
     /// were due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<LatencySummary>,
+    /// The part of the latency in which requests were submitted (fio's `slat`), over reads and
+    /// writes together; absent where nobody tells the parts apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub submission: Option<LatencySummary>,
+    /// The part from there to the completion (fio's `clat`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completion: Option<LatencySummary>,
     /// Totals over the last steady-state window of a preconditioning.
     pub settled: Option<Summary>,
     /// Verdict of the steady-state rule, for a preconditioning.
@@ -371,6 +382,8 @@ pub enum WarningKind {
     QueueNotFilled,
     /// IOPS times average latency disagrees with what was outstanding.
     LittlesLaw,
+    /// Submitting requests took a good part of their latency.
+    Submission,
     /// The page cache or a write cache stands between.
     PageCache,
     /// The machine was busy, throttled or virtual.
@@ -442,8 +455,8 @@ impl Run {
         }
     }
 
-    /// Whether what `step` measured is that of a settled drive: the preconditioning of its suite, or
-    /// its rounds, reached steady state. Absent where nothing judged it.
+    /// Whether what `step` measured is that of a settled drive: the preconditioning of its suite,
+    /// or its rounds, reached steady state. Absent where nothing judged it.
     pub fn is_settled(&self, step: &Step) -> Option<bool> {
         let suite = || self.steps.iter().filter(|other| other.suite == step.suite);
         let preconditioned = suite().find_map(|other| other.steady.as_ref());

@@ -4,7 +4,7 @@ use std::ops::{Add, Sub};
 
 use serde::{Deserialize, Serialize};
 
-use crate::Latencies;
+use crate::{Bin, Latencies, heat};
 
 /// Latency of one kind of request over a span. All in nanoseconds; zeroes where `count` is zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -189,6 +189,10 @@ pub struct Sample {
     pub summary: Summary,
     /// Share of superblocks that are free at its end, 0 to 1; absent for real drives.
     pub superblocks_free_share: Option<f64>,
+    /// Latencies of its reads and writes together, twenty bins to a decade, ascending; kept in
+    /// `histograms.parquet`. Empty in results of before it was kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bins: Vec<Bin>,
 }
 
 impl Summary {
@@ -270,6 +274,7 @@ impl Sample {
             at_s: interval.at_s,
             summary: Summary::of(std::slice::from_ref(interval)),
             superblocks_free_share: interval.superblocks_free_share,
+            bins: heat::decades(interval),
         }
     }
 }

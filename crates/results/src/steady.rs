@@ -99,8 +99,8 @@ fn relocates_steadily(window: &[Round]) -> bool {
 }
 
 impl Steady {
-    /// Judges a step by its samples, however little it wrote: the first window that held still, else
-    /// the last one.
+    /// Judges a step by its samples, however little it wrote: the first window that held still,
+    /// else the last one.
     ///
     /// A step of fewer than five whole rounds has not settled; its window is what there is.
     pub fn judge(samples: &[Sample], round_s: f64) -> Self {

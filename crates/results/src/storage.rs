@@ -1,4 +1,4 @@
-//! A run as files: `run.json`, `samples.parquet`, `latencies.parquet`.
+//! A run as files: `run.json`, `samples.parquet`, `latencies.parquet`, `histograms.parquet`.
 //!
 //! Nothing here opens a file: texts and bytes come and go through the caller, who writes them
 //! atomically. A column's name carries its unit, last but for what it is of (`_read`, `_write`).
@@ -14,6 +14,7 @@ use crate::{Bin, Error, Run, Sample, Step};
 
 const SAMPLES: &str = "samples.parquet";
 const LATENCIES: &str = "latencies.parquet";
+const HISTOGRAMS: &str = "histograms.parquet";
 
 impl Run {
     /// The text of `run.json`; samples and histograms are not in it.
@@ -135,6 +136,58 @@ impl Run {
             let bins = rows.remove(&step.id).unwrap_or_default();
             let of = |op| bins.iter().filter(|row| row.0 == op).map(|row| row.1).collect();
             (step.read_bins, step.write_bins) = (of(READ), of(WRITE));
+        }
+        none_left(&table, rows)
+    }
+
+    /// Writes the latency histogram of every sample, one row a bin.
+    ///
+    /// # Errors
+    /// When `to` does not take them.
+    pub fn histograms_to_parquet(&self, to: impl Write + Send) -> Result<(), Error> {
+        let samples = self.steps.iter().flat_map(|step| {
+            (0_u64..).zip(&step.samples).map(|(index, sample)| (step.id.as_str(), index, sample))
+        });
+        let rows: Vec<(&str, u64, Bin)> = samples
+            .flat_map(|(step, index, sample)| {
+                sample.bins.iter().map(move |bin| (step, index, *bin))
+            })
+            .collect();
+        let numbers = |number: fn(&(&str, u64, Bin)) -> u64| {
+            Column::U64(rows.iter().map(|row| Some(number(row))).collect())
+        };
+        let mut table = Table::new(HISTOGRAMS);
+        let steps = rows.iter().map(|(step, _, _)| (*step).to_owned());
+        table.insert("step", Column::Text(steps.collect()));
+        table.insert("sample", numbers(|row| row.1));
+        table.insert("latency_ns", numbers(|row| row.2.latency_ns));
+        table.insert("count", numbers(|row| row.2.count));
+        table.write(to)
+    }
+
+    /// Reads the latency histograms of the samples, which are there already.
+    ///
+    /// # Errors
+    /// When they are not Parquet, lack a column, or belong to a step that the run does not have.
+    pub fn histograms_from_parquet(&mut self, from: impl Into<Bytes>) -> Result<(), Error> {
+        let table = Table::read(HISTOGRAMS, from.into())?;
+        let column = |name: &'static str| -> Result<Vec<u64>, Error> {
+            Ok(table.u64(name)?.iter().map(|it| it.unwrap_or_default()).collect())
+        };
+        let (samples, latencies_ns, counts) =
+            (column("sample")?, column("latency_ns")?, column("count")?);
+        let bins = latencies_ns.into_iter().zip(counts);
+        let bins = bins.map(|(latency_ns, count)| Bin { latency_ns, count });
+        let bins: Vec<(u64, Bin)> = samples.into_iter().zip(bins).collect();
+        let mut rows = rows_by_step(table.text("step")?, bins);
+        for step in &mut self.steps {
+            for (index, bin) in rows.remove(&step.id).unwrap_or_default() {
+                let sample = usize::try_from(index).ok().and_then(|at| step.samples.get_mut(at));
+                let Some(sample) = sample else {
+                    return Err(Error::NoStep { table: HISTOGRAMS, step: step.id.clone() });
+                };
+                sample.bins.push(bin);
+            }
         }
         none_left(&table, rows)
     }

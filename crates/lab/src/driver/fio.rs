@@ -6,7 +6,7 @@
 //! ├── job.fio                       what was asked; runs by hand
 //! ├── output.json                   totals (json+)
 //! ├── latency_clat_hist.1.log …     histograms of each job, interval by interval
-//! ├── latency_clat.1.log …          largest latencies of each job
+//! ├── latency_lat.1.log …           largest total latencies of each job
 //! ├── messages.txt                  what fio said besides
 //! └── fill/                         the same of the fill, where one came before
 //! ```
@@ -35,7 +35,7 @@ use self::process::{Ending, Look};
 use self::target::Target;
 use self::thermometer::{Heat, Thermometer};
 use self::witness::Witness;
-use super::{Driver, Fill, Load, Loaded, Rate, Watch};
+use super::{Driver, Fill, LatencyParts, Load, Loaded, Rate, Watch};
 use crate::environment::{Health, Limit, Site};
 use crate::system::Block;
 use crate::tools::Tools;
@@ -245,6 +245,8 @@ impl Fio {
             * f64::from(load.queue_per_thread)
             * f64::from(hosts.map_or(1, Hosts::count));
         let mut warnings = judged(load, wanted, &output);
+        let (counted, parts) = (output::counted(&totals), output::parts(&totals));
+        warnings.extend(parts.as_ref().and_then(|parts| submission(load, parts)));
         if logging.interval_ms != job::milliseconds(load.interval_s) {
             warnings.push(stretched(load, logging));
         }
@@ -257,7 +259,16 @@ impl Fio {
             how = format!("{how}; {}", replay.how(span, requests));
         }
         let uncounted = output.held_back();
-        Ok(Loaded { intervals, how, responses: None, generator_limited, uncounted, warnings })
+        Ok(Loaded {
+            intervals,
+            counted: counted.into_iter().collect(),
+            parts,
+            how,
+            generator_limited,
+            uncounted,
+            warnings,
+            ..Loaded::default()
+        })
     }
 
     /// The text of the job file of `load`.
@@ -489,6 +500,29 @@ fn write_job(folder: &Path, text: &str) -> Result<(), Error> {
     let path = folder.join(JOB_FILE);
     fs::write(&path, text).map_err(|source| {
         Error::new(Kind::Io, format!("writing {}", path.display())).source(source)
+    })
+}
+
+/// Share of the total latency that may pass before a request is submitted.
+const SUBMISSION_MAX: f64 = 0.05;
+
+/// Submissions that take a good part of the latency.
+fn submission(load: &Load<'_>, parts: &LatencyParts) -> Option<Warning> {
+    let [submission, completion] =
+        [&parts.submission, &parts.completion].map(|part| part.summary().latency_ns_avg);
+    let share = submission / completion.max(1.0);
+    (share > SUBMISSION_MAX).then(|| Warning {
+        kind: WarningKind::Submission,
+        step: load.step.into(),
+        text: format!(
+            "of the {:.1} us of mean latency {:.1} us passed while requests were submitted (fio's \
+             slat): total latency is {:.0} % above fio's clat",
+            (submission + completion) / 1e3,
+            submission / 1e3,
+            share * 100.0
+        ),
+        remedy: "compare it with total latencies; the host's driver or file system takes that time"
+            .into(),
     })
 }
 

@@ -8,8 +8,8 @@
 //! a load everything outstanding is awaited and not counted, as fio does.
 //!
 //! ```text
-//! |<- ramp ->|<- interval ->|<- interval ->|  rest   |<- drain ->|
-//!  discarded      counted        counted    discarded  discarded
+//! |<- ramp ->|<- interval ->|<- interval ->|    rest     |<- drain ->|
+//!  discarded      counted        counted    in the totals  discarded
 //! ```
 
 pub(crate) mod brief;
@@ -104,7 +104,25 @@ struct Timetable {
     end: Nanos,
     interval_protocol: Nanos,
     intervals: u64,
+    duration_protocol_s: f64,
     time_lapse: u64,
+}
+
+/// What a load measured.
+#[derive(Debug, Default)]
+struct Measured {
+    /// Every whole interval.
+    intervals: Vec<Interval>,
+    /// What came after the last of them; absent where nothing is left of the load.
+    rest: Option<Interval>,
+}
+
+impl Measured {
+    /// Everything, where that is more than the whole intervals.
+    fn counted(&self) -> Vec<Interval> {
+        let Some(rest) = &self.rest else { return Vec::new() };
+        self.intervals.iter().chain([rest]).cloned().collect()
+    }
 }
 
 impl Timetable {
@@ -118,6 +136,7 @@ impl Timetable {
             end: counted_from + duration / time_lapse,
             interval_protocol,
             intervals: duration.0 / interval_protocol.0.max(1),
+            duration_protocol_s: load.duration_s,
             time_lapse,
         }
     }
@@ -129,8 +148,8 @@ impl Timetable {
     }
 
     /// End of the last interval that was measured.
-    fn counted_to(&self, measured: &Result<Vec<Interval>, Error>) -> Nanos {
-        let count = measured.as_ref().map_or(0, Vec::len) as u64;
+    fn counted_to(&self, measured: &Result<Measured, Error>) -> Nanos {
+        let count = measured.as_ref().map_or(0, |it| it.intervals.len()) as u64;
         count.checked_sub(1).map_or(Nanos::ZERO, |last| self.interval_end(last))
     }
 
@@ -235,15 +254,17 @@ impl Driver for Model {
             }
         };
         self.now = rest.completed_at.max(timetable.end);
-        let intervals =
+        let measured =
             outcome.map_err(|error| Error::new(error.kind(), load.step).source(error))?;
+        let counted = measured.counted();
+        let intervals = measured.intervals;
         let how = self.how(load, &intervals);
         let space = self.space.passed(&self.drive, load.step);
         let warnings =
             space.into_iter().chain(climate::warnings(&self.spec, load.step, &intervals));
         let warnings = warnings.collect();
         let uncounted = rest.uncounted(&intervals);
-        Ok(Loaded { intervals, how, responses, generator_limited: false, uncounted, warnings })
+        Ok(Loaded { intervals, counted, how, responses, uncounted, warnings, ..Loaded::default() })
     }
 }
 
@@ -252,28 +273,34 @@ fn measure(
     pressure: &mut impl Pressure,
     timetable: &Timetable,
     watch: &mut dyn Watch,
-) -> Result<Vec<Interval>, Error> {
-    let mut intervals = Vec::new();
+) -> Result<Measured, Error> {
+    let mut measured = Measured::default();
     let mut ramp = Meter::new(pressure.drive(), timetable.counted_from);
     if !pressure.run(timetable.counted_from, &mut ramp, watch)? {
-        return Ok(intervals);
+        return Ok(measured);
     }
     pressure.forget();
     let mut meter = Meter::new(pressure.drive(), timetable.counted_from);
     for index in 0..timetable.intervals {
         let end = timetable.interval_end(index);
         if !pressure.run(end, &mut meter, watch)? {
-            return Ok(intervals);
+            return Ok(measured);
         }
         let interval = meter.cut(pressure.drive(), end, timetable.interval_end_protocol_s(index));
         let done = (index + 1) as f64 / timetable.intervals as f64;
         let glimpse = Glimpse::of(&interval);
         watch.saw(glimpse);
         watch.progress(done, &seen(&glimpse));
-        intervals.push(interval);
+        measured.intervals.push(interval);
     }
-    pressure.run(timetable.end, &mut meter, watch)?;
-    Ok(intervals)
+    let end = timetable.end;
+    let ended = timetable.intervals.checked_sub(1).map(|index| timetable.interval_end(index));
+    let whole = pressure.run(end, &mut meter, watch)?;
+    if whole && ended.is_some_and(|ended| end > ended) {
+        let at_s = timetable.duration_protocol_s;
+        measured.rest = Some(meter.cut(pressure.drive(), end, at_s));
+    }
+    Ok(measured)
 }
 
 #[cold]

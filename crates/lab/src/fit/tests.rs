@@ -214,7 +214,9 @@ fn numbers_are_found_again_from_a_run_of_the_drive() {
     let open = [free("controller.relocate_us", 10.0, 50.0), free("controller.read_us", 4.0, 20.0)];
     let fit = fitted_to(&run, &away, &open).unwrap();
     for (found, truth) in fit.parameters.iter().zip([21.9, 9.6]) {
-        assert!((found.value / truth - 1.0).abs() < 0.05, "{truth}: {found:?}");
+        // Ageing leaves more pages unwritten than hours of a preconditioning, and their reads cost
+        // the link alone: that moves what is found by up to 6 %.
+        assert!((found.value / truth - 1.0).abs() < 0.07, "{truth}: {found:?}");
         assert!(!found.undetermined, "{found:?}");
     }
     let rates: Vec<&Judged> = fit.figures.iter().filter(|it| it.is_rate()).collect();

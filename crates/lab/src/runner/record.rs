@@ -1,5 +1,7 @@
 //! What one step left: its figures, its verdict, its warnings.
 
+use std::fmt::Write as _;
+
 use results::steady::Demand;
 use results::{
     AskedRate, Cell, Interval, Latencies, RateLimit, Sample, Steady, Step, StepKind, Summary,
@@ -32,10 +34,16 @@ impl Record {
         asked_iops: Option<f64>,
         loaded: Loaded,
     ) -> Self {
-        let Loaded { intervals, how, responses, generator_limited, uncounted, mut warnings } =
-            loaded;
+        let Loaded { intervals, counted, parts, generator_limited, uncounted, .. } = loaded;
+        let (mut how, responses, mut warnings) = (loaded.how, loaded.responses, loaded.warnings);
+        let counted = if counted.is_empty() { &intervals } else { &counted };
         let samples: Vec<Sample> = intervals.iter().map(Sample::of).collect();
-        let summary = (!intervals.is_empty()).then(|| Summary::of(&intervals));
+        let summary = (!counted.is_empty()).then(|| Summary::of(counted));
+        let counted_s = beyond(&intervals, counted, demand.time_lapse);
+        if let Some(counted_s) = counted_s {
+            let shown_s = intervals.last().map_or(0.0, |interval| interval.at_s);
+            let _ = write!(how, "; totals count {counted_s:.1} s, samples the first {shown_s} s");
+        }
         let judged = step.kind == StepKind::Precondition && !intervals.is_empty();
         let steady = judged.then(|| Steady::judge_written(&samples, step.round_s, demand));
         let written = demand::written(demand, step, summary.as_ref());
@@ -49,13 +57,16 @@ impl Record {
             rate: asked_iops
                 .map(|iops| asked_rate(step, iops, summary.as_ref(), generator_limited)),
             written: Some(written),
+            counted_s,
+            submission: parts.as_ref().map(|parts| parts.submission.summary()),
+            completion: parts.as_ref().map(|parts| parts.completion.summary()),
             response: responses.map(|latencies| latencies.summary()),
             settled: judged.then(|| Summary::of_last_window(&intervals, step.round_s)).flatten(),
             summary,
             steady,
             samples,
-            read_bins: merged(&intervals, |interval| &interval.read).bins(),
-            write_bins: merged(&intervals, |interval| &interval.write).bins(),
+            read_bins: merged(counted, |interval| &interval.read).bins(),
+            write_bins: merged(counted, |interval| &interval.write).bins(),
             ..bare(step, how)
         };
         Self { step: record, warnings }
@@ -85,6 +96,9 @@ fn bare(step: &PlannedStep, how: String) -> Step {
         duration_s: 0.0,
         interval_s: step.interval_s,
         written: None,
+        counted_s: None,
+        submission: None,
+        completion: None,
         how,
         summary: None,
         response: None,
@@ -127,6 +141,16 @@ fn asked_rate(
     let is_average = matches!(step.pace, Some(Pace::Trace { .. }));
     let limit = (missed && (!is_average || generator_limited)).then_some(limit);
     AskedRate { iops, percent, limit }
+}
+
+/// Shortest span beyond the samples that is told of, in seconds.
+const BEYOND_S_MIN: f64 = 0.01;
+
+/// Protocol time that `counted` covers, where it is longer than that of `intervals`.
+fn beyond(intervals: &[Interval], counted: &[Interval], time_lapse: f64) -> Option<f64> {
+    let span_s = |of: &[Interval]| of.iter().map(|it| it.span_s).sum::<f64>() * time_lapse;
+    let counted_s = span_s(counted);
+    (counted_s - span_s(intervals) > BEYOND_S_MIN).then_some(counted_s)
 }
 
 fn merged(intervals: &[Interval], of: fn(&Interval) -> &Latencies) -> Latencies {

@@ -44,8 +44,8 @@ fn burst(step: &PlannedStep, summary: &Summary, demand: &Demand) -> Warning {
         kind: WarningKind::NotPreconditioned,
         step: step.id.clone(),
         text: format!(
-            "IOPS and latency held still, but the load had written {share:.1} % of what it addresses \
-             ({written} of {addressed}): a burst, no steady state"
+            "IOPS and latency held still, but the load had written {share:.1} % of what it \
+             addresses ({written} of {addressed}): a burst, no steady state"
         ),
         remedy: format!(
             "precondition for {} or longer: at this rate the drive was written over then",
@@ -66,8 +66,8 @@ fn unwritten(step: &PlannedStep, summary: &Summary) -> Option<Warning> {
         kind: WarningKind::UnwrittenReads,
         step: step.id.clone(),
         text: format!(
-            "{:.1} % of the pages read had never been written: the drive answers them from its map, \
-             not from its media",
+            "{:.1} % of the pages read had never been written: the drive answers them from its \
+             map, not from its media",
             share * 100.0
         ),
         remedy: "fill the drive before it is read: `fill` in the protocol's suite".into(),

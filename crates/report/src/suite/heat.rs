@@ -9,7 +9,7 @@ use crate::suite::preconditioning::time_axis;
 use crate::text::anchor;
 
 /// Columns of a map at most: each is wide enough to be seen.
-const COLUMNS_MAX: usize = 72;
+const COLUMNS_MAX: usize = 54;
 /// Maps of a suite at most: of more runs, each would be a stamp.
 const MAPS_MAX: usize = 6;
 

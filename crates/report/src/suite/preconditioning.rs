@@ -160,7 +160,8 @@ fn verdict(step: &Step) -> String {
             format!(" ({} of what it addresses)", percent(written.addressed_share))
         });
         format!(
-            "held still, but had written too little{written} to settle: a burst. Last window: {judged}."
+            "held still, but had written too little{written} to settle: a burst. Last window: \
+             {judged}."
         )
     } else {
         format!(

@@ -172,6 +172,7 @@ const SMALL: Demand = Demand {
 
 /// Rounds of ten seconds, one sample each, that write `bytes` and have the NAND relocate so many
 /// for each of them.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small, not negative")]
 fn writing(rounds: usize, bytes: u64, relocated: impl Fn(usize) -> f64) -> Vec<Sample> {
     let mut intervals = intervals(&vec![100; rounds], 1000);
     for (index, interval) in intervals.iter_mut().enumerate() {

@@ -6,12 +6,14 @@ use super::*;
 use crate::{Climate, example};
 
 fn stored(run: &Run) -> Run {
-    let (mut samples, mut latencies) = (Vec::new(), Vec::new());
+    let (mut samples, mut latencies, mut histograms) = (Vec::new(), Vec::new(), Vec::new());
+    run.histograms_to_parquet(&mut histograms).unwrap();
     run.samples_to_parquet(&mut samples).unwrap();
     run.latencies_to_parquet(&mut latencies).unwrap();
     let mut read = Run::from_json(&run.to_json().unwrap()).unwrap();
     read.samples_from_parquet(samples).unwrap();
     read.latencies_from_parquet(latencies).unwrap();
+    read.histograms_from_parquet(histograms).unwrap();
     read
 }
 

@@ -1,11 +1,16 @@
 //! Intervals of a step, from the logs of its jobs.
 //!
-//! A row is counted at the middle of its bins, which are 1.6 % wide at coarseness 0, and widened to
-//! the exact maximum that the other log gives for the same moment. fio logs no bytes beside the
+//! fio keeps a histogram of each interval for one latency only, its `clat`: from the end of the
+//! submission to the completion. What counts as latency is its `lat`, from before the submission.
+//! So a row is counted at the middle of its bins, which are 1.6 % wide at coarseness 0, plus the mean
+//! time of a submission (`slat`) of that job and direction over the whole step, and widened to the
+//! exact maximum of `lat` that the other log gives for the same moment. Means over the step are
+//! therefore exact; percentiles of an interval are as far off as its submissions were from their
+//! mean. Totals of a step do not come from here but from fio's report, which has `lat` itself.
+//!
+//! fio logs no bytes beside the
 //! counts: the bytes of an interval are its requests times the mean transfer size of that job and
 //! direction over the whole step, exact where all transfers have one size.
-//!
-//! What counts as latency is fio's `clat`: from the submission to the completion.
 
 use results::Interval;
 
@@ -84,10 +89,17 @@ fn add(
     };
     // A maximum outside the highest bin is that of a window with other borders.
     let highest = row.counts.last().map(|(index, _)| latencies_of(*index, coarseness));
-    let largest_ns = largest_ns.filter(|ns| highest.is_some_and(|bins| bins.contains(ns)));
+    let submitting_ns_max = totals.slat_ns.max;
+    let is_of = |ns: &u64| {
+        highest.as_ref().is_some_and(|bins| {
+            (*bins.start()..=bins.end().saturating_add(submitting_ns_max)).contains(ns)
+        })
+    };
+    let largest_ns = largest_ns.filter(is_of);
+    let submitting_ns = rounded(totals.slat_ns.mean);
     for (index, count) in &row.counts {
         let bins = latencies_of(*index, coarseness);
-        let middle_ns = bins.start().midpoint(*bins.end());
+        let middle_ns = bins.start().midpoint(*bins.end()) + submitting_ns;
         latencies.record_many(middle_ns.min(largest_ns.unwrap_or(u64::MAX)), *count);
     }
     if let Some(ns) = largest_ns {
@@ -98,7 +110,7 @@ fn add(
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes are finite")]
-fn rounded(bytes: f64) -> u64 {
+pub(super) fn rounded(bytes: f64) -> u64 {
     bytes.round() as u64
 }
 

@@ -9,6 +9,7 @@
 //! - `randseed` gives the same addresses on the next run, and others to each job;
 //! - `refill_buffers`: new data in each write, incompressible but for `buffer_compress_percentage`,
 //!   for drives that compress;
+//! - `lat_percentiles` and its like: without them the report has no histogram of that latency;
 //! - `exitall_on_error`, `allow_file_create=0`: no job goes on alone, no node becomes a file;
 //! - the logs are kept for each job: fio cannot merge them, see [`super::interval`].
 
@@ -292,7 +293,9 @@ impl Job {
             self.line("ramp_time", format!("{}ms", milliseconds(load.ramp_s)));
         }
         self.line("runtime", format!("{}ms", logging.interval_ms * logging.rows + SLACK_MS));
-        self.line("disable_slat", 1);
+        self.line("slat_percentiles", 1);
+        self.line("clat_percentiles", 1);
+        self.line("lat_percentiles", 1);
         self.line("write_hist_log", "latency");
         self.line("log_hist_msec", logging.interval_ms);
         self.line("log_hist_coarseness", logging.coarseness);

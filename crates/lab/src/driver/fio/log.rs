@@ -1,8 +1,9 @@
-//! fio's logs of one job: a latency histogram and the largest latency, row by row.
+//! fio's logs of one job: a histogram of completion latencies and the largest total latency, row by
+//! row.
 //!
 //! ```text
 //! latency_clat_hist.1.log     1001, 0, 4096, 0, 0, 17, …     ms, direction, size, counts
-//! latency_clat.1.log          1000, 8016496, 0, 0, 0         ms, ns, direction, size, priority
+//! latency_lat.1.log           1000, 8016496, 0, 0, 0         ms, ns, direction, size, priority
 //! ```
 //!
 //! A row of the histogram counts what completed since the row before it. fio writes it when the
@@ -95,9 +96,9 @@ pub(super) fn rows(folder: &Path, host: &str, job: usize) -> Result<Vec<Row>, Er
     read(&folder.join(name("latency_clat_hist", host, job)), Row::parse)
 }
 
-/// The largest latencies of the job numbered `job`, from 1, of `host` in `folder`.
+/// The largest total latencies of the job numbered `job`, from 1, of `host` in `folder`.
 pub(super) fn largest(folder: &Path, host: &str, job: usize) -> Result<Vec<Largest>, Error> {
-    read(&folder.join(name("latency_clat", host, job)), Largest::parse)
+    read(&folder.join(name("latency_lat", host, job)), Largest::parse)
 }
 
 /// Where the first request of `host` went, in bytes from the start of its target; absent where
@@ -209,9 +210,9 @@ mod tests {
     #[test]
     fn a_broken_log_names_file_and_line() {
         let folder = tempfile::TempDir::new().unwrap();
-        std::fs::write(folder.path().join("latency_clat.2.log"), "1000, 5, 0, 0, 0\n1000, ")
+        std::fs::write(folder.path().join("latency_lat.2.log"), "1000, 5, 0, 0, 0\n1000, ")
             .unwrap();
         let error = largest(folder.path(), "", 2).unwrap_err().to_string();
-        assert!(error.ends_with("latency_clat.2.log:2: not a line of a fio log"), "{error}");
+        assert!(error.ends_with("latency_lat.2.log:2: not a line of a fio log"), "{error}");
     }
 }

@@ -1,10 +1,14 @@
 //! fio's report in JSON: totals of each job.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use results::{Interval, Latencies};
 use serde::Deserialize;
 
+use super::interval::rounded;
+use crate::driver::LatencyParts;
 use crate::{Error, Kind};
 
 /// Under which fio's client adds up what several hosts did.
@@ -48,15 +52,48 @@ pub(super) struct Totals {
     pub(super) total_ios: u64,
     /// Requests completed in each second.
     pub(super) iops: f64,
+    /// How long its requests went on, in milliseconds.
+    #[serde(default)]
+    pub(super) runtime: f64,
     /// Latency from before the submission to the completion.
     pub(super) lat_ns: Latency,
+    /// The part in which it was submitted.
+    #[serde(default)]
+    pub(super) slat_ns: Latency,
+    /// The part from there to the completion.
+    #[serde(default)]
+    pub(super) clat_ns: Latency,
 }
 
-/// One kind of latency.
-#[derive(Clone, Debug, Deserialize)]
+/// One kind of latency, in nanoseconds.
+#[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Latency {
-    /// Arithmetic mean, in nanoseconds.
+    /// Arithmetic mean.
     pub(super) mean: f64,
+    /// Smallest.
+    #[serde(default)]
+    pub(super) min: u64,
+    /// Largest.
+    #[serde(default)]
+    pub(super) max: u64,
+    /// Requests by the middle of their bin; empty where fio was not asked for its percentiles.
+    #[serde(default)]
+    pub(super) bins: BTreeMap<u64, u64>,
+}
+
+impl Latency {
+    /// All that it counted: bins 1.6 % wide, mean and extremes exact.
+    fn latencies(&self) -> Latencies {
+        let mut latencies = Latencies::default();
+        for (middle_ns, count) in &self.bins {
+            latencies.record_many((*middle_ns).clamp(self.min, self.max), *count);
+        }
+        if latencies.count() > 0 {
+            latencies.widen(self.min, self.max);
+            latencies.set_mean(self.mean);
+        }
+        latencies
+    }
 }
 
 impl Totals {
@@ -69,6 +106,40 @@ impl Totals {
     fn outstanding(&self) -> f64 {
         self.iops * self.lat_ns.mean / 1e9
     }
+}
+
+/// What `jobs` counted in all from the end of the ramp to the last completion, by total latency;
+/// absent where the report has no histograms of it.
+pub(super) fn counted(jobs: &[Job]) -> Option<Interval> {
+    let mut all = Interval::default();
+    for job in jobs {
+        for (of, latencies, bytes) in [
+            (&job.read, &mut all.read, &mut all.read_bytes),
+            (&job.write, &mut all.write, &mut all.write_bytes),
+        ] {
+            let counted = of.lat_ns.latencies();
+            if counted.count() == 0 && of.total_ios > 0 {
+                return None;
+            }
+            // A request on its way when the ramp ends is in the histogram and not in the requests.
+            *bytes += rounded(counted.count() as f64 * of.mean_bytes());
+            latencies.merge(&counted);
+            all.span_s = all.span_s.max(of.runtime / 1e3);
+        }
+    }
+    all.at_s = all.span_s;
+    let is_any = all.read.count() + all.write.count() > 0;
+    (is_any && all.span_s > 0.0).then_some(all)
+}
+
+/// The two parts of the latency of `jobs`; absent where the report does not tell them apart.
+pub(super) fn parts(jobs: &[Job]) -> Option<LatencyParts> {
+    let mut parts = LatencyParts::default();
+    for of in jobs.iter().flat_map(|job| [&job.read, &job.write]) {
+        parts.submission.merge(&of.slat_ns.latencies());
+        parts.completion.merge(&of.clat_ns.latencies());
+    }
+    (parts.submission.count() > 0 && parts.completion.count() > 0).then_some(parts)
 }
 
 impl Job {
@@ -124,9 +195,10 @@ impl Output {
     }
 
     /// Requests that were not outstanding on average because a job was at work: while it prepares
-    /// one or takes note of its answer, that one is not at the target.
+    /// one or takes note of its answer, that one is not at the target. Total latency counts from
+    /// before the submission, so that what the kernel takes is in it.
     pub(super) fn held_back(&self) -> f64 {
-        self.jobs.iter().map(|job| ((job.usr_cpu + job.sys_cpu) / 100.0).min(1.0)).sum()
+        self.jobs.iter().map(|job| (job.usr_cpu / 100.0).min(1.0)).sum()
     }
 
     /// CPU time of a job, percent of one core, on average over the jobs.
@@ -149,20 +221,52 @@ mod tests {
         let read = &output.jobs[0].read;
         let outstanding = output.outstanding();
         assert!((7.8..=8.0).contains(&outstanding), "{outstanding} of T2Q4");
-        assert_eq!((read.total_ios, read.io_bytes), (41_181, 478_518_784));
+        assert_eq!((read.total_ios, read.io_bytes), (31_297, 350_258_176));
     }
 
     #[test]
     fn jobs_hold_back_what_they_are_at_work_on() {
         let held_back = Output::parse(RECORDED).unwrap().held_back();
-        assert!((held_back - 0.3528).abs() < 1e-9, "{held_back}: their shares of a processor");
+        assert!(
+            (held_back - 0.040_778_43).abs() < 1e-9,
+            "{held_back}: their shares of a processor, outside of the kernel"
+        );
     }
 
     #[test]
     fn bytes_of_a_ramp_are_not_counted_where_the_size_is_known() {
         let job = Output::parse(RECORDED).unwrap().jobs[0].of_size(4096);
-        assert_eq!((job.read.total_ios, job.read.io_bytes), (41_181, 41_181 * 4096));
+        assert_eq!((job.read.total_ios, job.read.io_bytes), (31_297, 31_297 * 4096));
         assert!((job.read.mean_bytes() - 4096.0).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn all_that_a_report_counted_is_in_the_totals() {
+        let output = Output::parse(RECORDED).unwrap();
+        let counted = counted(&output.jobs).unwrap();
+        let read = counted.read.summary();
+        assert_eq!(read.count, 31_299 + 29_615);
+        assert_eq!(read.latency_ns_max, 28_328_375, "in the half second after the last interval");
+        let mean = (31_299.0 * 197_770.751_11 + 29_615.0 * 208_915.800_608) / 60_914.0;
+        assert!((read.latency_ns_avg / mean - 1.0).abs() < 1e-6, "{}", read.latency_ns_avg);
+        assert!((counted.span_s - 2.504).abs() < 1e-9);
+    }
+
+    #[test]
+    fn submission_and_completion_add_up_to_the_latency() {
+        let output = Output::parse(RECORDED).unwrap();
+        let parts = parts(&output.jobs).unwrap();
+        let counted = counted(&output.jobs).unwrap();
+        let sum_ns = parts.submission.sum_ns() + parts.completion.sum_ns();
+        let all_ns = counted.read.sum_ns() + counted.write.sum_ns();
+        assert!((sum_ns as f64 / all_ns as f64 - 1.0).abs() < 1e-3, "{sum_ns} of {all_ns}");
+    }
+
+    #[test]
+    fn a_report_without_histograms_has_no_totals_of_its_own() {
+        let mut output = Output::parse(RECORDED).unwrap();
+        output.jobs[0].read.lat_ns.bins.clear();
+        assert!(counted(&output.jobs).is_none());
     }
 
     #[test]

@@ -351,7 +351,7 @@ fn a_report_of_a_failed_job_is_an_error_with_its_cause() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join(OUTPUT_FILE);
     let recorded = include_str!("tests/file-server/output.json");
-    fs::write(&path, recorded.replacen("\"error\" : 0", "\"error\" : 5", 1)).unwrap();
+    fs::write(&path, recorded.replacen("\"error\": 0", "\"error\": 5", 1)).unwrap();
     let error = Output::read(&path).unwrap_err();
     let cause = std::error::Error::source(&error).unwrap().to_string();
     assert_eq!(
