@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use blockio::Bytes;
+
 /// When a command that changes data is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
@@ -50,6 +52,18 @@ pub enum DeviceError {
         offset: u64,
         /// Bytes to be written.
         length: u64,
+    },
+    /// The system beneath the drive has too little space for what was to be written; nothing was
+    /// done. Reads go on, and so do writes once it has enough.
+    #[error(
+        "the host has {} free beneath the dies, {} are needed; free some, and write again",
+        Bytes(*free), Bytes(*needed)
+    )]
+    HostFull {
+        /// Bytes that must be free for a write.
+        needed: u64,
+        /// Bytes that are.
+        free: u64,
     },
     /// What is stored cannot be read back as it was written, and redundancy did not help.
     #[error("sector {lba} is lost: {reason}")]

@@ -29,6 +29,7 @@ use ftl::Lpn;
 
 use crate::core::{Core, Located};
 use crate::header::{Closing, Header};
+use crate::headroom::Headroom;
 use crate::journal::{Journal, Scope};
 use crate::layout::PAGE_BYTES;
 use crate::status::{self, Format, Health, Led, Smart, Space, State, Status, Upkeep, Wear};
@@ -55,6 +56,8 @@ pub struct Drive {
     pages: AtomicU32,
     /// The failed dies that rows were last chosen for, as a [`DieSet`](crate::dies::DieSet).
     adapted: AtomicU64,
+    /// What the host is known to have space for.
+    headroom: Headroom,
     /// Why no promise is possible any more.
     poison: OnceLock<String>,
 }
@@ -78,6 +81,7 @@ impl Drive {
             checkpoints: Mutex::new(checkpoint),
             header: Mutex::new(header),
             upkeep: Mutex::default(),
+            headroom: Headroom::default(),
             poison: OnceLock::new(),
         }
     }
@@ -263,6 +267,7 @@ impl Device for Drive {
     fn write(&self, offset: u64, bytes: &[u8], durability: Durability) -> Result<(), DeviceError> {
         self.check_range(offset, bytes.len() as u64)?;
         self.check_sound()?;
+        self.headroom.take(&self.store, bytes.len() as u64)?;
         self.noting(self.write_range(offset, bytes))?;
         self.settle(durability)
     }

@@ -19,6 +19,8 @@ pub(crate) use self::batch::{MediumRead, MediumWrite, read_all, write_and_sync};
 pub(crate) use self::file::is_host_full;
 pub use self::file::{Access, FileMedium, Preallocation};
 
+use crate::headroom::HostSpace;
+
 /// Zeroes that are written at a time.
 const ZEROES_BYTES: usize = 1 << 20;
 
@@ -71,6 +73,11 @@ pub trait Medium: fmt::Debug + Send + Sync {
     /// that follows then has less to wait for. Promises nothing.
     fn begin_sync(&self, offset: u64, length: u64) {
         let _ = (offset, length);
+    }
+
+    /// What the host has for it; none where it has all of its space, or nobody knows.
+    fn host_space(&self) -> Option<HostSpace> {
+        None
     }
 
     /// The file that it is and nothing besides, so that the system may be asked for several things

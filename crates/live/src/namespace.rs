@@ -311,7 +311,9 @@ impl Window {
                 let lba = lba.saturating_sub(self.from / SECTOR_BYTES);
                 DeviceError::Unreadable { lba, reason }
             }
-            error @ (DeviceError::Poisoned { .. } | DeviceError::Medium { .. }) => error,
+            error @ (DeviceError::HostFull { .. }
+            | DeviceError::Poisoned { .. }
+            | DeviceError::Medium { .. }) => error,
         })
     }
 }

@@ -12,11 +12,12 @@ use blockio::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::creation::{Plan, format};
+use crate::layout::Layout;
 use crate::management::Connection;
 use crate::misbehavior::Misbehavior;
 use crate::{
     Access, Compression, DeviceError, Drive, FileMedium, Medium, Namespace, Namespaces, OpenError,
-    Preallocation,
+    Preallocation, Shape,
 };
 
 pub use self::shortages::{Shortage, host_shortages};
@@ -220,7 +221,7 @@ impl Unfinished {
         self.make_folder(&options.vault)?;
         let mut media: Vec<Box<dyn Medium>> = Vec::new();
         for die in &options.dies {
-            let medium = new_die(die, shape.die_bytes().0, (Access::default(), preallocation));
+            let medium = new_die(die, &shape, (Access::default(), preallocation));
             let attempted = || format!("making {} a die", die.display());
             media.push(medium.map_err(|source| OpenError::medium(&attempted(), source))?);
             self.files.extend((!is_device(die)).then(|| die.clone()));
@@ -342,7 +343,7 @@ impl Replacement {
         let medium = if is_ours && absolute.exists() {
             FileMedium::open(new, access).map(|medium| Box::new(medium) as Box<dyn Medium>)
         } else {
-            new_die(new, drive.die_bytes().0, (access, preallocation))
+            new_die(new, &drive.store().layout.shape, (access, preallocation))
         };
         let medium = medium.map_err(|error| failed("making", error))?;
         let (found, needed) = (Bytes(medium.size()), drive.die_bytes());
@@ -445,14 +446,20 @@ pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// A file that did not exist, or a block device.
 fn new_die(
     path: &Path,
-    bytes: u64,
+    shape: &Shape,
     (access, preallocation): (Access, Preallocation),
 ) -> io::Result<Box<dyn Medium>> {
     if is_device(path) {
-        Ok(Box::new(FileMedium::open(path, access)?))
-    } else {
-        Ok(Box::new(FileMedium::create(path, bytes, access, preallocation)?))
+        return Ok(Box::new(FileMedium::open(path, access)?));
     }
+    let layout = Layout::new(shape);
+    let medium = FileMedium::create(path, layout.die_bytes(), access, preallocation)?;
+    // Whatever becomes of data, the journal and the checkpoints can be written.
+    if let Err(error) = medium.reserve(layout.unit_from(0)) {
+        let _ = fs::remove_file(path);
+        return Err(error);
+    }
+    Ok(Box::new(medium))
 }
 
 fn is_device(path: &Path) -> bool {

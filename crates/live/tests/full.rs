@@ -1,31 +1,42 @@
 //! A host without space beneath the dies: no die is at fault.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use blockio::Bytes;
-use live::{Compression, Device as _, DeviceError, Drive, Durability, Medium, Plan, format};
+use live::{
+    Compression, Device as _, DeviceError, Drive, Durability, HostSpace, Medium, Plan, format,
+};
 
 const PAGE: usize = 4096;
+
+/// Bytes that each die may still take: more than it ever does.
+const LACKING: u64 = 1 << 40;
 
 /// Dies in memory on a host that can be full.
 #[derive(Clone, Debug)]
 struct Host {
     dies: Vec<Arc<Mutex<Vec<u8>>>>,
     is_full: Arc<AtomicBool>,
+    /// Bytes that it says are free; below zero: it says nothing.
+    free: Arc<AtomicI64>,
 }
 
 #[derive(Debug)]
 struct Die {
     bytes: Arc<Mutex<Vec<u8>>>,
     is_full: Arc<AtomicBool>,
+    free: Arc<AtomicI64>,
 }
 
 impl Host {
     fn media(&self) -> Vec<Box<dyn Medium>> {
-        let die =
-            |bytes: &Arc<_>| Die { bytes: Arc::clone(bytes), is_full: Arc::clone(&self.is_full) };
+        let die = |bytes: &Arc<_>| Die {
+            bytes: Arc::clone(bytes),
+            is_full: Arc::clone(&self.is_full),
+            free: Arc::clone(&self.free),
+        };
         self.dies.iter().map(|bytes| Box::new(die(bytes)) as Box<dyn Medium>).collect()
     }
 
@@ -62,6 +73,11 @@ impl Medium for Die {
         Ok(())
     }
 
+    fn host_space(&self) -> Option<HostSpace> {
+        let free = u64::try_from(self.free.load(Ordering::Relaxed)).ok()?;
+        Some(HostSpace { system: 1, lacking: LACKING, free })
+    }
+
     fn sync(&self) -> io::Result<()> {
         Ok(())
     }
@@ -80,7 +96,8 @@ fn host(dies: u32) -> Host {
     let shape = plan.shape().expect("it can be");
     let bytes = usize::try_from(shape.die_bytes().0).expect("a small drive");
     let dies = (0..dies).map(|_| Arc::new(Mutex::new(vec![0; bytes]))).collect();
-    let host = Host { dies, is_full: Arc::default() };
+    let free = Arc::new(AtomicI64::new(-1));
+    let host = Host { dies, is_full: Arc::default(), free };
     format(host.media(), &shape, 5).expect("there is room");
     host
 }
@@ -123,6 +140,42 @@ fn a_host_without_space_costs_no_die_and_no_page() {
         let drive = Drive::open_media(host.media()).unwrap();
         read(&drive);
         (100..1000).for_each(|number| write(&drive, number).unwrap());
+        drive.close().unwrap();
+    }
+}
+
+#[test]
+fn a_host_that_becomes_full_refuses_writes_until_it_has_space_and_nothing_else() {
+    for dies in [1, 4] {
+        let host = host(dies);
+        host.free.store(1 << 30, Ordering::Relaxed);
+        let drive = Drive::open_media(host.media()).unwrap();
+        let write = |number: usize| {
+            drive.write((number * PAGE) as u64, &page(number), Durability::Volatile)
+        };
+        (0..500).for_each(|number| write(number).unwrap());
+        for free in [0, 1 << 10] {
+            host.free.store(free, Ordering::Relaxed);
+            // What was found free before may be used up first.
+            let refused = (0..1000).find_map(|_| write(499).err()).unwrap();
+            let is_told = matches!(
+                refused,
+                DeviceError::HostFull { free: told, .. } if i64::try_from(told) == Ok(free)
+            );
+            assert!(is_told, "{refused}");
+            let atomic = drive.atomic_write(&[(0, &page(0))]);
+            assert!(matches!(atomic, Err(DeviceError::HostFull { .. })));
+            drive.flush().unwrap();
+            drive.trim(498 * PAGE as u64, PAGE as u64, Durability::Durable).unwrap();
+            for number in 0..498 {
+                let mut found = vec![0; PAGE];
+                drive.read((number * PAGE) as u64, &mut found).unwrap();
+                assert!(found == page(number), "page {number}");
+            }
+            host.free.store(1 << 30, Ordering::Relaxed);
+            (0..500).for_each(|number| write(number).unwrap());
+        }
+        assert!(drive.lost_dies().is_empty());
         drive.close().unwrap();
     }
 }

@@ -48,6 +48,7 @@ impl Drive {
             self.check_range(*offset, bytes.len() as u64)?;
             total += (parts(*offset, bytes.len() as u64).count() * PAGE_BYTES) as u64;
         }
+        self.headroom.take(&self.store, total)?;
         loop {
             self.check_sound()?;
             let mut journal = self.journal()?;

@@ -17,6 +17,7 @@ use rustix::io::Errno;
 
 use super::aligned::{ALIGN, Aligned, Cover};
 use super::{Medium, ZEROES_BYTES, overwrite, ring};
+use crate::headroom::HostSpace;
 
 /// Bytes of the blocks that the system counts a file's space in.
 const SECTOR_BYTES: u64 = 512;
@@ -144,6 +145,18 @@ impl FileMedium {
     /// Whether the host's space was taken for all of it when it was opened.
     pub(crate) const fn preallocation(&self) -> Preallocation {
         self.preallocation
+    }
+
+    /// Takes the host's space for the first bytes of a sparse file, as far as its file system can.
+    ///
+    /// # Errors
+    /// When the host has too little.
+    pub(crate) fn reserve(&self, length: u64) -> io::Result<()> {
+        let ask = || rustix::fs::fallocate(&self.file, FallocateFlags::KEEP_SIZE, 0, length);
+        match rustix::io::retry_on_intr(ask) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+            done => done.map_err(|error| lacking(error.into(), length)),
+        }
     }
 
     /// How it is accessed.
@@ -348,6 +361,17 @@ impl Medium for FileMedium {
             let length = NonZeroU64::new(length);
             let _ = rustix::fs::fadvise(&self.file, offset, length, Advice::DontNeed);
         }
+    }
+
+    fn host_space(&self) -> Option<HostSpace> {
+        let file = self.file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+        let lacking = self.size.saturating_sub(file.blocks() * SECTOR_BYTES);
+        if self.preallocation == Preallocation::Full || lacking == 0 {
+            return None;
+        }
+        let space = rustix::fs::fstatvfs(&self.file).ok()?;
+        let free = space.f_bavail.saturating_mul(space.f_frsize);
+        Some(HostSpace { system: file.dev(), lacking, free })
     }
 
     fn as_file(&self) -> Option<&FileMedium> {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use blockio::Rng;
 
 use super::{Misbehavior, locked};
-use crate::Medium;
+use crate::{HostSpace, Medium};
 
 const SECTOR_BYTES: usize = 512;
 /// Most sectors of a die of which it is known what they were.
@@ -169,6 +169,10 @@ impl Misbehaving {
 impl Medium for Misbehaving {
     fn size(&self) -> u64 {
         self.die.medium.size()
+    }
+
+    fn host_space(&self) -> Option<HostSpace> {
+        self.die.medium.host_space()
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {

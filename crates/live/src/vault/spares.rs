@@ -43,7 +43,8 @@ pub fn add_spare(vault: &Path, drive: &Drive, new: &Path) -> Result<(), OpenErro
         return Err(OpenError::refused(format!("{shown} is a die of the drive already")));
     }
     let preallocation = drive.store().dies.preallocation();
-    let made = new_die(&path, needed.0, (Access::default(), preallocation)).map_err(failed)?;
+    let made = new_die(&path, &drive.store().layout.shape, (Access::default(), preallocation))
+        .map_err(failed)?;
     let mut unfinished = Unfinished::default();
     unfinished.files.extend((!is_device(&path)).then(|| path.clone()));
     let found = Bytes(made.size());

@@ -340,7 +340,7 @@ impl From<DeviceError> for Failure {
         let text = error.to_string();
         let (errno, offset) = match error {
             DeviceError::OutOfRange { .. } => (Errno::Invalid, None),
-            DeviceError::NoSpace { .. } => (Errno::NoSpace, None),
+            DeviceError::NoSpace { .. } | DeviceError::HostFull { .. } => (Errno::NoSpace, None),
             DeviceError::Medium { ref source, .. } if is_host_full(source) => {
                 (Errno::NoSpace, None)
             }
