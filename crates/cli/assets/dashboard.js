@@ -16,6 +16,10 @@ const CHARTS = {
   causes: new Chart("Written to the dies, by cause",
     CAUSES.map((name, index) => ({ name, tone: `t${index}` })),
     { text: rate, least: 1e6, stacked: true }),
+  space: new Chart("Space taken", [{ name: "taken", tone: "t0" },
+    { name: "may be taken", tone: "t0", dashed: true }], { text: bytes, least: 1e6 }),
+  wear: new Chart("Erases of a superblock, on average", [{ name: "erases", tone: "t2" }],
+    { text: (count) => count.toFixed(1), least: 1 }),
   temperature: new Chart("Temperature of the model", [{ name: "temperature", tone: "t1" },
     { name: "slows down at", tone: "t1", dashed: true }], { text: celsius, least: 50 }),
   power: new Chart("Power of the model", [{ name: "drawn", tone: "t3" },
@@ -56,6 +60,8 @@ function showNow(status, then, seconds) {
   const causes = CAUSES.map((cause) => Math.max(0,
     status.writes[`${cause}_bytes`] - then.writes[`${cause}_bytes`]) / seconds);
   CHARTS.causes.add(causes);
+  CHARTS.space.add([status.space.stored_bytes, status.space.stored_bytes_max]);
+  CHARTS.wear.add([status.wear.erase_count_mean]);
   const sent = (writes.bytes - since.writes.bytes) / seconds;
   const amplified = sent > 0
     ? (written(status.writes) - written(then.writes)) / seconds / sent : null;
@@ -414,6 +420,8 @@ const PAST = {
   commands: ({ reads, writes, flushes }) => [reads.iops, writes.iops, flushes.iops],
   latencies: ({ reads, writes, flushes }) => [p99(reads), p99(writes), p99(flushes)],
   causes: ({ written_bytes_per_s }) => written_bytes_per_s,
+  space: ({ stored_bytes }) => [stored_bytes, before?.space.stored_bytes_max ?? null],
+  wear: ({ erase_count_mean }) => [erase_count_mean],
   temperature: ({ temperature_c }) => [temperature_c, before?.server.model?.climate?.throttle_c
     ?? null],
   power: ({ power_w }) => [power_w, null],

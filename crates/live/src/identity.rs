@@ -6,6 +6,7 @@
 //! A partition has those of its disk.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
@@ -18,6 +19,8 @@ const CHARACTERS_MAX: usize = 80;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) path: String,
+    /// Whether nothing is there.
+    pub(crate) is_missing: bool,
     /// Of a block device that names it.
     pub(crate) model: Option<String>,
     /// The same.
@@ -36,12 +39,14 @@ impl Identity {
     pub(crate) fn of(path: &Path) -> Self {
         let sources =
             Sources { udev: Path::new("/run/udev/data"), sysfs: Path::new("/sys/dev/block") };
-        let device = fs::metadata(path).ok().filter(|it| it.file_type().is_block_device());
+        let found = fs::metadata(path);
+        let is_missing = found.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+        let device = found.ok().filter(|it| it.file_type().is_block_device());
         let (model, serial) = device.map_or((None, None), |device| {
             let number = device.rdev();
             sources.model_and_serial(rustix::fs::major(number), rustix::fs::minor(number))
         });
-        Self { path: path.display().to_string(), model, serial }
+        Self { path: path.display().to_string(), is_missing, model, serial }
     }
 }
 
@@ -132,6 +137,7 @@ mod tests {
         put(folder.path(), "d0", b"");
         let identity = Identity::of(&path);
         assert_eq!((identity.model, identity.serial), (None, None));
-        assert_eq!(identity.path, path.display().to_string());
+        assert_eq!((identity.path, identity.is_missing), (path.display().to_string(), false));
+        assert!(Identity::of(&folder.path().join("d1")).is_missing);
     }
 }

@@ -64,8 +64,11 @@ fn a_failed_die_degrades_a_drive_until_it_is_replaced_and_is_named_by_its_path()
     let text = &status.health.problems[0].text;
     assert!(text.ends_with("rows are rebuilt without it, and a further die may fail."), "{text}");
     drive.close().unwrap();
+    fs::remove_file(&options.dies[2]).unwrap();
     let closed = inspect(&options.vault).unwrap();
     assert_eq!(closed.health.state, HealthState::Degraded, "{:?}", closed.health);
+    let text = &closed.health.problems[0].text;
+    assert!(text.starts_with(&format!("Die 2 ({path}) is missing; ")), "{text}");
 }
 
 #[test]

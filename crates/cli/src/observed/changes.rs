@@ -113,8 +113,9 @@ impl Known {
 
     fn scrub(&mut self, status: &Status) -> Option<Change> {
         let before = std::mem::replace(&mut self.scrubs_ended, status.upkeep.scrubs.ended);
-        let scrub = status.upkeep.scrub.as_ref().filter(|it| !it.is_running)?;
-        (status.upkeep.scrubs.ended > before).then(|| scrubbed(scrub))
+        // The next one may be under way already.
+        let last = status.upkeep.scrubs.last.as_ref()?;
+        (status.upkeep.scrubs.ended > before).then(|| scrubbed(last))
     }
 
     fn rebuild(&mut self, status: &Status) -> Option<Change> {

@@ -18,6 +18,9 @@ pub struct Die {
     /// Path of the file or block device; none where the drive has no folder.
     #[serde(default)]
     pub path: Option<String>,
+    /// Whether nothing is at that path.
+    #[serde(default)]
+    pub is_missing: bool,
     /// Model of the block device; none of a file, or where the system names none.
     #[serde(default)]
     pub model: Option<String>,
@@ -78,7 +81,8 @@ impl Die {
 
     /// Takes up what it is on the host.
     pub(super) fn identify(&mut self, identity: Identity) {
-        let Identity { path, model, serial } = identity;
+        let Identity { path, is_missing, model, serial } = identity;
+        self.is_missing = is_missing;
         (self.path, self.model, self.serial) = (Some(path), model, serial);
     }
 }

@@ -328,9 +328,10 @@ fn die(status: &Status, index: u32, die: &Die) -> Option<Problem> {
     };
     let (kind, text, remedy) = match die.state {
         DieState::Failed => {
-            let why = match &die.failure {
-                Some(why) => format!("failed: {why}"),
-                None => "has failed or is missing".to_owned(),
+            let why = match (&die.failure, die.is_missing) {
+                (_, true) => "is missing".to_owned(),
+                (Some(why), false) => format!("failed: {why}"),
+                (None, false) => "has failed".to_owned(),
             };
             let with = format!("`floatgate replace-die {folder} {index} --with PATH`");
             let text = format!("{named} {why}; {now}, and {next}.");

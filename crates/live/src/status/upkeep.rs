@@ -113,6 +113,9 @@ pub struct Scrubs {
     pub failure: Option<String>,
     /// Pages that the last one to go through everything found lost.
     pub pages_lost: u64,
+    /// The last one to end, whatever has begun since; for whoever has the drive open alone.
+    #[serde(skip)]
+    pub last: Option<Scrub>,
     /// First sectors of those pages, at most 1000 of them.
     #[serde(skip)]
     lost_lbas: Vec<u64>,
@@ -171,6 +174,7 @@ impl Upkeep {
             scrubs.failure.clone_from(&failure);
         }
         (scrub.failure, scrub.was_stopped) = (failure, was_stopped);
+        scrubs.last = Some(scrub.clone());
     }
 }
 
@@ -192,6 +196,8 @@ mod tests {
         assert_eq!(upkeep.lost(0), known);
         upkeep.scrub = Some(scrub(0, 0));
         assert_eq!(upkeep.lost(0), known, "the next one has not come to them yet");
+        let last = upkeep.scrubs.last.as_ref();
+        assert_eq!(last.map(|last| (last.pages_lost, last.is_running)), Some((22, false)));
         upkeep.end_scrub(Some("it was stopped".to_owned()), true);
         assert_eq!((upkeep.lost(0), upkeep.scrubs.units_left), (known, 5));
         upkeep.scrub = Some(scrub(0, 0));
