@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stdout, reason = "a tool of the workspace talks to who runs it")]
 
+mod baseline;
 mod bench;
 mod guest;
 mod program;
@@ -50,6 +51,8 @@ enum Task {
     },
     /// Writes published figures beside modelled ones into the documents; takes minutes
     Validate,
+    /// Measures every drive of the catalogue for the table beside which reviews set theirs
+    Baseline,
     /// Crashes live drives, in simulation, and says which seed broke a promise
     Sim {
         /// Minutes to go on for
@@ -59,6 +62,9 @@ enum Task {
         #[arg(long, default_value_t = 1_000_000)]
         seed: u64,
     },
+    /// Measures the catalogue in this process
+    #[command(hide = true)]
+    BaselineHere,
     /// Validates in this process
     #[command(hide = true)]
     ValidateHere,
@@ -84,6 +90,8 @@ fn main() -> Result<()> {
             program::run("cargo", &[&example[..], &numbers[..]].concat(), &[])
         }
         Task::Validate => in_release("validate-here"),
+        Task::Baseline => in_release("baseline-here"),
+        Task::BaselineHere => baseline::run(),
         Task::ValidateHere => validate::run(),
         Task::Bench { case, json } => bench::run_all(&case, json),
         Task::BenchNbd { rounds, seconds, realtime: is_realtime, json } => {

@@ -3,6 +3,7 @@
   "use strict";
   const DASHES = [[], [7, 3], [3, 3], [9, 3, 2, 3]];
   const drawn = new Map();
+  const charts = new Map();
   const root = document.documentElement;
   const colour = (name) => getComputedStyle(root).getPropertyValue(name).trim();
   const make = (tag, attributes = {}, text = "") => {
@@ -25,7 +26,7 @@
   };
   const show = (axis, value) => {
     if (axis.spacing === "nines") return String(Number((value * 100).toPrecision(value < 0.99 ? 3 : 5)));
-    if (axis.unit === "IOPS") return short(value);
+    if (axis.unit.startsWith("IOPS")) return short(value);
     if (axis.unit === "%") return trimmed(value * 100);
     return trimmed(value);
   };
@@ -69,9 +70,10 @@
   const scaleOf = (axis, isX, chart) => {
     if (chart.slots.length && isX) return { time: false, range: [-0.5, chart.slots.length - 0.5] };
     if (axis.spacing === "nines") {
-      return { time: false, distr: 100, fwd: (v) => -Math.log10(1 - Math.min(v, 0.999999)),
+      return { time: false, distr: 100, fwd: (v) => -Math.log10(1 - Math.min(v, 0.9999999)),
         bwd: (v) => 1 - 10 ** -v, range: (u, low, high) => [low ?? 0.5, high ?? 0.9999] };
     }
+    if (axis.spacing === "doublings") return { time: false, distr: 3, log: 2 };
     if (axis.spacing === "log") {
       return { distr: 3, range: (u, low, high) => logRange(...(axis.domain ?? [low || 0.1, high || 1])) };
     }
@@ -109,8 +111,13 @@
     }
     options.label = axis.unit ? `${axis.label}, ${axis.unit}` : axis.label;
     options.size = 26;
+    if (axis.spacing === "doublings") {
+      options.splits = () => [...new Set(chart.series.flatMap((one) => one.x))].sort((a, b) => a - b);
+      options.filter = (u, splits) => splits;
+    }
     if (axis.spacing === "nines") {
-      options.splits = () => [0.5, 0.9, 0.99, 0.999, 0.9999];
+      options.splits = (u) => [0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999]
+        .filter((share) => share <= u.scales.x.max + 1e-9);
       options.filter = (u, splits) => splits;
     }
     return options;
@@ -133,6 +140,16 @@
       ctx.restore();
     });
   };
+  // The last value, the mean or the greatest of what is in sight.
+  const endOf = (chart, u, index) => {
+    const { min, max } = u.scales.x;
+    const values = u.data[index].filter((value, at) => value != null
+      && u.data[0][at] >= min && u.data[0][at] <= max);
+    if (!values.length) return null;
+    if (chart.ends === "max") return values.reduce((a, b) => Math.max(a, b));
+    if (chart.ends === "mean") return values.reduce((a, b) => a + b, 0) / values.length;
+    return values.at(-1);
+  };
   const ends = (chart) => (u) => {
     const { ctx, bbox } = u;
     const ratio = devicePixelRatio;
@@ -140,12 +157,13 @@
     chart.series.forEach((one, index) => {
       if (!u.series[index + 1].show || !one.y.length) return;
       if (chart.kind === "area" && index < chart.series.length - 1) return;
-      const top = u.data[index + 1].findLast((value) => value != null);
-      labels.push({ y: u.valToPos(top, "y", true), text: show(chart.y, top),
+      const value = endOf(chart, u, index + 1);
+      if (value == null) return;
+      labels.push({ y: u.valToPos(value, "y", true), text: show(chart.y, value),
         colour: chart.kind === "area" ? colour("--ink") : colour(`--t${one.tone}`) });
     });
     labels.sort((a, b) => a.y - b.y);
-    let free = bbox.top;
+    let free = bbox.top + 4 * ratio;
     for (const label of labels) { label.y = Math.max(label.y, free); free = label.y + 13 * ratio; }
     free = bbox.top + bbox.height;
     for (const label of labels.reverse()) {
@@ -156,6 +174,11 @@
     ctx.font = `600 ${11.5 * ratio}px system-ui, sans-serif`;
     ctx.textBaseline = "middle";
     ctx.textAlign = "left";
+    ctx.save();
+    ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+    ctx.fillStyle = colour("--soft");
+    ctx.fillText(chart.ends, bbox.left + bbox.width + 6 * ratio, bbox.top - 7 * ratio);
+    ctx.restore();
     for (const { y, text, colour } of labels) {
       ctx.fillStyle = colour;
       ctx.fillText(text, bbox.left + bbox.width + 6 * ratio, y);
@@ -197,9 +220,10 @@
 
   const seriesOf = (chart) => chart.series.map((one, index) => {
     const area = chart.kind === "area";
-    const few = one.y.length <= 24 && !area && chart.x.spacing !== "nines";
+    const few = one.y.length <= 24 && chart.kind === "lines" && chart.x.spacing !== "nines";
+    const thin = chart.kind === "bands" && index % 3 > 0;
     return {
-      label: one.name, stroke: colour(`--t${one.tone}`), width: area ? 0 : 1.6,
+      label: one.name, stroke: colour(`--t${one.tone}`), width: area ? 0 : thin ? 0.8 : 1.6,
       dash: DASHES[one.dash], spanGaps: true,
       fill: area ? colour(`--t${one.tone}`) : undefined,
       points: { show: few, size: 6, fill: colour("--paper"), width: 1.6 },
@@ -207,23 +231,51 @@
     };
   });
 
+  // Layers of an area are filled down to the one below; bands between their three lines.
+  const bandsOf = (chart) => {
+    if (chart.kind === "area") {
+      return chart.series.slice(1).map((_, index) => ({ series: [index + 2, index + 1] }));
+    }
+    if (chart.kind !== "bands") return [];
+    return chart.series.flatMap(({ tone }, index) => (index % 3 === 0 ? [] : [{
+      series: [index + 1, index], fill: `${colour(`--t${tone}`)}${index % 3 === 1 ? "44" : "20"}`,
+    }]));
+  };
+
+  // Charts of one section over the same time move together.
+  const partners = (figure) => {
+    const part = figure.closest("section");
+    const own = charts.get(figure);
+    return [...drawn].filter(([other]) => other !== figure && other.closest("section") === part
+      && charts.get(other).x.label === own.x.label && charts.get(other).x.unit === own.x.unit)
+      .map(([, u]) => u);
+  };
+  let zooming = false;
+  const linked = (figure) => (u, key) => {
+    if (key !== "x" || zooming || !charts.get(figure) || drawn.get(figure) !== u) return;
+    zooming = true;
+    const { min, max } = u.scales.x;
+    partners(figure).forEach((other) => other.setScale("x", { min, max }));
+    zooming = false;
+  };
+
   const draw = (figure, chart) => {
     const plot = figure.querySelector(".plot");
     drawn.get(figure)?.destroy();
-    const small = figure.closest(".multiples") !== null;
-    const height = () => (small ? Math.max(150, plot.clientWidth * 0.7)
+    const wide = figure.classList.contains("wide");
+    const height = () => (wide ? Math.max(180, Math.min(210, plot.clientWidth * 0.4))
       : Math.max(240, Math.min(320, plot.clientWidth * 0.48)));
-    const bands = chart.kind === "area"
-      ? chart.series.slice(1).map((_, index) => ({ series: [index + 2, index + 1] })) : [];
     const u = new uPlot({
-      width: plot.clientWidth, height: height(), padding: [12, 52, 0, 0],
-      legend: { show: false }, plugins: [tip(chart)], bands,
+      width: plot.clientWidth, height: height(), padding: [16, 52, 0, 0],
+      legend: { show: false }, plugins: [tip(chart)], bands: bandsOf(chart),
       cursor: { drag: { x: true, y: false }, y: false,
+        sync: chart.slots.length ? undefined : { setSeries: false, scales: ["x", null],
+          key: `${figure.closest("section")?.id}, ${chart.x.label}, ${chart.x.unit}` },
         points: { size: 7, fill: (_, index) => colour(`--t${chart.series[index - 1].tone}`) } },
       scales: { x: scaleOf(chart.x, true, chart), y: scaleOf(chart.y, false, chart) },
       axes: [axisOf(chart.x, true, chart, plot.clientWidth), axisOf(chart.y, false, chart)],
       series: [{}, ...seriesOf(chart)],
-      hooks: { drawClear: [marks(chart)], draw: [ends(chart)] },
+      hooks: { drawClear: [marks(chart)], draw: [ends(chart)], setScale: [linked(figure)] },
     }, columns(chart), plot);
     u.root.setAttribute("aria-hidden", "true");
     plot.classList.add("drawn");
@@ -288,7 +340,7 @@
       element.textContent = content;
       return element;
     };
-    const names = [...figure.querySelectorAll(".legend li")];
+    const names = [...legendOf(figure)?.querySelectorAll("li") ?? []];
     const top = 44 + 15 * names.length;
     const paper = document.createElementNS(source.namespaceURI, "rect");
     for (const [name, value] of [["x", -10], ["y", -top], ["width", width + 20],
@@ -328,8 +380,27 @@
     setTimeout(() => URL.revokeObjectURL(url), 1000);
   };
 
+  // The legend of a chart, or of the group that it is in: that one works on all of its charts.
+  const legendOf = (figure) => figure.querySelector(".legend")
+    ?? figure.closest(".group")?.querySelector(":scope > .legend");
+  const seriesAt = (chart, item) => (chart.kind === "bands" ? [item * 3, item * 3 + 1, item * 3 + 2]
+    : [item]);
+  const toggled = (figure, chart, item, on) => seriesAt(chart, item).forEach((index) => {
+    if (!chart.series[index]) return;
+    chart.series[index].show = on;
+    drawn.get(figure)?.setSeries(index + 1, { show: on });
+  });
   const legend = (figure, chart) => {
-    figure.querySelectorAll(".legend li").forEach((item, index) => {
+    const list = legendOf(figure);
+    if (!list) return;
+    const own = () => (figure.contains(list) ? [figure]
+      : [...list.parentElement.querySelectorAll(":scope > .charts > figure")]);
+    list.querySelectorAll("li").forEach((item, at) => {
+      const known = item.querySelector("button");
+      if (known) {
+        toggled(figure, chart, at, known.getAttribute("aria-pressed") === "true");
+        return;
+      }
       const button = make("button", { type: "button", "aria-pressed": "true",
         title: "Show or hide" });
       button.append(...item.childNodes);
@@ -337,8 +408,7 @@
       button.addEventListener("click", () => {
         const on = button.getAttribute("aria-pressed") !== "true";
         button.setAttribute("aria-pressed", on);
-        chart.series[index].show = on;
-        drawn.get(figure)?.setSeries(index + 1, { show: on });
+        for (const one of own()) if (charts.has(one)) toggled(one, charts.get(one), at, on);
       });
     });
   };
@@ -374,8 +444,7 @@
     figure.querySelector("header").append(bar);
   };
 
-  const interactive = (chart) => chart.kind === "lines" || chart.kind === "area";
-  const charts = new Map();
+  const interactive = (chart) => ["lines", "area", "bands"].includes(chart.kind);
   const open = (figure) => {
     const chart = JSON.parse(figure.querySelector("script").textContent);
     // Where a series has the same places as the first one, they are written once.
@@ -387,7 +456,7 @@
     tools(figure, chart);
     if (!interactive(chart)) return;
     // Areas cannot lose a layer without lying about the sum.
-    if (chart.kind === "lines") legend(figure, chart);
+    if (chart.kind !== "area") legend(figure, chart);
     draw(figure, chart);
   };
 

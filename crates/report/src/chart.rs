@@ -5,6 +5,7 @@
 
 mod area;
 mod axis;
+mod bands;
 mod bars;
 mod decimate;
 mod embed;
@@ -24,6 +25,11 @@ pub(crate) use scale::{Spacing, widened};
 
 use crate::text::Text;
 
+/// A line of fewer points is no line: a table says as much.
+const POINTS_MIN: usize = 3;
+/// A heat map of fewer edges has one row, and one colour.
+const HEAT_EDGES_MIN: usize = 3;
+
 /// One metric against one quantity.
 #[derive(Clone, Debug)]
 pub(crate) struct Chart {
@@ -41,8 +47,45 @@ pub(crate) struct Chart {
     pub(crate) x: Axis,
     /// The vertical axis; for bars, the axis of their length.
     pub(crate) y: Axis,
+    /// Which number stands at the end of each line.
+    pub(crate) ends: Ends,
+    /// Whether it is a strip over the width of the page.
+    pub(crate) is_wide: bool,
     /// What is drawn.
     pub(crate) body: Body,
+}
+
+/// The number at the end of a line, of what is in sight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ends {
+    /// The last value.
+    Last,
+    /// The arithmetic mean of the points.
+    Mean,
+    /// The greatest value.
+    Maximum,
+}
+
+impl Ends {
+    /// As it is written above the numbers.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Last => "last",
+            Self::Mean => "mean",
+            Self::Maximum => "max",
+        }
+    }
+
+    /// The number for `points`; absent without any.
+    pub(crate) fn of(self, points: &[Point]) -> Option<f64> {
+        let values = points.iter().map(|point| point.1);
+        match self {
+            Self::Last => points.last().map(|point| point.1),
+            Self::Mean if points.is_empty() => None,
+            Self::Mean => Some(values.sum::<f64>() / points.len() as f64),
+            Self::Maximum => values.reduce(f64::max),
+        }
+    }
 }
 
 /// What a chart draws.
@@ -50,12 +93,15 @@ pub(crate) struct Chart {
 pub(crate) enum Body {
     /// Lines, and windows of time marked in the colour of their series.
     Lines(Vec<Series>, Vec<Window>),
+    /// Three lines a run, one after the other: the median, the 99th and the 99.9th percentile of
+    /// each interval, with the space between them filled; and windows of time.
+    Bands(Vec<Series>, Vec<Window>),
     /// Points of one load each, joined in order; x need not ascend.
     Curve(Vec<Series>),
     /// Series stacked upon each other, the first at the bottom; all have the same x.
     Area(Vec<Series>),
     /// Bars in groups.
-    Bars(Vec<Group>),
+    Bars(Vec<Bars>),
     /// Shares of requests over time and latency.
     Heat(Heat),
 }
@@ -111,7 +157,7 @@ pub(crate) struct Window {
 
 /// Bars that belong together.
 #[derive(Clone, Debug)]
-pub(crate) struct Group {
+pub(crate) struct Bars {
     /// What they have in common.
     pub(crate) label: String,
     /// One a run.
@@ -130,38 +176,52 @@ pub(crate) struct Bar {
 }
 
 impl Chart {
-    /// The figure; empty where there is nothing to draw.
-    pub(crate) fn figure(&self) -> String {
+    /// The figure; empty where there is nothing to draw. Without a legend of its own where
+    /// `is_grouped`: the group around it has one.
+    pub(crate) fn figure(&self, is_grouped: bool) -> String {
         if self.is_empty() {
             return String::new();
         }
+        let sound = self.on_sound_axis();
+        let chart = sound.as_ref().unwrap_or(self);
         let mut html = format!(
-            "<figure id=\"{}\" class=\"chart\"><header><h4>{}</h4><span class=\"unit\">{}</span>\
+            "<figure id=\"{}\" class=\"chart{}\"><header><h4>{}</h4><span class=\"unit\">{}</span>\
              </header>",
-            self.id,
-            Text(&self.title),
-            self.y.caption(),
+            chart.id,
+            if chart.is_wide { " wide" } else { "" },
+            Text(&chart.title),
+            chart.y.caption(),
         );
-        html.push_str(&self.legend());
-        let _ = write!(html, "<div class=\"plot\">{}</div><figcaption>", self.svg());
-        for caution in &self.cautions {
-            let _ = write!(html, "<p class=\"caution\">{}</p>", Text(caution));
+        if !is_grouped {
+            html.push_str(&chart.legend());
         }
-        if !self.explain.is_empty() {
-            let _ = write!(html, "<p><b>How to read this.</b> {}</p>", Text(self.explain));
+        let _ = write!(html, "<div class=\"plot\">{}</div>", chart.svg());
+        if !chart.explain.is_empty() {
+            let _ = write!(html, "<figcaption><p>{}</p></figcaption>", Text(chart.explain));
         }
-        let provenance = self.provenance.join(" ");
-        let _ = write!(html, "<p class=\"provenance\">{}</p>", Text(&provenance));
-        html.push_str("</figcaption>");
-        html.push_str(&embed::script(self));
+        html.push_str(&embed::script(chart));
         html.push_str("</figure>\n");
         html
+    }
+
+    /// The chart on a linear axis, where it would be logarithmic and some value has no logarithm.
+    fn on_sound_axis(&self) -> Option<Self> {
+        let (Body::Lines(series, _) | Body::Bands(series, _) | Body::Curve(series)) = &self.body
+        else {
+            return None;
+        };
+        let has_zero = series.iter().flat_map(|it| &it.points).any(|point| point.1 <= 0.0);
+        (self.y.spacing == Spacing::Log && has_zero).then(|| {
+            let y = Axis { spacing: Spacing::Linear, switchable: false, ..self.y.clone() };
+            Self { y, ..self.clone() }
+        })
     }
 
     /// The chart as static SVG.
     pub(crate) fn svg(&self) -> String {
         match &self.body {
             Body::Lines(series, windows) => line::svg(self, series, windows),
+            Body::Bands(series, windows) => bands::svg(self, series, windows),
             Body::Curve(series) => line::curve_svg(self, series),
             Body::Area(series) => area::svg(self, series),
             Body::Bars(groups) => bars::svg(self, groups),
@@ -184,7 +244,7 @@ impl Chart {
             });
         };
         match &self.body {
-            Body::Lines(all, _) | Body::Curve(all) | Body::Area(all) => {
+            Body::Lines(all, _) | Body::Bands(all, _) | Body::Curve(all) | Body::Area(all) => {
                 for series in all {
                     for (index, (x, y)) in series.points.iter().enumerate() {
                         let slot = line::slot_name(self, *x);
@@ -213,19 +273,32 @@ impl Chart {
         self.explain.is_empty()
     }
 
-    fn is_empty(&self) -> bool {
+    /// Whether there is nothing to see: no points, a line of two points or of zeros alone, a heat
+    /// map of one row.
+    pub(crate) fn is_empty(&self) -> bool {
         match &self.body {
-            Body::Lines(series, _) | Body::Curve(series) | Body::Area(series) => {
-                series.iter().all(|series| series.points.is_empty())
+            Body::Lines(series, _) | Body::Bands(series, _) | Body::Area(series) => {
+                let longest = series.iter().map(|series| series.points.len()).max().unwrap_or(0);
+                let values = || series.iter().flat_map(|it| &it.points).map(|point| point.1);
+                longest < POINTS_MIN || !values().any(|value| value > 0.0)
             }
-            Body::Bars(groups) => groups.iter().all(|group| group.bars.is_empty()),
-            Body::Heat(heat) => heat.columns.is_empty(),
+            Body::Curve(series) => series.iter().all(|series| series.points.is_empty()),
+            Body::Bars(groups) => {
+                let values = || groups.iter().flat_map(|group| &group.bars).map(|bar| bar.value);
+                !values().any(|value| value > 0.0)
+            }
+            Body::Heat(heat) => heat.columns.is_empty() || heat.edges_ns.len() < HEAT_EDGES_MIN,
         }
     }
 
     /// Names and looks in order of appearance, each once.
-    fn names(&self) -> Vec<(&str, Look)> {
+    pub(crate) fn names(&self) -> Vec<(&str, Look)> {
         let named: Vec<(&str, Look)> = match &self.body {
+            Body::Bands(series, _) => {
+                let runs = series.iter().step_by(bands::LINES);
+                runs.map(|it| (it.name.split(", median").next().unwrap_or_default(), it.look))
+                    .collect()
+            }
             Body::Lines(series, _) | Body::Curve(series) | Body::Area(series) => {
                 series.iter().map(|series| (series.name.as_str(), series.look)).collect()
             }
@@ -244,13 +317,17 @@ impl Chart {
         once
     }
 
-    fn legend(&self) -> String {
+    pub(crate) fn legend(&self) -> String {
         if matches!(self.body, Body::Heat(_)) {
             return shades();
         }
+        let names = self.names();
+        if names.len() < 2 {
+            return String::new();
+        }
         let filled = matches!(self.body, Body::Bars(_) | Body::Area(_));
         let mut html = String::from("<ul class=\"legend\">");
-        for (name, look) in self.names() {
+        for (name, look) in names {
             let swatch = if filled {
                 "<rect class=\"fill\" width=\"22\" height=\"10\" rx=\"2\"/>"
             } else {
@@ -273,7 +350,7 @@ fn named(axis: &Axis) -> String {
     match axis.unit {
         // Shares are numbers from 0 to 1 here, whatever the page shows.
         Unit::Share => format!("{}, share", axis.label),
-        unit if unit.symbol().is_empty() => axis.label.into(),
+        unit if unit.symbol().is_empty() => axis.label.to_string(),
         unit => format!("{}, {}", axis.label, unit.symbol()),
     }
 }

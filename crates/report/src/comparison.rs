@@ -1,16 +1,18 @@
-//! Runs against each other: ratios to the first with their confidence, places, and, where models
-//! and measurements meet, by how much the model misses.
+//! Runs against each other: bars, winners by a stated rule, ratios to the first with their
+//! confidence, places, and, where models and measurements meet, by how much the model misses.
 
 use std::fmt::Write as _;
 
-use results::compare::{Comparison, Standing, compare, rankings};
+use results::compare::{Comparison, Ranking, Standing, common, compare, rankings, winner};
 use results::deviation::{Deviation, deviations, median_size};
 use results::repeats::{Ratio, against_first, groups};
-use results::{Run, StepKind};
+use results::{Run, StepKind, Summary};
 
-use crate::chart::Look;
-use crate::number;
+use crate::chart::{Axis, Bar, Bars, Body, Chart, Ends, Look, Unit};
+use crate::explain;
+use crate::number::{self, millis};
 use crate::subject::Subject;
+use crate::summary::greatest;
 use crate::text::Text;
 
 /// The section; empty where there is one run.
@@ -22,10 +24,61 @@ pub(crate) fn section(subjects: &[Subject<'_>]) -> String {
     let comparisons = compare(&runs);
     let groups = groups(&runs);
     let mut html = String::from("<section id=\"comparison\"><h2>Comparison</h2>\n");
-    html.push_str(&ratios(subjects, &comparisons, &groups));
+    html.push_str(&bars(subjects, &comparisons));
     html.push_str(&places(subjects, &comparisons));
+    html.push_str(&ratios(subjects, &comparisons, &groups));
     html.push_str(&errors(subjects, &deviations(&runs, &comparisons)));
     html + "</section>\n"
+}
+
+/// Numbers that runs are set side by side by: name, heading, unit, the number itself.
+type Measure = (&'static str, &'static str, Unit, fn(&Summary) -> f64);
+
+const MEASURES: [Measure; 2] = [
+    ("iops", "Throughput at the greatest load", Unit::Iops, |it| it.iops),
+    ("tail", "Latency of 99.9 % of the requests at the greatest load", Unit::Millis, |it| {
+        millis(it.latency.latency_ns_p999 as f64)
+    }),
+];
+
+/// Grouped bars of each workload at its greatest load, with the names of the runs once.
+fn bars(subjects: &[Subject<'_>], all: &[Comparison]) -> String {
+    let loads = greatest(all);
+    let of = |(id, title, unit, of): Measure| {
+        let groups = loads.iter().map(|load| {
+            let entries = subjects.iter().zip(&load.entries);
+            let bars = entries.filter_map(|(subject, entry)| {
+                Some(Bar {
+                    name: subject.label.clone(),
+                    tone: Look::of_run(subject.index).tone,
+                    value: of(&entry.as_ref()?.summary),
+                })
+            });
+            Bars {
+                label: format!("{}, T{}Q{}", load.workload, load.threads, load.queue_per_thread),
+                bars: bars.collect(),
+            }
+        });
+        Chart {
+            id: format!("compare-{id}"),
+            title: title.into(),
+            explain: explain::BARS,
+            provenance: subjects
+                .iter()
+                .map(|it| format!("{}: run {}, seed {}.", it.label, it.run.id, it.run.seed))
+                .collect(),
+            cautions: Vec::new(),
+            x: Axis::loads(Vec::new()),
+            y: Axis::linear(title, unit),
+            ends: Ends::Last,
+            is_wide: false,
+            body: Body::Bars(groups.collect()),
+        }
+    };
+    let charts = MEASURES.map(of);
+    let legend = charts[0].legend();
+    let figures: String = charts.iter().map(|chart| chart.figure(true)).collect();
+    format!("<div class=\"group\">{legend}<div class=\"charts\">{figures}</div></div>")
 }
 
 /// What a group of repeats is called: as its run, or by how many there are.
@@ -117,15 +170,21 @@ fn spread(subjects: &[Subject<'_>], group: &[usize], all: &[Comparison]) -> Stri
 
 fn places(subjects: &[Subject<'_>], all: &[Comparison]) -> String {
     let mut html = String::from(
-        "<h3>Places</h3><div class=\"scroll\"><table class=\"places\"><thead><tr>\
+        "<h3>Winners and places</h3><div class=\"scroll\"><table class=\"places\"><thead><tr>\
          <th scope=\"col\">Workload</th>",
     );
+    html.push_str("<th scope=\"col\">Winner</th>");
     for place in 1..=subjects.len() {
         let _ = write!(html, "<th scope=\"col\">{place}.</th>");
     }
     html.push_str("</tr></thead><tbody>");
-    for ranking in rankings(all) {
-        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", Text(&ranking.workload));
+    for ranking in rankings(&common(all)) {
+        let _ = write!(
+            html,
+            "<tr><th scope=\"row\">{}</th>{}",
+            Text(&ranking.workload),
+            won(subjects, &ranking)
+        );
         for place in 0..subjects.len() {
             match ranking.standings.get(place) {
                 None => html.push_str("<td>–</td>"),
@@ -144,15 +203,33 @@ fn places(subjects: &[Subject<'_>], all: &[Comparison]) -> String {
         }
         html.push_str("</tr>");
     }
-    html + "</tbody></table></div><p class=\"small\">By IOPS; in grey the share of the best run's, \
-            the geometric mean over all loads of the workload. Runs less than 5 % \
-            behind share a place; those that lack a load have none.</p>"
+    html + "</tbody></table></div><p class=\"small\">A run wins a workload where its IOPS, the \
+            geometric mean over the loads that all runs measured, are 5 % or more above those of \
+            the second; else they are level. In grey the share of the best run's. Runs less than \
+            5 % behind share a place.</p>"
 }
 
 /// A run in the column of the place after `before` others, which says where its place is shared.
 fn place_of(standing: &Standing, before: usize, label: &str) -> String {
     let own = u32::try_from(before + 1).is_ok_and(|own| own == standing.place);
     if own { label.to_owned() } else { format!("{label} (shares place {})", standing.place) }
+}
+
+/// The cell of the winner of a workload, and by how much it leads.
+fn won(subjects: &[Subject<'_>], ranking: &Ranking) -> String {
+    match winner(ranking) {
+        None => "<td class=\"absent\">level</td>".into(),
+        Some(winner) => {
+            let subject = &subjects[winner.run];
+            format!(
+                "<td class=\"t{}\"><i class=\"key\"></i><b>{}</b> \
+                 <span class=\"interval\">+{}</span></td>",
+                Look::of_run(subject.index).tone,
+                Text(&subject.label),
+                number::percent(winner.lead),
+            )
+        }
+    }
 }
 
 fn errors(subjects: &[Subject<'_>], all: &[Deviation]) -> String {

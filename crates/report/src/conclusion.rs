@@ -7,7 +7,7 @@ use results::findings::{Finding, FindingKind, Verdict, Withheld, between, of_run
 
 use crate::explain;
 use crate::number;
-use crate::overview::{listed, verdict};
+use crate::overview::{listed, settles};
 use crate::published;
 use crate::subject::{Subject, workload_of};
 use crate::text::Text;
@@ -133,7 +133,7 @@ fn said(kind: FindingKind, case: &Case) -> String {
 }
 
 fn bottom_line(subjects: &[Subject<'_>], cases: &[Case]) -> String {
-    let mut said = verdict(subjects);
+    let mut said = settles(subjects);
     let gains = cases.iter().filter(|case| case.finding.kind == FindingKind::FormatGain);
     for gain in gains {
         if let [best, worst] = gain.finding.between.as_slice() {

@@ -1,5 +1,6 @@
 //! The prose: how to read each chart, and what each finding says.
 
+use results::WarningKind;
 use results::findings::FindingKind;
 
 pub(crate) const THROUGHPUT: &str = "Reads and writes together in each interval: a purged drive \
@@ -15,6 +16,16 @@ pub(crate) const MAXIMUM: &str = "The slowest single request of each interval: w
 pub(crate) const DEVIATION: &str = "How widely latencies scatter around the average within an \
     interval (reads' and writes' deviations averaged): a low, flat line is a drive that an \
     application can plan for.";
+pub(crate) const BANDS: &str = "The line is the median of each interval; the filled space \
+    reaches up to the latency that 99 % and, fainter, 99.9 % of its requests keep. A thin, flat \
+    shape is a drive that an application can plan for.";
+pub(crate) const TAILS: &str = "The latency that 99.9 % of the requests of each interval keep: a \
+    low, flat line is a drive that an application can plan for.";
+pub(crate) const STRIP: &str = "From the purged drive to the settled one. The bar on top marks the \
+    window that was judged.";
+pub(crate) const DEPTH: &str = "What each doubling of the queue gains: where the line turns level, \
+    more waiting buys latency and no throughput.";
+pub(crate) const SWEEP_EFFICIENCY: &str = "Requests a second for each watt that the drive draws.";
 pub(crate) const HEAT: &str = "The darker a cell, the more of the requests of its time had its \
     latency: a drive that can be planned for is one thin dark line, and what lies high above it \
     are the requests that somebody waits for. Between the percentiles that are kept, requests are \
@@ -38,7 +49,8 @@ pub(crate) const SWEEP_MAXIMUM: &str = "The slowest single request under each lo
 pub(crate) const SWEEP_DEVIATION: &str = "How widely latencies scatter under each load (reads' \
     and writes' deviations averaged).";
 pub(crate) const CURVE: &str = "Each dot is one load, from light to heavy: a good drive goes far \
-    to the right before it turns up.";
+    to the right before it turns up. Of loads with equally many requests outstanding the one that \
+    reaches most is drawn; the numbers have all.";
 pub(crate) const LOAD_CURVE: &str = "Each dot is one rate that was asked for, at the rate that \
     came of it: solid is the latency of the requests themselves, dashed their response from the \
     moment at which they were due. The two part where requests wait at the host, and a line that \
@@ -55,6 +67,25 @@ pub(crate) const ROUND_HEAT: &str = "Sizes by shares of reads and writes, averag
 pub(crate) const PERCENTILES: &str = "Of all requests, the share on the x axis was answered \
     within the latency on the y axis; every step of the axis is ten times rarer, and a late, \
     gentle rise is a drive without surprises.";
+
+/// The heading of warnings of `kind`.
+pub(crate) const fn warning(kind: WarningKind) -> &'static str {
+    match kind {
+        WarningKind::Interrupted => "Stopped before its plan was done",
+        WarningKind::NotSteady => "Steady state not reached",
+        WarningKind::NotPreconditioned => "Not preconditioned",
+        WarningKind::UnwrittenReads => "Reads of space that nobody wrote",
+        WarningKind::Submission => "Submission took much of the latency",
+        WarningKind::QueueNotFilled => "Queue not filled",
+        WarningKind::LittlesLaw => "Rate, latency and queue disagree",
+        WarningKind::PageCache => "A cache in between",
+        WarningKind::Environment => "The machine was not quiet",
+        WarningKind::Purge => "Purge only imitated",
+        WarningKind::Scale => "Not at full scale",
+        WarningKind::Space => "Physical space runs out",
+        WarningKind::Throttled => "The drive held its writes back",
+    }
+}
 
 /// What a finding of `kind` says when it is a strength, and when it is a weakness.
 pub(crate) const fn sentences(kind: FindingKind) -> (&'static str, &'static str) {

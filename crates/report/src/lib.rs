@@ -16,6 +16,7 @@ mod chart;
 mod comparison;
 mod conclusion;
 mod explain;
+mod glance;
 mod method;
 mod number;
 mod overview;
@@ -29,6 +30,7 @@ mod summary;
 mod sweep;
 mod text;
 mod validation;
+mod verdict;
 
 #[cfg(test)]
 mod example;

@@ -1,33 +1,48 @@
-//! The top of the page: what was reviewed, the verdict in one line, badges, warnings.
+//! The top of the page: what was reviewed, the verdict, how it was measured, warnings.
 
 use std::fmt::Write as _;
 
 use results::compare::{Entry, compare};
-use results::{StepKind, TargetKind, Warning, Written};
+use results::{Run, StepKind, TargetKind, Warning, WarningKind, Written};
 
 use crate::chart::Look;
-use crate::number;
 use crate::subject::Subject;
 use crate::text::Text;
+use crate::{explain, number, verdict};
 
-/// Warnings that are shown at once; the others open on asking.
-const WARNINGS_MAX: usize = 8;
-
-/// Title, verdict, one card a run, and every warning.
+/// Title, verdict, and what was measured how in one line a run.
 pub(crate) fn header(subjects: &[Subject<'_>], title: &str) -> String {
-    let mut html = format!("<header id=\"top\"><h1>{}</h1>\n", Text(title));
-    let _ = writeln!(html, "<p class=\"verdict\">{}</p>", Text(&verdict(subjects)));
-    html.push_str("<div class=\"runs\">");
-    for subject in subjects {
-        html.push_str(&card(subject));
+    let mut html = format!("<header id=\"top\"><h1>{}</h1>\n<p class=\"verdict\">", Text(title));
+    let sentences = verdict::sentences(subjects);
+    let _ = write!(html, "{}</p>\n<ul class=\"facts\">", Text(&sentences.join(" ")));
+    let all: Vec<Vec<String>> = subjects.iter().map(|it| facts(it.run)).collect();
+    let is_common = |fact: &&String| all.iter().all(|facts| facts.contains(fact));
+    if let [first, ..] = all.as_slice() {
+        let common: Vec<&String> = first.iter().filter(is_common).collect();
+        let _ = write!(html, "<li>{}</li>", line(&common));
     }
-    html.push_str("</div>");
-    html.push_str(&warnings(subjects));
-    html + "</header>\n"
+    for (subject, facts) in subjects.iter().zip(&all) {
+        let own: Vec<&String> = facts.iter().filter(|fact| !is_common(fact)).collect();
+        if !own.is_empty() {
+            let _ = write!(
+                html,
+                "<li class=\"t{}\"><i class=\"key\"></i><b>{}</b> {}</li>",
+                Look::of_run(subject.index).tone,
+                Text(&subject.label),
+                line(&own),
+            );
+        }
+    }
+    html + "</ul></header>\n"
+}
+
+fn line(facts: &[&String]) -> String {
+    let facts: Vec<String> = facts.iter().map(|fact| Text(fact).to_string()).collect();
+    facts.join(" · ")
 }
 
 /// What the runs settle at, under the first load that any of them was preconditioned with.
-pub(crate) fn verdict(subjects: &[Subject<'_>]) -> String {
+pub(crate) fn settles(subjects: &[Subject<'_>]) -> String {
     let runs: Vec<_> = subjects.iter().map(|subject| subject.run).collect();
     let comparisons = compare(&runs);
     let Some(first) = comparisons.iter().find(|it| it.kind == StepKind::Precondition) else {
@@ -80,90 +95,86 @@ pub(crate) fn listed(items: &[String]) -> String {
     }
 }
 
-fn card(subject: &Subject<'_>) -> String {
-    let run = subject.run;
+/// What `run` measured and how, in a few words each.
+fn facts(run: &Run) -> Vec<String> {
     let target = &run.target;
-    let mut badges = vec![
-        match target.kind {
-            TargetKind::Model => "Model".into(),
-            TargetKind::BlockDevice => "Real block device".into(),
-            TargetKind::File => "Real file".into(),
-            TargetKind::Nbd => "NBD server".into(),
-            TargetKind::Remote => "Real, on other hosts".into(),
-        },
-        format!("Protocol {}", run.protocol),
-        format!("Seed {}", run.seed),
-        format!("Floatgate {}", run.floatgate_version),
-    ];
+    let kind = match target.kind {
+        TargetKind::Model => "Modelled drive",
+        TargetKind::BlockDevice => "Real block device",
+        TargetKind::File => "Real file",
+        TargetKind::Nbd => "NBD server",
+        TargetKind::Remote => "Real, on other hosts",
+    };
+    let mut facts = vec![kind.to_owned(), run.protocol_title.clone()];
     if target.time_lapse > 1 {
-        badges.insert(2, format!("Time lapse 1/{}", target.time_lapse));
+        facts.push(format!("time lapse 1/{}", target.time_lapse));
     } else if target.kind == TargetKind::Model {
-        badges.insert(2, "Full scale".into());
-    }
-    if let Some(version) = run.model_version {
-        badges.push(format!("Model version {version}"));
+        facts.push("full scale".into());
     }
     if !target.host.is_empty() {
-        badges.push(format!("Host {}", target.host));
+        facts.push(format!("host {}", target.host));
     }
-    badges.push(run.started_at.clone());
-    let mut html = format!(
-        "<div class=\"run t{}\"><p class=\"label\">{}</p><p class=\"drive\">{}</p>\
-         <ul class=\"badges\">",
-        Look::of_run(subject.index).tone,
-        Text(&subject.label),
-        Text(&target.title),
-    );
-    for badge in &badges {
-        let _ = write!(html, "<li>{}</li>", Text(badge));
-    }
-    let _ = write!(html, "</ul><p class=\"provenance\">{}</p></div>", Text(&run.id));
-    html
+    facts.push(format!("seed {}", run.seed));
+    facts.push(match run.model_version {
+        Some(version) => format!("Floatgate {}, model version {version}", run.floatgate_version),
+        None => format!("Floatgate {}", run.floatgate_version),
+    });
+    facts.push(run.started_at.clone());
+    facts
 }
 
-fn warnings(subjects: &[Subject<'_>]) -> String {
-    let mut all: Vec<(String, &Warning)> = Vec::new();
-    for subject in subjects {
-        for warning in &subject.run.warnings {
-            match all.iter_mut().find(|(_, other)| *other == warning) {
-                Some((names, _)) => {
-                    let _ = write!(names, ", {}", subject.label);
-                }
-                None => all.push((subject.label.clone(), warning)),
-            }
+/// Every warning, grouped by its kind, and what is missing of a run that was stopped.
+pub(crate) fn warnings(subjects: &[Subject<'_>]) -> String {
+    let mut items: String = subjects.iter().filter_map(unfinished).collect();
+    let all = || {
+        subjects.iter().flat_map(|subject| subject.run.warnings.iter().map(move |it| (subject, it)))
+    };
+    let mut kinds: Vec<WarningKind> = all().map(|(_, warning)| warning.kind).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    for kind in kinds {
+        let of_kind: Vec<_> = all().filter(|(_, warning)| warning.kind == kind).collect();
+        items.push_str(&grouped(explain::warning(kind), &of_kind));
+    }
+    if items.is_empty() {
+        return items;
+    }
+    format!(
+        "<aside id=\"warnings\" class=\"warnings\" aria-label=\"Warnings\"><p>\
+         <b>Before you trust a number</b></p><ul>{items}</ul></aside>\n"
+    )
+}
+
+/// The warnings of one kind: the first one, and the others on asking; a remedy that all share once.
+fn grouped(name: &str, all: &[(&Subject<'_>, &Warning)]) -> String {
+    let mut said: Vec<(String, Vec<String>)> = Vec::new();
+    for (subject, warning) in all {
+        let step = if warning.step.is_empty() { "whole run" } else { &warning.step };
+        let place = format!("{}, {step}", subject.label);
+        match said.iter_mut().find(|(text, _)| *text == warning.text) {
+            Some((_, places)) => places.push(place),
+            None => said.push((warning.text.clone(), vec![place])),
         }
     }
-    let mut items: Vec<String> = subjects.iter().filter_map(unfinished).collect();
-    items.extend(all.iter().map(|(names, warning)| said(names, warning)));
-    let (shown, more) = items.split_at(items.len().min(WARNINGS_MAX));
-    if shown.is_empty() {
-        return String::new();
-    }
-    let mut html = format!(
-        "<aside class=\"warnings\" aria-label=\"Warnings\"><p><b>Before you trust a number</b></p>\
-         <ul>{}</ul>",
-        shown.concat(),
-    );
+    let texts: Vec<String> = said
+        .iter()
+        .map(|(text, places)| format!("{}: {}.", Text(&places.join("; ")), Text(text)))
+        .collect();
+    let mut remedies: Vec<&str> = all.iter().map(|(_, warning)| warning.remedy.as_str()).collect();
+    remedies.sort_unstable();
+    remedies.dedup();
+    let remedies: Vec<String> = remedies.iter().map(|it| format!("{}.", Text(it))).collect();
+    let (first, more) = texts.split_at(1);
+    let mut html = format!("<li><b>{name}.</b> {}", first.concat());
     if !more.is_empty() {
-        let _ = write!(
-            html,
-            "<details><summary>{} more</summary><ul>{}</ul></details>",
-            more.len(),
-            more.concat(),
-        );
+        let _ = write!(html, "<details><summary>{} more of this kind</summary><ul>", more.len());
+        for text in more {
+            let _ = write!(html, "<li>{text}</li>");
+        }
+        html.push_str("</ul></details>");
     }
-    html + "</aside>"
-}
-
-fn said(names: &str, warning: &Warning) -> String {
-    let step = if warning.step.is_empty() { "whole run" } else { &warning.step };
-    format!(
-        "<li><b>{}, {}:</b> {}. <span class=\"remedy\">{}.</span></li>",
-        Text(names),
-        Text(step),
-        Text(&warning.text),
-        Text(&warning.remedy),
-    )
+    let _ = write!(html, " <span class=\"remedy\">{}</span></li>", remedies.join(" "));
+    html
 }
 
 fn unfinished(subject: &Subject<'_>) -> Option<String> {

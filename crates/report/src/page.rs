@@ -10,8 +10,8 @@ use crate::subject::{Subject, Suite, subjects, suites};
 use crate::text::{Text, anchor};
 use crate::validation::{self, Validation};
 use crate::{
-    comparison, conclusion, method, overview, platform, provenance, published, suite, summary,
-    sweep,
+    comparison, conclusion, glance, method, overview, platform, provenance, published, suite,
+    summary, sweep,
 };
 
 const STYLE: &str = concat!(
@@ -35,24 +35,25 @@ pub(crate) fn page(runs: &[Run], title: &str) -> String {
         contents(&subjects, &suites),
     );
     html.push_str(&overview::header(&subjects, title));
-    html.push_str(&summary::section(&subjects));
+    html.push_str(&glance::section(&subjects, &suites));
+    html.push_str(&overview::warnings(&subjects));
+    html.push_str(&summary::section(&subjects, &suites));
     html.push_str(&conclusion::section(&subjects, runs));
     html.push_str(&comparison::section(&subjects));
     html.push_str(&published::section(&subjects));
-    html.push_str(&platform::section(&subjects));
-    html.push_str(&method::section(&subjects, &suites));
     for suite in &suites {
         html.push_str(&suite::section(suite));
     }
+    html.push_str(&method::section(&subjects, &suites));
+    html.push_str(&platform::section(&subjects));
     html.push_str(&provenance::footer(&subjects));
     html + "</main></div>" + &end()
 }
 
 /// The whole page of a sweep.
 pub(crate) fn of_sweep(of: &Sweep) -> String {
-    let contents = "<nav aria-label=\"Contents\"><p class=\"brand\">Floatgate</p></nav>";
     let head = head(&format!("{}: sweep", of.title));
-    let body = sweep::body(of);
+    let (contents, body) = (sweep::contents(of), sweep::body(of));
     format!("{head}<body><div class=\"page\">{contents}{body}</div>{}", end())
 }
 
@@ -116,7 +117,9 @@ fn base64(bytes: &[u8]) -> String {
 fn contents(subjects: &[Subject<'_>], suites: &[Suite<'_>]) -> String {
     let mut html = String::from(
         "<nav aria-label=\"Contents\"><p class=\"brand\">Floatgate</p><ol>\
-         <li><a href=\"#summary\">Summary</a></li><li><a href=\"#conclusion\">Conclusion</a></li>",
+         <li><a href=\"#top\">Verdict</a></li>\
+         <li><a href=\"#summary\">Summary</a></li>\
+         <li><a href=\"#conclusion\">Conclusion</a></li>",
     );
     if subjects.len() > 1 {
         html.push_str("<li><a href=\"#comparison\">Comparison</a></li>");
@@ -124,10 +127,6 @@ fn contents(subjects: &[Subject<'_>], suites: &[Suite<'_>]) -> String {
     if subjects.iter().any(|subject| !subject.run.published.is_empty()) {
         html.push_str("<li><a href=\"#published\">Published figures</a></li>");
     }
-    html.push_str(
-        "<li><a href=\"#drive\">The drive</a></li>\
-         <li><a href=\"#method\">How it was tested</a></li>",
-    );
     for suite in suites {
         let _ = write!(
             html,
@@ -136,7 +135,9 @@ fn contents(subjects: &[Subject<'_>], suites: &[Suite<'_>]) -> String {
             Text(suite.title),
         );
     }
-    html + "<li><a href=\"#provenance\">Provenance</a></li></ol></nav>\n"
+    html + "<li><a href=\"#method\">How it was tested</a></li>\
+            <li><a href=\"#drive\">The drive</a></li>\
+            <li><a href=\"#provenance\">Provenance</a></li></ol></nav>\n"
 }
 
 #[cfg(test)]

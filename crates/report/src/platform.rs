@@ -7,20 +7,17 @@ use results::{Environment, SheetRow};
 use crate::subject::{Subject, shared};
 use crate::text::Text;
 
-/// The section: sheets that several runs share are shown once.
+/// The section: sheets that several runs share are shown once, sources as numbered notes.
 pub(crate) fn section(subjects: &[Subject<'_>]) -> String {
     let mut html = String::from("<section id=\"drive\"><h2>The drive</h2>\n");
+    let mut notes: Vec<&str> = Vec::new();
     for (names, sheet) in shared(subjects, |subject| &subject.run.target.sheet) {
         if !sheet.is_empty() {
-            let _ =
-                write!(html, "<h3>Specification: {}</h3>{}", Text(&names), specification(sheet));
+            let sheet = specification(sheet, &mut notes);
+            let _ = write!(html, "<h3>Specification: {}</h3>{sheet}", Text(&names));
         }
     }
-    html.push_str(
-        "<p class=\"small\">Every value carries its kind: <span class=\"kind published\">P\
-         </span> published, <span class=\"kind derived\">D</span> derived from published \
-         values, <span class=\"kind estimated\">E</span> estimated; hover for the source.</p>",
-    );
+    html.push_str(&listed(&notes));
     for (names, environment) in shared(subjects, |subject| &subject.run.environment) {
         if !environment.sheet.is_empty() {
             let _ =
@@ -30,7 +27,24 @@ pub(crate) fn section(subjects: &[Subject<'_>]) -> String {
     html + "</section>\n"
 }
 
-fn specification(sheet: &[SheetRow]) -> String {
+/// The sources by their numbers; empty without any.
+fn listed(notes: &[&str]) -> String {
+    if notes.is_empty() {
+        return String::new();
+    }
+    let mut html = String::from(
+        "<p class=\"small\">Every value carries its kind: <span class=\"kind published\">P</span> \
+         published, <span class=\"kind derived\">D</span> derived from published values, <span \
+         class=\"kind estimated\">E</span> estimated; and the number of its source.</p>\
+         <ol class=\"notes\">",
+    );
+    for (index, note) in notes.iter().enumerate() {
+        let _ = write!(html, "<li id=\"source-{}\">{}</li>", index + 1, Text(note));
+    }
+    html + "</ol>"
+}
+
+fn specification<'a>(sheet: &'a [SheetRow], notes: &mut Vec<&'a str>) -> String {
     let mut html = String::from("<div class=\"sheet\">");
     let mut groups: Vec<&str> = Vec::new();
     for row in sheet {
@@ -43,11 +57,10 @@ fn specification(sheet: &[SheetRow]) -> String {
         for row in sheet.iter().filter(|row| row.group == group) {
             let _ = write!(
                 html,
-                "<div><dt>{}</dt><dd title=\"{}\">{} {}</dd></div>",
+                "<div><dt>{}</dt><dd>{} {}</dd></div>",
                 Text(&row.name),
-                Text(&row.source),
                 Text(&row.value),
-                mark(&row.source),
+                mark(&row.source, notes),
             );
         }
         html.push_str("</dl></div>");
@@ -55,13 +68,21 @@ fn specification(sheet: &[SheetRow]) -> String {
     html + "</div>"
 }
 
-/// The kind of a source, by its first word.
-fn mark(source: &str) -> String {
+/// The kind of a source, by its first word, and its number among `notes`, to which it is added.
+fn mark<'a>(source: &'a str, notes: &mut Vec<&'a str>) -> String {
+    if source.is_empty() {
+        return String::new();
+    }
+    let number = notes.iter().position(|note| *note == source).unwrap_or_else(|| {
+        notes.push(source);
+        notes.len() - 1
+    }) + 1;
     let kinds = [("published", "P"), ("derived", "D"), ("estimated", "E")];
     let kind = kinds.into_iter().find(|(kind, _)| source.starts_with(kind));
-    kind.map_or(String::new(), |(kind, letter)| {
+    let kind = kind.map_or(String::new(), |(kind, letter)| {
         format!("<abbr class=\"kind {kind}\" title=\"{}\">{letter}</abbr>", Text(source))
-    })
+    });
+    format!("{kind}<sup><a href=\"#source-{number}\">{number}</a></sup>")
 }
 
 fn machine(environment: &Environment) -> String {

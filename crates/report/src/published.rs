@@ -22,25 +22,42 @@ pub(crate) fn section(subjects: &[Subject<'_>]) -> String {
         "<section id=\"published\"><h2>Against published figures</h2><p>{}</p>",
         Text(&tally(subjects)),
     );
-    html.push_str(
+    let is_out = |figure: &Figure| figure.is_within(TOLERANCE) == Some(false);
+    if published().any(|subject| subject.run.published.iter().any(is_out)) {
+        let _ = write!(html, "<h3>Out by more than 15 %</h3>{}", table(subjects, is_out));
+    }
+    let _ = writeln!(
+        html,
+        "<details><summary>Every figure</summary>{}</details><p class=\"small\">The ratio is \
+         measured ÷ published, to the nearest end of a published range.</p></section>",
+        table(subjects, |_| true),
+    );
+    html
+}
+
+/// The figures of each run that are asked for.
+fn table(subjects: &[Subject<'_>], is_asked: fn(&Figure) -> bool) -> String {
+    let mut html = String::from(
         "<div class=\"scroll\"><table class=\"published\"><thead><tr><th scope=\"col\">Figure</th>\
          <th scope=\"col\">Conditions</th><th scope=\"col\">Metric</th><th scope=\"col\">Published\
          </th><th scope=\"col\">Measured</th><th scope=\"col\">Ratio</th><th scope=\"col\">Within \
          15 %</th></tr></thead>",
     );
-    for subject in published() {
+    for subject in subjects {
+        let figures = subject.run.published.iter().filter(|figure| is_asked(figure));
+        let rows: String = figures.map(row).collect();
+        if rows.is_empty() {
+            continue;
+        }
         let _ = write!(
             html,
             "<tbody><tr class=\"load\"><th scope=\"rowgroup\" colspan=\"7\" class=\"t{}\"><i \
-             class=\"key\"></i>{}</th></tr>",
+             class=\"key\"></i>{}</th></tr>{rows}</tbody>",
             Look::of_run(subject.index).tone,
             Text(&subject.label),
         );
-        subject.run.published.iter().for_each(|figure| html.push_str(&row(figure)));
-        html.push_str("</tbody>");
     }
-    html + "</table></div><p class=\"small\">The ratio is measured ÷ published, to the nearest end \
-            of a published range.</p></section>\n"
+    html + "</table></div>"
 }
 
 /// How many comparable figures were reproduced.

@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 
 use results::{Step, Summary};
 
-use crate::chart::{Axis, Body, Chart, Look, Point, Series, Unit, Window, widened};
+use crate::chart::{Axis, Body, Chart, Ends, Look, Point, Series, Unit, Window, widened};
 use crate::number::millis;
 use crate::subject::{Part, Subject, Suite};
 use crate::text::{Text, anchor};
@@ -36,9 +36,28 @@ pub(crate) struct Metric {
     pub(crate) of: fn(&Summary) -> f64,
 }
 
-/// What reviews chart, in their order.
-pub(crate) const METRICS: [Metric; 4] = [
-    Metric { id: "iops", title: "Throughput", unit: Unit::Iops, log: false, of: |it| it.iops },
+/// Requests a second.
+pub(crate) const RATE: Metric =
+    Metric { id: "iops", title: "Throughput", unit: Unit::Iops, log: false, of: |it| it.iops };
+/// Bytes a second, where transfers are large.
+pub(crate) const BANDWIDTH: Metric = Metric {
+    id: "gb-s",
+    title: "Throughput",
+    unit: Unit::GigabytesPerSecond,
+    log: false,
+    of: |it| it.throughput_mb_s() / 1e3,
+};
+/// Requests a second for each watt; not finite where the power is not known.
+const EFFICIENCY: Metric = Metric {
+    id: "iops-w",
+    title: "IOPS a watt",
+    unit: Unit::IopsPerWatt,
+    log: false,
+    of: |it| it.iops_per_watt().unwrap_or(f64::NAN),
+};
+
+/// What reviews chart besides throughput, in their order.
+pub(crate) const LATENCIES: [Metric; 3] = [
     Metric {
         id: "avg",
         title: "Average latency",
@@ -62,7 +81,25 @@ pub(crate) const METRICS: [Metric; 4] = [
     },
 ];
 
+/// Throughput as it is read for `taken`: in GB/s where every transfer is large.
+pub(crate) fn throughput(taken: &[Taken<'_>]) -> Metric {
+    let mut summaries = taken.iter().filter_map(|(_, step)| step.summary.as_ref()).peekable();
+    let is_large = summaries.peek().is_some() && summaries.all(Summary::has_large_transfers);
+    if is_large { BANDWIDTH } else { RATE }
+}
+
+/// Throughput and latencies of `taken`.
+fn metrics(taken: &[Taken<'_>]) -> [Metric; 4] {
+    let [average, maximum, deviation] = LATENCIES;
+    [throughput(taken), average, maximum, deviation]
+}
+
 impl Metric {
+    /// Which number stands at the end of its line over time: a mean would have the burst in it.
+    fn ends(self) -> Ends {
+        if self.id == "max" { Ends::Maximum } else { Ends::Last }
+    }
+
     /// The vertical axis of the metric.
     pub(crate) fn axis(self) -> Axis {
         if self.log {
@@ -78,14 +115,26 @@ pub(crate) fn section(suite: &Suite<'_>) -> String {
     let id = anchor(suite.name);
     let mut html = format!("<section id=\"suite-{id}\"><h2>{}</h2>\n", Text(suite.title));
     html.push_str(&preconditioning::section(suite, &id));
-    html.push_str(&group("Latency over time", "", &heat::charts(suite, &id), ""));
-    html.push_str(&media::section(suite, &id));
-    html.push_str(&group("Power and heat", "", &climate::charts(suite, &id), ""));
     html.push_str(&rounds::section(suite, &id));
     html.push_str(&primary::section(suite, &id));
     html.push_str(&load_curve::section(suite, &id));
-    html.push_str(&percentiles::section(suite, &id));
+    let _ = write!(html, "<p class=\"provenance\">{}</p>", Text(&sources(suite)));
     html + "</section>\n"
+}
+
+/// Throughput over the first preconditioning of all; absent where none has samples to draw.
+pub(crate) fn first_preconditioning(suites: &[Suite<'_>]) -> Option<Chart> {
+    let charts = suites.iter().filter_map(|suite| {
+        let chart = preconditioning::charts(suite, "glance").into_iter().next()?;
+        let taken = suite.preconditions();
+        let (_, step) = taken.first()?;
+        let title = format!(
+            "{} while {} was preconditioned, T{}Q{}",
+            chart.title, step.workload, step.threads, step.queue_per_thread
+        );
+        Some(Chart { title, ..chart })
+    });
+    charts.into_iter().find(|chart| !chart.is_empty())
 }
 
 /// Every chart of `suite`, in the order of the page.
@@ -98,23 +147,119 @@ pub(crate) fn charts(suite: &Suite<'_>) -> Vec<Chart> {
         climate::charts,
         rounds::charts,
         primary::charts,
-        load_curve::charts,
         percentiles::charts,
+        load_curve::charts,
     ];
     parts.into_iter().flat_map(|of| of(suite, &id)).collect()
 }
 
-/// A heading, a lead, charts in a grid, and the numbers behind them; empty without charts.
-fn group(title: &str, lead: &str, charts: &[Chart], numbers: &str) -> String {
-    let figures: String = charts.iter().map(Chart::figure).collect();
-    if figures.is_empty() {
+/// Where the numbers of `suite` come from, in one note.
+fn sources(suite: &Suite<'_>) -> String {
+    let of = |part: &Part<'_>| {
+        let steps: Vec<&Step> = part
+            .subject
+            .run
+            .steps
+            .iter()
+            .filter(|step| step.suite == suite.name && step.interval_s > 0.0)
+            .collect();
+        part.subject.provenance(&steps)
+    };
+    let all: Vec<String> = suite.parts.iter().map(of).collect();
+    format!("Numbers of this section: {}", all.join(" "))
+}
+
+/// Charts that belong together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Group<'a> {
+    /// Its heading.
+    title: &'a str,
+    /// What stands above the charts.
+    lead: &'a str,
+    /// What a decision needs.
+    charts: &'a [Chart],
+    /// What explains it, shown on asking.
+    more: &'a [Chart],
+    /// Tables behind the charts, shown on asking.
+    numbers: &'a str,
+}
+
+impl Group<'_> {
+    /// The heading, the lead, the charts in a grid, and what is shown on asking; empty without
+    /// charts.
+    fn html(&self) -> String {
+        let shown: Vec<&Chart> = self.charts.iter().filter(|chart| !chart.is_empty()).collect();
+        let more: Vec<&Chart> = self.more.iter().filter(|chart| !chart.is_empty()).collect();
+        if shown.is_empty() && more.is_empty() {
+            return String::new();
+        }
+        let mut html = format!(
+            "<div class=\"group\"><h3>{}</h3>\n{}{}",
+            Text(self.title),
+            self.lead,
+            self.cautions()
+        );
+        let is_common = has_common_legend(&shown);
+        if is_common {
+            html.push_str(&shown.first().map_or(String::new(), |chart| chart.legend()));
+        }
+        let figures: String = shown.iter().map(|chart| chart.figure(is_common)).collect();
+        if !figures.is_empty() {
+            let _ = write!(html, "<div class=\"charts\">{figures}</div>");
+        }
+        html.push_str(&folded(&more));
+        if !self.numbers.is_empty() {
+            let _ =
+                write!(html, "<details><summary>The numbers</summary>{}</details>", self.numbers);
+        }
+        html + "</div>"
+    }
+
+    /// What is to be known of any of the charts, once.
+    fn cautions(&self) -> String {
+        let mut all: Vec<&String> =
+            self.charts.iter().chain(self.more).flat_map(|chart| &chart.cautions).collect();
+        all.sort();
+        all.dedup();
+        let mut html = String::new();
+        for text in all {
+            let _ = write!(html, "<p class=\"caution\">{}</p>", Text(text));
+        }
+        html
+    }
+}
+
+/// Whether `charts` all show the same series, so that one legend is enough.
+fn has_common_legend(charts: &[&Chart]) -> bool {
+    let [first, others @ ..] = charts else { return false };
+    let names = |chart: &Chart| -> Vec<(String, usize)> {
+        chart.names().into_iter().map(|(name, look)| (name.to_owned(), look.tone)).collect()
+    };
+    !others.is_empty() && others.iter().all(|chart| names(chart) == names(first))
+}
+
+/// Charts behind a line that names them; empty without any.
+fn folded(charts: &[&Chart]) -> String {
+    if charts.is_empty() {
         return String::new();
     }
-    let mut html = format!("<h3>{}</h3>\n{lead}<div class=\"charts\">{figures}</div>", Text(title));
-    if !numbers.is_empty() {
-        let _ = write!(html, "<details><summary>The numbers</summary>{numbers}</details>");
+    let mut names: Vec<String> = Vec::new();
+    for chart in charts {
+        let name = chart.title.split(',').next().unwrap_or_default();
+        // `IOPS` stays as it is.
+        let name = if name.starts_with("IOPS") { name.into() } else { name.to_lowercase() };
+        if !names.contains(&name) {
+            names.push(name);
+        }
     }
-    html
+    let figures: String = charts.iter().map(|chart| chart.figure(false)).collect();
+    format!(
+        "<details class=\"more\"><summary>{} more chart{}: {}</summary>\
+         <div class=\"charts\">{figures}</div></details>",
+        charts.len(),
+        if charts.len() == 1 { "" } else { "s" },
+        Text(&names.join(", ")),
+    )
 }
 
 /// Provenance of every run in `taken`, one line each.

@@ -1,5 +1,7 @@
 //! The summary: what every run settled at, and what it measured at its greatest load.
 
+mod snia;
+
 use std::fmt::Write as _;
 
 use results::compare::{Comparison, Entry, compare, differences};
@@ -8,13 +10,13 @@ use results::{StepKind, Summary};
 use crate::chart::Look;
 use crate::number::{self, millis};
 use crate::overview::written_times;
-use crate::subject::{Subject, workload_of};
+use crate::subject::{Subject, Suite, workload_of};
 use crate::text::Text;
 
 const HEADS: [&str; 8] = ["Run", "IOPS", "MB/s", "Average", "p99.9", "Maximum", "Deviation", "WA"];
 
 /// The section: what else differs between the runs, then settled and primary.
-pub(crate) fn section(subjects: &[Subject<'_>]) -> String {
+pub(crate) fn section(subjects: &[Subject<'_>], suites: &[Suite<'_>]) -> String {
     let runs: Vec<_> = subjects.iter().map(|subject| subject.run).collect();
     let comparisons = compare(&runs);
     let settled: Vec<&Comparison> =
@@ -28,11 +30,12 @@ pub(crate) fn section(subjects: &[Subject<'_>]) -> String {
         &greatest(&comparisons),
         false,
     ));
+    html.push_str(&snia::section(suites));
     html + "</section>\n"
 }
 
 /// Of every workload that was measured, the comparison with most outstanding.
-fn greatest(comparisons: &[Comparison]) -> Vec<&Comparison> {
+pub(crate) fn greatest(comparisons: &[Comparison]) -> Vec<&Comparison> {
     let outstanding = |it: &Comparison| u32::from(it.threads) * u32::from(it.queue_per_thread);
     let mut greatest: Vec<&Comparison> = Vec::new();
     for it in comparisons.iter().filter(|it| it.kind == StepKind::Measure) {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use results::sweep::{Dimension, LifetimeBasis, Point, PointOutcome, Settled, Sweep, Value};
 
-use crate::chart::{Axis, Bar, Body, Chart, Group, Look, Series, Unit};
+use crate::chart::{Axis, Bar, Bars, Body, Chart, Ends, Look, Series, Unit};
 use crate::number;
 use crate::text::{Text, anchor};
 
@@ -96,9 +96,10 @@ const METRICS: [Metric; 10] = [
 /// The body of the page.
 pub(crate) fn body(sweep: &Sweep) -> String {
     let mut html = format!(
-        "<main><h1>{}</h1><p>Sweep over {}.</p><p class=\"small\">{}</p>",
+        "<main><header id=\"top\"><h1>{}</h1><p class=\"verdict\">Sweep over {}.</p>\
+         <p class=\"small\">{}</p></header>",
         Text(&sweep.title),
-        Text(&keys(sweep).join(", ")),
+        Text(&swept(sweep).join(" and ")),
         Text(&conditions(sweep)),
     );
     for (index, dimension) in sweep.dimensions.iter().enumerate() {
@@ -107,6 +108,28 @@ pub(crate) fn body(sweep: &Sweep) -> String {
         }
     }
     html + &numbers(sweep) + "</main>"
+}
+
+/// The table of contents of the page.
+pub(crate) fn contents(sweep: &Sweep) -> String {
+    let mut html = String::from(
+        "<nav aria-label=\"Contents\"><p class=\"brand\">Floatgate</p><ol>\
+         <li><a href=\"#top\">Sweep</a></li>",
+    );
+    for dimension in sweep.dimensions.iter().filter(|it| it.values.len() > 1) {
+        let _ = write!(
+            html,
+            "<li><a href=\"#against-{}\">Against {}</a></li>",
+            anchor(&dimension.key),
+            Text(&quantity(&dimension.key)),
+        );
+    }
+    html + "<li><a href=\"#numbers\">The numbers</a></li></ol></nav>"
+}
+
+/// What is swept, with units.
+fn swept(sweep: &Sweep) -> Vec<String> {
+    keys(sweep).into_iter().map(quantity).collect()
 }
 
 fn keys(sweep: &Sweep) -> Vec<&str> {
@@ -135,7 +158,11 @@ fn conditions(sweep: &Sweep) -> String {
 /// All metrics against one dimension, a line for each combination of the others.
 fn section(sweep: &Sweep, index: usize, dimension: &Dimension) -> String {
     let lines = lines(sweep, index);
-    let mut html = format!("<section><h2>Against {}</h2>", Text(&dimension.key));
+    let mut html = format!(
+        "<section id=\"against-{}\"><h2>Against {}</h2>",
+        anchor(&dimension.key),
+        Text(&quantity(&dimension.key))
+    );
     if lines.len() > LINES_MAX {
         let _ = write!(
             html,
@@ -146,10 +173,43 @@ fn section(sweep: &Sweep, index: usize, dimension: &Dimension) -> String {
     }
     let figures: String = METRICS
         .iter()
-        .map(|metric| chart(sweep, (index, dimension), &lines, metric).figure())
+        .map(|metric| chart(sweep, (index, dimension), &lines, metric).figure(false))
         .collect();
     let _ = write!(html, "<div class=\"charts\">{figures}</div></section>");
     html
+}
+
+/// Suffixes of keys that are units, and how a unit is written.
+const UNITS: [(&str, &str); 15] = [
+    ("_mb_s", "MB/s"),
+    ("_gb_s", "GB/s"),
+    ("_percent", "%"),
+    ("_bytes", "B"),
+    ("_kib", "KiB"),
+    ("_mib", "MiB"),
+    ("_gib", "GiB"),
+    ("_gb", "GB"),
+    ("_tb", "TB"),
+    ("_ns", "ns"),
+    ("_us", "µs"),
+    ("_ms", "ms"),
+    ("_s", "s"),
+    ("_w", "W"),
+    ("_c", "°C"),
+];
+
+/// What a key means, with its unit: `user capacity, GB` for `user_capacity_gb`, and
+/// `nand: t program, µs` for `nand.t_program_us`.
+fn quantity(key: &str) -> String {
+    let unit = UNITS.iter().find_map(|(suffix, unit)| Some((key.strip_suffix(suffix)?, unit)));
+    let (name, unit) =
+        unit.map_or((key, String::new()), |(name, unit)| (name, format!(", {unit}")));
+    let name = match name {
+        "queue_per_thread" => "queue depth of each thread".to_owned(),
+        "read" if !unit.is_empty() => "requests that read".to_owned(),
+        _ => name.replace('_', " ").replacen('.', ": ", 1),
+    };
+    name + &unit
 }
 
 /// Points that differ in the dimension numbered `index` only, with what they have in common.
@@ -177,7 +237,9 @@ fn chart(
     metric: &Metric,
 ) -> Chart {
     let drawn = &lines[..lines.len().min(LINES_MAX)];
-    let is_numeric = dimension.values.iter().all(|value| value.number().is_some());
+    // Two numbers make no line: bars say all that there is.
+    let is_numeric =
+        dimension.values.len() > 2 && dimension.values.iter().all(|value| value.number().is_some());
     let body = if is_numeric {
         Body::Lines(series(drawn, index, metric), Vec::new())
     } else {
@@ -189,8 +251,10 @@ fn chart(
         explain: metric.explain,
         provenance: vec![format!("{}, seed {}, against {}.", sweep.id, sweep.seed, dimension.key)],
         cautions: Vec::new(),
-        x: Axis::linear("value swept", Unit::Plain),
+        x: Axis::linear(quantity(&dimension.key), Unit::Plain),
         y: Axis::linear(metric.title, metric.unit),
+        ends: Ends::Last,
+        is_wide: false,
         body,
     }
 }
@@ -212,7 +276,7 @@ fn groups(
     index: usize,
     dimension: &Dimension,
     metric: &Metric,
-) -> Vec<Group> {
+) -> Vec<Bars> {
     let bars = |value: &Value| {
         let each = lines.iter().enumerate().filter_map(|(line, (name, points))| {
             let point = points.iter().find(|point| point.at.get(index) == Some(value))?;
@@ -222,14 +286,15 @@ fn groups(
         each.collect::<Vec<Bar>>()
     };
     let groups =
-        dimension.values.iter().map(|value| Group { label: value.to_string(), bars: bars(value) });
+        dimension.values.iter().map(|value| Bars { label: value.to_string(), bars: bars(value) });
     groups.filter(|group| !group.bars.is_empty()).collect()
 }
 
 /// Every point.
 fn numbers(sweep: &Sweep) -> String {
-    let mut html =
-        String::from("<section><h2>The numbers</h2><div class=\"scroll\"><table><thead><tr>");
+    let mut html = String::from(
+        "<section id=\"numbers\"><h2>The numbers</h2><div class=\"scroll\"><table><thead><tr>",
+    );
     let metrics =
         METRICS.iter().map(|metric| format!("{}, {}", metric.title, metric.unit.symbol()));
     let heads = keys(sweep).into_iter().map(str::to_owned).chain(metrics);
@@ -296,7 +361,7 @@ mod tests {
 
     fn sweep() -> Sweep {
         let word = |text: &str| Value::Word(text.into());
-        let values = [(400.0, "greedy"), (400.0, "fifo"), (720.0, "greedy")];
+        let values = [(400.0, "greedy"), (400.0, "fifo"), (560.0, "greedy"), (720.0, "greedy")];
         let mut points: Vec<Point> = values
             .iter()
             .map(|(gb, policy)| point(vec![Value::Number(*gb), word(policy)], 100.0 * gb))
@@ -304,7 +369,7 @@ mod tests {
         let reason = "no <spare>".to_owned();
         let at = vec![Value::Number(720.0), word("fifo")];
         points.push(Point { at, outcome: PointOutcome::Infeasible { reason } });
-        let capacities = vec![Value::Number(400.0), Value::Number(720.0)];
+        let capacities = [400.0, 560.0, 720.0].map(Value::Number).to_vec();
         Sweep {
             schema: Sweep::SCHEMA,
             id: "2026-duo-sweep".into(),
@@ -338,6 +403,15 @@ mod tests {
         assert!(figure("user-capacity-gb-iops").contains("\"kind\":\"lines\""));
         assert!(figure("victim-iops").contains("\"kind\":\"bars\""));
         assert!(!html.contains("user-capacity-gb-years"), "no load was given");
+    }
+
+    #[test]
+    fn an_axis_says_the_quantity_and_its_unit() {
+        let said =
+            ["user_capacity_gb", "threads", "nand.t_program_us", "read_percent"].map(quantity);
+        let expect =
+            ["user capacity, GB", "threads", "nand: t program, µs", "requests that read, %"];
+        assert_eq!(said, expect);
     }
 
     #[test]

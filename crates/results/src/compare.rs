@@ -111,6 +111,12 @@ pub(crate) fn ratio(a: f64, b: f64) -> Option<f64> {
     (b > 0.0).then(|| a / b)
 }
 
+/// The loads that every run measured: only over these can one be said to win.
+pub fn common(comparisons: &[Comparison]) -> Vec<Comparison> {
+    let is_common = |load: &&Comparison| load.entries.iter().all(Option::is_some);
+    comparisons.iter().filter(is_common).cloned().collect()
+}
+
 /// The order of the runs over all measurements of one workload.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Ranking {
@@ -166,6 +172,23 @@ fn share_places(standings: &mut [Standing]) {
         standing.place = place;
         leader = Some((place, best));
     }
+}
+
+/// The run that wins a workload, and by how much.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Winner {
+    /// Index of the run.
+    pub run: usize,
+    /// Its IOPS over those of the second, less 1.
+    pub lead: f64,
+}
+
+/// The winner of a workload: the first where its IOPS are [`MEANINGFUL_MIN`] above those of the
+/// second, both as geometric means over all loads; absent where they are level or there is one run.
+pub fn winner(ranking: &Ranking) -> Option<Winner> {
+    let [first, second, ..] = ranking.standings.as_slice() else { return None };
+    let lead = ratio(first.share, second.share)? - 1.0;
+    (lead >= MEANINGFUL_MIN).then_some(Winner { run: first.run, lead })
 }
 
 /// Geometric mean over `loads` of a run's IOPS over the best run's.
@@ -251,6 +274,18 @@ fn platforms<R: Borrow<Run>>(runs: &[R]) -> Vec<Difference> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_winner_leads_by_five_percent() {
+        let ranking = |second| Ranking {
+            workload: "4k-rand-write".into(),
+            standings: [(1, 1.0), (0, second)]
+                .map(|(run, share)| Standing { run, share, place: 1 })
+                .to_vec(),
+        };
+        assert_eq!(winner(&ranking(0.8)), Some(Winner { run: 1, lead: 0.25 }));
+        assert_eq!(winner(&ranking(0.97)), None);
+    }
     use crate::example;
 
     /// The example with every figure of measurements from another rate.

@@ -6,6 +6,7 @@
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+pub mod baseline;
 pub mod compare;
 pub mod deviation;
 mod error;
@@ -22,6 +23,7 @@ mod run;
 mod sample;
 pub mod steady;
 mod storage;
+pub mod suitability;
 pub mod sweep;
 mod table;
 

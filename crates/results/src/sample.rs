@@ -123,6 +123,10 @@ impl Climate {
     }
 }
 
+/// Mean size of a request from which on throughput is read in bytes, a little below 64 KiB so that
+/// a last request that was cut off does not decide.
+const LARGE_TRANSFER_BYTES: f64 = 65_000.0;
+
 /// One step or one window as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
@@ -241,6 +245,17 @@ impl Summary {
     /// Decimal MB/s read and written together.
     pub fn throughput_mb_s(&self) -> f64 {
         self.throughput_read_mb_s + self.throughput_write_mb_s
+    }
+
+    /// Whether a request moves 64 KiB or more on average, so that throughput is read in bytes.
+    pub fn has_large_transfers(&self) -> bool {
+        self.iops > 0.0 && self.throughput_mb_s() * 1e6 / self.iops >= LARGE_TRANSFER_BYTES
+    }
+
+    /// Requests completed in each second for each watt drawn; absent where the power is not known.
+    pub fn iops_per_watt(&self) -> Option<f64> {
+        let power_w = self.climate?.power_w;
+        (power_w > 0.0).then(|| self.iops / power_w)
     }
 
     /// How far IOPS times average latency is from `outstanding` requests, as a share of them:

@@ -36,16 +36,17 @@ pub(super) fn svg(chart: &Chart, series: &[Series]) -> String {
         let _ = write!(inner, "<path class=\"fill {}\" d=\"{d}Z\"/>", series.look.class());
     }
     inner.push_str(&frame.axes(chart));
-    if let Some(last) = floor.last() {
+    if let Some(total) = chart.ends.of(&floor) {
         let _ = write!(
             inner,
-            "<text class=\"end total\" x=\"{}\" y=\"{}\" dy=\".32em\">{}</text>",
+            "{}<text class=\"end total\" x=\"{}\" y=\"{}\" dy=\".32em\">{}</text>",
+            frame.name_of_ends(chart),
             frame.right + 6.0,
-            place(frame.y.at(last.1)),
-            chart.y.unit.show(last.1),
+            place(frame.y.at(total)),
+            chart.y.unit.show(total),
         );
     }
-    frame::wrap(chart, frame::height(), &inner)
+    frame::wrap(chart, frame::height(chart), &inner)
 }
 
 /// At most `limit` points, each the average of as many neighbours.

@@ -1,5 +1,7 @@
 //! An axis: what it measures, in which unit, and how its ticks read.
 
+use std::borrow::Cow;
+
 use super::scale::{Scale, Spacing};
 use crate::number;
 
@@ -7,7 +9,7 @@ use crate::number;
 #[derive(Clone, Debug)]
 pub(crate) struct Axis {
     /// What it measures.
-    pub(crate) label: &'static str,
+    pub(crate) label: Cow<'static, str>,
     /// In which unit.
     pub(crate) unit: Unit,
     /// How values are spread.
@@ -47,6 +49,10 @@ impl Slot {
 pub(crate) enum Unit {
     /// Requests a second.
     Iops,
+    /// Requests a second for each watt.
+    IopsPerWatt,
+    /// Decimal gigabytes a second.
+    GigabytesPerSecond,
     /// Milliseconds of latency.
     Millis,
     /// Hours of protocol time.
@@ -80,6 +86,8 @@ impl Unit {
     pub(crate) const fn symbol(self) -> &'static str {
         match self {
             Self::Iops => "IOPS",
+            Self::IopsPerWatt => "IOPS/W",
+            Self::GigabytesPerSecond => "GB/s",
             Self::Millis => "ms",
             Self::Hours => "h",
             Self::Minutes => "min",
@@ -106,7 +114,7 @@ impl Unit {
     /// A number in this unit, without symbol.
     pub(crate) fn show(self, value: f64) -> String {
         match self {
-            Self::Iops => number::short(value),
+            Self::Iops | Self::IopsPerWatt => number::short(value),
             Self::Share => number::trimmed(value * 100.0),
             Self::Percentile => number::round(value * 100.0, 7).to_string(),
             _ => number::trimmed(value),
@@ -121,9 +129,9 @@ impl Unit {
 
 impl Axis {
     /// A linear axis.
-    pub(crate) fn linear(label: &'static str, unit: Unit) -> Self {
+    pub(crate) fn linear(label: impl Into<Cow<'static, str>>, unit: Unit) -> Self {
         Self {
-            label,
+            label: label.into(),
             unit,
             spacing: Spacing::Linear,
             switchable: false,
@@ -133,13 +141,18 @@ impl Axis {
     }
 
     /// A logarithmic axis that a reader may switch to linear.
-    pub(crate) fn log(label: &'static str, unit: Unit) -> Self {
+    pub(crate) fn log(label: impl Into<Cow<'static, str>>, unit: Unit) -> Self {
         Self { spacing: Spacing::Log, switchable: true, ..Self::linear(label, unit) }
     }
 
     /// An axis of percentiles, spread by nines.
     pub(crate) fn nines(label: &'static str) -> Self {
         Self { spacing: Spacing::Nines, ..Self::linear(label, Unit::Percentile) }
+    }
+
+    /// An axis of queue depths, on which each doubling is as far as the next.
+    pub(crate) fn depths(label: &'static str) -> Self {
+        Self { spacing: Spacing::Doublings, ..Self::linear(label, Unit::Plain) }
     }
 
     /// An axis of loads.
@@ -157,7 +170,7 @@ impl Axis {
         let scale = match self.spacing {
             Spacing::Log => "log scale",
             _ if self.is_cut() => "not from zero",
-            Spacing::Linear | Spacing::Nines => "",
+            Spacing::Linear | Spacing::Nines | Spacing::Doublings => "",
         };
         match (self.unit.symbol(), scale) {
             (symbol, "") => symbol.into(),
@@ -181,6 +194,9 @@ impl Axis {
             .fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
         match self.unit {
             Unit::Hours | Unit::Minutes | Unit::Seconds => Scale::exact(0.0, high),
+            _ if self.spacing == Spacing::Doublings && low.is_finite() => {
+                Scale::doublings(low, high)
+            }
             Unit::Plain if low.is_finite() => Scale::exact(low, high),
             _ if low.is_finite() => Scale::fitted(self.spacing, low, high),
             _ => Scale::fitted(self.spacing, 0.0, 0.0),

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::frame::{self, WIDTH, place};
-use super::{Chart, Group};
+use super::{Bars, Chart};
 use crate::text::Text;
 
 const LEFT: f64 = 4.0;
@@ -14,7 +14,7 @@ const HEADING: f64 = 22.0;
 const BETWEEN: f64 = 12.0;
 
 /// The groups of `chart`, top to bottom.
-pub(super) fn svg(chart: &Chart, groups: &[Group]) -> String {
+pub(super) fn svg(chart: &Chart, groups: &[Bars]) -> String {
     let values = groups.iter().flat_map(|group| &group.bars).map(|bar| bar.value);
     let scale = chart.y.scale(values).onto(LEFT, RIGHT);
     let mut inner = String::new();

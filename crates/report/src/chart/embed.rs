@@ -4,6 +4,7 @@ use results::heat::{Heat, HeatColumn};
 use serde_json::{Value, json};
 
 use super::area::{COLUMNS_MAX, averaged};
+use super::bands;
 use super::decimate::{Point, decimate};
 use super::heat::{SHADES, seconds_of};
 use super::{Body, Chart, Series, Spacing};
@@ -26,6 +27,7 @@ fn value(chart: &Chart) -> Value {
         chart.x.slots.iter().map(|slot| json!([slot.threads, slot.queue_per_thread])).collect();
     let (kind, series, windows) = match &chart.body {
         Body::Lines(series, windows) => ("lines", lines(series, decimate), windows.as_slice()),
+        Body::Bands(series, windows) => ("bands", lines(series, highest), windows.as_slice()),
         Body::Curve(series) => ("curve", lines(series, whole), [].as_slice()),
         // Layers need the same x throughout, which averages keep and extremes do not.
         Body::Area(series) => ("area", lines(series, layers), [].as_slice()),
@@ -39,6 +41,8 @@ fn value(chart: &Chart) -> Value {
     json!({
         "kind": kind,
         "title": chart.title,
+        "source": source(chart),
+        "ends": chart.ends.name(),
         "x": axis(&chart.x),
         "y": axis(&chart.y),
         "slots": slots,
@@ -47,10 +51,19 @@ fn value(chart: &Chart) -> Value {
     })
 }
 
+/// The runs that the chart is of; the intervals stand once in the section.
+fn source(chart: &Chart) -> String {
+    let runs = chart.provenance.iter();
+    let runs: Vec<&str> =
+        runs.map(|line| line.split(", interval ").next().unwrap_or_default()).collect();
+    runs.join("; ")
+}
+
 fn axis(axis: &super::Axis) -> Value {
     let spacing = match axis.spacing {
         Spacing::Linear => "linear",
         Spacing::Log => "log",
+        Spacing::Doublings => "doublings",
         Spacing::Nines => "nines",
     };
     json!({
@@ -65,6 +78,11 @@ fn axis(axis: &super::Axis) -> Value {
 /// All points: a curve has few, and x need not ascend.
 fn whole(points: &[Point], _limit: usize) -> Vec<Point> {
     points.to_vec()
+}
+
+/// As many as the static chart has, each the highest of its neighbours.
+fn highest(points: &[Point], limit: usize) -> Vec<Point> {
+    bands::highest(points, limit.min(bands::POINTS_MAX))
 }
 
 /// As many as the static chart has: a layer is an average anyhow.
@@ -88,8 +106,10 @@ fn lines(series: &[Series], fewer: fn(&[Point], usize) -> Vec<Point>) -> Vec<Val
                 "tone": series.look.tone,
                 "dash": series.look.dash,
                 "y": column(|point| point.1, 4),
-                "labels": series.labels,
             });
+            if !series.labels.is_empty() {
+                value["labels"] = Value::from(series.labels.clone());
+            }
             // Samples of all runs are mostly at the same times: those are written once.
             if first.is_empty() || x != first {
                 value["x"] = Value::from(x.clone());
@@ -140,7 +160,7 @@ fn packed(values: impl Iterator<Item = Value>) -> Vec<Value> {
 fn bars(chart: &Chart) -> Vec<Value> {
     let Body::Bars(groups) = &chart.body else { return Vec::new() };
     let of = |name: &str| {
-        let named = |group: &super::Group| {
+        let named = |group: &super::Bars| {
             let bar = group.bars.iter().find(|bar| bar.name == name)?;
             Some((group.label.clone(), digits(bar.value, 4)))
         };

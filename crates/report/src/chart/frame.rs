@@ -9,9 +9,12 @@ use crate::text::Text;
 /// Width of every chart, in units of its own.
 pub(super) const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 270.0;
+/// The same of a strip.
+const STRIP: (f64, f64) = (1120.0, 190.0);
 const LEFT: f64 = 46.0;
-const RIGHT: f64 = 504.0;
-const TOP: f64 = 12.0;
+/// Room for the numbers at the ends of lines.
+const MARGIN: f64 = 56.0;
+const TOP: f64 = 16.0;
 
 /// Where a chart draws.
 #[derive(Clone, Copy, Debug)]
@@ -33,9 +36,11 @@ pub(super) struct Frame {
 impl Frame {
     /// A frame for `chart` with these scales.
     pub(super) fn new(chart: &Chart, x: Scale, y: Scale) -> Self {
-        let bottom = if chart.x.slots.is_empty() { HEIGHT - 36.0 } else { HEIGHT - 52.0 };
-        let (x, y) = (x.onto(LEFT, RIGHT), y.onto(bottom, TOP));
-        Self { x, y, left: LEFT, right: RIGHT, top: TOP, bottom }
+        let (width, height) = size(chart);
+        let bottom = height - if chart.x.slots.is_empty() { 36.0 } else { 52.0 };
+        let right = width - MARGIN;
+        let (x, y) = (x.onto(LEFT, right), y.onto(bottom, TOP));
+        Self { x, y, left: LEFT, right, top: TOP, bottom }
     }
 
     /// Gridlines and tick labels of both axes.
@@ -61,6 +66,16 @@ impl Frame {
         svg
     }
 
+    /// What the numbers at the ends of the lines are.
+    pub(super) fn name_of_ends(&self, chart: &Chart) -> String {
+        format!(
+            "<text class=\"axis\" x=\"{}\" y=\"{}\">{}</text>",
+            self.right + 6.0,
+            self.top - 4.0,
+            chart.ends.name(),
+        )
+    }
+
     fn x_ticks(&self, axis: &Axis) -> String {
         let mut svg = String::new();
         for tick in self.x.ticks() {
@@ -75,8 +90,12 @@ impl Frame {
             );
         }
         let unit = axis.unit.symbol();
-        let title =
-            if unit.is_empty() { axis.label.into() } else { format!("{}, {unit}", axis.label) };
+        let title = if unit.is_empty() {
+            axis.label.to_string()
+        } else {
+            format!("{}, {unit}", axis.label)
+        };
+        let title = Text(&title);
         let _ = write!(
             svg,
             "<text class=\"axis\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{title}</text>",
@@ -124,21 +143,27 @@ impl Frame {
 
 /// The element around what is drawn: its name and description for those who do not see it.
 pub(super) fn wrap(chart: &Chart, height: f64, inner: &str) -> String {
+    let (width, _) = size(chart);
     let id = &chart.id;
     let names: Vec<&str> = chart.names().into_iter().map(|(name, _)| name).collect();
     format!(
-        "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\">\
+        "<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\">\
          <title id=\"{id}-t\">{}</title><desc id=\"{id}-d\">{}, one for each of: {}.</desc>\
          {inner}</svg>",
         Text(&chart.title),
-        chart.y.label,
+        Text(&chart.y.label),
         Text(&names.join(", ")),
     )
 }
 
-/// Height of charts that share the frame.
-pub(super) const fn height() -> f64 {
-    HEIGHT
+/// Width and height of a chart that has the frame.
+const fn size(chart: &Chart) -> (f64, f64) {
+    if chart.is_wide { STRIP } else { (WIDTH, HEIGHT) }
+}
+
+/// Height of a chart that has the frame.
+pub(super) const fn height(chart: &Chart) -> f64 {
+    size(chart).1
 }
 
 /// A place to a tenth of a unit, in as few digits as it takes.

@@ -42,7 +42,7 @@ pub(super) fn svg(chart: &Chart, heat: &Heat) -> String {
         }
     }
     inner.push_str(&frame.axes(chart));
-    frame::wrap(chart, frame::height(), &inner)
+    frame::wrap(chart, frame::height(chart), &inner)
 }
 
 /// Every cell that holds something: time in the unit of the axis, latency in milliseconds, share.

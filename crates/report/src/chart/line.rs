@@ -27,12 +27,7 @@ const LABEL_WIDTH: f64 = 36.0;
 pub(super) fn svg(chart: &Chart, series: &[Series], windows: &[Window]) -> String {
     let frame = framed(chart, series);
     let mut inner = frame.axes(chart);
-    for (row, window) in windows.iter().enumerate() {
-        inner.push_str(&bar(&frame, row, window));
-        if windows.len() <= BANDS_MAX {
-            inner.push_str(&band(&frame, window));
-        }
-    }
+    inner.push_str(&self::windows(&frame, windows));
     let each = POINTS_MAX / series.len().max(1);
     let limit = each.clamp(*LINE_POINTS.start(), *LINE_POINTS.end());
     let drawn: Vec<(&Series, Vec<Point>)> = series
@@ -41,13 +36,25 @@ pub(super) fn svg(chart: &Chart, series: &[Series], windows: &[Window]) -> Strin
         .map(|series| (series, decimate(&series.points, limit)))
         .collect();
     for (series, points) in &drawn {
-        inner.push_str(&path(&frame, series, points));
+        inner.push_str(&path(&frame, series, points, ""));
         if points.len() <= DOTS_MAX {
             inner.push_str(&dots(&frame, chart, series));
         }
     }
     inner.push_str(&end_labels(&frame, chart, &drawn));
-    frame::wrap(chart, frame::height(), &inner)
+    frame::wrap(chart, frame::height(chart), &inner)
+}
+
+/// The marks of `windows`: a bar on top for each, and a faint band where they are few.
+pub(super) fn windows(frame: &Frame, windows: &[Window]) -> String {
+    let mut svg = String::new();
+    for (row, window) in windows.iter().enumerate() {
+        svg.push_str(&bar(frame, row, window));
+        if windows.len() <= BANDS_MAX {
+            svg.push_str(&band(frame, window));
+        }
+    }
+    svg
 }
 
 /// Points of one load each, joined in the order of their load; the ends say which load.
@@ -56,11 +63,11 @@ pub(super) fn curve_svg(chart: &Chart, series: &[Series]) -> String {
     let mut inner = frame.axes(chart);
     let mut labelled = Vec::new();
     for (index, series) in series.iter().enumerate() {
-        inner.push_str(&path(&frame, series, &series.points));
+        inner.push_str(&path(&frame, series, &series.points, ""));
         inner.push_str(&dots(&frame, chart, series));
         inner.push_str(&curve_ends(&frame, series, index % 2 == 0, &mut labelled));
     }
-    frame::wrap(chart, frame::height(), &inner)
+    frame::wrap(chart, frame::height(chart), &inner)
 }
 
 /// The loads at the ends of a curve: the lightest above or below its dot, the heaviest beside it;
@@ -98,13 +105,14 @@ fn framed(chart: &Chart, series: &[Series]) -> Frame {
     Frame::new(chart, x, y)
 }
 
-fn path(frame: &Frame, series: &Series, points: &[Point]) -> String {
+/// The line through `points`, of a class besides its own: empty, or one that begins with a space.
+pub(super) fn path(frame: &Frame, series: &Series, points: &[Point], class: &str) -> String {
     let mut d = String::new();
     for (index, (x, y)) in points.iter().enumerate() {
         let command = if index == 0 { 'M' } else { 'L' };
         let _ = write!(d, "{command}{} {}", place(frame.x.at(*x)), place(frame.y.at(*y)));
     }
-    format!("<path class=\"line {}\" d=\"{d}\"/>", series.look.class())
+    format!("<path class=\"line {}{class}\" d=\"{d}\"/>", series.look.class())
 }
 
 /// Every point as a dot that says its values on hovering.
@@ -168,18 +176,19 @@ fn band(frame: &Frame, window: &Window) -> String {
     )
 }
 
-/// The last value of every line, apart from each other.
-fn end_labels(frame: &Frame, chart: &Chart, drawn: &[(&Series, Vec<Point>)]) -> String {
+/// The number of every line that the chart names, apart from each other, and above them what they
+/// are.
+pub(super) fn end_labels(frame: &Frame, chart: &Chart, drawn: &[(&Series, Vec<Point>)]) -> String {
     let mut labels: Vec<(f64, &Series, f64)> = drawn
         .iter()
-        .filter_map(|(series, points)| {
-            let value = points.last()?.1;
+        .filter_map(|(series, _)| {
+            let value = chart.ends.of(&series.points)?;
             Some((frame.y.at(value), *series, value))
         })
         .collect();
     labels.sort_by(|a, b| a.0.total_cmp(&b.0));
     let gap = if chart.is_panel() { LABEL_GAP_PANEL } else { LABEL_GAP };
-    let mut free_from = frame.top;
+    let mut free_from = frame.top + 2.0;
     for (y, ..) in &mut labels {
         *y = y.max(free_from);
         free_from = *y + gap;
@@ -189,7 +198,7 @@ fn end_labels(frame: &Frame, chart: &Chart, drawn: &[(&Series, Vec<Point>)]) -> 
         *y = y.min(free_to);
         free_to = *y - gap;
     }
-    let mut svg = String::new();
+    let mut svg = frame.name_of_ends(chart);
     for (y, series, value) in labels {
         let _ = write!(
             svg,

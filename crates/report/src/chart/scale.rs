@@ -7,6 +7,8 @@ pub(crate) enum Spacing {
     Linear,
     /// Equal ratios are equally far apart; nothing at or below zero can be shown.
     Log,
+    /// Equal ratios are equally far apart, with ticks at powers of two.
+    Doublings,
     /// For shares: 0.9, 0.99, 0.999 are equally far apart.
     Nines,
 }
@@ -35,7 +37,7 @@ impl Scale {
                 let (low, high) = (round_below(low), round_above(high));
                 if low < high { (low, high) } else { (low, low * 10.0) }
             }
-            Spacing::Nines => (low, high),
+            Spacing::Nines | Spacing::Doublings => (low, high),
         };
         Self { spacing, low, high, start: 0.0, end: 1.0 }
     }
@@ -44,6 +46,12 @@ impl Scale {
     pub(crate) fn exact(low: f64, high: f64) -> Self {
         let high = if high > low { high } else { low + 1.0 };
         Self { spacing: Spacing::Linear, low, high, start: 0.0, end: 1.0 }
+    }
+
+    /// A scale of doublings over exactly `low` to `high`, both above 0.
+    pub(crate) fn doublings(low: f64, high: f64) -> Self {
+        let high = if high > low { high } else { low * 2.0 };
+        Self { spacing: Spacing::Doublings, low, high, start: 0.0, end: 1.0 }
     }
 
     /// The same scale onto the places `start` to `end`.
@@ -64,6 +72,10 @@ impl Scale {
         match self.spacing {
             Spacing::Linear => self.linear_ticks(),
             Spacing::Log => self.log_ticks(),
+            Spacing::Doublings => (0..=20_u32)
+                .map(|power| f64::from(1_u32 << power))
+                .filter(|tick| (self.low..=self.high).contains(tick))
+                .collect(),
             Spacing::Nines => [0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999]
                 .into_iter()
                 .filter(|share| (self.low..=self.high).contains(share))
@@ -74,7 +86,7 @@ impl Scale {
     fn spread(&self, value: f64) -> f64 {
         match self.spacing {
             Spacing::Linear => value,
-            Spacing::Log => value.log10(),
+            Spacing::Log | Spacing::Doublings => value.log10(),
             Spacing::Nines => -(1.0 - value).log10(),
         }
     }

@@ -11,6 +11,8 @@ fn chart(x: Axis, y: Axis, body: Body) -> Chart {
         cautions: Vec::new(),
         x,
         y,
+        ends: Ends::Last,
+        is_wide: false,
         body,
     }
 }
@@ -39,7 +41,7 @@ fn a_line_has_axes_a_window_and_its_last_value() {
 fn bars_begin_at_zero_and_say_their_values() {
     let bar = |name: &str, tone, value| Bar { name: name.into(), tone, value };
     let bars = vec![bar("stock", 0, 42_644.0), bar("fast", 1, 91_000.0)];
-    let body = Body::Bars(vec![Group { label: "4k-rand-write, T16Q16".into(), bars }]);
+    let body = Body::Bars(vec![Bars { label: "4k-rand-write, T16Q16".into(), bars }]);
     let svg = chart(Axis::loads(Vec::new()), Axis::linear("Throughput", Unit::Iops), body).svg();
     insta::assert_snapshot!(lines(&svg));
 }
@@ -62,12 +64,48 @@ fn a_spike_among_many_samples_is_in_the_picture_and_in_the_data() {
     let time = Axis::linear("protocol time", Unit::Seconds);
     let body = Body::Lines(vec![series("a", &points)], Vec::new());
     let chart = chart(time, Axis::log("Maximum latency", Unit::Millis), body);
-    let figure = chart.figure();
+    let figure = chart.figure(false);
     assert!(figure.contains(",1208,"), "the data keep it");
-    let scale = chart.y.scale([2.0, 1208.0].into_iter()).onto(234.0, 12.0);
+    let scale = chart.y.scale([2.0, 1208.0].into_iter()).onto(234.0, 16.0);
     let top = (scale.at(1208.0) * 10.0).round() / 10.0;
     assert!(figure.contains(&format!(" {top}L")), "the line reaches {top}");
     assert!(figure.len() < 60_000, "{}", figure.len());
+}
+
+#[test]
+fn a_number_at_the_end_of_a_line_says_what_it_is() {
+    let points = [(0.0, 9.0), (1.0, 3.0), (2.0, 6.0)];
+    let of = |ends| {
+        let time = Axis::linear("protocol time", Unit::Hours);
+        let body = Body::Lines(vec![series("a", &points)], Vec::new());
+        let value = Axis::linear("Latency", Unit::Millis);
+        Chart { ends, ..chart(time, value, body) }.svg()
+    };
+    for (ends, name, value) in
+        [(Ends::Last, "last", 6), (Ends::Mean, "mean", 6), (Ends::Maximum, "max", 9)]
+    {
+        let svg = of(ends);
+        assert!(svg.contains(&format!(">{name}</text>")), "{svg}");
+        assert!(svg.contains(&format!("dy=\".32em\">{value}</text>")), "{svg}");
+    }
+}
+
+#[test]
+fn a_logarithmic_axis_gives_way_to_values_without_a_logarithm() {
+    let points = [(0.0, 0.0), (1.0, 3.0), (2.0, 6.0)];
+    let time = Axis::linear("protocol time", Unit::Hours);
+    let body = Body::Lines(vec![series("a", &points)], Vec::new());
+    let figure = chart(time, Axis::log("Deviation", Unit::Millis), body).figure(false);
+    assert!(!figure.contains("log scale"), "{figure}");
+}
+
+#[test]
+fn two_points_and_zeros_alone_are_no_line() {
+    for points in [vec![(0.0, 1.0), (1.0, 2.0)], vec![(0.0, 0.0), (1.0, 0.0), (2.0, 0.0)]] {
+        let time = Axis::linear("protocol time", Unit::Hours);
+        let body = Body::Lines(vec![series("a", &points)], Vec::new());
+        assert_eq!(chart(time, Axis::linear("Throughput", Unit::Iops), body).figure(false), "");
+    }
 }
 
 #[test]
@@ -88,7 +126,7 @@ fn layers_of_a_long_run_keep_their_places() {
 fn a_chart_without_data_is_no_figure() {
     let time = || Axis::linear("protocol time", Unit::Hours);
     for body in [Body::Lines(vec![series("a", &[])], Vec::new()), Body::Bars(Vec::new())] {
-        assert_eq!(chart(time(), Axis::linear("Throughput", Unit::Iops), body).figure(), "");
+        assert_eq!(chart(time(), Axis::linear("Throughput", Unit::Iops), body).figure(false), "");
     }
 }
 

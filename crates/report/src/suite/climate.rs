@@ -4,7 +4,7 @@ use results::{Climate, Limits, Step};
 
 use super::preconditioning::{points, time_axis};
 use super::{
-    Axis, Body, Chart, Look, Series, Subject, Suite, Taken, Unit, cautions, line, provenance,
+    Axis, Body, Chart, Ends, Look, Series, Subject, Suite, Taken, Unit, cautions, line, provenance,
 };
 use crate::explain;
 
@@ -13,6 +13,7 @@ struct Kind {
     id: &'static str,
     title: &'static str,
     unit: Unit,
+    ends: Ends,
     explain: &'static str,
     of: fn(&Climate) -> f64,
     limit: fn(&Limits) -> Option<f64>,
@@ -25,6 +26,7 @@ const KINDS: [Kind; 2] = [
         id: "power",
         title: "Power",
         unit: Unit::Watts,
+        ends: Ends::Mean,
         explain: explain::POWER,
         of: |climate| climate.power_w,
         limit: |limits| limits.power_w,
@@ -34,6 +36,7 @@ const KINDS: [Kind; 2] = [
         id: "temperature",
         title: "Temperature",
         unit: Unit::Celsius,
+        ends: Ends::Maximum,
         explain: explain::TEMPERATURE,
         of: |climate| climate.temperature_c,
         limit: |limits| Some(limits.throttle_c),
@@ -67,6 +70,8 @@ fn over_time(taken: &[Taken<'_>], kind: &Kind, id: &str) -> Chart {
         cautions: cautions(taken),
         x,
         y: Axis::linear(kind.title, kind.unit),
+        ends: kind.ends,
+        is_wide: false,
         body: Body::Lines(series.collect(), Vec::new()),
     }
 }

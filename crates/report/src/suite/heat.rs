@@ -3,7 +3,7 @@
 use results::StepKind;
 use results::heat::Heat;
 
-use super::{Axis, Body, Chart, Suite, Taken, Unit, cautions, provenance};
+use super::{Axis, Body, Chart, Ends, Suite, Taken, Unit, cautions, provenance};
 use crate::explain;
 use crate::suite::preconditioning::time_axis;
 use crate::text::anchor;
@@ -40,6 +40,8 @@ pub(super) fn charts(suite: &Suite<'_>, id: &str) -> Vec<Chart> {
                     domain: Some(domain),
                     ..Axis::log("Latency", Unit::Millis)
                 },
+                ends: Ends::Last,
+                is_wide: false,
                 body: Body::Heat(heat.clone()),
             }
         })

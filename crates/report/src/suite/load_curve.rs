@@ -7,8 +7,8 @@
 use results::{AskedRate, LatencySummary, RateLimit, Step};
 
 use super::{
-    Axis, Body, Chart, Look, Point, Series, Subject, Suite, Taken, Unit, cautions, group, line,
-    millis, provenance, table,
+    Axis, Body, Chart, Ends, Group, Look, Point, Series, Subject, Suite, Taken, Unit, cautions,
+    line, millis, provenance, table,
 };
 use crate::explain;
 use crate::number;
@@ -65,7 +65,11 @@ fn of_load(suite: &Suite<'_>, asked: (&str, u16, u16), id: &str) -> String {
     let rated = rated(suite, asked);
     let (workload, threads, queue) = asked;
     let title = format!("Latency against load with {workload}, at most T{threads}Q{queue}");
-    group(&title, "", &charts_of(&rated, asked, id), &numbers(&taken(&rated)))
+    let mut charts = charts_of(&rated, asked, id);
+    let more = charts.split_off(1);
+    let numbers = numbers(&taken(&rated));
+    let (charts, more) = (charts.as_slice(), more.as_slice());
+    Group { title: &title, lead: "", charts, more, numbers: &numbers }.html()
 }
 
 fn charts_of(rated: &Rated<'_>, asked: (&str, u16, u16), id: &str) -> Vec<Chart> {
@@ -95,6 +99,8 @@ fn latency(rated: &Rated<'_>, taken: &[Taken<'_>], id: &str) -> Chart {
         cautions: [cautions(taken), limits(taken)].concat(),
         x: Axis::linear("achieved", Unit::Iops),
         y: Axis { switchable: false, ..Axis::log("Average latency", Unit::Millis) },
+        ends: Ends::Last,
+        is_wide: false,
         body: Body::Curve(series),
     }
 }
@@ -145,6 +151,8 @@ fn achieved(rated: &Rated<'_>, taken: &[Taken<'_>], id: &str) -> Chart {
         cautions: limits(taken),
         x: Axis::linear("asked", Unit::Iops),
         y: Axis::linear("Achieved", Unit::Iops),
+        ends: Ends::Last,
+        is_wide: false,
         body: Body::Curve(series),
     }
 }

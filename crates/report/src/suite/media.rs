@@ -4,7 +4,7 @@ use results::{NandWrites, Step};
 
 use super::preconditioning::{points, time_axis};
 use super::{
-    Axis, Body, Chart, Look, Subject, Suite, Taken, Unit, cautions, group, line, provenance, table,
+    Axis, Body, Chart, Ends, Look, Subject, Suite, Taken, Unit, cautions, line, provenance, table,
 };
 use crate::explain;
 use crate::number;
@@ -19,11 +19,6 @@ const CAUSES: [Cause; 5] = [
     ("parity", |nand| nand.parity_bytes),
     ("metadata", |nand| nand.metadata_bytes),
 ];
-
-/// The NAND's side of the preconditioning of `suite`; empty for real drives.
-pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
-    group("Inside the drive", "", &charts(suite, id), &numbers(&modelled(suite)))
-}
 
 fn modelled<'a>(suite: &Suite<'a>) -> Vec<Taken<'a>> {
     let has_nand = |step: &Step| step.samples.iter().any(|it| it.summary.nand.is_some());
@@ -66,6 +61,8 @@ fn by_cause(subject: &Subject<'_>, step: &Step, id: &str, several: bool) -> Char
         cautions: cautions(&taken),
         x,
         y: Axis::linear("Write amplification", Unit::Times),
+        ends: Ends::Last,
+        is_wide: false,
         body: Body::Area(series),
     }
 }
@@ -87,12 +84,18 @@ fn free_superblocks(taken: &[Taken<'_>], id: &str) -> Chart {
         cautions: cautions(taken),
         x,
         y: Axis { switchable: true, ..Axis::linear("Free superblocks", Unit::Share) },
+        ends: Ends::Last,
+        is_wide: false,
         body: Body::Lines(series, Vec::new()),
     }
 }
 
-/// Bytes by cause over each whole preconditioning.
-fn numbers(taken: &[Taken<'_>]) -> String {
+/// Bytes by cause over each whole preconditioning; empty for real drives.
+pub(super) fn numbers(suite: &Suite<'_>) -> String {
+    let taken = modelled(suite);
+    if taken.is_empty() {
+        return String::new();
+    }
     let heads: Vec<String> = ["Run, whole preconditioning", "host sent, GB"]
         .into_iter()
         .map(String::from)

@@ -1,10 +1,9 @@
 //! Latency in depth: against throughput, and its percentiles on an axis of nines.
 
-use results::{Bin, LatencySummary, Step};
+use results::{Bin, Latencies, LatencySummary, Step};
 
-use super::primary::curves;
 use super::{
-    Axis, Body, Chart, Point, Series, Subject, Suite, Taken, Unit, apart, cautions, group, line,
+    Axis, Body, Chart, Ends, Point, Series, Subject, Suite, Taken, Unit, apart, cautions, line,
     millis, provenance, table,
 };
 use crate::chart::Look;
@@ -14,27 +13,21 @@ use crate::text::anchor;
 
 /// The median: what lies left of it is hardly of interest.
 const SHARE_MIN: f64 = 0.5;
-/// Four nines: what lies right of it are single requests.
-const SHARE_MAX: f64 = 0.9999;
+/// Five nines: the axis goes no further.
+const SHARE_MAX: f64 = 0.99999;
+/// Requests that must lie beyond a share for it to be drawn: of fewer, each is chance.
+const BEYOND_MIN: f64 = 10.0;
 /// Steps from one to the other.
 const STEPS: u32 = 160;
 
-/// Curves over the sweeps of `suite`, and percentiles of every workload at its greatest load.
-pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
-    let all: Vec<Taken<'_>> =
-        suite.workloads().into_iter().flat_map(|workload| heaviest(suite, workload)).collect();
-    group("Latency in depth", "", &charts(suite, id), &numbers(&all))
-}
-
-/// Latency against throughput, and the percentiles.
+/// The percentiles of every workload.
 pub(super) fn charts(suite: &Suite<'_>, id: &str) -> Vec<Chart> {
-    let percentiles = suite.workloads().into_iter();
-    let percentiles = percentiles.map(|workload| chart(workload, &heaviest(suite, workload), id));
-    curves(suite, id).into_iter().chain(percentiles).collect()
+    let workloads = suite.workloads().into_iter();
+    workloads.map(|workload| chart(workload, &heaviest(suite, workload), id)).collect()
 }
 
 /// Each run's measurement of `workload` with most outstanding.
-fn heaviest<'a>(suite: &Suite<'a>, workload: &str) -> Vec<Taken<'a>> {
+pub(super) fn heaviest<'a>(suite: &Suite<'a>, workload: &str) -> Vec<Taken<'a>> {
     let measures = suite.measures(workload).into_iter();
     measures.filter_map(|(subject, steps)| Some((subject, greatest(&steps)?))).collect()
 }
@@ -45,7 +38,8 @@ fn greatest<'a>(steps: &[&'a Step]) -> Option<&'a Step> {
     steps.iter().copied().max_by_key(outstanding)
 }
 
-fn chart(workload: &str, taken: &[Taken<'_>], id: &str) -> Chart {
+/// The percentiles of `workload` in `taken`.
+pub(super) fn chart(workload: &str, taken: &[Taken<'_>], id: &str) -> Chart {
     let load = taken.first().map_or(String::new(), |(_, step)| {
         format!(", T{}Q{}", step.threads, step.queue_per_thread)
     });
@@ -57,6 +51,8 @@ fn chart(workload: &str, taken: &[Taken<'_>], id: &str) -> Chart {
         cautions: cautions(taken),
         x: Axis::nines("percentile of requests"),
         y: Axis::log("Latency", Unit::Millis),
+        ends: Ends::Last,
+        is_wide: false,
         body: Body::Lines(
             taken.iter().flat_map(|(subject, step)| lines(subject, step)).collect(),
             Vec::new(),
@@ -91,6 +87,9 @@ fn by_share(bins: &[Bin]) -> Vec<Point> {
     let mut points = Vec::new();
     for index in 0..=STEPS {
         let share = 1.0 - 10_f64.powf(-(nines(SHARE_MIN) + step * f64::from(index)));
+        if (1.0 - share) * (count as f64) < BEYOND_MIN * (1.0 - 1e-9) {
+            break;
+        }
         while (within as f64) < share * count as f64 {
             let Some(bin) = rest.next() else { break };
             within += bin.count;
@@ -101,7 +100,8 @@ fn by_share(bins: &[Bin]) -> Vec<Point> {
     points
 }
 
-fn numbers(taken: &[Taken<'_>]) -> String {
+/// The percentiles of `taken` in a table, reads and writes apart.
+pub(super) fn numbers(taken: &[Taken<'_>]) -> String {
     let heads = [
         "Run",
         "Workload",
@@ -112,19 +112,29 @@ fn numbers(taken: &[Taken<'_>]) -> String {
         "p99, ms",
         "p99.9, ms",
         "p99.99, ms",
+        "p99.999, ms",
         "Maximum, ms",
     ];
     let rows = taken.iter().flat_map(|(subject, step)| {
         let summary = step.summary.iter();
-        let kinds =
-            summary.flat_map(|summary| [("reads", summary.read), ("writes", summary.write)]);
-        let counted = kinds.filter(|(_, latency)| latency.count > 0);
-        counted.map(|(kind, latency)| row(subject, step, kind, &latency)).collect::<Vec<_>>()
+        let kinds = summary.flat_map(|summary| {
+            [("reads", summary.read, &step.read_bins), ("writes", summary.write, &step.write_bins)]
+        });
+        let counted = kinds.filter(|(_, latency, _)| latency.count > 0);
+        counted.map(|it| row(subject, step, it)).collect::<Vec<_>>()
     });
     table(&heads.map(String::from), rows)
 }
 
-fn row(subject: &Subject<'_>, step: &Step, kind: &str, latency: &LatencySummary) -> Vec<String> {
+fn row(
+    subject: &Subject<'_>,
+    step: &Step,
+    (kind, latency, bins): (&str, LatencySummary, &Vec<Bin>),
+) -> Vec<String> {
+    let is_told = latency.count as f64 * (1.0 - SHARE_MAX) >= BEYOND_MIN * (1.0 - 1e-9);
+    // The upper end of a bin may lie beyond the largest latency in it.
+    let five_nines =
+        is_told.then(|| Latencies::from_bins(bins).five_nines_ns().min(latency.latency_ns_max));
     let show = |nanos: u64| number::plain(millis(nanos as f64));
     vec![
         subject.label.clone(),
@@ -136,6 +146,7 @@ fn row(subject: &Subject<'_>, step: &Step, kind: &str, latency: &LatencySummary)
         show(latency.latency_ns_p99),
         show(latency.latency_ns_p999),
         show(latency.latency_ns_p9999),
+        five_nines.map_or("–".into(), show),
         show(latency.latency_ns_max),
     ]
 }
@@ -147,10 +158,14 @@ mod tests {
     #[test]
     fn the_latency_at_a_share_is_that_of_the_bin_that_reaches_it() {
         let bins = [(1_000_000, 900), (5_000_000, 90), (20_000_000, 9), (80_000_000, 1)]
-            .map(|(latency_ns, count)| Bin { latency_ns, count });
+            .map(|(latency_ns, count)| Bin { latency_ns, count: count * 10_000 });
         let points = by_share(&bins);
         let at = |share: f64| points.iter().find(|point| point.0 >= share).unwrap().1;
         let shown = [0.5, 0.89, 0.91, 0.98, 0.995, 0.9999].map(|share| at(share).to_string());
         assert_eq!(shown, ["1", "1", "5", "5", "20", "80"]);
+
+        let few = [Bin { latency_ns: 1_000_000, count: 1_000 }];
+        let last = by_share(&few).last().map_or(0.0, |point| point.0);
+        assert!((0.985..=0.99).contains(&last), "{last}: ten requests lie beyond");
     }
 }

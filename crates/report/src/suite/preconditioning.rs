@@ -3,39 +3,108 @@
 use std::fmt::Write as _;
 
 use results::steady::{RANGE_MAX, SLOPE_MAX};
-use results::{Sample, Step, Summary};
+use results::{LatencySummary, Sample, Step, Summary};
 
 use super::{
-    Axis, Body, Chart, Look, METRICS, Metric, Point, Series, Subject, Suite, Taken, Text, Unit,
-    Window, apart, cautions, group, is_mixed, line, millis, provenance, table,
+    Axis, Body, Chart, Ends, Group, Look, Metric, Point, Series, Subject, Suite, Taken, Text, Unit,
+    Window, apart, cautions, climate, heat, is_mixed, line, media, metrics, millis, provenance,
+    table,
 };
 use crate::explain;
 use crate::number::{self, percent, span};
 
 const EXPLAIN: [&str; 4] =
     [explain::THROUGHPUT, explain::AVERAGE, explain::MAXIMUM, explain::DEVIATION];
+/// Charts that a decision needs: throughput, and how latency spreads.
+const SHOWN: usize = 2;
+/// A percentile of a summary of latencies, and its name.
+type Percentile = (&'static str, fn(&LatencySummary) -> u64);
+/// The lines of the bands.
+const SPREAD: [Percentile; 3] = [
+    ("median", |it| it.latency_ns_p50),
+    ("99 %", |it| it.latency_ns_p99),
+    ("99.9 %", |it| it.latency_ns_p999),
+];
 /// Rows of the table of numbers at most.
 const ROWS_MAX: usize = 24;
+
+/// Runs of which each has bands of its own in one chart; of more, bands would lie upon each other.
+const BANDED_MAX: usize = 2;
 
 /// The preconditioning of `suite`; `id` begins the names of its charts.
 pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
     let taken = suite.preconditions();
     let Some((_, first)) = taken.first() else { return String::new() };
-    group(&title(first), &verdicts(&taken), &charts(suite, id), &numbers(&taken))
+    let mut charts = charts(suite, id);
+    let mut more = charts.split_off(charts.len().min(SHOWN));
+    more.extend(media::charts(suite, id));
+    more.extend(climate::charts(suite, id));
+    more.extend(heat::charts(suite, id));
+    let (title, lead) = (title(first), verdicts(&taken));
+    let numbers = numbers(&taken) + &media::numbers(suite);
+    let (charts, more) = (charts.as_slice(), more.as_slice());
+    Group { title: &title, lead: &lead, charts, more, numbers: &numbers }.html()
 }
 
-/// Every metric against time, and reads and writes apart where both happened.
+/// Throughput and the spread of latency against time, then every other metric, and reads and writes
+/// apart where both happened.
 pub(super) fn charts(suite: &Suite<'_>, id: &str) -> Vec<Chart> {
     let taken = suite.preconditions();
-    let mut charts: Vec<Chart> = METRICS
-        .iter()
-        .zip(EXPLAIN)
-        .map(|(metric, explain)| over_time(&taken, *metric, explain, id))
-        .collect();
+    let [throughput, others @ ..] = metrics(&taken);
+    let spread = if taken.len() <= BANDED_MAX { bands(&taken, id) } else { tails(&taken, id) };
+    let mut charts = vec![over_time(&taken, throughput, EXPLAIN[0], id), spread];
+    let others = others.into_iter().zip(&EXPLAIN[1..]);
+    charts.extend(others.map(|(metric, explain)| over_time(&taken, metric, explain, id)));
     if taken.iter().any(|(_, step)| step.summary.as_ref().is_some_and(is_mixed)) {
         charts.push(reads_and_writes(&taken, id));
     }
     charts
+}
+
+/// Median, 99th and 99.9th percentile of every interval, with the space between them filled.
+fn bands(taken: &[Taken<'_>], id: &str) -> Chart {
+    let (x, secs) = time_axis(taken);
+    let series = taken.iter().flat_map(|(subject, step)| {
+        SPREAD.map(|(name, of)| {
+            let points = points(step, secs, |sample| some_millis(of(&sample.summary.latency)));
+            let name = format!("{}, {name}", subject.label);
+            line(name, Look { dash: 0, ..Look::of_run(subject.index) }, points)
+        })
+    });
+    let body = Body::Bands(series.collect(), windows(taken, secs));
+    let title = "Latency, median to 99.9 %";
+    Chart { title: title.into(), ..spread(taken, id, x, body) }
+}
+
+/// The 99.9th percentile of every interval, a line a run.
+fn tails(taken: &[Taken<'_>], id: &str) -> Chart {
+    let (x, secs) = time_axis(taken);
+    let of = |sample: &Sample| some_millis(sample.summary.latency.latency_ns_p999);
+    let series = taken.iter().map(|(subject, step)| {
+        line(subject.label.clone(), Look::of_run(subject.index), points(step, secs, of))
+    });
+    let body = Body::Lines(series.collect(), windows(taken, secs));
+    Chart { explain: explain::TAILS, ..spread(taken, id, x, body) }
+}
+
+fn some_millis(latency_ns: u64) -> Option<f64> {
+    (latency_ns > 0).then(|| millis(latency_ns as f64))
+}
+
+/// How latency spreads over time.
+fn spread(taken: &[Taken<'_>], id: &str, x: Axis, body: Body) -> Chart {
+    Chart {
+        id: format!("{id}-time-spread"),
+        title: "Latency, 99.9 %".into(),
+        explain: explain::BANDS,
+        provenance: provenance(taken),
+        cautions: cautions(taken),
+        x,
+        y: Axis::log("Latency", Unit::Millis),
+        ends: Ends::Last,
+        is_wide: false,
+        body,
+    }
 }
 
 fn title(step: &Step) -> String {
@@ -72,6 +141,8 @@ fn over_time(taken: &[Taken<'_>], metric: Metric, explain: &'static str, id: &st
         cautions: cautions(taken),
         x,
         y: metric.axis(),
+        ends: metric.ends(),
+        is_wide: false,
         body: Body::Lines(series, windows(taken, secs)),
     }
 }
@@ -99,6 +170,8 @@ fn reads_and_writes(taken: &[Taken<'_>], id: &str) -> Chart {
         cautions: cautions(taken),
         x,
         y: Axis::log("Average latency", Unit::Millis),
+        ends: Ends::Last,
+        is_wide: false,
         body: Body::Lines(series, Vec::new()),
     }
 }
@@ -182,13 +255,16 @@ fn numbers(taken: &[Taken<'_>]) -> String {
             step.samples.len(),
             span(step.interval_s),
         );
-        let heads = ["Time", "IOPS", "Average, ms", "Maximum, ms", "Deviation, ms", "p99.9, ms"];
+        let metrics = metrics(taken);
+        let throughput = metrics[0].unit.symbol();
+        let heads =
+            ["Time", throughput, "Average, ms", "Maximum, ms", "Deviation, ms", "p99.9, ms"];
         let rows = step.samples.iter().skip(stride - 1).step_by(stride).map(|sample| {
-            let numbers = METRICS.map(|metric| (metric.of)(&sample.summary));
+            let numbers = metrics.map(|metric| (metric.of)(&sample.summary));
             let p999 = millis(sample.summary.latency.latency_ns_p999 as f64);
             vec![
                 span(sample.at_s),
-                number::whole(numbers[0]),
+                number::plain(numbers[0]),
                 number::plain(numbers[1]),
                 number::plain(numbers[2]),
                 number::plain(numbers[3]),

@@ -1,24 +1,28 @@
 //! The primary test: bars at one load, lines over a grid of loads, and latency over throughput.
 
-use std::fmt::Write as _;
-
-use results::Step;
+use results::{Step, Summary};
 
 use super::{
-    Axis, Body, Chart, Look, METRICS, Metric, Series, Subject, Suite, Taken, Unit, cautions, group,
-    line, millis, provenance, table,
+    Axis, Body, Chart, EFFICIENCY, Ends, Group, Look, Metric, Point, Series, Subject, Suite, Taken,
+    Unit, cautions, line, metrics, millis, percentiles, provenance, table, throughput,
 };
-use crate::chart::{Bar, Group, Slot};
+use crate::chart::{Bar, Bars, Slot};
 use crate::explain;
 use crate::number;
 use crate::text::anchor;
 
-const EXPLAIN: [&str; 4] = [
+const EXPLAIN: [&str; 5] = [
     explain::SWEEP_THROUGHPUT,
     explain::SWEEP_AVERAGE,
     explain::SWEEP_MAXIMUM,
     explain::SWEEP_DEVIATION,
+    explain::SWEEP_EFFICIENCY,
 ];
+
+/// Bars that a decision needs: throughput and average latency.
+const BARS_SHOWN: usize = 2;
+/// Runs whose tail is drawn beside their average.
+const TAILED_MAX: usize = 2;
 
 /// The measurements of one workload, by run.
 type Measured<'a> = Vec<(&'a Subject<'a>, Vec<&'a Step>)>;
@@ -31,12 +35,12 @@ pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
         let measured = suite.measures(workload);
         let loads = slots(&measured);
         if loads.len() > 1 {
-            html.push_str(&sweep(workload, &measured, &loads, id));
+            html.push_str(&sweep(suite, (workload, &measured, &loads), id));
         } else {
             single.push((workload, measured));
         }
     }
-    bars_section(&single, id) + &html
+    bars_section(suite, &single, id) + &html
 }
 
 /// Every load of `measured`, by threads and then by queue.
@@ -65,14 +69,24 @@ pub(super) fn charts(suite: &Suite<'_>, id: &str) -> Vec<Chart> {
     let mut charts = bars_charts(&single, id);
     for (workload, measured) in &swept {
         let loads = slots(measured);
+        charts.push(curve(workload, measured, id));
+        charts.push(by_depth(workload, measured, id));
         charts.extend(sweep_charts(workload, measured, &loads, id));
-        charts.extend(multiples(workload, measured, &loads, id));
     }
     charts
 }
 
-fn bars_section(single: &[(&str, Measured<'_>)], id: &str) -> String {
-    group("Primary test", "", &bars_charts(single, id), &numbers(&all(single)))
+/// Bars of throughput and average latency with the percentiles of each workload, then the others.
+fn bars_section(suite: &Suite<'_>, single: &[(&str, Measured<'_>)], id: &str) -> String {
+    let mut charts = bars_charts(single, id);
+    let more = charts.split_off(charts.len().min(BARS_SHOWN));
+    for (workload, _) in single {
+        charts.push(percentiles::chart(workload, &percentiles::heaviest(suite, workload), id));
+    }
+    let taken = all(single);
+    let numbers = numbers(&taken) + &percentiles::numbers(&taken);
+    let (charts, more) = (charts.as_slice(), more.as_slice());
+    Group { title: "Primary test", lead: "", charts, more, numbers: &numbers }.html()
 }
 
 fn all<'a>(single: &[(&str, Measured<'a>)]) -> Vec<Taken<'a>> {
@@ -81,13 +95,14 @@ fn all<'a>(single: &[(&str, Measured<'a>)]) -> Vec<Taken<'a>> {
 
 fn bars_charts(single: &[(&str, Measured<'_>)], id: &str) -> Vec<Chart> {
     let taken = all(single);
-    METRICS.iter().map(|metric| bars(single, &taken, *metric, id)).collect()
+    let metrics = metrics(&taken).into_iter().chain([EFFICIENCY]);
+    metrics.map(|metric| bars(single, &taken, metric, id)).collect()
 }
 
 fn bars(single: &[(&str, Measured<'_>)], taken: &[Taken<'_>], metric: Metric, id: &str) -> Chart {
     let groups = single
         .iter()
-        .map(|(workload, measured)| Group {
+        .map(|(workload, measured)| Bars {
             label: measured
                 .first()
                 .and_then(|(_, steps)| steps.first())
@@ -101,6 +116,7 @@ fn bars(single: &[(&str, Measured<'_>)], taken: &[Taken<'_>], metric: Metric, id
                         value: (metric.of)(steps.first()?.summary.as_ref()?),
                     })
                 })
+                .filter(|bar| bar.value.is_finite())
                 .collect(),
         })
         .collect();
@@ -112,87 +128,99 @@ fn bars(single: &[(&str, Measured<'_>)], taken: &[Taken<'_>], metric: Metric, id
         cautions: cautions(taken),
         x: Axis::loads(Vec::new()),
         y: Axis::linear(metric.title, metric.unit),
+        ends: Ends::Last,
+        is_wide: false,
         body: Body::Bars(groups),
     }
 }
 
-fn sweep(workload: &str, measured: &Measured<'_>, loads: &[Slot], id: &str) -> String {
+/// A sweep over loads: latency against throughput, throughput by queue depth, percentiles at the
+/// greatest load; then every metric load by load, as reviews draw them.
+fn sweep(
+    suite: &Suite<'_>,
+    (workload, measured, loads): (&str, &Measured<'_>, &[Slot]),
+    id: &str,
+) -> String {
     let title = match loads {
         [first, .., last] => {
             format!("Primary test with {workload}, {} to {}", first.name(), last.name())
         }
         _ => format!("Primary test with {workload}"),
     };
-    let charts = sweep_charts(workload, measured, loads, id);
-    let mut html = group(&title, "", &charts, &numbers(&taken(measured)));
-    let small = multiples(workload, measured, loads, id);
-    if !small.is_empty() {
-        let lead = "One panel for each number of requests that a thread keeps outstanding, all on \
-                    one scale: throughput above, average latency below, against threads.";
-        let _ = write!(html, "<h3>The same, by queue depth</h3><p class=\"small\">{lead}</p>");
-        for of_metric in small.chunk_by(|a, b| a.y.label == b.y.label) {
-            let panels: String = of_metric.iter().map(Chart::figure).collect();
-            let _ = write!(html, "<div class=\"multiples\">{panels}</div>");
-        }
-    }
-    html
+    let heaviest = percentiles::heaviest(suite, workload);
+    let charts = [
+        curve(workload, measured, id),
+        by_depth(workload, measured, id),
+        percentiles::chart(workload, &heaviest, id),
+    ];
+    let more = sweep_charts(workload, measured, loads, id);
+    let numbers = numbers(&taken(measured)) + &percentiles::numbers(&heaviest);
+    Group { title: &title, lead: "", charts: &charts, more: &more, numbers: &numbers }.html()
 }
 
-/// Throughput and average latency over threads, a panel for each queue depth, on common scales;
-/// none where the sweep has no grid.
-fn multiples(workload: &str, measured: &Measured<'_>, loads: &[Slot], id: &str) -> Vec<Chart> {
-    let mut queues: Vec<u16> = loads.iter().map(|load| load.queue_per_thread).collect();
-    queues.sort_unstable();
-    queues.dedup();
-    if queues.len() < 2 || queues.len() * 2 > loads.len() {
-        return Vec::new();
-    }
-    let each = METRICS[..2].iter();
-    each.flat_map(|metric| {
-        let highest = over_loads(measured, loads, *metric)
-            .iter()
-            .flat_map(|series| series.points.iter().map(|point| point.1))
-            .fold(0.0, f64::max);
-        queues.iter().map(move |queue| (*metric, *queue, highest)).collect::<Vec<_>>()
-    })
-    .map(|(metric, queue, highest)| panel((workload, measured, id), metric, queue, highest))
-    .collect()
-}
-
-/// The panel of one queue depth, up to `highest`.
-fn panel(
-    (workload, measured, id): (&str, &Measured<'_>, &str),
-    metric: Metric,
-    queue: u16,
-    highest: f64,
-) -> Chart {
-    let of = |(subject, steps): &(&Subject<'_>, Vec<&Step>)| {
-        let mut steps: Vec<&Step> =
-            steps.iter().copied().filter(|step| step.queue_per_thread == queue).collect();
-        steps.sort_by_key(|step| step.threads);
-        let points = steps.iter().filter_map(|step| {
-            Some((f64::from(step.threads), (metric.of)(step.summary.as_ref()?)))
-        });
-        line(subject.label.clone(), Look::of_run(subject.index), points.collect())
-    };
+/// Throughput against queue depth: of a run alone a line for each number of threads where its loads
+/// are a grid, else against all that is outstanding.
+fn by_depth(workload: &str, measured: &Measured<'_>, id: &str) -> Chart {
     let taken = taken(measured);
+    let metric = throughput(&taken);
+    let loads = slots(measured);
+    let threads = distinct(loads.iter().map(|load| load.threads));
+    let is_grid = measured.len() == 1 && loads.len() > threads.len();
+    let series = measured.iter().flat_map(|(subject, steps)| {
+        let look = Look::of_run(subject.index);
+        if is_grid {
+            let of = |(dash, threads): (usize, &u16)| {
+                let name = format!("{threads} threads");
+                line(name, Look { dash: dash % 4, ..look }, of_threads(steps, *threads, metric))
+            };
+            return threads.iter().enumerate().map(of).collect::<Vec<_>>();
+        }
+        let points = frontier(steps).into_iter().filter_map(|step| {
+            Some((f64::from(slot(step).outstanding()), (metric.of)(step.summary.as_ref()?)))
+        });
+        vec![line(subject.label.clone(), look, points.collect())]
+    });
+    let label = if is_grid { "queue depth of each thread" } else { "requests outstanding" };
     Chart {
-        id: format!("{id}-{}-q{queue}-{}", anchor(workload), metric.id),
-        title: format!("{}, Q{queue}", metric.title),
-        explain: "",
+        id: format!("{id}-{}-depth", anchor(workload)),
+        title: format!("{} by queue depth", metric.title),
+        explain: explain::DEPTH,
         provenance: provenance(&taken),
-        cautions: Vec::new(),
-        x: Axis::linear("threads", Unit::Plain),
-        y: Axis { switchable: false, domain: Some((0.0, highest)), ..metric.axis() },
-        body: Body::Lines(measured.iter().map(of).collect(), Vec::new()),
+        cautions: cautions(&taken),
+        x: Axis::depths(label),
+        y: metric.axis(),
+        ends: Ends::Last,
+        is_wide: false,
+        body: Body::Lines(series.collect(), Vec::new()),
     }
+}
+
+/// `metric` against the queue depth of each of `threads`, ascending.
+fn of_threads(steps: &[&Step], threads: u16, metric: Metric) -> Vec<Point> {
+    let steps = steps.iter().filter(|step| step.threads == threads);
+    let mut points: Vec<Point> = steps
+        .filter_map(|step| {
+            Some((f64::from(step.queue_per_thread), (metric.of)(step.summary.as_ref()?)))
+        })
+        .collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    points
+}
+
+/// Every value once, ascending.
+fn distinct(values: impl Iterator<Item = u16>) -> Vec<u16> {
+    let mut values: Vec<u16> = values.collect();
+    values.sort_unstable();
+    values.dedup();
+    values
 }
 
 fn sweep_charts(workload: &str, measured: &Measured<'_>, loads: &[Slot], id: &str) -> Vec<Chart> {
     let id = format!("{id}-{}", anchor(workload));
     let taken = taken(measured);
-    METRICS
-        .iter()
+    metrics(&taken)
+        .into_iter()
+        .chain([EFFICIENCY])
         .zip(EXPLAIN)
         .map(|(metric, explain)| Chart {
             id: format!("{id}-sweep-{}", metric.id),
@@ -202,7 +230,9 @@ fn sweep_charts(workload: &str, measured: &Measured<'_>, loads: &[Slot], id: &st
             cautions: cautions(&taken),
             x: Axis::loads(loads.to_vec()),
             y: metric.axis(),
-            body: Body::Lines(over_loads(measured, loads, *metric), Vec::new()),
+            ends: Ends::Last,
+            is_wide: false,
+            body: Body::Lines(over_loads(measured, loads, metric), Vec::new()),
         })
         .collect()
 }
@@ -211,7 +241,8 @@ fn over_loads(measured: &Measured<'_>, loads: &[Slot], metric: Metric) -> Vec<Se
     let of = |(subject, steps): &(&Subject<'_>, Vec<&Step>)| {
         let at = |(index, load): (usize, &Slot)| {
             let step = steps.iter().find(|step| slot(step) == *load)?;
-            Some((index as f64, (metric.of)(step.summary.as_ref()?)))
+            let value = (metric.of)(step.summary.as_ref()?);
+            value.is_finite().then_some((index as f64, value))
         };
         let points = loads.iter().enumerate().filter_map(at).collect();
         line(subject.label.clone(), Look::of_run(subject.index), points)
@@ -219,41 +250,52 @@ fn over_loads(measured: &Measured<'_>, loads: &[Slot], metric: Metric) -> Vec<Se
     measured.iter().map(of).collect()
 }
 
-/// Latency against throughput over the sweeps of `suite`, one chart each.
-pub(super) fn curves(suite: &Suite<'_>, id: &str) -> Vec<Chart> {
-    let workloads = suite.workloads();
-    let swept = workloads.iter().map(|workload| (*workload, suite.measures(workload)));
-    swept
-        .filter(|(_, measured)| slots(measured).len() > 1)
-        .map(|(workload, measured)| curve(workload, &measured, id))
-        .collect()
-}
-
+/// Latency against throughput: of loads with as much outstanding the one that reaches most.
 fn curve(workload: &str, measured: &Measured<'_>, id: &str) -> Chart {
     let taken = taken(measured);
-    let of = |(subject, steps): &(&Subject<'_>, Vec<&Step>)| {
-        let mut steps = steps.clone();
-        steps.sort_by_key(|step| (slot(step).outstanding(), slot(step)));
-        let (points, labels) = steps
-            .iter()
-            .filter_map(|step| {
-                let summary = step.summary.as_ref()?;
-                let place = (summary.iops, millis(summary.latency.latency_ns_avg));
-                Some((place, slot(step).name()))
-            })
-            .unzip();
-        Series { name: subject.label.clone(), look: Look::of_run(subject.index), points, labels }
+    let metric = throughput(&taken);
+    let curve = |steps: &[&Step], of: fn(&Summary) -> f64| -> (Vec<Point>, Vec<String>) {
+        let points = frontier(steps).into_iter().filter_map(|step| {
+            let summary = step.summary.as_ref()?;
+            Some((((metric.of)(summary), of(summary)), slot(step).name()))
+        });
+        points.unzip()
     };
+    let mut series = Vec::new();
+    for (subject, steps) in measured {
+        let look = Look { dash: 0, ..Look::of_run(subject.index) };
+        let (points, labels) = curve(steps, |it| millis(it.latency.latency_ns_avg));
+        series.push(Series { name: format!("{}, average", subject.label), look, points, labels });
+        if measured.len() <= TAILED_MAX {
+            let (points, _) = curve(steps, |it| millis(it.latency.latency_ns_p999 as f64));
+            let look = Look { dash: 2, ..look };
+            series.push(line(format!("{}, 99.9 %", subject.label), look, points));
+        }
+    }
     Chart {
         id: format!("{id}-{}-curve", anchor(workload)),
-        title: format!("{workload}, average latency against throughput"),
+        title: "Latency against throughput".into(),
         explain: explain::CURVE,
         provenance: provenance(&taken),
         cautions: cautions(&taken),
-        x: Axis::linear("throughput", Unit::Iops),
-        y: Axis { switchable: false, ..Axis::log("Average latency", Unit::Millis) },
-        body: Body::Curve(measured.iter().map(of).collect()),
+        x: Axis::linear("throughput", metric.unit),
+        y: Axis { switchable: false, ..Axis::log("Latency", Unit::Millis) },
+        ends: Ends::Last,
+        is_wide: false,
+        body: Body::Curve(series),
     }
+}
+
+/// Of `steps` with equally much outstanding the one with most throughput, the lightest load first.
+fn frontier<'a>(steps: &[&'a Step]) -> Vec<&'a Step> {
+    let iops = |step: &Step| step.summary.as_ref().map_or(0.0, |summary| summary.iops);
+    let mut steps = steps.to_vec();
+    steps.sort_by(|a, b| {
+        let outstanding = |step: &Step| slot(step).outstanding();
+        outstanding(a).cmp(&outstanding(b)).then(iops(b).total_cmp(&iops(a)))
+    });
+    steps.dedup_by_key(|step| slot(step).outstanding());
+    steps
 }
 
 fn numbers(taken: &[Taken<'_>]) -> String {
@@ -270,6 +312,7 @@ fn numbers(taken: &[Taken<'_>]) -> String {
         "p99.99, ms",
         "Maximum, ms",
         "Deviation, ms",
+        "IOPS/W",
     ];
     let rows = taken.iter().filter_map(|(subject, step)| {
         let summary = step.summary.as_ref()?;
@@ -288,6 +331,7 @@ fn numbers(taken: &[Taken<'_>]) -> String {
             show(latency.latency_ns_p9999),
             show(latency.latency_ns_max),
             number::plain(millis(summary.latency_ns_stdev_reviewed())),
+            summary.iops_per_watt().map_or("–".into(), number::plain),
         ])
     });
     table(&heads.map(String::from), rows)

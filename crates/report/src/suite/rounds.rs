@@ -8,8 +8,8 @@ use results::steady::{RANGE_MAX, SLOPE_MAX, line_through};
 use results::{Steady, SteadyVariable, Step, TrackedMetric};
 
 use super::{
-    Axis, Body, Chart, Look, Part, Point, Series, Suite, Taken, Text, Unit, cautions, group, line,
-    millis, provenance, table, widened,
+    Axis, Body, Chart, Ends, Group, Look, Part, Point, Series, Suite, Taken, Text, Unit, cautions,
+    line, millis, provenance, table, widened,
 };
 use crate::explain;
 use crate::number::{self, percent};
@@ -22,9 +22,12 @@ pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
     let of_run = |part: &Part<'_>| {
         let steady = Steady::of_rounds(part.rounds.iter().copied())?;
         let title = format!("Rounds, {}", part.subject.label);
-        let charts = of_part(part, &steady, id);
-        let tables = tables(&part.rounds, &steady);
-        Some(group(&title, &verdict(&steady), &charts, &numbers(part)) + &tables)
+        let (charts, more): (Vec<Chart>, Vec<Chart>) =
+            of_part(part, &steady, id).into_iter().partition(|it| it.id.ends_with("-convergence"));
+        let (lead, numbers) = (verdict(&steady), numbers(part));
+        let (charts, more) = (charts.as_slice(), more.as_slice());
+        let group = Group { title: &title, lead: &lead, charts, more, numbers: &numbers };
+        Some(group.html() + &tables(&part.rounds, &steady))
     };
     suite.parts.iter().filter_map(of_run).collect()
 }
@@ -135,6 +138,8 @@ fn convergence(taken: &[Taken<'_>], variable: &SteadyVariable, id: &str) -> Char
         cautions: cautions(taken),
         x: rounds_axis(),
         y: Axis::linear("Round", unit(variable)),
+        ends: Ends::Last,
+        is_wide: false,
         body: Body::Lines(vec![line(subject.label.clone(), look, points)], Vec::new()),
     }
 }
@@ -167,6 +172,8 @@ fn window(taken: &[Taken<'_>], variable: &SteadyVariable, steady: &Steady, id: &
         cautions: cautions(taken),
         x: rounds_axis(),
         y: Axis { domain: around(&series), ..Axis::linear("Window", unit(variable)) },
+        ends: Ends::Last,
+        is_wide: false,
         body: Body::Lines(series, Vec::new()),
     }
 }

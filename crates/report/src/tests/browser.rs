@@ -20,13 +20,14 @@ const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 /// How long it may take on a machine that does much else.
 const PATIENCE: Duration = Duration::from_mins(3);
 
-/// Runs before the page's own scripts: notes faults, and has every chart in view at once, because a
-/// browser without a window draws no frames in which one could come into view.
+/// Runs before the page's own scripts: notes faults, unfolds every chart and has all in view at
+/// once, because a browser without a window draws no frames in which one could come into view.
 const BEFORE: &str = "<script>window.faults = [];\
     addEventListener('error', (event) => faults.push(event.message));\
     addEventListener('unhandledrejection', (event) => faults.push(String(event.reason)));\
     window.IntersectionObserver = class { constructor(seen) { this.seen = seen; }\
-    observe(target) { queueMicrotask(() => this.seen([{ isIntersecting: true, target }])); }\
+    observe(target) { const fold = target.closest('details.more'); if (fold) fold.open = true;\
+    queueMicrotask(() => this.seen([{ isIntersecting: true, target }])); }\
     unobserve() {} };</script>";
 /// Begins what the driver leaves.
 const SEEN: &str = "<pre id=\"seen\">";

@@ -1,0 +1,213 @@
+//! The top of the page in one picture: what the drive does once settled, beside what was published
+//! of it and beside the nearest drives of the catalogue, and how it came to settle.
+
+use std::fmt::Write as _;
+
+use results::baseline::{self, BaselineRow, Headline, is_comparable};
+use results::{Figure, Run};
+
+use crate::chart::{Chart, Look};
+use crate::explain;
+use crate::number::{self, millis};
+use crate::subject::{Subject, Suite};
+use crate::suite::first_preconditioning;
+use crate::text::Text;
+
+/// Drives of the catalogue that are shown beside the runs.
+const OTHERS: usize = 5;
+/// Runs beyond which the catalogue is left out: they are compared with each other.
+const RUNS_MAX: usize = 4;
+/// Phases of published figures that are of a settled drive, the nearest to a review's first.
+const PHASES: [&str; 3] = ["primary", "steady", "precondition-end"];
+
+/// Bars of the headlines and the strip of the first preconditioning; empty without either.
+pub(crate) fn section(subjects: &[Subject<'_>], suites: &[Suite<'_>]) -> String {
+    let bars = bars(subjects);
+    let strip = strip(suites).map_or(String::new(), |chart| chart.figure(subjects.len() == 1));
+    if bars.is_empty() && strip.is_empty() {
+        return String::new();
+    }
+    format!(
+        "<section id=\"glance\" aria-label=\"At a glance\">{bars}<div class=\"charts\">{strip}\
+         </div></section>\n"
+    )
+}
+
+/// The first preconditioning of the runs, over the width of the page.
+fn strip(suites: &[Suite<'_>]) -> Option<Chart> {
+    let chart = first_preconditioning(suites)?;
+    Some(Chart { id: "glance-strip".into(), explain: explain::STRIP, is_wide: true, ..chart })
+}
+
+/// A headline of a run, and whether the drive had settled.
+struct Shown {
+    value: f64,
+    is_settled: bool,
+    is_comparable: bool,
+}
+
+fn shown(run: &Run, headline: Headline) -> Option<Shown> {
+    let step = headline.step(run)?;
+    Some(Shown {
+        value: headline.of_summary(step.summary.as_ref()?),
+        is_settled: run.is_settled(step).unwrap_or(false),
+        is_comparable: is_comparable(step),
+    })
+}
+
+/// One row of the picture: a name and a value for each headline.
+struct Row {
+    class: String,
+    name: String,
+    cells: Vec<Option<(f64, &'static str)>>,
+}
+
+fn bars(subjects: &[Subject<'_>]) -> String {
+    let has = |headline: &Headline| subjects.iter().any(|it| shown(it.run, *headline).is_some());
+    let headlines: Vec<Headline> = Headline::ALL.into_iter().filter(has).collect();
+    if headlines.is_empty() {
+        return String::new();
+    }
+    let mut rows: Vec<Row> = Vec::new();
+    for subject in subjects {
+        rows.push(own(subject, &headlines));
+        rows.extend(published(subject, &headlines));
+    }
+    let others = others(subjects);
+    rows.extend(others.iter().map(|row| Row {
+        class: "other".into(),
+        name: row.title.clone(),
+        cells: headlines.iter().map(|headline| Some((headline.of_row(row), ""))).collect(),
+    }));
+    let mut html =
+        String::from("<figure class=\"glance\"><div class=\"scroll\"><table><thead><tr><td></td>");
+    for headline in &headlines {
+        let (what, unit) = heading(*headline);
+        let _ = write!(html, "<th scope=\"col\">{what}<span class=\"unit\">{unit}</span></th>");
+    }
+    html.push_str("</tr></thead><tbody>");
+    for row in &rows {
+        html.push_str(&drawn(row, &headlines, &rows));
+    }
+    let _ = write!(
+        html,
+        "</tbody></table></div><figcaption><p>{}</p></figcaption></figure>",
+        Text(&caption(subjects, &others)),
+    );
+    html
+}
+
+/// What a headline is, and its unit.
+const fn heading(headline: Headline) -> (&'static str, &'static str) {
+    match headline {
+        Headline::Write => ("4K random writes", "IOPS"),
+        Headline::Read => ("4K random reads", "IOPS"),
+        Headline::Mixed => ("8K, 70 % reads", "IOPS"),
+        Headline::WriteTail => ("99.9 % of the 4K writes within", "ms"),
+    }
+}
+
+fn own(subject: &Subject<'_>, headlines: &[Headline]) -> Row {
+    let cell = |headline: &Headline| {
+        let shown = shown(subject.run, *headline)?;
+        Some((shown.value, if shown.is_settled { "" } else { "burst" }))
+    };
+    Row {
+        class: format!("own t{}", Look::of_run(subject.index).tone),
+        name: subject.label.clone(),
+        cells: headlines.iter().map(cell).collect(),
+    }
+}
+
+/// What was published of the drive; absent without any of the headlines.
+fn published(subject: &Subject<'_>, headlines: &[Headline]) -> Option<Row> {
+    let cell = |headline: &Headline| Some((published_of(subject.run, *headline)?, ""));
+    let cells: Vec<_> = headlines.iter().map(cell).collect();
+    cells.iter().any(Option::is_some).then(|| Row {
+        class: format!("published t{}", Look::of_run(subject.index).tone),
+        name: "published".into(),
+        cells,
+    })
+}
+
+/// The published figure of a headline at its load: the middle of what was published.
+fn published_of(run: &Run, headline: Headline) -> Option<f64> {
+    let is_of = |figure: &&Figure| {
+        let load = (figure.threads.as_str(), figure.queue_per_thread.as_str());
+        figure.workload == headline.workload()
+            && figure.metric == headline.metric()
+            && matches!(load, ("16", "16") | ("", ""))
+    };
+    let of_phase =
+        |phase: &&str| run.published.iter().filter(is_of).find(|figure| figure.phase == **phase);
+    let figure = PHASES.iter().find_map(of_phase)?;
+    Some(f64::midpoint(figure.value_low, figure.value_high))
+}
+
+/// The drives of the catalogue that are nearest; none where no load of the runs is theirs.
+fn others(subjects: &[Subject<'_>]) -> Vec<&'static BaselineRow> {
+    let known: Vec<&str> = subjects.iter().map(|it| it.run.target.name.as_str()).collect();
+    let first = subjects.iter().find_map(|subject| {
+        let shown = shown(subject.run, Headline::Write)?;
+        shown.is_comparable.then_some(shown.value)
+    });
+    match first {
+        Some(write_iops) if subjects.len() <= RUNS_MAX => {
+            baseline::nearest(write_iops, &known, OTHERS)
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A row with a bar in each cell, on the scale of all `rows`.
+fn drawn(row: &Row, headlines: &[Headline], rows: &[Row]) -> String {
+    let mut html = format!(
+        "<tr class=\"{}\"><th scope=\"row\"><i class=\"key\"></i>{}</th>",
+        row.class,
+        Text(&row.name),
+    );
+    for (column, headline) in headlines.iter().enumerate() {
+        let Some((value, note)) = row.cells[column] else {
+            html.push_str("<td class=\"absent\">–</td>");
+            continue;
+        };
+        let all = rows.iter().filter_map(|row| row.cells[column]).map(|(value, _)| value);
+        let width = value / all.fold(f64::MIN_POSITIVE, f64::max) * 100.0;
+        let said = match headline {
+            Headline::WriteTail => number::plain(millis(value)),
+            Headline::Write | Headline::Read | Headline::Mixed => number::short(value),
+        };
+        let note = if note.is_empty() { String::new() } else { format!(" <i>{note}</i>") };
+        let _ = write!(
+            html,
+            "<td><svg class=\"gauge\" viewBox=\"0 0 100 10\" preserveAspectRatio=\"none\" \
+             aria-hidden=\"true\"><rect class=\"fill\" width=\"{}\" height=\"10\"/></svg>\
+             <span>{said}{note}</span></td>",
+            number::round(width.max(0.5), 3),
+        );
+    }
+    html + "</tr>"
+}
+
+/// What the rows are, in two sentences.
+fn caption(subjects: &[Subject<'_>], others: &[&BaselineRow]) -> String {
+    let loads: Vec<String> = subjects
+        .iter()
+        .filter_map(|subject| Headline::ALL.iter().find_map(|it| it.step(subject.run)))
+        .map(|step| format!("T{}Q{}", step.threads, step.queue_per_thread))
+        .collect();
+    let load = loads.first().cloned().unwrap_or_default();
+    let mut said = format!("Measured at {load} after the preconditioning of each suite.");
+    let Some(other) = others.first() else { return said };
+    let version = other.model_version;
+    let _ = write!(
+        said,
+        " In grey the drives of the catalogue whose settled writes are nearest, modelled at T16Q16 \
+         with model version {version}."
+    );
+    let mut versions = subjects.iter().filter_map(|subject| subject.run.model_version);
+    if let Some(own) = versions.find(|own| *own != version) {
+        let _ = write!(said, " This run is of model version {own}: the two are not quite alike.");
+    }
+    said
+}

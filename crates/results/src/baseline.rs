@@ -1,0 +1,219 @@
+//! The drives of the catalogue, each measured once under a few loads: what a review sets beside
+//! its own drive.
+//!
+//! The table is `drives/baseline.csv`, embedded. `cargo xtask baseline` writes it: every model in
+//! its first format and behind its first host, purged, preconditioned and measured by the
+//! enterprise protocol. Each row holds the model version that it was measured with, so that a
+//! reader of another version can be told.
+
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Run, Step, Summary};
+
+/// Name of the table.
+pub const FILE: &str = "drives/baseline.csv";
+const TEXT: &str = include_str!("../../../drives/baseline.csv");
+
+/// Jobs of every load of the table.
+pub const THREADS: u16 = 16;
+/// Requests that each of these jobs keeps outstanding.
+pub const QUEUE_PER_THREAD: u16 = 16;
+
+/// One drive of the catalogue. All figures are of measurements that follow a preconditioning.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BaselineRow {
+    /// Name in the catalogue.
+    pub drive: String,
+    /// Heading on a report.
+    pub title: String,
+    /// Format of the drive.
+    pub format: String,
+    /// Model version that the row was measured with.
+    pub model_version: u32,
+    /// 4K random writes in each second.
+    pub write_iops: f64,
+    /// 4K random reads in each second.
+    pub read_iops: f64,
+    /// 8K random requests in each second, 70 % of them reads.
+    pub mixed_iops: f64,
+    /// Latency that 99.9 % of the 4K random writes do not exceed, in nanoseconds.
+    pub write_latency_ns_p999: u64,
+}
+
+/// A figure of a drive that the table has too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Headline {
+    /// 4K random writes in each second.
+    Write,
+    /// 4K random reads in each second.
+    Read,
+    /// 8K random requests in each second, 70 % of them reads.
+    Mixed,
+    /// Latency that 99.9 % of the 4K random writes do not exceed.
+    WriteTail,
+}
+
+impl Headline {
+    /// Every figure, in the order of the table.
+    pub const ALL: [Self; 4] = [Self::Write, Self::Read, Self::Mixed, Self::WriteTail];
+
+    /// Name of the workload that it is measured with.
+    pub const fn workload(self) -> &'static str {
+        match self {
+            Self::Write | Self::WriteTail => "4k-rand-write",
+            Self::Read => "4k-rand-read",
+            Self::Mixed => "8k-70-30",
+        }
+    }
+
+    /// Metric of published figures that it is, with its unit.
+    pub const fn metric(self) -> &'static str {
+        match self {
+            Self::WriteTail => "p999_latency_ms",
+            Self::Write | Self::Read | Self::Mixed => "iops",
+        }
+    }
+
+    /// Its value in a row of the table: requests a second, or nanoseconds.
+    pub const fn of_row(self, row: &BaselineRow) -> f64 {
+        match self {
+            Self::Write => row.write_iops,
+            Self::Read => row.read_iops,
+            Self::Mixed => row.mixed_iops,
+            Self::WriteTail => row.write_latency_ns_p999 as f64,
+        }
+    }
+
+    /// Its value in a summary of its workload: requests a second, or nanoseconds.
+    pub const fn of_summary(self, summary: &Summary) -> f64 {
+        match self {
+            Self::WriteTail => summary.latency.latency_ns_p999 as f64,
+            Self::Write | Self::Read | Self::Mixed => summary.iops,
+        }
+    }
+
+    /// The measurement of `run` that it is read from: that of the table's load, else that with most
+    /// outstanding; absent where the workload was not measured.
+    pub fn step(self, run: &Run) -> Option<&Step> {
+        let measured = run.steps.iter().filter(|step| {
+            step.workload == self.workload() && step.is_primary() && step.summary.is_some()
+        });
+        measured.max_by_key(|step| {
+            let outstanding = u32::from(step.threads) * u32::from(step.queue_per_thread);
+            (is_comparable(step), outstanding)
+        })
+    }
+}
+
+/// The place of `value` among the table and itself by `headline`, from 1, and how many there are.
+pub fn place(headline: Headline, value: f64, known: &str) -> (usize, usize) {
+    let others = || rows().iter().filter(|row| row.drive != known);
+    let is_ahead = |row: &&BaselineRow| match headline {
+        Headline::WriteTail => headline.of_row(row) < value,
+        Headline::Write | Headline::Read | Headline::Mixed => headline.of_row(row) > value,
+    };
+    (others().filter(is_ahead).count() + 1, others().count() + 1)
+}
+
+/// Whether `step` loads a drive as the table does.
+pub fn is_comparable(step: &Step) -> bool {
+    (step.threads, step.queue_per_thread) == (THREADS, QUEUE_PER_THREAD)
+}
+
+impl BaselineRow {
+    /// The row of `run`, a model through the enterprise protocol; absent where a load is missing.
+    pub fn of_run(run: &Run) -> Option<Self> {
+        let value = |headline: Headline| {
+            let step = headline.step(run).filter(|step| is_comparable(step))?;
+            Some(headline.of_summary(step.summary.as_ref()?))
+        };
+        let write = Headline::Write.step(run)?.summary.as_ref()?;
+        Some(Self {
+            drive: run.target.name.clone(),
+            title: run.target.title.clone(),
+            format: run.target.format.clone(),
+            model_version: run.model_version?,
+            write_iops: value(Headline::Write)?.round(),
+            read_iops: value(Headline::Read)?.round(),
+            mixed_iops: value(Headline::Mixed)?.round(),
+            write_latency_ns_p999: write.latency.latency_ns_p999,
+        })
+    }
+}
+
+/// Every row of the table, in the order of the catalogue.
+pub fn rows() -> &'static [BaselineRow] {
+    static ROWS: LazyLock<Vec<BaselineRow>> =
+        LazyLock::new(|| parse(TEXT).expect("a test reads the embedded table"));
+    &ROWS
+}
+
+/// Reads a table.
+///
+/// # Errors
+/// Says line and column.
+pub fn parse(text: &str) -> Result<Vec<BaselineRow>, csv::Error> {
+    csv::Reader::from_reader(text.as_bytes()).deserialize().collect()
+}
+
+/// The table of `rows`.
+///
+/// # Errors
+/// None for rows of finite numbers.
+pub fn to_csv(rows: &[BaselineRow]) -> Result<String, csv::Error> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    for row in rows {
+        writer.serialize(row)?;
+    }
+    let bytes = writer.into_inner().map_err(csv::IntoInnerError::into_error)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// At most `count` rows besides `known`, those whose settled 4K writes are nearest to `write_iops`
+/// by ratio, fastest first.
+pub fn nearest(write_iops: f64, known: &[&str], count: usize) -> Vec<&'static BaselineRow> {
+    let others = rows().iter().filter(|row| !known.contains(&row.drive.as_str()));
+    let mut others: Vec<&BaselineRow> = others.filter(|row| row.write_iops > 0.0).collect();
+    let distance = |row: &BaselineRow| (row.write_iops / write_iops.max(1.0)).ln().abs();
+    others.sort_by(|a, b| distance(a).total_cmp(&distance(b)));
+    others.truncate(count);
+    others.sort_by(|a, b| b.write_iops.total_cmp(&a.write_iops));
+    others
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example;
+
+    #[test]
+    fn the_embedded_table_is_one_and_reads_back_as_it_was_written() {
+        assert_eq!(parse(&to_csv(rows()).unwrap()).unwrap(), rows());
+        assert!(rows().iter().all(|row| row.write_iops > 0.0 && row.read_iops > 0.0));
+        let mut names: Vec<&str> = rows().iter().map(|row| row.drive.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), rows().len(), "each drive has one row");
+    }
+
+    #[test]
+    fn the_nearest_drives_leave_out_those_that_are_known() {
+        let first = &rows()[0];
+        let near = nearest(first.write_iops, &[first.drive.as_str()], 4);
+        assert_eq!(near.len(), 4.min(rows().len() - 1));
+        assert!(near.iter().all(|row| row.drive != first.drive));
+        assert!(near.windows(2).all(|pair| pair[0].write_iops >= pair[1].write_iops));
+    }
+
+    #[test]
+    fn a_run_has_the_figures_of_its_measurements() {
+        let run = example::run();
+        let step = Headline::Write.step(&run).unwrap();
+        let iops = step.summary.as_ref().unwrap().iops;
+        assert!((Headline::Write.of_summary(step.summary.as_ref().unwrap()) - iops).abs() < 1e-9);
+        let row = BaselineRow::of_run(&run);
+        assert!(row.is_none_or(|row| (row.write_iops - iops.round()).abs() < 1.0));
+    }
+}

@@ -1,0 +1,103 @@
+//! `cargo xtask baseline`: the drives of the catalogue under the loads that every review opens
+//! with, into the table that reviews set beside their own drive.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::thread;
+
+use anyhow::{Context, Result};
+use lab::plan::Plan;
+use lab::progress::Unwatched;
+use lab::results::baseline::{self, BaselineRow, Headline};
+use lab::runner::{Assignment, Drivers, NoJournal, carry_out};
+use lab::ssd::{DriveSpec, catalogue};
+use lab::subject::{Access, Choice, Subject, Wanted, find_protocol};
+
+use crate::root;
+
+/// Name of the protocol that all drives go through.
+const PROTOCOL: &str = "enterprise";
+/// Seed of the table: it must come out the same.
+const SEED: u64 = 1;
+
+/// Simulates the drives of the catalogue that the table lacks, or has of another model version, and
+/// writes the table after each, so that an interruption loses one drive at most.
+///
+/// # Errors
+/// When a simulation failed, or the table cannot be written.
+pub(crate) fn run() -> Result<()> {
+    let plan = plan()?;
+    let mut rows: Vec<BaselineRow> = Vec::new();
+    for spec in catalogue::drives() {
+        let current = |row: &&BaselineRow| {
+            row.drive == spec.name && row.model_version == lab::ssd::MODEL_VERSION
+        };
+        let row = match baseline::rows().iter().find(current) {
+            Some(row) => row.clone(),
+            None => measured(&One::new(&spec, &plan)?)?,
+        };
+        println!("{}: {} IOPS of settled 4K writes", row.drive, row.write_iops);
+        rows.push(row);
+        let later =
+            baseline::rows().iter().filter(|row| !rows.iter().any(|it| it.drive == row.drive));
+        let all: Vec<BaselineRow> = rows.iter().chain(later).cloned().collect();
+        fs::write(root().join(baseline::FILE), baseline::to_csv(&all)?)
+            .with_context(|| format!("writing {}", baseline::FILE))?;
+    }
+    Ok(())
+}
+
+/// The row of one drive.
+fn measured(one: &One) -> Result<BaselineRow> {
+    let drivers = one.drivers()?;
+    let assignment = Assignment {
+        label: &one.wanted.target,
+        plan: &one.plan,
+        drivers: drivers.as_ref(),
+        journal: &NoJournal,
+        finished: Vec::new(),
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let outcome = carry_out(&[assignment], threads, &Unwatched)?.into_iter().next();
+    let outcome = outcome.with_context(|| format!("{}: no outcome", one.wanted.target))?;
+    let run = outcome.into_run(&one.plan, one.wanted.target.clone(), String::new());
+    BaselineRow::of_run(&run).with_context(|| format!("{}: a load is missing", run.id))
+}
+
+/// The protocol as far as the table needs it.
+fn plan() -> Result<Plan> {
+    let workloads = lab::workload::catalogue::workloads();
+    let plan = Plan::new(&find_protocol(PROTOCOL)?, &workloads, SEED)?;
+    let is_asked = |workload: &str| Headline::ALL.iter().any(|it| it.workload() == workload);
+    let ids: BTreeSet<String> = plan
+        .steps
+        .iter()
+        .filter(|step| is_asked(step.workload_name()))
+        .filter(|step| {
+            (step.threads, step.queue_per_thread) == (baseline::THREADS, baseline::QUEUE_PER_THREAD)
+        })
+        .map(|step| step.id.clone())
+        .collect();
+    Ok(plan.with_steps(&ids))
+}
+
+/// One drive in its first format and behind its first host.
+struct One {
+    subject: Subject,
+    wanted: Wanted,
+    plan: Plan,
+}
+
+impl One {
+    fn new(spec: &DriveSpec, plan: &Plan) -> Result<Self> {
+        let subject = Subject::find(&spec.name)?;
+        let mut setups = subject.setups(&Choice::default())?;
+        let wanted = if setups.is_empty() { None } else { Some(setups.remove(0)) };
+        let wanted = wanted.with_context(|| format!("{} has no format", spec.name))?;
+        Ok(Self { plan: subject.plan(plan.clone(), &wanted), subject, wanted })
+    }
+
+    fn drivers(&self) -> Result<Box<Drivers<'_>>> {
+        Ok(self.subject.drivers(&self.wanted, self.plan.seed, &Access::default())?)
+    }
+}
