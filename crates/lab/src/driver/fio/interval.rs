@@ -2,15 +2,15 @@
 //!
 //! fio keeps a histogram of each interval for one latency only, its `clat`: from the end of the
 //! submission to the completion. What counts as latency is its `lat`, from before the submission.
-//! So a row is counted at the middle of its bins, which are 1.6 % wide at coarseness 0, plus the mean
-//! time of a submission (`slat`) of that job and direction over the whole step, and widened to the
-//! exact maximum of `lat` that the other log gives for the same moment. Means over the step are
+//! So a row is counted at the middle of its bins, which are 1.6 % wide at coarseness 0, plus the
+//! mean time of a submission (`slat`) of that job and direction over the whole step, and widened to
+//! the exact maximum of `lat` that the other log gives for the same moment. Means over the step are
 //! therefore exact; percentiles of an interval are as far off as its submissions were from their
 //! mean. Totals of a step do not come from here but from fio's report, which has `lat` itself.
 //!
-//! fio logs no bytes beside the
-//! counts: the bytes of an interval are its requests times the mean transfer size of that job and
-//! direction over the whole step, exact where all transfers have one size.
+//! fio logs no bytes beside the counts: the bytes of an interval are its requests times the mean
+//! transfer size of that job and direction over the whole step, exact where all transfers have one
+//! size.
 
 use results::Interval;
 
