@@ -233,6 +233,7 @@ impl Fio {
         };
         let hosts = self.place().hosts;
         for host in hosts.map_or_else(|| vec![""], |hosts| hosts.names().collect()) {
+            output.check_jobs(host, load.threads)?;
             for (job, of_job) in (1..).zip(output.of_host(host)) {
                 let (rows, largest) =
                     (log::rows(folder, host, job)?, log::largest(folder, host, job)?);

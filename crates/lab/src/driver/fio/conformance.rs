@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use blockio::Op;
 use serde_json::Value;
 use tempfile::TempDir;
 use workload::trace::{self, Traced};
@@ -42,16 +43,72 @@ fn place(capacity_bytes: u64) -> Place<'static> {
 
 /// The first `count` requests of `load`, which has one job, by its own job file, on a target that
 /// answers at once.
+pub(in crate::driver) fn issued(load: &Load<'_>, capacity_bytes: u64, count: usize) -> Vec<Traced> {
+    let folder = TempDir::new().expect("a temporary folder");
+    run(&folder, &text_of(load, capacity_bytes, count));
+    logged(&folder)
+}
+
+/// Random arrivals of one direction, as fio drew them and as it carried them out.
+pub(in crate::driver) struct Arrivals {
+    pub(in crate::driver) op: Op,
+    /// When each was issued, in seconds since the job began.
+    pub(in crate::driver) at_s: Vec<f64>,
+    /// The gaps that fio drew, in seconds, in their order but for those below a microsecond, which
+    /// come last: fio does not tell them.
+    pub(in crate::driver) gaps_s: Vec<f64>,
+}
+
+/// The first `count` arrivals of `load` in each direction that it has, see [`issued`].
+pub(in crate::driver) fn arrivals(
+    load: &Load<'_>,
+    capacity_bytes: u64,
+    count: usize,
+) -> Vec<Arrivals> {
+    let folder = TempDir::new().expect("a temporary folder");
+    write_job(folder.path(), &text_of(load, capacity_bytes, count)).expect("the folder takes it");
+    let ended = process::dying_with_us("fio")
+        .args(["--debug=rate", "--output=said", job::JOB_FILE])
+        .current_dir(folder.path())
+        .output()
+        .expect("fio starts");
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    let said = std::fs::read_to_string(folder.path().join("said")).expect("fio says what it draws");
+    let issued = logged(&folder);
+    let of = |op: Op, direction: &str| {
+        let all = issued.iter().filter(|it| it.op == op);
+        let at_s: Vec<f64> = all.map(|it| it.at.as_secs_f64()).collect();
+        let mut gaps_s: Vec<f64> = said.lines().filter_map(|it| gap_s(it, direction)).collect();
+        gaps_s.resize(at_s.len().max(gaps_s.len()), 0.0);
+        Arrivals { op, at_s, gaps_s }
+    };
+    let all = [of(Op::Read, "ddir=0"), of(Op::Write, "ddir=1")];
+    all.into_iter().filter(|it| !it.at_s.is_empty()).collect()
+}
+
+/// The gap that a line of fio's debugging output tells: `poisson rate iops=3003, ddir=0`, the
+/// inverse of whole microseconds.
+fn gap_s(line: &str, direction: &str) -> Option<f64> {
+    let (_, told) = line.split_once("poisson rate iops=")?;
+    let (iops, of) = told.split_once(", ")?;
+    if of != direction {
+        return None;
+    }
+    Some(1.0 / iops.parse::<f64>().ok()?)
+}
+
+/// The job file of the first `count` requests of `load`, which logs them.
 ///
 /// One at a time: a request that finds fio's null engine busy is logged a second time.
-pub(in crate::driver) fn issued(load: &Load<'_>, capacity_bytes: u64, count: usize) -> Vec<Traced> {
+fn text_of(load: &Load<'_>, capacity_bytes: u64, count: usize) -> String {
     let text = text(&Load { queue_per_thread: 1, ..*load }, capacity_bytes);
     let text = text.replace("time_based=1\n", "");
     let (global, jobs) = text.rsplit_once("\n[T").expect("a section of jobs");
-    let folder = TempDir::new().expect("a temporary folder");
-    let text =
-        format!("{global}\nwrite_iolog=issued.iolog\nnumber_ios={count}\nio_size=1t\n[T{jobs}");
-    run(&folder, &text);
+    format!("{global}\nwrite_iolog=issued.iolog\nnumber_ios={count}\nio_size=1t\n[T{jobs}")
+}
+
+/// What the job in `folder` logged.
+fn logged(folder: &TempDir) -> Vec<Traced> {
     let log = std::fs::read(folder.path().join("issued.iolog")).expect("fio logs");
     let trace = trace::read(log.as_slice(), "issued.iolog").expect("it is an iolog");
     assert_eq!(trace.skipped().broken, 0, "{:?}", trace.skipped());

@@ -189,6 +189,23 @@ impl Output {
         self.jobs.iter().filter(move |job| job.hostname == host)
     }
 
+    /// Refuses a report in which some of the `jobs` that `host` was given are missing: what the
+    /// others did is not what was asked for.
+    pub(super) fn check_jobs(&self, host: &str, jobs: u16) -> Result<(), Error> {
+        let reported = self.of_host(host).count();
+        if reported >= usize::from(jobs) {
+            return Ok(());
+        }
+        let of = if host.is_empty() { String::new() } else { format!(" of {host}") };
+        let text = format!("fio's report has {reported} of the {jobs} jobs{of}");
+        let remedy = if host.is_empty() {
+            "something ended the others: see messages.txt beside the report, and dmesg"
+        } else {
+            "see whether the host and its `fio --server` still run, then resume the run"
+        };
+        Err(Error::new(Kind::Program, text).hint(remedy))
+    }
+
     /// Requests completed in each second by all jobs.
     pub(super) fn iops(&self) -> f64 {
         self.jobs.iter().map(|job| job.read.iops + job.write.iops).sum()
@@ -267,6 +284,16 @@ mod tests {
         let mut output = Output::parse(RECORDED).unwrap();
         output.jobs[0].read.lat_ns.bins.clear();
         assert!(counted(&output.jobs).is_none());
+    }
+
+    #[test]
+    fn a_report_without_a_job_of_a_host_is_refused() {
+        let mut output = Output::parse(RECORDED).unwrap();
+        output.check_jobs("", 2).unwrap();
+        output.jobs[1].hostname = "node-2".into();
+        let error = output.check_jobs("node-2", 2).unwrap_err();
+        assert_eq!(error.to_string(), "fio's report has 1 of the 2 jobs of node-2");
+        assert!(output.check_jobs("node-3", 2).is_err());
     }
 
     #[test]
