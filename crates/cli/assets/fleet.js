@@ -84,7 +84,7 @@ class DriveCard {
     const state = is_served ? drive.health.state : fault ? "critical" : "ok";
     write(this.verdict, is_served
       ? state === "ok" ? HEALTH.ok : `${HEALTH[state]}: ${counted(problems.length, "problem")}.`
-      : fault ?? "Nobody serves it.");
+      : fault ?? "Nobody serves it; it was closed.");
     this.verdict.className = `state ${toneOf(state)}`;
     this.node.classList.toggle("alarmed", toneOf(state) === "bad");
     this.node.classList.toggle("warned", toneOf(state) === "warn");
@@ -227,13 +227,13 @@ class Cards {
 const DRIVES = new Cards("cards", () => new DriveCard());
 const RUNS = new Cards("under-way", () => new RunCard());
 
-function showDrives(drives) {
+function showDrives(drives, missing) {
   const states = DRIVES.update(drives, ({ vault }) => vault);
   const served = drives.filter(({ is_served }) => is_served);
   at("no-drives").hidden = drives.length > 0;
   show("served", `${served.length} of ${drives.length}`, served.length);
-  const faults = drives.flatMap(({ name }, index) =>
-    states[index].faults.map((fault) => `${name}: ${fault}`));
+  const faults = [...missing, ...drives.flatMap(({ name }, index) =>
+    states[index].faults.map((fault) => `${name}: ${fault}`))];
   show("attention", faults.length ? `${counted(faults.length, "problem")}` : "no problem");
   const known = states.flatMap(({ speeds }) => speeds ? [speeds] : []);
   ["read", "write"].forEach((id, index) => {
@@ -244,7 +244,8 @@ function showDrives(drives) {
   const stored = sum(served.map(({ drive }) => drive.stored_bytes ?? 0));
   show("stored", bytes(stored), stored);
   show("stored-note", `of ${bytes(sum(served.map(({ drive }) => drive.stored_bytes_max ?? 0)))}`);
-  const worst = ["critical", "degraded"].find((it) => states.some(({ state }) => state === it));
+  const worst = missing.length ? "critical"
+    : ["critical", "degraded"].find((it) => states.some(({ state }) => state === it));
   const away = drives.length - served.length;
   const rest = away ? ` ${counted(away, "drive")} ${away === 1 ? "is" : "are"} not served.` : "";
   show("health", faults.join(" ") || (served.length
@@ -306,7 +307,7 @@ function showAll(overview) {
   for (const part of ["drives", "events"]) {
     at(part).hidden = at(`${part}-entry`).hidden = isOfRuns;
   }
-  showDrives(overview.drives);
+  showDrives(overview.drives, overview.faults);
   showEvents(overview.drives);
   if (overview.runs) showReviews(overview.runs, overview.pages);
   before = overview;

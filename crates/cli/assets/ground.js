@@ -274,6 +274,9 @@ function follow(showAll) {
       clearTimeout(silence);
       at("led").className = "led off";
       show("link", "no answer; what is shown is old; asking again");
+      // What was well is not known to be any more.
+      show("health", "Not known: the server of this page does not answer.");
+      at("health").className = "verdict bad";
       setTimeout(connect, RETRY_MS);
     };
     const wait = () => {

@@ -5,6 +5,8 @@ mod create;
 mod dashboard;
 mod export;
 mod format;
+mod http;
+mod limits;
 mod monitor;
 mod place;
 mod real;
@@ -26,6 +28,8 @@ pub(crate) use self::create::{Compress, Create, Protection};
 pub(crate) use self::dashboard::Dashboard;
 pub(crate) use self::export::{AddExport, Export, Meant, RemoveExport, ResizeExport};
 pub(crate) use self::format::{Format, Purge, Resize, Target};
+pub(crate) use self::http::HttpArgs;
+pub(crate) use self::limits::LimitArgs;
 pub(crate) use self::monitor::MonitorArgs;
 pub(crate) use self::place::PlaceArgs;
 pub(crate) use self::real::RealArgs;
@@ -699,6 +703,10 @@ pub(crate) struct Serve {
     pub(crate) tls: TlsArgs,
     #[command(flatten)]
     pub(crate) monitor: MonitorArgs,
+    #[command(flatten)]
+    pub(crate) pages: HttpArgs,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
     /// Whose times replies keep to: as fast as it goes, or those of a modelled drive
     #[arg(long, value_enum, default_value_t = Timing::Off, help_heading = "Timing")]
     pub(crate) timing: Timing,

@@ -161,8 +161,11 @@ impl Observed {
             Event::Dropped { client, reason } => {
                 self.note(format!("Client {client} was dropped: {reason}."));
             }
-            Event::TurnedAway { reason } => {
+            Event::TurnedAway { clients: 1, reason } => {
                 self.note(format!("A client was turned away: {reason}."));
+            }
+            Event::TurnedAway { clients, reason } => {
+                self.note(format!("{clients} clients were turned away, the last: {reason}."));
             }
         }
         let mut guests = self.guests();
@@ -178,7 +181,7 @@ impl Observed {
                 guests.clients.remove(client);
                 guests.refused += 1;
             }
-            Event::TurnedAway { .. } => guests.refused += 1,
+            Event::TurnedAway { clients, .. } => guests.refused += clients,
         }
     }
 
@@ -186,6 +189,8 @@ impl Observed {
     pub(crate) fn status(&self) -> Status {
         let Process { cpu_s, memory_bytes } = Process::own();
         let traffic = self.meter.traffic();
+        // The model may be at work for others: whoever comes and goes does not wait for it.
+        let model = self.model.get().map(|model| model.status(self.begun.elapsed()));
         let guests = self.guests();
         let client =
             |(client, export): (&u64, &String)| Client { client: *client, export: export.clone() };
@@ -200,7 +205,7 @@ impl Observed {
             clients_came: guests.came,
             clients_refused: guests.refused,
             traffic,
-            model: self.model.get().map(|model| model.status(self.begun.elapsed())),
+            model,
             events: locked(&self.chronicle).told(),
         };
         drop(guests);

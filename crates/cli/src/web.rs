@@ -11,6 +11,9 @@
 //! up neither the others nor the drive.
 
 mod action;
+mod attempts;
+mod connection;
+mod connections;
 mod fleet;
 mod gate;
 mod glance;
@@ -22,29 +25,27 @@ mod shelf;
 mod stand;
 mod stream;
 
-use std::io::{self, IsTerminal as _, Read as _};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::io::{self, IsTerminal as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
+use live::export::Tls;
 
 pub(crate) use self::action::Token;
+use self::connection::Connection;
+use self::connections::{Connections, Entry};
 pub(crate) use self::fleet::Fleet;
+use self::gate::Gate;
 use self::reply::Reply;
 use self::request::{Fault, Request};
 pub(crate) use self::stand::Stand;
-use self::stream::Viewers;
 
-/// Connections at once; further ones are closed.
-const CONNECTIONS_MAX: usize = 64;
-/// How long a client may take to send a request, and to take an answer.
+/// How long a client may take to encrypt and to send a request, and to take a part of an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a client that was answered may be silent without going, and how often it may not be.
-const LEAVE: Duration = Duration::from_millis(500);
-const LEAVE_READS_MAX: u32 = 32;
 /// Pause after the system had nothing left to accept a connection with.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -60,10 +61,21 @@ pub(crate) struct Web {
 #[derive(Debug)]
 struct Site {
     content: Content,
-    token: Token,
-    viewers: Viewers,
-    connections: AtomicUsize,
+    door: Door,
+    gate: Gate,
+    connections: Arc<Connections>,
     is_stopping: AtomicBool,
+}
+
+/// How a server is reached, and what lets one change something.
+#[derive(Debug)]
+pub(crate) struct Door {
+    /// The key to everything that changes a drive.
+    pub(crate) token: Token,
+    /// Names by which it may be reached beside its addresses and `localhost`.
+    pub(crate) hosts: Vec<String>,
+    /// What clients encrypt by, if they have to.
+    pub(crate) tls: Option<Tls>,
 }
 
 /// What is shown.
@@ -79,8 +91,8 @@ pub(crate) enum Content {
 struct Visit<'a> {
     request: &'a Request,
     token: &'a Token,
-    viewers: &'a Viewers,
-    connection: &'a TcpStream,
+    entry: &'a Entry,
+    connection: &'a Connection,
 }
 
 impl Visit<'_> {
@@ -128,11 +140,12 @@ impl Web {
     ///
     /// # Errors
     /// When the system refuses.
-    pub(crate) fn start(listener: TcpListener, content: Content, token: Token) -> Result<Self> {
+    pub(crate) fn start(listener: TcpListener, content: Content, mut door: Door) -> Result<Self> {
         let address = listener.local_addr().context("asking for the port of HTTP")?;
-        let (connections, is_stopping) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let viewers = Viewers::default();
-        let site = Arc::new(Site { content, token, viewers, connections, is_stopping });
+        let hosts = std::mem::take(&mut door.hosts);
+        let gate = Gate { hosts, is_encrypted: door.tls.is_some() };
+        let (connections, is_stopping) = (Arc::default(), AtomicBool::new(false));
+        let site = Arc::new(Site { content, door, gate, connections, is_stopping });
         let own = Arc::clone(&site);
         let acceptor = thread::Builder::new()
             .name("http-accept".to_owned())
@@ -141,22 +154,22 @@ impl Web {
         Ok(Self { address, site, acceptor: Some(acceptor) })
     }
 
-    /// Where it answers.
-    pub(crate) const fn address(&self) -> SocketAddr {
-        self.address
+    /// The address of its first page.
+    pub(crate) fn place(&self) -> String {
+        format!("{}{}/", self.site.gate.scheme(), self.address)
     }
 
     /// Says where it answers; to a person, with the token.
     pub(crate) fn introduction(&self) -> String {
-        let Self { address, site, .. } = self;
+        let (place, token) = (self.place(), &self.site.door.token);
         if io::stderr().is_terminal() {
-            return format!("dashboard at http://{address}/#token={}", site.token.text());
+            return format!("dashboard at {place}#token={}", token.text());
         }
-        let token = match site.token.path() {
+        let token = match token.path() {
             Some(path) => format!("its token in {}", path.display()),
             None => "to look at; --token FILE keeps a token to change things with".to_owned(),
         };
-        format!("dashboard at http://{address}/, {token}")
+        format!("dashboard at {place}, {token}")
     }
 }
 
@@ -174,19 +187,6 @@ impl Drop for Web {
     }
 }
 
-/// Closes a connection so that the answer arrives: what was sent and not read would undo it.
-fn take_leave(mut connection: &TcpStream) -> io::Result<()> {
-    connection.shutdown(Shutdown::Write)?;
-    connection.set_read_timeout(Some(LEAVE))?;
-    let mut rest = [0; 4096];
-    for _ in 0..LEAVE_READS_MAX {
-        if connection.read(&mut rest)? == 0 {
-            break;
-        }
-    }
-    Ok(())
-}
-
 impl Site {
     fn accept(self: &Arc<Self>, listener: &TcpListener) {
         loop {
@@ -202,37 +202,34 @@ impl Site {
         }
     }
 
-    fn admit(self: &Arc<Self>, connection: TcpStream) {
-        if self.connections.fetch_add(1, Ordering::AcqRel) >= CONNECTIONS_MAX {
-            self.connections.fetch_sub(1, Ordering::AcqRel);
-            return;
-        }
-        let own = Arc::clone(self);
+    fn admit(self: &Arc<Self>, socket: TcpStream) {
+        let socket = Arc::new(socket);
+        let (own, entry) = (Arc::clone(self), self.connections.enter(&socket));
         let host = move || {
             // A client that is gone needs no report.
-            let _ = own.converse(&connection).and_then(|()| take_leave(&connection));
-            own.connections.fetch_sub(1, Ordering::AcqRel);
+            let _ = own.converse(&socket, &entry);
         };
-        if thread::Builder::new().name("http".to_owned()).spawn(host).is_err() {
-            self.connections.fetch_sub(1, Ordering::AcqRel);
-        }
+        // Without a thread the connection is closed and its entry given back.
+        let _ = thread::Builder::new().name("http".to_owned()).spawn(host);
     }
 
-    fn converse(&self, connection: &TcpStream) -> io::Result<()> {
-        connection.set_write_timeout(Some(PATIENCE))?;
-        connection.set_nodelay(true)?;
-        let request = match Request::read(connection, PATIENCE) {
+    fn converse(&self, socket: &Arc<TcpStream>, entry: &Entry) -> io::Result<()> {
+        let connection = Connection::new(socket, self.door.tls.as_ref(), PATIENCE)?;
+        let request = match Request::read(&connection, PATIENCE) {
             Ok(request) => request,
             Err(Fault::Refused(status, why)) => {
-                return Reply::text(status, why).send(connection, false);
+                Reply::text(status, why).send(&connection, false)?;
+                return connection.take_leave();
             }
             Err(Fault::Gone(error)) => return Err(error),
         };
-        let Self { token, viewers, .. } = self;
-        let visit = Visit { request: &request, token, viewers, connection };
-        match gate::check(&request) {
-            Err(refusal) => visit.send(&refusal),
-            Ok(()) => self.content.answer(&visit),
+        entry.begin_answer();
+        let token = &self.door.token;
+        let visit = Visit { request: &request, token, entry, connection: &connection };
+        match self.gate.check(&request) {
+            Err(refusal) => visit.send(&refusal)?,
+            Ok(()) => self.content.answer(&visit)?,
         }
+        connection.take_leave()
     }
 }

@@ -258,7 +258,9 @@ impl Caretaker {
     /// Ends what is under way, and waits until it has.
     pub fn stop(&self) {
         self.rest.wish(|wishes| wishes.is_over = true);
-        for worker in std::mem::take(&mut *locked(&self.work)) {
+        // Whoever begins something now does not wait for all that ends.
+        let work = std::mem::take(&mut *locked(&self.work));
+        for worker in work {
             // One that panicked is gone as well.
             let _ = worker.join();
         }

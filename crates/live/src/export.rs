@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 pub use self::address::{Address, AddressError};
 pub use self::socket::{BindError, Listener};
-pub use self::tls::{Demand, Tls, TlsError};
+pub use self::tls::{Demand, Tls, TlsError, TlsStream};
 use crate::{Device, DeviceError, Pace};
 
 /// Longest name of an export in bytes, as the protocol has it.

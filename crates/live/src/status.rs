@@ -309,6 +309,16 @@ pub fn inspect(vault: &Path) -> Result<Status, OpenError> {
     Ok(status.rated(rated_cycles(vault)).described(vault))
 }
 
+/// Whether the drive of a folder that no process has open was closed by whoever had; reads no more
+/// than the headers of its dies, and changes nothing.
+///
+/// # Errors
+/// As [`inspect`].
+pub fn was_closed(vault: &Path) -> Result<bool, OpenError> {
+    let (_, header) = gather(open_dies(vault, FileMedium::view)?)?;
+    Ok(!header.is_open)
+}
+
 /// The number of a drive, as it is shown.
 pub(crate) fn named(drive: u64) -> String {
     format!("{drive:016x}")

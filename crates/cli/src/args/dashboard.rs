@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::HttpArgs;
 use crate::activation::Place;
 
 /// `floatgate dashboard`.
@@ -22,4 +23,6 @@ pub(crate) struct Dashboard {
     /// File for the token, new with each start, without which nothing can be changed
     #[arg(long, value_name = "FILE")]
     pub(crate) token: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) pages: HttpArgs,
 }

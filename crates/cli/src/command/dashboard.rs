@@ -2,22 +2,24 @@
 
 use anyhow::{Context as _, Result};
 
-use super::serve::listen_http;
+use super::serve::{http_tls, listen_http};
 use crate::activation::Passed;
 use crate::args::Dashboard;
 use crate::log::{Level, Log};
 use crate::signals::{self, Signal};
-use crate::web::{Content, Fleet, Token, Web};
+use crate::web::{Content, Door, Fleet, Token, Web};
 use crate::{Ending, output};
 
 /// Shows them until a signal comes.
 pub(crate) fn dashboard(args: &Dashboard) -> Result<Ending> {
     let _log = Log::start(Level::Info, false)?;
     let fleet = Fleet::new(&args.places, args.runs.as_deref())?;
-    let listener = listen_http(&args.http, &mut Passed::of_process())?;
+    let tls = http_tls(&args.pages)?;
+    let listener = listen_http(&args.http, &mut Passed::of_process(), tls.as_ref())?;
     let signals = signals::received()?;
     let token = Token::draw(args.token.clone()).context("writing the token")?;
-    let web = Web::start(listener, Content::Fleet(fleet), token)?;
+    let door = Door { token, hosts: args.pages.http_host.clone(), tls };
+    let web = Web::start(listener, Content::Fleet(fleet), door)?;
     output::talk(&web.introduction());
     // Nothing here is read again: what drives there are is seen at each look.
     while signals.recv().context("waiting for a signal")? != Signal::Stop {}

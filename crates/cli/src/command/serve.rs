@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, bail};
 use blockio::Bytes;
 use lab::ssd::{Drive as ModelDrive, Setup};
 use lab::subject::{Subject, Wanted, find_drive};
-use live::export::nbd::{Event, Server};
+use live::export::nbd::{Event, Limits, Server};
 use live::export::{Address, Demand, Export, Exports, Listener, Tls};
 use live::misbehavior::{Misbehavior, Schedule};
 use live::status::Status;
@@ -21,14 +21,14 @@ use live::{Access, Device, Drive, MemoryDevice, Namespace, Namespaces, Pace, sta
 use tracing::{debug, error, info, warn};
 
 use crate::activation::{Passed, Place};
-use crate::args::{Encryption, Serve, Timing, TlsArgs};
+use crate::args::{Encryption, HttpArgs, Serve, Timing, TlsArgs};
 use crate::configuration::{Configuration, Reread};
 use crate::log::{self, Log};
 use crate::monitor::{self, About, Monitor, Recipients};
 use crate::observed::{Observed, Paced};
 use crate::signals::{self, Signal};
-use crate::web::{self, Content, Stand, Token, Web};
-use crate::{Ending, output, setup};
+use crate::web::{self, Content, Door, Stand, Token, Web};
+use crate::{Ending, failure, output, setup};
 
 /// How often a server looks at its drive.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -54,13 +54,16 @@ struct Served {
 pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     let _log = Log::start(args.log_level, args.log_json)?;
     let configuration = Configuration::of(args)?;
-    let (paced, tls) = (paced(args)?, tls(&args.tls)?);
+    let limits = Limits::from(args.limits).checked()?;
+    check_pages(args)?;
+    let (paced, tls, http_tls) = (paced(args)?, tls(&args.tls)?, http_tls(&args.pages)?);
     let recipients = Recipients::of(&args.monitor)?;
     // Before the drive is opened: it is left as it was where something is in the way.
     let mut passed = Passed::of_process();
     let listeners = args.nbd.iter().map(|place| listen(place, &mut passed, &args.tls));
     let listeners = listeners.collect::<Result<Vec<_>>>()?;
-    let http = args.http.as_ref().map(|place| listen_http(place, &mut passed)).transpose()?;
+    let listen_http = |place| listen_http(place, &mut passed, http_tls.as_ref());
+    let http = args.http.as_ref().map(listen_http).transpose()?;
     let Served { device, drive } = Served::open(args, recipients)?;
     if let Some((paced, (_, observed))) = paced.as_ref().zip(drive.as_ref()) {
         observed.keep_pace_with(paced);
@@ -78,7 +81,9 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     let observed = drive.as_ref().map(|(_, observed)| Arc::clone(observed));
     let management = observed.as_ref().map(|observed| observed.manage(&offered)).transpose()?;
     let web = match (http, &observed) {
-        (Some(listener), Some(observed)) => Some(show(listener, observed)?),
+        (Some(listener), Some(observed)) => {
+            Some(show(listener, observed, (args.pages.http_host.clone(), http_tls))?)
+        }
         _ => None,
     };
     if let Some(web) = &web {
@@ -91,10 +96,11 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
         }
         tell(event);
     };
-    let server = Server::start(exports, listeners, watch).context("starting the server")?;
+    let server = Server::start(exports, listeners, limits, watch).context("starting the server")?;
     // Clients may know where without being told.
     if let Err(error) = output::data(&text) {
-        warn!("stdout takes no more, and nobody is told where clients come in: {error:#}");
+        let error = failure::text(&error);
+        warn!("stdout takes no more, and nobody is told where clients come in: {error}");
     }
     wait(&signals, drive.as_ref(), configuration)?;
     drop((management, web));
@@ -132,7 +138,7 @@ fn reload(configuration: Option<&mut Configuration>, observed: Option<&Observed>
     let Reread { serve, fixed } = match configuration.reread() {
         Ok(reread) => reread,
         Err(error) => {
-            error!("the configuration stays as it was: {error:#}");
+            error!("the configuration stays as it was: {}", failure::text(&error));
             return;
         }
     };
@@ -309,31 +315,56 @@ fn listen(place: &Place<Address>, passed: &mut Passed, tls: &TlsArgs) -> Result<
     Ok(listener)
 }
 
+/// Refuses what is said of pages where there are none: somebody takes them for encrypted.
+fn check_pages(args: &Serve) -> Result<()> {
+    let HttpArgs { http_host, http_tls_certificates, .. } = &args.pages;
+    if args.http.is_none() && (!http_host.is_empty() || http_tls_certificates.is_some()) {
+        bail!("there are no pages to name or to encrypt; give --http ADDRESS, too");
+    }
+    Ok(())
+}
+
+/// What browsers and monitoring encrypt by, if they do.
+pub(super) fn http_tls(args: &HttpArgs) -> Result<Option<Tls>> {
+    let Some(folder) = &args.http_tls_certificates else { return Ok(None) };
+    let loaded = Tls::load(folder, Demand::Required, args.http_tls_verify_peer);
+    loaded.map(Some).context("reading the certificates for HTTP")
+}
+
 /// Listens for browsers; warns where other machines may come in.
-pub(super) fn listen_http(place: &Place<SocketAddr>, passed: &mut Passed) -> Result<TcpListener> {
+pub(super) fn listen_http(
+    place: &Place<SocketAddr>,
+    passed: &mut Passed,
+    tls: Option<&Tls>,
+) -> Result<TcpListener> {
     let listener = match place {
         Place::At(address) => web::listen(*address)?,
         Place::Passed(index) => passed.http(*index)?,
     };
     let address = listener.local_addr().context("asking for the port of HTTP")?;
-    if !address.ip().is_loopback() {
-        warn_of_reach(&format_args!("http://{address}"));
+    if !address.ip().is_loopback() && !tls.is_some_and(Tls::verifies_clients) {
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        warn_of_reach(&format_args!("{scheme}://{address}"));
     }
     Ok(listener)
 }
 
 /// Shows a drive to browsers and monitoring.
-fn show(listener: TcpListener, observed: &Arc<Observed>) -> Result<Web> {
+fn show(
+    listener: TcpListener,
+    observed: &Arc<Observed>,
+    (hosts, tls): (Vec<String>, Option<Tls>),
+) -> Result<Web> {
     let token = Token::draw(Some(observed.vault().join(TOKEN)));
     let token = token.context("writing the token of the dashboard")?;
     let stand = Stand::new(Arc::downgrade(observed));
-    Web::start(listener, Content::Drive(stand), token)
+    Web::start(listener, Content::Drive(stand), Door { token, hosts, tls })
 }
 
 /// Says where browsers come in: at once, since it may hold the token, which is in no log.
 fn introduce(web: &Web, is_json: bool) {
     if is_json {
-        info!("the page is at http://{}/", web.address());
+        info!("the page is at {}", web.place());
     } else {
         output::talk(&web.introduction());
     }
@@ -377,8 +408,11 @@ fn tell(event: &Event) {
         Event::Dropped { client, reason } => {
             warn!(client, reason, "client {client} was dropped: {reason}");
         }
-        Event::TurnedAway { reason } => {
+        Event::TurnedAway { clients: 1, reason } => {
             warn!(reason, "a client was turned away: {reason}");
+        }
+        Event::TurnedAway { clients, reason } => {
+            warn!(clients, reason, "{clients} clients were turned away, the last: {reason}");
         }
     }
 }

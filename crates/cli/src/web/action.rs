@@ -1,18 +1,23 @@
 //! What is asked to be done to a drive: by POST, with the server's token, and naming the drive.
 //!
 //! The token is new with every server. Where it is kept in a file, that is for its owner alone:
-//! whoever can read it could use the management sockets as well.
+//! whoever can read it could use the management sockets as well. Wrong ones are logged, and beyond
+//! two they make their address wait before the next is looked at, the right one included.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
+use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use live::management::{Answer, Request as Asked};
 use serde::Deserialize;
+use tracing::warn;
 
+use super::Visit;
+use super::attempts::Attempts;
 use super::reply::Reply;
-use super::request::Request;
 use super::stand::{Subject, UNSERVED};
 
 const TOKEN_BYTES: usize = 16;
@@ -22,6 +27,7 @@ const TOKEN_BYTES: usize = 16;
 pub(crate) struct Token {
     text: String,
     path: Option<PathBuf>,
+    attempts: Attempts,
 }
 
 /// The body of a request.
@@ -48,7 +54,7 @@ impl Token {
             let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
             file.write_all(text.as_bytes())?;
         }
-        Ok(Self { text, path })
+        Ok(Self { text, path, attempts: Attempts::default() })
     }
 
     pub(super) fn text(&self) -> &str {
@@ -58,6 +64,30 @@ impl Token {
     /// The file that holds it; none where it is in memory alone.
     pub(super) fn path(&self) -> Option<&Path> {
         self.path.as_deref()
+    }
+
+    /// Whether whoever is at an address has the token; if not, what to answer.
+    fn check(&self, peer: IpAddr, shown: &str) -> Result<(), Reply> {
+        let text = shown.strip_prefix("Bearer ").unwrap_or_default();
+        if text.is_empty() {
+            return Err(Reply::text(401, "this needs the token that the server drew"));
+        }
+        let now = Instant::now();
+        if let Some(wait) = self.attempts.wait(peer, now) {
+            let text = "wrong tokens came from this address; no other is looked at for now";
+            return Err(Reply::text(429, text).retried_after(wait));
+        }
+        if self.is(text) {
+            self.attempts.note_right(peer);
+            return Ok(());
+        }
+        let (count, wait) = self.attempts.note_wrong(peer, now);
+        let wait_s = wait.as_secs();
+        warn!(
+            %peer, count,
+            "a wrong token came from {peer}, {count} by now; the next is looked at after {wait_s} s"
+        );
+        Err(Reply::text(401, "this is not the token that the server drew"))
     }
 
     /// Whether a text is the token, in a time that does not depend on how much of it is right.
@@ -89,14 +119,14 @@ impl Drop for Token {
 }
 
 /// Does what is asked, of whoever has the token and names the drive.
-pub(super) fn carry_out(request: &Request, token: &Token, subject: &dyn Subject) -> Reply {
+pub(super) fn carry_out(visit: &Visit<'_>, subject: &dyn Subject) -> Reply {
+    let Visit { request, token, connection, .. } = visit;
     let header = |name| request.header(name).ok().flatten().unwrap_or_default();
     if !header("content-type").starts_with("application/json") {
         return Reply::text(415, "what is to be done is told as application/json");
     }
-    let is_known = header("authorization").strip_prefix("Bearer ").is_some_and(|it| token.is(it));
-    if !is_known {
-        return Reply::text(401, "this needs the token that the server drew");
+    if let Err(refusal) = token.check(connection.peer(), header("authorization")) {
+        return refusal;
     }
     let Order { drive, request } = match serde_json::from_slice(&request.body) {
         Ok(order) => order,

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Drives come and go: places are gone through at each look, and nobody looks while there is no
-//! viewer. A drive whose server does not answer keeps nobody waiting: it is shown as it was.
+//! viewer. A drive whose server does not answer keeps nobody waiting: it is shown as it was. What
+//! cannot be looked at, and what nobody serves though nobody closed it, is a fault.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +21,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use lab::runs::Sight;
 use live::management::{Answer, Connection, Request as Asked};
-use live::status::{History, HistorySpan, Status};
+use live::status::{History, HistorySpan, Status, was_closed};
 use live::{beacon, is_vault};
 use serde::Serialize;
 use toml::Table;
@@ -38,6 +39,12 @@ const DRIVES: &str = "/drives/";
 const REVIEWS: &str = "/reviews/";
 /// How long a look waits for drives that have not answered.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// How long it is taken for known whether a drive that nobody serves was closed. Looking takes its
+/// dies for a moment, in which a server that starts has to wait.
+const CLOSED_KNOWN: Duration = Duration::from_secs(10);
+/// What is said of a drive whose server was killed, or whose machine was.
+const UNCLOSED: &str = "Nobody serves it, and it was not closed: its server or its machine failed; \
+                        `floatgate serve` recovers what was flushed.";
 /// The socket that may stand for the folder that it lies in.
 const SOCKET: &str = "manage.sock";
 
@@ -55,6 +62,8 @@ pub(crate) struct Fleet {
 #[derive(Debug, Serialize)]
 struct Overview {
     drives: Vec<Glance>,
+    /// Places that were named and cannot be looked at, and why.
+    faults: Vec<String>,
     #[serde(flatten)]
     sight: Option<Sight>,
 }
@@ -73,6 +82,8 @@ struct Seen {
     /// The drive's page, and its number.
     stand: Option<(String, Arc<Stand>)>,
     is_being_asked: bool,
+    /// What is wrong with a drive that nobody serves, if anything is, and when that was seen.
+    unserved: Option<(Instant, Option<String>)>,
 }
 
 /// A drive that is asked over its management socket.
@@ -106,10 +117,7 @@ impl Fleet {
             };
         }
         match path {
-            STREAM if !visit.is_head() => {
-                let Visit { connection, viewers, .. } = visit;
-                self.stream.serve(connection, viewers, || Some(self.look()))
-            }
+            STREAM if !visit.is_head() => self.stream.serve(visit, || Some(self.look())),
             _ => visit.send(&self.shown(path)),
         }
     }
@@ -153,7 +161,7 @@ impl Fleet {
 
     /// How all of them fare.
     fn look(&self) -> Overview {
-        let berths = self.discover();
+        let (berths, faults) = self.discover();
         let (answered, answers) = mpsc::channel();
         for berth in &berths {
             berth.ask(answered.clone());
@@ -162,22 +170,28 @@ impl Fleet {
         let deadline = Instant::now() + PATIENCE;
         while answers.recv_timeout(deadline.saturating_duration_since(Instant::now())).is_ok() {}
         let drives = berths.iter().map(|berth| berth.glance()).collect();
-        Overview { drives, sight: self.shelf.as_ref().map(Shelf::look) }
+        Overview { drives, faults, sight: self.shelf.as_ref().map(Shelf::look) }
     }
 
-    /// The drives that are there now; what is known of others is forgotten.
-    fn discover(&self) -> Vec<Arc<Berth>> {
-        // A place that is gone for now may come back. The lock is not held while file systems are
-        // asked, which may take as long as they like.
-        let found: Vec<PathBuf> =
-            self.places.iter().filter_map(|place| vaults(place).ok()).flatten().collect();
+    /// The drives that are there now, and places where that is not known; what is known of others
+    /// is forgotten.
+    fn discover(&self) -> (Vec<Arc<Berth>>, Vec<String>) {
+        let (mut found, mut faults) = (Vec::new(), Vec::new());
+        // The lock is not held while file systems are asked, which may take as long as they like.
+        for place in &self.places {
+            match vaults(place) {
+                Ok(vaults) => found.extend(vaults),
+                // It may come back.
+                Err(error) => faults.push(format!("{error:#}.")),
+            }
+        }
         let mut berths = self.berths();
         let mut known = std::mem::take(&mut *berths);
         for vault in found {
             let berth = known.remove(&vault).unwrap_or_else(|| Arc::new(Berth::new(&vault)));
             berths.entry(vault).or_insert(berth);
         }
-        berths.values().cloned().collect()
+        (berths.values().cloned().collect(), faults)
     }
 
     fn berths(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Arc<Berth>>> {
@@ -222,7 +236,7 @@ fn vaults(place: &Path) -> Result<Vec<PathBuf>> {
 impl Berth {
     fn new(vault: &Path) -> Self {
         let glance = Glance::of_folder(vault);
-        let seen = Mutex::new(Seen { glance, stand: None, is_being_asked: false });
+        let seen = Mutex::new(Seen { glance, stand: None, is_being_asked: false, unserved: None });
         Self { vault: vault.to_owned(), seen }
     }
 
@@ -244,20 +258,42 @@ impl Berth {
 
     fn note(&self, answer: io::Result<Option<Status>>) {
         let is_beacon_lit = beacon::is_lit(&self.vault);
+        let fault = match &answer {
+            Ok(Some(_)) => None,
+            Ok(None) => self.unserved(),
+            Err(error) => Some(error.to_string()),
+        };
         let mut seen = self.seen();
         seen.is_being_asked = false;
         let glance = &mut seen.glance;
         glance.is_beacon_lit = is_beacon_lit;
-        glance.fault = answer.as_ref().err().map(ToString::to_string);
+        glance.fault = fault;
         let summary = answer.ok().flatten().and_then(Summary::of);
         glance.is_served = summary.is_some();
         let Some(summary) = summary else { return };
         let number = summary.drive.clone();
         glance.drive = Some(summary);
+        seen.unserved = None;
         if seen.stand.as_ref().is_none_or(|(known, _)| *known != number) {
             let distant = Distant { vault: self.vault.clone(), number: number.clone() };
             seen.stand = Some((number, Arc::new(Stand::new(distant))));
         }
+    }
+
+    /// What is wrong with the drive, which nobody serves.
+    fn unserved(&self) -> Option<String> {
+        let known = self.seen().unserved.clone();
+        if let Some((_, fault)) = known.filter(|(at, _)| at.elapsed() < CLOSED_KNOWN) {
+            return fault;
+        }
+        // Whoever serves it now, or checks it, is seen at the next look.
+        let fault = match was_closed(&self.vault) {
+            Ok(true) => None,
+            Ok(false) => Some(UNCLOSED.to_owned()),
+            Err(error) => Some(format!("Nobody serves it, and its dies tell nothing: {error}.")),
+        };
+        self.seen().unserved = Some((Instant::now(), fault.clone()));
+        fault
     }
 
     /// What is known now.
@@ -366,8 +402,13 @@ mod tests {
         assert_eq!(names(&fleet.look()), ["first"]);
         vault(folder.path(), "second");
         assert_eq!(names(&fleet.look()), ["first", "second"]);
+        assert!(fleet.look().faults.is_empty());
         fs::remove_dir_all(first).unwrap();
-        assert_eq!(names(&fleet.look()), ["second"]);
+        let overview = fleet.look();
+        assert_eq!(names(&overview), ["second"]);
+        // It was named, so that it is missed.
+        assert_eq!(overview.faults.len(), 1, "{:?}", overview.faults);
+        assert!(overview.faults[0].contains("No such file"), "{:?}", overview.faults);
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! An answer.
 
 use std::borrow::Cow;
-use std::io::{self, Write as _};
-use std::net::TcpStream;
+use std::io;
+use std::time::Duration;
 
 use serde::Serialize;
+
+use super::connection::Connection;
 
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -36,13 +38,15 @@ pub(super) struct Reply {
     status: u16,
     kind: &'static str,
     policy: &'static str,
+    /// Time after which to ask again.
+    retry_after: Option<Duration>,
     body: Cow<'static, str>,
 }
 
 impl Reply {
     /// What was asked for.
     pub(super) fn new(kind: &'static str, body: impl Into<Cow<'static, str>>) -> Self {
-        Self { status: 200, kind, policy: OWN, body: body.into() }
+        Self { status: 200, kind, policy: OWN, retry_after: None, body: body.into() }
     }
 
     /// A page that somebody else wrote.
@@ -63,14 +67,19 @@ impl Reply {
         Self { status, ..Self::new(TEXT, format!("{line}\n")) }
     }
 
+    /// The same with the time after which to ask again.
+    pub(super) fn retried_after(self, wait: Duration) -> Self {
+        Self { retry_after: Some(wait), ..self }
+    }
+
     /// Sends it, or only what stands before the body.
-    pub(super) fn send(&self, mut stream: &TcpStream, is_head: bool) -> io::Result<()> {
-        let further = format!("Content-Length: {}\r\n{}", self.body.len(), self.policy);
-        let mut bytes = head(self.status, self.kind, &further).into_bytes();
-        if !is_head {
-            bytes.extend(self.body.as_bytes());
-        }
-        stream.write_all(&bytes)
+    pub(super) fn send(&self, connection: &Connection, is_head: bool) -> io::Result<()> {
+        // Whole seconds, and never too early.
+        let wait = |wait: Duration| format!("Retry-After: {}\r\n", wait.as_secs() + 1);
+        let retry = self.retry_after.map_or_else(String::new, wait);
+        let further = format!("Content-Length: {}\r\n{}{retry}", self.body.len(), self.policy);
+        connection.send(head(self.status, self.kind, &further).as_bytes())?;
+        if is_head { Ok(()) } else { connection.send(self.body.as_bytes()) }
     }
 }
 
@@ -88,6 +97,7 @@ pub(super) fn head(status: u16, kind: &str, further: &str) -> String {
         411 => "Length Required",
         413 => "Content Too Large",
         415 => "Unsupported Media Type",
+        429 => "Too Many Requests",
         431 => "Request Header Fields Too Large",
         503 => "Service Unavailable",
         _ => "Internal Server Error",

@@ -1,8 +1,9 @@
 //! A request, read from whoever may send anything.
 
-use std::io::{self, Read as _};
-use std::net::TcpStream;
+use std::io;
 use std::time::{Duration, Instant};
+
+use super::connection::Connection;
 
 /// Most bytes of a request's line and headers.
 const HEAD_BYTES_MAX: usize = 16 << 10;
@@ -34,21 +35,19 @@ pub(super) enum Fault {
 
 impl Request {
     /// Reads one, of which all must have come within `patience`.
-    pub(super) fn read(mut stream: &TcpStream, patience: Duration) -> Result<Self, Fault> {
+    pub(super) fn read(connection: &Connection, patience: Duration) -> Result<Self, Fault> {
         let deadline = Instant::now() + patience;
         let mut bytes = Vec::new();
-        let mut more = |bytes: &mut Vec<u8>| {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(Fault::Refused(408, "the request took too long"));
-            }
+        let more = |bytes: &mut Vec<u8>| {
             let mut chunk = [0; CHUNK_BYTES];
-            let read = stream.set_read_timeout(Some(left)).and_then(|()| stream.read(&mut chunk));
-            match read {
+            match connection.receive(&mut chunk, deadline) {
                 Ok(0) => Err(Fault::Gone(io::ErrorKind::UnexpectedEof.into())),
                 Ok(length) => {
                     bytes.extend(&chunk[..length]);
                     Ok(())
+                }
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                    Err(Fault::Refused(408, "the request took too long"))
                 }
                 Err(error) => Err(Fault::Gone(error)),
             }

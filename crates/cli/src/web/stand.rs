@@ -71,14 +71,8 @@ impl Stand {
     /// Answers what is asked at a path below the drive's page.
     pub(super) fn answer(&self, visit: &Visit<'_>, path: &str) -> io::Result<()> {
         match path {
-            STREAM if !visit.is_head() => {
-                let Visit { connection, viewers, .. } = visit;
-                self.stream.serve(connection, viewers, || self.subject.status())
-            }
-            gate::ORDERS => {
-                let Visit { request, token, .. } = visit;
-                visit.send(&action::carry_out(request, token, &*self.subject))
-            }
+            STREAM if !visit.is_head() => self.stream.serve(visit, || self.subject.status()),
+            gate::ORDERS => visit.send(&action::carry_out(visit, &*self.subject)),
             _ => visit.send(&self.shown(path)),
         }
     }

@@ -13,21 +13,18 @@
 //! - Nothing is asked, sent or dropped that may wait while the lock is held: a drive that does not
 //!   answer keeps neither the end of the stream nor another viewer waiting for the lock.
 
-use std::io::{self, Write as _};
-use std::net::TcpStream;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use super::Visit;
+use super::connections::VIEWERS_MAX;
 use super::reply::{self, Reply};
 
 /// Time from one look to the next.
 const PERIOD: Duration = Duration::from_secs(1);
-/// Viewers at once of all streams of a server; connections that ask for anything else have a limit
-/// of their own.
-const VIEWERS_MAX: usize = 32;
 /// Tells a browser to come back after a second when the server was gone.
 const GREETING: &[u8] = b"retry: 1000\n\n";
 
@@ -50,54 +47,30 @@ struct Latest {
     has_ended: bool,
 }
 
-/// The viewers of all streams of a server.
-#[derive(Debug, Default)]
-pub(super) struct Viewers(AtomicUsize);
-
-/// A place among the viewers, given back when dropped.
-#[derive(Debug)]
-struct Seat<'a>(&'a Viewers);
-
 /// Leave to ask the drive, given back when dropped, also by a look that panics.
 struct Turn<'a>(&'a Stream);
 
-impl Viewers {
-    /// A place for one more; none where all are taken.
-    fn seat(&self) -> Option<Seat<'_>> {
-        let one_more = |viewers| (viewers < VIEWERS_MAX).then_some(viewers + 1);
-        let taken = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more);
-        // Made only where it was taken: dropping it gives a place back.
-        taken.ok().map(|_| Seat(self))
-    }
-}
-
-impl Drop for Seat<'_> {
-    fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
 impl Stream {
-    /// Shows one of `viewers` what `look` sees, until it goes, the stream ends, or there is nothing
-    /// to see any more.
+    /// Shows a visitor what `look` sees, until it goes, the stream ends, or there is nothing to see
+    /// any more.
     ///
     /// # Errors
     /// When the viewer is gone.
     pub(super) fn serve<T: Serialize>(
         &self,
-        mut connection: &TcpStream,
-        viewers: &Viewers,
+        visit: &Visit<'_>,
         look: impl Fn() -> Option<T>,
     ) -> io::Result<()> {
-        let Some(_seat) = viewers.seat() else {
+        if !visit.entry.begin_to_view() {
             let text = format!("{VIEWERS_MAX} viewers are there already, which is the limit");
-            return Reply::text(503, &text).send(connection, false);
-        };
-        connection.write_all(reply::head(200, "text/event-stream", reply::OWN).as_bytes())?;
-        connection.write_all(GREETING)?;
+            return visit.send(&Reply::text(503, &text));
+        }
+        let connection = visit.connection;
+        connection.send(reply::head(200, "text/event-stream", reply::OWN).as_bytes())?;
+        connection.send(GREETING)?;
         let mut seen = 0;
         while let Some((number, message)) = self.after(seen, &look) {
-            connection.write_all(message.as_bytes())?;
+            connection.send(message.as_bytes())?;
             seen = number;
         }
         Ok(())
@@ -170,11 +143,15 @@ fn message(seen: &impl Serialize) -> Option<Arc<str>> {
 #[cfg(test)]
 mod tests {
     use std::io::Read as _;
-    use std::net::TcpListener;
-    use std::sync::atomic::AtomicU64;
+    use std::net::{TcpListener, TcpStream};
+    use std::sync::atomic::{AtomicU64, Ordering};
     use std::sync::mpsc;
     use std::thread;
 
+    use super::super::action::Token;
+    use super::super::connection::Connection;
+    use super::super::connections::{Connections, Entry};
+    use super::super::request::Request;
     use super::*;
 
     /// More than all buffers between a server and a viewer that takes nothing hold.
@@ -182,12 +159,28 @@ mod tests {
     const READERS: usize = 10;
     const PATIENCE: Duration = Duration::from_mins(1);
 
-    /// Both ends of a connection, the server's first.
-    fn connection() -> (TcpStream, TcpStream) {
+    /// A server's end of a connection, and the other one.
+    fn connection() -> (Arc<TcpStream>, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let viewer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         viewer.set_read_timeout(Some(PATIENCE)).unwrap();
-        (listener.accept().unwrap().0, viewer)
+        (Arc::new(listener.accept().unwrap().0), viewer)
+    }
+
+    /// Serves whoever is at the other end, who may take so long for what is sent at a time.
+    fn serve<T: Serialize>(
+        stream: &Stream,
+        (all, socket): (&Arc<Connections>, &Arc<TcpStream>),
+        patience: Duration,
+        look: impl Fn() -> Option<T>,
+    ) -> io::Result<()> {
+        let entry = all.enter(socket);
+        let connection = Connection::new(socket, None, patience)?;
+        let request = Request::of("GET /stream HTTP/1.1").expect("it is one");
+        let token = Token::draw(None)?;
+        let visit =
+            Visit { request: &request, token: &token, entry: &entry, connection: &connection };
+        stream.serve(&visit, look)
     }
 
     /// Takes what two messages are at least.
@@ -201,22 +194,22 @@ mod tests {
 
     #[test]
     fn a_viewer_that_takes_nothing_is_let_go_while_ten_others_are_told_each_second() {
-        let (stream, viewers) = (Stream::default(), Viewers::default());
+        let (stream, all) = (Stream::default(), Arc::new(Connections::default()));
         let looks = AtomicU64::new(0);
         let look = || {
             looks.fetch_add(1, Ordering::Relaxed);
             Some("x".repeat(MESSAGE_BYTES))
         };
         let (own_end, _stuck) = connection();
-        own_end.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
+        let impatience = Duration::from_millis(300);
         let begun = Instant::now();
         thread::scope(|scope| {
-            let stuck = scope.spawn(|| stream.serve(&own_end, &viewers, look));
+            let stuck = scope.spawn(|| serve(&stream, (&all, &own_end), impatience, look));
             let readers: Vec<_> = (0..READERS).map(|_| connection()).collect();
             for (own_end, viewer) in readers {
                 scope.spawn({
-                    let (stream, viewers) = (&stream, &viewers);
-                    move || stream.serve(&own_end, viewers, look)
+                    let (stream, all) = (&stream, &all);
+                    move || serve(stream, (all, &own_end), PATIENCE, look)
                 });
                 scope.spawn(move || read_two(&viewer));
             }
@@ -224,7 +217,6 @@ mod tests {
         });
         let (told, seconds) = (looks.load(Ordering::Relaxed), begun.elapsed().as_secs());
         assert!((2..=seconds + 2).contains(&told), "{told} looks in {seconds} s");
-        assert_eq!(viewers.0.load(Ordering::Acquire), 0, "somebody kept a place");
         assert_eq!(Arc::strong_count(&stream.lock().message), 1, "something is queued");
     }
 
@@ -239,17 +231,16 @@ mod tests {
     #[test]
     fn a_viewer_beyond_the_limit_is_refused_and_the_others_are_told_all_the_same() {
         let told = in_time(|| {
-            let (stream, viewers) = (Stream::default(), Viewers::default());
-            let seats: Vec<_> = (0..VIEWERS_MAX).map(|_| viewers.seat().unwrap()).collect();
+            let (stream, all) = (Stream::default(), Arc::new(Connections::default()));
             let (own_end, mut viewer) = connection();
-            stream.serve(&own_end, &viewers, || Some("seen")).unwrap();
+            let entries: Vec<_> = (0..VIEWERS_MAX).map(|_| all.enter(&own_end)).collect();
+            assert!(entries.iter().all(Entry::begin_to_view));
+            serve(&stream, (&all, &own_end), PATIENCE, || Some("seen")).unwrap();
             drop(own_end);
+            drop(entries);
             let mut answer = String::new();
             viewer.read_to_string(&mut answer).unwrap();
             assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
-            assert!(viewers.seat().is_none(), "the refused one gave a place back that it had not");
-            drop(seats);
-            assert!(viewers.seat().is_some());
             stream.after(0, &|| Some("seen")).map(|(number, _)| number)
         });
         assert_eq!(told, Some(1));

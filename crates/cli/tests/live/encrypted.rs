@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use super::clients::noise;
-use super::served::{Served, client, is_there};
+use super::served::{Served, client, create_small_drive, is_there};
 
 /// A certificate and its key, signed by the authority of a folder.
 fn sign(folder: &Path, name: &str, extensions: &str) {
@@ -121,4 +121,38 @@ fn a_folder_without_a_certificate_is_refused_with_the_file_that_is_missing() {
         said.contains("reading the certificates: ") && said.contains("server-cert.pem"),
         "{said}"
     );
+}
+
+#[test]
+fn the_pages_are_encrypted_where_that_is_asked_for() {
+    if !(is_there("openssl") && is_there("curl")) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    create_small_drive(folder.path());
+    let [all, _] = certificates(folder.path()).map(|path| path.display().to_string());
+    let args = ["--http-tls-certificates", &all];
+    let served = Served::start_watched_with(folder, "127.0.0.1:0", &args);
+    let authority = format!("{all}/ca-cert.pem");
+    let get = |more: &[&str], path: &str| {
+        let uri = format!("https://{}{path}", served.http);
+        let base = ["20", "curl", "--silent", "--show-error", "--fail", "--cacert", &authority];
+        Command::new("timeout").args(base).args(more).arg(uri).output().unwrap()
+    };
+    let metrics = get(&[], "/metrics");
+    assert!(metrics.stdout.ends_with(b"# EOF\n"), "{metrics:?}");
+    let page = get(&[], "/");
+    assert!(page.stdout.starts_with(b"<!"), "{page:?}");
+    let own = format!("Origin: https://{}", served.http);
+    assert!(get(&["--header", &own], "/status.json").status.success());
+    let plain = own.replace("https", "http");
+    assert!(!get(&["--header", &plain], "/status.json").status.success());
+    // Who does not encrypt learns nothing.
+    let unencrypted = format!("http://{}/metrics", served.http);
+    let asked = ["20", "curl", "--silent", "--http0.9", &unencrypted];
+    let answer = Command::new("timeout").args(asked).output().unwrap();
+    assert!(!String::from_utf8_lossy(&answer.stdout).contains("floatgate"), "{answer:?}");
+    // A viewer is told each second.
+    let stream = get(&["--max-time", "4", "--no-buffer"], "/stream");
+    assert!(String::from_utf8_lossy(&stream.stdout).matches("data: {").count() > 1);
 }

@@ -115,11 +115,13 @@ fn drives_are_seen_on_one_page_as_they_come_work_and_go() {
     let Some(mut browser) = dashboard.opened() else { return };
     let served = "document.getElementById('served').textContent";
     browser.wait_until(&format!("{served} === '0 of 2'"));
-    assert!(browser.value(&card("beta")).as_str().unwrap().contains("Nobody serves it."));
+    let closed = "Nobody serves it; it was closed.";
+    assert!(browser.value(&card("beta")).as_str().unwrap().contains(closed));
+    let health = "document.getElementById('health').textContent";
+    assert_eq!(browser.value(health), "No drive is served.");
     let alpha = serve(folder.path(), "alpha");
     let beta = serve(folder.path(), "beta");
     browser.wait_until(&format!("{served} === '2 of 2'"));
-    let health = "document.getElementById('health').textContent";
     assert_eq!(browser.value(health), "All 2 served drives are ok.");
 
     if is_there("fio") {
@@ -142,15 +144,22 @@ fn drives_are_seen_on_one_page_as_they_come_work_and_go() {
     browser.wait_until(&format!("{health}.startsWith('beta: Die 1 (')"));
     drop(beta.kill());
     browser.wait_until(&format!("{served} === '1 of 2'"));
-    assert!(browser.value(&card("beta")).as_str().unwrap().contains("Nobody serves it."));
+    let unclosed = "Nobody serves it, and it was not closed";
+    assert!(browser.value(&card("beta")).as_str().unwrap().contains(unclosed));
+    assert!(browser.value(health).as_str().unwrap().starts_with(&format!("beta: {unclosed}")));
     create(folder.path(), "gamma", &[]);
     browser.wait_until(&format!("{served} === '1 of 3'"));
     fs::remove_dir_all(folder.path().join("gamma")).unwrap();
     browser.wait_until(&format!("{served} === '1 of 2'"));
-    let _again = serve(folder.path(), "beta");
+    let mut again = serve(folder.path(), "beta");
     browser.wait_until(&format!("{served} === '2 of 2'"));
     let events = "document.getElementById('event-rows').textContent";
     assert!(browser.value(events).as_str().unwrap().contains("beta: Die 1 ("));
+    assert!(again.stop().success());
+    let closed = "The served drive is ok. 1 drive is not served.";
+    browser.wait_until(&format!("{health} === '{closed}'"));
+    drop(dashboard);
+    browser.wait_until(&format!("{health}.startsWith('Not known: ')"));
     assert!(browser.faults.is_empty(), "{:?}", browser.faults);
 }
 

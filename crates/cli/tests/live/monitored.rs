@@ -90,6 +90,56 @@ fn the_alert_rules_are_rules() {
     }
 }
 
+/// Two drives of which one is not served any more after ten minutes, and nothing else is scraped
+/// after two hours, as `promtool` tells of it.
+const ABSENCE: &str = r#"
+evaluation_interval: 1m
+tests:
+  - interval: 1m
+    input_series:
+      - {series: 'up{job="floatgate", instance="a:1"}', values: "1x10 0x120 _x60"}
+      - {series: 'up{job="floatgate", instance="b:1"}', values: "1x130 _x60"}
+      - {series: 'floatgate_drive_info{job="floatgate", instance="a:1", drive="0a"}',
+         values: "1x10 stale _x180"}
+      - {series: 'floatgate_drive_info{job="floatgate", instance="b:1", drive="0b"}',
+         values: "1x130 _x60"}
+    promql_expr_test: []
+    alert_rule_test:
+      - {alertname: FloatgateNotScraped, eval_time: 10m, exp_alerts: []}
+      - {alertname: FloatgateDriveGone, eval_time: 10m, exp_alerts: []}
+      - {alertname: FloatgateNothingScraped, eval_time: 60m, exp_alerts: []}
+      - alertname: FloatgateNotScraped
+        eval_time: 13m
+        exp_alerts:
+          - exp_labels: {severity: critical, job: floatgate, instance: "a:1"}
+            exp_annotations:
+              summary: "a:1 does not answer: nobody serves the drive, or its server hangs"
+      - alertname: FloatgateDriveGone
+        eval_time: 20m
+        exp_alerts:
+          - exp_labels: {severity: warning, instance: "a:1", drive: "0a"}
+            exp_annotations:
+              summary: "drive 0a was served at a:1 within a day and is not now"
+      - alertname: FloatgateNothingScraped
+        eval_time: 150m
+        exp_alerts:
+          - exp_labels: {severity: critical, job: floatgate}
+            exp_annotations: {summary: "no drive is scraped: the job `floatgate` has no target"}
+"#;
+
+#[test]
+fn a_drive_that_is_not_served_raises_an_alert() {
+    if !is_there("promtool") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("absence.yml");
+    let rules = contrib("prometheus-alerts.yml");
+    fs::write(&path, format!("rule_files: [{:?}]\n{ABSENCE}", rules.display().to_string()))
+        .unwrap();
+    client("promtool", &["test", "rules", &path.to_string_lossy()]);
+}
+
 /// A Prometheus that looks at a drive each second, with the rules of `contrib`.
 struct Prometheus {
     process: Child,
@@ -181,9 +231,11 @@ fn a_real_prometheus_reads_every_metric_and_evaluates_every_rule_and_panel() {
         !data["result"][0].is_null()
     });
     assert_eq!(sums["result"][0]["value"][1], (8 << 20).to_string());
+    // Before the first scrape the rules of absence hold.
     let is_evaluated = |data: &Value| {
+        let is_done = |rule: &Value| rule["health"] != "unknown" && rule["state"] != "pending";
         let rules = data["groups"][0]["rules"].as_array();
-        rules.is_some_and(|rules| rules.iter().all(|rule| rule["health"] != "unknown"))
+        rules.is_some_and(|rules| rules.iter().all(is_done))
     };
     let rules = prometheus.ask_until("rules", is_evaluated);
     for rule in rules["groups"][0]["rules"].as_array().unwrap() {

@@ -113,7 +113,8 @@ impl Served {
         let args = [&[&vault, "--http", address], args].concat();
         let mut served = Self::start_saying(folder, &args, stderr.into());
         let said = fs::read_to_string(said).expect("it is there");
-        let (_, place) = said.split_once("http://").unwrap_or_else(|| panic!("it said {said:?}"));
+        let place = said.split_once("http://").or_else(|| said.split_once("https://"));
+        let (_, place) = place.unwrap_or_else(|| panic!("it said {said:?}"));
         place.split('/').next().unwrap_or_default().clone_into(&mut served.http);
         served
     }

@@ -157,6 +157,39 @@ fn only_who_has_the_token_and_names_the_drive_changes_anything() {
 }
 
 #[test]
+fn wrong_tokens_are_logged_and_slowed_down() {
+    let served = Served::start_watched();
+    let host = format!("Host: {}", served.http);
+    let guess = |number: u8| {
+        let bearer = format!("Authorization: Bearer {number:032x}");
+        ordered(&served, "0", &[&host, "Content-Type: application/json", &bearer])
+    };
+    let codes: Vec<String> = (0..4).map(|number| code(&guess(number)).to_owned()).collect();
+    assert_eq!(codes, ["401", "401", "401", "429"]);
+    assert!(guess(5).contains("\r\nRetry-After: "), "it is told when to come again");
+    let said = fs::read_to_string(served.path("said")).unwrap();
+    let logged = "warning: a wrong token came from 127.0.0.1, 3 by now";
+    assert!(said.contains(logged), "{said}");
+    assert_eq!(said.matches("a wrong token").count(), 3, "those that were looked at: {said}");
+}
+
+#[test]
+fn the_pages_are_reached_by_names_that_were_allowed() {
+    let folder = tempfile::tempdir().unwrap();
+    create_small_drive(folder.path());
+    let args = ["--http-host", "storage.example", "--http-host", "other.example"];
+    let served = Served::start_watched_with(folder, "127.0.0.1:0", &args);
+    let code_of = |host: &str| {
+        code(&served.ask(&["GET /metrics HTTP/1.1", &format!("Host: {host}")])).to_owned()
+    };
+    assert_eq!(code_of("storage.example:8480"), "200");
+    assert_eq!(code_of("other.example"), "200");
+    assert_eq!(code_of("evil.example"), "403");
+    let refused = served.beside(&["serve", "vault", "--nbd", "unix:t", "--http-host", "a:1"]);
+    assert_eq!(refused.status.code(), Some(2), "a port is no part of a name");
+}
+
+#[test]
 fn a_port_in_use_is_one_clear_error_and_the_drive_stays_closed() {
     let served = Served::start_watched();
     let other = tempfile::tempdir().unwrap();

@@ -13,8 +13,9 @@
 //! all replies away. [`Server`] owns the threads.
 //!
 //! **Invariants**
-//! - Nothing that a client sends makes the server panic, or allocate more than
-//!   [`REQUEST_BYTES_MAX`] for requests and as much for replies.
+//! - Nothing that a client sends makes the server panic.
+//! - All clients together take no more memory for requests and replies than [`Limits`] say, and
+//!   those that ask for little, or for nothing yet, shut nobody out.
 //! - A reply to a flush, or to a command with force unit access, is sent only after the device's
 //!   flush has returned.
 //! - Nothing that was agreed on, or received, before encryption counts after it.
@@ -25,6 +26,7 @@ mod channel;
 #[cfg(test)]
 mod client;
 mod connection;
+mod limits;
 mod negotiation;
 mod paced;
 mod replies;
@@ -35,6 +37,7 @@ mod wire;
 
 use std::sync::Arc;
 
+pub use self::limits::{Limits, LimitsError};
 pub use self::negotiation::Negotiation;
 pub use self::replies::Replies;
 pub use self::server::{Event, Observer, Server};
@@ -69,13 +72,23 @@ pub struct Terms {
 }
 
 /// What was made of received bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
     /// Bytes that are done with.
     pub used_bytes: usize,
     /// Bytes that must be there, from the first that is not done with, before anything more can
     /// be; zero when replies have to be sent first.
     pub wanted_bytes: usize,
+    /// Room that replies must have before the next request can be carried out; zero when they have
+    /// it.
+    pub room_bytes: usize,
+}
+
+impl Taken {
+    /// Whether something has to come, or to go, before more can be taken.
+    const fn is_blocked(&self) -> bool {
+        self.wanted_bytes > 0 || self.room_bytes > 0
+    }
 }
 
 /// Why a client is dropped: nothing that it sends from here on can be understood.

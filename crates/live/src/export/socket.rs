@@ -210,6 +210,13 @@ impl Place {
     }
 }
 
+#[cfg(test)]
+impl From<std::os::unix::net::UnixStream> for Socket {
+    fn from(stream: std::os::unix::net::UnixStream) -> Self {
+        Self(stream.into())
+    }
+}
+
 impl Socket {
     /// Receives what is there, waiting for the first byte. Returns how much; zero at the end.
     pub(super) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {

@@ -4,6 +4,7 @@
 //! show certificates of their own, as nbdkit and qemu have them.
 
 use std::fmt;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ServerConfig, WebPkiClientVerifier};
-use rustls::{RootCertStore, ServerConnection};
+use rustls::{RootCertStore, ServerConnection, StreamOwned};
 
 const CERTIFICATE: &str = "server-cert.pem";
 const KEY: &str = "server-key.pem";
@@ -31,6 +32,7 @@ pub enum Demand {
 pub struct Tls {
     config: Arc<ServerConfig>,
     demand: Demand,
+    verifies_clients: bool,
 }
 
 /// Why files are of no use for it.
@@ -70,7 +72,7 @@ impl Tls {
         };
         let config = builder.with_single_cert(certificates, key);
         let config = Arc::new(config.map_err(|error| refused(&key_path, error))?);
-        Ok(Self { config, demand })
+        Ok(Self { config, demand, verifies_clients })
     }
 
     /// Whether clients have to encrypt.
@@ -78,9 +80,67 @@ impl Tls {
         self.demand
     }
 
+    /// Whether clients have to show certificates.
+    pub const fn verifies_clients(&self) -> bool {
+        self.verifies_clients
+    }
+
     /// The server's side of a connection that is to be encrypted.
     pub(super) fn connection(&self) -> Result<ServerConnection, rustls::Error> {
         ServerConnection::new(Arc::clone(&self.config))
+    }
+}
+
+impl Tls {
+    /// The server's side of an encrypted stream over `socket`. The two sides agree when it is first
+    /// read or written.
+    ///
+    /// # Errors
+    /// When encryption cannot begin.
+    pub fn stream<S: Read + Write>(&self, socket: S) -> io::Result<TlsStream<S>> {
+        let connection = self.connection().map_err(io::Error::other)?;
+        Ok(TlsStream(StreamOwned::new(connection, socket)))
+    }
+}
+
+/// What goes over a socket encrypted.
+pub struct TlsStream<S: Read + Write>(StreamOwned<ServerConnection, S>);
+
+impl<S: Read + Write> TlsStream<S> {
+    /// What the encrypted bytes go over.
+    pub fn socket(&mut self) -> &mut S {
+        &mut self.0.sock
+    }
+
+    /// Tells the client that nothing more comes, so that it knows that it received all.
+    ///
+    /// # Errors
+    /// When that cannot be sent.
+    pub fn end(&mut self) -> io::Result<()> {
+        self.0.conn.send_close_notify();
+        self.0.flush()
+    }
+}
+
+impl<S: Read + Write> Read for TlsStream<S> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        self.0.read(room)
+    }
+}
+
+impl<S: Read + Write> Write for TlsStream<S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl<S: Read + Write> fmt::Debug for TlsStream<S> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("TlsStream").finish_non_exhaustive()
     }
 }
 

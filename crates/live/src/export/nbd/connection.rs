@@ -1,18 +1,22 @@
 //! The thread of one client: bytes from its socket, through handshake and session, and back.
 
 use std::io;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::channel::Channel;
+use super::limits::{Loan, Memory, OWN_BUFFER_BYTES};
 use super::{Negotiation, Replies, Session, Taken, Terms, Violation};
 use crate::export::socket::Socket;
 use crate::export::{Exports, Tls};
 
 /// How long a client may take for the whole handshake.
-const HANDSHAKE_PATIENCE: Duration = Duration::from_mins(1);
+const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
 /// What is received into at first, and again after a long request.
 const INBOX_BYTES: usize = 256 << 10;
+/// What is sent at a time of replies that lent memory holds.
+const SENT_AT_ONCE: usize = 256 << 10;
 
 /// How often the rest of a request is looked for before the thread sleeps: some 10 us. Clients send
 /// a header and its data one after the other, so the rest is mostly sooner there than a thread
@@ -31,6 +35,18 @@ pub(super) enum Break {
     /// The client did not finish the handshake in time.
     #[error("no end of the handshake within {} s", HANDSHAKE_PATIENCE.as_secs())]
     Slow,
+    /// As many clients are served as may be.
+    #[error("{0} clients are served already, which is the limit (--max-connections)")]
+    Full(usize),
+    /// Newer clients began a handshake, and this one took too long for its own.
+    #[error("too many newer clients began a handshake")]
+    Displaced,
+    /// It neither sent the rest of a large request nor took a large reply, and others waited.
+    #[error("it moved nothing of a large request while others waited for its memory")]
+    Stalled,
+    /// Everything ends.
+    #[error("the server ends")]
+    Over,
     /// The client went without saying so, or the network did.
     #[error("{0}")]
     Gone(io::Error),
@@ -47,13 +63,61 @@ pub(super) struct Inbox {
 /// One client: what was received from it and what is to be sent.
 pub(super) struct Connection<'a> {
     channel: Channel<'a>,
+    socket: &'a Arc<Socket>,
+    pub(super) memory: &'a Arc<Memory>,
+    /// Memory for a request or a reply that is larger than the client's own.
+    loan: Option<Loan>,
     pub(super) inbox: Inbox,
     pub(super) replies: Replies,
 }
 
 impl<'a> Connection<'a> {
-    pub(super) fn new(socket: &'a Socket) -> Self {
-        Self { channel: Channel::new(socket), inbox: Inbox::new(), replies: Replies::new() }
+    pub(super) fn new(socket: &'a Arc<Socket>, memory: &'a Arc<Memory>) -> Self {
+        let (channel, inbox) = (Channel::new(socket), Inbox::new());
+        let mut replies = Replies::new();
+        replies.set_limit(OWN_BUFFER_BYTES);
+        Self { channel, socket, memory, loan: None, inbox, replies }
+    }
+
+    /// Waits for the memory of a reply with so much data. Nothing may wait to be sent.
+    pub(super) fn make_room(&mut self, room_bytes: usize) -> Result<(), Break> {
+        self.borrow(room_bytes)?;
+        self.replies.set_limit(room_bytes);
+        Ok(())
+    }
+
+    /// Lent memory, if some is there and nobody waits for it.
+    pub(super) fn lend_at_once(&self, bytes: usize) -> Option<Loan> {
+        self.memory.lend_at_once(self.socket, bytes as u64)
+    }
+
+    fn borrow(&mut self, bytes: usize) -> Result<(), Break> {
+        // Nobody waits while holding some.
+        self.loan = None;
+        self.loan = Some(self.memory.lend(self.socket, bytes as u64).ok_or(Break::Over)?);
+        Ok(())
+    }
+
+    /// Gives lent memory back once nothing is in it.
+    fn give_back(&mut self) {
+        if self.loan.is_some() && self.replies.is_empty() && self.inbox.is_own() {
+            self.end_loan();
+        }
+    }
+
+    /// Lent memory, without which replies are bounded by the client's own again.
+    pub(super) fn end_loan(&mut self) -> Option<Loan> {
+        self.replies.clear();
+        self.replies.set_limit(OWN_BUFFER_BYTES);
+        self.loan.take()
+    }
+
+    /// What an error is where it may be the end of a connection that stalled.
+    fn told(&self, error: io::Error) -> Break {
+        match &self.loan {
+            Some(loan) if loan.is_recalled() => Break::Stalled,
+            _ => timed(error),
+        }
     }
 
     /// Waits until something can be received, or for this long. Returns whether something can.
@@ -106,13 +170,17 @@ impl<'a> Connection<'a> {
             self.inbox.forget(used_bytes);
             // What needs no promise goes before what waits for the device.
             self.send()?;
-            match taken {
-                Ok(Taken { wanted_bytes: 0, .. }) if !session.is_over() => continue,
+            match &taken {
+                Ok(taken) if !taken.is_blocked() && !session.is_over() => continue,
                 _ => {}
             }
             session.settle(&mut self.replies);
             self.send()?;
-            let wanted_bytes = taken?.wanted_bytes;
+            let Taken { wanted_bytes, room_bytes, .. } = taken?;
+            if room_bytes > 0 {
+                self.make_room(room_bytes)?;
+                continue;
+            }
             if session.is_over() || self.receive(wanted_bytes)? == 0 {
                 return Ok(());
             }
@@ -121,13 +189,46 @@ impl<'a> Connection<'a> {
 
     pub(super) fn send(&mut self) -> Result<(), Break> {
         if !self.replies.is_empty() {
-            self.channel.send(self.replies.as_bytes()).map_err(timed)?;
+            match &self.loan {
+                None => self.channel.send(self.replies.as_bytes()).map_err(timed)?,
+                Some(_) => self.send_watched()?,
+            }
             self.replies.clear();
+        }
+        self.give_back();
+        Ok(())
+    }
+
+    /// Sends replies that lent memory holds, so that others see that the client takes them.
+    fn send_watched(&mut self) -> Result<(), Break> {
+        for part in self.replies.as_bytes().chunks(SENT_AT_ONCE) {
+            self.channel.send(part).map_err(|error| match &self.loan {
+                Some(loan) if loan.is_recalled() => Break::Stalled,
+                _ => timed(error),
+            })?;
+            if let Some(loan) = &self.loan {
+                loan.note_progress();
+            }
         }
         Ok(())
     }
 
+    /// Sends something that was held back.
+    pub(super) fn send_held(&mut self, reply: &[u8]) -> Result<(), Break> {
+        if !self.replies.has_room(reply.len()) {
+            self.send()?;
+        }
+        if self.replies.has_room(reply.len()) {
+            self.replies.put(reply);
+            return Ok(());
+        }
+        self.channel.send(reply).map_err(timed)
+    }
+
     pub(super) fn receive(&mut self, wanted_bytes: usize) -> Result<usize, Break> {
+        if wanted_bytes > OWN_BUFFER_BYTES && self.loan.is_none() {
+            self.borrow(wanted_bytes)?;
+        }
         let looks = if self.inbox.received().is_empty() { 0 } else { LOOKS };
         let room = self.inbox.room(wanted_bytes);
         let mut received = None;
@@ -139,9 +240,13 @@ impl<'a> Connection<'a> {
             thread::yield_now();
         }
         let received = match received {
-            Some(received) => received,
-            None => self.channel.receive(room).map_err(timed)?,
+            Some(received) => Ok(received),
+            None => self.channel.receive(room),
         };
+        let received = received.map_err(|error| self.told(error))?;
+        if let Some(loan) = &self.loan {
+            loan.note_progress();
+        }
         self.inbox.end += received;
         Ok(received)
     }
@@ -169,24 +274,32 @@ impl Inbox {
         self.start += bytes;
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
-            if self.bytes.len() > 4 * INBOX_BYTES {
+            if !self.is_own() {
                 self.bytes = vec![0; INBOX_BYTES];
             }
         }
     }
 
-    /// Room behind what is there, so that `wanted` bytes fit in all; at least one byte.
+    /// Whether it takes no more than the client's own memory.
+    fn is_own(&self) -> bool {
+        self.bytes.len() <= OWN_BUFFER_BYTES
+    }
+
+    /// Room behind what is there, so that `wanted` bytes fit in all; at least one byte. Beyond the
+    /// client's own memory, for no more than these: then nothing follows that would keep it.
     fn room(&mut self, wanted: usize) -> &mut [u8] {
         if self.start + wanted.max(self.end - self.start + 1) > self.bytes.len() {
             self.bytes.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
         }
         if wanted > self.bytes.len() {
-            let mut larger = vec![0; wanted.next_multiple_of(INBOX_BYTES)];
+            let round = wanted.next_multiple_of(INBOX_BYTES);
+            let mut larger = vec![0; if wanted > OWN_BUFFER_BYTES { wanted } else { round }];
             larger[..self.end].copy_from_slice(&self.bytes[..self.end]);
             self.bytes = larger;
         }
-        &mut self.bytes[self.end..]
+        let end = if self.is_own() { self.bytes.len() } else { wanted.max(self.end + 1) };
+        &mut self.bytes[self.end..end]
     }
 }
 
@@ -206,7 +319,11 @@ mod tests {
         let kept: Vec<u8> = inbox.received().to_vec();
         assert!(inbox.room(INBOX_BYTES * 3 + 1).len() >= INBOX_BYTES * 3 - 9);
         assert_eq!(inbox.received(), kept);
+        let wanted = 2 * OWN_BUFFER_BYTES;
+        assert_eq!(inbox.room(wanted).len(), wanted - 10, "what was lent, and no more");
+        assert!(!inbox.is_own());
+        assert_eq!(inbox.received(), kept);
         inbox.forget(10);
-        assert!(inbox.received().is_empty());
+        assert!(inbox.received().is_empty() && inbox.is_own());
     }
 }

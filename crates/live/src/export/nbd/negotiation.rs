@@ -101,7 +101,7 @@ impl Negotiation {
             let rest = &input[used_bytes..];
             let wanted_bytes = self.wanted_bytes(rest)?;
             if wanted_bytes == 0 || rest.len() < wanted_bytes {
-                return Ok(Taken { used_bytes, wanted_bytes });
+                return Ok(Taken { used_bytes, wanted_bytes, room_bytes: 0 });
             }
             match self.stage {
                 Stage::Flags => self.take_flags(u32_at(rest, 0))?,

@@ -15,11 +15,13 @@ use std::time::{Duration, Instant};
 use blockio::Nanos;
 
 use super::connection::{Break, Connection};
-use super::{Session, Terms};
+use super::limits::{Loan, OWN_BUFFER_BYTES};
+use super::{REQUEST_BYTES_MAX, Session, Terms};
 use crate::{Lane, Pace};
 
-/// How much is held before no more is received.
-const HELD_BYTES_MAX: usize = 64 << 20;
+/// How much is held before no more is received: of the client's own memory, and of what is lent.
+const HELD_BYTES_OWN: usize = OWN_BUFFER_BYTES;
+const HELD_BYTES_LENT: usize = REQUEST_BYTES_MAX as usize;
 /// What is nearer than this is waited for awake: sleeping and waking takes about as long.
 const NEAR: Nanos = Nanos::from_micros(60);
 
@@ -28,6 +30,8 @@ const NEAR: Nanos = Nanos::from_micros(60);
 struct Held {
     replies: BTreeMap<u32, Vec<u8>>,
     bytes: usize,
+    /// Memory for what is beyond the client's own.
+    loan: Option<Loan>,
 }
 
 /// Serves a client at the pace of a model whose time began at `begun`.
@@ -47,15 +51,24 @@ pub(super) fn serve(
     let mut has_input = true;
     loop {
         let wanted_bytes = held.take(connection, &mut session, &lane, now())?;
-        let next = held.release(connection, &lane, now());
+        let next = held.release(connection, &lane, now())?;
         connection.send()?;
+        if wanted_bytes.is_none() && held.replies.is_empty() {
+            continue;
+        }
         let is_idle = next.is_none() && held.replies.is_empty();
         if is_idle && (session.is_over() || !has_input) {
             return Ok(());
         }
-        let takes_more = has_input && !session.is_over() && held.bytes < HELD_BYTES_MAX;
-        if wait(connection, takes_more, next, now())? {
-            has_input = connection.receive(wanted_bytes)? > 0;
+        // Memory for a large request is waited for by those alone who hold nothing.
+        let receives = wanted_bytes.filter(|it| {
+            has_input
+                && !session.is_over()
+                && (*it <= OWN_BUFFER_BYTES || held.replies.is_empty())
+                && held.bytes < held.bytes_max(connection)
+        });
+        if wait(connection, receives.is_some(), next, now())? {
+            has_input = connection.receive(receives.unwrap_or(1))? > 0;
         }
     }
 }
@@ -76,46 +89,75 @@ fn wait(
 }
 
 impl Held {
+    /// How much may be held now. Nothing is waited for: others may wait for what is held here.
+    fn bytes_max(&mut self, connection: &Connection<'_>) -> usize {
+        if self.bytes < HELD_BYTES_OWN {
+            return HELD_BYTES_OWN;
+        }
+        if self.loan.is_none() {
+            self.loan = connection.lend_at_once(HELD_BYTES_LENT);
+        }
+        match &self.loan {
+            Some(loan) if !connection.memory.is_wanted() => HELD_BYTES_OWN + loan.bytes(),
+            _ => HELD_BYTES_OWN,
+        }
+    }
+
     /// Carries out what was received, and holds the replies. Returns how much the next request
-    /// needs.
+    /// needs; none where it needs room that is there once what is held has gone.
     fn take(
         &mut self,
         connection: &mut Connection<'_>,
         session: &mut Session,
         lane: &Lane,
         now: Nanos,
-    ) -> Result<usize, Break> {
-        while !session.is_over() && self.bytes < HELD_BYTES_MAX {
+    ) -> Result<Option<usize>, Break> {
+        while !session.is_over() && self.bytes < self.bytes_max(connection) {
             let ready_bytes = connection.replies.len();
             let next = session.take_next(connection.inbox.received(), &mut connection.replies)?;
             session.settle(&mut connection.replies);
             connection.inbox.forget(next.used_bytes);
+            if next.room_bytes > 0 && (ready_bytes > 0 || !self.replies.is_empty()) {
+                return Ok(None);
+            }
+            if next.room_bytes > 0 {
+                connection.make_room(next.room_bytes)?;
+                continue;
+            }
             if next.wanted_bytes > 0 {
-                return Ok(next.wanted_bytes);
+                return Ok(Some(next.wanted_bytes));
             }
             // What no drive was asked for is answered at once.
             let Some(asked) = next.asked else { continue };
-            let reply = connection.replies.as_bytes()[ready_bytes..].to_vec();
-            connection.replies.cut(ready_bytes);
+            let reply = connection.replies.take_from(ready_bytes);
+            if reply.len() > HELD_BYTES_OWN {
+                self.loan = connection.end_loan();
+            }
             self.bytes += reply.len();
             self.replies.insert(lane.submit(now, asked), reply);
         }
-        Ok(1)
+        Ok(Some(1))
     }
 
-    /// Puts what is due among the replies to be sent. Returns when something may be due next.
+    /// Sends what is due. Returns when something may be due next.
     fn release(
         &mut self,
         connection: &mut Connection<'_>,
         lane: &Lane,
         now: Nanos,
-    ) -> Option<Nanos> {
+    ) -> Result<Option<Nanos>, Break> {
         let mut due = Vec::new();
         let next = lane.due(now, &mut due);
         for reply in due.iter().filter_map(|ticket| self.replies.remove(ticket)) {
             self.bytes -= reply.len();
-            connection.replies.put(&reply);
+            connection.send_held(&reply)?;
+            if let Some(loan) = &self.loan {
+                loan.note_progress();
+            }
         }
-        next
+        if self.bytes < HELD_BYTES_OWN {
+            self.loan = None;
+        }
+        Ok(next)
     }
 }

@@ -6,18 +6,25 @@
 
 use std::ops::Range;
 
-/// Size that the buffer shrinks back to in [`Replies::clear`].
-const KEPT_BYTES: usize = 1 << 20;
+use super::limits::OWN_BUFFER_BYTES;
 
 /// Bytes for a client, from the first reply to the last.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Replies {
     bytes: Vec<u8>,
     filled: usize,
+    /// Most bytes that data may fill it to.
+    limit: usize,
+}
+
+impl Default for Replies {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), filled: 0, limit: usize::MAX }
+    }
 }
 
 impl Replies {
-    /// No reply yet.
+    /// No reply yet, and room for any.
     pub fn new() -> Self {
         Self::default()
     }
@@ -40,10 +47,20 @@ impl Replies {
     /// Forgets what was sent.
     pub fn clear(&mut self) {
         self.filled = 0;
-        if self.bytes.len() > KEPT_BYTES {
-            self.bytes.truncate(KEPT_BYTES);
+        if self.bytes.len() > OWN_BUFFER_BYTES {
+            self.bytes.truncate(OWN_BUFFER_BYTES);
             self.bytes.shrink_to_fit();
         }
+    }
+
+    /// Bounds what data may fill it to.
+    pub(super) fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
+    /// Whether so many more bytes are within the limit.
+    pub(super) fn has_room(&self, length: usize) -> bool {
+        self.limit - self.filled.min(self.limit) >= length
     }
 
     /// Forgets everything behind the first `filled` bytes.
@@ -52,15 +69,39 @@ impl Replies {
         self.filled = filled;
     }
 
+    /// Takes everything behind the first `filled` bytes away.
+    pub(super) fn take_from(&mut self, filled: usize) -> Vec<u8> {
+        if filled == 0 && self.filled > OWN_BUFFER_BYTES {
+            // Too much to be there twice.
+            let mut taken = std::mem::take(&mut self.bytes);
+            taken.truncate(std::mem::take(&mut self.filled));
+            return taken;
+        }
+        let taken = self.as_bytes()[filled..].to_vec();
+        self.cut(filled);
+        taken
+    }
+
     /// Room for `length` more bytes, which count as filled; what they hold is arbitrary.
     pub(super) fn room(&mut self, length: usize) -> &mut [u8] {
         let start = self.filled;
         let end = start + length;
         if end > self.bytes.len() {
-            self.bytes.resize(end.next_power_of_two(), 0);
+            self.grow(end);
         }
         self.filled = end;
         &mut self.bytes[start..end]
+    }
+
+    fn grow(&mut self, end: usize) {
+        if end <= OWN_BUFFER_BYTES {
+            self.bytes.resize(end.next_power_of_two(), 0);
+            return;
+        }
+        // As much as is needed: it was lent for this. The system zeroes what is used of it.
+        let mut larger = vec![0; end];
+        larger[..self.filled].copy_from_slice(&self.bytes[..self.filled]);
+        self.bytes = larger;
     }
 
     /// The parts of what is filled that lie at `places`, which follow each other.

@@ -2,7 +2,13 @@
 //!
 //! ```text
 //!   start ──► serving ──► stop: no new clients, no new requests ──► flush ──► gone
+//!
+//!   client: accepted ──► handshake ──► served ──► gone
 //! ```
+//!
+//! Those whose handshake is under way have a limit of their own, and the oldest of them goes for
+//! the newest: however many come and say nothing, those that are served stay, and one more is let
+//! in.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,13 +18,16 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::connection::{Break, Connection};
+use super::limits::{Limits, Memory};
 use super::paced;
 use crate::DeviceError;
 use crate::export::socket::Socket;
 use crate::export::{Exports, Listener};
 
-/// Most clients at once; further ones are turned away.
-const CLIENTS_MAX: usize = 256;
+/// Clients at once whose handshake is under way.
+const HANDSHAKES_MAX: usize = 64;
+/// Time from one report of clients that were turned away to the next.
+const REPORT_EVERY: Duration = Duration::from_secs(10);
 /// How long clients that are told to go may take their last replies.
 const GRACE: Duration = Duration::from_secs(3);
 /// How long after that a device may still work on the last requests.
@@ -48,9 +57,11 @@ pub enum Event {
         /// Why.
         reason: String,
     },
-    /// It was turned away.
+    /// Clients were turned away. It is told at most every ten seconds.
     TurnedAway {
-        /// Why.
+        /// How many since that was told last.
+        clients: u64,
+        /// Why the last one was.
         reason: String,
     },
 }
@@ -71,6 +82,9 @@ pub struct Server {
 
 struct Shared {
     exports: Exports,
+    limits: Limits,
+    /// What requests and replies of all clients lie in.
+    memory: Arc<Memory>,
     /// Where models have their zero.
     begun: Instant,
     observer: Box<dyn Observer>,
@@ -81,10 +95,33 @@ struct Shared {
 
 #[derive(Default)]
 struct Clients {
-    /// The sockets of those that are there, by number.
-    sockets: BTreeMap<u64, Arc<Socket>>,
+    /// The sockets of those whose handshake is under way, by number.
+    handshaking: BTreeMap<u64, Arc<Socket>>,
+    /// The sockets of those that are served, by number.
+    served: BTreeMap<u64, Arc<Socket>>,
     came: u64,
     is_stopping: bool,
+    turned_away: TurnedAway,
+}
+
+/// Clients that were turned away.
+#[derive(Default)]
+struct TurnedAway {
+    /// Those that nobody was told of yet.
+    untold: u64,
+    told_at: Option<Instant>,
+}
+
+impl TurnedAway {
+    /// Takes note of one more; returns how many are to be told of now, if any are.
+    fn note(&mut self, now: Instant) -> Option<u64> {
+        self.untold += 1;
+        if self.told_at.is_some_and(|at| now < at + REPORT_EVERY) {
+            return None;
+        }
+        self.told_at = Some(now);
+        Some(std::mem::take(&mut self.untold))
+    }
 }
 
 /// A place among the clients, given back in whatever way its thread ends.
@@ -100,17 +137,20 @@ impl<F: Fn(&Event) + Send + Sync> Observer for F {
 }
 
 impl Server {
-    /// Serves `exports` to whoever comes to `listeners`.
+    /// Serves `exports`, within `limits`, to whoever comes to `listeners`.
     ///
     /// # Errors
     /// When the system has no thread for a listener.
     pub fn start(
         exports: Exports,
         listeners: Vec<Listener>,
+        limits: Limits,
         observer: impl Observer + 'static,
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             exports,
+            limits,
+            memory: Memory::new(limits),
             begun: Instant::now(),
             observer: Box::new(observer),
             clients: Mutex::default(),
@@ -149,6 +189,7 @@ impl Server {
         }
         self.shared.each_socket(Socket::end_input);
         if !self.shared.is_empty_within(GRACE) {
+            self.shared.memory.end();
             self.shared.each_socket(Socket::cut);
             self.shared.is_empty_within(LAST_GRACE);
         }
@@ -173,13 +214,14 @@ impl Shared {
     }
 
     fn each_socket(&self, act: impl Fn(&Socket)) {
-        self.lock().sockets.values().for_each(|socket| act(socket));
+        let clients = self.lock();
+        clients.handshaking.values().chain(clients.served.values()).for_each(|socket| act(socket));
     }
 
     fn is_empty_within(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         let mut clients = self.lock();
-        while !clients.sockets.is_empty() {
+        while !(clients.handshaking.is_empty() && clients.served.is_empty()) {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return false;
@@ -197,50 +239,77 @@ impl Shared {
             if self.lock().is_stopping {
                 return;
             }
-            if let Err(error) = accepted.and_then(|socket| self.admit(socket)) {
-                self.observer.saw(&Event::TurnedAway { reason: error.to_string() });
-                // Mostly the system's want of descriptors or threads, which passes.
-                thread::sleep(ACCEPT_PAUSE);
+            match accepted {
+                Ok(socket) => self.admit(socket),
+                Err(error) => {
+                    self.turn_away(error.to_string());
+                    // Mostly the system's want of descriptors, which passes.
+                    thread::sleep(ACCEPT_PAUSE);
+                }
             }
         }
     }
 
-    fn admit(self: &Arc<Self>, socket: Socket) -> io::Result<()> {
+    fn admit(self: &Arc<Self>, socket: Socket) {
         let socket = Arc::new(socket);
-        let client = {
-            let mut clients = self.lock();
-            if clients.sockets.len() >= CLIENTS_MAX {
-                let text = format!("{CLIENTS_MAX} clients are there already");
-                return Err(io::Error::other(text));
-            }
-            clients.came += 1;
-            let client = clients.came;
-            clients.sockets.insert(client, Arc::clone(&socket));
-            client
-        };
+        let mut clients = self.lock();
+        if clients.served.len() >= self.limits.connections {
+            drop(clients);
+            self.turn_away(Break::Full(self.limits.connections).to_string());
+            return;
+        }
+        clients.came += 1;
+        let client = clients.came;
+        clients.handshaking.insert(client, Arc::clone(&socket));
+        let is_full = clients.handshaking.len() > HANDSHAKES_MAX;
+        let oldest = if is_full { clients.handshaking.pop_first() } else { None };
+        drop(clients);
+        if let Some((_, oldest)) = oldest {
+            oldest.cut();
+        }
         let seat = Seat { shared: Arc::clone(self), client };
-        thread::Builder::new()
-            .name(format!("nbd-{client}"))
-            .spawn(move || seat.host(&socket))
-            .map(drop)
+        let host = move || seat.host(&socket);
+        if let Err(error) = thread::Builder::new().name(format!("nbd-{client}")).spawn(host) {
+            self.turn_away(format!("starting a thread for it: {error}"));
+            thread::sleep(ACCEPT_PAUSE);
+        }
+    }
+
+    fn turn_away(&self, reason: String) {
+        let clients = self.lock().turned_away.note(Instant::now());
+        // Told without the lock: whoever watches may take its time.
+        if let Some(clients) = clients {
+            self.observer.saw(&Event::TurnedAway { clients, reason });
+        }
     }
 }
 
 impl Seat {
-    fn host(&self, socket: &Socket) {
+    fn host(&self, socket: &Arc<Socket>) {
         let client = self.client;
         let event = match self.converse(socket) {
             // A client whose program or network ended needs no report.
-            Ok(()) | Err(Break::Gone(_)) => Event::Left { client },
-            Err(reason) => Event::Dropped { client, reason: reason.to_string() },
+            Ok(()) | Err(Break::Gone(_) | Break::Over) => Some(Event::Left { client }),
+            Err(reason @ (Break::Full(_) | Break::Displaced)) => {
+                self.shared.turn_away(reason.to_string());
+                None
+            }
+            Err(reason) => Some(Event::Dropped { client, reason: reason.to_string() }),
         };
         socket.cut();
-        self.shared.observer.saw(&event);
+        if let Some(event) = event {
+            self.shared.observer.saw(&event);
+        }
     }
 
-    fn converse(&self, socket: &Socket) -> Result<(), Break> {
-        let mut connection = Connection::new(socket);
-        let Some(terms) = connection.negotiate(&self.shared.exports)? else { return Ok(()) };
+    fn converse(&self, socket: &Arc<Socket>) -> Result<(), Break> {
+        let mut connection = Connection::new(socket, &self.shared.memory);
+        let agreed = connection.negotiate(&self.shared.exports);
+        if !matches!(agreed, Ok(Some(_))) && self.is_displaced() {
+            return Err(Break::Displaced);
+        }
+        let Some(terms) = agreed? else { return Ok(()) };
+        self.begin_service()?;
         let export = terms.export.name.clone();
         self.shared.observer.saw(&Event::Came { client: self.client, export });
         match terms.export.pace.clone() {
@@ -248,11 +317,30 @@ impl Seat {
             None => connection.serve(terms),
         }
     }
+
+    /// Takes its place among those that are served.
+    fn begin_service(&self) -> Result<(), Break> {
+        let (mut clients, connections) = (self.shared.lock(), self.shared.limits.connections);
+        if clients.served.len() >= connections {
+            return Err(Break::Full(connections));
+        }
+        let socket = clients.handshaking.remove(&self.client).ok_or(Break::Displaced)?;
+        clients.served.insert(self.client, socket);
+        Ok(())
+    }
+
+    /// Whether a newer client took its place among the handshakes.
+    fn is_displaced(&self) -> bool {
+        !self.shared.lock().handshaking.contains_key(&self.client)
+    }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.shared.lock().sockets.remove(&self.client);
+        let mut clients = self.shared.lock();
+        clients.handshaking.remove(&self.client);
+        clients.served.remove(&self.client);
+        drop(clients);
         self.shared.went.notify_all();
     }
 }

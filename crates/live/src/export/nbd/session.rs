@@ -26,6 +26,8 @@ const RUNS_MAX: usize = 1 << 15;
 const STATUS_BYTES_MAX: u64 = 4 << 30;
 /// What zeroes are written from.
 static ZEROES: [u8; 1 << 18] = [0; 1 << 18];
+/// Most bytes that stand before the data of a reply.
+const REPLY_HEAD_BYTES_MAX: usize = 64;
 /// Longest text that goes with an error, in bytes.
 const TEXT_BYTES_MAX: usize = 512;
 
@@ -62,8 +64,17 @@ pub(super) struct Next {
     /// Bytes that must be there before it can be carried out; zero when it was, or when it was
     /// refused.
     pub(super) wanted_bytes: usize,
+    /// Room that replies must have before it can be; zero when they have it.
+    pub(super) room_bytes: usize,
     /// What a drive was asked for, if a drive was.
     pub(super) asked: Option<Asked>,
+}
+
+impl Next {
+    /// What is done with, and no more yet.
+    const fn used(used_bytes: usize) -> Self {
+        Self { used_bytes, wanted_bytes: 0, room_bytes: 0, asked: None }
+    }
 }
 
 /// Why a request failed.
@@ -87,12 +98,12 @@ impl Session {
     /// # Errors
     /// When the client is to be dropped.
     pub fn take(&mut self, input: &[u8], replies: &mut Replies) -> Result<Taken, Violation> {
-        let mut taken = Taken { used_bytes: 0, wanted_bytes: 0 };
-        while !self.is_over && replies.len() < REPLIES_BYTES_MAX && taken.wanted_bytes == 0 {
+        let mut taken = Taken::default();
+        while !self.is_over && replies.len() < REPLIES_BYTES_MAX && !taken.is_blocked() {
             let next = self.begin_next(&input[taken.used_bytes..], replies);
             let next = next.inspect_err(|_| self.finish_reads(replies))?;
             taken.used_bytes += next.used_bytes;
-            taken.wanted_bytes = next.wanted_bytes;
+            (taken.wanted_bytes, taken.room_bytes) = (next.wanted_bytes, next.room_bytes);
         }
         self.finish_reads(replies);
         Ok(taken)
@@ -114,15 +125,17 @@ impl Session {
         let skipped_bytes = self.skip(input, replies);
         let rest = &input[skipped_bytes..];
         let header_bytes = request::header_bytes(self.terms.dialect);
-        let wants =
-            |wanted_bytes| Ok(Next { used_bytes: skipped_bytes, wanted_bytes, asked: None });
+        let wants = |wanted_bytes| Ok(Next { wanted_bytes, ..Next::used(skipped_bytes) });
         let Some(request) = request::parse(rest, self.terms.dialect)? else {
             return wants(header_bytes);
         };
         if request.payload_bytes > u64::from(REQUEST_BYTES_MAX) {
             self.refused = Some((request, request.payload_bytes));
-            let used_bytes = skipped_bytes + header_bytes;
-            return Ok(Next { used_bytes, wanted_bytes: 0, asked: None });
+            return Ok(Next::used(skipped_bytes + header_bytes));
+        }
+        let room_bytes = room_bytes(&request);
+        if !replies.has_room(room_bytes) {
+            return Ok(Next { room_bytes, ..Next::used(skipped_bytes) });
         }
         let payload_bytes =
             usize::try_from(request.payload_bytes).expect("checked against the limit");
@@ -131,7 +144,7 @@ impl Session {
         self.carry_out(&request, &whole[header_bytes..], replies);
         let used_bytes = skipped_bytes + request_bytes;
         let origin = self.terms.export.device.origin();
-        Ok(Next { used_bytes, wanted_bytes: 0, asked: asked(&request, origin) })
+        Ok(Next { asked: asked(&request, origin), ..Next::used(used_bytes) })
     }
 
     /// Makes what was promised hold, and answers those that wait for it.
@@ -357,6 +370,16 @@ fn invalid(text: String) -> Failure {
 
 fn too_long(length: u64) -> Failure {
     invalid(format!("{length} bytes at once, the limit is {REQUEST_BYTES_MAX}"))
+}
+
+/// Room that the reply to a request takes; zero where it is refused.
+fn room_bytes(request: &Request) -> usize {
+    match u32::try_from(request.length) {
+        Ok(length) if request.kind == Kind::Read && length <= REQUEST_BYTES_MAX => {
+            REPLY_HEAD_BYTES_MAX + length as usize
+        }
+        _ => 0,
+    }
 }
 
 /// What a request is to a drive, of which the export begins at byte `origin`.

@@ -15,6 +15,8 @@ use crate::{Asked, Device as _, Lane, MemoryDevice, Pace};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const HANDSHAKE_BYTES: usize = 28;
+/// When a handshake that goes on ends, at the latest.
+const HANDSHAKES_END: Duration = Duration::from_secs(10);
 
 struct Rig {
     server: Server,
@@ -30,9 +32,13 @@ impl Rig {
     }
 
     fn paced(pace: Option<Arc<Pace>>) -> Self {
+        Self::limited(pace, Limits::default())
+    }
+
+    fn limited(pace: Option<Arc<Pace>>, limits: Limits) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("s");
-        let device = Arc::new(MemoryDevice::new(1 << 20));
+        let device = Arc::new(MemoryDevice::new(64 << 20));
         let export = Export {
             name: "memory".into(),
             description: String::new(),
@@ -47,7 +53,7 @@ impl Rig {
             // Nobody listens any more once a test is over.
             let _ = sender.send(event.clone());
         };
-        let server = Server::start(exports, vec![listener], observer).unwrap();
+        let server = Server::start(exports, vec![listener], limits, observer).unwrap();
         Self { server, device, socket, events, _folder: folder }
     }
 
@@ -146,7 +152,7 @@ fn a_client_of_the_loopback_is_served_too() {
     assert!(!listener.is_reachable_from_outside());
     let Address::Tcp { host, port } = listener.address().clone() else { panic!() };
     let exports = Exports::new(vec![export]).unwrap();
-    let server = Server::start(exports, vec![listener], |_: &Event| {}).unwrap();
+    let server = Server::start(exports, vec![listener], Limits::default(), |_: &Event| {}).unwrap();
     let mut client = TcpStream::connect((host, port)).unwrap();
     client.set_read_timeout(Some(PATIENCE)).unwrap();
     client.write_all(&shortest_handshake()).unwrap();
@@ -210,4 +216,102 @@ fn stopping_a_paced_drive_answers_what_is_held_back() {
     let mut rest = Vec::new();
     client.read_to_end(&mut rest).unwrap();
     assert_eq!(rest.len() % 16, 0, "no half answer");
+}
+
+#[test]
+fn a_thousand_clients_that_say_nothing_shut_nobody_out() {
+    let rig = Rig::new();
+    let mut first = rig.client();
+    let silent: Vec<_> = (0..1000).map(|_| UnixStream::connect(&rig.socket).unwrap()).collect();
+    let begun = Instant::now();
+    assert!(rig.serves());
+    assert!(begun.elapsed() < HANDSHAKES_END, "it waited for those that say nothing");
+    first.write_all(&request(kind::FLUSH, 0, (0, 0))).unwrap();
+    first.read_exact(&mut [0; 16]).unwrap();
+    // The last ones are there until their time is over; the others are not any more.
+    assert!(rig.server.shared.lock().handshaking.len() <= HANDSHAKES_MAX);
+    let mut oldest = &silent[0];
+    oldest.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert!(oldest.read_to_end(&mut Vec::new()).is_ok(), "it is let go");
+    let away = std::iter::repeat_with(|| rig.event()).find_map(|event| match event {
+        Event::TurnedAway { reason, .. } => Some(reason),
+        _ => None,
+    });
+    assert_eq!(away.unwrap(), "too many newer clients began a handshake");
+}
+
+#[test]
+fn a_client_beyond_the_limit_is_turned_away_until_another_one_goes() {
+    let rig = Rig::limited(None, Limits { connections: 2, ..Limits::default() });
+    let served = [rig.client(), rig.client()];
+    let came = std::iter::repeat_with(|| rig.event());
+    assert_eq!(came.filter(|event| matches!(event, Event::Came { .. })).take(2).count(), 2);
+    let mut third = UnixStream::connect(&rig.socket).unwrap();
+    third.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert_eq!(third.read_to_end(&mut Vec::new()).unwrap_or_default(), 0, "not even a greeting");
+    let away = std::iter::repeat_with(|| rig.event()).find_map(|event| match event {
+        Event::TurnedAway { clients, reason } => Some((clients, reason)),
+        _ => None,
+    });
+    let reason = "2 clients are served already, which is the limit (--max-connections)";
+    assert_eq!(away.unwrap(), (1, reason.to_owned()));
+    drop(served);
+    let left = std::iter::repeat_with(|| rig.event());
+    assert_eq!(left.filter(|event| matches!(event, Event::Left { .. })).take(2).count(), 2);
+    assert!(rig.serves());
+}
+
+#[test]
+fn clients_that_take_nothing_of_large_replies_hold_up_no_small_and_in_the_end_no_large_request() {
+    // Shared memory for one of the largest requests at a time.
+    let limits = Limits { connections: 8, memory_bytes: 51 << 20 }.checked().unwrap();
+    let rig = Rig::limited(None, limits);
+    let hostile: Vec<_> = (0..4)
+        .map(|_| {
+            let mut client = rig.client();
+            client.write_all(&request(kind::READ, 0, (0, 32 << 20)).repeat(4)).unwrap();
+            client
+        })
+        .collect();
+    assert!(rig.serves(), "small requests have memory of their own");
+    let mut honest = rig.client();
+    honest.write_all(&request(kind::READ, 0, (0, 32 << 20))).unwrap();
+    honest.read_exact(&mut vec![0; 16 + (32 << 20)]).unwrap();
+    honest.write_all(&write(0, 0, &vec![3; 8 << 20])).unwrap();
+    honest.read_exact(&mut [0; 16]).unwrap();
+    let stalled = std::iter::repeat_with(|| rig.event()).find_map(|event| match event {
+        Event::Dropped { reason, .. } => Some(reason),
+        _ => None,
+    });
+    let reason = "it moved nothing of a large request while others waited for its memory";
+    assert_eq!(stalled.unwrap(), reason);
+    drop(hostile);
+    rig.server.stop().unwrap();
+}
+
+#[test]
+fn large_requests_of_many_clients_at_once_all_come_through() {
+    let limits = Limits { connections: 8, memory_bytes: 51 << 20 }.checked().unwrap();
+    for pace in [None, Some(model())] {
+        let rig = Rig::limited(pace, limits);
+        thread::scope(|scope| {
+            for number in 0..8_u8 {
+                let mut client = rig.client();
+                scope.spawn(move || {
+                    let (at, payload) = (u64::from(number) << 22, vec![number; 4 << 20]);
+                    // Small and large ones behind each other, in both directions.
+                    let mut input = write(0, at, &payload);
+                    input.extend(request(kind::READ, 0, (at, 512)));
+                    input.extend(request(kind::READ, 0, (at, 4 << 20)));
+                    let mut sender = client.try_clone().unwrap();
+                    let sent = thread::spawn(move || sender.write_all(&input.repeat(2)));
+                    let mut answers = vec![0; 2 * (16 + (16 + 512) + (16 + (4 << 20)))];
+                    client.read_exact(&mut answers).unwrap();
+                    sent.join().unwrap().unwrap();
+                    assert_eq!(answers.last(), Some(&number));
+                });
+            }
+        });
+        rig.server.stop().unwrap();
+    }
 }

@@ -1,0 +1,31 @@
+//! What is typed about the pages of a server, and who reaches them.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// How browsers and monitoring reach the pages.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "HTTP")]
+#[expect(clippy::struct_field_names, reason = "they are the names of options")]
+pub(crate) struct HttpArgs {
+    /// Host name by which the pages may be reached, beside addresses and `localhost`, such as the
+    /// one that Prometheus scrapes; may be repeated
+    #[arg(long, value_name = "NAME", value_parser = host_name)]
+    pub(crate) http_host: Vec<String>,
+    /// Folder of server-cert.pem, server-key.pem and ca-cert.pem: the pages are at https://
+    #[arg(long, value_name = "DIR")]
+    pub(crate) http_tls_certificates: Option<PathBuf>,
+    /// Answers only clients with a certificate that ca-cert.pem signed
+    #[arg(long, requires = "http_tls_certificates")]
+    pub(crate) http_tls_verify_peer: bool,
+}
+
+/// A name without a port, in the letters that names of hosts have.
+fn host_name(text: &str) -> Result<String, String> {
+    let is_letter = |it: u8| it.is_ascii_alphanumeric() || b"-._".contains(&it);
+    if !text.is_empty() && text.bytes().all(is_letter) {
+        return Ok(text.to_owned());
+    }
+    Err("write a host name without scheme and port, such as storage-1.example".to_owned())
+}

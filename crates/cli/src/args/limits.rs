@@ -1,0 +1,44 @@
+//! What is typed to limit what clients may take.
+
+use blockio::Bytes;
+use clap::Args;
+use live::export::nbd::Limits;
+
+use crate::quantity;
+
+/// Limits of all NBD clients together.
+#[derive(Clone, Copy, Debug, Args)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct LimitArgs {
+    /// NBD clients at once; further ones are turned away
+    #[arg(long, default_value_t = 256, value_name = "COUNT")]
+    pub(crate) max_connections: usize,
+    /// Memory for requests and replies of all NBD clients; those of more than 1 MiB wait for it
+    #[arg(long, value_parser = quantity::size, default_value = "768m", value_name = "SIZE")]
+    pub(crate) max_memory: Bytes,
+}
+
+impl From<LimitArgs> for Limits {
+    fn from(args: LimitArgs) -> Self {
+        Self { connections: args.max_connections, memory_bytes: args.max_memory.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        limits: LimitArgs,
+    }
+
+    #[test]
+    fn who_types_no_limits_has_those_of_the_server() {
+        let typed = Typed::parse_from(["serve"]);
+        assert_eq!(Limits::from(typed.limits), Limits::default());
+    }
+}

@@ -1,0 +1,350 @@
+//! What clients may take: how many of them there are, and memory for what they ask for.
+//!
+//! ```text
+//!   large request ──► wait, first come first served ──► received or read, sent ──► given back
+//!                         │ somebody has memory and moves nothing for STALL
+//!                         └──► that connection ends
+//! ```
+//!
+//! Each client has [`OWN_BYTES`] of its own, in which small requests are carried out without asking
+//! anybody. The rest is shared: it is lent for one request at a time, and nobody waits for memory
+//! while holding some, so that clients that receive and send always get on.
+//!
+//! **Invariants**
+//! - What is lent never exceeds what is shared.
+//! - No socket is used while the lock is held.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use blockio::Bytes;
+
+use super::REQUEST_BYTES_MAX;
+use crate::export::socket::Socket;
+
+/// Memory that each client has: for requests, for replies, and for encryption.
+pub(super) const OWN_BYTES: u64 = 2 * OWN_BUFFER_BYTES as u64 + (256 << 10);
+/// The part of it for requests, and that for replies.
+pub(super) const OWN_BUFFER_BYTES: usize = 1 << 20;
+/// Shared memory without which the largest request could never be carried out.
+const SHARED_BYTES_MIN: u64 = REQUEST_BYTES_MAX as u64 + OWN_BUFFER_BYTES as u64;
+/// How long a client that has shared memory may move nothing while others wait for some.
+const STALL: Duration = Duration::from_secs(3);
+
+/// What all clients of a server may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Clients at once that have finished the handshake; at least 1.
+    pub connections: usize,
+    /// Memory for requests and replies of all of them.
+    pub memory_bytes: u64,
+}
+
+/// Why limits are none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LimitsError {
+    /// No client could ever come.
+    #[error("at most 0 clients at once, must be at least 1")]
+    NoClients,
+    /// Too little memory for so many clients.
+    #[error(
+        "{memory} of memory for {connections} clients, must be at least {memory_min}; raise the \
+         memory or lower the number of clients"
+    )]
+    Memory {
+        /// What there is.
+        memory: Bytes,
+        /// Clients at once.
+        connections: usize,
+        /// Least that is needed.
+        memory_min: Bytes,
+    },
+}
+
+impl Default for Limits {
+    /// 256 clients, and 768 MiB, so that a server stays within 1 GiB.
+    fn default() -> Self {
+        Self { connections: 256, memory_bytes: 768 << 20 }
+    }
+}
+
+impl Limits {
+    /// The same limits, if clients can be served within them.
+    ///
+    /// # Errors
+    /// When there may be no client, or too little memory for so many.
+    pub fn checked(self) -> Result<Self, LimitsError> {
+        let Self { connections, memory_bytes } = self;
+        if connections == 0 {
+            return Err(LimitsError::NoClients);
+        }
+        let own_bytes = OWN_BYTES.saturating_mul(connections as u64);
+        // Whole MiB, so that it can be typed.
+        let memory_min = own_bytes.saturating_add(SHARED_BYTES_MIN).next_multiple_of(1 << 20);
+        if memory_bytes < memory_min {
+            let (memory, memory_min) = (Bytes(memory_bytes), Bytes(memory_min));
+            return Err(LimitsError::Memory { memory, connections, memory_min });
+        }
+        Ok(self)
+    }
+
+    /// What is left for large requests.
+    fn shared_bytes(self) -> u64 {
+        let own_bytes = OWN_BYTES.saturating_mul(self.connections as u64);
+        self.memory_bytes.saturating_sub(own_bytes).max(SHARED_BYTES_MIN)
+    }
+}
+
+/// The memory that clients share.
+pub(super) struct Memory {
+    state: Mutex<State>,
+    /// Told whenever some is given back.
+    freed: Condvar,
+}
+
+struct State {
+    free_bytes: u64,
+    /// Those who wait, by number, the first at the front.
+    queue: VecDeque<u64>,
+    /// Those who have some.
+    loans: BTreeMap<u64, Lent>,
+    /// The next one's.
+    number: u64,
+    is_over: bool,
+}
+
+struct Lent {
+    bytes: u64,
+    socket: Arc<Socket>,
+    moved_at: Instant,
+    is_recalled: bool,
+}
+
+/// Shared memory that a client has; given back when dropped.
+pub(super) struct Loan {
+    memory: Arc<Memory>,
+    number: u64,
+    bytes: u64,
+}
+
+impl Memory {
+    pub(super) fn new(limits: Limits) -> Arc<Self> {
+        let state = State {
+            free_bytes: limits.shared_bytes(),
+            queue: VecDeque::new(),
+            loans: BTreeMap::new(),
+            number: 0,
+            is_over: false,
+        };
+        Arc::new(Self { state: Mutex::new(state), freed: Condvar::new() })
+    }
+
+    /// Waits for so many bytes, at most what the largest request takes, for the client at the other
+    /// end of `socket`. None once everything ends.
+    pub(super) fn lend(self: &Arc<Self>, socket: &Arc<Socket>, bytes: u64) -> Option<Loan> {
+        let mut state = self.lock();
+        let number = state.next_number();
+        state.queue.push_back(number);
+        loop {
+            if state.is_over {
+                return None;
+            }
+            if state.queue.front() == Some(&number) && state.free_bytes >= bytes {
+                state.queue.pop_front();
+                state.note(number, socket, bytes);
+                // The next one's may be there as well.
+                self.freed.notify_all();
+                return Some(Loan { memory: Arc::clone(self), number, bytes });
+            }
+            let (stalled, patience) = state.recall(Instant::now());
+            if stalled.is_empty() {
+                let waited = self.freed.wait_timeout(state, patience);
+                state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                continue;
+            }
+            drop(state);
+            for socket in &stalled {
+                socket.cut();
+            }
+            state = self.lock();
+        }
+    }
+
+    /// So many bytes, if they are there and nobody waits for some.
+    pub(super) fn lend_at_once(self: &Arc<Self>, socket: &Arc<Socket>, bytes: u64) -> Option<Loan> {
+        let mut state = self.lock();
+        if !state.queue.is_empty() || state.free_bytes < bytes {
+            return None;
+        }
+        let number = state.next_number();
+        state.note(number, socket, bytes);
+        Some(Loan { memory: Arc::clone(self), number, bytes })
+    }
+
+    /// Whether somebody waits for some.
+    pub(super) fn is_wanted(&self) -> bool {
+        !self.lock().queue.is_empty()
+    }
+
+    /// Lets everybody go who waits.
+    pub(super) fn end(&self) {
+        self.lock().is_over = true;
+        self.freed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn next_number(&mut self) -> u64 {
+        self.number += 1;
+        self.number
+    }
+
+    fn note(&mut self, number: u64, socket: &Arc<Socket>, bytes: u64) {
+        self.free_bytes -= bytes;
+        let (socket, moved_at) = (Arc::clone(socket), Instant::now());
+        self.loans.insert(number, Lent { bytes, socket, moved_at, is_recalled: false });
+    }
+
+    /// The connections that moved nothing for too long, each once, and the time until there may be
+    /// more of them.
+    fn recall(&mut self, now: Instant) -> (Vec<Arc<Socket>>, Duration) {
+        let (mut stalled, mut patience) = (Vec::new(), STALL);
+        for lent in self.loans.values_mut().filter(|lent| !lent.is_recalled) {
+            let left = (lent.moved_at + STALL).saturating_duration_since(now);
+            if left.is_zero() {
+                lent.is_recalled = true;
+                stalled.push(Arc::clone(&lent.socket));
+            } else {
+                patience = patience.min(left);
+            }
+        }
+        (stalled, patience)
+    }
+}
+
+impl Loan {
+    /// How much it is.
+    pub(super) fn bytes(&self) -> usize {
+        usize::try_from(self.bytes).unwrap_or(usize::MAX)
+    }
+
+    /// Takes note that the client took or sent something.
+    pub(super) fn note_progress(&self) {
+        if let Some(lent) = self.memory.lock().loans.get_mut(&self.number) {
+            lent.moved_at = Instant::now();
+        }
+    }
+
+    /// Whether its connection was ended because it moved nothing while others waited.
+    pub(super) fn is_recalled(&self) -> bool {
+        self.memory.lock().loans.get(&self.number).is_some_and(|lent| lent.is_recalled)
+    }
+}
+
+impl Drop for Loan {
+    fn drop(&mut self) {
+        let mut state = self.memory.lock();
+        if let Some(lent) = state.loans.remove(&self.number) {
+            state.free_bytes += lent.bytes;
+        }
+        drop(state);
+        self.memory.freed.notify_all();
+    }
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Memory")
+            .field("free_bytes", &self.lock().free_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::os::unix::net::UnixStream;
+    use std::thread;
+
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    /// Memory of which so much is shared.
+    fn memory(shared_bytes: u64) -> Arc<Memory> {
+        Memory::new(Limits { connections: 1, memory_bytes: OWN_BYTES + shared_bytes })
+    }
+
+    fn pair() -> (Arc<Socket>, UnixStream) {
+        let (own_end, client) = UnixStream::pair().unwrap();
+        (Arc::new(Socket::from(own_end)), client)
+    }
+
+    #[test]
+    fn limits_that_let_nobody_in_are_refused_with_what_is_needed() {
+        assert!(Limits::default().checked().is_ok());
+        let none = Limits { connections: 0, ..Limits::default() };
+        assert_eq!(none.checked(), Err(LimitsError::NoClients));
+        let little = Limits { connections: 4, memory_bytes: 10 * MIB };
+        assert_eq!(
+            little.checked().unwrap_err().to_string(),
+            "10 MiB of memory for 4 clients, must be at least 42 MiB; raise the memory or lower \
+             the number of clients"
+        );
+        assert!(Limits { connections: 4, memory_bytes: 42 * MIB }.checked().is_ok());
+    }
+
+    #[test]
+    fn who_comes_first_is_lent_to_first_and_never_more_than_there_is() {
+        let memory = memory(64 * MIB);
+        let (socket, _client) = pair();
+        let first = memory.lend(&socket, 40 * MIB).unwrap();
+        assert!(memory.lend_at_once(&socket, 32 * MIB).is_none());
+        thread::scope(|scope| {
+            let large = scope.spawn(|| memory.lend(&socket, 64 * MIB).unwrap());
+            while !memory.is_wanted() {
+                thread::yield_now();
+            }
+            assert!(memory.lend_at_once(&socket, MIB).is_none(), "it would overtake");
+            drop(first);
+            let large = large.join().unwrap();
+            assert_eq!(memory.lock().free_bytes, 0);
+            drop(large);
+        });
+        assert_eq!(memory.lock().free_bytes, 64 * MIB);
+    }
+
+    #[test]
+    fn who_moves_nothing_while_others_wait_loses_the_connection() {
+        let memory = memory(64 * MIB);
+        let (stuck, mut its_client) = pair();
+        let (socket, _client) = pair();
+        let stalled = memory.lend(&stuck, 64 * MIB).unwrap();
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| memory.lend(&socket, MIB).is_some());
+            // It ends for its client, and so for the thread that would send to it.
+            assert_eq!(its_client.read(&mut [0]).unwrap(), 0);
+            assert!(stalled.is_recalled());
+            drop(stalled);
+            assert!(waiting.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn nobody_waits_beyond_the_end() {
+        let memory = memory(64 * MIB);
+        let (socket, _client) = pair();
+        let _all = memory.lend(&socket, 64 * MIB).unwrap();
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| memory.lend(&socket, MIB).is_none());
+            memory.end();
+            assert!(waiting.join().unwrap());
+        });
+    }
+}
