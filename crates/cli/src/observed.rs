@@ -47,7 +47,7 @@ pub(crate) struct Observed {
     model: OnceLock<Arc<Paced>>,
     /// Before this server began.
     life: Life,
-    chronicle: Mutex<Chronicle>,
+    chronicle: Chronicle,
     /// What the look before saw; held for the whole of a look.
     known: Mutex<Known>,
     history: Mutex<Rings>,
@@ -83,7 +83,7 @@ impl Observed {
             guests: Mutex::default(),
             model: OnceLock::new(),
             life: Life::load(vault),
-            chronicle: Mutex::new(Chronicle::open(vault)),
+            chronicle: Chronicle::open(vault),
             known: Mutex::default(),
             history: Mutex::default(),
             monitor: OnceLock::new(),
@@ -121,7 +121,7 @@ impl Observed {
 
     /// Takes note of something that happened.
     fn note(&self, what: String) {
-        locked(&self.chronicle).note(what);
+        self.chronicle.note(what);
     }
 
     /// Takes note of something that happened, and says it.
@@ -206,7 +206,7 @@ impl Observed {
             clients_refused: guests.refused,
             traffic,
             model,
-            events: locked(&self.chronicle).told(),
+            events: self.chronicle.told(),
         };
         drop(guests);
         let mut status = self.drive.status().served(server).rated(self.rated_cycles);

@@ -2,12 +2,13 @@
 //!
 //! The file has a line of JSON for each event. When it has grown large it becomes the old one, so
 //! that there are never more than two. Events are told as well as that goes: a disk that is full
-//! costs the lines, and nothing else.
+//! costs the lines, and nothing else; one that hangs costs the thread that writes, and no other.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use live::status::Happening;
@@ -19,11 +20,24 @@ const TOLD_MAX: usize = 50;
 /// Bytes after which a new file is begun.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
+/// Events that wait to be written while another thread writes; the disk may hang.
+const WAITING_MAX: usize = 1000;
+
 /// The events of one drive.
 #[derive(Debug, Default)]
 pub(crate) struct Chronicle {
     folder: PathBuf,
+    events: Mutex<Events>,
+}
+
+/// Events in memory.
+#[derive(Debug, Default)]
+struct Events {
     told: VecDeque<Happening>,
+    /// Events that are not in the file yet, the oldest first.
+    waiting: VecDeque<Happening>,
+    /// Whether a thread writes what waits.
+    is_being_written: bool,
 }
 
 impl Chronicle {
@@ -34,25 +48,38 @@ impl Chronicle {
         let events: Vec<Happening> =
             text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         let told = events.into_iter().rev().take(TOLD_MAX).rev().collect();
-        Self { folder: vault.to_owned(), told }
+        let events = Mutex::new(Events { told, ..Events::default() });
+        Self { folder: vault.to_owned(), events }
     }
 
-    /// Takes note of an event.
-    pub(crate) fn note(&mut self, what: String) {
+    /// Takes note of an event, and writes it unless another thread is writing, which does it then.
+    pub(crate) fn note(&self, what: String) {
         let age = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let at_unix_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
-        let event = Happening { at_unix_ms, what };
-        // It is told all the same.
-        let _ = self.keep(&event);
-        if self.told.len() == TOLD_MAX {
-            self.told.pop_front();
+        if self.events().take(Happening { at_unix_ms, what }) {
+            // A disk that hangs keeps this thread, and nobody who asks for the events.
+            while let Some(event) = self.next_waiting() {
+                // It is told all the same.
+                let _ = self.keep(&event);
+            }
         }
-        self.told.push_back(event);
     }
 
     /// The last events, the latest at the end.
     pub(crate) fn told(&self) -> Vec<Happening> {
-        self.told.iter().cloned().collect()
+        self.events().told.iter().cloned().collect()
+    }
+
+    /// The next event to write; without one, whoever asks has done writing.
+    fn next_waiting(&self) -> Option<Happening> {
+        let mut events = self.events();
+        let event = events.waiting.pop_front();
+        events.is_being_written = event.is_some();
+        event
+    }
+
+    fn events(&self) -> MutexGuard<'_, Events> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn keep(&self, event: &Happening) -> io::Result<()> {
@@ -68,8 +95,26 @@ impl Chronicle {
     }
 }
 
+impl Events {
+    /// Takes an event in. Returns whether whoever brought it is to write what waits.
+    fn take(&mut self, event: Happening) -> bool {
+        if self.told.len() == TOLD_MAX {
+            self.told.pop_front();
+        }
+        self.told.push_back(event.clone());
+        if self.waiting.len() == WAITING_MAX {
+            self.waiting.pop_front();
+        }
+        self.waiting.push_back(event);
+        !std::mem::replace(&mut self.is_being_written, true)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+    use std::thread;
+
     use super::*;
 
     fn told(chronicle: &Chronicle) -> Vec<String> {
@@ -79,7 +124,7 @@ mod tests {
     #[test]
     fn the_last_events_are_told_by_the_next_server_too() {
         let folder = tempfile::tempdir().unwrap();
-        let mut chronicle = Chronicle::open(folder.path());
+        let chronicle = Chronicle::open(folder.path());
         for number in 0..60 {
             chronicle.note(format!("event {number}"));
         }
@@ -90,10 +135,33 @@ mod tests {
     }
 
     #[test]
+    #[cfg(unix)]
+    fn a_disk_that_hangs_keeps_nobody_from_the_events() {
+        let folder = tempfile::tempdir().unwrap();
+        // Opening a pipe to write waits until somebody reads it.
+        let pipe = folder.path().join(NAME);
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let chronicle = Chronicle { folder: folder.path().to_owned(), events: Mutex::default() };
+        // The reader stays until both are written.
+        let reader = thread::scope(|scope| {
+            scope.spawn(|| chronicle.note("first".to_owned()));
+            while told(&chronicle).is_empty() {
+                thread::yield_now();
+            }
+            chronicle.note("second".to_owned());
+            assert_eq!(told(&chronicle), ["first", "second"]);
+            File::open(&pipe).unwrap()
+        });
+        let written = io::read_to_string(reader).unwrap();
+        assert_eq!(written.lines().count(), 2, "{written}");
+        assert!(chronicle.events().waiting.is_empty());
+    }
+
+    #[test]
     fn a_folder_that_takes_nothing_costs_no_event() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join(NAME)).unwrap();
-        let mut chronicle = Chronicle::open(folder.path());
+        let chronicle = Chronicle::open(folder.path());
         chronicle.note("something".to_owned());
         assert_eq!(told(&chronicle), ["something"]);
     }

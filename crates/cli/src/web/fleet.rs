@@ -32,6 +32,7 @@ use super::shelf::Shelf;
 use super::stand::{STREAM, Stand, Subject, UNSERVED};
 use super::stream::Stream;
 use super::{Visit, page};
+use crate::failure;
 
 /// What stands before the number of a drive in the addresses of its page.
 const DRIVES: &str = "/drives/";
@@ -182,7 +183,7 @@ impl Fleet {
             match vaults(place) {
                 Ok(vaults) => found.extend(vaults),
                 // It may come back.
-                Err(error) => faults.push(format!("{error:#}.")),
+                Err(error) => faults.push(format!("{}.", failure::text(&error))),
             }
         }
         let mut berths = self.berths();
