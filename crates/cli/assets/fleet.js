@@ -227,6 +227,13 @@ class Cards {
 const DRIVES = new Cards("cards", () => new DriveCard());
 const RUNS = new Cards("under-way", () => new RunCard());
 
+// Each on a line of its own. Commands stand between backquotes.
+function showFaults(faults) {
+  const lines = faults.map((fault) => element("span", { class: "line" }, ...coded(fault), " "));
+  const text = lines.map((line) => line.textContent).join("");
+  if (at("health").textContent !== text) at("health").replaceChildren(...lines);
+}
+
 function showDrives(drives, missing) {
   const states = DRIVES.update(drives, ({ vault }) => vault);
   const served = drives.filter(({ is_served }) => is_served);
@@ -248,9 +255,10 @@ function showDrives(drives, missing) {
     : ["critical", "degraded"].find((it) => states.some(({ state }) => state === it));
   const away = drives.length - served.length;
   const rest = away ? ` ${counted(away, "drive")} ${away === 1 ? "is" : "are"} not served.` : "";
-  show("health", faults.join(" ") || (served.length
+  if (faults.length) showFaults(faults);
+  else show("health", served.length
     ? `${served.length === 1 ? "The served drive is" : `All ${served.length} served drives are`
-    } ok.${rest}` : drives.length ? "No drive is served." : ""));
+    } ok.${rest}` : drives.length ? "No drive is served." : "");
   at("health").className = `verdict ${toneOf(worst)}`;
   const isMarked = drives.some(({ is_beacon_lit }) => is_beacon_lit);
   document.title = `${isMarked ? "(*) " : worst ? "! " : ""}Floatgate: ${served.length} of ${

@@ -183,7 +183,9 @@ impl Fleet {
             match vaults(place) {
                 Ok(vaults) => found.extend(vaults),
                 // It may come back.
-                Err(error) => faults.push(format!("{}.", failure::text(&error))),
+                Err(error) => {
+                    faults.push(format!("A place cannot be read: {}.", failure::text(&error)));
+                }
             }
         }
         let mut berths = self.berths();
