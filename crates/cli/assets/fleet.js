@@ -82,9 +82,9 @@ class DriveCard {
     const problems = is_served ? drive.health.problems : [];
     const faults = is_served ? problems.map(({ text }) => text) : fault ? [fault] : [];
     const state = is_served ? drive.health.state : fault ? "critical" : "ok";
-    write(this.verdict, is_served
+    writeLines(this.verdict, [is_served
       ? state === "ok" ? HEALTH.ok : `${HEALTH[state]}: ${counted(problems.length, "problem")}.`
-      : fault ?? "Nobody serves it; it was closed.");
+      : fault ?? "Nobody serves it; it was closed."]);
     this.verdict.className = `state ${toneOf(state)}`;
     this.node.classList.toggle("alarmed", toneOf(state) === "bad");
     this.node.classList.toggle("warned", toneOf(state) === "warn");
@@ -227,11 +227,11 @@ class Cards {
 const DRIVES = new Cards("cards", () => new DriveCard());
 const RUNS = new Cards("under-way", () => new RunCard());
 
-// Each on a line of its own. Commands stand between backquotes.
-function showFaults(faults) {
-  const lines = faults.map((fault) => element("span", { class: "line" }, ...coded(fault), " "));
+// Sentences, each on a line of its own. Commands stand between backquotes.
+function writeLines(node, sentences) {
+  const lines = sentences.map((it) => element("span", { class: "line" }, ...coded(it), " "));
   const text = lines.map((line) => line.textContent).join("");
-  if (at("health").textContent !== text) at("health").replaceChildren(...lines);
+  if (node.textContent !== text) node.replaceChildren(...lines);
 }
 
 function showDrives(drives, missing) {
@@ -255,7 +255,7 @@ function showDrives(drives, missing) {
     : ["critical", "degraded"].find((it) => states.some(({ state }) => state === it));
   const away = drives.length - served.length;
   const rest = away ? ` ${counted(away, "drive")} ${away === 1 ? "is" : "are"} not served.` : "";
-  if (faults.length) showFaults(faults);
+  if (faults.length) writeLines(at("health"), faults);
   else show("health", served.length
     ? `${served.length === 1 ? "The served drive is" : `All ${served.length} served drives are`
     } ok.${rest}` : drives.length ? "No drive is served." : "");
