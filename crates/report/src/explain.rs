@@ -21,15 +21,14 @@ pub(crate) const BANDS: &str = "The line is the median of each interval; the fil
     shape is a drive that an application can plan for.";
 pub(crate) const TAILS: &str = "The latency that 99.9 % of the requests of each interval keep: a \
     low, flat line is a drive that an application can plan for.";
-pub(crate) const STRIP: &str = "From the purged drive to the settled one. The bar on top marks the \
-    window that was judged.";
+pub(crate) const STRIP: &str = "Each interval of the preconditioning. The bar on top marks the \
+    window that was judged; the summary says whether the drive had settled by then.";
 pub(crate) const DEPTH: &str = "What each doubling of the queue gains: where the line turns level, \
     more waiting buys latency and no throughput.";
 pub(crate) const SWEEP_EFFICIENCY: &str = "Requests a second for each watt that the drive draws.";
 pub(crate) const HEAT: &str = "The darker a cell, the more of the requests of its time had its \
-    latency: a drive that can be planned for is one thin dark line, and what lies high above it \
-    are the requests that somebody waits for. Between the percentiles that are kept, requests are \
-    spread evenly.";
+    latency, counted in the histogram of each interval: a drive that can be planned for is one \
+    thin dark line, and what lies high above it are the requests that somebody waits for.";
 pub(crate) const AMPLIFICATION: &str = "Bytes programmed for each byte that the host wrote, \
     stacked by cause; the top edge is the write amplification, and what lies above 1 is the \
     price of sustained writing.";
