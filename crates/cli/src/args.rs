@@ -7,10 +7,12 @@ mod export;
 mod format;
 mod http;
 mod limits;
+mod listing;
 mod monitor;
 mod place;
 mod real;
 mod tls;
+mod trace;
 mod upkeep;
 
 use std::net::SocketAddr;
@@ -30,10 +32,12 @@ pub(crate) use self::export::{AddExport, Export, Meant, RemoveExport, ResizeExpo
 pub(crate) use self::format::{Format, Purge, Resize, Target};
 pub(crate) use self::http::HttpArgs;
 pub(crate) use self::limits::LimitArgs;
+pub(crate) use self::listing::{Import, Listing, ListingCommand, Named};
 pub(crate) use self::monitor::MonitorArgs;
 pub(crate) use self::place::PlaceArgs;
 pub(crate) use self::real::RealArgs;
 pub(crate) use self::tls::{Encryption, TlsArgs};
+pub(crate) use self::trace::{TraceCommand, TraceMake, TraceShow};
 pub(crate) use self::upkeep::{AddSpare, Check, FailDie, Fault, Misbehave, ReplaceDie, Scrub};
 use crate::activation::Place;
 use crate::log::Level;
@@ -80,7 +84,8 @@ Examples:
   floatgate runs
   floatgate runs show 2026-11-21T101503Z-iodrive-duo-stock
   floatgate runs delete 2026-11-21T101503Z-disk --yes
-  floatgate runs export 2026-11-21T101503Z-disk --out data")]
+  floatgate runs export 2026-11-21T101503Z-disk --out data
+  floatgate runs import output.json --title 'Lab drive 7'")]
     Runs(Runs),
     /// Puts runs side by side in one review
     #[command(after_help = "\
@@ -98,14 +103,31 @@ Examples:
     #[command(after_help = "\
 Examples:
   floatgate drives
-  floatgate drives iodrive-duo --json")]
+  floatgate drives iodrive-duo --json
+  floatgate drives iodrive-duo --toml > my-drive.toml")]
     Drives(Named),
-    /// Lists the workloads, or shows one
+    /// Lists the workloads, shows one, or makes some of a job file of fio
     #[command(after_help = "\
+A workload is found by the path of its file, or by its name: in ./workloads, in
+~/.config/floatgate/workloads, then among those that are built in.
+
 Examples:
   floatgate workloads
-  floatgate workloads file-server")]
-    Workloads(Named),
+  floatgate workloads show file-server
+  floatgate workloads show file-server --toml > mine.toml
+  floatgate workloads import job.fio")]
+    Workloads(Listing),
+    /// Lists the protocols, shows one, or makes one of a job file of fio
+    #[command(after_help = "\
+A protocol is found by the path of its file, or by its name: in ./protocols, in
+~/.config/floatgate/protocols, then among those that are built in.
+
+Examples:
+  floatgate protocols
+  floatgate protocols show quick
+  floatgate protocols show quick --toml > mine.toml
+  floatgate protocols import job.fio")]
+    Protocols(Listing),
     /// Runs the models against published figures, row by row
     #[command(after_help = "\
 Exit status is 0 only when every row that can be expressed is in tolerance.
@@ -351,7 +373,7 @@ pub(crate) struct Run {
     /// A drive of the catalogue, a drive.toml, a file or block device, or an NBD address
     #[arg(default_value = "iodrive-duo")]
     pub(crate) target: String,
-    /// Workload to run
+    /// Workload to run: a name, or a workload.toml
     #[arg(default_value = "4k-rand-write")]
     pub(crate) workload: String,
     /// Jobs
@@ -367,7 +389,7 @@ pub(crate) struct Run {
     #[arg(long, value_parser = quantity::span, value_name = "TIME")]
     pub(crate) precondition: Option<Duration>,
     /// One transfer size instead of the workload's own, such as 8k
-    #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
+    #[arg(long, value_parser = quantity::transfer, value_name = "SIZE")]
     pub(crate) bs: Option<Bytes>,
     /// Requests come at this rate, at random, instead of one after the other; such as 50k
     #[arg(long, value_parser = quantity::rate, value_name = "IOPS")]
@@ -437,42 +459,18 @@ pub(crate) enum RunsCommand {
         /// Folder for charts.csv and charts.parquet
         #[arg(long, default_value = ".", value_name = "DIR")]
         out: PathBuf,
+        /// Replaces files of these names that are there
+        #[arg(long)]
+        overwrite: bool,
     },
-}
-
-/// `floatgate trace`.
-#[derive(Debug, Subcommand)]
-pub(crate) enum TraceCommand {
-    /// Makes a trace from the statistics of a workload, marked as made up
-    Make(TraceMake),
-    /// Reads a trace and says what it asks for, and what of it is broken
-    Show(TraceShow),
-}
-
-/// `floatgate trace make`.
-#[derive(Debug, Args)]
-pub(crate) struct TraceMake {
-    /// Where to write it, as a fio iolog
-    pub(crate) file: PathBuf,
-    /// Workload with the statistics, in its trace table
-    #[arg(long, default_value = "mail-server", value_name = "NAME")]
-    pub(crate) workload: String,
-    /// Requests [default: as many as the workload says]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
-    pub(crate) requests: Option<u64>,
-    /// Seed: the same seed makes the same trace
-    #[arg(long, default_value_t = 1)]
-    pub(crate) seed: u64,
-}
-
-/// `floatgate trace show`.
-#[derive(Debug, Args)]
-pub(crate) struct TraceShow {
-    /// The trace
-    pub(crate) file: PathBuf,
-    /// Prints JSON
-    #[arg(long)]
-    pub(crate) json: bool,
+    /// Makes a run of the report that fio wrote with --output-format=json+ (or json)
+    Import {
+        /// The report
+        file: PathBuf,
+        /// Heading on a review [default: the files or devices that fio was given]
+        #[arg(long, value_name = "TEXT")]
+        title: Option<String>,
+    },
 }
 
 /// `floatgate compare`.
@@ -484,9 +482,12 @@ pub(crate) struct Compare {
     /// Folder that holds the runs
     #[arg(long, default_value = "runs", value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// Where to write the review
-    #[arg(long, default_value = "compare.html", value_name = "FILE")]
-    pub(crate) out: PathBuf,
+    /// Where to write the review [default: compare.html, or compare-2.html where that is there]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Replaces the file that is there
+    #[arg(long, requires = "out")]
+    pub(crate) overwrite: bool,
     /// Prints the runs as JSON and writes no review
     #[arg(long)]
     pub(crate) json: bool,
@@ -511,16 +512,6 @@ pub(crate) struct Plan {
     pub(crate) trace: TraceArgs,
     /// Prints the plan as JSON
     #[arg(long, help_heading = "Results")]
-    pub(crate) json: bool,
-}
-
-/// `floatgate drives`, `floatgate workloads`.
-#[derive(Debug, Args)]
-pub(crate) struct Named {
-    /// The one to show
-    pub(crate) name: Option<String>,
-    /// Prints JSON
-    #[arg(long)]
     pub(crate) json: bool,
 }
 
@@ -567,7 +558,7 @@ pub(crate) struct Sweep {
     /// `geometry.stripe_dies=0,5,25`, `nand.t_program_us.1=1800,2400`, `host.linux.submit_us=1..8`.
     #[arg(long, value_name = "KEY=VALUES", help_heading = "What is swept")]
     pub(crate) set: Vec<String>,
-    /// Workload to run
+    /// Workload to run: a name, or a workload.toml
     #[arg(long, default_value = "4k-rand-write", value_name = "NAME")]
     pub(crate) workload: String,
     /// Format of the drive [default: its first]
@@ -622,6 +613,9 @@ pub(crate) struct Fit {
     /// Where to write the fitted drive [default: DRIVE-fitted.toml beside the file]
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+    /// Replaces the file that is there
+    #[arg(long)]
+    pub(crate) overwrite: bool,
     /// Prints the fit as JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,7 +1,8 @@
 //! The `floatgate` command: what was typed becomes a call of the lab, and what came out is shown.
 //!
-//! Results go to stdout, talk to stderr. Exit status: 0 done, 1 failed, 2 usage, 3 measured but not
-//! steady, 4 and 5 of `floatgate status` alone: the drive's health is degraded, is critical.
+//! Results go to stdout, talk to stderr. Exit status: 0 done, 1 failed, 2 what was given is not
+//! right, 3 measured but not steady, 4 and 5 of `floatgate status` alone: the drive's health is
+//! degraded, is critical; docs/reference/exit-status.md has the table.
 
 mod activation;
 mod args;
@@ -68,6 +69,7 @@ fn carry_out(command: Command) -> Result<Ending> {
         Command::Plan(args) => command::plan::plan(&args),
         Command::Drives(args) => command::drives::drives(&args),
         Command::Workloads(args) => command::workloads::workloads(&args),
+        Command::Protocols(args) => command::protocols::protocols(&args),
         Command::Sweep(args) => command::sweep::sweep(&args),
         Command::Trace(command) => command::trace::trace(&command),
         Command::Validate(args) => command::validate::validate(&args),

@@ -56,10 +56,13 @@ impl Progress for Terminal {
         let step = step.trim_start();
         if let Some(bar) = &self.bar {
             bar.set_position(position(event.done));
-            bar.set_message(format!("{left}  {step}  {}", event.text));
+            // What matters most comes first: a narrow terminal shows the beginning.
+            let parts = [left.as_str(), event.text, step];
+            let told = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
+            bar.set_message(told.join("  "));
         } else if event.step_finished && event.step.kind != StepKind::Purge {
             let percent = event.done * 100.0;
-            output::talk(&format!("{percent:3.0} %  {step}  {left}"));
+            output::talk(format!("{percent:3.0} %  {step}  {left}").trim_end());
         }
     }
 
@@ -115,7 +118,7 @@ impl Rows {
 }
 
 fn bar() -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {wide_msg}")
+    let style = ProgressStyle::with_template("{bar:10} {percent:>3} %  {wide_msg}")
         .expect("the template is well-formed")
         .progress_chars("━━╌");
     ProgressBar::new(BAR_LENGTH).with_style(style)

@@ -20,39 +20,83 @@ pub(crate) fn span(text: &str) -> Result<Duration, String> {
         .map_err(|_| format!("`{text}` is longer than any run"))
 }
 
-/// A size: a number and one of `b`, `k`, `m`, `g` (binary, as fio and the reviews have block
-/// sizes).
+/// What a letter without an `i` stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Letters {
+    /// Powers of 1000: `4G` is 4 000 000 000 bytes, as on the label of a drive.
+    Decimal,
+    /// Powers of 1024: `4k` is 4096 bytes, as fio and the reviews have block sizes.
+    Binary,
+}
+
+/// The unit of drives in bytes: sizes of drives and files are whole ones.
+const PAGE_BYTES: u64 = 4096;
+
+/// A size of a drive or a file: `4G` and `4GB` are decimal, `4GiB` is binary. Decimal ones are
+/// rounded down to whole pages of 4 KiB.
 pub(crate) fn size(text: &str) -> Result<Bytes, String> {
+    let bytes = bytes(text, Letters::Decimal)?;
+    let is_exact = bytes < PAGE_BYTES || text.to_lowercase().ends_with("ib");
+    let is_counted = text.to_lowercase().trim_end_matches('b').ends_with(|c: char| c.is_numeric());
+    Ok(Bytes(if is_exact || is_counted { bytes } else { bytes / PAGE_BYTES * PAGE_BYTES }))
+}
+
+/// A size of a request or of what is programmed at once: `4k` and `4KiB` are 4096 bytes, as fio and
+/// the reviews have it.
+pub(crate) fn transfer(text: &str) -> Result<Bytes, String> {
+    bytes(text, Letters::Binary).map(Bytes)
+}
+
+/// A capacity in decimal GB: a number and a unit, such as `640G`, `1.28T` or `596GiB`.
+pub(crate) fn capacity(text: &str) -> Result<f64, String> {
+    Ok(bytes(text, Letters::Decimal)? as f64 / 1e9)
+}
+
+/// Bytes above zero: a number and a unit. `kB` is always 1000, `KiB` always 1024.
+fn bytes(text: &str, letters: Letters) -> Result<u64, String> {
     let lower = text.to_lowercase();
     let (number, unit) = split(&lower);
-    let factor: u64 = match unit {
-        "b" => 1,
-        "k" | "kib" => 1 << 10,
-        "m" | "mib" => 1 << 20,
-        "g" | "gib" => 1 << 30,
-        "" => return Err(format!("no unit: write `{text}b` for bytes or `{text}k` for KiB")),
-        other => return Err(format!("unknown unit `{other}`: use b, k, m or g")),
+    let (letter, base) = match (unit, letters) {
+        ("", _) => {
+            return Err(match letters {
+                Letters::Decimal => format!("no unit: write `{text}G` or `{text}GiB`"),
+                Letters::Binary => {
+                    format!("no unit: write `{text}b` for bytes or `{text}k` for KiB")
+                }
+            });
+        }
+        ("b", _) => ("", 1),
+        (unit, Letters::Binary) if unit.len() == 1 => (unit, 1024),
+        (unit, _) => match unit.strip_suffix("ib") {
+            Some(letter) => (letter, 1024),
+            None => (unit.strip_suffix('b').unwrap_or(unit), 1000),
+        },
     };
-    let number: u64 = number
-        .parse()
-        .map_err(|_| format!("`{number}` is not a whole number; sizes look like `4k`"))?;
-    match number.checked_mul(factor) {
-        Some(bytes) if bytes > 0 => Ok(Bytes(bytes)),
-        Some(_) => Err("a size is above zero".into()),
-        None => Err(format!("`{text}` is larger than any drive")),
+    let power = ["", "k", "m", "g", "t"].iter().position(|known| *known == letter);
+    let power = power.filter(|power| *power > 0 || unit == "b").ok_or_else(|| {
+        format!(
+            "unknown unit `{unit}`: use G for 1000\u{b3} bytes or GiB for 1024\u{b3}; k, M, T alike"
+        )
+    })?;
+    let factor = (0..power).fold(1_u64, |factor, _| factor * base);
+    let bytes = times(number, factor).ok_or_else(|| {
+        format!("`{number}` is not a number of {unit} that makes whole bytes; sizes look like `4k`")
+    })?;
+    match u64::try_from(bytes) {
+        Ok(0) => Err("a size is above zero".into()),
+        Ok(bytes) if bytes < 1 << 60 => Ok(bytes),
+        Ok(_) | Err(_) => Err(format!("`{text}` is larger than any drive")),
     }
 }
 
-/// A capacity in decimal GB: a number and `G` or `T`, as on the label of a drive.
-pub(crate) fn capacity(text: &str) -> Result<f64, String> {
-    let (number, unit) = split(text);
-    let gb = match unit.to_lowercase().as_str() {
-        "g" | "gb" => 1.0,
-        "t" | "tb" => 1000.0,
-        "" => return Err(format!("no unit: write `{text}G` or `{text}T`")),
-        other => return Err(format!("unknown unit `{other}`: use G or T")),
-    };
-    Ok(positive(number)? * gb)
+/// `number`, such as `1.28`, times `factor`, where that is whole.
+fn times(number: &str, factor: u64) -> Option<u128> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let places = u32::try_from(fraction.len()).ok()?;
+    let digits: u128 = format!("{whole}{fraction}").parse().ok()?;
+    let scaled = digits.checked_mul(factor.into())?;
+    let scale = 10_u128.checked_pow(places)?;
+    scaled.is_multiple_of(scale).then(|| scaled / scale)
 }
 
 /// A rate in requests a second: a number, optionally with `k` for thousands.
@@ -107,7 +151,9 @@ mod tests {
     #[test]
     fn a_bare_number_is_no_span_and_no_size() {
         assert_eq!(span("60"), Err("no unit: write `60s`, `60min` or `60h`".into()));
-        assert_eq!(size("4096"), Err("no unit: write `4096b` for bytes or `4096k` for KiB".into()));
+        assert_eq!(size("4096"), Err("no unit: write `4096G` or `4096GiB`".into()));
+        let told = "no unit: write `4096b` for bytes or `4096k` for KiB";
+        assert_eq!(transfer("4096"), Err(told.into()));
     }
 
     #[test]
@@ -115,8 +161,8 @@ mod tests {
         for text in ["", "s", "-1s", "0s", "1e9s", "5parsecs", "1..2s", "∞s"] {
             assert!(span(text).is_err(), "{text}");
         }
-        for text in ["", "k", "0k", "1.5k", "4kk", "99999999999999g"] {
-            assert!(size(text).is_err(), "{text}");
+        for text in ["", "k", "0k", "1.0001k", "4kk", "4ib", "99999999999999g", "1.2.3g", "-1g"] {
+            assert!(size(text).is_err() && transfer(text).is_err(), "{text}");
         }
         for text in ["", "k", "0", "5m", "-5"] {
             assert!(rate(text).is_err(), "{text}");
@@ -124,13 +170,26 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_binary_and_rates_decimal() {
-        assert_eq!(size("4k"), Ok(Bytes::from_kib(4)));
-        assert_eq!(size("1M"), Ok(Bytes::from_kib(1024)));
-        assert_eq!(size("512b"), Ok(Bytes(512)));
+    fn a_letter_is_decimal_for_drives_and_binary_for_requests() {
+        assert_eq!(transfer("4k"), Ok(Bytes::from_kib(4)));
+        assert_eq!(transfer("1M"), Ok(Bytes::from_kib(1024)));
+        assert_eq!(transfer("512b"), Ok(Bytes(512)));
+        for text in ["4KiB", "4kib", "4096b", "4096B"] {
+            assert_eq!((size(text), transfer(text)), (Ok(Bytes(4096)), Ok(Bytes(4096))), "{text}");
+        }
+        assert_eq!(transfer("4kB"), Ok(Bytes(4000)));
+        assert_eq!(size("1.5GiB"), Ok(Bytes(3 << 29)));
+        assert_eq!(size("4G"), Ok(Bytes(4_000_000_000 / 4096 * 4096)), "whole pages");
+        assert_eq!(size("4g"), size("4GB"));
+        assert_eq!(size("5001b"), Ok(Bytes(5001)), "counted in bytes: as it is");
+    }
+
+    #[test]
+    fn rates_and_capacities_are_decimal() {
         assert_eq!(rate("50k"), Ok(50_000.0));
         assert_eq!(rate("1200"), Ok(1200.0));
         assert_eq!((capacity("640G"), capacity("1.28TB")), (Ok(640.0), Ok(1280.0)));
-        assert_eq!(capacity("640"), Err("no unit: write `640G` or `640T`".into()));
+        assert_eq!(capacity("1GiB"), Ok(1.073_741_824));
+        assert_eq!(capacity("640"), Err("no unit: write `640G` or `640GiB`".into()));
     }
 }

@@ -1,14 +1,22 @@
 //! What several commands make of their arguments in the same way.
 
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use anyhow::Result;
+use lab::library::Library;
 use lab::plan::Plan;
 use lab::replay;
 use lab::ssd::Surroundings;
-use lab::subject::{Choice, find_protocol};
+use lab::subject::Choice;
+use lab::workload::Protocol;
+use lab::{Error, Kind};
 
 use crate::args::{DataArgs, ModelArgs, PlaceArgs, TraceArgs};
+
+/// What to do about a table of figures that is none.
+pub(crate) const FIGURES: &str =
+    "`floatgate drives iodrive-duo --figures` prints a table as it is to be";
 
 /// Which setups of a target the arguments mean.
 pub(crate) fn choice(format: Option<&str>, model: &ModelArgs) -> Choice {
@@ -30,8 +38,8 @@ pub(crate) fn placed(choice: Choice, place: &PlaceArgs) -> Choice {
 
 /// The plan of the protocol named `protocol`.
 pub(crate) fn plan(protocol: &str, seed: u64) -> Result<Plan> {
-    let workloads = lab::workload::catalogue::workloads();
-    Ok(Plan::new(&find_protocol(protocol)?, &workloads, seed)?)
+    let library = Library::of_user();
+    Ok(library.plan(&library.find::<Protocol>(protocol)?.value, seed)?)
 }
 
 /// `plan` with the trace that was asked for.
@@ -49,6 +57,33 @@ pub(crate) fn with_data(plan: Plan, data: &DataArgs) -> Plan {
         Some(percent) => plan.with_compressible(percent),
         None => plan,
     }
+}
+
+/// Refuses to write over a file that is there, before any work is done for it.
+pub(crate) fn check_output(path: &Path, overwrite: bool) -> Result<()> {
+    if overwrite || !path.exists() {
+        return Ok(());
+    }
+    let text = format!("{} is there already", path.display());
+    let hint = "name another file, or add --overwrite if what it holds is not needed";
+    Err(Error::new(Kind::Refused, text).hint(hint).into())
+}
+
+/// `name`, or what stands before its ending with the first number from 2 of which there is no file.
+pub(crate) fn free_name(name: &str) -> PathBuf {
+    let (stem, ending) = name.rsplit_once('.').unwrap_or((name, ""));
+    let numbered = (2..).map(|number| PathBuf::from(format!("{stem}-{number}.{ending}")));
+    let mut names = std::iter::once(PathBuf::from(name)).chain(numbered);
+    names.find(|path| !path.exists()).expect("some number is free")
+}
+
+/// `text` as a shell takes it for one word.
+pub(crate) fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=+,@%".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// Simulations at once: as many as were asked for, or as there are processors.

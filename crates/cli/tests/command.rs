@@ -97,7 +97,7 @@ fn figures_that_are_none_are_refused_with_their_place() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("mine.csv"), "a,b\n1,2\n").unwrap();
     let output = floatgate_in(dir.path(), &["validate", "--figures", "mine.csv"]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("mine.csv:1: the columns are not id,"), "{output:?}");
 }
 
@@ -133,6 +133,31 @@ fn a_run_prints_two_numbers() {
 }
 
 #[test]
+fn a_run_as_json_says_what_was_measured_on_what() {
+    let output = floatgate(&["run", "--runtime", "2s", "--precondition", "3s", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(json["target"]["name"], "iodrive-duo");
+    assert!(!json["environment"]["sheet"].as_array().unwrap().is_empty());
+    let warnings = json["warnings"].as_array().unwrap();
+    assert!(warnings.iter().any(|it| it["kind"] == "not-steady"), "{warnings:?}");
+    assert_eq!(json["seed"], 1);
+}
+
+#[test]
+fn a_file_that_is_there_is_not_written_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let make = ["trace", "make", "it.iolog", "--requests", "100"];
+    assert_eq!(floatgate_in(dir.path(), &make).status.code(), Some(0));
+    fs::write(dir.path().join("it.iolog"), "mine").unwrap();
+    let refused = floatgate_in(dir.path(), &make);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("hint: name another file, or add --overwrite"));
+    assert_eq!(fs::read_to_string(dir.path().join("it.iolog")).unwrap(), "mine");
+    let replaced = floatgate_in(dir.path(), &[make.as_slice(), &["--overwrite"]].concat());
+    assert_eq!(replaced.status.code(), Some(0), "{replaced:?}");
+}
+
+#[test]
 fn a_run_gives_the_same_figures_again() {
     let json = || stdout(&floatgate(&["run", "--runtime", "2s", "--json", "--seed", "7"]));
     let first = json();
@@ -152,6 +177,8 @@ fn a_preconditioning_too_short_to_settle_exits_with_3() {
 fn every_command_has_a_json_form() {
     for args in [
         ["drives", "--json"].as_slice(),
+        &["protocols", "--json"],
+        &["protocols", "show", "quick", "--json"],
         &["drives", "iodrive-duo", "--json"],
         &["workloads", "--json"],
         &["workloads", "file-server", "--json"],
@@ -247,10 +274,19 @@ fn runs_are_listed_shown_and_deleted_only_when_that_is_meant() {
     let kept = floatgate_in(dir.path(), &["runs", "delete", name]);
     assert_eq!(kept.status.code(), Some(1));
     assert!(stderr(&kept).contains("hint: add --yes"), "{kept:?}");
+    let pages = || {
+        let files = fs::read_dir(dir.path().join("runs")).unwrap().map(|it| it.unwrap().path());
+        files.filter(|path| path.extension().is_some_and(|it| it == "html")).count()
+    };
     let gone = floatgate_in(dir.path(), &["runs", "delete", name, "--yes"]);
+    assert_eq!(pages(), 1, "it still shows the other format");
     assert!(stdout(&gone).starts_with(&format!("deleted {name}, ")), "{gone:?}");
     let left = stdout(&floatgate_in(dir.path(), &["runs", "list", "--json"]));
     assert_eq!(left.matches("\"name\"").count(), 2, "{left}");
+    let other = rows.iter().find(|row| row.contains("iodrive-duo stock")).unwrap();
+    let other = other.split_whitespace().next().unwrap();
+    floatgate_in(dir.path(), &["runs", "delete", other, "--yes"]);
+    assert_eq!(pages(), 0, "nothing that it shows is there any more");
     let outside = floatgate_in(dir.path(), &["runs", "delete", ".", "--yes"]);
     assert_eq!(outside.status.code(), Some(2), "{outside:?}");
 }
@@ -268,7 +304,7 @@ fn a_comparison_with_a_run_of_another_schema_is_one_clear_error() {
     fs::write(other.join("run.json"), newer).unwrap();
     let both = [good.to_str().unwrap(), other.to_str().unwrap()];
     let output = floatgate_in(dir.path(), &["compare", both[0], both[1]]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     let said = stderr(&output);
     assert!(said.starts_with(&format!("error: reading the run in {}", both[1])), "{said}");
     assert!(said.contains("schema version 2"), "{said}");
@@ -281,7 +317,7 @@ fn an_unreadable_result_is_one_clear_error() {
     fs::create_dir(dir.path().join("broken")).unwrap();
     fs::write(dir.path().join("broken/run.json"), "{\"schema\": 99}").unwrap();
     let output = floatgate_in(dir.path(), &["compare", "broken"]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     let said = stderr(&output);
     assert!(said.starts_with("error: reading the run in broken: run.json has schema"), "{said}");
     assert_eq!(said.lines().count(), 2, "the error and its hint: {said}");
@@ -329,6 +365,7 @@ fn the_help_is_as_it_was_agreed() {
         "plan",
         "drives",
         "workloads",
+        "protocols",
         "sweep",
         "trace",
         "validate",

@@ -1,10 +1,59 @@
-//! The commands that documents show are commands that there are, with options that they have.
+//! What documents show is what there is: each block of commands is carried out in a folder of its
+//! document, or says why it is not; each command exists with its options either way.
+//!
+//! ```text
+//! ```sh                      carried out, in the order of the document
+//! ```sh not-run=slow         not carried out, and why: see REASONS
+//! ```toml file=mine.toml     written into the folder, for the commands after it
+//! ```
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use tempfile::TempDir;
+
 const PROGRAMS: [&str; 2] = ["floatgate ", "cargo run --release -- "];
+/// Languages whose blocks are commands.
+const SHELLS: [&str; 2] = ["sh", "console"];
+/// Why a block is not carried out, and what it must name for that to be a reason: one of these.
+const REASONS: [(&str, &[&str]); 6] = [
+    // It takes longer than a test may.
+    ("slow", &["review", "sweep", "validate", "fit", "serve", "bench", "report"]),
+    // It is about a block device, which a test has none of.
+    ("device", &["/dev/", "losetup", "mnt"]),
+    // A server stands beside it, or the drive that one serves.
+    (
+        "server",
+        &[
+            "vault",
+            "serve",
+            "floatgate status",
+            "nbd",
+            "dashboard",
+            "curl",
+            "ssh",
+            "systemctl",
+            "socket",
+        ],
+    ),
+    // It is about other machines.
+    ("hosts", &["--host", "ssh", "--server"]),
+    // It names a run that the reader made.
+    ("run-name", &["2026-"]),
+    // It builds the project, or installs what its tests need.
+    ("project", &["cargo", "python", "git", "apt"]),
+];
+
+/// A block of a document.
+struct Block {
+    /// First word of its information: `sh`.
+    language: String,
+    /// What stands behind it: `not-run=slow`.
+    notes: Vec<(String, String)>,
+    line: usize,
+    text: String,
+}
 
 #[test]
 fn every_command_of_the_documents_exists_with_its_options() {
@@ -12,12 +61,13 @@ fn every_command_of_the_documents_exists_with_its_options() {
     for document in documents() {
         let shown = document.display();
         let text = fs::read_to_string(&document).expect("a document is readable");
-        for command in commands(&text) {
+        for command in blocks(&text).iter().flat_map(commands) {
             let words: Vec<&str> = command.split_whitespace().collect();
             let verb = words[0];
             // What stands before the options may name a command below the command.
             let options = words.iter().position(|it| it.starts_with('-')).unwrap_or(words.len());
-            let help = help(&words[..options]).or_else(|| help(&[verb]));
+            let named = [&words[..options], &words[..options.min(2)], &words[..1]];
+            let help = named.into_iter().find_map(help);
             let help = help.unwrap_or_else(|| panic!("{shown}: no command `{verb}`"));
             for option in words.into_iter().filter(|word| word.starts_with("--")) {
                 let name = option.split('=').next().expect("an option has a name");
@@ -27,6 +77,98 @@ fn every_command_of_the_documents_exists_with_its_options() {
         }
     }
     assert!(seen >= 10, "only {seen} commands found");
+}
+
+#[test]
+fn every_block_that_is_not_carried_out_says_why() {
+    for document in documents() {
+        let shown = document.display();
+        let text = fs::read_to_string(&document).expect("a document is readable");
+        for block in blocks(&text) {
+            let Block { language, notes, line, text } = &block;
+            let is_shell = SHELLS.contains(&language.as_str());
+            assert!(!language.is_empty(), "{shown}:{line}: a block says what it is in");
+            let has_command = text.lines().any(|it| PROGRAMS.iter().any(|at| it.starts_with(at)));
+            assert!(is_shell || !has_command, "{shown}:{line}: commands are in a block of sh");
+            for (key, value) in notes {
+                let reason = REASONS.iter().find(|(name, _)| name == value);
+                match (key.as_str(), reason) {
+                    ("not-run", Some((_, signs))) => assert!(
+                        signs.iter().any(|sign| text.contains(sign)),
+                        "{shown}:{line}: nothing in it is about `{value}`"
+                    ),
+                    ("file", _) => assert!(!is_shell, "{shown}:{line}: a file is no command"),
+                    _ => panic!("{shown}:{line}: `{key}={value}` is not known here"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_commands_of_the_documents_do_what_they_show() {
+    let mut carried_out = 0;
+    for document in documents() {
+        let text = fs::read_to_string(&document).expect("a document is readable");
+        let blocks = blocks(&text);
+        if blocks.iter().any(Block::is_carried_out) {
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            carried_out += carry_out(&document, &blocks, &folder);
+        }
+    }
+    assert!(carried_out >= 8, "only {carried_out} blocks were carried out");
+}
+
+/// Carries out the blocks of one document in `folder`. Returns how many there were.
+fn carry_out(document: &Path, blocks: &[Block], folder: &TempDir) -> usize {
+    let shown = document.display();
+    let programs = folder.path().join(".bin");
+    fs::create_dir(&programs).expect("a folder is made");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_floatgate"), programs.join("floatgate"))
+        .expect("a link is made");
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
+    let mut count = 0;
+    for block in blocks {
+        if let Some(file) = block.note("file") {
+            let file = folder.path().join(file);
+            fs::create_dir_all(file.parent().expect("it is in the folder")).expect("it is made");
+            fs::write(file, &block.text).expect("a file is written");
+        }
+        if !block.is_carried_out() {
+            continue;
+        }
+        let output = Command::new("sh")
+            .args(["-eu", "-c", &block.script()])
+            .current_dir(folder)
+            .env("PATH", &path)
+            .env("HOME", folder.path())
+            .env_remove("XDG_CONFIG_HOME")
+            .output()
+            .expect("a shell runs");
+        // 3: measured, and not steady, as short runs are.
+        let is_done = matches!(output.status.code(), Some(0 | 3));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(is_done, "{shown}:{}: {}\n{said}", block.line, block.text);
+        count += 1;
+    }
+    count
+}
+
+impl Block {
+    fn note(&self, key: &str) -> Option<&str> {
+        self.notes.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+    }
+
+    fn is_carried_out(&self) -> bool {
+        SHELLS.contains(&self.language.as_str()) && self.note("not-run").is_none()
+    }
+
+    /// As a shell takes it, with the command that was built.
+    fn script(&self) -> String {
+        let lines = self.text.lines().map(|line| line.strip_prefix("$ ").unwrap_or(line));
+        let lines = lines.map(|line| line.replace("cargo run --release -- ", "floatgate "));
+        lines.collect::<Vec<_>>().join("\n")
+    }
 }
 
 /// README and everything below `docs/`.
@@ -47,10 +189,30 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-/// The commands of a text in code blocks, each on a line of its own, without the program.
-fn commands(text: &str) -> Vec<&str> {
-    let blocks = text.split("```").skip(1).step_by(2);
-    let lines = blocks.flat_map(str::lines);
+/// The blocks of a text that are fenced, in order.
+fn blocks(text: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut open: Option<Block> = None;
+    for (line, number) in text.lines().zip(1..) {
+        match (line.trim_start().strip_prefix("```"), &mut open) {
+            (Some(information), None) => {
+                let mut words = information.split_whitespace();
+                let language = words.next().unwrap_or_default().to_owned();
+                let notes = words.map(|word| word.split_once('=').unwrap_or((word, "")));
+                let notes = notes.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+                open = Some(Block { language, notes, line: number, text: String::new() });
+            }
+            (Some(_), Some(_)) => blocks.extend(open.take()),
+            (None, Some(block)) => block.text.extend([line, "\n"]),
+            (None, None) => {}
+        }
+    }
+    blocks
+}
+
+/// The commands of a block, each on a line of its own, without the program.
+fn commands(block: &Block) -> Vec<&str> {
+    let lines = block.text.lines().map(|line| line.strip_prefix("$ ").unwrap_or(line));
     lines
         .filter_map(|line| PROGRAMS.iter().find_map(|program| line.strip_prefix(program)))
         .collect()

@@ -198,7 +198,8 @@ fn nothing_to_go_by(judged: &[Judged]) -> Error {
     let reasons: BTreeSet<&str> = judged.iter().map(|it| it.unused.as_str()).collect();
     let reasons: Vec<&str> = reasons.into_iter().filter(|reason| !reason.is_empty()).collect();
     let text = format!("none of {} figures can be fitted: {}", judged.len(), reasons.join("; "));
-    Error::new(Kind::Input, text).hint("`floatgate workloads` and the protocols say what can be")
+    Error::new(Kind::Input, text)
+        .hint("`floatgate workloads` and `floatgate protocols` say what can be")
 }
 
 /// A fit under way.

@@ -4,6 +4,7 @@
 //! path ─► resolved ─► in use? ────► refused, whatever was asked
 //!                        │ no
 //!                     has data? ──► refused unless named with `--destroy`
+//!                        │          (of a file: a byte other than zero; holes are none)
 //!                        │ no, or named
 //!                     held exclusively (disk and each partition; a file: locked) ─► Permit
 //! ```
@@ -33,6 +34,7 @@ use crate::nbd::{Export, Uri};
 use crate::system::{Block, DeviceNumber, System};
 use crate::{Error, Kind};
 
+mod content;
 mod occupancy;
 
 /// The right to write to one target, which is held exclusively until this is dropped.
@@ -214,11 +216,6 @@ fn permit_file(
         return Err(refused(&path, format!("process {process} has it locked"))
             .hint("another run, or a virtual machine, uses it: wait for it or name another file"));
     }
-    if metadata.len() > 0 && !destroy {
-        let size = Bytes(metadata.len());
-        return Err(refused(&path, format!("its content ({size}) would be lost"))
-            .hint("name a file that does not exist, or add --destroy if it is not needed"));
-    }
     let open = rustix::fs::open(&path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
         .map_err(|errno| refused(&path, "it cannot be opened for writing").source(errno))?;
     rustix::fs::flock(&open, FlockOperation::NonBlockingLockExclusive).map_err(|errno| {
@@ -226,6 +223,12 @@ fn permit_file(
             .hint("two runs cannot share a file: wait for the other or name another file")
             .source(errno)
     })?;
+    // Once it is held: nobody else that asks for the lock writes to it from here on.
+    if !destroy && content::holds_any(&open, metadata.len()) {
+        let size = Bytes(metadata.len());
+        return Err(refused(&path, format!("its content ({size}) would be lost"))
+            .hint("name a file that does not exist, or add --destroy if it is not needed"));
+    }
     Ok(Permit { path, target: open, partitions: Vec::new(), is_file: true })
 }
 

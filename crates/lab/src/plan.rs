@@ -127,6 +127,11 @@ pub enum Pace {
     },
 }
 
+/// A step of `suite` that does nothing yet.
+pub(crate) fn blank(suite: &str, suite_title: &str) -> PlannedStep {
+    suite::purge(suite, suite_title)
+}
+
 impl Plan {
     /// The steps of `protocol`, whose workloads are looked up among `workloads`.
     ///

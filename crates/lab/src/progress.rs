@@ -1,7 +1,6 @@
 //! How far the work is, for whoever waits.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
 
 use results::{Interval, Summary};
 use serde::{Deserialize, Serialize};
@@ -84,26 +83,72 @@ impl Progress for Unwatched {
     }
 }
 
-/// Protocol time over, summed over everything that is under way.
+/// Protocol time over, summed over everything that is under way, and what it took.
+///
+/// What is left is told by the pace of what was measured so far: purges, fills and steps that an
+/// earlier session finished pass protocol time in no time, or take time and pass none.
 #[derive(Debug)]
 pub(crate) struct Tally {
     total_s: f64,
-    over_s: Mutex<f64>,
-    begun: Instant,
+    /// Steps that are under way at once, at least 1.
+    workers: f64,
+    passed: Mutex<Passed>,
 }
 
+/// What has passed, in seconds.
+#[derive(Debug, Default)]
+struct Passed {
+    /// Protocol time.
+    over: f64,
+    /// That part of it that loads took.
+    paced: f64,
+    /// Wall time of those loads, summed over the workers.
+    spent: f64,
+}
+
+/// Wall time that must have been spent before anything is said of what is left, in seconds.
+const SPENT_MIN_S: f64 = 2.0;
+
 impl Tally {
-    /// Nothing over of `total_s` protocol seconds.
-    pub(crate) fn new(total_s: f64) -> Self {
-        Self { total_s, over_s: Mutex::new(0.0), begun: Instant::now() }
+    /// Nothing over of `total_s` protocol seconds, for at most `workers` steps at once.
+    pub(crate) fn new(total_s: f64, workers: usize) -> Self {
+        Self { total_s, workers: workers.max(1) as f64, passed: Mutex::default() }
     }
 
-    /// Another `by_s` are over. Returns the share over and the wall seconds left.
-    pub(crate) fn add(&self, by_s: f64) -> (f64, Option<f64>) {
-        let mut over_s = self.over_s.lock().unwrap_or_else(PoisonError::into_inner);
-        *over_s += by_s;
-        let share = if self.total_s > 0.0 { (*over_s / self.total_s).clamp(0.0, 1.0) } else { 1.0 };
-        let elapsed_s = self.begun.elapsed().as_secs_f64();
-        (share, (share > 0.0).then(|| elapsed_s * (1.0 - share) / share))
+    /// Another `by_s` are over, which took `spent_s` of wall time; absent where no load passed
+    /// them. Returns the share over and the wall seconds left; absent while too little is known.
+    pub(crate) fn add(&self, by_s: f64, spent_s: Option<f64>) -> (f64, Option<f64>) {
+        let mut passed = self.passed.lock().unwrap_or_else(PoisonError::into_inner);
+        passed.over += by_s;
+        if let Some(spent_s) = spent_s.filter(|_| by_s > 0.0) {
+            passed.paced += by_s;
+            passed.spent += spent_s;
+        }
+        let Passed { over: over_s, paced: paced_s, spent: spent_s } = *passed;
+        let share = if self.total_s > 0.0 { (over_s / self.total_s).clamp(0.0, 1.0) } else { 1.0 };
+        let is_known = spent_s >= SPENT_MIN_S && paced_s > 0.0;
+        let left_s = (self.total_s - over_s).max(0.0) * spent_s / paced_s / self.workers;
+        (share, is_known.then_some(left_s))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_told_by_the_pace_of_loads_alone() {
+        let tally = Tally::new(1000.0, 1);
+        assert_eq!(tally.add(0.0, Some(600.0)), (0.0, None), "a fill says nothing of the pace");
+        assert_eq!(tally.add(500.0, None), (0.5, None), "nor does what an earlier session did");
+        assert_eq!(tally.add(100.0, Some(1.0)), (0.6, None), "a second is too short to tell");
+        assert_eq!(tally.add(100.0, Some(3.0)), (0.7, Some(6.0)));
+    }
+
+    #[test]
+    fn several_workers_share_what_is_left() {
+        let tally = Tally::new(1000.0, 2);
+        tally.add(100.0, Some(10.0));
+        assert_eq!(tally.add(100.0, Some(10.0)), (0.2, Some(40.0)));
     }
 }

@@ -79,7 +79,6 @@ pub fn carry_out(
     progress: &dyn Progress,
 ) -> Result<Vec<Outcome>, Error> {
     let total_s = assignments.iter().map(|assignment| assignment.plan.duration_s()).sum();
-    let site = Site { progress, tally: Tally::new(total_s), failed: AtomicBool::new(false) };
     let suites: Vec<(usize, Range<usize>)> = assignments
         .iter()
         .enumerate()
@@ -87,6 +86,8 @@ pub fn carry_out(
             assignment.plan.suites().into_iter().map(move |steps| (index, steps))
         })
         .collect();
+    let tally = Tally::new(total_s, threads.min(suites.len()));
+    let site = Site { progress, tally, failed: AtomicBool::new(false) };
     let done = in_parallel(threads, &suites, |(index, steps)| {
         let result = suite::carry_out(&assignments[*index], steps.clone(), &site);
         if result.is_err() {

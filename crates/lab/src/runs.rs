@@ -7,6 +7,7 @@
 //! ├── steps/007.json      one finished step each, until the run is done
 //! ├── fio/                job files, reports and logs of fio, where that was the load generator
 //! ├── run.json            the result (schema of the crate `results`)
+//! ├── page.txt            name of the review beside the folder that shows it
 //! └── *.parquet           samples and histograms
 //! ```
 //!
@@ -28,7 +29,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use blockio::nearest;
-use results::Run;
+use results::{Run, StepKind};
 use serde::de::DeserializeOwned;
 
 use self::durable::unwritable;
@@ -51,6 +52,7 @@ const SAMPLES: &str = "samples.parquet";
 const LATENCIES: &str = "latencies.parquet";
 const HISTOGRAMS: &str = "histograms.parquet";
 const RAW: &str = "fio";
+const PAGE: &str = "page.txt";
 const STEPS: &str = "steps";
 
 /// A folder of runs.
@@ -162,7 +164,8 @@ impl Runs {
         order.check(&path)?;
         if path.join(RUN).exists() && !path.join(STEPS).exists() {
             let text = format!("going on with {}: it is finished", path.display());
-            return Err(Error::new(Kind::Input, text).hint("`floatgate compare` shows it"));
+            return Err(Error::new(Kind::Input, text)
+                .hint(format!("`floatgate compare {}` shows it", path.display())));
         }
         Folder::held(path, order)
     }
@@ -177,12 +180,21 @@ impl Runs {
         Ok(path)
     }
 
+    /// Notes in the folder of the run `id` that the page `name` beside it shows it: the page goes
+    /// with the last of its runs.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn note_page(&self, id: &str, name: &str) -> Result<(), Error> {
+        write_text(&self.root.join(id).join(PAGE), name)
+    }
+
     fn unknown(&self, asked: &str, names: &[String]) -> Error {
         let text = format!("no run `{asked}` in {}", self.root.display());
         let error = Error::new(Kind::Input, text);
         match nearest(asked, names.iter().map(String::as_str)) {
             Some(near) => error.hint(format!("did you mean {near}?")),
-            None if names.is_empty() => error.hint("`floatgate review DRIVE` makes one"),
+            None if names.is_empty() => error.hint("`floatgate review iodrive-duo` makes one"),
             None => error.hint(format!("the newest is {}", names[names.len() - 1])),
         }
     }
@@ -263,7 +275,9 @@ impl Folder {
     /// Says whether there is something to go on with; else removes the folder.
     pub fn give_up(&self) -> bool {
         self.let_go();
-        let begun = self.path.join(STEPS).exists() || self.path.join(RUN).exists();
+        let is_worth = |(_, record): &(usize, Record)| record.step.kind != StepKind::Purge;
+        let kept = self.finished().map_or(true, |kept| kept.iter().any(is_worth));
+        let begun = kept || self.path.join(RUN).exists();
         if !begun {
             // An empty folder that stays does no harm.
             let _ = fs::remove_dir_all(&self.path);
@@ -314,7 +328,7 @@ pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 fn read_run(path: &Path) -> Result<Run, Error> {
     let refused = |source: results::Error| {
         let text = format!("reading the run in {}", path.display());
-        Error::new(Kind::Io, text)
+        Error::new(Kind::Input, text)
             .source(source)
             .hint("measure it again, or read it with the program that wrote it")
     };
@@ -348,9 +362,9 @@ fn write_run(path: &Path, run: &Run) -> Result<(), Error> {
 
 fn read(path: &Path) -> Result<Vec<u8>, Error> {
     fs::read(path).map_err(|source| {
-        Error::new(Kind::Io, format!("reading {}", path.display()))
-            .source(source)
-            .hint("an interrupted run may have no result yet: `floatgate review --resume` goes on")
+        let folder = path.parent().unwrap_or(path).display();
+        let hint = format!("`floatgate review --resume {folder}` goes on with an interrupted run");
+        Error::new(Kind::Io, format!("reading {}", path.display())).source(source).hint(hint)
     })
 }
 

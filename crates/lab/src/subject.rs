@@ -8,7 +8,6 @@ use blockio::{Bytes, nearest};
 use results::{Figure, Run, published};
 use serde::{Deserialize, Serialize};
 use ssd::{DriveSpec, Setup, Surroundings};
-use workload::{Protocol, Workload};
 
 use crate::driver::fio::{Conditions, Fio, Hosts, Request, fill_passes};
 use crate::driver::model::Model;
@@ -19,6 +18,10 @@ use crate::{Driver, Error, Kind, PurgeMethod, nbd};
 
 /// Names that are suggested where none is near.
 const SUGGESTIONS_MAX: usize = 4;
+
+/// Bytes of a target's name that go into a file name: with the time before it and what follows,
+/// far from the 255 that file systems take.
+const SLUG_BYTES_MAX: usize = 120;
 
 /// A drive, modelled or real.
 #[derive(Clone, Debug)]
@@ -128,12 +131,13 @@ impl Wanted {
             .collect()
     }
 
-    /// Target and format as part of a file name: letters, digits and hyphens.
+    /// Target and format as part of a file name: letters and digits of any script, and hyphens.
     pub(crate) fn slug(&self) -> String {
         let name = Path::new(&self.target).file_stem().unwrap_or_default().to_string_lossy();
-        let joined = format!("{name}-{}", self.format).to_lowercase();
-        let words = joined.split(|c: char| !c.is_ascii_alphanumeric());
-        words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-")
+        let (name, format) = (words(&name), words(&self.format));
+        let name = &name[..name.floor_char_boundary(SLUG_BYTES_MAX)];
+        let parts = [name.trim_end_matches('-'), &format];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
     }
 }
 
@@ -272,6 +276,13 @@ impl Subject {
     }
 }
 
+/// Letters and digits of `text` in lower case, everything else one hyphen.
+fn words(text: &str) -> String {
+    let lower = text.to_lowercase();
+    let words = lower.split(|c: char| !c.is_alphanumeric());
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-")
+}
+
 /// A device of this machine must be there: else a file of that name would be made, in memory.
 fn check_device_is_there(path: &str) -> Result<(), Error> {
     if Path::new(path).starts_with("/dev") && !Path::new(path).exists() {
@@ -304,34 +315,7 @@ pub fn find_drive_text(name: &str) -> Result<String, Error> {
     ssd::catalogue::text(name).map_or_else(|| read_text(Path::new(name)), |text| Ok(text.into()))
 }
 
-/// The workload of the catalogue named `name`.
-///
-/// # Errors
-/// Names the nearest one.
-pub fn find_workload(name: &str) -> Result<Workload, Error> {
-    workload::catalogue::find_workload(name).ok_or_else(|| {
-        let known = workload::catalogue::workloads();
-        unknown("workload", name, known.iter().map(|workload| &*workload.name))
-    })
-}
-
-/// The protocol of the catalogue, or of the TOML file, named `name`.
-///
-/// # Errors
-/// Names the nearest one, or says what is wrong with the file.
-pub fn find_protocol(name: &str) -> Result<Protocol, Error> {
-    let path = Path::new(name);
-    if path.extension().is_some_and(|extension| extension == "toml") {
-        return Protocol::parse(&read_text(path)?, name)
-            .map_err(|source| Error::new(Kind::Input, "reading a protocol").source(source));
-    }
-    workload::catalogue::find_protocol(name).ok_or_else(|| {
-        let known = workload::catalogue::protocols();
-        unknown("protocol", name, known.iter().map(|protocol| &*protocol.name))
-    })
-}
-
-fn read_text(path: &Path) -> Result<String, Error> {
+pub(crate) fn read_text(path: &Path) -> Result<String, Error> {
     let shown = path.display();
     fs::read_to_string(path)
         .map_err(|source| Error::new(Kind::Input, format!("reading {shown}")).source(source))
@@ -356,7 +340,11 @@ fn chosen(what: &str, asked: Option<&str>, known: &[String], drive: &str) -> Res
     }
 }
 
-fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Error {
+pub(crate) fn unknown<'a>(
+    what: &str,
+    name: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Error {
     let error = Error::new(Kind::Input, format!("unknown {what} `{name}`"));
     let known: Vec<&str> = known.into_iter().collect();
     match nearest(name, known.iter().copied()) {
@@ -432,6 +420,9 @@ mod tests {
         assert_eq!(wanted("iodrive-duo", "stock").slug(), "iodrive-duo-stock");
         assert_eq!(wanted("/tmp/my disk.img", "").slug(), "my-disk");
         assert_eq!(wanted("../..", "").slug(), "");
+        assert_eq!(wanted("/srv/Плита №1.img", "").slug(), "плита-1");
+        assert_eq!(wanted("磁盘.img", "stock").slug(), "磁盘-stock");
+        assert_eq!(wanted(&format!("{}.img", "ж".repeat(110)), "").slug().len(), 120);
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod table;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use results::sweep::{Dimension, Point, PointOutcome, Sweep, Value};
 use serde::{Deserialize, Serialize};
@@ -128,7 +129,7 @@ impl Order {
         let site = Site {
             order: self,
             progress,
-            tally: Tally::new(open.len() as f64),
+            tally: Tally::new(open.len() as f64, threads.min(open.len())),
             step: self.step(),
             failed: AtomicBool::new(false),
         };
@@ -300,8 +301,9 @@ impl Site<'_> {
         if self.stop() {
             return Ok(None);
         }
+        let (label, since) = (self.label(at), Instant::now());
         let mut watch =
-            PointWatch { site: self, label: self.label(at), rounds: 0, round_done: 0.0, told: 0.0 };
+            PointWatch { site: self, label, since, rounds: 0, round_done: 0.0, told: 0.0 };
         let outcome = match self.order.setting(at)? {
             Err(reason) => Some(PointOutcome::Infeasible { reason }),
             Ok(setting) => outcome(measure(&setting, &mut watch))?,
@@ -341,6 +343,8 @@ fn outcome(
 struct PointWatch<'a> {
     site: &'a Site<'a>,
     label: String,
+    /// When something was told last.
+    since: Instant,
     rounds: u32,
     round_done: f64,
     told: f64,
@@ -350,7 +354,9 @@ impl PointWatch<'_> {
     fn tell(&mut self, share: f64, text: &str, step_finished: bool) {
         let by = (share - self.told).max(0.0);
         self.told += by;
-        let (done, left_s) = self.site.tally.add(by);
+        let before = std::mem::replace(&mut self.since, Instant::now());
+        let spent_s = self.since.duration_since(before).as_secs_f64();
+        let (done, left_s) = self.site.tally.add(by, Some(spent_s));
         self.site.progress.moved(&Event {
             run: &self.label,
             step: &self.site.step,

@@ -78,6 +78,20 @@ pub fn protocols() -> Vec<Protocol> {
     PROTOCOLS.iter().map(parse).collect()
 }
 
+/// The text of the file of the workload named `name`.
+pub fn workload_text(name: &str) -> Option<&'static str> {
+    text(WORKLOADS, &format!("workloads/{name}.toml"))
+}
+
+/// The text of the file of the protocol named `name`.
+pub fn protocol_text(name: &str) -> Option<&'static str> {
+    text(PROTOCOLS, &format!("protocols/{name}.toml"))
+}
+
+fn text(files: &[(&str, &'static str)], path: &str) -> Option<&'static str> {
+    files.iter().find(|(file, _)| *file == path).map(|(_, text)| *text)
+}
+
 /// The workload named `name`.
 pub fn find_workload(name: &str) -> Option<Workload> {
     workloads().into_iter().find(|workload| workload.name == name)

@@ -8,6 +8,7 @@
 
 pub mod catalogue;
 mod error;
+pub mod fio;
 mod generator;
 mod percent;
 mod prose;

@@ -4,6 +4,16 @@ use serde::{Deserialize, Deserializer};
 
 /// Reads a text whose line breaks mean nothing.
 pub(crate) fn prose<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))
+    Ok(joined(&String::deserialize(deserializer)?))
+}
+
+/// The same of a text that may be absent.
+pub(crate) fn optional_prose<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<String>, D::Error> {
+    Ok(Option::<String>::deserialize(deserializer)?.as_deref().map(joined))
+}
+
+fn joined(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,5 +1,6 @@
 //! One protocol: which workloads run in which order, how loaded and for how long.
 
+mod inline;
 mod rounds;
 
 use blockio::nearest;
@@ -39,6 +40,13 @@ pub struct Protocol {
     /// though it reads. Absent: what reads anything is filled first.
     #[serde(default)]
     pub start_purged: bool,
+    /// Workloads of its own, beside those that are found by name.
+    #[serde(
+        default,
+        deserialize_with = "inline::workloads",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub workloads: Vec<Workload>,
     /// Suites, in order; each begins with a purge.
     pub suites: Vec<Suite>,
 }
@@ -185,6 +193,13 @@ pub struct Measure {
     pub ramp_s: u64,
     /// Length of one sample, in seconds.
     pub interval_s: u64,
+    /// Requests that come in each second of all jobs together, above 0; absent: each completion is
+    /// answered by the next request.
+    #[serde(default)]
+    pub rate_iops: Option<f64>,
+    /// Spans between requests that come at that rate.
+    #[serde(default)]
+    pub gaps: Gaps,
     /// Mixes and sizes in which the workload is measured, instead of its own; absent: as it is.
     #[serde(default)]
     pub matrix: Option<Matrix>,
@@ -226,7 +241,7 @@ impl Protocol {
     /// # Errors
     /// Names the protocol, the suite and the nearest known workload.
     pub fn check(&self, known: &[Workload]) -> Result<(), SpecError> {
-        let known = known.iter().map(|workload| workload.name.as_str());
+        let known = known.iter().chain(&self.workloads).map(|workload| workload.name.as_str());
         for suite in &self.suites {
             for name in suite.workloads() {
                 if known.clone().any(|known| known == name) {
@@ -265,6 +280,15 @@ impl Protocol {
         Fault::unless(!self.suites.is_empty(), "suites", "suites are empty: nothing to do")?;
         if let Some(published) = &self.published {
             published.check().map_err(|fault| fault.within("published"))?;
+        }
+        for (index, workload) in self.workloads.iter().enumerate() {
+            let place = format!("workloads.{index}");
+            workload.check().map_err(|fault| fault.within(&place))?;
+            Fault::unless(
+                self.workloads[..index].iter().all(|earlier| earlier.name != workload.name),
+                format!("{place}.name"),
+                format!("two workloads are named `{}`", workload.name),
+            )?;
         }
         for (index, suite) in self.suites.iter().enumerate() {
             let place = format!("suites.{index}");
@@ -368,6 +392,11 @@ impl Suite {
             let place = format!("measure.{index}");
             measure.check().map_err(|fault| fault.within(&place))?;
             Fault::unless(
+                self.curve.is_none() || measure.rate_iops.is_none(),
+                format!("{place}.rate_iops"),
+                "a rate in a suite with a curve: the curve has rates of its own, leave one out",
+            )?;
+            Fault::unless(
                 self.curve.is_none() || measure.replay.is_none(),
                 format!("{place}.replay"),
                 "a replay in a suite with a curve: a trace has its own times, leave one out",
@@ -442,6 +471,18 @@ impl Measure {
         }
         check_loads("threads", &self.threads, THREADS_MAX)?;
         check_loads("queue_per_thread", &self.queue_per_thread, QUEUE_MAX)?;
+        if let Some(iops) = self.rate_iops {
+            Fault::unless(
+                iops > 0.0 && iops.is_finite(),
+                "rate_iops",
+                format!("rate_iops is {iops}, not above 0"),
+            )?;
+            Fault::unless(
+                self.replay.is_none(),
+                "rate_iops",
+                "a rate beside a replay: a trace has its own times, leave one out",
+            )?;
+        }
         if let Some(speed) = self.replay.and_then(|replay| replay.speed) {
             Fault::unless(
                 speed > 0.0 && speed <= SPEED_MAX,

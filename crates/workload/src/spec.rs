@@ -134,7 +134,7 @@ impl Workload {
         }
     }
 
-    fn check(&self) -> Result<(), Fault> {
+    pub(crate) fn check(&self) -> Result<(), Fault> {
         Fault::unless(
             self.schema == Self::SCHEMA,
             "schema",

@@ -34,7 +34,7 @@ pub(crate) struct Create {
     ///
     /// A disk that turns or a remote store takes random writes the faster the larger it is; memory
     /// and journal grow with it.
-    #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
+    #[arg(long, value_parser = quantity::transfer, value_name = "SIZE")]
     pub(crate) unit: Option<Bytes>,
     /// Dies that take the place of others when those fail: files, which are made, or block devices
     #[arg(long, value_delimiter = ',', value_name = "PATHS")]

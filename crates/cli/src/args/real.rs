@@ -24,7 +24,7 @@ pub(crate) struct RealArgs {
     /// A way that is named and does not work is an error; auto takes the next one.
     #[arg(long, value_name = "METHOD", default_value = "auto")]
     pub(crate) purge: PurgeMethod,
-    /// Size of a file that is made for the test, such as 4g
+    /// Size of a file that is made for the test, such as 4G or 4GiB
     #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
     pub(crate) size: Option<Bytes>,
     /// Ends where the drive is this hot, in °C [default: what the drive calls critical]
@@ -46,5 +46,18 @@ impl RealArgs {
         let Self { destroy, purge, size, temperature_max: temperature_max_c, tune } = *self;
         let conditions = Conditions { temperature_max_c, is_tuned: tune };
         Access { destroy, purge, size, raw, conditions }
+    }
+
+    /// The options with which a run on a real drive goes on as it began. What it wrote so far may
+    /// be destroyed: without leave to do so it would be taken for somebody's data.
+    pub(crate) fn to_go_on(&self) -> String {
+        let mut words = vec!["--destroy".to_owned()];
+        if self.purge != PurgeMethod::Auto {
+            words.push(format!("--purge {}", self.purge));
+        }
+        words.extend(self.size.map(|Bytes(size)| format!("--size {size}b")));
+        words.extend(self.temperature_max.map(|max| format!("--temperature-max {max}")));
+        words.extend(self.tune.then(|| "--tune".to_owned()));
+        words.join(" ")
     }
 }

@@ -5,7 +5,10 @@ use lab::results::Run;
 use lab::runs::{Runs, write_text};
 
 use crate::args::Compare;
-use crate::{Ending, output};
+use crate::{Ending, output, setup};
+
+/// Where the review is written when nobody says where.
+const OUT: &str = "compare.html";
 
 /// Writes one review of several runs, and prints its path.
 pub(crate) fn compare(args: &Compare) -> Result<Ending> {
@@ -15,8 +18,10 @@ pub(crate) fn compare(args: &Compare) -> Result<Ending> {
     if args.json {
         output::json(&loaded)?;
     } else {
-        write_text(&args.out, &report::review(&loaded, &title(&loaded)))?;
-        output::data(&args.out.display().to_string())?;
+        let out = args.out.clone().unwrap_or_else(|| setup::free_name(OUT));
+        setup::check_output(&out, args.overwrite)?;
+        write_text(&out, &report::review(&loaded, &title(&loaded)))?;
+        output::data(&out.display().to_string())?;
     }
     Ok(Ending::Done)
 }

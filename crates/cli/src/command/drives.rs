@@ -1,9 +1,11 @@
 //! `floatgate drives`: the catalogue, modelled drives and those that are only listed.
 
 use anyhow::Result;
+use lab::results::published;
 use lab::ssd::DriveSpec;
 use lab::ssd::catalogue::{self, ListedDrive};
-use lab::subject::find_drive;
+use lab::subject::{find_drive, find_drive_text};
+use lab::{Error, Kind};
 use serde_json::{Value, json};
 
 use crate::args::Named;
@@ -15,6 +17,14 @@ const NO_MODEL: &str = "listed, not validated: no model";
 /// Lists the drives, or shows one with every number and its source.
 pub(crate) fn drives(args: &Named) -> Result<Ending> {
     let listed = catalogue::listed();
+    if let Some(name) = args.name.as_ref().filter(|_| args.toml) {
+        output::data(&find_drive_text(name)?)?;
+        return Ok(Ending::Done);
+    }
+    if let Some(name) = args.name.as_ref().filter(|_| args.figures) {
+        output::data(&published_table(name)?)?;
+        return Ok(Ending::Done);
+    }
     if let Some(drive) = listed.iter().find(|drive| Some(&drive.name) == args.name.as_ref()) {
         if args.json {
             output::json(&described_listed(drive))?;
@@ -34,6 +44,22 @@ pub(crate) fn drives(args: &Named) -> Result<Ending> {
         (Some(name), true) => output::json(&described(&find_drive(name)?))?,
     }
     Ok(Ending::Done)
+}
+
+/// The rows of the project's own table that concern a drive, below its heading.
+fn published_table(name: &str) -> Result<String> {
+    let drive = find_drive(name)?;
+    let figures = published::figures();
+    let (device, capacity_gb) = drive.published_as().ok_or_else(|| {
+        let text = format!("{name}: its file does not say which published figures are its own");
+        Error::new(Kind::Input, text).hint("give it [published]: docs/guide/add-a-drive.md")
+    })?;
+    let rows = published::figures_for(figures, device, capacity_gb);
+    let ids: Vec<&str> = rows.map(|row| row.id.as_str()).collect();
+    let is_its = |line: &&str| line.split(',').next().is_some_and(|id| ids.contains(&id));
+    let mut lines = published::TEXT.lines();
+    let head = lines.next().unwrap_or_default();
+    Ok(std::iter::once(head).chain(lines.filter(is_its)).collect::<Vec<_>>().join("\n"))
 }
 
 fn list(drives: &[DriveSpec], listed: &[ListedDrive]) -> String {

@@ -32,6 +32,7 @@ struct Evidence {
 pub(crate) fn fit(args: &args::Fit) -> Result<Ending> {
     let spec = fit::read(&args.drive)?;
     let out = args.out.clone().unwrap_or_else(|| beside(&args.drive));
+    setup::check_output(&out, args.overwrite)?;
     let evidence = match &args.run {
         Some(run) => of_run(&spec, &args.dir, run)?,
         None => of_figures(args.figures.as_deref())?,
@@ -84,11 +85,9 @@ fn of_figures(file: Option<&Path>) -> Result<Evidence> {
     };
     let name = path.display().to_string();
     let text = fs::read_to_string(path)
-        .map_err(|source| Error::new(Kind::Io, format!("reading {name}")).source(source))?;
+        .map_err(|source| Error::new(Kind::Input, format!("reading {name}")).source(source))?;
     let table = published::parse(&text, &name).map_err(|source| {
-        Error::new(Kind::Input, "reading published figures")
-            .source(source)
-            .hint("the columns are those of the project's own published/figures.csv")
+        Error::new(Kind::Input, "reading published figures").source(source).hint(setup::FIGURES)
     })?;
     Ok(Evidence { name, text, table, plans, published: None })
 }

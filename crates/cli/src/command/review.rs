@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use blockio::Bytes;
-use lab::results::{Run, WarningKind};
+use lab::results::{Run, TargetKind, WarningKind};
 use lab::runner::{Assignment, Drivers, Outcome, carry_out};
 use lab::runs::{Folder, Runs};
 use lab::subject::{Access, Choice, Subject};
 use lab::{Error, Kind};
 
+use super::summary;
 use crate::args::Review;
 use crate::progress::Terminal;
 use crate::{Ending, output, setup, steps};
@@ -23,6 +24,7 @@ pub(crate) fn review(args: &Review) -> Result<Ending> {
     if args.json {
         output::json(&measured)?;
     } else {
+        output::talk(&summary::shown(&measured));
         output::data(&path.display().to_string())?;
     }
     ending(&measured, args)
@@ -55,7 +57,10 @@ fn carried_out(folders: &[Folder], args: &Review) -> Result<Vec<Run>> {
         let kept = folders.iter().filter(|folder| folder.give_up());
         let ids: Vec<&str> = kept.map(|folder| folder.order().id.as_str()).collect();
         if !ids.is_empty() {
-            output::talk(&format!("what was finished is kept: {}", how_to_go_on(&ids, args)));
+            let subjects = folders.iter().map(|it| Subject::find(&it.order().wanted.target));
+            let is_real = subjects.flatten().any(|subject| !subject.runs_in_parallel());
+            let hint = how_to_go_on(&ids, args, is_real);
+            output::talk(&format!("what was finished is kept: {hint}"));
         }
     })
 }
@@ -134,10 +139,11 @@ fn announce(folder: &Folder, subject: &Subject, drivers: &Drivers<'_>) -> Result
     Ok(())
 }
 
-fn how_to_go_on(ids: &[&str], args: &Review) -> String {
+fn how_to_go_on(ids: &[&str], args: &Review, is_real: bool) -> String {
     let resume: Vec<String> = ids.iter().map(|id| format!("--resume {id}")).collect();
-    let out = args.out.display();
-    format!("`floatgate review {} --out {out}` goes on", resume.join(" "))
+    let out = setup::shell_word(&args.out.display().to_string());
+    let real = if is_real { format!(" {}", args.real.to_go_on()) } else { String::new() };
+    format!("`floatgate review {} --out {out}{real}` goes on", resume.join(" "))
 }
 
 /// Writes the review of `runs` beside them.
@@ -145,15 +151,21 @@ fn publish(runs: &Runs, measured: &[Run]) -> Result<PathBuf> {
     let first = measured.first().context("nothing was measured")?;
     let name = first.id.strip_suffix(&format!("-{}", first.target.format)).unwrap_or(&first.id);
     let html = report::review(measured, &first.target.title);
-    Ok(runs.write_review(&format!("{name}.html"), &html)?)
+    let page = format!("{name}.html");
+    let path = runs.write_review(&page, &html)?;
+    for run in measured {
+        runs.note_page(&run.id, &page)?;
+    }
+    Ok(path)
 }
 
 fn ending(measured: &[Run], args: &Review) -> Result<Ending> {
     let is_cut = |run: &&Run| u32::try_from(run.steps.len()).is_ok_and(|it| it < run.steps_planned);
     let cut: Vec<&str> = measured.iter().filter(is_cut).map(|run| run.id.as_str()).collect();
+    let is_real = measured.iter().any(|run| run.target.kind != TargetKind::Model);
     if !cut.is_empty() {
         return Err(Error::new(Kind::Program, "interrupted before the plan was done")
-            .hint(how_to_go_on(&cut, args))
+            .hint(how_to_go_on(&cut, args, is_real))
             .into());
     }
     let warnings = measured.iter().flat_map(|run| &run.warnings);

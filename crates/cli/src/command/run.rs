@@ -1,12 +1,17 @@
 //! `floatgate run`: one workload on one drive, at once.
 
+use std::cell::Cell;
+use std::path::PathBuf;
+use std::{env, fs, process};
+
 use anyhow::Result;
 use blockio::{Bytes, Nanos};
+use lab::library::Library;
 use lab::plan::{OneLoad, Pace, Plan};
 use lab::replay::{self, PlannedReplay, Source};
-use lab::results::{LatencySummary, Step, StepKind, Summary, WarningKind};
+use lab::results::{LatencySummary, Step, StepKind, Summary, TargetKind, Warning, WarningKind};
 use lab::runner::{Assignment, NoJournal, Outcome, Record, carry_out};
-use lab::subject::{Access, Subject, find_workload};
+use lab::subject::Subject;
 use lab::workload::trace::Addresses;
 use lab::workload::{SizeShare, Workload};
 use lab::{Error, Gaps, Kind, Rate};
@@ -23,7 +28,8 @@ pub(crate) fn run(args: &args::Run) -> Result<Ending> {
     let wanted = subject.setups(&setup::placed(choice, &args.place))?.remove(0);
     let plan = Plan::of_one(&workload(args)?, &load(args), args.model.seed);
     let plan = subject.plan(setup::with_data(plan, &args.data), &wanted);
-    let access = args.real.access(Access::default().raw);
+    let raw = Raw::new();
+    let access = args.real.access(raw.path.clone());
     // Before the drivers, which may have tuned the machine when Ctrl-C is pressed.
     let progress = Terminal::new()?;
     let drivers = subject.drivers(&wanted, plan.seed, &access)?;
@@ -39,7 +45,35 @@ pub(crate) fn run(args: &args::Run) -> Result<Ending> {
     };
     let outcomes = carry_out(&[assignment], 1, &progress);
     progress.clear();
-    shown(&outcomes?.remove(0), args.json)
+    let mut outcomes = outcomes.inspect_err(|_| raw.keep())?;
+    shown(&outcomes.remove(0), args.json.then_some(args.model.seed))
+}
+
+/// Where a load generator keeps its job files and reports: gone when the run is done, kept for
+/// whoever looks for a cause when it failed.
+struct Raw {
+    path: PathBuf,
+    is_kept: Cell<bool>,
+}
+
+impl Raw {
+    fn new() -> Self {
+        let path = env::temp_dir().join(format!("floatgate-{}", process::id()));
+        Self { path, is_kept: Cell::new(false) }
+    }
+
+    fn keep(&self) {
+        self.is_kept.set(true);
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        if !self.is_kept.get() {
+            // For a model there is none.
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
 }
 
 /// The workload, with the one transfer size that was asked for.
@@ -47,7 +81,7 @@ fn workload(args: &args::Run) -> Result<Workload> {
     if let Some(path) = &args.trace {
         return Ok(replay::workload_of(&replay::read(path)?));
     }
-    let workload = find_workload(&args.workload)?;
+    let workload = Library::of_user().find::<Workload>(&args.workload)?.value;
     let Some(size) = args.bs else { return Ok(workload) };
     let refused =
         || Error::new(Kind::Input, format!("--bs {size}: not a multiple of 512 bytes up to 1 GiB"));
@@ -76,7 +110,12 @@ fn load(args: &args::Run) -> OneLoad {
     }
 }
 
-fn shown(outcome: &Outcome, json: bool) -> Result<Ending> {
+/// What a reader must know before trusting the figures.
+fn warnings(outcome: &Outcome) -> impl Iterator<Item = &Warning> {
+    outcome.records.iter().flat_map(|(_, record)| &record.warnings)
+}
+
+fn shown(outcome: &Outcome, json_seed: Option<u64>) -> Result<Ending> {
     let measured = |kind| {
         let mut records = outcome.records.iter().map(|(_, record)| record);
         records.find(|record: &&Record| record.step.kind == kind)
@@ -86,15 +125,25 @@ fn shown(outcome: &Outcome, json: bool) -> Result<Ending> {
     let Some((record, summary)) = record else {
         return Err(Error::new(Kind::Program, "stopped before anything was measured").into());
     };
-    if json {
-        output::json(&json!({ "step": record.step }))?;
+    if let Some(seed) = json_seed {
+        let is_model = outcome.target.kind == TargetKind::Model;
+        output::json(&json!({
+            "floatgate_version": env!("CARGO_PKG_VERSION"),
+            "model_version": is_model.then_some(lab::ssd::MODEL_VERSION),
+            "seed": seed,
+            "target": outcome.target,
+            "environment": outcome.environment,
+            "precondition": measured(StepKind::Precondition).map(|record| &record.step),
+            "step": record.step,
+            "warnings": warnings(outcome).collect::<Vec<_>>(),
+        }))?;
     } else {
         output::data(&figures(summary))?;
         let state = state(measured(StepKind::Precondition), &record.step, summary);
         output::talk(&details(summary, record.step.response.as_ref(), &state));
     }
     let mut ending = Ending::Done;
-    for warning in outcome.records.iter().flat_map(|(_, record)| &record.warnings) {
+    for warning in warnings(outcome) {
         output::warning(warning);
         if warning.kind == WarningKind::NotSteady {
             ending = Ending::NotSteady;

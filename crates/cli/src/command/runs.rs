@@ -6,12 +6,13 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use blockio::Bytes;
+use lab::fio_report::{self, Imported};
 use lab::results::{Run, Step};
 use lab::runs::{Listed, Runs, write_bytes, write_text};
 use lab::{Error, Kind};
 
 use crate::args::RunsCommand;
-use crate::{Ending, args, output, table};
+use crate::{Ending, args, output, setup, table};
 
 /// Lists the runs, or shows, deletes or exports some.
 pub(crate) fn runs(args: &args::Runs) -> Result<Ending> {
@@ -22,7 +23,10 @@ pub(crate) fn runs(args: &args::Runs) -> Result<Ending> {
         Some(RunsCommand::Show { run }) if args.json => output::json(&runs.load(run)?)?,
         Some(RunsCommand::Show { run }) => output::data(&shown(&runs.load(run)?))?,
         Some(RunsCommand::Delete { runs: asked, yes }) => delete(&runs, asked, *yes)?,
-        Some(RunsCommand::Export { runs: asked, out }) => export(&runs, asked, out)?,
+        Some(RunsCommand::Export { runs: asked, out, overwrite }) => {
+            export(&runs, asked, (out, *overwrite))?;
+        }
+        Some(RunsCommand::Import { file, title }) => import(&runs, file, title.as_deref())?,
     }
     Ok(Ending::Done)
 }
@@ -99,12 +103,26 @@ fn delete(runs: &Runs, asked: &[String], yes: bool) -> Result<()> {
     Ok(())
 }
 
+/// Makes a run of a report of fio, and prints its name.
+fn import(runs: &Runs, file: &Path, title: Option<&str>) -> Result<()> {
+    let Imported { plan, wanted, outcome } = fio_report::import(file, title)?;
+    let folder = runs.create(plan, wanted)?;
+    let run = folder.finish(outcome)?;
+    for warning in &run.warnings {
+        output::warning(warning);
+    }
+    output::data(&run.id)
+}
+
 /// Writes the data of every chart that a review of the runs would show, and prints where.
-fn export(runs: &Runs, asked: &[String], out: &Path) -> Result<()> {
+fn export(runs: &Runs, asked: &[String], (out, overwrite): (&Path, bool)) -> Result<()> {
+    let (csv, parquet) = (out.join("charts.csv"), out.join("charts.parquet"));
+    for path in [&csv, &parquet] {
+        setup::check_output(path, overwrite)?;
+    }
     let loaded: Vec<Run> = asked.iter().map(|run| runs.load(run)).collect::<Result<_, _>>()?;
     let data = report::data(&loaded);
     fs::create_dir_all(out).with_context(|| format!("making {}", out.display()))?;
-    let (csv, parquet) = (out.join("charts.csv"), out.join("charts.parquet"));
     write_text(&csv, &data.to_csv())?;
     let mut bytes = Vec::new();
     data.to_parquet(&mut bytes).context("making Parquet of the charts")?;

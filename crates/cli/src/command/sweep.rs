@@ -1,11 +1,13 @@
 //! `floatgate sweep`: one drive under one kind of load, at every point of a grid.
 
 use anyhow::{Context as _, Result};
+use lab::library::Library;
 use lab::results::sweep::{Dimension, Point, PointOutcome, Settled, Sweep, Value};
-use lab::subject::{Subject, find_drive_text, find_workload};
+use lab::subject::{Subject, find_drive_text};
 use lab::sweep::{
     COMPRESSIBLE, Order, QUEUE, READ_PERCENT, Store, THREADS, USER_CAPACITY, dimension,
 };
+use lab::workload::Workload;
 use lab::{Error, Kind, ssd};
 
 use crate::args;
@@ -73,7 +75,7 @@ fn order(args: &args::Sweep) -> Result<Order> {
         host: wanted.host,
         time_lapse: choice.time_lapse,
         seed: args.model.seed,
-        workload: find_workload(&args.workload)?,
+        workload: Library::of_user().find::<Workload>(&args.workload)?.value,
         threads,
         queue_per_thread,
         load_gb_per_day: args.load_gb_per_day,
@@ -171,7 +173,8 @@ fn measured(at: String, settled: &Settled) -> [String; 11] {
 
 fn how_to_go_on(store: &Store, args: &args::Sweep) -> String {
     let name = store.path().file_name().unwrap_or_default().to_string_lossy();
-    format!("`floatgate sweep --resume {name} --out {}` goes on", args.out.display())
+    let (name, out) = (setup::shell_word(&name), args.out.display().to_string());
+    format!("`floatgate sweep --resume {name} --out {}` goes on", setup::shell_word(&out))
 }
 
 fn ending(sweep: &Sweep, store: &Store, args: &args::Sweep) -> Result<Ending> {

@@ -2,14 +2,15 @@
 
 use anyhow::Result;
 use blockio::{Bytes, Nanos};
+use lab::library::Library;
 use lab::runs::write_text;
-use lab::subject::find_workload;
+use lab::workload::Workload;
 use lab::workload::trace::{SYNTHETIC, TraceShape};
 use lab::workload::trace::{Statistics, Trace, synthesise, write_iolog};
 use lab::{Error, Kind, replay};
 
 use crate::args::{TraceCommand, TraceMake, TraceShow};
-use crate::{Ending, output, table};
+use crate::{Ending, output, setup, table};
 
 /// Transfer sizes that are shown at most.
 const SIZES_MAX: usize = 8;
@@ -24,10 +25,11 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<Ending> {
 
 /// Writes the trace of a workload as a fio iolog that is marked as made up.
 fn make(args: &TraceMake) -> Result<Ending> {
-    let workload = find_workload(&args.workload)?;
+    setup::check_output(&args.file, args.overwrite)?;
+    let workload = Library::of_user().find::<Workload>(&args.workload)?.value;
     let shape = workload.trace.ok_or_else(|| {
         Error::new(Kind::Input, format!("no trace can be made of `{}`", workload.name))
-            .hint("its file lacks [trace]: `floatgate workloads mail-server` has one")
+            .hint("its file lacks [trace]: `floatgate workloads show mail-server --toml` has one")
     })?;
     let shape = TraceShape { requests: args.requests.unwrap_or(shape.requests), ..shape };
     let trace = synthesise(&workload, &shape, args.seed).map_err(|source| {

@@ -51,14 +51,11 @@ fn drives(names: &[String]) -> Result<Vec<DriveSpec>> {
 fn figures(file: Option<&Path>) -> Result<Vec<FigureRow>> {
     let Some(path) = file else { return Ok(published::figures().to_vec()) };
     let shown = path.display().to_string();
-    let unreadable = |kind, source: Box<dyn std::error::Error + Send + Sync>| {
-        Error::new(kind, "reading published figures")
-            .source(source)
-            .hint("the columns are those of the project's own published/figures.csv")
-    };
     let text = fs::read_to_string(path)
-        .map_err(|source| Error::new(Kind::Io, format!("reading {shown}")).source(source))?;
-    Ok(published::parse(&text, &shown).map_err(|source| unreadable(Kind::Io, source.into()))?)
+        .map_err(|source| Error::new(Kind::Input, format!("reading {shown}")).source(source))?;
+    Ok(published::parse(&text, &shown).map_err(|source| {
+        Error::new(Kind::Input, "reading published figures").source(source).hint(setup::FIGURES)
+    })?)
 }
 
 /// The rows that were compared, then those that could not be, each with its reason.

@@ -1,40 +1,59 @@
-//! `floatgate workloads`: the catalogue of workloads.
+//! `floatgate workloads`: those that are built in, and the user's own.
 
 use anyhow::Result;
 use blockio::Bytes;
-use lab::subject::find_workload;
-use lab::workload::{Access, Workload, catalogue};
+use lab::library::{Entry, Library};
+use lab::workload::{Access, Workload};
 
-use crate::args::Named;
+use super::listing;
+use crate::args::{Listing, ListingCommand};
 use crate::{Ending, output, table};
 
-/// Lists the workloads, or shows one.
-pub(crate) fn workloads(args: &Named) -> Result<Ending> {
-    match (&args.name, args.json) {
-        (None, false) => output::data(&list(&catalogue::workloads()))?,
-        (None, true) => output::json(&catalogue::workloads())?,
-        (Some(name), false) => output::data(&sheet(&find_workload(name)?))?,
-        (Some(name), true) => output::json(&find_workload(name)?)?,
+/// Lists the workloads, shows one, or makes some of a job file of fio.
+pub(crate) fn workloads(args: &Listing) -> Result<Ending> {
+    let library = Library::of_user();
+    match (&args.command, &args.name) {
+        (Some(ListingCommand::Import(args)), _) => listing::import_workloads(args)?,
+        (Some(ListingCommand::Show { name, toml: true, .. }), _) => {
+            output::data(&listing::text::<Workload>(&library, name)?)?;
+        }
+        (Some(ListingCommand::Show { name, json, .. }), _) => show(&library, name, *json)?,
+        (None, Some(name)) => show(&library, name, args.json)?,
+        (Some(ListingCommand::List { json: true }), _) => output::json(&library.all::<Workload>())?,
+        (None, None) if args.json => output::json(&library.all::<Workload>())?,
+        (Some(ListingCommand::List { .. }), _) | (None, None) => list(&library)?,
     }
     Ok(Ending::Done)
 }
 
-fn list(workloads: &[Workload]) -> String {
-    let rows: Vec<[String; 3]> = workloads
-        .iter()
-        .map(|workload| [workload.name.clone(), workload.title.clone(), mix(workload)])
-        .collect();
-    table::columns(&rows)
+fn show(library: &Library, name: &str, json: bool) -> Result<()> {
+    let found = library.find::<Workload>(name)?;
+    if json { output::json(&found) } else { output::data(&sheet(&found)) }
 }
 
-fn sheet(workload: &Workload) -> String {
+fn list(library: &Library) -> Result<()> {
+    let rows: Vec<[String; 4]> = library
+        .all::<Workload>()
+        .into_iter()
+        .map(|Entry { value, origin }| {
+            let mix = mix(&value);
+            [value.name, value.title, mix, origin.to_string()]
+        })
+        .collect();
+    output::data(&table::columns(&rows))?;
+    listing::tell_faults::<Workload>(library);
+    Ok(())
+}
+
+fn sheet(entry: &Entry<Workload>) -> String {
+    let Entry { value: workload, origin } = entry;
     let sizes: Vec<[String; 2]> = workload
         .sizes
         .iter()
         .map(|size| [Bytes(size.bytes.into()).to_string(), format!("{} %", size.percent)])
         .collect();
     format!(
-        "{}\n{}\n{}, {}, {} % of the drive\nsource: {}\n\n{}",
+        "{}\n{}\n{}, {}, {} % of the drive\nsource: {}\nfrom: {origin}\n\n{}",
         workload.title,
         workload.description,
         mix(workload),
@@ -45,6 +64,7 @@ fn sheet(workload: &Workload) -> String {
     )
 }
 
+/// Reads and writes of each request in percent.
 fn mix(workload: &Workload) -> String {
     let read = workload.read_percent;
     format!("{read} % read, {} % write", 100.0 - read)

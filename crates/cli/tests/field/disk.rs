@@ -293,7 +293,7 @@ fn a_results_disk_that_fio_fills_is_one_clear_error_and_keeps_what_was_finished(
     }
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("brief.toml"), brief(2, &MEASURED)).unwrap();
-    let review = ["review", "./disk.img", "--size", "16m", "--protocol", "brief.toml"];
+    let review = ["review", "./disk.img", "--size", "16MiB", "--protocol", "brief.toml"];
     let Some((said, kept)) = said_when_full(dir.path(), &review) else { return };
     assert!(
         said.contains("No space left on device") || said.contains("is the disk full?"),

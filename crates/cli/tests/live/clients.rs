@@ -27,7 +27,7 @@ fn nbdinfo_finds_what_is_promised() {
     if !is_there("nbdinfo") {
         return;
     }
-    let served = Served::start(&["--memory", "64m", "--export", "served", "--read-only"]);
+    let served = Served::start(&["--memory", "64MiB", "--export", "served", "--read-only"]);
     let info: Value = serde_json::from_str(&client("nbdinfo", &["--json", &served.uri])).unwrap();
     let export = &info["exports"][0];
     assert_eq!(export["export-size"], 64 << 20);
@@ -50,7 +50,7 @@ fn nbdcopy_brings_back_what_it_took_there() {
     if !is_there("nbdcopy") {
         return;
     }
-    check_copies(&Served::start(&["--memory", "64m"]));
+    check_copies(&Served::start(&["--memory", "64MiB"]));
 }
 
 /// What is copied to a drive of 64 MiB comes back.
@@ -70,7 +70,7 @@ fn libnbd_finds_the_protocol_as_it_is_written() {
     if !is_there("nbdsh") {
         return;
     }
-    check_conformance(&Served::start(&["--memory", "64m", "--export", "served"]));
+    check_conformance(&Served::start(&["--memory", "64MiB", "--export", "served"]));
 }
 
 /// A drive is to libnbd what the protocol says.
@@ -85,7 +85,7 @@ fn qemu_img_converts_compares_and_maps() {
     if !is_there("qemu-img") {
         return;
     }
-    let served = Served::start(&["--memory", "64m"]);
+    let served = Served::start(&["--memory", "64MiB"]);
     let image = served.path("image.raw");
     noise(&image, 8 << 20);
     fs::File::options().write(true).open(&image).unwrap().set_len(64 << 20).unwrap();
@@ -110,7 +110,7 @@ fn qemu_io_reads_the_patterns_that_it_wrote() {
     if !is_there("qemu-io") {
         return;
     }
-    let served = Served::start(&["--memory", "64m"]);
+    let served = Served::start(&["--memory", "64MiB"]);
     let commands = [
         "write -P 0x5a 0 1M",
         "write -f -P 0xa5 1M 64k",
@@ -139,7 +139,7 @@ fn fio_verifies_every_block_that_it_wrote() {
     if !is_there("fio") || !client("fio", &["--enghelp"]).contains("nbd") {
         return;
     }
-    let served = Served::start(&["--memory", "64m"]);
+    let served = Served::start(&["--memory", "64MiB"]);
     let uri = format!("--uri={}", served.uri);
     let load = ["--name=t", "--ioengine=nbd", &uri, "--size=64m", "--rw=randrw", "--iodepth=16"];
     let how = ["--bsrange=512-64k", "--bs_unaligned=1", "--verify=crc32c", "--verify_fatal=1"];
@@ -153,7 +153,7 @@ fn a_file_system_on_it_is_clean_and_keeps_its_files() {
             return;
         }
     }
-    let served = Served::start(&["--memory", "256m"]);
+    let served = Served::start(&["--memory", "256MiB"]);
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/live/filesystem.sh");
     let folder = served.path("mnt");
     let said = client("bash", &[script, &served.uri, folder.to_str().unwrap()]);
@@ -166,7 +166,7 @@ fn a_file_system_on_it_is_clean_and_keeps_its_files() {
 
 #[test]
 fn a_server_that_is_told_to_stop_leaves_nothing() {
-    let mut served = Served::start(&["--memory", "64m"]);
+    let mut served = Served::start(&["--memory", "64MiB"]);
     let socket = served.path("s");
     assert!(socket.exists());
     assert!(served.stop().success());
@@ -175,9 +175,9 @@ fn a_server_that_is_told_to_stop_leaves_nothing() {
 
 #[test]
 fn a_killed_server_is_replaced_and_a_running_one_is_not() {
-    let killed = Served::start(&["--memory", "64m"]);
+    let killed = Served::start(&["--memory", "64MiB"]);
     let folder = killed.kill();
-    let mut served = Served::start_in(folder, &["--memory", "64m"]);
+    let mut served = Served::start_in(folder, &["--memory", "64MiB"]);
     let refused = served.second_server();
     assert_eq!(refused.status.code(), Some(1));
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
@@ -192,7 +192,7 @@ fn vault(folder: &Path) -> String {
     let vault = folder.join("vault").display().to_string();
     let floatgate = env!("CARGO_BIN_EXE_floatgate");
     let dies = dies.join(",");
-    client(floatgate, &["create", &vault, "--dies", &dies, "--size", "64m", "--protect", "7+1"]);
+    client(floatgate, &["create", &vault, "--dies", &dies, "--size", "64MiB", "--protect", "7+1"]);
     vault
 }
 

@@ -11,8 +11,8 @@ use super::served::{Served, assert_done, client, floatgate, is_there, said, stat
 /// Makes a drive of 8 MiB in a folder, of which 6 are divided.
 fn create(folder: &Path) {
     let dies = "d0.img,d1.img,d2.img,d3.img";
-    let exports = ["--export", "one=4m", "--export", "two=2m"];
-    let create = ["create", "vault", "--dies", dies, "--size", "8m"];
+    let exports = ["--export", "one=4MiB", "--export", "two=2MiB"];
+    let create = ["create", "vault", "--dies", dies, "--size", "8MiB"];
     assert_done(&floatgate(folder, &[&create[..], &exports].concat()));
 }
 
@@ -95,18 +95,18 @@ fn exports_of_a_closed_drive_are_added_resized_and_removed() {
         let name = |it: &Value| format!("{} {}", it["name"].as_str().unwrap(), it["size_bytes"]);
         exports.iter().map(name).collect::<Vec<_>>().join(", ")
     };
-    let refused = floatgate(&["export", "add", "vault", "three", "--size", "4m"]);
+    let refused = floatgate(&["export", "add", "vault", "three", "--size", "4MiB"]);
     assert!(said(&refused).contains("the largest gap has 2 MiB of 8 MiB"), "{}", said(&refused));
-    assert_done(&floatgate(&["export", "add", "vault", "three", "--size", "1m"]));
-    let refused = floatgate(&["export", "resize", "vault", "two", "--size", "3m"]);
+    assert_done(&floatgate(&["export", "add", "vault", "three", "--size", "1MiB"]));
+    let refused = floatgate(&["export", "resize", "vault", "two", "--size", "3MiB"]);
     assert!(said(&refused).contains("has room for 2 MiB where it is"), "{}", said(&refused));
-    assert_done(&floatgate(&["export", "resize", "vault", "three", "--size", "2m"]));
+    assert_done(&floatgate(&["export", "resize", "vault", "three", "--size", "2MiB"]));
     assert_done(&floatgate(&["export", "remove", "vault", "one"]));
     assert_eq!(names(), "two 2097152, three 2097152");
-    let refused = floatgate(&["resize", "vault", "--size", "7m"]);
+    let refused = floatgate(&["resize", "vault", "--size", "7MiB"]);
     assert!(said(&refused).contains("export `three` reaches beyond 7 MiB"), "{}", said(&refused));
     assert_done(&floatgate(&["export", "remove", "vault", "three"]));
-    assert_done(&floatgate(&["resize", "vault", "--size", "7m"]));
+    assert_done(&floatgate(&["resize", "vault", "--size", "7MiB"]));
     assert_done(&floatgate(&["check", "vault"]));
 }
 
@@ -124,7 +124,7 @@ fn what_an_export_stores_is_lost_only_where_that_is_allowed() {
     assert!(server.stop().success());
     let floatgate = |args: &[&str]| server.beside(args);
     let number = status(floatgate)["drive"].as_str().unwrap().to_owned();
-    for args in [&["resize", "vault", "two", "--size", "1m"][..], &["remove", "vault", "two"]] {
+    for args in [&["resize", "vault", "two", "--size", "1MiB"][..], &["remove", "vault", "two"]] {
         let refused = floatgate(&[&["export"], args].concat());
         let told = said(&refused);
         assert!(told.contains("MiB that are stored would be lost"), "{told}");

@@ -45,7 +45,7 @@ fn certificates(folder: &Path) -> [PathBuf; 2] {
 fn served(args: &[&str]) -> (Served, [String; 2]) {
     let folder = tempfile::tempdir().expect("a folder is made");
     let folders = certificates(folder.path()).map(|path| path.display().to_string());
-    let base = ["--memory", "16m", "--tls-certificates", &folders[0]];
+    let base = ["--memory", "16MiB", "--tls-certificates", &folders[0]];
     (Served::start_in(folder, &[&base[..], args].concat()), folders)
 }
 
@@ -113,7 +113,7 @@ fn only_clients_with_a_certificate_come_in_where_that_is_asked_for() {
 fn a_folder_without_a_certificate_is_refused_with_the_file_that_is_missing() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path().display().to_string();
-    let args = ["serve", "--memory", "16m", "--nbd", "unix:s", "--tls-certificates", &here];
+    let args = ["serve", "--memory", "16MiB", "--nbd", "unix:s", "--tls-certificates", &here];
     let refused = super::served::floatgate(folder.path(), &args);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(1));

@@ -82,7 +82,7 @@ impl Drop for Dashboard {
 fn create(folder: &Path, name: &str, more: &[&str]) {
     let dies: Vec<String> = (0..4).map(|die| format!("{name}-{die}.img")).collect();
     let dies = dies.join(",");
-    let args = ["create", name, "--dies", &dies, "--size", "8m", "--rated-cycles", "3000"];
+    let args = ["create", name, "--dies", &dies, "--size", "8MiB", "--rated-cycles", "3000"];
     let made = floatgate(folder, &[&args[..], more].concat());
     assert_done(&made);
 }

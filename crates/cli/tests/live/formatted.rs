@@ -39,13 +39,13 @@ fn a_closed_drive_becomes_larger_and_smaller() {
     small_drive(folder.path()).close().unwrap();
     let floatgate = |args: &[&str]| floatgate(folder.path(), args);
     let number = status(floatgate)["drive"].as_str().unwrap().to_owned();
-    assert_done(&floatgate(&["resize", "vault", "--size", "4m"]));
-    let refused = floatgate(&["resize", "vault", "--size", "1m"]);
+    assert_done(&floatgate(&["resize", "vault", "--size", "4MiB"]));
+    let refused = floatgate(&["resize", "vault", "--size", "1MiB"]);
     assert!(said(&refused).contains("are stored, beyond the new end"), "{}", said(&refused));
-    let large = floatgate(&["resize", "vault", "--size", "1g"]);
+    let large = floatgate(&["resize", "vault", "--size", "1GiB"]);
     assert!(said(&large).contains("the dies have room for a map of"), "{}", said(&large));
     assert_eq!(status(floatgate)["format"]["capacity_bytes"], 4 << 20);
-    assert_done(&floatgate(&["resize", "vault", "--size", "1m", "--destroy", &number]));
+    assert_done(&floatgate(&["resize", "vault", "--size", "1MiB", "--destroy", &number]));
     let now = status(floatgate);
     assert_eq!(now["format"]["capacity_bytes"], 1 << 20);
     assert_eq!(now["space"]["logical_bytes"], 1 << 20);
@@ -69,7 +69,7 @@ fn a_served_drive_is_purged_and_formatted_only_where_that_is_allowed() {
     assert_done(&floatgate(&[&purge[..], &["--while-served"]].concat()));
     client("nbdcopy", &[&served.uri, back.to_str().unwrap()]);
     assert!(fs::read(&back).unwrap().iter().all(|byte| *byte == 0));
-    let format = ["format", "vault", "--capacity", "4m", "--destroy", &number, "--while-served"];
+    let format = ["format", "vault", "--capacity", "4MiB", "--destroy", &number, "--while-served"];
     assert_done(&floatgate(&format));
     assert_eq!(status(floatgate)["format"]["capacity_bytes"], 4 << 20);
     fs::remove_file(&back).unwrap();

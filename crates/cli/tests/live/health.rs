@@ -111,7 +111,7 @@ fn pages_that_a_scrub_finds_lost_are_told_everywhere() {
 fn a_die_that_fails_and_comes_back_calls_twice_and_names_where_it_is() {
     let folder = tempfile::tempdir().expect("there is room");
     let dies = "d0.img,d1.img,d2.img,d3.img";
-    let create = ["create", "vault", "--dies", dies, "--size", "8m", "--name", "Mail store"];
+    let create = ["create", "vault", "--dies", dies, "--size", "8MiB", "--name", "Mail store"];
     assert_done(&floatgate(folder.path(), &create));
     let hook = hook(folder.path()).display().to_string();
     let args = ["--monitor-program", &hook, "--monitor-test"];

@@ -174,7 +174,7 @@ impl Served {
     /// What a second server at the same place comes to.
     pub(crate) fn second_server(&self) -> Output {
         let folder = self.folder.as_ref().expect("it runs");
-        serve(folder).args(["--memory", "64m"]).output().expect("the command was built")
+        serve(folder).args(["--memory", "64MiB"]).output().expect("the command was built")
     }
 }
 
@@ -206,7 +206,7 @@ pub(crate) fn floatgate(folder: &Path, args: &[&str]) -> Output {
 /// whatever program another test starts.
 pub(crate) fn create_small_drive(folder: &Path) {
     let dies = "d0.img,d1.img,d2.img,d3.img";
-    let options = ["--dies", dies, "--size", "8m", "--protect", "3+1", "--rated-cycles", "3000"];
+    let options = ["--dies", dies, "--size", "8MiB", "--protect", "3+1", "--rated-cycles", "3000"];
     let made = floatgate(folder, &[&["create", "vault"][..], &options].concat());
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
 }

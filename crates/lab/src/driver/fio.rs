@@ -140,6 +140,27 @@ struct Held {
     /// What the drive said of itself before the first load of the run.
     before: Option<Health>,
     heat: Mutex<Option<Heat>>,
+    /// A file that was made for this run and in which nothing was measured yet.
+    unused: Mutex<Option<PathBuf>>,
+}
+
+impl Held {
+    /// The target was of use: it stays.
+    fn keep(&self) {
+        if let Ok(mut unused) = self.unused.lock() {
+            *unused = None;
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let unused = self.unused.lock().ok().and_then(|mut unused| unused.take());
+        if let Some(path) = unused {
+            // What was made and could not be used is nobody's; that it stays does no harm.
+            let _ = fs::remove_file(path);
+        }
+    }
 }
 
 impl Fio {
@@ -150,7 +171,7 @@ impl Fio {
     /// file that was made for it is then gone again.
     pub fn open(request: &Request) -> Result<Self, Error> {
         let version = Version::usable()?;
-        let made = request.hosts.is_none() && target::make_if_absent(&request.path)?;
+        let made = request.hosts.is_none() && target::make_if_absent(request)?;
         let opened = Self::open_existing(request, version, made);
         if opened.is_err() && made {
             // The error that is returned matters more than one of tidying up.
@@ -167,7 +188,11 @@ impl Fio {
         let limit = site.temperature_limit(request.conditions.temperature_max_c)?;
         let before = health_before(&request.raw, &site);
         let heat = Mutex::new(None);
-        let held = Held { tuned, target, site, version, engine, warned, limit, before, heat };
+        // From here on the file is removed with what is held, unless something could be measured.
+        let unused = made.then(|| request.path.clone());
+        let unused = Mutex::new(unused);
+        let held =
+            Held { tuned, target, site, version, engine, warned, limit, before, heat, unused };
         let (raw, method) = (request.raw.clone(), request.purge);
         let held = Arc::new(held);
         Ok(Self { held, raw, method, unwritten: false, shortfall: String::new() })
@@ -211,6 +236,7 @@ impl Fio {
             watch.progress(0.0, &told);
         })?;
         if ending == Ending::Stopped {
+            self.held.keep();
             return Ok(None);
         }
         Output::read(&folder.join(OUTPUT_FILE))?;
@@ -447,6 +473,7 @@ impl Driver for Fio {
         if loaded.intervals.is_empty() && ending == Ending::Done {
             return Err(nothing_logged(load, &folder));
         }
+        held.keep();
         loaded.how.insert_str(0, &before);
         loaded.warnings.splice(0..0, warnings);
         Ok(loaded)

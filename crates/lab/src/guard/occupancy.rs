@@ -21,11 +21,16 @@ pub(super) fn of_device(system: &System, block: &Block) -> Option<Occupancy> {
         concerned.push(block.disk());
     }
     let uses = concerned.iter();
-    uses.clone()
+    let used = uses
+        .clone()
         .find_map(|block| mounted(system, block))
         .or_else(|| uses.clone().find_map(|block| swapped_on(system, block)))
-        .or_else(|| uses.clone().find_map(held))
-        .or_else(|| below_root(system, block))
+        .or_else(|| uses.clone().find_map(held));
+    // Of the disk that the system runs from nothing is to be unmounted, whatever else uses it.
+    match (used, below_root(system, block)) {
+        (Some(used), Some(root)) => Some(Occupancy { remedy: root.remedy, ..used }),
+        (used, root) => used.or(root),
+    }
 }
 
 /// The first use of the file at `path`, which is absolute and free of links.
@@ -41,10 +46,14 @@ pub(super) fn of_file(system: &System, path: &Path) -> Option<Occupancy> {
     let disk =
         system.disks().into_iter().find(|disk| disk.backing_file().as_deref() == Some(path))?;
     let node = disk.node();
-    let used = of_device(system, &disk).map(|use_| format!(", and {}", use_.text));
+    let used = of_device(system, &disk);
+    let also = used.as_ref().map_or_else(String::new, |use_| format!(", and {}", use_.text));
     Some(Occupancy {
-        text: format!("it is the backing file of {node}{}", used.unwrap_or_default()),
-        remedy: format!("losetup -d {node}, or name another file"),
+        text: format!("it is the backing file of {node}{also}"),
+        remedy: match &used {
+            Some(use_) => format!("name another file; or {}, then losetup -d {node}", use_.remedy),
+            None => format!("losetup -d {node}, or name another file"),
+        },
     })
 }
 

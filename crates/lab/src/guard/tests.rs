@@ -166,6 +166,46 @@ fn an_empty_file_is_permitted() {
 }
 
 #[test]
+fn a_file_of_holes_or_zeroes_has_no_content() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("disk.img");
+    let made = fs::File::create(&file).unwrap();
+    made.set_len(4 << 30).unwrap();
+    permit(&file, false).unwrap();
+    fs::write(&file, vec![0; 3 << 20]).unwrap();
+    permit(&file, false).unwrap();
+}
+
+#[test]
+fn one_byte_far_behind_holes_and_zeroes_is_content() {
+    use std::os::unix::fs::FileExt as _;
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("disk.img");
+    let made = fs::File::create(&file).unwrap();
+    made.set_len(4 << 30).unwrap();
+    made.write_all_at(&[0; 4096], 1 << 20).unwrap();
+    made.write_all_at(&[7], (4 << 30) - 1).unwrap();
+    let error = permit(&file, false).unwrap_err();
+    assert!(error.to_string().ends_with("its content (4.29 GB) would be lost"), "{error}");
+}
+
+#[test]
+fn nobody_is_told_to_unmount_what_the_system_runs_from() {
+    let remedy = "name a drive that the system does not run from";
+    let machine = Machine::with_disk();
+    machine.mount("8:2", "/dev/sda2", "/");
+    machine.mount("8:1", "/dev/sda1", "/boot");
+    let disk = |node: &str| {
+        let system = machine.system();
+        let block = system.block_at(Path::new(node)).unwrap();
+        occupancy::of_device(&system, &block).unwrap()
+    };
+    for node in ["/dev/sda", "/dev/sda1", "/dev/sda2"] {
+        assert_eq!(disk(node).remedy, remedy, "{node}: {}", disk(node).text);
+    }
+}
+
+#[test]
 fn a_file_is_permitted_to_one_run_at_a_time() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("disk.img");

@@ -6,7 +6,7 @@ use workload::{Access, Curve, Measure, Suite, Workload};
 
 use super::{Pace, PlannedStep};
 use crate::replay::{PlannedReplay, Source};
-use crate::{Error, Kind};
+use crate::{Error, Kind, Rate};
 
 /// Purge, fill, preconditioning and measurements of `suite`.
 ///
@@ -194,9 +194,15 @@ fn free(
         replay: measure
             .replay
             .map(|replay| PlannedReplay { source: Source::Shape, addresses: replay.addresses }),
-        pace: measure.replay.and_then(|replay| Some(Pace::Trace { speed: replay.speed? })),
+        pace: paced(measure),
         ..purge(&suite.name, &suite.title)
     }
+}
+
+/// When requests of `measure` come: at its rate, or at the times of its trace.
+fn paced(measure: &Measure) -> Option<Pace> {
+    let rate = measure.rate_iops.map(|iops| Pace::Fixed(Rate { iops, gaps: measure.gaps }));
+    rate.or_else(|| Some(Pace::Trace { speed: measure.replay?.speed? }))
 }
 
 fn find<'a>(workloads: &'a [Workload], name: &str, suite: &Suite) -> Result<&'a Workload, Error> {

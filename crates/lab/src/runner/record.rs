@@ -28,7 +28,7 @@ impl Record {
     }
 
     /// A load on each of `devices` devices and what it measured.
-    pub(super) fn of_load(
+    pub(crate) fn of_load(
         step: &PlannedStep,
         (devices, demand): (u32, &Demand),
         asked_iops: Option<f64>,

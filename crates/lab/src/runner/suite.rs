@@ -1,6 +1,7 @@
 //! One suite: purge, precondition, measure, on one driver.
 
 use std::ops::Range;
+use std::time::Instant;
 
 use results::steady::Demand;
 use results::{Environment, Steady, StepKind, Target, TargetKind, Warning, WarningKind};
@@ -40,13 +41,14 @@ pub(super) fn carry_out(
     };
     for index in range {
         let step = &assignment.plan.steps[index];
-        let mut watch = StepWatch { site, assignment, step, told: 0.0, glimpse: None };
+        let since = Instant::now();
+        let mut watch = StepWatch { site, assignment, step, told: 0.0, since, glimpse: None };
         if suite.records.iter().any(|(kept, _)| *kept == index) {
-            watch.finish("measured before");
+            watch.pass("measured before");
             continue;
         }
         if is_spared(step, &suite.records) {
-            watch.finish("the rounds held still");
+            watch.pass("the rounds held still");
             suite.spared += 1;
             continue;
         }
@@ -172,18 +174,32 @@ struct StepWatch<'a> {
     assignment: &'a Assignment<'a>,
     step: &'a PlannedStep,
     told: f64,
+    /// When something was told last.
+    since: Instant,
     glimpse: Option<Glimpse>,
 }
 
 impl StepWatch<'_> {
     fn finish(&mut self, text: &str) {
-        self.tell(1.0, text, true);
+        let spent_s = self.spent_s();
+        self.tell((1.0, Some(spent_s)), text, true);
     }
 
-    fn tell(&mut self, step_done: f64, text: &str, step_finished: bool) {
+    /// The step need not be carried out.
+    fn pass(&mut self, text: &str) {
+        self.tell((1.0, None), text, true);
+    }
+
+    /// Wall time since something was told last, in seconds.
+    fn spent_s(&mut self) -> f64 {
+        let before = std::mem::replace(&mut self.since, Instant::now());
+        self.since.duration_since(before).as_secs_f64()
+    }
+
+    fn tell(&mut self, (step_done, spent_s): (f64, Option<f64>), text: &str, step_finished: bool) {
         let by = (step_done - self.told).max(0.0);
         self.told += by;
-        let (done, left_s) = self.site.tally.add(by * self.step.length_s());
+        let (done, left_s) = self.site.tally.add(by * self.step.length_s(), spent_s);
         let step_done = self.told;
         let Self { site, assignment, step, glimpse, .. } = *self;
         let run = assignment.label;
@@ -195,7 +211,8 @@ impl StepWatch<'_> {
 
 impl Watch for StepWatch<'_> {
     fn progress(&mut self, done: f64, text: &str) {
-        self.tell(done, text, false);
+        let spent_s = self.spent_s();
+        self.tell((done, Some(spent_s)), text, false);
     }
 
     fn saw(&mut self, glimpse: Glimpse) {

@@ -11,7 +11,9 @@ use crate::{Error, Kind};
 pub(super) fn unwritable(path: &Path, source: io::Error) -> Error {
     let hint = match source.kind() {
         io::ErrorKind::StorageFull => "free some space, or choose another --out",
-        _ => "choose another --out",
+        io::ErrorKind::InvalidFilename => "choose a shorter --out",
+        io::ErrorKind::NotFound => "make its folder, or choose another --out",
+        _ => "choose another --out, where you may write",
     };
     Error::new(Kind::Io, format!("writing {}", path.display())).source(source).hint(hint)
 }

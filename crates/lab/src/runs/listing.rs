@@ -1,12 +1,12 @@
 //! Runs as a list tells them: what each measured, and how far it came.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use results::Run;
 use serde::Serialize;
 
-use super::{ORDER, Order, RUN, Runs, STEPS, read, read_json, underway};
+use super::{ORDER, Order, PAGE, RUN, Runs, STEPS, read, read_json, underway};
 use crate::{Error, Kind};
 
 /// One run of a folder.
@@ -43,7 +43,8 @@ impl Runs {
         self.names().into_iter().map(of).collect()
     }
 
-    /// Removes a run with everything in its folder; returns its size in bytes.
+    /// Removes a run with everything in its folder, and its review where that shows no other run;
+    /// returns their size in bytes.
     ///
     /// # Errors
     /// When there is none, it lies elsewhere, is under way, or cannot be removed.
@@ -59,11 +60,27 @@ impl Runs {
             let text = format!("deleting {}: it is under way", path.display());
             return Err(Error::new(Kind::Refused, text).hint("stop it first"));
         }
-        let size_bytes = size_of(&path);
-        fs::remove_dir_all(&path).map_err(|source| {
+        let failed = |path: &Path, source| {
             Error::new(Kind::Io, format!("removing {}", path.display())).source(source)
-        })?;
+        };
+        let mut size_bytes = size_of(&path);
+        let page = self.page_of(&path);
+        fs::remove_dir_all(&path).map_err(|source| failed(&path, source))?;
+        let Some(page) = page else { return Ok(size_bytes) };
+        let is_shown = |name: String| self.page_of(&self.root.join(name)).as_ref() == Some(&page);
+        if !self.names().into_iter().any(is_shown) {
+            size_bytes += fs::metadata(&page).map_or(0, |it| it.len());
+            fs::remove_file(&page).map_err(|source| failed(&page, source))?;
+        }
         Ok(size_bytes)
+    }
+
+    /// The review that shows the run in the folder `path`, where it has one.
+    fn page_of(&self, path: &Path) -> Option<PathBuf> {
+        let name = fs::read_to_string(path.join(PAGE)).ok()?;
+        let page = self.root.join(&name);
+        let is_page = page.extension().is_some_and(|it| it == "html") && page.is_file();
+        (is_page && !name.contains('/')).then_some(page)
     }
 }
 

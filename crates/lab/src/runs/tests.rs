@@ -132,7 +132,7 @@ fn an_unknown_run_gets_the_nearest_name() {
     let dir = tempfile::tempdir().unwrap();
     let runs = Runs::new(dir.path());
     let none = runs.find("2026").unwrap_err();
-    assert_eq!(none.remedy(), "`floatgate review DRIVE` makes one");
+    assert_eq!(none.remedy(), "`floatgate review iodrive-duo` makes one");
     let id = runs.create(plan(), wanted("mock")).unwrap().order().id.clone();
     let near = runs.find(&id.replace("mock", "mokc")).unwrap_err();
     assert_eq!(near.remedy(), format!("did you mean {id}?"));

@@ -5,8 +5,8 @@ use std::path::Path;
 use lab::plan::{OneLoad, Pace, Plan};
 use lab::replay::{self, PlannedReplay, Source};
 use lab::results::StepKind;
-use lab::subject::find_protocol;
 use lab::workload::catalogue;
+use lab::workload::catalogue::find_protocol;
 use lab::workload::trace::Addresses;
 use lab::{Error, Kind};
 

@@ -168,9 +168,8 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Vec<FigureRow>, FiguresErr
     let mut rows = Vec::new();
     let mut ids = BTreeSet::new();
     for record in reader.records() {
-        let record = record
-            .map_err(|error| at(error.position().map_or(1, csv::Position::line)).torn(&error))?;
-        let place = at(record.position().map_or(1, csv::Position::line));
+        let record = record.map_err(|error| at(line_of(text, error.position())).torn(&error))?;
+        let place = at(line_of(text, record.position()));
         let row = row(&record, &place)?;
         if !ids.insert(row.id.clone()) {
             return Err(place.wrong("id", format!("`{}` is the id of an earlier row", row.id)));
@@ -178,6 +177,16 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Vec<FigureRow>, FiguresErr
         rows.push(row);
     }
     Ok(rows)
+}
+
+/// Line, from 1, in which the record at `position` begins. The reader's own count does not know of
+/// blank lines before it.
+fn line_of(text: &str, position: Option<&csv::Position>) -> u64 {
+    let at = position.and_then(|position| usize::try_from(position.byte()).ok()).unwrap_or(0);
+    let at = at.min(text.len());
+    let blank = text.as_bytes()[at..].iter().take_while(|byte| b"\r\n".contains(byte)).count();
+    let before = text.as_bytes()[..at + blank].split(|byte| *byte == b'\n').count();
+    before as u64
 }
 
 fn row(record: &StringRecord, place: &Place<'_>) -> Result<FigureRow, FiguresError> {

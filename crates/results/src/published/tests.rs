@@ -55,6 +55,8 @@ fn mistakes_name_line_and_column() {
         ),
         (ROW.replace("stock", ""), "f.csv:2: column mode: is empty"),
         (ROW.replace("A1,", ""), "f.csv:2: 14 columns instead of 15"),
+        (format!("\n\n{}", ROW.replace("stock", "")), "f.csv:4: column mode: is empty"),
+        (format!("{ROW}\r\n\r\nA2,d\r\n"), "f.csv:5: 2 columns instead of 15"),
         (ROW.repeat(2), "f.csv:3: column id: `A1` is the id of an earlier row"),
     ];
     for (row, expect) in cases {

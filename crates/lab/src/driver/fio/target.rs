@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::path::Path;
 
 use blockio::{Bytes, SECTOR_BYTES};
-use rustix::fs::{SeekFrom, fstat, fstatvfs, ftruncate, seek};
+use rustix::fs::{SeekFrom, fstat, fstatvfs, ftruncate, seek, statvfs};
 
 use super::engine::Engine;
 use super::fleet::{Fleet, Hosts};
@@ -45,9 +45,7 @@ impl Target {
             None => open_local(request, made)?,
         };
         if site.capacity_bytes() < job::FILL_BYTES {
-            let size = Bytes(site.capacity_bytes());
-            let text = format!("{} holds {size}, too little to measure", request.path.display());
-            return Err(Error::new(Kind::Input, text).hint("give it a size: --size 1GiB"));
+            return Err(too_small(request, &target, Bytes(site.capacity_bytes())));
         }
         Ok((target, site))
     }
@@ -122,21 +120,48 @@ impl Target {
 
     /// A file of `capacity_bytes` with holes needs room for them.
     pub(super) fn check_space(&self, capacity_bytes: u64) -> Result<(), Error> {
-        let Some(permit) = self.file() else { return Ok(()) };
-        let path = permit.path().display();
-        let io = |errno| Error::new(Kind::Io, format!("space for {path}")).source(errno);
-        let system = fstatvfs(permit.target()).map_err(io)?;
-        let free_bytes = system.f_bavail.saturating_mul(system.f_frsize);
-        let blocks = fstat(permit.target()).map_err(io)?.st_blocks;
-        let taken_bytes = u64::try_from(blocks).unwrap_or(0) * SECTOR_BYTES;
-        let missing_bytes = capacity_bytes.saturating_sub(taken_bytes);
-        if missing_bytes > free_bytes {
-            let (missing, free) = (Bytes(missing_bytes), Bytes(free_bytes));
-            let text = format!("{path} needs {missing} more, its file system has {free} free");
-            return Err(Error::new(Kind::Io, text).hint("make room, or take a smaller --size"));
-        }
-        Ok(())
+        self.file().map_or(Ok(()), |permit| Self::check_space_of(permit, capacity_bytes))
     }
+
+    fn check_space_of(permit: &Permit, capacity_bytes: u64) -> Result<(), Error> {
+        let taken = fstat(permit.target()).map(|it| u64::try_from(it.st_blocks).unwrap_or(0));
+        let free = fstatvfs(permit.target()).map(|it| it.f_bavail.saturating_mul(it.f_frsize));
+        let io = |errno| {
+            let path = permit.path().display();
+            Error::new(Kind::Io, format!("space for {path}")).source(errno)
+        };
+        let taken_bytes = taken.map_err(io)? * SECTOR_BYTES;
+        let missing_bytes = capacity_bytes.saturating_sub(taken_bytes);
+        check_room(permit.path(), Bytes(missing_bytes), Bytes(free.map_err(io)?))
+    }
+}
+
+/// Refuses a file that needs `missing` more than the `free` of its file system.
+fn check_room(path: &Path, missing: Bytes, free: Bytes) -> Result<(), Error> {
+    if missing <= free {
+        return Ok(());
+    }
+    let path = path.display();
+    let text = format!("{path} needs {missing} more, its file system has {free} free");
+    // Nine tenths of what is free, so that the run's own results find room beside it.
+    let fits_mib = (free.0 / 10 * 9) >> 20;
+    let hint = match fits_mib {
+        0 => "name a file on a file system with more room".to_owned(),
+        _ => format!("name a file where there is more room, or give it less: --size {fits_mib}MiB"),
+    };
+    Err(Error::new(Kind::Io, text).hint(hint))
+}
+
+/// What to do about a target of `size`, where nothing can be measured.
+fn too_small(request: &Request, target: &Target, size: Bytes) -> Error {
+    let text = format!("{} holds {size}, too little to measure", request.path.display());
+    let hint = match target {
+        Target::Local(permit) if permit.is_file() => "give it a size: --size 1GiB",
+        Target::Local(_) => "`lsblk` shows what each device holds: name one that holds something",
+        Target::Fleet(_) => "look on each host whether the device holds something",
+        Target::Export { .. } => "`nbdinfo --list` shows what each export holds",
+    };
+    Error::new(Kind::Input, text).hint(hint)
 }
 
 fn open_fleet(hosts: &Hosts, request: &Request) -> Result<(Target, Site), Error> {
@@ -168,11 +193,13 @@ fn open_local(request: &Request, made: bool) -> Result<(Target, Site), Error> {
     Ok((Target::Local(permit), site))
 }
 
-/// Makes the file where there is none; whether it did.
-pub(super) fn make_if_absent(path: &Path) -> Result<bool, Error> {
+/// Makes the file where there is none and it fits; whether it did.
+pub(super) fn make_if_absent(request: &Request) -> Result<bool, Error> {
+    let path = &request.path;
     if path.exists() || nbd::is_uri(&path.to_string_lossy()) {
         return Ok(false);
     }
+    check_room_for_new(request)?;
     OpenOptions::new().write(true).create_new(true).open(path).map_err(|source| {
         Error::new(Kind::Io, format!("making the file {}", path.display()))
             .hint("name a file in a folder that exists and can be written to")
@@ -181,18 +208,28 @@ pub(super) fn make_if_absent(path: &Path) -> Result<bool, Error> {
     Ok(true)
 }
 
+/// Refuses a file that does not fit before it is made; where it cannot be known, making it tells.
+fn check_room_for_new(request: &Request) -> Result<(), Error> {
+    let folder = match request.path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let Ok(system) = statvfs(folder) else { return Ok(()) };
+    let free_bytes = system.f_bavail.saturating_mul(system.f_frsize);
+    check_room(&request.path, request.size.unwrap_or(SIZE_DEFAULT), Bytes(free_bytes))
+}
+
 /// Gives a file the size that was asked for, or a new one the default.
 fn resize(request: &Request, permit: &Permit, made: bool) -> Result<(), Error> {
     if !permit.is_file() {
         return refuse_size(request, "a block device has");
     }
     let path = request.path.display();
-    match request.size.or(made.then_some(SIZE_DEFAULT)) {
-        Some(Bytes(size)) => ftruncate(permit.target(), size).map_err(|errno| {
-            Error::new(Kind::Io, format!("giving {path} the size {}", Bytes(size))).source(errno)
-        }),
-        None => Ok(()),
-    }
+    let Some(Bytes(size)) = request.size.or(made.then_some(SIZE_DEFAULT)) else { return Ok(()) };
+    Target::check_space_of(permit, size)?;
+    ftruncate(permit.target(), size).map_err(|errno| {
+        Error::new(Kind::Io, format!("giving {path} the size {}", Bytes(size))).source(errno)
+    })
 }
 
 fn refuse_size(request: &Request, who: &str) -> Result<(), Error> {

@@ -334,16 +334,34 @@ fn a_file_too_small_is_refused_and_not_left_behind() {
 }
 
 #[test]
-fn a_file_larger_than_the_free_space_is_refused_before_anything_is_written() {
+fn a_file_larger_than_the_free_space_is_refused_before_it_is_made() {
     if fio_is_missing() {
         return;
     }
     let folder = TempDir::new().unwrap();
     let request = Request { size: Some(Bytes(1 << 43)), ..request(&folder) };
+    let error = Fio::open(&request).unwrap_err();
+    assert!(error.to_string().contains("its file system has"), "{error}");
+    assert!(error.remedy().contains("--size "), "{}", error.remedy());
+    assert!(!request.path.exists());
+}
+
+#[test]
+fn a_file_in_which_nothing_was_measured_is_gone_and_one_of_use_stays() {
+    if fio_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let request = Request { size: Some(Bytes(2 << 20)), ..request(&folder) };
+    let fio = Fio::open(&request).unwrap();
+    assert!(request.path.exists());
+    drop(fio);
+    assert!(!request.path.exists());
     let mut fio = Fio::open(&request).unwrap();
     let workload = catalogue::find_workload("4k-rand-write").unwrap();
-    let error = fio.load(&load(&workload, "s"), &mut Waiter::patient()).unwrap_err();
-    assert!(error.to_string().contains("its file system has"), "{error}");
+    fio.load(&load(&workload, "s"), &mut Waiter::patient()).unwrap();
+    drop(fio);
+    assert!(request.path.exists());
 }
 
 #[test]
