@@ -118,7 +118,7 @@ impl Rows {
 }
 
 fn bar() -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:10} {percent:>3} %  {wide_msg}")
+    let style = ProgressStyle::with_template("{bar:8} {percent:>3} %  {wide_msg}")
         .expect("the template is well-formed")
         .progress_chars("━━╌");
     ProgressBar::new(BAR_LENGTH).with_style(style)

@@ -16,7 +16,7 @@ use super::viewers::{Program, Server, Viewers, floatgate, in_folder};
 /// Name of the case.
 pub(super) const NAME: &str = "fleet";
 const DRIVES: usize = 8;
-const SIZE: &str = "64m";
+const SIZE_MIB: u64 = 64;
 /// Who looks on, in turn.
 const VIEWERS: [usize; 3] = [0, 1, 10];
 /// How often each is measured, of which the median counts.
@@ -93,7 +93,7 @@ fn shares(place: &Path) -> Result<Looking> {
     for index in 0..DRIVES {
         let folder = place.join(format!("drive{index}"));
         fs::create_dir(&folder)?;
-        servers.push(Server::start(&folder, SIZE)?.program);
+        servers.push(Server::start(&folder, SIZE_MIB)?.program);
         command.arg(folder.join("vault"));
     }
     let (dashboard, http) = Program::start(&mut command, &place.join("said"))?;

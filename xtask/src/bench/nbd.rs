@@ -126,7 +126,7 @@ fn start_all(folder: &Path, options: Options) -> Result<Vec<Server>> {
         ["cached", "direct", "in-turn"].map(|name| make_vault(folder, name, &floatgate));
     let ours = [
         ("floatgate-7+1", cached?),
-        ("floatgate-memory", format!("--memory {SIZE_MIB}m")),
+        ("floatgate-memory", format!("--memory {SIZE_MIB}MiB")),
         // Past the page cache, with several requests to the dies at once and without.
         ("floatgate-direct", format!("{} --direct", direct?)),
         ("floatgate-in-turn", format!("{} --direct --no-io-uring", in_turn?)),
@@ -166,7 +166,7 @@ fn start_all(folder: &Path, options: Options) -> Result<Vec<Server>> {
 fn make_vault(folder: &Path, name: &str, floatgate: &str) -> Result<String> {
     let path = |name: &str| folder.join(name).display().to_string();
     let dies: Vec<String> = (0..8).map(|die| path(&format!("{name}-{die}.img"))).collect();
-    let (vault, size) = (path(name), format!("{SIZE_MIB}m"));
+    let (vault, size) = (path(name), format!("{SIZE_MIB}MiB"));
     let (dies, how) = (dies.join(","), ["--size", &size, "--protect", "7+1"]);
     run(floatgate, &[&["create", &vault, "--dies", &dies][..], &how].concat(), &[])?;
     Ok(vault)

@@ -25,7 +25,7 @@ pub(super) const NAME: &str = "viewers";
 const PAIRS: usize = 9;
 /// Length of each half, in seconds.
 const LOAD_S: u32 = 5;
-const SIZE: &str = "256m";
+const SIZE_MIB: u64 = 256;
 const VIEWERS: usize = 10;
 /// How long a server may take to start.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -96,7 +96,7 @@ pub(super) fn in_folder<T>(measure: impl FnOnce(&Path) -> Result<T>) -> Result<T
 }
 
 fn pairs(place: &Path) -> Result<Watching> {
-    let server = Server::start(place, SIZE)?;
+    let server = Server::start(place, SIZE_MIB)?;
     server.load(&["--rw=write", "--bs=1m", "--iodepth=8"])?;
     let (mut alone, mut watched) = (Vec::new(), Vec::new());
     for pair in 0..PAIRS {
@@ -140,11 +140,12 @@ impl Program {
 
 impl Server {
     /// Serves a new drive on four dies in a folder.
-    pub(super) fn start(place: &Path, size: &str) -> Result<Self> {
+    pub(super) fn start(place: &Path, size_mib: u64) -> Result<Self> {
         let path = |name: &str| place.join(name).display().to_string();
         let dies: Vec<String> = (0..4).map(|die| path(&format!("die{die}.img"))).collect();
         let vault = path("vault");
-        let create = ["create", &vault, "--dies", &dies.join(","), "--size", size];
+        let size = format!("{size_mib}MiB");
+        let create = ["create", &vault, "--dies", &dies.join(","), "--size", &size];
         let created = floatgate().args(create).output().context("making a drive")?;
         ensure!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
         let socket = place.join("socket");
@@ -181,7 +182,7 @@ impl Server {
     fn load(&self, job: &[&str]) -> Result<Value> {
         let output = Command::new("fio")
             .args(["--name=t", "--ioengine=nbd", "--output-format=json"])
-            .args([format!("--size={SIZE}"), self.uri()])
+            .args([format!("--size={SIZE_MIB}m"), self.uri()])
             .args(job)
             .output()
             .context("starting fio")?;

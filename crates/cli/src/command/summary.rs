@@ -16,8 +16,8 @@ fn of_run(run: &Run) -> String {
     let settled = run.steps.iter().filter(|step| step.kind == StepKind::Precondition);
     let settled = settled.filter_map(|step| {
         let verdict = match &step.steady {
-            Some(steady) if steady.achieved => "preconditioned, steady",
-            _ => "preconditioned, not steady",
+            Some(steady) if steady.achieved => "steady state",
+            _ => "not steady",
         };
         Some(row(step, step.settled.as_ref()?, verdict))
     });
