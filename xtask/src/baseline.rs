@@ -11,7 +11,7 @@ use lab::progress::Unwatched;
 use lab::results::baseline::{self, BaselineRow, Headline};
 use lab::runner::{Assignment, Drivers, NoJournal, carry_out};
 use lab::ssd::{DriveSpec, catalogue};
-use lab::subject::{Access, Choice, Subject, Wanted, find_protocol};
+use lab::subject::{Access, Choice, Subject, Wanted};
 
 use crate::root;
 
@@ -67,7 +67,9 @@ fn measured(one: &One) -> Result<BaselineRow> {
 /// The protocol as far as the table needs it.
 fn plan() -> Result<Plan> {
     let workloads = lab::workload::catalogue::workloads();
-    let plan = Plan::new(&find_protocol(PROTOCOL)?, &workloads, SEED)?;
+    let protocol = lab::workload::catalogue::find_protocol(PROTOCOL);
+    let protocol = protocol.with_context(|| format!("no protocol {PROTOCOL} in the catalogue"))?;
+    let plan = Plan::new(&protocol, &workloads, SEED)?;
     let is_asked = |workload: &str| Headline::ALL.iter().any(|it| it.workload() == workload);
     let ids: BTreeSet<String> = plan
         .steps
