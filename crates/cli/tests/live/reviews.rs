@@ -66,6 +66,8 @@ fn a_run_is_watched_while_it_is_under_way_and_found_when_it_was_stopped() {
     assert!(text(&mut browser, "#no-runs").contains("No run is under way."));
     let review = Review::begin(folder.path());
     browser.wait_until("document.querySelector('.run tbody')?.innerText.includes('IOPS')");
+    // What is left is told once the pace is known.
+    browser.wait_until("document.querySelector('.run')?.innerText.includes(' left')");
     let shown = text(&mut browser, ".run");
     for part in ["iodrive-duo stock", "enterprise, ", "% done, ", " left", " steps kept"] {
         assert!(shown.contains(part), "no {part} in {shown}");
