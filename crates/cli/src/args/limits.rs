@@ -14,7 +14,7 @@ pub(crate) struct LimitArgs {
     #[arg(long, default_value_t = 256, value_name = "COUNT")]
     pub(crate) max_connections: usize,
     /// Memory for requests and replies of all NBD clients; those of more than 1 MiB wait for it
-    #[arg(long, value_parser = quantity::size, default_value = "768m", value_name = "SIZE")]
+    #[arg(long, value_parser = quantity::size, default_value = "768MiB", value_name = "SIZE")]
     pub(crate) max_memory: Bytes,
 }
 

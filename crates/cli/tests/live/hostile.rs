@@ -113,7 +113,7 @@ fn memory_kib_max(served: &Served) -> u64 {
 
 #[test]
 fn clients_that_ask_for_much_and_take_nothing_are_kept_within_the_memory_of_the_server() {
-    let mut served = Served::start(&["--memory", "64m"]);
+    let mut served = Served::start(&["--memory", "64MiB"]);
     let greedy: Vec<_> = (0..GREEDY)
         .map(|_| {
             let mut client = nbd_client(&served);
@@ -133,7 +133,7 @@ fn clients_that_ask_for_much_and_take_nothing_are_kept_within_the_memory_of_the_
 
 #[test]
 fn limits_are_options_and_those_that_cannot_hold_are_refused() {
-    let served = Served::start(&["--memory", "64m", "--max-connections", "1"]);
+    let served = Served::start(&["--memory", "64MiB", "--max-connections", "1"]);
     let mut first = nbd_client(&served);
     first.write_all(&nbd_read(512)).unwrap();
     first.read_exact(&mut [0; 16 + 512]).unwrap();
@@ -141,7 +141,7 @@ fn limits_are_options_and_those_that_cannot_hold_are_refused() {
     second.set_read_timeout(Some(PROMPT)).unwrap();
     assert_eq!(second.read(&mut [0]).unwrap_or_default(), 0, "it is turned away at once");
     drop(first);
-    let little = ["serve", "--memory", "64m", "--nbd", "unix:t", "--max-memory", "100m"];
+    let little = ["serve", "--memory", "64MiB", "--nbd", "unix:t", "--max-memory", "100MiB"];
     let refused = served.beside(&little);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(1), "{said}");
