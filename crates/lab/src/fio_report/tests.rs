@@ -4,7 +4,7 @@ use super::*;
 
 /// Of one job of reads and writes, with histograms: `json+`.
 const WHOLE: &str = include_str!("tests/json-plus.json");
-/// Of two jobs of one name, without: `json`.
+/// Of two jobs of one name, with histograms of total latency.
 const RECORDED: &str = include_str!("../driver/fio/tests/file-server/output.json");
 
 fn import_text(text: &str) -> Result<Imported, Error> {
@@ -26,8 +26,8 @@ fn a_recorded_report_becomes_a_run_with_its_totals() {
     assert_eq!(summary.latency.count, ios);
     let iops: f64 = report.jobs.iter().map(|job| job.read.iops + job.write.iops).sum();
     assert!((summary.iops - iops).abs() < 1e-6, "{} {iops}", summary.iops);
-    let without = "the report has no histograms";
-    assert!(run.warnings.iter().any(|it| it.text.starts_with(without)), "{:?}", run.warnings);
+    let lacks = |text: &str| text.contains("no histograms") || text.contains("clat");
+    assert!(!run.warnings.iter().any(|it| lacks(&it.text)), "{:?}", run.warnings);
     let latency = summary.latency;
     assert!(latency.latency_ns_min < latency.latency_ns_p50, "{latency:?}");
     assert!(latency.latency_ns_p50 < latency.latency_ns_p999, "{latency:?}");
@@ -52,6 +52,24 @@ fn histograms_of_a_report_are_those_of_the_run() {
 }
 
 #[test]
+fn a_report_without_histograms_has_the_higher_percentiles_and_says_so() {
+    let mut report: serde_json::Value = serde_json::from_str(WHOLE).unwrap();
+    for direction in ["read", "write"] {
+        let spread = report["jobs"][0][direction]["clat_ns"].as_object_mut().unwrap();
+        assert!(spread.remove("bins").is_some(), "{direction}");
+    }
+    let Imported { plan, outcome, .. } = import_text(&report.to_string()).unwrap();
+    let run = outcome.into_run(&plan, "id".into(), "2026-11-21T10:15:03Z".into());
+    let without = "the report has no histograms";
+    assert!(run.warnings.iter().any(|it| it.text.starts_with(without)), "{:?}", run.warnings);
+    let latency = run.steps[0].summary.as_ref().unwrap().latency;
+    let job = &parsed(WHOLE).unwrap().jobs[0];
+    let fio = [&job.read, &job.write].map(|it| it.clat_ns.percentile["99.990000"]);
+    assert!(fio[0] != fio[1], "{fio:?}");
+    assert_eq!(latency.latency_ns_p9999, fio[0].max(fio[1]));
+}
+
+#[test]
 fn what_is_no_report_is_refused_with_how_to_make_one() {
     for text in ["", "{}", "[1]", "jobs", &RECORDED[..RECORDED.len() / 2]] {
         let error = import_text(text).unwrap_err();
@@ -62,7 +80,8 @@ fn what_is_no_report_is_refused_with_how_to_make_one() {
 
 #[test]
 fn a_report_of_a_job_that_failed_is_refused() {
-    let text = RECORDED.replacen("\"error\" : 0", "\"error\" : 5", 1);
+    let text = RECORDED.replacen("\"error\": 0", "\"error\": 5", 1);
+    assert_ne!(text, RECORDED);
     let error = import_text(&text).unwrap_err();
     assert!(error.to_string().ends_with(" failed"), "{error}");
 }
