@@ -13,11 +13,10 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::creation::{gather, header_copy};
+use crate::creation::{Gathered, Unused, gather, header_copy};
 use crate::header::Header;
-use crate::journal;
-use crate::layout::HEADER_BYTES;
-use crate::recovery::{Viewed, look, reading, whole_checkpoints};
+use crate::layout::{HEADER_BYTES, REPLICAS};
+use crate::recovery::{Accounted, look, whole_copies};
 use crate::row::Life;
 use crate::status::{State, named};
 use crate::store::Store;
@@ -125,11 +124,12 @@ pub(crate) fn check_media(
     media: Vec<Box<dyn Medium>>,
     moved: impl FnMut(u64, u64),
 ) -> Result<Report, OpenError> {
-    let (store, header) = gather(media)?;
+    let Gathered { store, header, unused } = gather(media)?;
     let viewed = look(&store, &header)?;
     let state = if header.is_open { State::Unclosed } else { State::Closed };
     let mut checking = Checking { store: &store, viewed: &viewed, state, findings: Vec::new() };
-    checking.headers(&header);
+    checking.headers(&header, &unused);
+    checking.known_losses();
     checking.copies()?;
     let (rows, units) = checking.rows(moved);
     let mut findings = checking.findings;
@@ -141,7 +141,7 @@ pub(crate) fn check_media(
         state,
         rows,
         units,
-        pages: pages + viewed.pages_journaled,
+        pages: pages + viewed.pending.len() as u64,
         findings,
     })
 }
@@ -165,7 +165,7 @@ pub fn repair(vault: &Path, mut moved: impl FnMut(u64, u64)) -> Result<(), OpenE
 /// A check that is under way.
 struct Checking<'a> {
     store: &'a Store,
-    viewed: &'a Viewed,
+    viewed: &'a Accounted,
     state: State,
     findings: Vec<Finding>,
 }
@@ -181,7 +181,11 @@ impl Checking<'_> {
         if self.state == State::Unclosed { Remedy::Open } else { Remedy::Repair }
     }
 
-    fn headers(&mut self, newest: &Header) {
+    fn headers(&mut self, newest: &Header, unused: &[Unused]) {
+        for Unused { text, .. } in unused.iter().filter(|unused| unused.die.is_none()) {
+            let (kind, remedy, text) = (Kind::Die, Remedy::Replace, text.clone());
+            self.findings.push(Finding { kind, lba: None, row: None, die: None, remedy, text });
+        }
         let lost = self.store.dies.lost();
         for die in 0..self.store.dies.count() {
             if lost.has(die) {
@@ -190,7 +194,9 @@ impl Checking<'_> {
                     (false, true) => "has failed",
                     (false, false) => "is missing",
                 };
-                self.find(Kind::Die, die, Remedy::Replace, format!("die {die} {why}"));
+                let given = unused.iter().find(|unused| unused.die == u32::try_from(die).ok());
+                let text = given.map_or_else(|| format!("die {die} {why}"), |it| it.text.clone());
+                self.find(Kind::Die, die, Remedy::Replace, text);
                 continue;
             }
             for copy in 0..2 {
@@ -206,23 +212,41 @@ impl Checking<'_> {
         }
     }
 
+    /// Pages that are known to be lost.
+    fn known_losses(&mut self) {
+        for page in self.viewed.lost.iter() {
+            let lba = lba(page);
+            self.findings.push(Finding {
+                kind: Kind::LostPage,
+                lba: Some(lba),
+                row: None,
+                die: None,
+                remedy: Remedy::None,
+                text: format!("sectors {lba} to {} are lost", lba + 7),
+            });
+        }
+    }
+
     /// The copies of the checkpoint and of the journal.
     fn copies(&mut self) -> Result<(), OpenError> {
         let number = self.viewed.summary.number;
-        let whole = whole_checkpoints(self.store, number)?;
-        for die in self.store.copies().iter() {
-            if !whole.contains(&die) {
+        for damaged in &self.viewed.checkpoints_damaged {
+            let text = format!("checkpoint {damaged} cannot be read, opening goes back to {number}");
+            let (kind, remedy) = (Kind::Checkpoint, Remedy::Open);
+            self.findings.push(Finding { kind, lba: None, row: None, die: None, remedy, text });
+        }
+        let whole = whole_copies(self.store, number)?;
+        let missing = self.store.dies.lost().count() as usize;
+        for replica in self.store.checkpoint_replicas(number) {
+            if !whole.contains(&replica) && whole.len() + missing < REPLICAS {
+                let die = replica.die;
                 let text = format!("die {die} does not hold checkpoint {number} whole");
                 self.find(Kind::Checkpoint, die, self.remedy(), text);
             }
-            let reading = reading(self.store, &self.viewed.summary);
-            let read = journal::read_copies(&self.store.dies, [die].into_iter().collect(), reading);
-            if !read.is_ok_and(|replay| replay.end == self.viewed.end) {
-                let batch = self.viewed.end.number;
-                let text =
-                    format!("die {die} does not hold the journal whole before batch {batch}");
-                self.find(Kind::Journal, die, self.remedy(), text);
-            }
+        }
+        for (batch, die) in &self.viewed.thin {
+            let text = format!("die {die} does not hold batch {batch} of the journal whole");
+            self.find(Kind::Journal, *die, self.remedy(), text);
         }
         Ok(())
     }
@@ -257,8 +281,7 @@ impl Checking<'_> {
     }
 
     fn bad_units(&mut self, row: u32, verified: &VerifiedRow, pages: &RowPages) {
-        let is_unsettled =
-            self.state == State::Unclosed && verified.programmed_at >= self.viewed.mark;
+        let is_unsettled = self.viewed.unlisted.contains(&row);
         for VerifiedUnit { position, die, flaw, whole, .. } in &verified.units {
             let what = match flaw {
                 None | Some(Flaw::Missing) => continue,
@@ -285,7 +308,7 @@ impl Checking<'_> {
     }
 
     fn lost_pages(&mut self, row: u32, pages: &RowPages) {
-        for page in &pages.lost {
+        for page in pages.lost.iter().filter(|page| !self.viewed.lost.has(**page)) {
             let lba = lba(*page);
             self.findings.push(Finding {
                 kind: Kind::LostPage,

@@ -1,12 +1,14 @@
 //! Checkpoints: the map as it was at some moment, so that only what came later has to be replayed.
 //!
-//! Two slots, written in turn, each on two dies where rows are protected. The map is copied piece
-//! by piece while the host goes on, so that pieces are of different moments; that is set right by
-//! the replay, which begins where the copying began. The header of a slot is written last, once
-//! everything that its pieces refer to is durable.
+//! Two slots, written in turn, each in two copies: on two dies, or twice on the only one. The map is
+//! copied piece by piece while the host goes on, so that pieces are of different moments; that is
+//! set right by the replay, which begins where the copying began. The header of a slot is written
+//! last, once everything that its pieces refer to is durable on all copies.
+//!
+//! Reading takes each frame from the first copy that has it whole.
 //!
 //! ```text
-//!  header 4096 | magic | drive | number | session | order | mark | journal | pages | crc
+//!  header 4096 | magic | drive | number | session | order | journal | pages | crc
 //!  frame 32+   | number of the checkpoint | index | bytes | crc | what is saved, up to 1 MiB
 //! ```
 //!
@@ -14,11 +16,11 @@
 
 use std::io;
 
-use crate::dies::{DieSet, Dies};
 use crate::encoding::{is_sealed, put, seal, u32_at, u64_at};
 use crate::header::SESSION_MAX;
 use crate::journal::Position;
-use crate::layout::{FRAME_BYTES, FRAME_HEAD_BYTES, HEADER_BYTES, Layout};
+use crate::layout::{FRAME_BYTES, FRAME_HEAD_BYTES, HEADER_BYTES};
+use crate::store::{Replica, Store};
 
 const MAGIC: u64 = 0x7470_6b63_5447_4c46; // "FLGTckpt"
 /// Highest number of a checkpoint.
@@ -33,8 +35,6 @@ pub(crate) struct Summary {
     pub(crate) session: u64,
     /// What happened before this event is in the map.
     pub(crate) order: u64,
-    /// Rows that were programmed before this event are durable.
-    pub(crate) mark: u64,
     /// The first batch that is not in the map.
     pub(crate) journal: Position,
     /// Logical pages that the map has.
@@ -50,9 +50,9 @@ impl Summary {
             self.number,
             self.session,
             self.order,
-            self.mark,
             self.journal.at,
             self.journal.number,
+            self.journal.link.into(),
             self.pages.into(),
         ];
         for (index, number) in numbers.into_iter().enumerate() {
@@ -71,8 +71,11 @@ impl Summary {
             number: u64_at(bytes, 16),
             session: u64_at(bytes, 24),
             order: u64_at(bytes, 32),
-            mark: u64_at(bytes, 40),
-            journal: Position { at: u64_at(bytes, 48), number: u64_at(bytes, 56) },
+            journal: Position {
+                at: u64_at(bytes, 40),
+                number: u64_at(bytes, 48),
+                link: u32_at(bytes, 56),
+            },
             pages: u32_at(bytes, 64),
         };
         let is_possible = (1..=NUMBER_MAX).contains(&summary.number)
@@ -127,18 +130,24 @@ pub(crate) fn seal_frame(frame: &mut [u8]) {
     seal(head);
 }
 
-/// A slot that is being read from one die.
+/// A checkpoint that is being read from its copies.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
-    dies: &'a Dies,
-    pub(crate) die: usize,
-    slot_from: u64,
+    store: &'a Store,
+    /// Those whose header names it.
+    pub(crate) replicas: Vec<Replica>,
     pub(crate) summary: Summary,
     index: u32,
     at: u64,
 }
 
 impl Reader<'_> {
+    /// The same checkpoint from its beginning, from one of its copies alone.
+    pub(crate) fn of_one(&self, replica: Replica) -> Self {
+        let (store, summary) = (self.store, self.summary);
+        Self { store, replicas: vec![replica], summary, index: 0, at: HEADER_BYTES }
+    }
+
     /// Fills `bytes` with what was saved, frame by frame.
     ///
     /// # Errors
@@ -171,10 +180,26 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// The next frame, from the first copy that has it whole.
     fn frame(&mut self, part: &mut [u8]) -> io::Result<()> {
+        let mut failed = Err(io::Error::other("no copy of the checkpoint is there"));
+        for replica in &self.replicas {
+            failed = self.frame_of(*replica, part);
+            if failed.is_ok() {
+                break;
+            }
+        }
+        failed?;
+        self.index += 1;
+        self.at += (FRAME_HEAD_BYTES + part.len()) as u64;
+        Ok(())
+    }
+
+    fn frame_of(&self, Replica { die, region }: Replica, part: &mut [u8]) -> io::Result<()> {
         let mut head = [0; FRAME_HEAD_BYTES];
-        let from = self.slot_from + self.at;
-        self.dies.read(self.die, from, &mut head)?;
+        let slot = self.store.layout.checkpoint_from(region, self.summary.number % 2);
+        let (dies, from) = (&self.store.dies, slot + self.at);
+        dies.read(die, from, &mut head)?;
         let length = u32_at(&head, 12) as usize;
         let is_next = is_sealed(&head)
             && u64_at(&head, 0) == self.summary.number
@@ -188,30 +213,32 @@ impl Reader<'_> {
             if !is_zero(part) {
                 part.fill(0);
             }
-        } else {
-            self.dies.read(self.die, from + FRAME_HEAD_BYTES as u64, part)?;
-            if crc32c::crc32c(part) != u32_at(&head, 16) {
-                return Err(io::Error::other("a frame of the checkpoint fails its checksum"));
-            }
+            return Ok(());
         }
-        self.index += 1;
-        self.at += (FRAME_HEAD_BYTES + part.len()) as u64;
+        dies.read(die, from + FRAME_HEAD_BYTES as u64, part)?;
+        if crc32c::crc32c(part) != u32_at(&head, 16) {
+            return Err(io::Error::other("a frame of the checkpoint fails its checksum"));
+        }
         Ok(())
     }
 }
 
-/// Makes durable what was written to a slot of `copies`, and only then says there that it is a
+/// Makes durable what was written to the slots of all copies, and only then says there that it is a
 /// checkpoint.
 ///
 /// # Errors
 /// The first die that failed and cannot be done without.
 pub(crate) fn complete(
-    dies: &Dies,
-    copies: DieSet,
-    (slot, summary): (u64, &Summary),
+    store: &Store,
+    replicas: &[Replica],
+    summary: &Summary,
 ) -> Result<(), (usize, io::Error)> {
-    dies.sync_all(copies)?;
-    dies.make_durable(DieSet::default(), copies, (slot, &summary.encode()))
+    store.dies.sync_all(replicas.iter().map(|it| it.die).collect())?;
+    let slot = |it: &Replica| {
+        (it.die, store.layout.checkpoint_from(it.region, summary.number % 2))
+    };
+    let headers: Vec<(usize, u64)> = replicas.iter().map(slot).collect();
+    store.dies.write_durably(&headers, &summary.encode())
 }
 
 fn is_zero(bytes: &[u8]) -> bool {
@@ -219,20 +246,27 @@ fn is_zero(bytes: &[u8]) -> bool {
     chunks.iter().all(|chunk| *chunk == [0; 64]) && rest.iter().all(|byte| *byte == 0)
 }
 
-/// The slots of all dies that hold a checkpoint of this drive, the newest first.
-pub(crate) fn find<'a>(dies: &'a Dies, layout: &Layout, drive: u64) -> Vec<Reader<'a>> {
-    let mut found = Vec::new();
-    for die in dies.healthy() {
+/// The checkpoints of this drive that any copy names, the newest first.
+pub(crate) fn find(store: &Store) -> Vec<Reader<'_>> {
+    let mut found: Vec<Reader<'_>> = Vec::new();
+    let mut header = vec![0; usize::try_from(HEADER_BYTES).expect("a page")];
+    for replica in store.replicas_all() {
         for slot in 0..2 {
-            let slot_from = layout.checkpoint_from(slot);
-            let mut header = vec![0; usize::try_from(HEADER_BYTES).expect("a page")];
-            if dies.read(die, slot_from, &mut header).is_err() {
+            let from = store.layout.checkpoint_from(replica.region, slot);
+            if store.dies.read(replica.die, from, &mut header).is_err() {
                 continue;
             }
-            let is_own = |it: &Summary| it.drive == drive && it.number % 2 == slot;
-            if let Some(summary) = Summary::parse(&header).filter(is_own) {
-                let at = HEADER_BYTES;
-                found.push(Reader { dies, die, slot_from, summary, index: 0, at });
+            let is_own = |it: &Summary| it.drive == store.drive && it.number % 2 == slot;
+            let Some(summary) = Summary::parse(&header).filter(is_own) else { continue };
+            match found.iter_mut().find(|reader| reader.summary == summary) {
+                Some(reader) => reader.replicas.push(replica),
+                None => found.push(Reader {
+                    store,
+                    replicas: vec![replica],
+                    summary,
+                    index: 0,
+                    at: HEADER_BYTES,
+                }),
             }
         }
     }

@@ -16,11 +16,16 @@ use ftl::{Cause, Ftl, Lpn, MediaOp, Ppn};
 
 use crate::contents::{Beside, Table};
 use crate::dies::{DieSet, medium_error};
+use crate::journal::Completed;
 use crate::layout::{EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, Place, STAMP_BYTES};
+use crate::lost::LostPages;
 use crate::row::{Life, Rows};
 use crate::store::{Member, Packed, Store, Stored};
 use crate::unit::{Codec, Extent, Origin, Stamp, UnitBuffer, exclusive_or};
 use crate::{DeviceError, compress};
+
+/// Trims that are kept in memory before they are journaled.
+pub(crate) const TRIMS_MAX: usize = 4096;
 
 /// A row that is being filled.
 #[derive(Debug)]
@@ -36,7 +41,7 @@ pub(crate) struct OpenRow {
     parity: Vec<u8>,
 }
 
-/// Pages that were trimmed.
+/// Pages that follow each other and were trimmed, or found lost, at an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Trim {
     pub(crate) first: Lpn,
@@ -84,6 +89,8 @@ pub(crate) struct Core {
     pub(crate) order: u64,
     /// Trims that are not in the journal.
     pub(crate) trims: Vec<Trim>,
+    /// Rows that were completed and that no batch of the journal lists yet.
+    pub(crate) completed: Completed,
     /// Dies written since they were last made durable.
     pub(crate) dirty: DieSet,
     /// Whether full units wait in memory, because what is in them may yet be undone by a crash.
@@ -92,8 +99,8 @@ pub(crate) struct Core {
     ops: Vec<MediaOp>,
     /// Buffers of units to be used again.
     spare: Vec<Vec<u8>>,
-    /// Pages that relocation found lost.
-    pub(crate) pages_lost: u64,
+    /// Pages known to be lost.
+    pub(crate) lost: LostPages,
     /// What relocation read last: extents, and the table of a unit.
     ahead: Option<Ahead>,
     table: Option<Table>,
@@ -131,12 +138,13 @@ impl Core {
             open: Vec::new(),
             order,
             trims: Vec::new(),
+            completed: Completed::default(),
             dirty: DieSet::default(),
             holds_programs: false,
             held: Vec::new(),
             ops: Vec::new(),
             spare: Vec::new(),
-            pages_lost: 0,
+            lost: LostPages::default(),
             ahead: None,
             table: None,
             freed: 0,
@@ -179,6 +187,7 @@ impl Core {
     pub(crate) fn forget_rows(&mut self) {
         self.rows = Rows::new(self.rows.count());
         (self.ahead, self.table) = (None, None);
+        self.completed.clear();
         for open in std::mem::take(&mut self.open) {
             self.spare.extend(open.units.into_iter().map(|unit| unit.bytes));
         }
@@ -240,6 +249,7 @@ impl Core {
             payload_crc: page.payload_crc,
         };
         self.ftl.expect_extents_of(Bytes(Layout::charged(page.extent_bytes())));
+        self.lost.clear(page.lpn, 1);
         // Pages that belong together leave no time for relocation.
         let is_paced = !self.holds_programs;
         let ppn = self.giving_up(|core| {
@@ -311,10 +321,12 @@ impl Core {
         let order = self.next_order();
         let found = self.fetch_ahead(store, from).or_else(|| self.fetch(store, from));
         let (extent, payload) = found.unwrap_or_else(|| {
-            self.pages_lost += 1;
             let none = Extent { lpn, codec: Codec::Lost, length: 0, order, payload_crc: 0 };
             (none, Vec::new())
         });
+        if extent.codec == Codec::Lost {
+            self.lost.find(lpn, order);
+        }
         self.append(store, to, (Extent { order, ..extent }, &payload), true);
     }
 
@@ -422,8 +434,17 @@ impl Core {
         }
         let identity = store.identity(open.order);
         let out = open.out;
-        let mut stamp =
-            Stamp { is_parity, row, position, identity, programmed_at, body_crc: 0, out };
+        let batches = store.batches_durable();
+        let mut stamp = Stamp {
+            is_parity,
+            row,
+            position,
+            identity,
+            programmed_at,
+            body_crc: 0,
+            out,
+            batches,
+        };
         let bytes = if is_parity {
             stamp.body_crc = crc32c::crc32c(&open.parity[STAMP_BYTES..]);
             stamp.write(&mut open.parity);
@@ -459,6 +480,8 @@ impl Core {
     /// A row is whole on the media.
     fn complete(&mut self, index: usize) {
         let open = self.open.swap_remove(index);
+        assert_eq!(self.rows.life(open.row).order, 0, "a row is completed once in its life");
+        self.completed.add(&open);
         self.rows.set(open.row, Life { order: open.order, out: open.out });
         self.spare.extend(open.units.into_iter().map(|unit| unit.bytes));
         if !open.parity.is_empty() {
@@ -470,7 +493,8 @@ impl Core {
     pub(crate) fn is_dirty(&self) -> bool {
         let unjournaled =
             |open: &OpenRow| open.units.iter().any(|unit| unit.journaled < unit.count);
-        self.dirty != DieSet::default()
+        !self.completed.is_empty()
+            || self.lost.is_unsaved()
             || !self.trims.is_empty()
             || self.open.iter().any(unjournaled)
     }

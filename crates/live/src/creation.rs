@@ -1,6 +1,6 @@
 //! Creating drives, and opening them from their media.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use blockio::Bytes;
@@ -10,9 +10,9 @@ use crate::dies::{DieSet, Dies};
 use crate::header::{Closing, Header, Unfit};
 use crate::journal::Position;
 use crate::layout::{DIES_MAX, HEADER_BYTES, Layout, PAGE_BYTES, SUPERBLOCK_PAGES_MAX};
-use crate::recovery::{go_on, recover};
-use crate::store::Store;
-use crate::{Compression, Drive, Medium, OpenError, Shape};
+use crate::planted::{self, Bug};
+use crate::store::{Replica, Store};
+use crate::{Compression, Drive, Medium, OpenError, Shape, recovery};
 
 /// What a drive is to be like.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -221,6 +221,7 @@ pub fn format(media: Vec<Box<dyn Medium>>, shape: &Shape, drive: u64) -> Result<
         return Err(OpenError::refused(format!("die {die} has {found}, {needed} are needed")));
     }
     let dies = Dies::new(media.into_iter().map(Some).collect(), shape.is_protected);
+    let store = Store::new(layout, dies, drive);
     let failed = |attempted: &'static str| {
         move |source| OpenError::System { attempted: attempted.to_owned(), source }
     };
@@ -229,43 +230,42 @@ pub fn format(media: Vec<Box<dyn Medium>>, shape: &Shape, drive: u64) -> Result<
         number: 1,
         session: 1,
         order: 1 << 40,
-        mark: 1 << 40,
-        journal: Position { at: 0, number: 1 },
+        journal: Position { at: 0, number: 1, link: 0 },
         pages: shape.pages_logical,
     };
-    for die in 0..dies.count() {
-        write_empty(&dies, die, &layout, &summary).map_err(failed("writing a first checkpoint"))?;
+    for replica in store.replicas_all() {
+        write_empty(&store, replica, &summary).map_err(failed("writing a first checkpoint"))?;
     }
     let mut header = Header {
         drive,
         die: 0,
         shape: *shape,
         version: 0,
+        version_everywhere: 0,
         session: 1,
         is_open: false,
         lost: DieSet::default(),
         done_without: DieSet::default(),
         left_out: DieSet::default(),
         unsafe_shutdowns: 0,
-        closing: Closing::default(),
+        closing: Closing { checkpoint: summary.number, journal: summary.journal },
     };
-    // Both copies, so that none of an earlier drive is left.
-    for _ in 0..2 {
-        header.write(&dies).map_err(|(_, error)| failed("writing a header")(error))?;
-    }
-    Ok(())
+    header.write(&store.dies).map_err(|(_, error)| failed("writing a header")(error))
 }
 
 /// A checkpoint of an empty drive, and no other one.
-fn write_empty(dies: &Dies, die: usize, layout: &Layout, summary: &Summary) -> std::io::Result<()> {
+fn write_empty(store: &Store, replica: Replica, summary: &Summary) -> std::io::Result<()> {
+    let Store { layout, dies, .. } = store;
+    let Replica { die, region } = replica;
     let shape = &layout.shape;
     let sizes = if shape.extents_per_page > 1 { u64::from(shape.pages_logical) } else { 0 };
     let rows = u64::from(shape.rows_total()) * 8;
-    let tables =
-        [rows, rows, u64::from(shape.superblocks) * 4, u64::from(shape.pages_logical) * 4, sizes];
+    let pages = u64::from(shape.pages_logical) * 4;
+    let lost = shape.lost_map_bytes() as u64;
+    let tables = [rows, rows, u64::from(shape.superblocks) * 4, pages, sizes, lost];
     let zeroes = vec![0; crate::layout::FRAME_BYTES];
     let mut writer = crate::checkpoint::Writer::new(summary.number);
-    let slot = layout.checkpoint_from(summary.number % 2);
+    let slot = layout.checkpoint_from(region, summary.number % 2);
     for table in tables {
         let mut left = table;
         while left > 0 {
@@ -277,7 +277,7 @@ fn write_empty(dies: &Dies, die: usize, layout: &Layout, summary: &Summary) -> s
         }
     }
     dies.write(die, slot, &summary.encode())?;
-    let other = layout.checkpoint_from((summary.number + 1) % 2);
+    let other = layout.checkpoint_from(region, (summary.number + 1) % 2);
     dies.write(die, other, &vec![0; usize::try_from(HEADER_BYTES).expect("a page")])
 }
 
@@ -289,53 +289,150 @@ impl Drive {
     /// # Errors
     /// When the media are not the dies of one drive, or it is damaged; then nothing was changed.
     pub fn open_media(media: Vec<Box<dyn Medium>>) -> Result<Self, OpenError> {
-        let (store, mut header) = gather(media)?;
-        let was_closed = !header.is_open;
-        header.session += 1;
-        header.unsafe_shutdowns += u64::from(header.is_open);
-        header.is_open = true;
-        header
-            .write(&store.dies)
-            .map_err(|(_, source)| OpenError::medium("writing a header", source))?;
-        if was_closed { go_on(store, header) } else { recover(store, header) }
+        let Gathered { store, header, unused } = gather(media)?;
+        let mut drive = recovery::open(store, header)?;
+        drive.set_unused_media(unused);
+        Ok(drive)
     }
 }
 
+/// The dies of a drive, found among media that were given in any order.
+#[derive(Debug)]
+pub(crate) struct Gathered {
+    pub(crate) store: Store,
+    /// The newest header.
+    pub(crate) header: Header,
+    /// Media that are not used, with why: one sentence each.
+    pub(crate) unused: Vec<Unused>,
+}
+
+/// A medium that is not used as a die.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unused {
+    /// The die of the drive that it says it is; none where it is none of them.
+    pub(crate) die: Option<u32>,
+    pub(crate) text: String,
+}
+
 /// The drive that media are the dies of, given in any order, and its newest header.
-pub(crate) fn gather(media: Vec<Box<dyn Medium>>) -> Result<(Store, Header), OpenError> {
-    let (found, unfit) = headers_of(media)?;
-    let newest = found.iter().map(|(header, _)| *header).max_by_key(|it| it.version);
-    let Some(header) = newest else {
+///
+/// Media of another drive, copies that hold an earlier state, and media that are too short are left
+/// aside, so that a protected drive opens without them.
+///
+/// # Errors
+/// When that leaves too few dies, naming each medium that was left aside, or when media of more than
+/// one drive could be opened.
+pub(crate) fn gather(media: Vec<Box<dyn Medium>>) -> Result<Gathered, OpenError> {
+    let (found, unfit) = headers_of(media);
+    let mut drives: BTreeMap<u64, Vec<Found>> = BTreeMap::new();
+    for (header, medium) in found {
+        drives.entry(header.drive).or_default().push((header, medium));
+    }
+    if drives.is_empty() {
         let none = || OpenError::refused("none of the media is a die of a drive".to_owned());
         return Err(unfit.unwrap_or_else(none));
+    }
+    let several = drives.len() > 1;
+    let all = if several { list_drives(&drives) } else { String::new() };
+    let names: BTreeMap<u64, Vec<String>> =
+        drives.iter().map(|(drive, found)| (*drive, found.iter().map(name_of).collect())).collect();
+    let (mut usable, mut failed) = (Vec::new(), None);
+    for found in drives.into_values() {
+        match assemble(found) {
+            Ok(gathered) => usable.push(gathered),
+            Err(error) => {
+                failed.get_or_insert(error);
+            }
+        }
+    }
+    let Some(mut gathered) = usable.pop() else {
+        let failed = unfit.or(failed).expect("some drive was looked at");
+        return Err(if several { OpenError::refused(format!("{failed}; {all}")) } else { failed });
     };
+    if !usable.is_empty() {
+        let what = format!("{all}: give the dies of one drive alone");
+        return Err(OpenError::refused(what));
+    }
+    let others = names.into_iter().filter(|(drive, _)| *drive != gathered.header.drive);
+    let foreign = |name: String| {
+        let text = format!("{name} is a die of another drive and is not used");
+        Unused { die: None, text }
+    };
+    gathered.unused.extend(others.flat_map(|(_, names)| names).map(foreign));
+    Ok(gathered)
+}
+
+/// What people call a medium.
+fn name_of((_, medium): &Found) -> String {
+    let name = medium.name();
+    if name.is_empty() { "a medium".to_owned() } else { name }
+}
+
+/// Which media are dies of which drive.
+fn list_drives(drives: &BTreeMap<u64, Vec<Found>>) -> String {
+    let of_drive = |(drive, found): (&u64, &Vec<Found>)| {
+        let names: Vec<String> = found.iter().map(name_of).collect();
+        format!("{} of drive {drive:016x}", names.join(", "))
+    };
+    let all: Vec<String> = drives.iter().map(of_drive).collect();
+    format!("the media are dies of {} drives ({})", drives.len(), all.join("; "))
+}
+
+/// The drive that these media, all of which name it, are dies of.
+fn assemble(mut found: Vec<Found>) -> Result<Gathered, OpenError> {
+    // Of two that say they are the same die, the one that knows more.
+    found.sort_by_key(|(header, _)| std::cmp::Reverse(header.version));
+    let header = found.first().expect("one at least").0;
     let shape = header.shape;
     check_relations(&found, &shape)?;
-    let needed = shape.die_bytes();
     let mut slots: Vec<Option<Box<dyn Medium>>> = Vec::new();
     slots.resize_with(shape.dies as usize, || None);
-    let mut short = None;
-    for (own, medium) in found {
-        let die = own.die as usize;
-        if medium.size() < needed.0 {
-            // As good as missing: nothing says what else of it is gone.
-            short = Some((die, Bytes(medium.size())));
-        } else if !header.lost.has(die) && slots[die].replace(medium).is_some() {
-            return Err(OpenError::refused(format!("die {die} was given twice")));
+    let mut unused = Vec::new();
+    for found in found {
+        let die = found.0.die as usize;
+        if header.lost.has(die) {
+            continue;
+        }
+        if let Some(text) = why_unused(&header, &found, slots[die].as_deref()) {
+            unused.push(Unused { die: Some(found.0.die), text });
+        } else {
+            slots[die] = Some(found.1);
         }
     }
     let dies = Dies::new(slots, shape.is_protected);
     dies.do_without(header.done_without);
     let (missing, spare) = (dies.missed().count(), u32::from(shape.is_protected));
     if missing > spare {
-        return Err(match short {
-            Some((die, found)) => {
-                OpenError::refused(format!("die {die} has {found}, {needed} are needed"))
-            }
-            None => OpenError::DiesMissing { missing, dies: shape.dies, spare },
-        });
+        let why: Vec<String> = unused.iter().map(|it| format!("; {}", it.text)).collect();
+        let (dies, why) = (shape.dies, why.concat());
+        return Err(OpenError::DiesMissing { missing, dies, spare, why });
     }
-    Ok((Store { layout: Layout::new(&shape), dies, drive: header.drive }, header))
+    let store = Store::new(Layout::new(&shape), dies, header.drive);
+    Ok(Gathered { store, header, unused })
+}
+
+/// Why a medium is not used as the die that it says it is, of which `taken` has the place; none if
+/// it is to be used.
+fn why_unused(
+    newest: &Header,
+    found: &Found,
+    taken: Option<&dyn Medium>,
+) -> Option<String> {
+    let (own, medium) = found;
+    let (name, die, needed) = (name_of(found), own.die, newest.shape.die_bytes());
+    if medium.size() < needed.0 {
+        // As good as missing: nothing says what else of it is gone.
+        let size = Bytes(medium.size());
+        return Some(format!("{name}, die {die}, has {size}, {needed} are needed"));
+    }
+    if newest.is_stale(own) && !planted::is(Bug::StaleDiesTaken) {
+        return Some(format!(
+            "{name}, die {die}, holds an earlier state of the drive (version {} of its header, all \
+             dies had {})",
+            own.version, newest.version_everywhere
+        ));
+    }
+    taken.map(|taken| format!("{name} is another copy of die {die}, which {} is", taken.name()))
 }
 
 /// A medium with the header of a die.
@@ -343,29 +440,24 @@ type Found = (Header, Box<dyn Medium>);
 
 /// The media that are dies, each with its newest header; and why another one is none, if it says
 /// that it were.
-fn headers_of(media: Vec<Box<dyn Medium>>) -> Result<(Vec<Found>, Option<OpenError>), OpenError> {
+fn headers_of(media: Vec<Box<dyn Medium>>) -> (Vec<Found>, Option<OpenError>) {
     let (mut found, mut unfit) = (Vec::new(), None);
     for (die, medium) in media.into_iter().enumerate() {
         match newest_header(&*medium) {
             Ok(Some(header)) => found.push((header, medium)),
             Ok(None) => {}
-            Err(Unfit::Version(found)) => return Err(OpenError::Version { die, found }),
+            Err(Unfit::Version(found)) => unfit = Some(OpenError::Version { die, found }),
             Err(error) => {
                 let what = format!("the header of die {die} says what cannot be: {error}");
                 unfit.get_or_insert(OpenError::Damaged { what });
             }
         }
     }
-    Ok((found, unfit))
+    (found, unfit)
 }
 
-/// Checks that media are dies of one drive.
+/// Checks that media are dies of one arrangement.
 fn check_relations(found: &[Found], shape: &Shape) -> Result<(), OpenError> {
-    let drives: BTreeSet<u64> = found.iter().map(|(header, _)| header.drive).collect();
-    if drives.len() > 1 {
-        let what = format!("the media are dies of {} drives", drives.len());
-        return Err(OpenError::refused(what));
-    }
     // Of what was decided for good every die says the same, however old its header is.
     let is_other = |(header, _): &&Found| {
         let Shape { pages_logical, pages_stored_max, .. } = *shape;

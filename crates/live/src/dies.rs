@@ -102,8 +102,6 @@ pub(crate) struct Dies {
     filling: AtomicU64,
     /// Those of the failed ones that no row has a unit on, as a [`DieSet`].
     done_without: AtomicU64,
-    /// Those of which some read failed, as a [`DieSet`].
-    unread: AtomicU64,
     /// Whether a row survives the loss of one.
     is_protected: bool,
     traffic: Vec<Moved>,
@@ -140,9 +138,9 @@ impl Dies {
         let mut traffic = Vec::new();
         traffic.resize_with(media.len(), Moved::default);
         let lost = AtomicU64::new(lost.0);
-        let [filling, done_without, unread] = [0; 3].map(AtomicU64::new);
+        let [filling, done_without] = [0; 2].map(AtomicU64::new);
         let changing = Mutex::new(());
-        Self { media, changing, lost, filling, done_without, unread, is_protected, traffic }
+        Self { media, changing, lost, filling, done_without, is_protected, traffic }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -183,14 +181,6 @@ impl Dies {
             self.done_without.store(dies.0, Ordering::Release);
         }
         is_possible
-    }
-
-    /// Whether reads of more dies failed than the drive can do without, so that what was not found
-    /// may be there all the same.
-    pub(crate) fn is_unsure(&self) -> bool {
-        let unread = self.unread.load(Ordering::Acquire) & !self.done_without().0;
-        let unread = unread | self.missed().0;
-        unread.count_ones() > u32::from(self.is_protected)
     }
 
     /// Goes on without a die, if the drive can do without it; says whether it can.
@@ -334,7 +324,6 @@ impl Dies {
                 moved.read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
             }
             Err(error) => {
-                self.unread.fetch_or(1 << die, Ordering::AcqRel);
                 moved.fail("read", error);
             }
         }
@@ -388,33 +377,55 @@ impl Dies {
     /// # Errors
     /// The first die that failed and cannot be done without.
     pub(crate) fn sync_all(&self, dies: DieSet) -> Result<(), (usize, io::Error)> {
-        self.make_durable(dies, DieSet::default(), (0, &[]))
+        self.make_durable(dies, &[], &[])
     }
 
-    /// Makes durable what was written to `dies`, and `bytes` on each of `copies`, which are written
-    /// first. Goes on without dies that fail where it can.
+    /// Writes `bytes` at each of these dies and offsets, and makes them durable. Goes on without
+    /// dies that fail where it can.
     ///
     /// # Errors
     /// The first die that failed and cannot be done without.
-    pub(crate) fn make_durable(
+    pub(crate) fn write_durably(
+        &self,
+        writes: &[(usize, u64)],
+        bytes: &[u8],
+    ) -> Result<(), (usize, io::Error)> {
+        // Of two on one die the first goes before the one that is synced.
+        let is_last = |index: usize, die: usize| writes[index + 1..].iter().all(|it| it.0 != die);
+        let mut last = Vec::with_capacity(writes.len());
+        for (index, (die, offset)) in writes.iter().copied().enumerate() {
+            if is_last(index, die) {
+                last.push((die, offset));
+            } else {
+                self.write_or_lose(die, offset, bytes).map_err(|error| (die, error))?;
+            }
+        }
+        self.make_durable(DieSet::default(), &last, bytes)
+    }
+
+    /// Makes durable what was written to `dies`, and `bytes` at each of `writes`, one a die, which
+    /// are written first.
+    fn make_durable(
         &self,
         dies: DieSet,
-        copies: DieSet,
-        (offset, bytes): (u64, &[u8]),
+        writes: &[(usize, u64)],
+        bytes: &[u8],
     ) -> Result<(), (usize, io::Error)> {
         if planted::is(Bug::FlushDropped) {
-            return copies
-                .iter()
-                .try_for_each(|die| self.write(die, offset, bytes).map_err(|error| (die, error)));
+            return writes.iter().try_for_each(|(die, offset)| {
+                self.write(*die, *offset, bytes).map_err(|error| (*die, error))
+            });
         }
+        let copies: DieSet = writes.iter().map(|(die, _)| *die).collect();
         let which = DieSet((dies.0 | copies.0) & !self.lost().0);
         let shared = self.shared_all(which);
         let below = |die: usize| {
             let medium = medium(shared[die].as_ref().expect("one of those"));
-            MediumWrite { medium, write: copies.has(die).then_some((offset, bytes)) }
+            let write = writes.iter().find(|write| write.0 == die);
+            MediumWrite { medium, write: write.map(|(_, offset)| (*offset, bytes)) }
         };
-        let writes: Vec<MediumWrite<'_>> = which.iter().map(below).collect();
-        let answers = write_and_sync(&writes);
+        let asked: Vec<MediumWrite<'_>> = which.iter().map(below).collect();
+        let answers = write_and_sync(&asked);
         drop(shared);
         for (die, answer) in which.iter().zip(answers) {
             let bytes = if copies.has(die) { bytes.len() } else { 0 };

@@ -28,6 +28,7 @@ use blockio::Bytes;
 use ftl::Lpn;
 
 use crate::core::{Core, Located};
+use crate::creation::Unused;
 use crate::header::{Closing, Header};
 use crate::headroom::Headroom;
 use crate::journal::{Journal, Scope};
@@ -58,6 +59,8 @@ pub struct Drive {
     adapted: AtomicU64,
     /// What the host is known to have space for.
     headroom: Headroom,
+    /// Media that were given when it was opened and are not used, with why.
+    unused: Vec<Unused>,
     /// Why no promise is possible any more.
     poison: OnceLock<String>,
 }
@@ -82,7 +85,46 @@ impl Drive {
             header: Mutex::new(header),
             upkeep: Mutex::default(),
             headroom: Headroom::default(),
+            unused: Vec::new(),
             poison: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn set_unused_media(&mut self, unused: Vec<Unused>) {
+        self.unused = unused;
+    }
+
+    /// Media that were given when the drive was opened and are not used as dies, one sentence each:
+    /// of another drive, with an earlier state, or too short.
+    pub fn unused_media(&self) -> impl Iterator<Item = &str> {
+        self.unused.iter().map(|unused| unused.text.as_str())
+    }
+
+    /// Pages that are known to be lost: they were found unreadable, in this session or before, and
+    /// were neither written nor trimmed since.
+    ///
+    /// # Errors
+    /// [`DeviceError::Poisoned`].
+    pub fn lost_pages(&self) -> Result<u64, DeviceError> {
+        Ok(self.core()?.lost.count())
+    }
+
+    /// First sectors of up to `most` of the pages that are known to be lost, in order.
+    ///
+    /// # Errors
+    /// [`DeviceError::Poisoned`].
+    pub fn lost_lbas(&self, most: usize) -> Result<Vec<u64>, DeviceError> {
+        Ok(self.core()?.lost.lbas(most))
+    }
+
+    /// Remembers that pages were found lost, until they are written or trimmed. Those that are
+    /// stored nowhere any more are not.
+    pub(crate) fn note_lost(&self, core: &mut Core, pages: impl IntoIterator<Item = Lpn>) {
+        for lpn in pages {
+            if core.place_of(lpn).is_some() && !core.lost.has(lpn) {
+                let order = core.next_order();
+                core.lost.find(lpn, order);
+            }
         }
     }
 
@@ -136,7 +178,6 @@ impl Drive {
         // After a panic numbers may be off; they are asked for all the more.
         let core = self.core.read().unwrap_or_else(PoisonError::into_inner);
         let upkeep = lock(&self.upkeep).clone();
-        let lost = upkeep.lost(core.pages_lost);
         let status = Status {
             schema: status::SCHEMA,
             drive: status::named(self.store.drive),
@@ -149,8 +190,8 @@ impl Drive {
             is_beacon_lit: false,
             format: Format::of(shape),
             smart: Smart::of(&header, Some(&core.ftl)),
-            pages_lost: lost.pages,
-            lost_lbas: lost.lbas,
+            pages_lost: core.lost.count(),
+            lost_lbas: core.lost.lbas(status::LBAS_MAX),
             dies: self.store.dies.traffic(),
             spare_dies: 0,
             namespaces: Vec::new(),
@@ -161,7 +202,7 @@ impl Drive {
             upkeep,
             server: None,
         };
-        status.opened(&core.ftl, lost.pages_ever, reason).judged()
+        status.opened(&core.ftl, core.lost.found(), reason).judged()
     }
 
     /// Bytes that each die has at least.

@@ -51,7 +51,7 @@ pub enum OpenError {
         found: u32,
     },
     /// More dies are missing than the drive can do without.
-    #[error("{missing} of {dies} dies are missing or have failed, {spare} can be done without")]
+    #[error("{missing} of {dies} dies are missing or have failed, {spare} can be done without{why}")]
     DiesMissing {
         /// Dies that are not there.
         missing: u32,
@@ -59,6 +59,8 @@ pub enum OpenError {
         dies: u32,
         /// How many the drive can do without.
         spare: u32,
+        /// Why media that were given are not used, each after a semicolon; may be empty.
+        why: String,
     },
     /// What must be there is not, and redundancy does not give it back.
     #[error("the drive is damaged: {what}; nothing was changed")]

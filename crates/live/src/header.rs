@@ -1,7 +1,9 @@
 //! The header of a die: which drive it belongs to, and how that is arranged.
 //!
-//! It is kept twice; of the two copies the one that is not the newest is overwritten, so that one
-//! is whole at any moment.
+//! Each die holds two copies. A change is written to the one copy of every die and made durable,
+//! then to the other, so that one is whole at any moment, and damage to either never brings an
+//! earlier state back. A header says which version every die had before it was written; a die that
+//! has only older ones is **stale**: it holds an earlier state of the drive, and counts as missing.
 
 use std::io;
 
@@ -13,11 +15,12 @@ use crate::dies::{DieSet, Dies, medium_error};
 use crate::encoding::{is_sealed, put, seal, u32_at, u64_at};
 use crate::journal::Position;
 use crate::layout::HEADER_BYTES;
+use crate::planted::{self, Bug};
 use crate::{Compression, DeviceError, Shape};
 
 const MAGIC: &[u8; 16] = b"floatgate die\0\0\0";
 /// Version of everything on a die.
-pub(crate) const FORMAT_VERSION: u32 = 2;
+pub(crate) const FORMAT_VERSION: u32 = 3;
 
 /// What a die says of its drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +31,8 @@ pub(crate) struct Header {
     pub(crate) shape: Shape,
     /// Counts changes of headers.
     pub(crate) version: u64,
+    /// The last version that had reached every die before this one was begun.
+    pub(crate) version_everywhere: u64,
     /// Counts openings; 1 is that of creating it.
     pub(crate) session: u64,
     /// Whether somebody has it open, or had when the power went.
@@ -123,6 +128,8 @@ impl Header {
             (136, self.closing.checkpoint),
             (144, self.closing.journal.at),
             (152, self.closing.journal.number),
+            (160, self.closing.journal.link.into()),
+            (168, self.version_everywhere),
         ];
         for (at, number) in numbers {
             put(&mut bytes, at, number.to_le_bytes());
@@ -149,6 +156,7 @@ impl Header {
             die: u32_at(bytes, 20),
             shape: parse_shape(bytes)?,
             version: u64_at(bytes, 80),
+            version_everywhere: u64_at(bytes, 168),
             session: u64_at(bytes, 88),
             is_open: u32_at(bytes, 60) != 0,
             lost: DieSet(u64_at(bytes, 96)),
@@ -157,7 +165,11 @@ impl Header {
             left_out: DieSet(u64_at(bytes, 120)),
             closing: Closing {
                 checkpoint: u64_at(bytes, 136),
-                journal: Position { at: u64_at(bytes, 144), number: u64_at(bytes, 152) },
+                journal: Position {
+                    at: u64_at(bytes, 144),
+                    number: u64_at(bytes, 152),
+                    link: u32_at(bytes, 160),
+                },
             },
         };
         header.check()?;
@@ -169,10 +181,12 @@ impl Header {
         let shape = &self.shape;
         let dies = shape.all_dies();
         let Closing { checkpoint, journal } = self.closing;
+        let everywhere = self.version_everywhere;
         let claims = [
             ("die", u64::from(self.die), self.die < shape.dies),
             ("session", self.session, (1..=SESSION_MAX).contains(&self.session)),
             ("version", self.version, self.version <= VERSION_MAX),
+            ("version_everywhere", everywhere, everywhere < self.version),
             ("unsafe_shutdowns", self.unsafe_shutdowns, self.unsafe_shutdowns < self.session),
             ("lost", self.lost.0, dies.has_all(self.lost)),
             ("left_out", self.left_out.0, dies.has_all(self.left_out)),
@@ -200,10 +214,20 @@ impl Header {
         }
     }
 
-    /// Writes this header to every die that has not failed, as its newest, and makes it durable.
+    /// Whether a die that has `own` as its newest header missed a change that had reached every die
+    /// before this one, the newest of the drive, was begun.
+    pub(crate) const fn is_stale(&self, own: &Self) -> bool {
+        own.version < self.version_everywhere
+    }
+
+    /// Writes this header to both copies of every die that has not failed, as its newest, and makes
+    /// it durable.
     ///
     /// Dies that were lost come first: one that has just been replaced may have no header yet, and
     /// must not be missing when the others say that it is there.
+    ///
+    /// # Errors
+    /// The first die that cannot be written.
     pub(crate) fn write(&mut self, dies: &Dies) -> Result<(), (usize, io::Error)> {
         self.version += 1;
         let were_lost = self.lost;
@@ -212,7 +236,19 @@ impl Header {
         self.left_out = DieSet(self.left_out.0 | self.lost.0);
         let (first, others): (Vec<usize>, Vec<usize>) =
             dies.healthy().partition(|die| were_lost.has(*die));
-        for die in first.into_iter().chain(others) {
+        let order: Vec<usize> = first.into_iter().chain(others).collect();
+        let copies = if planted::is(Bug::OneHeaderCopy) { 1 } else { 2 };
+        for _ in 0..copies {
+            self.write_copy(dies, &order)?;
+        }
+        assert!(self.version_everywhere < self.version, "versions rise");
+        self.version_everywhere = self.version;
+        Ok(())
+    }
+
+    /// Writes one copy of each of these dies, the one that is torn or older.
+    fn write_copy(&mut self, dies: &Dies, order: &[usize]) -> Result<(), (usize, io::Error)> {
+        for die in order.iter().copied() {
             self.die = u32::try_from(die).expect("at most 64 dies");
             let place = self.stale_copy(dies, die) * HEADER_BYTES;
             // The other copy may have been read, and yet not be durable.

@@ -1,31 +1,42 @@
-//! The journal: what must be durable before its row is complete.
+//! The journal: what must be durable before its row is complete, and which rows are.
 //!
-//! A ring of bytes, the same on two dies where rows are protected, so that losing a die together
-//! with the power loses nothing. A **batch** is what one commit adds: extents of rows that are
-//! being filled, as they are stored, trims, and superblocks whose contents nothing needs any more.
+//! A ring of bytes, each part of it in two copies on two dies, so that losing a die together with
+//! the power loses nothing; a drive of one die keeps both copies there. Which dies hold a copy
+//! changes as the ring goes round, so that none wears first.
+//!
+//! A **batch** is what one commit adds: extents of rows that are being filled, as they are stored,
+//! trims, the rows that were completed, page by page, superblocks whose contents nothing needs any
+//! more, and pages that were found lost.
 //!
 //! ```text
-//!  batch 64   | magic | drive | session | number | position | bytes records | mark | crc crc
+//!  batch 64   | magic | drive | session | number | position | bytes records | link | crc crc
 //!  extent 32+ | 1 codec length lpn | order | order of the row | ppn, crc of the payload | payload
 //!  trim 32    | 2           lpn    | order | pages
 //!  release 32 | 3       superblock | order
+//!  lost 32    | 4           lpn    | order | pages
+//!  row 32+    | 5 stream units row | order of the row | dies left out | erase count, bytes |
+//!             | for each data unit: extents 4, then each: lpn length codec order 16
 //! ```
 //!
 //! Invariants:
-//! - Batches follow each other by number; each begins a sector, and no sector is written twice
-//!   before the ring comes round.
+//! - Batches follow each other by number across sessions; each carries the checksum of the head of
+//!   the one before (its **link**), begins a sector, and no sector is written twice before the ring
+//!   comes round.
 //! - At most the last batch is not durable: each is synced before the next one is written. So a
 //!   batch that is not whole is the end, unless a later one is found: then the media has failed.
-//! - `mark`: rows that were programmed before it are durable.
+//! - A row that a batch lists was durable before the batch was written. So whatever is found of it
+//!   later, its pages are known to have existed.
 
 use ftl::{Lpn, Ppn};
 
-use crate::core::{Core, Trim};
-use crate::dies::{DieSet, Dies, medium_error};
+use crate::core::{Core, OpenRow, Trim};
+use crate::dies::{DieSet, medium_error};
 use crate::encoding::{put, seal, u16_at, u32_at, u64_at};
-use crate::layout::Layout;
+use crate::layout::{Layout, REPLICAS};
 use crate::planted::{self, Bug};
-use crate::unit::{Codec, Extent};
+use crate::row::Life;
+use crate::store::{Replica, Store};
+use crate::unit::{Codec, Entry, Extent, Origin};
 use crate::{DeviceError, encoding};
 
 const MAGIC: u64 = 0x6c6e_726a_5447_4c46; // "FLGTjrnl"
@@ -35,25 +46,44 @@ const SECTOR_BYTES: u64 = 512;
 const EXTENT: u8 = 1;
 const TRIM: u8 = 2;
 const RELEASE: u8 = 3;
+const LOST: u8 = 4;
+const ROW: u8 = 5;
+/// Bytes of an extent in the list of a row.
+const LISTED_BYTES: usize = 16;
 
 /// What a batch takes with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// What the host wrote and trimmed.
     Host,
-    /// What relocation copied, too: then what it was copied from may go.
+    /// The same, of which all or nothing is to survive: it is placed, so there must be room.
+    Together,
+    /// What relocation copied, too: then what it was copied from may go. Nobody waits to be told
+    /// that it is durable, so one copy is enough where rows are not protected.
+    Relocation,
+    /// The same for somebody who waits.
     Everything,
     /// All of what rows hold that are being filled, even what the journal holds already: then
     /// earlier batches may go.
     Again,
 }
 
-/// Where in the ring a batch lies; counted on and on, the rest of the division is the place.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+impl Scope {
+    /// Whether a batch takes only what the host wrote and trimmed.
+    pub(crate) const fn is_host(self) -> bool {
+        matches!(self, Self::Host | Self::Together)
+    }
+}
+
+/// Position of a batch in the journal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Position {
+    /// Monotonic offset in bytes; `at % size` is the place in the ring.
     pub(crate) at: u64,
     /// Number of the batch.
     pub(crate) number: u64,
+    /// Checksum of the head of the batch before; 0 for the first one.
+    pub(crate) link: u32,
 }
 
 /// The end of the journal, where batches are added.
@@ -65,9 +95,12 @@ pub(crate) struct Journal {
     pub(crate) head: Position,
     /// The earliest batch that is needed.
     pub(crate) tail: u64,
-    pub(crate) mark: u64,
-    /// Everything before this event is durable.
+    /// Rows that were completed before this event are listed.
+    pub(crate) listed: u64,
+    /// Everything before this event is durable, in as many copies as there should be.
     pub(crate) committed: u64,
+    /// Whether the last batch has a single copy, so that damage to it would look like its absence.
+    pub(crate) is_end_single: bool,
     /// The batch that is being made.
     batch: Vec<u8>,
     records: u32,
@@ -86,12 +119,18 @@ impl Position {
 impl Journal {
     pub(crate) fn new(drive: u64, session: u64, size: u64, head: Position) -> Self {
         let (tail, batch) = (head.at, Vec::new());
-        Self { drive, session, size, head, tail, mark: 0, committed: 0, batch, records: 0 }
-    }
-
-    /// The last batch as it was written.
-    pub(crate) fn into_batch(self) -> Vec<u8> {
-        self.batch
+        Self {
+            drive,
+            session,
+            size,
+            head,
+            tail,
+            listed: 0,
+            committed: 0,
+            is_end_single: false,
+            batch,
+            records: 0,
+        }
     }
 
     /// Bytes of the ring that are in use.
@@ -111,13 +150,17 @@ impl Journal {
         for trim in core.trims.drain(..) {
             self.add(TRIM, trim.first.0, trim.order, trim.pages);
         }
-        if scope != Scope::Host {
+        for lost in core.lost.take_unsaved() {
+            self.add(LOST, lost.first.0, lost.order, lost.pages);
+        }
+        self.list_rows(core);
+        if !scope.is_host() {
             for superblock in core.ftl.held_erased() {
                 self.add(RELEASE, superblock.0, core.order, 0);
             }
         }
         for open in &mut core.open {
-            if open.origin.is_relocation && scope == Scope::Host {
+            if open.origin.is_relocation && scope.is_host() {
                 continue;
             }
             for (unit, position) in open.units.iter_mut().zip(0..) {
@@ -131,6 +174,17 @@ impl Journal {
                 unit.journaled = unit.count;
             }
         }
+    }
+
+    /// Adds the rows that were completed since they were listed last. They must be durable before
+    /// the batch is written.
+    pub(crate) fn list_rows(&mut self, core: &mut Core) {
+        if !planted::is(Bug::RowsUnlisted) {
+            self.batch.extend_from_slice(&core.completed.bytes);
+            self.records += core.completed.rows;
+        }
+        core.completed.clear();
+        self.listed = core.order;
     }
 
     fn add(&mut self, kind: u8, first: u32, order: u64, count: u32) {
@@ -151,13 +205,9 @@ impl Journal {
         (self.head.at + skipped, bytes)
     }
 
-    /// Writes the batch to `copies`, and makes it durable, with what was written to `dirty`.
-    pub(crate) fn write(
-        &mut self,
-        dies: &Dies,
-        copies: DieSet,
-        dirty: DieSet,
-    ) -> Result<(), DeviceError> {
+    /// Ends the batch, of which there will be so many copies, with head and padding; returns where it
+    /// lies and its bytes.
+    pub(crate) fn finish(&mut self, copies: usize) -> (u64, &[u8]) {
         let (at, bytes) = self.extent_of_batch();
         let body = u64::try_from(self.batch.len() - HEAD_BYTES).expect("a length");
         let head = &mut self.batch[..HEAD_BYTES];
@@ -167,24 +217,117 @@ impl Journal {
             (16, self.session),
             (24, self.head.number),
             (32, at),
-            (48, self.mark),
+            (48, self.head.link.into()),
         ];
         for (place, number) in numbers {
             put(head, place, number.to_le_bytes());
         }
+        put(head, 52, u32::try_from(copies).expect("a few").to_le_bytes());
         let body = u32::try_from(body).expect("a batch is far below 4 GiB");
         put(head, 40, body.to_le_bytes());
         put(head, 44, self.records.to_le_bytes());
         seal_batch(&mut self.batch);
         self.batch.resize(usize::try_from(bytes).expect("a length"), 0);
-        let place = Layout::journal_from() + at % self.size;
-        dies.make_durable(dirty, copies, (place, &self.batch)).map_err(|(die, source)| {
+        assert!(at % self.size + bytes <= self.size, "a batch does not wrap");
+        (at, &self.batch)
+    }
+
+    /// Writes the batch, and makes it durable. What it lists must be durable already.
+    pub(crate) fn write(&mut self, store: &Store, scope: Scope) -> Result<(), DeviceError> {
+        let is_single = scope == Scope::Relocation && !store.layout.shape.is_protected;
+        let copies = if is_single { 1 } else { REPLICAS };
+        let (at, bytes) = self.finish(copies);
+        let length = bytes.len() as u64;
+        let mut replicas = store.journal_replicas(at);
+        replicas.truncate(copies);
+        let place = at % store.layout.shape.journal_bytes;
+        let writes: Vec<(usize, u64)> = replicas
+            .iter()
+            .map(|it| (it.die, store.layout.journal_from(it.region) + place))
+            .collect();
+        store.dies.write_durably(&writes, bytes).map_err(|(die, source)| {
             medium_error(format!("writing the journal and syncing die {die}"))(source)
         })?;
-        let is_written = copies.iter().any(|die| !dies.lost().has(die));
-        assert!(is_written || copies == DieSet::default(), "one die is left");
-        self.head = Position { at: at + bytes, number: self.head.number + 1 };
+        let is_written = replicas.iter().any(|it| !store.dies.lost().has(it.die));
+        assert!(is_written, "one die is left");
+        let link = u32_at(bytes, HEAD_BYTES - 4);
+        let next = Position { at: at + length, number: self.head.number + 1, link };
+        assert!(next.at - self.tail <= self.size, "no batch that is needed was written over");
+        self.head = next;
+        self.is_end_single = is_single;
+        store.note_batches(next.number);
         Ok(())
+    }
+}
+
+/// Rows that were completed and are in no batch yet, as records of one.
+#[derive(Debug, Default)]
+pub(crate) struct Completed {
+    bytes: Vec<u8>,
+    rows: u32,
+}
+
+impl Completed {
+    pub(crate) const fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.rows = 0;
+    }
+
+    /// Adds a row that is complete, with each of its extents.
+    pub(crate) fn add(&mut self, open: &OpenRow) {
+        let begin = self.begin();
+        for unit in &open.units {
+            self.bytes.extend_from_slice(&unit.count.to_le_bytes());
+            for entry in unit.entries() {
+                self.bytes.extend_from_slice(&entry[..LISTED_BYTES]);
+            }
+        }
+        let life = Life { order: open.order, out: open.out };
+        self.end(begin, (open.row, life, open.origin), open.units.len());
+    }
+
+    /// Adds a row that was found complete, by the tables of its data units.
+    pub(crate) fn add_tables(&mut self, of: (u32, Life, Origin), units: &[Vec<Entry>]) {
+        let begin = self.begin();
+        for table in units {
+            let count = u32::try_from(table.len()).expect("the extents of a unit");
+            self.bytes.extend_from_slice(&count.to_le_bytes());
+            for Entry { extent, .. } in table {
+                let from = self.bytes.len();
+                self.bytes.resize(from + LISTED_BYTES, 0);
+                extent.put_name(&mut self.bytes[from..]);
+            }
+        }
+        self.end(begin, of, units.len());
+    }
+
+    fn begin(&mut self) -> usize {
+        let begin = self.bytes.len();
+        self.bytes.resize(begin + RECORD_BYTES, 0);
+        begin
+    }
+
+    /// Ends the record that began at `begin`, of a row with so many data units.
+    fn end(&mut self, begin: usize, (row, life, origin): (u32, Life, Origin), units: usize) {
+        let length = u32::try_from(self.bytes.len() - begin - RECORD_BYTES).expect("a row");
+        let record = &mut self.bytes[begin..begin + RECORD_BYTES];
+        record[0] = ROW;
+        record[1] = u8::from(origin.is_relocation);
+        put(record, 2, u16::try_from(units).expect("64 dies").to_le_bytes());
+        put(record, 4, row.to_le_bytes());
+        put(record, 8, life.order.to_le_bytes());
+        put(record, 16, life.out.0.to_le_bytes());
+        put(record, 24, origin.erase_count.to_le_bytes());
+        put(record, 28, length.to_le_bytes());
+        self.rows += 1;
     }
 }
 
@@ -226,6 +369,33 @@ pub(crate) enum Record {
     Trim(Trim),
     /// What a superblock held before this event counts no more.
     Release { superblock: u32, order: u64 },
+    /// Pages that were found lost.
+    Lost(Trim),
+    /// A row that was complete and durable.
+    Row(ListedRow),
+}
+
+/// A row as a batch lists it; its extents are told by [`Replay::units`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ListedRow {
+    pub(crate) row: u32,
+    pub(crate) life: Life,
+    pub(crate) origin: Origin,
+    /// Data units that it has.
+    units: u32,
+    body: usize,
+    from: usize,
+}
+
+/// Why the end of a journal cannot be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Gap {
+    /// No die has the batch whole, though something later is there.
+    #[error("batch {0} of the journal is lost, though a later one was written")]
+    Lost(u64),
+    /// Copies of what may be the next batch cannot be read.
+    #[error("where batch {0} of the journal would lie cannot be read")]
+    Unreadable(u64),
 }
 
 /// What a journal says from some position on.
@@ -237,8 +407,12 @@ pub(crate) struct Replay {
     bodies: Vec<Vec<u8>>,
     /// Where the next batch goes.
     pub(crate) end: Position,
-    /// The last mark.
-    pub(crate) mark: u64,
+    /// Why that need not be the end.
+    pub(crate) gap: Option<Gap>,
+    /// The session of the last batch; 0: there is none.
+    pub(crate) session: u64,
+    /// Batches of which fewer copies were found than there should be, and a die that lacks it.
+    pub(crate) thin: Vec<(u64, usize)>,
 }
 
 impl Replay {
@@ -247,132 +421,305 @@ impl Replay {
         let length = usize::from(journaled.extent.length);
         &self.bodies[journaled.body][journaled.from..journaled.from + length]
     }
+
+    /// The extents of a listed row, unit by unit.
+    pub(crate) fn units(&self, row: &ListedRow) -> impl Iterator<Item = impl Iterator<Item = Extent>> {
+        let mut rest = &self.bodies[row.body][row.from..];
+        let units = row.units;
+        (0..units).map(move |_| {
+            let (unit, after) = listed_unit(rest).expect("checked as it was read");
+            rest = after;
+            unit.iter().map(|entry| listed_extent(entry).expect("checked as it was read"))
+        })
+    }
+}
+
+/// The entries of the first unit in the list of a row, and what follows it.
+fn listed_unit(list: &[u8]) -> Option<(&[[u8; LISTED_BYTES]], &[u8])> {
+    let (count, rest) = list.split_first_chunk()?;
+    let bytes = (u32::from_le_bytes(*count) as usize).checked_mul(LISTED_BYTES)?;
+    let (entries, after) = rest.split_at_checked(bytes)?;
+    Some((entries.as_chunks().0, after))
+}
+
+/// An extent in the list of a row; nothing is said of its payload.
+fn listed_extent(entry: &[u8; LISTED_BYTES]) -> Option<Extent> {
+    let extent = Extent {
+        lpn: Lpn(u32_at(entry, 0)),
+        length: u16_at(entry, 4),
+        codec: Codec::parse(entry[6])?,
+        order: u64_at(entry, 8),
+        payload_crc: 0,
+    };
+    extent.is_possible().then_some(extent)
 }
 
 /// Where to read a journal.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reading {
-    pub(crate) drive: u64,
-    pub(crate) session: u64,
-    pub(crate) size: u64,
+pub(crate) struct Reading<'a> {
+    pub(crate) store: &'a Store,
     pub(crate) from: Position,
-    /// Places that the drive has.
-    pub(crate) places: u32,
+    /// Whether every copy is read whole, to tell which are damaged.
+    pub(crate) is_thorough: bool,
 }
 
-/// Reads batches of one session from a position on, each from the first die that has it whole.
-/// The dies of `copies` are those that the last batch was written to.
-///
-/// # Errors
-/// The number of a batch that no die has whole, though a later one exists.
-pub(crate) fn read(dies: &Dies, copies: DieSet, reading: Reading) -> Result<Replay, u64> {
-    read_batches(dies, dies.healthy().collect(), copies, reading)
-}
-
-/// As [`read`], from some of the dies.
-pub(crate) fn read_copies(dies: &Dies, copies: DieSet, reading: Reading) -> Result<Replay, u64> {
-    read_batches(dies, copies, copies, reading)
-}
-
-fn read_batches(
-    dies: &Dies,
-    copies: DieSet,
-    last_copies: DieSet,
-    reading: Reading,
-) -> Result<Replay, u64> {
+/// Reads batches from a position on, each from the first die that has it whole, to where no further
+/// one follows.
+pub(crate) fn read(reading: Reading<'_>) -> Replay {
+    let store = reading.store;
     let mut replay = Replay { end: reading.from, ..Replay::default() };
-    loop {
-        let place = replay.end.at % reading.size;
-        let found = read_batch((dies, copies), reading, replay.end, place).or_else(|| {
-            let skipped = reading.size - place;
-            let wrapped = Position { at: replay.end.at + skipped, ..replay.end };
-            read_batch((dies, copies), reading, wrapped, 0)
+    let size = reading.size();
+    let mut failed = [0; 2];
+    while replay.gap.is_none() {
+        failed = [0; 2];
+        let [there, wrapped] = &mut failed;
+        let place = replay.end.at % size;
+        let found = reading.batch(replay.end, place, there).or_else(|| {
+            let from_zero = Position { at: replay.end.at + size - place, ..replay.end };
+            reading.batch(from_zero, 0, wrapped)
         });
         let Some(batch) = found else { break };
-        replay.mark = batch.mark;
-        replay.end = batch.end;
-        let number = replay.bodies.len();
-        parse(&batch.body, number, reading.places, &mut replay.records)
-            .ok_or(batch.end.number - 1)?;
+        let index = replay.bodies.len();
+        if parse(&batch.body, index, &store.layout, &mut replay.records).is_none() {
+            replay.gap = Some(Gap::Lost(replay.end.number));
+            break;
+        }
+        if let Some(die) = batch.lacking {
+            replay.thin.push((replay.end.number, die));
+        }
+        (replay.end, replay.session) = (batch.end, batch.session);
         replay.bodies.push(batch.body);
     }
-    let is_lost = has_later((dies, last_copies), reading, replay.end);
-    if is_lost { Err(replay.end.number) } else { Ok(replay) }
+    if replay.gap.is_none() && reading.has_later(replay.end) {
+        replay.gap = Some(Gap::Lost(replay.end.number));
+    }
+    // One copy that says nothing of a batch is enough, unless a die with another one is missing.
+    let unread = failed.into_iter().max().unwrap_or(0);
+    let is_unknown = unread > 0 && unread + store.dies.missed().count() as usize >= REPLICAS;
+    if replay.gap.is_none() && is_unknown {
+        replay.gap = Some(Gap::Unreadable(replay.end.number));
+    }
+    replay
+}
+
+/// Whether a batch follows at a position: then somebody went on there.
+pub(crate) fn goes_on(reading: Reading<'_>) -> bool {
+    let (at, size) = (reading.from, reading.size());
+    let place = at.at % size;
+    let from_zero = Position { at: at.at + size - place, ..at };
+    reading.batch(at, place, &mut 0).is_some() || reading.batch(from_zero, 0, &mut 0).is_some()
 }
 
 struct Batch {
     body: Vec<u8>,
-    mark: u64,
+    session: u64,
     end: Position,
+    /// A die that should have a copy of it, and has none.
+    lacking: Option<usize>,
 }
 
-/// The head of a batch: its position, length of its records, mark, and their checksum.
-fn parse_head(head: &[u8], reading: Reading) -> Option<(Position, u32, u64, u32)> {
-    let is_one = u64_at(head, 0) == MAGIC
-        && encoding::is_sealed(head)
-        && u64_at(head, 8) == reading.drive
-        && u64_at(head, 16) == reading.session;
-    is_one.then(|| {
-        let position = Position { at: u64_at(head, 32), number: u64_at(head, 24) };
-        (position, u32_at(head, 40), u64_at(head, 48), u32_at(head, 56))
-    })
+/// What the head of a batch says.
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    /// Where it lies, and the link to the one before.
+    position: Position,
+    session: u64,
+    /// Copies of it that were written.
+    copies: u32,
+    /// Bytes of its records, and their checksum.
+    length: u32,
+    body_crc: u32,
+    /// Its own checksum, which the next one links to.
+    crc: u32,
 }
 
-/// Dies, and which of them are looked at.
-type Copies<'a> = (&'a Dies, DieSet);
-
-fn read_batch(
-    (dies, copies): Copies<'_>,
-    reading: Reading,
-    at: Position,
-    place: u64,
-) -> Option<Batch> {
-    copies.iter().find_map(|die| {
-        let from = Layout::journal_from() + place;
-        let mut head = [0; HEAD_BYTES];
-        (place + HEAD_BYTES as u64 <= reading.size).then_some(())?;
-        dies.read(die, from, &mut head).ok()?;
-        let (position, length, mark, crc) = parse_head(&head, reading)?;
-        let bytes = HEAD_BYTES as u64 + u64::from(length);
-        (position == at && place + bytes <= reading.size).then_some(())?;
-        let mut body = vec![0; length as usize];
-        dies.read(die, from + HEAD_BYTES as u64, &mut body).ok()?;
-        let next = at.at + bytes.next_multiple_of(SECTOR_BYTES);
-        let end = Position { at: next, number: at.number + 1 };
-        (crc32c::crc32c(&body) == crc).then_some(Batch { body, mark, end })
-    })
-}
-
-/// Whether a batch after `end` exists anywhere in the ring.
-fn has_later((dies, copies): Copies<'_>, reading: Reading, end: Position) -> bool {
-    let mut chunk = vec![0; 1 << 18];
-    copies.iter().any(|die| {
-        (0..reading.size).step_by(chunk.len()).any(|from| {
-            let length = usize::try_from(reading.size - from).unwrap_or(usize::MAX);
-            let length = length.min(chunk.len());
-            let part = &mut chunk[..length];
-            if dies.read(die, Layout::journal_from() + from, part).is_err() {
-                return false;
-            }
-            let sectors = part.as_chunks::<512>().0.iter();
-            let mut heads = sectors.filter_map(|sector| parse_head(&sector[..HEAD_BYTES], reading));
-            heads.any(|(position, ..)| position.number > end.number)
+impl Head {
+    fn parse(head: &[u8], drive: u64) -> Option<Self> {
+        let is_one = u64_at(head, 0) == MAGIC
+            && encoding::is_sealed(head)
+            && u64_at(head, 8) == drive;
+        is_one.then(|| Self {
+            position: Position {
+                at: u64_at(head, 32),
+                number: u64_at(head, 24),
+                link: u32_at(head, 48),
+            },
+            session: u64_at(head, 16),
+            copies: u32_at(head, 52),
+            length: u32_at(head, 40),
+            body_crc: u32_at(head, 56),
+            crc: u32_at(head, HEAD_BYTES - 4),
         })
-    })
+    }
+}
+
+/// A copy of a batch, as far as its head was read.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    replica: Replica,
+    head: Head,
+}
+
+impl Reading<'_> {
+    const fn size(&self) -> u64 {
+        self.store.layout.shape.journal_bytes
+    }
+
+    /// The batch at a position, from the dies that should have it, else from any other one. Copies
+    /// that could not be read are counted in `failed`.
+    fn batch(&self, at: Position, place: u64, failed: &mut usize) -> Option<Batch> {
+        (place + HEAD_BYTES as u64 <= self.size()).then_some(())?;
+        let expected = self.store.journal_replicas(at.at);
+        let mut found: Vec<Found> = Vec::new();
+        for replica in &expected {
+            let head = self.head(*replica, at, place, failed);
+            found.extend(head.map(|head| Found { replica: *replica, head }));
+        }
+        if found.len() < expected.len() {
+            let others = self.store.replicas_all().filter(|it| !expected.contains(it));
+            let head = |replica| {
+                let head = self.head(replica, at, place, &mut 0)?;
+                Some(Found { replica, head })
+            };
+            found.extend(others.filter_map(head));
+        }
+        // Of two that a crash of recovery left, the later.
+        found.sort_by_key(|it| std::cmp::Reverse(it.head.session));
+        let mut body = None;
+        found.retain(|it| {
+            if body.is_some() && !self.is_thorough {
+                return true;
+            }
+            let own = self.body(it.replica, &it.head, place).map(|own| (own, it.head));
+            let is_whole = own.is_some();
+            body = body.take().or(own);
+            is_whole
+        });
+        let (body, head) = body?;
+        let missing = self.store.dies.lost().count() as usize;
+        let copies = (head.copies as usize).saturating_sub(missing);
+        let is_thin = found.len() < copies;
+        let has = |it: &&Replica| !found.iter().any(|found| found.replica == **it);
+        let lacking = expected.iter().find(has).map(|it| it.die).filter(|_| is_thin);
+        let bytes = HEAD_BYTES as u64 + u64::from(head.length);
+        let end = Position {
+            at: at.at + bytes.next_multiple_of(SECTOR_BYTES),
+            number: at.number + 1,
+            link: head.crc,
+        };
+        Some(Batch { body, session: head.session, end, lacking })
+    }
+
+    /// The head of the batch that lies at `place`, if it is the one of that position.
+    fn head(
+        &self,
+        replica: Replica,
+        at: Position,
+        place: u64,
+        failed: &mut usize,
+    ) -> Option<Head> {
+        let from = self.store.layout.journal_from(replica.region) + place;
+        let mut head = [0; HEAD_BYTES];
+        if self.store.dies.read(replica.die, from, &mut head).is_err() {
+            *failed += 1;
+            return None;
+        }
+        let head = Head::parse(&head, self.store.drive)?;
+        let bytes = HEAD_BYTES as u64 + u64::from(head.length);
+        (head.position == at && place + bytes <= self.size()).then_some(head)
+    }
+
+    /// The records of a batch, if they are whole.
+    fn body(&self, replica: Replica, head: &Head, place: u64) -> Option<Vec<u8>> {
+        let from = self.store.layout.journal_from(replica.region) + place;
+        let mut body = vec![0; head.length as usize];
+        self.store.dies.read(replica.die, from + HEAD_BYTES as u64, &mut body).ok()?;
+        (crc32c::crc32c(&body) == head.body_crc).then_some(body)
+    }
+
+    /// Whether any die has a batch that comes after `end`, or one there that follows another
+    /// history.
+    fn has_later(&self, end: Position) -> bool {
+        if planted::is(Bug::LaterBatchesIgnored) {
+            return false;
+        }
+        let mut chunk = vec![0; 1 << 18];
+        let is_later = |head: Head| {
+            let Position { number, link, .. } = head.position;
+            number > end.number || number == end.number && link != end.link
+        };
+        self.store.replicas_all().any(|replica| {
+            self.windows(end).into_iter().any(|(from, until)| {
+                (from..until).step_by(chunk.len()).any(|at| {
+                    let length = usize::try_from(until - at).unwrap_or(usize::MAX);
+                    let part = &mut chunk[..length.min(1 << 18)];
+                    let from = self.store.layout.journal_from(replica.region) + at;
+                    if self.store.dies.read(replica.die, from, part).is_err() {
+                        return false;
+                    }
+                    let sectors = part.as_chunks::<512>().0.iter();
+                    let mut heads = sectors
+                        .filter_map(|sector| Head::parse(&sector[..HEAD_BYTES], self.store.drive));
+                    heads.any(is_later)
+                })
+            })
+        })
+    }
+
+    /// The parts of the ring where the batches after `end` would lie, two of the largest at least.
+    fn windows(&self, end: Position) -> Vec<(u64, u64)> {
+        let size = self.size();
+        let from = end.at % size;
+        let length = (2 * largest_batch(&self.store.layout)).min(size);
+        if from + length <= size {
+            // One that did not fit before the end of the ring begins at 0.
+            let wrapped = if from + length / 2 > size { length } else { 0 };
+            return vec![(from, from + length), (0, wrapped)];
+        }
+        vec![(from, size), (0, length.min(from))]
+    }
+}
+
+/// Bytes of the list of completed rows from which on it is time to commit it: a share of what the
+/// journal has room for besides three batches of the largest size.
+pub(crate) fn completed_bytes_due(layout: &Layout) -> u64 {
+    let row = layout.unit_bytes as u64 * u64::from(layout.shape.dies);
+    (layout.shape.journal_bytes.saturating_sub(18 * row) / 24).min(COMPLETED_BYTES_MAX)
+}
+
+/// As many as are listed of 1 GiB of pages.
+const COMPLETED_BYTES_MAX: u64 = 4 << 20;
+
+/// Bytes that a batch has at most: all of three rows, the list of rows, trims and releases.
+fn largest_batch(layout: &Layout) -> u64 {
+    let row = layout.unit_bytes as u64 * u64::from(layout.shape.dies);
+    let listed = completed_bytes_due(layout)
+        + u64::from(layout.unit_slots) * u64::from(layout.shape.dies) * LISTED_BYTES as u64;
+    let records = (crate::core::TRIMS_MAX as u64 + u64::from(layout.shape.superblocks))
+        * RECORD_BYTES as u64;
+    4 * row + 2 * listed + 2 * records
 }
 
 /// Adds what the records of a batch say; none where one of them says what cannot be.
-fn parse(body: &[u8], number: usize, places: u32, records: &mut Vec<Record>) -> Option<()> {
+fn parse(body: &[u8], number: usize, layout: &Layout, records: &mut Vec<Record>) -> Option<()> {
     let mut rest = body;
     while !rest.is_empty() {
         let (record, after) = rest.split_at_checked(RECORD_BYTES)?;
         rest = after;
         let (first, order) = (u32_at(record, 4), u64_at(record, 8));
         records.push(match record[0] {
-            TRIM => {
+            TRIM | LOST => {
                 let pages = u32_at(record, 16);
                 first.checked_add(pages)?;
-                Record::Trim(Trim { first: Lpn(first), pages, order })
+                let range = Trim { first: Lpn(first), pages, order };
+                if record[0] == TRIM { Record::Trim(range) } else { Record::Lost(range) }
+            }
+            ROW => {
+                let length = usize::try_from(u32_at(record, 28)).ok()?;
+                let (list, after) = rest.split_at_checked(length)?;
+                let from = body.len() - rest.len();
+                rest = after;
+                Record::Row(parse_row(record, list, (number, from), layout)?)
             }
             RELEASE => Record::Release { superblock: first, order },
             EXTENT => {
@@ -387,7 +734,7 @@ fn parse(body: &[u8], number: usize, places: u32, records: &mut Vec<Record>) -> 
                 let (payload, after) = rest.split_at_checked(usize::from(extent.length))?;
                 rest = after;
                 let (row_order, ppn) = (u64_at(record, 16), Ppn(u32_at(record, 24)));
-                (extent.is_possible() && extent.holds(payload) && ppn.0 < places).then_some(())?;
+                (extent.is_possible() && extent.holds(payload) && ppn.0 < layout.places()).then_some(())?;
                 let journaled = Journaled { extent, body: number, from };
                 Record::Extent { journaled, ppn, row_order }
             }
@@ -395,4 +742,32 @@ fn parse(body: &[u8], number: usize, places: u32, records: &mut Vec<Record>) -> 
         });
     }
     Some(())
+}
+
+/// A listed row, if its list is one that such a row can have.
+fn parse_row(
+    record: &[u8],
+    list: &[u8],
+    (body, from): (usize, usize),
+    layout: &Layout,
+) -> Option<ListedRow> {
+    let out = DieSet(u64_at(record, 16));
+    let life = Life { order: u64_at(record, 8), out };
+    let units = u32::from(u16_at(record, 2));
+    let row = u32_at(record, 4);
+    let is_possible = life.order != 0
+        && row < layout.shape.rows_total()
+        && layout.shape.may_leave_out(out)
+        && units == layout.data_units(out);
+    is_possible.then_some(())?;
+    let mut rest = list;
+    for _ in 0..units {
+        let (entries, after) = listed_unit(rest)?;
+        let is_right = entries.len() <= layout.unit_slots as usize
+            && entries.iter().all(|entry| listed_extent(entry).is_some());
+        is_right.then_some(())?;
+        rest = after;
+    }
+    let origin = Origin { is_relocation: record[1] != 0, erase_count: u32_at(record, 24) };
+    rest.is_empty().then_some(ListedRow { row, life, origin, units, body, from })
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  a die     | header | header | journal | checkpoint | checkpoint | erase block 0 | 1 | 2 | …
+//!            journal and checkpoints twice where the drive has one die or two
 //!  a row     one unit on each die, the last position holding parity; each row begins one die on
 //!  a unit    | stamp | table of its extents | extent | extent | …
 //! ```
@@ -33,6 +34,8 @@ pub(crate) const FRAME_BYTES: usize = 1 << 20;
 pub(crate) const FRAME_HEAD_BYTES: usize = 32;
 /// Most dies of a drive.
 pub(crate) const DIES_MAX: u32 = 64;
+/// Copies of each batch of the journal and of each checkpoint.
+pub(crate) const REPLICAS: usize = 2;
 /// Most pages of a unit: it is kept in memory while it is filled.
 const UNIT_PAGES_MAX: u64 = 1024;
 /// Most rows of a superblock.
@@ -87,7 +90,7 @@ impl Shape {
         // Room for three batches with all that two open rows hold, twice as much as they may take.
         let without = Self { journal_bytes: 0, ..*self };
         let row_bytes = Layout::new(&without).unit_bytes as u64 * u64::from(self.dies);
-        let journal_min = 18 * row_bytes + 6 * HEADER_BYTES;
+        let journal_min = 19 * row_bytes + 7 * HEADER_BYTES;
         in_range("journal_bytes", self.journal_bytes, journal_min..=JOURNAL_BYTES_MAX)?;
         let rest = self.journal_bytes % HEADER_BYTES;
         in_range("journal_bytes beyond whole pages", rest, 0..=0)?;
@@ -111,6 +114,17 @@ impl Shape {
     /// Data units of a row.
     pub(crate) const fn data_units(&self) -> u32 {
         self.dies - self.is_protected as u32
+    }
+
+    /// Metadata regions of each die, which hold a journal and two checkpoint slots: two where a
+    /// single die may have to hold both copies, else one.
+    pub(crate) const fn regions(&self) -> u32 {
+        if self.dies as usize <= REPLICAS { 2 } else { 1 }
+    }
+
+    /// Bytes of the map of lost pages, one bit a page, in whole words.
+    pub(crate) const fn lost_map_bytes(&self) -> usize {
+        (self.pages_mappable as usize).div_ceil(64) * 8
     }
 
     /// Data pages of a superblock.
@@ -204,9 +218,10 @@ impl Layout {
         let align = if unit_bytes >= 1 << 16 { 4096 } else { 512 };
         let saved = u64::from(shape.rows_total()) * 16
             + u64::from(shape.superblocks) * 4
-            + u64::from(shape.pages_mappable) * if shape.extents_per_page > 1 { 5 } else { 4 };
-        // Each of the five tables begins a frame of its own.
-        let frames = saved / FRAME_BYTES as u64 + 5;
+            + u64::from(shape.pages_mappable) * if shape.extents_per_page > 1 { 5 } else { 4 }
+            + shape.lost_map_bytes() as u64;
+        // Each of the six tables begins a frame of its own.
+        let frames = saved / FRAME_BYTES as u64 + 6;
         let slot = HEADER_BYTES + saved + frames * FRAME_HEAD_BYTES as u64;
         let slot_bytes = slot.next_multiple_of(4096);
         Self {
@@ -216,7 +231,8 @@ impl Layout {
             unit_bytes: unit_bytes.next_multiple_of(align),
             slot_bytes,
             superblock_pages: shape.superblock_pages(),
-            erase_blocks_from: 2 * HEADER_BYTES + shape.journal_bytes + 2 * slot_bytes,
+            erase_blocks_from: 2 * HEADER_BYTES
+                + u64::from(shape.regions()) * (shape.journal_bytes + 2 * slot_bytes),
         }
     }
 
@@ -225,12 +241,20 @@ impl Layout {
         self.unit_from(self.shape.rows_total())
     }
 
-    pub(crate) const fn journal_from() -> u64 {
-        2 * HEADER_BYTES
+    /// Where the journal of a metadata region begins.
+    pub(crate) const fn journal_from(&self, region: u32) -> u64 {
+        2 * HEADER_BYTES + region as u64 * (self.shape.journal_bytes + 2 * self.slot_bytes)
     }
 
-    pub(crate) const fn checkpoint_from(&self, slot: u64) -> u64 {
-        Self::journal_from() + self.shape.journal_bytes + slot * self.slot_bytes
+    /// Where a checkpoint slot, 0 or 1, of a metadata region begins.
+    pub(crate) const fn checkpoint_from(&self, region: u32, slot: u64) -> u64 {
+        self.journal_from(region) + self.shape.journal_bytes + slot * self.slot_bytes
+    }
+
+    /// Bytes of the journal after which its batches go to the next dies, so that none wears first.
+    pub(crate) const fn journal_turn_bytes(&self) -> u64 {
+        let turn = self.shape.journal_bytes / 64;
+        if turn == 0 { 1 } else { turn }
     }
 
     /// Where the units of a row begin, on every die.

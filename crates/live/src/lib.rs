@@ -23,6 +23,7 @@ mod identity;
 mod journal;
 mod layout;
 mod life;
+mod lost;
 pub mod management;
 mod medium;
 mod memory;

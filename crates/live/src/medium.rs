@@ -80,6 +80,11 @@ pub trait Medium: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Path by which people know it; empty where it has none.
+    fn name(&self) -> String {
+        String::new()
+    }
+
     /// The file that it is and nothing besides, so that the system may be asked for several things
     /// at once; none where each has to pass through here.
     fn as_file(&self) -> Option<&FileMedium> {

@@ -23,6 +23,16 @@ pub(crate) enum Bug {
     SizeForgotten,
     /// Superblocks that a closed drive's checkpoint counts are written over unreleased.
     NotHeldBack,
+    /// Only one copy of a die's header is changed.
+    OneHeaderCopy,
+    /// Batches do not list the rows that they make durable.
+    RowsUnlisted,
+    /// The end of the journal is where a batch is not whole, whatever follows.
+    LaterBatchesIgnored,
+    /// An older checkpoint is taken, though the journal does not reach from it to the newest.
+    OlderCheckpoint,
+    /// Dies that were told less than others count as they are.
+    StaleDiesTaken,
     /// A die is done without before what lies on rows that lack it has been moved.
     DoneWithoutEarly,
 }
@@ -106,6 +116,31 @@ mod tests {
     #[test]
     fn superblocks_not_held_back_are_found() {
         assert!(is_found(Bug::NotHeldBack));
+    }
+
+    #[test]
+    fn a_single_copy_of_a_header_that_says_open_is_found() {
+        assert!(is_found(Bug::OneHeaderCopy));
+    }
+
+    #[test]
+    fn durable_rows_that_no_batch_lists_are_found() {
+        assert!(is_found(Bug::RowsUnlisted));
+    }
+
+    #[test]
+    fn batches_after_a_damaged_one_that_are_ignored_are_found() {
+        assert!(is_found(Bug::LaterBatchesIgnored));
+    }
+
+    #[test]
+    fn an_older_checkpoint_that_is_taken_in_silence_is_found() {
+        assert!(is_found(Bug::OlderCheckpoint));
+    }
+
+    #[test]
+    fn dies_rolled_back_that_count_as_they_are_are_found() {
+        assert!(is_found(Bug::StaleDiesTaken));
     }
 
     #[test]

@@ -5,9 +5,16 @@
 //!          ─► what only the journal holds is written anew ─► checkpoint ─► host
 //! ```
 //!
-//! A row counts if all of it is what was programmed, or if one unit is missing and the others give
-//! it back. What was programmed before the last mark is durable, so there the tables of the units
-//! are enough; of later rows every extent is read.
+//! First everything is **accounted for**, and nothing is written: what a later structure proves to
+//! have existed must be there, or opening refuses and leaves the evidence as it is. Only then
+//! headers, units and the journal are written.
+//!
+//! - A newer checkpoint that cannot be read is done without where the journal reaches back to the
+//!   one before it.
+//! - A row that the journal lists was durable: its pages are where the list says, and if they
+//!   cannot be read, reading them fails. Other rows were never acknowledged: one counts if all of it
+//!   is what was programmed, or if one unit is missing and the others give it back.
+//! - No unit may have been programmed after a batch of the journal that is not there.
 //!
 //! Nothing that recovery needs is overwritten before the checkpoint at its end has been taken, so
 //! it may be interrupted as often as the power likes.
@@ -15,53 +22,126 @@
 mod events;
 mod rows;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use blockio::Bytes;
 use bytemuck::cast_slice_mut;
 use ftl::{Found, Ftl, Lpn, Ppn, Recovery, SuperblockId, SuperblockState};
 
 use self::events::{Event, Events};
-use self::rows::Scan;
+use self::rows::{Scan, Scanned};
 use crate::checkpoint::{self, Reader, Summary};
 use crate::core::{Core, Page};
 use crate::dies::DieSet;
 use crate::header::{Closing, Header};
-use crate::journal::{self, Journal, Journaled, Position, Reading, Record, Replay};
-use crate::layout::{FRAME_BYTES, HEADER_BYTES, Layout, PAGE_BYTES, Place};
+use crate::journal::{self, Journal, Journaled, ListedRow, Position, Reading, Record, Replay};
+use crate::layout::{
+    EXTENT_HEADER_BYTES, FRAME_BYTES, HEADER_BYTES, Layout, PAGE_BYTES, Place,
+};
+use crate::lost::LostPages;
 use crate::planted::{self, Bug};
 use crate::row::Rows;
-use crate::store::Store;
+use crate::store::{Replica, Store};
 use crate::unit::Extent;
 use crate::{Drive, OpenError};
 
 /// Extents that only the journal holds, by page.
 type Pending = BTreeMap<u32, (Extent, Vec<u8>)>;
 
-/// What the newest checkpoint holds.
+/// What the newest checkpoint that can be read holds.
 struct Saved {
     summary: Summary,
     /// The next checkpoint's number: higher than any that was begun, and of the other slot.
     next: u64,
-    /// The die that it was read from, and all that say they have it.
-    from: usize,
-    holders: DieSet,
+    /// The copies that name it.
+    holders: Vec<Replica>,
+    /// Newer ones that cannot be read.
+    damaged: Vec<Summary>,
     rows: Rows,
     erase_counts: Vec<u32>,
     map: Recovery,
+    lost: LostPages,
 }
 
-/// Brings a drive back; its header has been raised to a session of its own already.
-pub(crate) fn recover(store: Store, mut header: Header) -> Result<Drive, OpenError> {
-    let saved = load(&store)?;
-    let (summary, next) = (saved.summary, saved.next);
-    spread(&store, &saved)?;
-    let replay = read_journal(&store, &summary)?;
-    let end: Position = replay.end;
-    let (ftl, rows, pending) = replay_over(&store, &header, saved, replay)?;
+/// What cannot be accounted for: the first of it refuses the drive, unless it is to be opened all
+/// the same, for reading what is left.
+#[derive(Debug, Default)]
+pub(crate) struct Doubts {
+    /// Whether opening goes on.
+    pub(crate) is_salvage: bool,
+    /// Whether every copy is read whole, to tell which are damaged.
+    pub(crate) is_thorough: bool,
+    /// The checkpoint that a salvage begins with; none: the newest.
+    pub(crate) checkpoint: Option<u64>,
+    pub(crate) found: Vec<String>,
+}
+
+impl Doubts {
+    fn raise(&mut self, what: String) -> Result<(), OpenError> {
+        if !self.is_salvage {
+            return Err(damaged(what));
+        }
+        self.found.push(what);
+        Ok(())
+    }
+}
+
+/// A drive as its dies have it, all of which is accounted for. Nothing was written.
+pub(crate) struct Accounted {
+    pub(crate) ftl: Ftl,
+    pub(crate) rows: Rows,
+    pub(crate) lost: LostPages,
+    /// The checkpoint that it was found by.
+    pub(crate) summary: Summary,
+    /// Newer checkpoints that cannot be read, by number.
+    pub(crate) checkpoints_damaged: Vec<u64>,
+    /// Where the journal ends.
+    pub(crate) end: Position,
+    /// Batches with fewer copies than there should be, and a die that lacks it.
+    pub(crate) thin: Vec<(u64, usize)>,
+    /// Rows that no list names: what was not flushed may have torn them.
+    pub(crate) unlisted: BTreeSet<u32>,
+    /// Pages that only the journal holds.
+    pub(crate) pending: Pending,
+    next: u64,
+    holders: Vec<Replica>,
+    scanned: Scanned,
+}
+
+/// Opens a drive: accounts for everything, and only then writes.
+pub(crate) fn open(store: Store, mut header: Header) -> Result<Drive, OpenError> {
+    let closed = if header.is_open { None } else { as_closed(&store, &header)? };
+    let begin = |header: &mut Header| {
+        header.session += 1;
+        header.unsafe_shutdowns += u64::from(header.is_open);
+        header.is_open = true;
+        let written = header.write(&store.dies);
+        written.map_err(|(_, source)| OpenError::medium("writing a header", source))
+    };
+    if let Some(closed) = closed {
+        begin(&mut header)?;
+        return go_on(store, header, closed);
+    }
+    let mut accounted = account(&store, &header, &mut Doubts::default())?;
     header.closing = Closing::default();
-    header.left_out = DieSet(rows.left_out().0 | store.dies.incomplete().0);
+    header.left_out = DieSet(accounted.rows.left_out().0 | store.dies.incomplete().0);
+    begin(&mut header)?;
+    spread(&store, &accounted)?;
+    accounted.scanned.mend(&store);
+    recover(store, header, accounted)
+}
+
+/// Brings a drive back that was accounted for; its header has been raised to a session of its own.
+fn recover(store: Store, header: Header, accounted: Accounted) -> Result<Drive, OpenError> {
+    let Accounted { ftl, rows, lost, summary, end, pending, next, scanned, .. } = accounted;
     let mut core = Core::new(ftl, rows, (header.session << 40) + 1);
+    core.lost = lost;
+    // What was read, and is relied upon from now on, need not have been durable.
+    for die in store.dies.healthy() {
+        store.dies.sync(die).map_err(|source| OpenError::medium("syncing a die", source))?;
+    }
+    core.completed = scanned.unlisted;
+    store.note_batches(end.number);
     // As many as before the crash, or fewer: what is written anew finds the space that it had.
     core.leave_out(&store, store.dies.done_without())?;
     for (lpn, (extent, payload)) in &pending {
@@ -72,10 +152,6 @@ pub(crate) fn recover(store: Store, mut header: Header) -> Result<Drive, OpenErr
         }
         core.place(&store, &Page { lpn: Lpn(*lpn), codec, payload, payload_crc })?;
     }
-    // What was read, and is relied upon from now on, need not have been durable.
-    for die in store.dies.healthy() {
-        store.dies.sync(die).map_err(|source| OpenError::medium("syncing a die", source))?;
-    }
     let mut journal =
         Journal::new(store.drive, header.session, store.layout.shape.journal_bytes, end);
     journal.tail = summary.journal.at;
@@ -84,180 +160,268 @@ pub(crate) fn recover(store: Store, mut header: Header) -> Result<Drive, OpenErr
     Ok(drive)
 }
 
-/// Goes on with a drive that was closed: its checkpoint has everything, so that nothing but its
-/// headers is written. Where that is not the newest one, or there is none, as [`recover`].
+/// A drive that was closed: its checkpoint has everything.
+struct Closed {
+    ftl: Ftl,
+    rows: Rows,
+    lost: LostPages,
+    summary: Summary,
+    next: u64,
+    held: Vec<SuperblockId>,
+}
+
+/// A drive as it was closed; none where its checkpoint is not the one that the header names, or the
+/// journal goes on, so that it has to be recovered.
 ///
 /// Superblocks that come back free may hold rows that the checkpoint counts. They wait for the next
 /// commit, as those do that are erased.
-pub(crate) fn go_on(store: Store, header: Header) -> Result<Drive, OpenError> {
+fn as_closed(store: &Store, header: &Header) -> Result<Option<Closed>, OpenError> {
     let closing = header.closing;
-    let Saved { summary, next, mut rows, erase_counts, map, .. } = load(&store)?;
-    if !closing.follows(&summary, store.layout.shape.journal_bytes) {
-        return recover(store, header);
+    let Ok(saved) = load(store, &Doubts::default()) else { return Ok(None) };
+    let Saved { summary, next, mut rows, erase_counts, map, lost, .. } = saved;
+    let is_it = closing.follows(&summary, store.layout.shape.journal_bytes)
+        && (planted::is(Bug::OneHeaderCopy) || !journal::goes_on(Reading { store, from: closing.journal, is_thorough: false }));
+    if !is_it {
+        return Ok(None);
     }
     let released = BTreeMap::new();
-    let (since, mark, left_out) = (summary.order, summary.mark, rows.left_out());
-    let scan = Scan { store: &store, since, mark, released: &released, left_out };
-    let mut ftl = finish(&scan, map, &rows, &erase_counts)?;
+    let scan = Scan::new(store, &summary, &released, rows.left_out());
+    let mut ftl = finish(&scan, map, &rows, &erase_counts, &mut Doubts::default())?;
     ftl.hold_erased();
     let counts = |id: &SuperblockId| {
         let mut rows_of = store.layout.rows_of(id.0);
         ftl.superblock_state(*id) == SuperblockState::Free
             && rows_of.any(|row| rows.life(row).order != 0)
     };
-    let held: Vec<SuperblockId> =
-        (0..store.layout.shape.superblocks).map(SuperblockId).filter(counts).collect();
+    let held = (0..store.layout.shape.superblocks).map(SuperblockId).filter(counts).collect();
+    clear_free(&store.layout, &ftl, &mut rows);
+    Ok(Some(Closed { ftl, rows, lost, summary, next, held }))
+}
+
+/// The map of a drive that was closed, and its lost pages; none where it has to be recovered.
+///
+/// # Errors
+/// When it is damaged.
+pub(crate) fn view(
+    store: &Store,
+    header: &Header,
+) -> Result<Option<(Ftl, LostPages)>, OpenError> {
+    Ok(as_closed(store, header)?.map(|closed| (closed.ftl, closed.lost)))
+}
+
+/// Goes on with a drive that was closed; nothing but its headers is written.
+fn go_on(store: Store, header: Header, closed: Closed) -> Result<Drive, OpenError> {
+    let Closed { mut ftl, rows, lost, summary, next, held } = closed;
     if !planted::is(Bug::NotHeldBack) {
         ftl.hold_back(&held);
     }
-    clear_free(&store.layout, &ftl, &mut rows);
     let mut core = Core::new(ftl, rows, (header.session << 40) + 1);
+    core.lost = lost;
     core.leave_out(&store, store.dies.done_without())?;
-    let size = store.layout.shape.journal_bytes;
-    let mut journal = Journal::new(store.drive, summary.session, size, closing.journal);
+    let (size, end) = (store.layout.shape.journal_bytes, header.closing.journal);
+    store.note_batches(end.number);
+    let mut journal = Journal::new(store.drive, header.session, size, end);
     journal.tail = summary.journal.at;
     Ok(Drive::assemble(store, core, journal, (header, next)))
 }
 
-/// Brings the map of a checkpoint up to date.
-fn replay_over(
+/// Accounts for what lies on the dies of a drive; nothing is written.
+///
+/// # Errors
+/// What must be there and is not.
+pub(crate) fn account(
     store: &Store,
     header: &Header,
-    saved: Saved,
-    replay: Replay,
-) -> Result<(Ftl, Rows, Pending), OpenError> {
-    let Saved { summary, mut rows, mut erase_counts, mut map, .. } = saved;
-    let mut released = BTreeMap::new();
-    for record in &replay.records {
-        if let Record::Release { superblock, order } = record {
-            released.insert(*superblock, *order);
+    doubts: &mut Doubts,
+) -> Result<Accounted, OpenError> {
+    let saved = load(store, doubts)?;
+    let replay = journal::read(Reading {
+        store,
+        from: saved.summary.journal,
+        is_thorough: doubts.is_thorough,
+    });
+    check_journal(&saved, header, &replay, doubts)?;
+    let Saved { summary, next, holders, damaged, mut rows, mut erase_counts, mut map, mut lost } =
+        saved;
+    let released = released(&replay);
+    for (superblock, order) in &released {
+        for row in store.layout.rows_of(*superblock) {
+            if rows.life(row).order < *order {
+                rows.forget(row..row + 1);
+            }
         }
     }
-    let mark = summary.mark.max(replay.mark);
+    let mut events = Events::new(&store.layout);
+    list_rows(store, (&replay, &released), (&mut rows, &mut erase_counts), &mut events, &summary);
     let left_out = DieSet(header.left_out.0 | rows.left_out().0);
-    let scan = Scan { store, since: summary.order, mark, released: &released, left_out };
-    let mut events = scan.run(&mut rows, &mut erase_counts)?;
-    let extents = list_records(&store.layout, &replay.records, &rows, &mut events);
-    let pending = apply(events, &extents, &mut map, summary.order);
+    let mut scan = Scan::new(store, &summary, &released, left_out);
+    scan.session = replay.session.max(summary.session);
+    let scanned = scan.run(&mut rows, &mut erase_counts, &mut events)?;
+    if scanned.batches > replay.end.number && !planted::is(Bug::StaleDiesTaken) {
+        let (found, end) = (scanned.batches, replay.end.number);
+        doubts.raise(format!(
+            "a unit was programmed after batch {} of the journal, whose copies end before batch \
+             {end}",
+            found - 1
+        ))?;
+    }
+    let extents = list_records(&store.layout, &replay, &rows, &mut events);
+    let pending = apply(events, &extents, (&mut map, &mut lost), summary.order);
     let pending = pending.into_iter().map(|(lpn, journaled)| {
         let payload = replay.payload(&journaled).to_vec();
         (lpn, (journaled.extent, payload))
     });
     let pending: Pending = pending.collect();
-    drop(replay);
-    if store.dies.is_unsure() {
-        return Err(damaged("more dies fail to be read than it can do without".to_owned()));
-    }
-    let mut ftl = finish(&scan, map, &rows, &erase_counts)?;
+    let (end, thin) = (replay.end, replay.thin);
+    let mut ftl = finish(&scan, map, &rows, &erase_counts, doubts)?;
     ftl.hold_erased();
     clear_free(&store.layout, &ftl, &mut rows);
-    Ok((ftl, rows, pending))
+    let unlisted = scanned.rows.clone();
+    let checkpoints_damaged = damaged.iter().map(|summary| summary.number).collect();
+    Ok(Accounted {
+        ftl,
+        rows,
+        lost,
+        summary,
+        checkpoints_damaged,
+        end,
+        thin,
+        unlisted,
+        pending,
+        next,
+        holders,
+        scanned,
+    })
 }
 
-/// A drive as opening it would bring it back.
-pub(crate) struct Viewed {
-    pub(crate) ftl: Ftl,
-    pub(crate) rows: Rows,
-    /// The checkpoint that it was found by.
-    pub(crate) summary: Summary,
-    /// Rows that were programmed before this event are durable.
-    pub(crate) mark: u64,
-    /// Where the journal ends.
-    pub(crate) end: Position,
-    /// Pages that only the journal holds.
-    pub(crate) pages_journaled: u64,
+/// Checks that the journal tells all that happened since the checkpoint.
+fn check_journal(
+    saved: &Saved,
+    header: &Header,
+    replay: &Replay,
+    doubts: &mut Doubts,
+) -> Result<(), OpenError> {
+    let number = saved.summary.number;
+    let before = |what: String| match saved.damaged.first() {
+        Some(Summary { number: newer, .. }) => {
+            format!("checkpoint {newer} cannot be read, and since checkpoint {number} {what}")
+        }
+        None => what,
+    };
+    if planted::is(Bug::OlderCheckpoint) && !saved.damaged.is_empty() {
+        return Ok(());
+    }
+    if let Some(gap) = replay.gap {
+        doubts.raise(before(gap.to_string()))?;
+    }
+    let known = saved.damaged.iter().map(|it| it.journal.number).max().unwrap_or(0);
+    let closed_at = if header.is_open { 0 } else { header.closing.journal.number };
+    let expected = known.max(closed_at);
+    let end = replay.end.number;
+    if planted::is(Bug::StaleDiesTaken) {
+        return Ok(());
+    }
+    if replay.gap.is_none() && end < expected {
+        let last = expected - 1;
+        doubts.raise(before(format!("batch {end} of the journal is lost, the last was {last}")))?;
+    }
+    Ok(())
+}
+
+/// By superblock the last event before which nothing of it counts.
+fn released(replay: &Replay) -> BTreeMap<u32, u64> {
+    let releases = replay.records.iter().filter_map(|record| match record {
+        Record::Release { superblock, order } => Some((*superblock, *order)),
+        _ => None,
+    });
+    releases.collect()
+}
+
+/// Takes the rows that the journal lists as they were when they were durable.
+fn list_rows(
+    store: &Store,
+    (replay, released): (&Replay, &BTreeMap<u32, u64>),
+    (rows, erase_counts): (&mut Rows, &mut [u32]),
+    events: &mut Events,
+    summary: &Summary,
+) {
+    for record in &replay.records {
+        let Record::Row(listed) = record else { continue };
+        let ListedRow { row, life, origin, .. } = *listed;
+        let superblock = row / store.layout.shape.rows;
+        if released.get(&superblock).is_some_and(|order| life.order < *order) {
+            continue;
+        }
+        rows.set(row, life);
+        let erased = &mut erase_counts[superblock as usize];
+        *erased = origin.erase_count.max(*erased);
+        for (position, extents) in (0..).zip(replay.units(listed)) {
+            events.add_unit(store.first(row, position), extents, summary.order);
+        }
+    }
 }
 
 /// Looks at a drive over media that may not be written, whether it was closed or not.
-pub(crate) fn look(store: &Store, header: &Header) -> Result<Viewed, OpenError> {
-    let saved = load(store)?;
-    let summary = saved.summary;
-    let replay = read_journal(store, &summary)?;
-    let (end, mark) = (replay.end, summary.mark.max(replay.mark));
-    let (ftl, rows, pending) = replay_over(store, header, saved, replay)?;
-    Ok(Viewed { ftl, rows, summary, mark, end, pages_journaled: pending.len() as u64 })
-}
-
-/// Where the journal of a checkpoint is to be read.
-pub(crate) const fn reading(store: &Store, summary: &Summary) -> Reading {
-    Reading {
-        drive: store.drive,
-        session: summary.session,
-        size: store.layout.shape.journal_bytes,
-        from: summary.journal,
-        places: store.layout.places(),
-    }
-}
-
-fn read_journal(store: &Store, summary: &Summary) -> Result<Replay, OpenError> {
-    journal::read(&store.dies, store.copies(), reading(store, summary))
-        .map_err(|batch| damaged(format!("batch {batch} of the journal is lost")))
-}
-
-/// The translation layer of a drive that was closed; nothing is changed.
-pub(crate) fn view(store: &Store) -> Result<Ftl, OpenError> {
-    let Saved { summary, rows, erase_counts, map, .. } = load(store)?;
-    let released = BTreeMap::new();
-    let (since, mark, left_out) = (summary.order, summary.mark, rows.left_out());
-    let scan = Scan { store, since, mark, released: &released, left_out };
-    finish(&scan, map, &rows, &erase_counts)
+pub(crate) fn look(store: &Store, header: &Header) -> Result<Accounted, OpenError> {
+    account(store, header, &mut Doubts { is_thorough: true, ..Doubts::default() })
 }
 
 fn damaged(what: String) -> OpenError {
     OpenError::Damaged { what }
 }
 
-/// Loads the newest checkpoint, from the first die that has it whole.
-///
-/// One that was taken is on both dies that hold it, so one that is on a single die of several was
-/// not, and if it is not whole, the one before it counts.
-fn load(store: &Store) -> Result<Saved, OpenError> {
-    let readers = checkpoint::find(&store.dies, &store.layout, store.drive);
+/// Loads the newest checkpoint that can be read.
+fn load(store: &Store, doubts: &Doubts) -> Result<Saved, OpenError> {
+    let readers = checkpoint::find(store);
     let numbers: Vec<u64> = readers.iter().map(|reader| reader.summary.number).collect();
-    let dies: Vec<usize> = readers.iter().map(|reader| reader.die).collect();
-    let is_taken = |number: &u64| {
-        let copies = numbers.iter().filter(|other| *other == number).count();
-        copies > 1 || store.copies().count() == 1
+    let highest = numbers.iter().copied().max().unwrap_or(0);
+    let mut unreadable = Vec::new();
+    let is_wanted = |reader: &Reader<'_>| {
+        doubts.checkpoint.is_none_or(|number| reader.summary.number == number)
     };
-    let newest = numbers.iter().copied().find(is_taken);
-    for mut reader in readers.into_iter().filter(|it| Some(it.summary.number) >= newest) {
-        if reader.summary.pages > store.layout.shape.pages_mappable {
+    for mut reader in readers.into_iter().filter(is_wanted) {
+        let summary = reader.summary;
+        let is_possible = summary.pages <= store.layout.shape.pages_mappable;
+        let tables = if is_possible { load_tables(&store.layout, &mut reader)? } else { None };
+        let Some(Tables { rows, erase_counts, map, lost }) = tables else {
+            unreadable.push(summary);
             continue;
-        }
-        if let Some(Tables { rows, erase_counts, map }) = load_tables(&store.layout, &mut reader)? {
-            let (summary, from) = (reader.summary, reader.die);
-            let holders = (numbers.iter().zip(&dies))
-                .filter(|(number, _)| **number == summary.number)
-                .map(|(_, die)| *die)
-                .collect();
-            let highest = numbers.iter().copied().max().unwrap_or(summary.number);
-            let next = highest + 1 + u64::from((highest + 1) % 2 == summary.number % 2);
-            return Ok(Saved { summary, next, from, holders, rows, erase_counts, map });
-        }
+        };
+        let next = highest + 1 + u64::from((highest + 1) % 2 == summary.number % 2);
+        let (holders, damaged) = (reader.replicas, unreadable);
+        return Ok(Saved { summary, next, holders, damaged, rows, erase_counts, map, lost });
     }
-    Err(damaged("no die holds a whole checkpoint".to_owned()))
+    Err(damaged(match doubts.checkpoint {
+        Some(number) => format!("no die holds checkpoint {number} whole"),
+        None => "no die holds a whole checkpoint".to_owned(),
+    }))
 }
 
-/// Has a checkpoint on all dies that are to hold it. One that the power cut off may be on a single
-/// one; the one before it is written over soon, and then no die is to be the only one that knows.
-fn spread(store: &Store, saved: &Saved) -> Result<(), OpenError> {
-    let (dies, layout) = (&store.dies, &store.layout);
-    let lacking: DieSet = store.copies().iter().filter(|die| !saved.holders.has(*die)).collect();
-    if lacking == DieSet::default() {
-        return Ok(());
-    }
-    let slot = layout.checkpoint_from(saved.summary.number % 2);
+/// Numbers of the checkpoints that any die names, the newest first.
+pub(crate) fn checkpoint_numbers(store: &Store) -> Vec<u64> {
+    checkpoint::find(store).iter().map(|reader| reader.summary.number).collect()
+}
+
+/// Has a checkpoint in both copies. One that the power cut off may be in a single one; the one
+/// before it is written over soon, and then no die is to be the only one that knows.
+fn spread(store: &Store, accounted: &Accounted) -> Result<(), OpenError> {
+    let (dies, layout, summary) = (&store.dies, &store.layout, &accounted.summary);
+    let mut lacking = store.checkpoint_replicas(summary.number);
+    lacking.retain(|it| !accounted.holders.contains(it));
+    let mut whole = whole_copies(store, summary.number)?.into_iter();
+    let Some(from) = whole.next().filter(|_| !lacking.is_empty()) else { return Ok(()) };
+    let slot = |it: Replica| layout.checkpoint_from(it.region, summary.number % 2);
     let failed = |source| OpenError::medium("copying a checkpoint", source);
     let mut piece = vec![0; FRAME_BYTES];
     for at in (HEADER_BYTES..layout.slot_bytes).step_by(FRAME_BYTES) {
         let length = usize::try_from(layout.slot_bytes - at).unwrap_or(FRAME_BYTES);
         let piece = &mut piece[..length.min(FRAME_BYTES)];
-        dies.read(saved.from, slot + at, piece).map_err(failed)?;
-        for die in lacking.iter().filter(|die| !dies.lost().has(*die)) {
-            dies.write_or_lose(die, slot + at, piece).map_err(failed)?;
+        dies.read(from.die, slot(from) + at, piece).map_err(failed)?;
+        for to in lacking.iter().filter(|it| !dies.lost().has(it.die)) {
+            dies.write_or_lose(to.die, slot(*to) + at, piece).map_err(failed)?;
         }
     }
-    checkpoint::complete(dies, lacking, (slot, &saved.summary)).map_err(|(_, error)| failed(error))
+    checkpoint::complete(store, &lacking, summary).map_err(|(_, error)| failed(error))
 }
 
 /// What a checkpoint holds of rows, superblocks and pages.
@@ -265,6 +429,7 @@ struct Tables {
     rows: Rows,
     erase_counts: Vec<u32>,
     map: Recovery,
+    lost: LostPages,
 }
 
 /// The tables of a checkpoint, if it is whole.
@@ -273,6 +438,7 @@ fn load_tables(layout: &Layout, reader: &mut Reader<'_>) -> Result<Option<Tables
     let mut rows = Rows::new(shape.rows_total());
     let mut erase_counts = vec![0_u32; shape.superblocks as usize];
     let mut map = Recovery::new(&shape.config())?;
+    let mut lost = vec![0; shape.lost_map_bytes()];
     let [orders, outs] = rows.tables_mut();
     let pages = reader.summary.pages as usize;
     let sizes = usize::from(shape.extents_per_page > 1);
@@ -281,37 +447,46 @@ fn load_tables(layout: &Layout, reader: &mut Reader<'_>) -> Result<Option<Tables
         .and_then(|()| reader.fill(outs))
         .and_then(|()| reader.fill(cast_slice_mut(&mut erase_counts)))
         .and_then(|()| reader.fill_resized(cast_slice_mut(map.map_entries_mut()), pages * 4))
-        .and_then(|()| reader.fill_resized(map.extent_sizes_mut(), pages * sizes));
+        .and_then(|()| reader.fill_resized(map.extent_sizes_mut(), pages * sizes))
+        .and_then(|()| reader.fill(&mut lost));
     let is_whole = filled.is_ok() && rows.are_possible(shape);
-    Ok(is_whole.then_some(Tables { rows, erase_counts, map }))
+    let mut lost = LostPages::of_bytes(&lost);
+    let end = u32::try_from(map.map_entries_mut().len()).unwrap_or(u32::MAX);
+    lost.clear(Lpn(end), u32::MAX - end);
+    Ok(is_whole.then_some(Tables { rows, erase_counts, map, lost }))
 }
 
-/// The dies that hold a checkpoint whole, by its number.
-pub(crate) fn whole_checkpoints(store: &Store, number: u64) -> Result<Vec<usize>, OpenError> {
+/// The copies that have a checkpoint whole, by its number.
+pub(crate) fn whole_copies(store: &Store, number: u64) -> Result<Vec<Replica>, OpenError> {
     let mut whole = Vec::new();
-    let found = checkpoint::find(&store.dies, &store.layout, store.drive);
-    for mut reader in found.into_iter().filter(|it| it.summary.number == number) {
-        if load_tables(&store.layout, &mut reader)?.is_some() {
-            whole.push(reader.die);
+    for reader in checkpoint::find(store).iter().filter(|it| it.summary.number == number) {
+        for replica in &reader.replicas {
+            if load_tables(&store.layout, &mut reader.of_one(*replica))?.is_some() {
+                whole.push(*replica);
+            }
         }
     }
     Ok(whole)
 }
 
-/// Adds what the journal says to what the rows say; returns extents by their index in the events.
+/// Adds what the journal says besides the rows that it lists; returns extents by their index in the
+/// events.
 fn list_records(
     layout: &Layout,
-    records: &[Record],
+    replay: &Replay,
     rows: &Rows,
     events: &mut Events,
 ) -> Vec<Journaled> {
     let mut extents = Vec::new();
-    for record in records {
+    for record in &replay.records {
         match *record {
             Record::Trim(trim) => {
                 events.add(trim.order, Event::Trim { first: trim.first, pages: trim.pages });
             }
-            Record::Release { .. } => {}
+            Record::Lost(lost) => {
+                events.add(lost.order, Event::Lost { first: lost.first, pages: lost.pages });
+            }
+            Record::Release { .. } | Record::Row(_) => {}
             Record::Extent { journaled, ppn, row_order } => {
                 // Where its row is whole, that says the same.
                 if rows.life(layout.place(ppn).row).order != row_order {
@@ -331,7 +506,7 @@ fn list_records(
 fn apply(
     events: Events,
     extents: &[Journaled],
-    map: &mut Recovery,
+    (map, lost): (&mut Recovery, &mut LostPages),
     since: u64,
 ) -> BTreeMap<u32, Journaled> {
     let mut pending = BTreeMap::new();
@@ -343,6 +518,12 @@ fn apply(
             Event::Placed { lpn, .. } | Event::Journaled { lpn, .. } if !is_within(lpn) => {}
             Event::Placed { lpn, ppn, bytes, soon } => {
                 map.prefetch(soon);
+                // Only what was lost has no payload.
+                if u64::from(bytes) == Layout::charged(EXTENT_HEADER_BYTES) {
+                    lost.set(lpn);
+                } else {
+                    lost.clear(lpn, 1);
+                }
                 // What is pending is nowhere else.
                 if !map.set_place(lpn, Some((ppn, Bytes(u64::from(bytes))))) {
                     pending.remove(&lpn.0);
@@ -350,13 +531,22 @@ fn apply(
             }
             Event::Journaled { lpn, ppn, index } => {
                 if order >= since || map.place(lpn) == Some(ppn) {
+                    lost.clear(lpn, 1);
                     map.set_place(lpn, None);
                     pending.insert(lpn.0, extents[index as usize]);
                 }
             }
             // The map of the checkpoint knows of what came before it.
-            Event::Trim { .. } if order < since => {}
+            Event::Trim { .. } | Event::Lost { .. } if order < since => {}
+            Event::Lost { first, pages } => {
+                (first.0..first.0.saturating_add(pages)).map(Lpn).filter(|it| is_within(*it)).for_each(
+                    |lpn| {
+                        lost.set(lpn);
+                    },
+                );
+            }
             Event::Trim { first, pages } => {
+                lost.clear(first, pages);
                 let range = (first.0 as usize).min(end)..((first.0 + pages) as usize).min(end);
                 map.map_entries_mut()[range.clone()].fill(0);
                 if let Some(sizes) = map.extent_sizes_mut().get_mut(range) {
@@ -376,15 +566,16 @@ fn finish(
     map: Recovery,
     rows: &Rows,
     erase_counts: &[u32],
+    doubts: &mut Doubts,
 ) -> Result<Ftl, OpenError> {
     let (found, closed) = scan.survey(rows, erase_counts);
     let ftl = map.finish(&found, &closed).map_err(|error| damaged(error.to_string()))?;
-    check_places(&scan.store.layout, &ftl, rows)?;
+    check_places(&scan.store.layout, &ftl, rows).or_else(|what| doubts.raise(what))?;
     Ok(ftl)
 }
 
 /// Checks that every page of the map lies in a row that counts.
-fn check_places(layout: &Layout, ftl: &Ftl, rows: &Rows) -> Result<(), OpenError> {
+fn check_places(layout: &Layout, ftl: &Ftl, rows: &Rows) -> Result<(), String> {
     let shape = &layout.shape;
     let row_pages = shape.data_units() * shape.unit_pages;
     let lost = (0..shape.rows_total()).filter(|row| rows.life(*row).order == 0);
@@ -393,7 +584,7 @@ fn check_places(layout: &Layout, ftl: &Ftl, rows: &Rows) -> Result<(), OpenError
             let slot = layer * shape.unit_pages;
             let Ppn(first) = layout.ppn(Place { row, unit: 0, slot });
             if let Some(Lpn(lpn)) = ftl.page_within(first..first + row_pages) {
-                return Err(damaged(format!("row {row} is lost, which holds page {lpn}")));
+                return Err(format!("row {row} is lost, which holds page {lpn}"));
             }
         }
     }

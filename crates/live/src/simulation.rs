@@ -2,14 +2,17 @@
 //!
 //! One seed decides everything: the shape of the drive, what the host asks, when the power goes,
 //! during recovery too, what survives of each sector that was not synced, and what a failing die
-//! does. An oracle knows for each sector which contents are allowed.
+//! does, and how copies of the dies are damaged while the power is off. An oracle knows for each
+//! sector which contents are allowed.
 
+mod damage;
 mod disk;
 mod exhaustive;
 mod history;
 pub mod hostile;
 mod run;
 
+pub use damage::Outcome;
 pub use disk::{Disks, Fault};
-pub use exhaustive::{Step, exhaust};
+pub use exhaustive::{Flipped, Step, exhaust, flip_each};
 pub use run::{Failure, Tally, simulate};

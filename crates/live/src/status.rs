@@ -25,7 +25,7 @@ pub use self::server::{
     bucket_end_ns,
 };
 pub use self::upkeep::{Purge, Rebuild, Redundancy, Scrub, Scrubs, Upkeep};
-use crate::creation::gather;
+use crate::creation::{Gathered, gather};
 use crate::header::Header;
 use crate::identity::Identity;
 use crate::layout::PAGE_BYTES;
@@ -39,6 +39,8 @@ pub const SCHEMA: u32 = 1;
 
 /// Spare space in percent below which a drive warns.
 const SPARE_THRESHOLD: u8 = 10;
+/// Most lost sectors that a status names.
+pub(crate) const LBAS_MAX: usize = 1000;
 /// Bytes of a data unit of the NVMe SMART log.
 const DATA_UNIT_BYTES: u64 = 512_000;
 
@@ -279,9 +281,11 @@ pub struct Writes {
 /// # Errors
 /// When there is none, it is in use, or it is damaged.
 pub fn inspect(vault: &Path) -> Result<Status, OpenError> {
-    let (store, header) = gather(open_dies(vault, FileMedium::view)?)?;
+    let Gathered { store, header, .. } = gather(open_dies(vault, FileMedium::view)?)?;
     let shape = &store.layout.shape;
-    let ftl = if header.is_open { None } else { Some(view(&store)?) };
+    let closed = if header.is_open { None } else { view(&store, &header)? };
+    let (ftl, lost) = closed.unzip();
+    let lost = lost.unwrap_or_default();
     let status = Status {
         schema: SCHEMA,
         drive: named(store.drive),
@@ -294,8 +298,8 @@ pub fn inspect(vault: &Path) -> Result<Status, OpenError> {
         is_beacon_lit: false,
         format: Format::of(shape),
         smart: Smart::of(&header, ftl.as_ref()),
-        pages_lost: 0,
-        lost_lbas: Vec::new(),
+        pages_lost: lost.count(),
+        lost_lbas: lost.lbas(LBAS_MAX),
         dies: store.dies.traffic(),
         spare_dies: 0,
         namespaces: namespaces(vault)?,

@@ -2,12 +2,13 @@
 
 use std::io::{self, IoSliceMut};
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use ftl::Ppn;
 
-use crate::dies::{DieRead, DieSet, Dies};
+use crate::dies::{DieRead, Dies};
 use crate::layout::{
-    ENTRY_BYTES, EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, Place, SLOT_BYTES, STAMP_BYTES,
+    ENTRY_BYTES, EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, Place, REPLICAS, SLOT_BYTES, STAMP_BYTES,
 };
 use crate::row::Life;
 use crate::unit::{self, Entry, Extent, Identity, exclusive_or};
@@ -67,6 +68,13 @@ impl Packed {
     }
 }
 
+/// A place for one copy of the journal and the checkpoints: a metadata region of a die.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Replica {
+    pub(crate) die: usize,
+    pub(crate) region: u32,
+}
+
 /// What never changes while a drive is open.
 #[derive(Debug)]
 pub(crate) struct Store {
@@ -74,6 +82,8 @@ pub(crate) struct Store {
     pub(crate) dies: Dies,
     /// Drawn when the drive was created.
     pub(crate) drive: u64,
+    /// Batches of the journal with a lower number are durable.
+    batches: AtomicU64,
 }
 
 impl Store {
@@ -81,11 +91,50 @@ impl Store {
         Identity { drive: self.drive, row_order }
     }
 
-    /// Dies that hold the journal and the checkpoints.
-    pub(crate) fn copies(&self) -> DieSet {
-        let copies = if self.layout.shape.is_protected { 2 } else { 1 };
+    /// The dies of a drive.
+    pub(crate) const fn new(layout: Layout, dies: Dies, drive: u64) -> Self {
+        Self { layout, dies, drive, batches: AtomicU64::new(0) }
+    }
+
+    /// The number below which batches of the journal are durable.
+    pub(crate) fn batches_durable(&self) -> u64 {
+        self.batches.load(Ordering::Acquire)
+    }
+
+    /// Takes note that batches with a lower number are durable.
+    pub(crate) fn note_batches(&self, number: u64) {
+        self.batches.fetch_max(number, Ordering::AcqRel);
+    }
+
+    /// Where the copies of a batch lie that begins at a position of the journal.
+    pub(crate) fn journal_replicas(&self, at: u64) -> Vec<Replica> {
+        self.replicas(at / self.layout.journal_turn_bytes())
+    }
+
+    /// Where the copies of a checkpoint lie.
+    pub(crate) fn checkpoint_replicas(&self, number: u64) -> Vec<Replica> {
+        self.replicas(number)
+    }
+
+    /// The places for copies whose turn it is: on the dies that hold all that they should, in turn,
+    /// each die once before any holds both copies.
+    fn replicas(&self, turn: u64) -> Vec<Replica> {
         let incomplete = self.dies.incomplete();
-        (0..self.dies.count()).filter(|die| !incomplete.has(*die)).take(copies).collect()
+        let whole: Vec<usize> = (0..self.dies.count()).filter(|it| !incomplete.has(*it)).collect();
+        let first = usize::try_from(turn % (whole.len() as u64).max(1)).expect("an index");
+        let in_turn = whole[first..].iter().chain(&whole[..first]);
+        (0..self.layout.shape.regions())
+            .flat_map(|region| in_turn.clone().map(move |die| Replica { die: *die, region }))
+            .take(REPLICAS)
+            .collect()
+    }
+
+    /// All places where copies may lie, on dies that have not failed.
+    pub(crate) fn replicas_all(&self) -> impl Iterator<Item = Replica> + use<> {
+        let regions = self.layout.shape.regions();
+        self.dies
+            .healthy()
+            .flat_map(move |die| (0..regions).map(move |region| Replica { die, region }))
     }
 
     /// The first place of a unit.

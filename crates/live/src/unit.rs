@@ -88,13 +88,18 @@ impl Extent {
     /// The header that stands before its payload at `ppn` of a row that began at `row_order`.
     pub(crate) fn header(&self, identity: Identity, ppn: Ppn) -> [u8; EXTENT_HEADER_BYTES] {
         let mut header = [0; EXTENT_HEADER_BYTES];
-        put(&mut header, 0, self.lpn.0.to_le_bytes());
-        put(&mut header, 4, self.length.to_le_bytes());
-        header[6] = self.codec as u8;
-        put(&mut header, 8, self.order.to_le_bytes());
+        self.put_name(&mut header);
         put(&mut header, 16, self.payload_crc.to_le_bytes());
         Self::seal(&mut header, identity, ppn);
         header
+    }
+
+    /// The first 16 bytes of a header, of an entry of a table and of an entry of a row's list.
+    pub(crate) fn put_name(&self, bytes: &mut [u8]) {
+        put(bytes, 0, self.lpn.0.to_le_bytes());
+        put(bytes, 4, self.length.to_le_bytes());
+        bytes[6] = self.codec as u8;
+        put(bytes, 8, self.order.to_le_bytes());
     }
 
     /// Ends a header with its checksum.
@@ -148,6 +153,9 @@ pub(crate) struct Stamp {
     pub(crate) body_crc: u32,
     /// Dies that the row leaves out.
     pub(crate) out: DieSet,
+    /// Batches of the journal that were durable when the unit was programmed: those with a lower
+    /// number.
+    pub(crate) batches: u64,
 }
 
 impl Stamp {
@@ -163,6 +171,7 @@ impl Stamp {
         put(stamp, 32, self.programmed_at.to_le_bytes());
         put(stamp, 40, self.body_crc.to_le_bytes());
         put(stamp, 44, self.out.0.to_le_bytes());
+        put(stamp, 52, self.batches.to_le_bytes());
         seal(stamp);
     }
 
@@ -179,6 +188,7 @@ impl Stamp {
             programmed_at: u64_at(stamp, 32),
             body_crc: u32_at(stamp, 40),
             out: DieSet(u64_at(stamp, 44)),
+            batches: u64_at(stamp, 52),
         })
     }
 }
@@ -313,6 +323,12 @@ impl UnitBuffer {
         let entry = entry(&self.bytes[at..at + ENTRY_BYTES]).expect("appended as an entry");
         let data = entry.from + EXTENT_HEADER_BYTES;
         (entry.extent, &self.bytes[data..data + usize::from(entry.extent.length)])
+    }
+
+    /// The entries of the extents in it, as the table will have them.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &[u8; ENTRY_BYTES]> {
+        let table = &self.bytes[Layout::entry_from(0)..Layout::entry_from(self.count)];
+        table.as_chunks::<ENTRY_BYTES>().0.iter()
     }
 
     /// Finishes the table and stamps the unit.

@@ -120,11 +120,11 @@ impl Drive {
             }
         }
         // Again, with nothing moving.
-        let core = self.core_mut()?;
+        let mut core = self.core_mut()?;
         if core.rows.life(row) != life {
             return Ok(());
         }
-        let (units, pages) = self.scrub_bad_row(&core, (row, life), repair, found);
+        let (units, pages) = self.scrub_bad_row(&mut core, (row, life), repair, found);
         drop(core);
         if units > 0 && repair {
             let moved = self.vacate_row(row, life, &pages);
@@ -143,7 +143,7 @@ impl Drive {
     /// that leaves, and which pages that can be read should not stay beside them.
     fn scrub_bad_row(
         &self,
-        core: &Core,
+        core: &mut Core,
         (row, life): (u32, Life),
         repair: bool,
         found: &mut Scrubbed,
@@ -151,6 +151,7 @@ impl Drive {
         let store = self.store();
         let verified = store.verify(row, life, None);
         let pages = verified.pages(store, &core.ftl);
+        self.note_lost(core, pages.lost.iter().copied());
         found.lost_lbas.extend(pages.lost.iter().copied().map(lba));
         let mut left = 0;
         for unit in verified.units.iter().filter(|unit| unit.is_bad()) {

@@ -343,6 +343,7 @@ impl Store {
             programmed_at: life.order,
             body_crc,
             out: life.out,
+            batches: 0,
         });
         Some(Stamp { is_parity, position, body_crc, ..like })
     }

@@ -27,7 +27,7 @@ const PACKED: Shape = Shape {
     unit_pages: 3,
     extents_per_page: 4,
     compression: Compression::Lz4,
-    journal_bytes: 64 * 4096,
+    journal_bytes: 80 * 4096,
     ..SINGLE
 };
 

@@ -76,7 +76,7 @@ impl Drive {
                 self.give_space(self.core_mut()?, lpn)?;
                 continue;
             }
-            let committed = self.commit_to(&mut journal, Scope::Host, |_| ())?;
+            let committed = self.commit_to(&mut journal, Scope::Together, |_| ())?;
             assert!(committed.is_some(), "there was room for more than this");
             return self.noting(self.core_mut()?.release_programs(&self.store));
         }

@@ -8,19 +8,20 @@ use std::sync::atomic::Ordering;
 use super::{Drive, lock};
 use crate::DeviceError;
 use crate::checkpoint::{self, Summary, Writer};
-use crate::dies::{DieSet, medium_error};
-use crate::journal::Scope;
+use crate::core::Core;
+use crate::dies::medium_error;
+use crate::journal::{Scope, completed_bytes_due};
 use crate::layout::FRAME_BYTES;
 use crate::row::Rows;
-use crate::store::Store;
+use crate::store::{Replica, Store};
 
 /// Pages of a drive for each page that is placed between two checkpoints, at most: recovery has to
 /// do with those, and a checkpoint writes four bytes for each page of the drive.
 const INTERVAL_DIVISOR: u64 = 16;
 /// Pages that are worth a checkpoint however small the drive is: 1 GiB.
 const INTERVAL_MIN: u64 = 1 << 18;
-/// Events after which a mark is made though nobody flushes, 1 GiB: recovery reads the whole of
-/// what was programmed since the last one.
+/// Events after which completed rows are listed though nobody flushes, 1 GiB: recovery reads the
+/// whole of those that are not.
 const MARK_INTERVAL: u64 = 1 << 18;
 
 const _: () = assert!(cfg!(target_endian = "little"), "maps are saved as they lie in memory");
@@ -31,25 +32,25 @@ pub(super) fn due_after(order: u64, store: &Store) -> u64 {
     order + (pages / INTERVAL_DIVISOR).max(INTERVAL_MIN)
 }
 
-/// The event from which on a mark is due, if the last one was made at `order`.
+/// The event from which on completed rows are to be listed, if they were last at `order`.
 pub(super) const fn mark_due_after(order: u64) -> u64 {
     order + MARK_INTERVAL
 }
 
 impl Drive {
-    /// Whether so much was programmed since the last mark that it is time for the next one.
-    pub(super) fn is_mark_due(&self, order: u64) -> bool {
-        order >= self.mark_due.load(Ordering::Acquire)
+    /// Whether so much was completed since rows were listed last that it is time for it.
+    pub(super) fn is_mark_due(&self, core: &Core) -> bool {
+        core.order >= self.mark_due.load(Ordering::Acquire) || self.is_list_long(core)
     }
 
-    /// Makes a mark if it is time.
+    /// Lists completed rows in the journal if it is time.
     pub(super) fn keep_marks(&self) -> Result<(), DeviceError> {
         self.mark(MARK_INTERVAL)
     }
 
-    /// Makes durable what rows hold that were programmed, and says so in the journal, so that
-    /// recovery need not read all of them: for a host that hardly ever flushes. Not within so many
-    /// events of the mark before, nor while somebody else is at the journal, who makes one too.
+    /// Makes the rows durable that were completed, and lists them in the journal, so that recovery
+    /// need not read all of them: for a host that hardly ever flushes. Not within so many events of
+    /// the last list, nor while somebody else is at the journal, who lists them too.
     ///
     /// # Errors
     /// As [`crate::Device::flush`].
@@ -60,21 +61,26 @@ impl Drive {
             Err(TryLockError::WouldBlock) => return Ok(()),
             Err(TryLockError::Poisoned(_)) => return Err(self.panicked()),
         };
-        let (order, dirty) = {
+        let dirty = {
             let mut core = self.core_mut()?;
             let has_room = journal.used() + 3 * self.bytes_at_most(&core) <= journal.size;
-            let is_late = core.order >= journal.mark + interval;
-            let due = if is_late { core.order } else { journal.mark };
+            let is_late = core.order >= journal.listed + interval || self.is_list_long(&core);
+            let due = if is_late { core.order } else { journal.listed };
             self.mark_due.store(mark_due_after(due), Ordering::Release);
-            if !has_room || !is_late {
+            if !has_room || !is_late || core.completed.is_empty() {
                 return Ok(());
             }
-            (core.order, std::mem::take(&mut core.dirty))
+            journal.begin();
+            journal.list_rows(&mut core);
+            std::mem::take(&mut core.dirty)
         };
-        // It is written when what it says has become true.
-        journal.mark = order;
-        journal.begin();
-        self.noting(self.make_durable(&mut journal, Scope::Everything, dirty))
+        self.noting(self.make_durable(&mut journal, Scope::Relocation, dirty))
+    }
+
+    /// Whether the list of completed rows is as long as it may become.
+    fn is_list_long(&self, core: &Core) -> bool {
+        let due = completed_bytes_due(&self.store.layout);
+        core.completed.len() as u64 >= due
     }
 
     /// Whether so much happened since the last checkpoint that it is time for the next one.
@@ -130,63 +136,79 @@ impl Drive {
         rows: &Rows,
         erase_counts: &[u32],
     ) -> Result<(), DeviceError> {
-        let copies = self.store.copies();
+        let replicas = self.store.checkpoint_replicas(summary.number);
         let mut writer = Writer::new(summary.number);
         let [orders, outs] = rows.tables();
         for bytes in [orders, outs, cast_slice(erase_counts)] {
             for part in <[u8]>::chunks(bytes, FRAME_BYTES) {
-                self.write_frame(&mut writer, copies, part)?;
+                self.write_frame(&mut writer, &replicas, part)?;
             }
         }
         let mut part = Vec::with_capacity(FRAME_BYTES);
-        for table in [MapTable::Places, MapTable::Sizes] {
+        for table in [MapTable::Places, MapTable::Sizes, MapTable::Lost] {
             for from in (0..).step_by(FRAME_BYTES) {
                 part.clear();
-                {
-                    let core = self.core()?;
-                    let all: &[u8] = match table {
-                        MapTable::Places => cast_slice(core.ftl.map_entries()),
-                        MapTable::Sizes => core.ftl.extent_sizes(),
-                    };
-                    let Some(rest) = all.get(from..).filter(|rest| !rest.is_empty()) else { break };
-                    part.extend_from_slice(&rest[..rest.len().min(FRAME_BYTES)]);
+                self.copy_map(table, from, &mut part)?;
+                if part.is_empty() {
+                    break;
                 }
-                self.write_frame(&mut writer, copies, &part)?;
+                self.write_frame(&mut writer, &replicas, &part)?;
             }
         }
         // Whatever the pieces refer to is durable before they count.
-        self.commit_for_checkpoint(summary)?;
-        let slot = self.store.layout.checkpoint_from(summary.number % 2);
-        let dies = &self.store.dies;
-        checkpoint::complete(dies, copies, (slot, summary))
+        self.commit_for_checkpoint()?;
+        checkpoint::complete(&self.store, &replicas, summary)
             .map_err(|(_, source)| medium_error("syncing a checkpoint".to_owned())(source))
     }
 
-    fn commit_for_checkpoint(&self, summary: &mut Summary) -> Result<(), DeviceError> {
+    /// Adds a frame's worth of a table of the map to `part`, from a byte on; nothing behind its end.
+    fn copy_map(
+        &self,
+        table: MapTable,
+        from: usize,
+        part: &mut Vec<u8>,
+    ) -> Result<(), DeviceError> {
+        let core = self.core()?;
+        let all: &[u8] = match table {
+            MapTable::Places => cast_slice(core.ftl.map_entries()),
+            MapTable::Sizes => core.ftl.extent_sizes(),
+            MapTable::Lost => core.lost.bytes(),
+        };
+        let length = match table {
+            // Zeroes, which take no space, as far as no page was lost.
+            MapTable::Lost => self.store.layout.shape.lost_map_bytes(),
+            MapTable::Places | MapTable::Sizes => all.len(),
+        };
+        let length = length.saturating_sub(from).min(FRAME_BYTES);
+        let known = all.get(from..).unwrap_or_default();
+        part.extend_from_slice(&known[..known.len().min(length)]);
+        part.resize(length, 0);
+        Ok(())
+    }
+
+    fn commit_for_checkpoint(&self) -> Result<(), DeviceError> {
         let mut journal = self.journal()?;
         let committed = self.commit_to(&mut journal, Scope::Everything, |_| ())?;
         if committed.is_none() {
             // What was reserved for it is gone: everything once more needs no more than that.
             self.commit_to(&mut journal, Scope::Again, |_| ())?;
         }
-        summary.mark = journal.mark;
         Ok(())
     }
 
     fn write_frame(
         &self,
         writer: &mut Writer,
-        copies: DieSet,
+        replicas: &[Replica],
         bytes: &[u8],
     ) -> Result<(), DeviceError> {
-        let slot = self.store.layout.checkpoint_from(writer.number() % 2);
+        let slot = writer.number() % 2;
         let (at, frame) = writer.frame(bytes);
-        copies.iter().try_for_each(|die| self.write_slot(die, slot + at, frame))
-    }
-
-    fn write_slot(&self, die: usize, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
-        let written = self.store.dies.write_or_lose(die, offset, bytes);
-        written.map_err(medium_error("writing a checkpoint".to_owned()))
+        replicas.iter().try_for_each(|it| {
+            let from = self.store.layout.checkpoint_from(it.region, slot);
+            let written = self.store.dies.write_or_lose(it.die, from + at, frame);
+            written.map_err(medium_error("writing a checkpoint".to_owned()))
+        })
     }
 }
 
@@ -195,6 +217,8 @@ impl Drive {
 enum MapTable {
     Places,
     Sizes,
+    /// Pages known to be lost.
+    Lost,
 }
 
 #[cfg(test)]

@@ -1,15 +1,16 @@
 //! Commits: what a flush does.
 //!
-//! Dies that were written are synced, and what rows hold that are not complete goes to the journal,
-//! so that a flush after each page costs one short write and one sync for each copy of the journal.
-//! Many that flush at once share one commit.
+//! What rows hold that are not complete goes to the journal, so that a flush after each page costs
+//! one short write and one sync for each copy of the journal. Rows that were completed since the last
+//! commit are made durable first, and then listed in the batch: whoever finds the batch knows that
+//! they were there. Many that flush at once share one commit.
 
 use super::{Drive, lock};
 use crate::DeviceError;
 use crate::core::Core;
 use crate::dies::{DieSet, medium_error};
 use crate::header::Header;
-use crate::journal::{Journal, Scope};
+use crate::journal::{Journal, Scope, completed_bytes_due};
 use crate::planted::{self, Bug};
 
 /// Checkpoints that may be taken to make room for one commit: others may fill it meanwhile.
@@ -54,23 +55,31 @@ impl Drive {
         let (order, dirty, held, is_empty, freed) = {
             let mut core = self.core_mut()?;
             // Checkpoints themselves may use what the rest leaves.
-            let reserve = if scope == Scope::Again { 1 } else { 3 };
+            let reserve = if matches!(scope, Scope::Again | Scope::Together) { 1 } else { 3 };
             if journal.used() + reserve * self.bytes_at_most(&core) > journal.size {
                 return Ok(None);
             }
-            let held = if scope == Scope::Host { 0 } else { core.ftl.held_erased().len() };
-            let is_empty = !core.is_dirty() && scope != Scope::Again && held == 0;
+            let held = if scope.is_host() { 0 } else { core.ftl.held_erased().len() };
+            let is_proven = !journal.is_end_single || scope == Scope::Relocation;
+            let is_empty = !core.is_dirty() && scope != Scope::Again && held == 0 && is_proven;
+            // What is in rows that are not complete is in the batch.
+            let dirty = if core.completed.is_empty() && scope.is_host() {
+                DieSet::default()
+            } else {
+                std::mem::take(&mut core.dirty)
+            };
             journal.begin();
             journal.collect(&mut core, &self.store.layout, scope);
             see(&mut core);
-            (core.order, std::mem::take(&mut core.dirty), held, is_empty, core.freed)
+            (core.order, dirty, held, is_empty, core.freed)
         };
         if !is_empty {
             self.noting(self.make_durable(journal, scope, dirty))?;
         }
-        journal.mark = order;
-        journal.committed = order;
-        if scope != Scope::Host || freed > 0 {
+        if !journal.is_end_single {
+            journal.committed = order;
+        }
+        if !scope.is_host() || freed > 0 {
             let mut core = self.core_mut()?;
             core.freed -= freed;
             core.ftl.release_erased(held);
@@ -80,28 +89,29 @@ impl Drive {
 
     /// Bytes that a batch takes of the ring at most.
     pub(super) fn bytes_at_most(&self, core: &Core) -> u64 {
-        let row_bytes =
-            self.store.layout.unit_bytes as u64 * u64::from(self.store.layout.shape.dies);
+        let shape = &self.store.layout.shape;
+        let row_bytes = self.store.layout.unit_bytes as u64 * u64::from(shape.dies);
+        // The list may grow so far until somebody commits it.
+        let listed = completed_bytes_due(&self.store.layout).max(core.completed.len() as u64);
         2 * (row_bytes * (core.open.len() as u64 + 1)
             + core.trims.len() as u64 * 32
             + core.ftl.held_erased().len() as u64 * 32
+            + listed
             + 4096)
     }
 
+    /// Makes durable what was written to the dies, and then the batch, which says so.
     pub(super) fn make_durable(
         &self,
         journal: &mut Journal,
         scope: Scope,
-        mut dirty: DieSet,
+        dirty: DieSet,
     ) -> Result<(), DeviceError> {
-        let dies = &self.store.dies;
-        if scope != Scope::Host && !planted::is(Bug::JournalBeforeRows) {
-            // What the batch says of superblocks holds only once rows are durable.
+        if !planted::is(Bug::JournalBeforeRows) {
             let failed = |(die, source)| medium_error(format!("syncing die {die}"))(source);
-            dies.sync_all(dirty).map_err(failed)?;
-            dirty = DieSet::default();
+            self.store.dies.sync_all(dirty).map_err(failed)?;
         }
-        journal.write(dies, self.store.copies(), dirty)?;
+        journal.write(&self.store, scope)?;
         self.keep_header()
     }
 

@@ -16,7 +16,7 @@ use crate::core::{Core, Trim};
 use crate::creation::Capacity;
 use crate::dies::medium_error;
 use crate::journal::{Journal, Scope};
-use crate::layout::{Layout, PAGE_BYTES};
+use crate::layout::PAGE_BYTES;
 use crate::status::Purge;
 use crate::{DeviceError, OpenError, Shape};
 
@@ -206,8 +206,11 @@ impl Drive {
             }
         }
         let journal = self.journal()?;
-        for (from, until) in journal.unused() {
-            self.erase(Layout::journal_from() + from, Layout::journal_from() + until)?;
+        for region in 0..layout.shape.regions() {
+            let journal_from = layout.journal_from(region);
+            for (from, until) in journal.unused() {
+                self.erase(journal_from + from, journal_from + until)?;
+            }
         }
         self.sync_healthy()
     }
@@ -231,6 +234,7 @@ impl Core {
         let (order, pages) = (self.next_order(), self.ftl.pages_logical());
         self.giving_up(|core| core.ftl.purge());
         self.trims.clear();
+        self.lost.clear(Lpn(0), pages);
         self.trims.push(Trim { first: Lpn(0), pages, order });
         self.forget_rows();
     }
@@ -242,6 +246,7 @@ impl Core {
         if pages < before {
             let order = self.next_order();
             self.trims.push(Trim { first: Lpn(pages), pages: before - pages, order });
+            self.lost.clear(Lpn(pages), before - pages);
         }
         Ok(())
     }

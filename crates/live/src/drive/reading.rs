@@ -168,6 +168,10 @@ impl Drive {
                 return Ok(());
             };
             if failed == Some(stored) {
+                let mut core = self.core_mut()?;
+                if core.locate(&self.store.layout, lpn) == located {
+                    self.note_lost(&mut core, [lpn]);
+                }
                 return Err(unreadable(lpn));
             }
             let store = &self.store;

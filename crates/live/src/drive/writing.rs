@@ -6,7 +6,7 @@ use ftl::Lpn;
 
 use super::{Drive, Part, parts};
 use crate::compress::Room;
-use crate::core::{Core, Page, Trim, Wait};
+use crate::core::{Core, Page, TRIMS_MAX, Trim, Wait};
 use crate::journal::Scope;
 use crate::layout::PAGE_BYTES;
 use crate::planted::{self, Bug};
@@ -15,8 +15,6 @@ use crate::{DeviceError, Durability};
 /// Most pages that are written or trimmed before others get their turn.
 const PAGES_AT_ONCE: usize = 64;
 const TRIMMED_AT_ONCE: u32 = 1 << 16;
-/// Trims that are kept in memory before they are journaled.
-const TRIMS_MAX: usize = 4096;
 
 impl Drive {
     /// Sees to what a command asked for besides its effect.
@@ -65,7 +63,7 @@ impl Drive {
             let mut core = self.core_mut()?;
             let (placed, wait) = core.place_pages(&self.store, rest)?;
             is_due = self.is_checkpoint_due(core.order);
-            is_mark_due = self.is_mark_due(core.order);
+            is_mark_due = self.is_mark_due(&core);
             rest = &rest[placed..];
             match (wait, rest.first()) {
                 (Some(Wait::Space), Some(page)) => self.give_space(core, page.lpn)?,
@@ -139,7 +137,7 @@ impl Drive {
                 let held = core.ftl.held_erased().len();
                 core.ftl.release_erased(held);
             } else if holds {
-                self.commit(Scope::Everything)?;
+                self.commit(Scope::Relocation)?;
             }
             if !needs {
                 return Ok(());
@@ -189,6 +187,7 @@ impl Drive {
         // The drive may have become smaller meanwhile.
         let end = core.ftl.pages_logical().min(first.0 + pages);
         core.giving_up(|core| (first.0..end).for_each(|lpn| core.ftl.trim(Lpn(lpn))));
+        core.lost.clear(first, pages);
         if !planted::is(Bug::TrimForgotten) {
             core.trims.push(Trim { first, pages, order });
         }
@@ -201,6 +200,7 @@ impl Drive {
         let mut core = self.core_mut()?;
         let (order, pages) = (core.next_order(), core.ftl.pages_logical());
         core.giving_up(|core| core.ftl.trim_all());
+        core.lost.clear(Lpn(0), pages);
         core.trims.push(Trim { first: Lpn(0), pages, order });
         Ok(())
     }

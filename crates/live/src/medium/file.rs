@@ -6,7 +6,7 @@ use std::io::{self, IoSliceMut};
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -69,6 +69,7 @@ impl fmt::Display for Access {
 #[derive(Debug)]
 pub struct FileMedium {
     file: File,
+    path: PathBuf,
     size: u64,
     access: Access,
     /// Whether space was taken for all of it when it was opened.
@@ -101,7 +102,7 @@ impl FileMedium {
         let made = allocated
             .and_then(|()| file.set_len(size))
             .map_err(|error| lacking(error, size))
-            .and_then(|()| Self::over(file, access));
+            .and_then(|()| Self::over(file, path, access));
         if made.is_err() {
             // It holds nothing yet; why it was not made is what counts.
             let _ = std::fs::remove_file(path);
@@ -114,7 +115,7 @@ impl FileMedium {
     /// # Errors
     /// When it does not exist, may not be written, is in use, or cannot be accessed so.
     pub fn open(path: &Path, access: Access) -> io::Result<Self> {
-        Self::over(options(access).open(path).map_err(|error| told(error, access))?, access)
+        Self::over(options(access).open(path).map_err(|error| told(error, access))?, path, access)
     }
 
     /// Opens a file or block device for reading only, beside others that do.
@@ -124,22 +125,23 @@ impl FileMedium {
     pub(crate) fn view(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         patiently(|| file.try_lock_shared())?;
-        Self::sized(file, Access::default())
+        Self::sized(file, path, Access::default())
     }
 
-    fn over(file: File, access: Access) -> io::Result<Self> {
+    fn over(file: File, path: &Path, access: Access) -> io::Result<Self> {
         patiently(|| file.try_lock())?;
-        Self::sized(file, access)
+        Self::sized(file, path, access)
     }
 
-    fn sized(file: File, access: Access) -> io::Result<Self> {
+    fn sized(file: File, path: &Path, access: Access) -> io::Result<Self> {
         // The length that metadata tells is zero for a block device.
         let size = io::Seek::seek(&mut (&file), io::SeekFrom::End(0))?;
         let block_bytes = if access.is_direct { block_bytes(&file) } else { 1 };
         // Block devices have no blocks of a file system.
         let taken = file.metadata()?.blocks() * SECTOR_BYTES;
         let preallocation = if taken >= size { Preallocation::Full } else { Preallocation::Off };
-        Ok(Self { file, size, access, preallocation, block_bytes, patching: Mutex::new(()) })
+        let (path, patching) = (path.to_owned(), Mutex::new(()));
+        Ok(Self { file, path, size, access, preallocation, block_bytes, patching })
     }
 
     /// Whether the host's space was taken for all of it when it was opened.
@@ -372,6 +374,10 @@ impl Medium for FileMedium {
         let space = rustix::fs::fstatvfs(&self.file).ok()?;
         let free = space.f_bavail.saturating_mul(space.f_frsize);
         Some(HostSpace { system: file.dev(), lacking, free })
+    }
+
+    fn name(&self) -> String {
+        self.path.display().to_string()
     }
 
     fn as_file(&self) -> Option<&FileMedium> {

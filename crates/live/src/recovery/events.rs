@@ -20,7 +20,7 @@ use ftl::{Lpn, Ppn};
 use super::charged;
 use crate::layout::Layout;
 use crate::planted::{self, Bug};
-use crate::unit::Entry;
+use crate::unit::Extent;
 
 /// Pages by which whoever walks is told ahead what comes.
 const AHEAD: usize = 24;
@@ -35,6 +35,8 @@ pub(super) enum Event {
     Journaled { lpn: Lpn, ppn: Ppn, index: u32 },
     /// Pages were trimmed.
     Trim { first: Lpn, pages: u32 },
+    /// Pages were found lost.
+    Lost { first: Lpn, pages: u32 },
 }
 
 /// A page that got a place: eight bytes, since a large drive has millions of them.
@@ -82,11 +84,16 @@ impl Events {
         self.journaled.push((order, event));
     }
 
-    /// Adds what the table of a unit says, from an event on; `unit` is its first place.
-    pub(super) fn add_unit(&mut self, unit: Ppn, table: &[Entry], since: u64) {
+    /// Adds the extents of a unit, from an event on; `unit` is its first place.
+    pub(super) fn add_unit(
+        &mut self,
+        unit: Ppn,
+        extents: impl Iterator<Item = Extent>,
+        since: u64,
+    ) {
         let mut run: Option<Run> = None;
         let mut last = 0;
-        for (slot, Entry { extent, .. }) in (0..).zip(table) {
+        for (slot, extent) in (0..).zip(extents) {
             if extent.order < since {
                 self.runs.extend(run.take());
                 continue;
@@ -103,7 +110,7 @@ impl Events {
                 0
             };
             last = extent.order;
-            self.placed.push(Placed { lpn: extent.lpn.0, order, bytes: charged(extent) });
+            self.placed.push(Placed { lpn: extent.lpn.0, order, bytes: charged(&extent) });
             run = run.map(|run| Run { end: run.end + 1, ..run });
         }
         self.runs.extend(run);
@@ -207,7 +214,7 @@ mod tests {
 
     use super::*;
     use crate::Shape;
-    use crate::unit::{Codec, Extent};
+    use crate::unit::Codec;
 
     const SHAPE: Shape = Shape {
         dies: 1,
@@ -217,10 +224,8 @@ mod tests {
         ..crate::layout::tests::SHAPE
     };
 
-    fn entry(lpn: u32, order: u64) -> Entry {
-        let extent =
-            Extent { lpn: Lpn(lpn), codec: Codec::Lz4, length: 500, order, payload_crc: 0 };
-        Entry { extent, from: 0 }
+    fn extent(lpn: u32, order: u64) -> Extent {
+        Extent { lpn: Lpn(lpn), codec: Codec::Lz4, length: 500, order, payload_crc: 0 }
     }
 
     fn any_order() -> impl Strategy<Value = u64> {
@@ -242,10 +247,10 @@ mod tests {
                     orders.sort_unstable();
                 }
                 let place = |slot| layout.ppn(crate::layout::Place { row: unit, unit: 0, slot });
-                let table: Vec<Entry> =
-                    orders.iter().zip(unit * 16..).map(|(order, lpn)| entry(lpn, *order)).collect();
-                events.add_unit(place(0), &table, since);
-                for (slot, Entry { extent, .. }) in (0..).zip(&table) {
+                let extents: Vec<Extent> =
+                    orders.iter().zip(unit * 16..).map(|(order, lpn)| extent(lpn, *order)).collect();
+                events.add_unit(place(0), extents.iter().copied(), since);
+                for (slot, extent) in (0..).zip(&extents) {
                     if extent.order >= since {
                         expected.push((extent.order, extent.lpn.0, place(slot)));
                     }
@@ -258,7 +263,7 @@ mod tests {
             let mut found: Vec<_> = events.in_order().map(|(order, event)| match event {
                 Event::Placed { lpn, ppn, .. } => (order, lpn.0, ppn),
                 Event::Trim { first, .. } => (order, first.0, Ppn(0)),
-                Event::Journaled { .. } => panic!("none was added"),
+                Event::Journaled { .. } | Event::Lost { .. } => panic!("none was added"),
             }).collect();
             prop_assert!(found.is_sorted_by_key(|(order, ..)| *order));
             found.sort_unstable();

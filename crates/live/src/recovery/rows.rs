@@ -1,12 +1,14 @@
-//! Which rows count, and what they hold.
+//! Rows that no list of the journal names: which of them count, and what they hold.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ftl::Cause;
 
 use super::events::Events;
 use crate::OpenError;
+use crate::checkpoint::Summary;
 use crate::dies::DieSet;
+use crate::journal::Completed;
 use crate::layout::{Layout, STAMP_BYTES};
 use crate::row::{Life, Rows};
 use crate::store::{Member, Store};
@@ -17,19 +19,50 @@ use crate::unit::{self, Entry, Origin, Stamp};
 pub(super) struct Scan<'a> {
     pub(super) store: &'a Store,
     /// The checkpoint has what happened before this event.
-    pub(super) since: u64,
-    /// Rows that were programmed before this event are durable.
-    pub(super) mark: u64,
+    since: u64,
     /// By superblock, the last event before which nothing of it counts.
-    pub(super) released: &'a BTreeMap<u32, u64>,
+    released: &'a BTreeMap<u32, u64>,
     /// Dies that some row may leave out.
-    pub(super) left_out: DieSet,
+    left_out: DieSet,
+    /// The session of the last batch: of earlier ones only rows that are listed count.
+    pub(super) session: u64,
+}
+
+/// What a scan found, besides the events.
+#[derive(Debug, Default)]
+pub(super) struct Scanned {
+    /// Rows that count and were not listed, and the same as records for the journal.
+    pub(super) rows: BTreeSet<u32>,
+    pub(super) unlisted: Completed,
+    /// The highest number of batches that some unit says were durable.
+    pub(super) batches: u64,
+    mends: Vec<Mend>,
+}
+
+/// A unit that its row lacks, as the others give it back.
+#[derive(Debug)]
+struct Mend {
+    row: u32,
+    stamp: Stamp,
+    unit: Vec<u8>,
+}
+
+impl Scanned {
+    /// Writes units again that rows lack, so that those survive a further loss.
+    pub(super) fn mend(&mut self, store: &Store) {
+        for Mend { row, stamp, mut unit } in self.mends.drain(..) {
+            stamp.write(&mut unit);
+            let die = store.layout.die(row, stamp.position, stamp.out);
+            // Where it cannot be written, the row is as good as it was.
+            let _ = store.dies.write(die, store.layout.unit_from(row), &unit);
+        }
+    }
 }
 
 /// A row that counts; what its units hold is in [`Room::tables`].
 struct Row {
     life: Life,
-    erase_count: u32,
+    origin: Origin,
 }
 
 /// A unit as it was found.
@@ -41,7 +74,7 @@ struct FoundUnit<'a> {
 
 /// What rows are read into, one after the other.
 struct Room {
-    /// Stamps and tables, die by die.
+    /// Stamps, die by die.
     heads: Vec<u8>,
     /// A whole unit.
     unit: Vec<u8>,
@@ -53,33 +86,37 @@ impl Room {
     fn new(layout: &Layout) -> Self {
         let dies = layout.shape.dies as usize;
         Self {
-            heads: vec![0; dies * layout.extents_from],
+            heads: vec![0; dies * STAMP_BYTES],
             unit: vec![0; layout.unit_bytes],
             tables: vec![Vec::new(); layout.shape.data_units() as usize],
         }
     }
 }
 
-impl Scan<'_> {
-    /// Finds rows that were completed since the checkpoint, notes them in `rows`, and returns what
-    /// happened in them.
+impl<'a> Scan<'a> {
+    /// A scan for what a checkpoint does not have.
+    pub(super) const fn new(
+        store: &'a Store,
+        summary: &Summary,
+        released: &'a BTreeMap<u32, u64>,
+        left_out: DieSet,
+    ) -> Self {
+        Self { store, since: summary.order, released, left_out, session: 0 }
+    }
+
+    /// Finds rows that were completed since the checkpoint and are not in `rows`, notes them there,
+    /// and adds what happened in them.
     pub(super) fn run(
         &self,
         rows: &mut Rows,
         erase_counts: &mut [u32],
-    ) -> Result<Events, OpenError> {
+        events: &mut Events,
+    ) -> Result<Scanned, OpenError> {
         let layout = &self.store.layout;
-        let mut events = Events::new(layout);
         let mut room = Room::new(layout);
+        let mut scanned = Scanned::default();
         for superblock in 0..layout.shape.superblocks {
             let of_superblock = layout.rows_of(superblock);
-            if let Some(released) = self.released.get(&superblock) {
-                for row in of_superblock.clone() {
-                    if rows.life(row).order < *released {
-                        rows.forget(row..row + 1);
-                    }
-                }
-            }
             let is_held = |row: &u32| rows.life(*row).order != 0;
             let is_begun = of_superblock.clone().any(|row| is_held(&row));
             let is_full = is_held(&(of_superblock.end - 1));
@@ -89,17 +126,21 @@ impl Scan<'_> {
             }
             let unknown: Vec<u32> = of_superblock.filter(|row| !is_held(row)).collect();
             for row in unknown {
-                let Some(Row { life, erase_count }) = self.row(row, &mut room)? else { continue };
+                let found = self.row(row, &mut room, &mut scanned);
+                let Some(Row { life, origin }) = found else { continue };
                 rows.set(row, life);
+                scanned.rows.insert(row);
                 let erased = &mut erase_counts[superblock as usize];
-                *erased = erase_count.max(*erased);
-                let units = layout.data_units(life.out) as usize;
-                for (position, table) in (0..).zip(&room.tables[..units]) {
-                    events.add_unit(self.store.first(row, position), table, self.since);
+                *erased = origin.erase_count.max(*erased);
+                let units = &room.tables[..layout.data_units(life.out) as usize];
+                scanned.unlisted.add_tables((row, life, origin), units);
+                for (position, table) in (0..).zip(units) {
+                    let extents = table.iter().map(|entry| entry.extent);
+                    events.add_unit(self.store.first(row, position), extents, self.since);
                 }
             }
         }
-        Ok(events)
+        Ok(scanned)
     }
 
     /// The stamps that say whether a superblock has begun another life: those of its first row's
@@ -159,100 +200,29 @@ impl Scan<'_> {
     }
 
     /// A row, if it counts.
-    fn row(&self, row: u32, room: &mut Room) -> Result<Option<Row>, OpenError> {
+    fn row(&self, row: u32, room: &mut Room, scanned: &mut Scanned) -> Option<Row> {
         let layout = &self.store.layout;
-        let Room { heads, unit, tables } = room;
-        let heads = heads.chunks_exact_mut(layout.extents_from).enumerate();
-        let heads: Vec<FoundUnit<'_>> =
-            heads.filter_map(|(die, head)| self.unit_on(die, row, head)).collect();
-        let Some(newest) = heads.iter().max_by_key(|it| it.stamp.identity.row_order) else {
-            return Ok(None);
-        };
-        let life = Life { order: newest.stamp.identity.row_order, out: newest.stamp.out };
+        let heads = room.heads.chunks_exact_mut(STAMP_BYTES).enumerate();
+        let stamps: Vec<Stamp> =
+            heads.filter_map(|(die, head)| Some(self.unit_on(die, row, head)?.stamp)).collect();
+        let newest = stamps.iter().max_by_key(|stamp| stamp.identity.row_order)?;
+        let life = Life { order: newest.identity.row_order, out: newest.out };
         let released = self.released.get(&(row / layout.shape.rows));
-        if released.is_some_and(|released| life.order < *released) {
-            return Ok(None);
+        let is_over = released.is_some_and(|released| life.order < *released);
+        // What an earlier session had not listed when the next one began does not count.
+        if is_over || life.order >> 40 < self.session {
+            return None;
         }
         let of_row =
             |stamp: &Stamp| (stamp.identity.row_order, stamp.out) == (life.order, life.out);
-        let present = || heads.iter().map(|unit| &unit.stamp).filter(|stamp| of_row(stamp));
+        let present = || stamps.iter().filter(|stamp| of_row(stamp));
         if present().all(|stamp| stamp.programmed_at < self.since) {
             // Remains of an earlier life, or of a row that was never completed.
-            return Ok(None);
+            return None;
         }
-        // The last data unit and parity are programmed together, when all others have been.
-        let last = layout.data_units(life.out) - 1;
-        let was_complete =
-            present().any(|stamp| stamp.position >= last && stamp.programmed_at < self.mark);
-        let found = if present().all(|stamp| stamp.programmed_at < self.mark) {
-            self.trusted(row, life, &heads, (unit, tables))
-        } else {
-            self.whole(row, life, (unit, tables))
-        };
-        if found.is_none() && was_complete {
-            let what = format!("row {row} is durable, and more than one of its units is lost");
-            return Err(OpenError::Damaged { what });
-        }
-        Ok(found)
-    }
-
-    /// The tables of a row whose units may be relied upon, if no more than one is missing.
-    fn trusted(
-        &self,
-        row: u32,
-        life: Life,
-        heads: &[FoundUnit<'_>],
-        (room, tables): (&mut [u8], &mut [Vec<Entry>]),
-    ) -> Option<Row> {
-        let layout = &self.store.layout;
-        let is_protected = layout.shape.is_protected;
-        let parity = Member { row, position: layout.shape.dies - 1, life };
-        let mut stamps = heads.iter().map(|unit| unit.stamp).filter(|_| is_protected);
-        let parity = stamps.find(|stamp| is_of(stamp, parity));
-        let mut found = self.listed(row, life, heads, tables)?;
-        if found.1.is_some() || is_protected && parity.is_none() {
-            let missing = found.1.unwrap_or(layout.shape.dies - 1);
-            let is_lost = self.store.dies.lost().has(layout.die(row, missing, life.out));
-            // Where it can be written it is, if all that it is made from is right.
-            let whole = if is_lost { None } else { self.whole(row, life, (room, tables)) };
-            if whole.is_some() {
-                return whole;
-            }
-            found = self.listed(row, life, heads, tables)?;
-        }
-        let (mut erase_count, missing) = found;
-        if let Some(position) = missing {
-            // Whatever that is worth: its table is all that is needed.
-            let stamp = Stamp { is_parity: false, position, ..parity? };
-            let mut head = vec![0; layout.extents_from];
-            let member = Member { row, position, life };
-            self.store.reconstruct(member, STAMP_BYTES, &mut head[STAMP_BYTES..]).ok()?;
-            let unit = FoundUnit { stamp, bytes: &head };
-            let table = &mut tables[position as usize];
-            erase_count = self.table(row, position, &unit, table)?.erase_count;
-        }
-        Some(Row { life, erase_count })
-    }
-
-    /// The tables of a row as its units say; the erase count that they tell, and the position of
-    /// the one that is missing. None where that is more than one.
-    fn listed(
-        &self,
-        row: u32,
-        life: Life,
-        heads: &[FoundUnit<'_>],
-        tables: &mut [Vec<Entry>],
-    ) -> Option<(u32, Option<u32>)> {
-        let (mut erase_count, mut missing) = (0, None);
-        for (position, table) in (0..self.store.layout.data_units(life.out)).zip(tables) {
-            let member = Member { row, position, life };
-            let unit = heads.iter().find(|unit| is_of(&unit.stamp, member));
-            match unit.and_then(|unit| self.table(row, position, unit, table)) {
-                Some(origin) => erase_count = origin.erase_count,
-                None => missing.replace(position).is_none().then_some(())?,
-            }
-        }
-        Some((erase_count, missing))
+        let batches = present().map(|stamp| stamp.batches).max().unwrap_or(0);
+        scanned.batches = scanned.batches.max(batches);
+        self.whole(row, life, room, scanned)
     }
 
     /// The tables of a row whose units may be torn, if all but one are whole. That one is made anew
@@ -261,7 +231,8 @@ impl Scan<'_> {
         &self,
         row: u32,
         life: Life,
-        (room, tables): (&mut [u8], &mut [Vec<Entry>]),
+        Room { unit: room, tables, .. }: &mut Room,
+        scanned: &mut Scanned,
     ) -> Option<Row> {
         let layout = &self.store.layout;
         let shape = &layout.shape;
@@ -270,40 +241,40 @@ impl Scan<'_> {
         if parity.is_some() {
             unit::exclusive_or(&mut sum, room);
         }
-        let (mut missing, mut erase_count) = (None, 0);
+        let mut missing = None;
+        let mut origin = Origin { is_relocation: false, erase_count: 0 };
         for (position, table) in (0..layout.data_units(life.out)).zip(&mut *tables) {
             let unit = self.unit(Member { row, position, life }, room);
-            let origin = unit.and_then(|unit| self.checked(row, position, &unit, table));
-            if let Some(origin) = origin {
-                erase_count = origin.erase_count;
+            let found = unit.and_then(|unit| self.checked(row, position, &unit, table));
+            if let Some(found) = found {
+                origin = found;
                 unit::exclusive_or(&mut sum, room);
             } else {
                 missing.replace(position).is_none().then_some(())?;
             }
         }
         if let Some(position) = missing {
-            let stamp = Stamp { is_parity: false, position, ..parity? };
+            let stamp = Stamp { is_parity: false, position, batches: 0, ..parity? };
             let table = &mut tables[position as usize];
             let unit = FoundUnit { stamp, bytes: &sum };
-            erase_count = self.checked(row, position, &unit, table)?.erase_count;
-            self.put_back(row, stamp, &mut sum);
+            origin = self.checked(row, position, &unit, table)?;
+            scanned.mends.push(Mend { row, stamp, unit: sum });
         } else if shape.is_protected && parity.is_none() {
-            let (position, identity) = (shape.dies - 1, self.store.identity(life.order));
-            let body_crc = crc32c::crc32c(&sum[STAMP_BYTES..]);
-            let (is_parity, programmed_at, out) = (true, self.since, life.out);
-            let stamp = Stamp { is_parity, row, position, identity, programmed_at, body_crc, out };
-            self.put_back(row, stamp, &mut sum);
+            let stamp = Stamp {
+                is_parity: true,
+                row,
+                position: shape.dies - 1,
+                identity: self.store.identity(life.order),
+                programmed_at: self.since,
+                body_crc: crc32c::crc32c(&sum[STAMP_BYTES..]),
+                out: life.out,
+                batches: 0,
+            };
+            scanned.mends.push(Mend { row, stamp, unit: sum });
         }
-        Some(Row { life, erase_count })
-    }
-
-    /// Writes a unit again, so that the row survives a further loss.
-    fn put_back(&self, row: u32, stamp: Stamp, unit: &mut [u8]) {
-        let layout = &self.store.layout;
-        let die = layout.die(row, stamp.position, stamp.out);
-        stamp.write(unit);
-        // Where it cannot be written, the row is as good as it was.
-        let _ = self.store.dies.write(die, layout.unit_from(row), unit);
+        let lost = self.store.dies.lost();
+        scanned.mends.retain(|it| !lost.has(layout.die(it.row, it.stamp.position, it.stamp.out)));
+        Some(Row { life, origin })
     }
 
     /// Reads a row's parity unit; its stamp, if that is what it should be.

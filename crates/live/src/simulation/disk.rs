@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use blockio::Rng;
@@ -157,6 +158,28 @@ impl Disks {
     /// From now on these tables, and no others, cannot be read from any disk.
     pub(super) fn hide(&self, tables: Tables) {
         self.rack().hidden = tables;
+    }
+
+    /// Bytes of each disk.
+    pub fn disk_bytes(&self) -> usize {
+        self.rack().images.first().map_or(0, |image| image.now.len())
+    }
+
+    /// Changes what a disk holds, durably: each byte of a range becomes what `change` says.
+    pub fn damage(&self, disk: usize, range: Range<usize>, mut change: impl FnMut(u8) -> u8) {
+        let image = &mut self.rack().images[disk];
+        assert!(image.pending.is_empty(), "damage comes while the power is off");
+        for at in range.start..range.end.min(image.now.len()) {
+            image.now[at] = change(image.now[at]);
+            image.durable[at] = image.now[at];
+        }
+    }
+
+    /// Puts an earlier image of a disk in its place.
+    pub fn roll_back(&self, disk: usize, earlier: &Self) {
+        let from = earlier.rack().images[disk].now.clone();
+        let image = &mut self.rack().images[disk];
+        (image.durable, image.now) = (from.clone(), from);
     }
 
     /// An empty disk in the place of one.

@@ -55,6 +55,74 @@ pub fn exhaust(shape: &Shape, script: &[Step]) -> Result<u64, String> {
     Ok(states)
 }
 
+/// What came of flipping bits one by one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flipped {
+    /// Bytes of which a bit was flipped, each on a drive of its own.
+    pub bytes: u64,
+    /// Drives that opening refused then.
+    pub refused: u64,
+    /// Drives with a page that could not be read.
+    pub lossy: u64,
+}
+
+/// Carries out `script` on a new drive, closes it or leaves it as a crash does, and flips one bit of
+/// every `stride`-th byte that the dies hold, each on a copy of its own: no read may return what a
+/// crash alone could not have left.
+///
+/// # Errors
+/// Which byte, and what was read.
+pub fn flip_each(
+    shape: &Shape,
+    script: &[Step],
+    is_closed: bool,
+    stride: usize,
+) -> Result<Flipped, String> {
+    let bytes = usize::try_from(shape.die_bytes().0).expect("a small drive");
+    let disks = Disks::new(shape.dies as usize, bytes, Rng::new(0));
+    format(disks.media(), shape, 1).map_err(|error| error.to_string())?;
+    let mut history = play(&disks, shape, script)?;
+    if is_closed {
+        let drive = Drive::open_media(disks.media()).map_err(|error| error.to_string())?;
+        drive.close().map_err(|error| error.to_string())?;
+        history.settle(0, history.sectors());
+    }
+    disks.restore_by(|_| true);
+    let held = disks.contents();
+    let mut flipped = Flipped::default();
+    for (die, held) in held.iter().enumerate() {
+        // Zeroes hold nothing, but for those within a structure.
+        let is_held = |at: &usize| held[at / BYTES * BYTES..][..BYTES].iter().any(|it| *it != 0);
+        for at in (0..held.len() / BYTES * BYTES).filter(is_held).step_by(stride) {
+            let damaged = disks.fork();
+            damaged.damage(die, at..at + 1, |byte| byte ^ 1 << (at % 8));
+            flipped.bytes += 1;
+            let Ok(drive) = Drive::open_media(damaged.media()) else {
+                flipped.refused += 1;
+                continue;
+            };
+            let lossy = check_pages(&drive, &history)
+                .map_err(|what| format!("byte {at} of die {die} flipped: {what}"))?;
+            flipped.lossy += u64::from(lossy);
+        }
+    }
+    Ok(flipped)
+}
+
+/// Whether some page cannot be read.
+fn check_pages(drive: &Drive, history: &History) -> Result<bool, String> {
+    let mut known = vec![None; history.sectors()];
+    let mut page = [0; PAGE_SECTORS * BYTES];
+    let mut is_lossy = false;
+    for first in (0..history.sectors()).step_by(PAGE_SECTORS) {
+        match drive.read((first * BYTES) as u64, &mut page) {
+            Ok(()) => history.check_damaged(first, &page, &mut known)?,
+            Err(_) => is_lossy = true,
+        }
+    }
+    Ok(is_lossy)
+}
+
 /// Carries out a script until its end or the cut; says what may be found afterwards.
 fn play(disks: &Disks, shape: &Shape, script: &[Step]) -> Result<History, String> {
     let mut history = History::new(shape.pages_logical as usize * PAGE_SECTORS);

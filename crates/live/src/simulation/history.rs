@@ -125,6 +125,29 @@ impl History {
         self.check_group(first, bytes.len() / BYTES)
     }
 
+    /// Checks what a damaged drive returned for sectors: one of the contents that a crash may leave,
+    /// never an earlier one. `known` is what was found before, which must not change; a sector that
+    /// was not looked at has none.
+    pub(super) fn check_damaged(
+        &self,
+        first: usize,
+        bytes: &[u8],
+        known: &mut [Option<Version>],
+    ) -> Result<(), String> {
+        for (sector, content) in (first..).zip(bytes.as_chunks::<BYTES>().0) {
+            let found = version(sector, content)?;
+            let allowed = &self.allowed[sector];
+            if !allowed.contains(&found) {
+                return Err(format!("sector {sector} reads as {found}, allowed {allowed:?}"));
+            }
+            let before = known[sector].replace(found);
+            if before.is_some_and(|before| before != found) {
+                return Err(format!("sector {sector} reads as {found}, and read as {before:?}"));
+            }
+        }
+        Ok(())
+    }
+
     /// Checks that of a group which was under way all is there or nothing, once everything that it
     /// wrote has been looked at.
     fn check_group(&mut self, first: usize, count: usize) -> Result<(), String> {

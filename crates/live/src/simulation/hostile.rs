@@ -20,8 +20,8 @@ use crate::layout::{
     ENTRY_BYTES, EXTENT_HEADER_BYTES, FRAME_HEAD_BYTES, HEADER_BYTES, Layout, Place, STAMP_BYTES,
     TABLE_HEAD_BYTES,
 };
-use crate::recovery::whole_checkpoints;
-use crate::row::Rows;
+use crate::recovery::whole_copies;
+use crate::row::{Life, Rows};
 use crate::store::Store;
 use crate::unit::{self, Codec, Extent, Identity, Origin, Stamp, UnitBuffer};
 use crate::{Compression, Device as _, Drive, Durability, Medium, Shape, format};
@@ -47,7 +47,7 @@ const SHAPE: Shape = Shape {
     superblocks: 13,
     extents_per_page: 4,
     compression: Compression::Lz4,
-    journal_bytes: 64 * 4096,
+    journal_bytes: 80 * 4096,
 };
 
 /// The life of the row that hostile stamps, tables and extents belong to.
@@ -141,6 +141,7 @@ fn header() -> Header {
         die: 0,
         shape: SHAPE,
         version: 1,
+        version_everywhere: 0,
         session: 2,
         is_open: true,
         lost: DieSet::default(),
@@ -189,6 +190,7 @@ fn example_unit(layout: &Layout) -> Vec<u8> {
         programmed_at: IDENTITY.row_order + 9,
         body_crc: 0,
         out: DieSet::default(),
+        batches: 5,
     };
     buffer.finish(&stamp, Origin { is_relocation: false, erase_count: 4 }, FIRST);
     buffer.bytes
@@ -221,30 +223,32 @@ fn seal_extent(bytes: &mut [u8], identity: Identity, ppn: Ppn) {
     Extent::seal(header, identity, ppn);
 }
 
-/// A batch of a trim and a release.
+/// A batch of a trim, a lost page and the list of a row.
 fn example_batch(layout: &Layout) -> Vec<u8> {
     let config = SHAPE.config();
     let ftl = ftl::Ftl::format(&config).expect("a shape that can be");
     let mut core = Core::new(ftl, Rows::new(SHAPE.rows_total()), IDENTITY.row_order);
     core.trims.push(Trim { first: Lpn(2), pages: 3, order: IDENTITY.row_order });
+    core.lost.find(Lpn(7), IDENTITY.row_order + 1);
+    let life = Life { order: IDENTITY.row_order, out: DieSet::default() };
+    let origin = Origin { is_relocation: false, erase_count: 4 };
+    let entries = example_extents().map(|(extent, _)| unit::Entry { extent, from: 0 });
+    core.completed.add_tables((3, life, origin), &[entries.to_vec()]);
     let mut journal = Journal::new(DRIVE, 2, SHAPE.journal_bytes, FROM);
     journal.begin();
     journal.collect(&mut core, layout, Scope::Host);
-    let dies = slab(layout, 0, Vec::new());
-    journal.write(&dies, DieSet::default(), DieSet::default()).expect("it is written nowhere");
-    journal.into_batch()
+    journal.finish(2).1.to_vec()
 }
 
 /// Where the first batch lies.
-const FROM: Position = Position { at: 0, number: 1 };
+const FROM: Position = Position { at: 0, number: 1, link: 0 };
 
 fn is_batch(layout: &Layout, bytes: &[u8]) -> bool {
-    let dies = slab(layout, Layout::journal_from(), bytes.to_vec());
-    let (size, places) = (SHAPE.journal_bytes, layout.places());
-    let reading = Reading { drive: DRIVE, session: 2, size, from: FROM, places };
-    let Ok(replay) = journal::read(&dies, [0].into_iter().collect(), reading) else { return false };
-    assert!(replay.end.at <= size);
-    replay.end != FROM
+    let dies = slab(layout, layout.journal_from(0), bytes.to_vec());
+    let store = Store::new(layout.clone(), dies, DRIVE);
+    let replay = journal::read(Reading { store: &store, from: FROM, is_thorough: true });
+    assert!(replay.end.at <= SHAPE.journal_bytes);
+    replay.gap.is_none() && replay.end != FROM
 }
 
 fn seal_journaled(bytes: &mut [u8]) {
@@ -257,11 +261,11 @@ fn seal_journaled(bytes: &mut [u8]) {
 }
 
 /// Bytes of the tables that a checkpoint holds.
-fn tables(shape: &Shape) -> [usize; 5] {
+fn tables(shape: &Shape) -> [usize; 6] {
     let rows = shape.rows_total() as usize * 8;
     let pages = shape.pages_logical as usize;
     let sizes = if shape.extents_per_page > 1 { pages } else { 0 };
-    [rows, rows, shape.superblocks as usize * 4, pages * 4, sizes]
+    [rows, rows, shape.superblocks as usize * 4, pages * 4, sizes, shape.lost_map_bytes()]
 }
 
 fn example_slot(layout: &Layout) -> Vec<u8> {
@@ -278,7 +282,6 @@ fn slot_of(pages: u32, tables: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
         number: 2,
         session: 2,
         order: IDENTITY.row_order,
-        mark: IDENTITY.row_order,
         journal: FROM,
         pages,
     };
@@ -293,10 +296,10 @@ fn slot_of(pages: u32, tables: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
 }
 
 fn is_slot(layout: &Layout, bytes: &[u8]) -> bool {
-    let dies = slab(layout, layout.checkpoint_from(0), bytes.to_vec());
-    let store = Store { layout: layout.clone(), dies, drive: DRIVE };
+    let dies = slab(layout, layout.checkpoint_from(0, 0), bytes.to_vec());
+    let store = Store::new(layout.clone(), dies, DRIVE);
     let Some(summary) = bytes.get(..PAGE_BYTES).and_then(Summary::parse) else { return false };
-    let whole = whole_checkpoints(&store, summary.number).expect("the shape can be");
+    let whole = whole_copies(&store, summary.number).expect("the shape can be");
     !whole.is_empty()
 }
 
@@ -395,7 +398,7 @@ impl Image {
             ..SHAPE
         };
         let row_bytes = Layout::new(&shape).unit_bytes as u64 * u64::from(shape.dies);
-        shape.journal_bytes = (20 * row_bytes + 8 * 4096).next_multiple_of(4096);
+        shape.journal_bytes = (23 * row_bytes + 8 * 4096).next_multiple_of(4096);
         let layout = Layout::new(&shape);
         let bytes = usize::try_from(layout.die_bytes()).expect("a small drive");
         let disks = Disks::new(shape.dies as usize, bytes, Rng::new(number.into()));
@@ -430,15 +433,17 @@ impl Image {
             for copy in 0..2 {
                 seal(&mut die[copy * PAGE_BYTES..(copy + 1) * PAGE_BYTES]);
             }
-            let journal = at(Layout::journal_from())..at(layout.checkpoint_from(0));
-            let journal = &mut die[journal];
-            for from in (0..journal.len()).step_by(SECTOR_BYTES) {
-                if journal[from..].starts_with(b"FLGTjrnl") {
-                    seal_journaled(&mut journal[from..]);
+            for region in 0..layout.shape.regions() {
+                let journal = layout.journal_from(region)..layout.checkpoint_from(region, 0);
+                let journal = &mut die[at(journal.start)..at(journal.end)];
+                for from in (0..journal.len()).step_by(SECTOR_BYTES) {
+                    if journal[from..].starts_with(b"FLGTjrnl") {
+                        seal_journaled(&mut journal[from..]);
+                    }
                 }
-            }
-            for slot in 0..2 {
-                seal_slot(layout, &mut die[at(layout.checkpoint_from(slot))..]);
+                for slot in 0..2 {
+                    seal_slot(layout, &mut die[at(layout.checkpoint_from(region, slot))..]);
+                }
             }
             for row in 0..layout.shape.rows_total() {
                 seal_unit(layout, row, &mut die[at(layout.unit_from(row))..]);
@@ -491,16 +496,18 @@ fn structures(layout: &Layout, dies: &[Vec<u8>]) -> Vec<(usize, usize, usize)> {
     let mut found = Vec::new();
     for (index, die) in dies.iter().enumerate() {
         found.extend([0, PAGE_BYTES].map(|from| (index, from, 160)));
-        let journal = at(Layout::journal_from())..at(layout.checkpoint_from(0));
-        for from in journal.step_by(SECTOR_BYTES) {
-            if die[from..].starts_with(b"FLGTjrnl") {
-                found.push((index, from, BATCH_HEAD_BYTES + 160));
+        for region in 0..layout.shape.regions() {
+            let journal = at(layout.journal_from(region))..at(layout.checkpoint_from(region, 0));
+            for from in journal.step_by(SECTOR_BYTES) {
+                if die[from..].starts_with(b"FLGTjrnl") {
+                    found.push((index, from, BATCH_HEAD_BYTES + 160));
+                }
             }
-        }
-        for slot in 0..2 {
-            let from = at(layout.checkpoint_from(slot));
-            found.push((index, from, 72));
-            found.push((index, from + PAGE_BYTES, at(layout.slot_bytes) - PAGE_BYTES));
+            for slot in 0..2 {
+                let from = at(layout.checkpoint_from(region, slot));
+                found.push((index, from, 72));
+                found.push((index, from + PAGE_BYTES, at(layout.slot_bytes) - PAGE_BYTES));
+            }
         }
         for row in 0..layout.shape.rows_total() {
             let from = at(layout.unit_from(row));
@@ -644,16 +651,20 @@ mod tests {
         });
         let places = (0..shape.pages_logical)
             .map(|lpn| if lpn < superblocks { lpn * shape.superblock_pages() + 1 } else { 0 });
-        let [_, outs, erase_counts, ..] = tables(&shape);
+        let [_, outs, erase_counts, .., lost] = tables(&shape);
         let tables = [
             orders.flat_map(u64::to_le_bytes).collect(),
             vec![0; outs],
             vec![0; erase_counts],
             places.flat_map(u32::to_le_bytes).collect(),
+            Vec::new(),
+            vec![0; lost],
         ];
         let slot = slot_of(shape.pages_logical, tables.into_iter());
-        let written = disks.media()[0].write_at(layout.checkpoint_from(0), &slot);
-        written.expect("the power is on");
+        for region in 0..shape.regions() {
+            let written = disks.media()[0].write_at(layout.checkpoint_from(region, 0), &slot);
+            written.expect("the power is on");
+        }
         disks
     }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use blockio::{Bytes, Rng, SECTOR_BYTES};
 
+use super::damage::{self, Before};
 use super::disk::{Disks, Fault, Tables};
 use super::history::{BYTES, History};
 use crate::layout::{Layout, STAMP_BYTES};
@@ -36,6 +37,13 @@ pub struct Tally {
     pub redundancy_restored: u64,
     /// Victims whose contents no table told.
     pub maps_searched: u64,
+    /// Copies of the dies that were damaged, those of them that opening refused, and pages that
+    /// could not be read of the others.
+    pub damaged: u64,
+    /// See `damaged`.
+    pub damaged_refused: u64,
+    /// See `damaged`.
+    pub damaged_pages_lost: u64,
 }
 
 impl std::ops::AddAssign for Tally {
@@ -51,6 +59,9 @@ impl std::ops::AddAssign for Tally {
         self.reformatted += other.reformatted;
         self.redundancy_restored += other.redundancy_restored;
         self.maps_searched += other.maps_searched;
+        self.damaged += other.damaged;
+        self.damaged_refused += other.damaged_refused;
+        self.damaged_pages_lost += other.damaged_pages_lost;
     }
 }
 
@@ -88,6 +99,11 @@ enum Stop {
 
 struct Run {
     rng: Rng,
+    /// Draws damage, so that the rest goes on as without it.
+    damage: Rng,
+    shape: Shape,
+    /// The disks at some crash before.
+    earlier: Option<Disks>,
     disks: Disks,
     history: History,
     tally: Tally,
@@ -95,6 +111,8 @@ struct Run {
     pages_mappable: u32,
     /// Whether one die may fail, none doing wrong otherwise.
     may_lose_die: bool,
+    /// Whether rows are protected and no die does wrong.
+    is_honest: bool,
     /// Tables that cannot be read while the drive is open.
     hidden: Tables,
 }
@@ -111,11 +129,15 @@ pub fn simulate(seed: u64, operations: u64) -> Result<Tally, Failure> {
     let sectors = shape.pages_logical as usize * PAGE_SECTORS;
     let mut run = Run {
         rng,
+        damage: Rng::new(seed).split("damage"),
+        shape,
+        earlier: None,
         disks,
         history: History::new(sectors),
         tally: Tally::default(),
         pages_mappable: shape.pages_mappable,
         may_lose_die: false,
+        is_honest: false,
         hidden: draw_hidden(&shape, seed),
     };
     let result = format(run.disks.media(), &shape, seed)
@@ -187,6 +209,9 @@ impl Run {
         if is_protected && culprit < self.disks.media().len() {
             self.disks.set_fault(culprit, fault);
             self.may_lose_die = fault == Fault::None;
+            self.is_honest = fault == Fault::None;
+        } else {
+            self.is_honest = is_protected;
         }
         while self.tally.operations < operations {
             // Some stretches are short, so that cuts come soon after recovery too.
@@ -208,15 +233,38 @@ impl Run {
             self.tally.saved_bytes += counters.host_saved_bytes;
             self.tally.maps_searched += drive.core().map_or(0, |core| core.ftl.searches());
             self.disks.hide(Tables::default());
+            let is_redundant = self.is_honest && drive.lost_dies().is_empty();
             match stop {
                 Some(Stop::Broken(what)) => return Err(what),
                 Some(Stop::Done) => self.close(drive)?,
                 Some(Stop::Cut) | None => self.crash(drive),
             }
+            self.damage(is_redundant)?;
             drive = self.open()?;
             // It went while the size was changed, or not.
             self.see_size(&drive);
             self.verify(&drive)?;
+        }
+        Ok(())
+    }
+
+    /// Now and then copies of the disks are damaged while the power is off, and opened.
+    fn damage(&mut self, is_redundant: bool) -> Result<(), String> {
+        if self.damage.below(3) == 0 {
+            let before = Before {
+                disks: &self.disks,
+                earlier: self.earlier.as_ref(),
+                history: &self.history,
+                shape: &self.shape,
+                is_redundant,
+            };
+            let outcome = damage::try_damage(&before, &mut self.damage)?;
+            self.tally.damaged += outcome.damaged;
+            self.tally.damaged_refused += outcome.refused;
+            self.tally.damaged_pages_lost += outcome.pages_lost;
+        }
+        if self.damage.below(4) == 0 {
+            self.earlier = Some(self.disks.fork());
         }
         Ok(())
     }

@@ -119,38 +119,9 @@ pub struct Scrubs {
     /// First sectors of those pages, at most 1000 of them.
     #[serde(skip)]
     lost_lbas: Vec<u64>,
-    /// Most pages that one of them found lost.
-    #[serde(skip)]
-    pages_lost_max: u64,
-}
-
-/// Pages that are known to be lost.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Lost {
-    /// Those that still are.
-    pub(crate) pages: u64,
-    /// First sectors of them, as far as they are known.
-    pub(crate) lbas: Vec<u64>,
-    /// Those that ever were, since the drive was opened.
-    pub(crate) pages_ever: u64,
 }
 
 impl Upkeep {
-    /// Pages that are known to be lost, where relocation found so many: those or what scrubs found,
-    /// whichever are more, since they may be the same ones.
-    pub(crate) fn lost(&self, relocated: u64) -> Lost {
-        let scrubs = &self.scrubs;
-        // One that is under way has not come to all of them yet.
-        let now = self.scrub.as_ref().filter(|scrub| scrub.is_running);
-        let (found, lbas) = match now {
-            Some(now) if now.pages_lost > scrubs.pages_lost => (now.pages_lost, &now.lost_lbas),
-            _ => (scrubs.pages_lost, &scrubs.lost_lbas),
-        };
-        let pages = relocated.max(found);
-        let pages_ever = pages.max(scrubs.pages_lost_max);
-        Lost { pages, lbas: lbas.clone(), pages_ever }
-    }
-
     /// Takes note of the end of the scrub that is under way, and why it ended before its time.
     pub(crate) fn end_scrub(&mut self, failure: Option<String>, was_stopped: bool) {
         let Some(scrub) = &mut self.scrub else { return };
@@ -160,7 +131,6 @@ impl Upkeep {
         scrubs.completed += u64::from(failure.is_none());
         scrubs.units_bad += scrub.units_bad;
         scrubs.units_restored += scrub.units_restored;
-        scrubs.pages_lost_max = scrubs.pages_lost_max.max(scrub.pages_lost);
         // One that ended before its time says nothing of what it did not come to.
         if failure.is_none() || scrub.pages_lost > scrubs.pages_lost {
             (scrubs.pages_lost, scrubs.lost_lbas) = (scrub.pages_lost, scrub.lost_lbas.clone());
@@ -191,22 +161,20 @@ mod tests {
     fn what_a_scrub_found_lost_is_known_until_another_one_has_read_everything() {
         let mut upkeep = Upkeep { scrub: Some(scrub(22, 5)), ..Upkeep::default() };
         upkeep.end_scrub(None, false);
-        let known =
-            Lost { pages: 22, lbas: (0..22).map(|page| page * 8).collect(), pages_ever: 22 };
-        assert_eq!(upkeep.lost(0), known);
+        let known = |upkeep: &Upkeep| (upkeep.scrubs.pages_lost, upkeep.scrubs.units_left);
+        assert_eq!(known(&upkeep), (22, 5));
         upkeep.scrub = Some(scrub(0, 0));
-        assert_eq!(upkeep.lost(0), known, "the next one has not come to them yet");
+        assert_eq!(known(&upkeep), (22, 5), "the next one has not come to them yet");
         let last = upkeep.scrubs.last.as_ref();
         assert_eq!(last.map(|last| (last.pages_lost, last.is_running)), Some((22, false)));
         upkeep.end_scrub(Some("it was stopped".to_owned()), true);
-        assert_eq!((upkeep.lost(0), upkeep.scrubs.units_left), (known, 5));
+        assert_eq!(known(&upkeep), (22, 5));
         upkeep.scrub = Some(scrub(0, 0));
         upkeep.end_scrub(None, false);
-        assert_eq!(upkeep.lost(0), Lost { pages_ever: 22, ..Lost::default() });
+        assert_eq!(known(&upkeep), (0, 0));
         assert_eq!(
             (upkeep.scrubs.ended, upkeep.scrubs.completed, upkeep.scrubs.units_left),
             (3, 2, 0)
         );
-        assert_eq!(upkeep.lost(7).pages, 7, "those that relocation found");
     }
 }

@@ -1,0 +1,236 @@
+//! Damage that comes together with a crash, or while the drive is closed: bits, sectors and whole
+//! structures change, dies are replaced by earlier images of themselves.
+//!
+//! Whatever happened, the law holds: a read returns a content that a crash alone may leave, never an
+//! earlier one and never another page's, or it fails; and a check of the closed dies tells
+//! beforehand what will fail. As long as a protected drive has damage on a single die, everything
+//! is read.
+
+use blockio::Rng;
+
+use super::disk::Disks;
+use super::history::{BYTES, History, Version};
+use crate::check::{Kind, check_media};
+use crate::layout::{HEADER_BYTES, Layout};
+use crate::{Device as _, Drive, OpenError, Shape};
+
+const PAGE_SECTORS: usize = 8;
+const PAGE_BYTES: usize = PAGE_SECTORS * BYTES;
+
+/// What came of damage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Drives that were damaged.
+    pub damaged: u64,
+    /// Those that opening refused.
+    pub refused: u64,
+    /// Pages that could not be read of those that opened.
+    pub pages_lost: u64,
+}
+
+/// How much is damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// Something on one die.
+    Die(usize),
+    /// Much, anywhere.
+    Anywhere,
+}
+
+/// What a drive held before it is damaged.
+pub(super) struct Before<'a> {
+    pub(super) disks: &'a Disks,
+    /// The same disks some time ago, if there was such a time.
+    pub(super) earlier: Option<&'a Disks>,
+    pub(super) history: &'a History,
+    pub(super) shape: &'a Shape,
+    /// Whether all dies are there, none doing wrong: then damage to one die loses nothing.
+    pub(super) is_redundant: bool,
+}
+
+/// Damages a copy of the disks, opens what is left, and looks at all of it.
+///
+/// # Errors
+/// How the law was broken.
+pub(super) fn try_damage(before: &Before<'_>, rng: &mut Rng) -> Result<Outcome, String> {
+    let disks = before.disks.fork();
+    let dies = before.shape.dies as usize;
+    let extent = if rng.below(2) == 0 {
+        Extent::Die(below(rng, dies))
+    } else {
+        Extent::Anywhere
+    };
+    let what = apply(before, &disks, extent, rng);
+    let must_open = before.is_redundant && matches!(extent, Extent::Die(_));
+    look(before, &disks, must_open, rng).map_err(|broken| format!("{broken}, after {what:?}"))
+}
+
+fn below(rng: &mut Rng, limit: usize) -> usize {
+    usize::try_from(rng.below(limit as u64)).expect("below a usize")
+}
+
+/// Damages disks; says how.
+fn apply(before: &Before<'_>, disks: &Disks, extent: Extent, rng: &mut Rng) -> Vec<String> {
+    let dies = before.shape.dies as usize;
+    let count = match extent {
+        Extent::Die(_) => 1 + rng.below(4),
+        Extent::Anywhere => 1 + rng.below(40),
+    };
+    let mut done = Vec::new();
+    for _ in 0..count {
+        let die = match extent {
+            Extent::Die(die) => die,
+            Extent::Anywhere => below(rng, dies),
+        };
+        if let Some(earlier) = before.earlier.filter(|_| rng.below(12) == 0) {
+            disks.roll_back(die, earlier);
+            done.push(format!("die {die} rolled back"));
+            continue;
+        }
+        let at = place(before.shape, disks.disk_bytes(), rng);
+        let length = match rng.below(6) {
+            0..3 => 1,
+            3 => BYTES,
+            4 => PAGE_BYTES,
+            _ => 16 * PAGE_BYTES,
+        };
+        let at = if length == 1 { at } else { at / BYTES * BYTES };
+        let bit = 1 << rng.below(8);
+        let is_zeroed = rng.below(3) == 0;
+        disks.damage(die, at..at + length, |byte| match length {
+            1 => byte ^ bit,
+            _ if is_zeroed => 0,
+            _ => rng.next_u64().to_le_bytes()[0],
+        });
+        done.push(format!("die {die}, {length} bytes at {at}"));
+    }
+    done
+}
+
+/// Where a die is damaged: in each of its parts often enough.
+fn place(shape: &Shape, bytes: usize, rng: &mut Rng) -> usize {
+    let layout = Layout::new(shape);
+    let at = |offset: u64| usize::try_from(offset).expect("a small drive");
+    let units = at(layout.unit_from(0));
+    let region = u32::try_from(rng.below(shape.regions().into())).expect("below a u32");
+    match rng.below(8) {
+        0 => below(rng, 2 * at(HEADER_BYTES)),
+        // Near the beginning of its parts, where it is written more often.
+        1 | 2 => at(layout.journal_from(region)) + below(rng, at(shape.journal_bytes)),
+        3 => {
+            let slot = at(layout.checkpoint_from(region, rng.below(2)));
+            slot + below(rng, at(layout.slot_bytes).min(200 + 2 * PAGE_BYTES))
+        }
+        4 => {
+            // Stamp and table of a unit.
+            let row = u32::try_from(rng.below(shape.rows_total().into())).expect("a row");
+            at(layout.unit_from(row)) + below(rng, layout.extents_from + 64)
+        }
+        _ => units + below(rng, bytes - units),
+    }
+}
+
+/// Opens damaged disks, and looks at all of what is left, more than once.
+fn look(
+    before: &Before<'_>,
+    disks: &Disks,
+    must_open: bool,
+    rng: &mut Rng,
+) -> Result<Outcome, String> {
+    let mut outcome = Outcome { damaged: 1, ..Outcome::default() };
+    let told = if rng.below(4) == 0 { Some(check_media(disks.media(), |_, _| ())) } else { None };
+    if rng.below(4) == 0 {
+        // The power goes while it is opened.
+        disks.cut_after(rng.below(100));
+        drop(Drive::open_media(disks.media()));
+        if disks.is_cut() {
+            disks.restore();
+        }
+        disks.cut_after(u64::MAX);
+    }
+    let drive = match Drive::open_media(disks.media()) {
+        Ok(drive) => drive,
+        Err(error) if must_open => return Err(format!("it does not open: {error}")),
+        Err(OpenError::Device(error)) => return Err(format!("it opens half-way: {error}")),
+        Err(error) => {
+            if let Some(Ok(report)) = told {
+                return Err(format!("{error}, though a check found {report:?}"));
+            }
+            outcome.refused = 1;
+            return Ok(outcome);
+        }
+    };
+    let sectors = usize::try_from(drive.size() / BYTES as u64).expect("a small drive");
+    let mut history = before.history.clone();
+    history.resize(sectors);
+    let mut known = vec![None; sectors];
+    let lost = read_all(&drive, &history, &mut known)?;
+    if must_open && !lost.is_empty() {
+        return Err(format!("pages {lost:?} are lost"));
+    }
+    if let Some(told) = told {
+        check_told(told, &lost)?;
+    }
+    outcome.pages_lost = lost.len() as u64;
+    if rng.below(4) == 0 {
+        look_again(drive, disks, &history, &mut known, lost.len())?;
+    }
+    Ok(outcome)
+}
+
+/// What can be read is read after a scrub too, and after the drive was closed and opened.
+fn look_again(
+    drive: Drive,
+    disks: &Disks,
+    history: &History,
+    known: &mut [Option<Version>],
+    lost: usize,
+) -> Result<(), String> {
+    let failed = |error: &dyn std::fmt::Display| format!("after a scrub: {error}");
+    drive.scrub(true).map_err(|error| failed(&error))?;
+    if drive.lost_pages().map_err(|error| failed(&error))? < lost as u64 {
+        return Err("pages that were read as lost are not known to be".to_owned());
+    }
+    let after = read_all(&drive, history, known)?;
+    drive.close().map_err(|error| failed(&error))?;
+    let drive = Drive::open_media(disks.media()).map_err(|error| failed(&error))?;
+    let again = read_all(&drive, history, known)?;
+    if after.len() != lost || again.len() != lost {
+        let (after, again) = (after.len(), again.len());
+        return Err(format!("{lost} pages were lost, {after} after a scrub, then {again}"));
+    }
+    Ok(())
+}
+
+/// Reads every page; returns those that cannot be read.
+fn read_all(
+    drive: &Drive,
+    history: &History,
+    known: &mut [Option<Version>],
+) -> Result<Vec<usize>, String> {
+    let mut lost = Vec::new();
+    let mut page = [0; PAGE_BYTES];
+    for first in (0..known.len()).step_by(PAGE_SECTORS) {
+        match drive.read((first * BYTES) as u64, &mut page) {
+            Ok(()) => history.check_damaged(first, &page, known)?,
+            Err(_) => lost.push(first / PAGE_SECTORS),
+        }
+    }
+    Ok(lost)
+}
+
+/// A check before opening names every page that cannot be read.
+fn check_told(
+    told: Result<crate::check::Report, OpenError>,
+    lost: &[usize],
+) -> Result<(), String> {
+    let report = told.map_err(|error| format!("it opens, though a check says {error}"))?;
+    let named = |page: &&usize| {
+        let lba = (**page * PAGE_SECTORS) as u64;
+        report.findings.iter().any(|it| it.kind == Kind::LostPage && it.lba == Some(lba))
+    };
+    match lost.iter().find(|page| !named(page)) {
+        Some(page) => Err(format!("page {page} is lost, and a check does not say so")),
+        None => Ok(()),
+    }
+}
