@@ -229,7 +229,6 @@ impl Header {
     /// # Errors
     /// The first die that cannot be written.
     pub(crate) fn write(&mut self, dies: &Dies) -> Result<(), (usize, io::Error)> {
-        self.version += 1;
         let were_lost = self.lost;
         self.lost = dies.incomplete();
         self.done_without = dies.done_without();
@@ -239,10 +238,12 @@ impl Header {
         let order: Vec<usize> = first.into_iter().chain(others).collect();
         let copies = if planted::is(Bug::OneHeaderCopy) { 1 } else { 2 };
         for _ in 0..copies {
+            self.version += 1;
+            assert!(self.version_everywhere < self.version, "versions rise");
             self.write_copy(dies, &order)?;
+            // The second copy can say that every die has the first one.
+            self.version_everywhere = self.version;
         }
-        assert!(self.version_everywhere < self.version, "versions rise");
-        self.version_everywhere = self.version;
         Ok(())
     }
 

@@ -40,7 +40,7 @@ enum Extent {
 /// What a drive held before it is damaged.
 pub(super) struct Before<'a> {
     pub(super) disks: &'a Disks,
-    /// The same disks some time ago, if there was such a time.
+    /// The same disks some time ago, if there was such a time, and no die has failed.
     pub(super) earlier: Option<&'a Disks>,
     pub(super) history: &'a History,
     pub(super) shape: &'a Shape,
@@ -54,6 +54,8 @@ pub(super) struct Before<'a> {
 /// How the law was broken.
 pub(super) fn try_damage(before: &Before<'_>, rng: &mut Rng) -> Result<Outcome, String> {
     let disks = before.disks.fork();
+    // It may have been closed a moment ago: what that left is durable.
+    disks.restore();
     let dies = before.shape.dies as usize;
     let extent = if rng.below(2) == 0 {
         Extent::Die(below(rng, dies))
@@ -76,13 +78,20 @@ fn apply(before: &Before<'_>, disks: &Disks, extent: Extent, rng: &mut Rng) -> V
         Extent::Die(_) => 1 + rng.below(4),
         Extent::Anywhere => 1 + rng.below(40),
     };
+    // Where dies are rolled back, one is not, and still says so in its header: else nobody could
+    // tell.
+    let witness = match extent {
+        Extent::Die(die) => (die + 1) % dies,
+        Extent::Anywhere => below(rng, dies),
+    };
+    let earlier = before.earlier.filter(|_| dies > 1 && rng.below(4) == 0);
     let mut done = Vec::new();
     for _ in 0..count {
         let die = match extent {
             Extent::Die(die) => die,
             Extent::Anywhere => below(rng, dies),
         };
-        if let Some(earlier) = before.earlier.filter(|_| rng.below(12) == 0) {
+        if let Some(earlier) = earlier.filter(|_| die != witness && rng.below(3) == 0) {
             disks.roll_back(die, earlier);
             done.push(format!("die {die} rolled back"));
             continue;
@@ -95,6 +104,9 @@ fn apply(before: &Before<'_>, disks: &Disks, extent: Extent, rng: &mut Rng) -> V
             _ => 16 * PAGE_BYTES,
         };
         let at = if length == 1 { at } else { at / BYTES * BYTES };
+        if earlier.is_some() && die == witness && at < 2 * PAGE_BYTES {
+            continue;
+        }
         let bit = 1 << rng.below(8);
         let is_zeroed = rng.below(3) == 0;
         disks.damage(die, at..at + length, |byte| match length {

@@ -233,13 +233,13 @@ impl Run {
             self.tally.saved_bytes += counters.host_saved_bytes;
             self.tally.maps_searched += drive.core().map_or(0, |core| core.ftl.searches());
             self.disks.hide(Tables::default());
-            let is_redundant = self.is_honest && drive.lost_dies().is_empty();
+            let is_complete = drive.lost_dies().is_empty();
             match stop {
                 Some(Stop::Broken(what)) => return Err(what),
                 Some(Stop::Done) => self.close(drive)?,
                 Some(Stop::Cut) | None => self.crash(drive),
             }
-            self.damage(is_redundant)?;
+            self.damage(is_complete)?;
             drive = self.open()?;
             // It went while the size was changed, or not.
             self.see_size(&drive);
@@ -249,14 +249,14 @@ impl Run {
     }
 
     /// Now and then copies of the disks are damaged while the power is off, and opened.
-    fn damage(&mut self, is_redundant: bool) -> Result<(), String> {
+    fn damage(&mut self, is_complete: bool) -> Result<(), String> {
         if self.damage.below(3) == 0 {
             let before = Before {
                 disks: &self.disks,
-                earlier: self.earlier.as_ref(),
+                earlier: self.earlier.as_ref().filter(|_| is_complete),
                 history: &self.history,
                 shape: &self.shape,
-                is_redundant,
+                is_redundant: self.is_honest && is_complete,
             };
             let outcome = damage::try_damage(&before, &mut self.damage)?;
             self.tally.damaged += outcome.damaged;
