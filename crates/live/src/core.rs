@@ -359,7 +359,10 @@ impl Core {
             return Some((extent, payload.to_vec()));
         }
         let stored = Stored { ppn, life: self.rows.life(row) };
-        store.read_extent(stored).or_else(|| store.reconstruct_extent(stored))
+        store
+            .read_extent(stored)
+            .or_else(|| store.reconstruct_extent(stored))
+            .or_else(|| store.rescue_extent(stored))
     }
 
     /// The contents of a page, for changing part of it.

@@ -139,6 +139,19 @@ impl Drive {
         Ok(())
     }
 
+    /// Forgets of pages that are known to be lost those that can be read again.
+    fn look_for_lost(&self) -> Result<(), DeviceError> {
+        let lost: Vec<Lpn> = self.core()?.lost.iter().collect();
+        for lpn in lost {
+            let mut core = self.core_mut()?;
+            let mut page = [0; PAGE_BYTES];
+            if core.read_page(self.store(), lpn, &mut page).is_ok() {
+                core.lost.clear(lpn, 1);
+            }
+        }
+        Ok(())
+    }
+
     /// Restores what it can of a row in which something is not right; says how many of its units
     /// that leaves, and which pages that can be read should not stay beside them.
     fn scrub_bad_row(

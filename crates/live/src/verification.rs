@@ -23,7 +23,7 @@ use ftl::{Ftl, Lpn, Ppn};
 
 use crate::layout::{Layout, Place, STAMP_BYTES};
 use crate::row::Life;
-use crate::store::{Member, Store};
+use crate::store::{Member, Store, Stored};
 use crate::unit::{self, Codec, Entry, Extent, Identity, Stamp, exclusive_or};
 
 /// Bytes that are read at a time of a unit that cannot be read in one go.
@@ -135,6 +135,15 @@ impl VerifiedRow {
 
     /// The extent at a place of a unit, wherever it is right.
     fn extent(&self, store: &Store, unit: &VerifiedUnit, place: Place) -> Option<Extent> {
+        Some(self.extent_and_payload(store, unit, place)?.0)
+    }
+
+    fn extent_and_payload<'a>(
+        &self,
+        store: &Store,
+        unit: &'a VerifiedUnit,
+        place: Place,
+    ) -> Option<(Extent, &'a [u8])> {
         let (layout, identity) = (&store.layout, store.identity(self.life.order));
         let ppn = layout.ppn(place);
         let entry_from = Layout::entry_from(place.slot);
@@ -145,7 +154,7 @@ impl VerifiedRow {
                 None => unit::entry(&source[entry_from..])?.from,
             };
             (STAMP_BYTES..layout.unit_bytes).contains(&from).then_some(())?;
-            Some(unit::extent_in(source, from, identity, ppn)?.0)
+            unit::extent_in(source, from, identity, ppn)
         })
     }
 }
@@ -158,6 +167,17 @@ fn named(ftl: &Ftl, mut places: Vec<Ppn>) -> impl Iterator<Item = Lpn> {
 }
 
 impl Store {
+    /// The extent at a place of a protected row of which more than one unit is damaged, but not at
+    /// the same places: what is right of each gives the others back.
+    pub(crate) fn rescue_extent(&self, stored: Stored) -> Option<(Extent, Vec<u8>)> {
+        self.layout.shape.is_protected.then_some(())?;
+        let place = self.layout.place(stored.ppn);
+        let verified = self.verify(place.row, stored.life, None);
+        let unit = verified.unit(place.unit)?;
+        let (extent, payload) = verified.extent_and_payload(self, unit, place)?;
+        Some((extent, payload.to_vec()))
+    }
+
     /// The tables of a row in which every byte is right; none where any is not. Reads unit by unit,
     /// and keeps one.
     pub(crate) fn right_tables(&self, row: u32, life: Life) -> Option<RowTables> {

@@ -16,7 +16,7 @@ use crate::core::{Core, Trim};
 use crate::creation::Capacity;
 use crate::dies::medium_error;
 use crate::journal::{Journal, Scope};
-use crate::layout::PAGE_BYTES;
+use crate::layout::{HEADER_BYTES, PAGE_BYTES};
 use crate::status::Purge;
 use crate::{DeviceError, OpenError, Shape};
 
@@ -205,6 +205,14 @@ impl Drive {
                 purge.superblocks_done = u64::from(superblock) + 1;
             }
         }
+        // The journal will not reach back to the checkpoint before the last one any more.
+        let checkpoints = lock(&self.checkpoints);
+        let older = *checkpoints % 2;
+        for region in 0..layout.shape.regions() {
+            let slot = layout.checkpoint_from(region, older);
+            self.erase(slot, slot + HEADER_BYTES)?;
+        }
+        self.sync_healthy()?;
         let journal = self.journal()?;
         for region in 0..layout.shape.regions() {
             let journal_from = layout.journal_from(region);

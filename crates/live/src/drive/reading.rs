@@ -178,6 +178,7 @@ impl Drive {
             let is_it = |(extent, _): &(Extent, Vec<u8>)| extent.lpn == lpn;
             let found = store.read_extent(stored).filter(is_it);
             let found = found.or_else(|| store.reconstruct_extent(stored).filter(is_it));
+            let found = found.or_else(|| store.rescue_extent(stored).filter(is_it));
             if let Some((extent, payload)) = found {
                 return open_page(lpn, extent, &payload, page);
             }

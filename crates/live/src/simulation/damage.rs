@@ -6,9 +6,11 @@
 //! beforehand what will fail. As long as a protected drive has damage on a single die, everything
 //! is read.
 
+use std::ops::Range;
+
 use blockio::Rng;
 
-use super::disk::Disks;
+use super::disk::{Disks, Fault};
 use super::history::{BYTES, History, Version};
 use crate::check::{Kind, check_media};
 use crate::layout::{HEADER_BYTES, Layout};
@@ -44,6 +46,9 @@ pub(super) struct Before<'a> {
     pub(super) earlier: Option<&'a Disks>,
     pub(super) history: &'a History,
     pub(super) shape: &'a Shape,
+    /// Whether no die has failed. One that has may not know, and tells of an earlier state once it is
+    /// the only one left.
+    pub(super) is_complete: bool,
     /// Whether all dies are there, none doing wrong: then damage to one die loses nothing.
     pub(super) is_redundant: bool,
 }
@@ -56,6 +61,10 @@ pub(super) fn try_damage(before: &Before<'_>, rng: &mut Rng) -> Result<Outcome, 
     let disks = before.disks.fork();
     // It may have been closed a moment ago: what that left is durable.
     disks.restore();
+    // What does wrong does no more: it would lose more with each look.
+    for disk in 0..before.shape.dies as usize {
+        disks.set_fault(disk, Fault::None);
+    }
     let dies = before.shape.dies as usize;
     let extent = if rng.below(2) == 0 {
         Extent::Die(below(rng, dies))
@@ -78,11 +87,11 @@ fn apply(before: &Before<'_>, disks: &Disks, extent: Extent, rng: &mut Rng) -> V
         Extent::Die(_) => 1 + rng.below(4),
         Extent::Anywhere => 1 + rng.below(40),
     };
-    // Where dies are rolled back, one is not, and still says so in its header: else nobody could
-    // tell.
-    let witness = match extent {
-        Extent::Die(die) => (die + 1) % dies,
-        Extent::Anywhere => below(rng, dies),
+    // Of the two copies of a batch one is left, and where dies are rolled back, one is not and says
+    // so in its header: else nobody could tell what is gone from what never was.
+    let (die_hit, region_hit) = match extent {
+        Extent::Die(die) => (die, below(rng, 2)),
+        Extent::Anywhere => (below(rng, dies), below(rng, 2)),
     };
     let earlier = before.earlier.filter(|_| dies > 1 && rng.below(4) == 0);
     let mut done = Vec::new();
@@ -91,54 +100,73 @@ fn apply(before: &Before<'_>, disks: &Disks, extent: Extent, rng: &mut Rng) -> V
             Extent::Die(die) => die,
             Extent::Anywhere => below(rng, dies),
         };
-        if let Some(earlier) = earlier.filter(|_| die != witness && rng.below(3) == 0) {
+        if let Some(earlier) = earlier.filter(|_| die == die_hit && rng.below(3) == 0) {
             disks.roll_back(die, earlier);
             done.push(format!("die {die} rolled back"));
             continue;
         }
-        let at = place(before.shape, disks.disk_bytes(), rng);
+        let region = if dies == 1 { region_hit } else { below(rng, 2) };
+        let (part, range) = place(before.shape, region, disks.disk_bytes(), rng);
+        let is_spared = match part {
+            Part::Header => die != die_hit || !before.is_complete,
+            Part::Journal => die != die_hit,
+            Part::Checkpoint | Part::Unit => false,
+        };
+        if is_spared {
+            continue;
+        }
+        let at = range.start + below(rng, range.len());
         let length = match rng.below(6) {
             0..3 => 1,
             3 => BYTES,
             4 => PAGE_BYTES,
             _ => 16 * PAGE_BYTES,
         };
-        let at = if length == 1 { at } else { at / BYTES * BYTES };
-        if earlier.is_some() && die == witness && at < 2 * PAGE_BYTES {
-            continue;
-        }
+        let at = if length == 1 { at } else { (at / BYTES * BYTES).max(range.start) };
+        let end = range.end.min(at + length);
         let bit = 1 << rng.below(8);
         let is_zeroed = rng.below(3) == 0;
-        disks.damage(die, at..at + length, |byte| match length {
+        disks.damage(die, at..end, |byte| match length {
             1 => byte ^ bit,
             _ if is_zeroed => 0,
             _ => rng.next_u64().to_le_bytes()[0],
         });
-        done.push(format!("die {die}, {length} bytes at {at}"));
+        done.push(format!("{part:?} of die {die}, {} bytes at {at}", end - at));
     }
     done
 }
 
-/// Where a die is damaged: in each of its parts often enough.
-fn place(shape: &Shape, bytes: usize, rng: &mut Rng) -> usize {
+/// A part of a die.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Header,
+    Journal,
+    Checkpoint,
+    Unit,
+}
+
+/// A part of a die that is to be damaged, each often enough.
+fn place(shape: &Shape, region: usize, bytes: usize, rng: &mut Rng) -> (Part, Range<usize>) {
     let layout = Layout::new(shape);
     let at = |offset: u64| usize::try_from(offset).expect("a small drive");
-    let units = at(layout.unit_from(0));
-    let region = u32::try_from(rng.below(shape.regions().into())).expect("below a u32");
+    let region = u32::try_from(region).expect("0 or 1").min(shape.regions() - 1);
     match rng.below(8) {
-        0 => below(rng, 2 * at(HEADER_BYTES)),
-        // Near the beginning of its parts, where it is written more often.
-        1 | 2 => at(layout.journal_from(region)) + below(rng, at(shape.journal_bytes)),
+        0 => (Part::Header, 0..2 * at(HEADER_BYTES)),
+        1 | 2 => {
+            let from = at(layout.journal_from(region));
+            (Part::Journal, from..from + at(shape.journal_bytes))
+        }
         3 => {
             let slot = at(layout.checkpoint_from(region, rng.below(2)));
-            slot + below(rng, at(layout.slot_bytes).min(200 + 2 * PAGE_BYTES))
+            (Part::Checkpoint, slot..slot + at(layout.slot_bytes))
         }
         4 => {
             // Stamp and table of a unit.
             let row = u32::try_from(rng.below(shape.rows_total().into())).expect("a row");
-            at(layout.unit_from(row)) + below(rng, layout.extents_from + 64)
+            let from = at(layout.unit_from(row));
+            (Part::Unit, from..from + layout.extents_from + 64)
         }
-        _ => units + below(rng, bytes - units),
+        _ => (Part::Unit, at(layout.unit_from(0))..bytes),
     }
 }
 
@@ -151,7 +179,7 @@ fn look(
 ) -> Result<Outcome, String> {
     let mut outcome = Outcome { damaged: 1, ..Outcome::default() };
     let told = if rng.below(4) == 0 { Some(check_media(disks.media(), |_, _| ())) } else { None };
-    if rng.below(4) == 0 {
+    if told.is_none() && rng.below(4) == 0 {
         // The power goes while it is opened.
         disks.cut_after(rng.below(100));
         drop(Drive::open_media(disks.media()));
@@ -200,16 +228,18 @@ fn look_again(
 ) -> Result<(), String> {
     let failed = |error: &dyn std::fmt::Display| format!("after a scrub: {error}");
     drive.scrub(true).map_err(|error| failed(&error))?;
-    if drive.lost_pages().map_err(|error| failed(&error))? < lost as u64 {
-        return Err("pages that were read as lost are not known to be".to_owned());
-    }
     let after = read_all(&drive, history, known)?;
+    let noted = drive.lost_pages().map_err(|error| failed(&error))?;
     drive.close().map_err(|error| failed(&error))?;
     let drive = Drive::open_media(disks.media()).map_err(|error| failed(&error))?;
+    let remembered = drive.lost_pages().map_err(|error| failed(&error))?;
     let again = read_all(&drive, history, known)?;
-    if after.len() != lost || again.len() != lost {
-        let (after, again) = (after.len(), again.len());
+    let (after, again) = (after.len(), again.len());
+    if after > lost || again != after {
         return Err(format!("{lost} pages were lost, {after} after a scrub, then {again}"));
+    }
+    if [noted, remembered] != [after as u64; 2] {
+        return Err(format!("{after} pages are lost, {noted} are known, then {remembered}"));
     }
     Ok(())
 }

@@ -256,6 +256,7 @@ impl Run {
                 earlier: self.earlier.as_ref().filter(|_| is_complete),
                 history: &self.history,
                 shape: &self.shape,
+                is_complete,
                 is_redundant: self.is_honest && is_complete,
             };
             let outcome = damage::try_damage(&before, &mut self.damage)?;
