@@ -38,7 +38,9 @@ pub(crate) use self::place::PlaceArgs;
 pub(crate) use self::real::RealArgs;
 pub(crate) use self::tls::{Encryption, TlsArgs};
 pub(crate) use self::trace::{TraceCommand, TraceMake, TraceShow};
-pub(crate) use self::upkeep::{AddSpare, Check, FailDie, Fault, Misbehave, ReplaceDie, Scrub};
+pub(crate) use self::upkeep::{
+    AddSpare, Check, FailDie, Fault, Misbehave, Recover, ReplaceDie, Scrub,
+};
 use crate::activation::Place;
 use crate::log::Level;
 use crate::quantity;
@@ -218,6 +220,19 @@ Examples:
   floatgate check vault
   floatgate check vault --repair")]
     Check(Check),
+    /// Copy what is left of a drive that cannot be opened
+    #[command(after_help = "\
+Opens the dies for reading only, from the newest state that proves itself, says what is doubtful, and
+copies all pages that can be read. IMAGE.map is in the format of GNU ddrescue: `+` was read, `-` is
+lost. Pages may be older than what was written last wherever a doubt is named.
+
+Exit status is 0 if every page was read and nothing is doubtful, 1 otherwise.
+
+Examples:
+  floatgate recover vault
+  floatgate recover vault --out rescued.img
+  floatgate recover vault --checkpoint 41 --out earlier.img")]
+    Recover(Recover),
     /// Reads all that a served drive stores, and repairs it, while clients go on
     Scrub(Scrub),
     /// Has a drive do without one of its dies

@@ -15,6 +15,7 @@ mod listing;
 pub(crate) mod man;
 pub(crate) mod plan;
 pub(crate) mod protocols;
+pub(crate) mod recover;
 pub(crate) mod review;
 pub(crate) mod run;
 pub(crate) mod runs;

@@ -85,6 +85,7 @@ fn carry_out(command: Command) -> Result<Ending> {
         Command::Resize(args) => command::format::resize(&args),
         Command::Export(command) => command::export::export(&command),
         Command::Check(args) => command::check::check(&args),
+        Command::Recover(args) => command::recover::recover(&args),
         Command::Scrub(args) => command::upkeep::scrub(&args),
         Command::FailDie(args) => command::upkeep::fail_die(&args),
         Command::ReplaceDie(args) => command::upkeep::replace_die(&args),

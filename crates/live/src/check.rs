@@ -231,7 +231,8 @@ impl Checking<'_> {
     fn copies(&mut self) -> Result<(), OpenError> {
         let number = self.viewed.summary.number;
         for damaged in &self.viewed.checkpoints_damaged {
-            let text = format!("checkpoint {damaged} cannot be read, opening goes back to {number}");
+            let text =
+                format!("checkpoint {damaged} cannot be read, opening goes back to {number}");
             let (kind, remedy) = (Kind::Checkpoint, Remedy::Open);
             self.findings.push(Finding { kind, lba: None, row: None, die: None, remedy, text });
         }

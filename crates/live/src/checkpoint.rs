@@ -234,9 +234,7 @@ pub(crate) fn complete(
     summary: &Summary,
 ) -> Result<(), (usize, io::Error)> {
     store.dies.sync_all(replicas.iter().map(|it| it.die).collect())?;
-    let slot = |it: &Replica| {
-        (it.die, store.layout.checkpoint_from(it.region, summary.number % 2))
-    };
+    let slot = |it: &Replica| (it.die, store.layout.checkpoint_from(it.region, summary.number % 2));
     let headers: Vec<(usize, u64)> = replicas.iter().map(slot).collect();
     store.dies.write_durably(&headers, &summary.encode())
 }

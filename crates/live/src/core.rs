@@ -162,6 +162,17 @@ impl Core {
         (lpn.0 < self.ftl.pages_logical()).then(|| self.ftl.lookup(lpn))?
     }
 
+    /// Remembers that pages were found lost, until they are written or trimmed. Those that are
+    /// stored nowhere any more are not.
+    pub(crate) fn note_lost(&mut self, pages: impl IntoIterator<Item = Lpn>) {
+        for lpn in pages {
+            if self.place_of(lpn).is_some() && !self.lost.has(lpn) {
+                let order = self.next_order();
+                self.lost.find(lpn, order);
+            }
+        }
+    }
+
     /// Where a page is.
     pub(crate) fn locate(&self, layout: &Layout, lpn: Lpn) -> Located {
         match self.place_of(lpn) {
@@ -438,16 +449,8 @@ impl Core {
         let identity = store.identity(open.order);
         let out = open.out;
         let batches = store.batches_durable();
-        let mut stamp = Stamp {
-            is_parity,
-            row,
-            position,
-            identity,
-            programmed_at,
-            body_crc: 0,
-            out,
-            batches,
-        };
+        let mut stamp =
+            Stamp { is_parity, row, position, identity, programmed_at, body_crc: 0, out, batches };
         let bytes = if is_parity {
             stamp.body_crc = crc32c::crc32c(&open.parity[STAMP_BYTES..]);
             stamp.write(&mut open.parity);

@@ -323,6 +323,28 @@ pub(crate) struct Unused {
 /// When that leaves too few dies, naming each medium that was left aside, or when media of more than
 /// one drive could be opened.
 pub(crate) fn gather(media: Vec<Box<dyn Medium>>) -> Result<Gathered, OpenError> {
+    gather_if(media, Missing::Limited)
+}
+
+/// As [`gather`], however many dies are missing, and with those that hold an earlier state where
+/// there is no other one: for reading what is left.
+///
+/// # Errors
+/// When none of the media is a die, or they are dies of several drives.
+pub(crate) fn gather_all(media: Vec<Box<dyn Medium>>) -> Result<Gathered, OpenError> {
+    gather_if(media, Missing::Any)
+}
+
+/// How many dies may be missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Missing {
+    /// As many as the drive can do without.
+    Limited,
+    /// Any number, as long as one is there.
+    Any,
+}
+
+fn gather_if(media: Vec<Box<dyn Medium>>, missing: Missing) -> Result<Gathered, OpenError> {
     let (found, unfit) = headers_of(media);
     let mut drives: BTreeMap<u64, Vec<Found>> = BTreeMap::new();
     for (header, medium) in found {
@@ -338,7 +360,7 @@ pub(crate) fn gather(media: Vec<Box<dyn Medium>>) -> Result<Gathered, OpenError>
         drives.iter().map(|(drive, found)| (*drive, found.iter().map(name_of).collect())).collect();
     let (mut usable, mut failed) = (Vec::new(), None);
     for found in drives.into_values() {
-        match assemble(found) {
+        match assemble(found, missing) {
             Ok(gathered) => usable.push(gathered),
             Err(error) => {
                 failed.get_or_insert(error);
@@ -379,7 +401,7 @@ fn list_drives(drives: &BTreeMap<u64, Vec<Found>>) -> String {
 }
 
 /// The drive that these media, all of which name it, are dies of.
-fn assemble(mut found: Vec<Found>) -> Result<Gathered, OpenError> {
+fn assemble(mut found: Vec<Found>, allowed: Missing) -> Result<Gathered, OpenError> {
     // Of two that say they are the same die, the one that knows more.
     found.sort_by_key(|(header, _)| std::cmp::Reverse(header.version));
     let header = found.first().expect("one at least").0;
@@ -390,10 +412,15 @@ fn assemble(mut found: Vec<Found>) -> Result<Gathered, OpenError> {
     let mut unused = Vec::new();
     for found in found {
         let die = found.0.die as usize;
-        if header.lost.has(die) {
+        let is_any = allowed == Missing::Any;
+        if header.lost.has(die) && !is_any {
             continue;
         }
-        if let Some(text) = why_unused(&header, &found, slots[die].as_deref()) {
+        let why = why_unused(&header, &found, slots[die].as_deref());
+        if is_any && slots[die].is_none() && found.1.size() >= shape.die_bytes().0 {
+            unused.extend(why.map(|text| Unused { die: Some(found.0.die), text }));
+            slots[die] = Some(found.1);
+        } else if let Some(text) = why {
             unused.push(Unused { die: Some(found.0.die), text });
         } else {
             slots[die] = Some(found.1);
@@ -402,7 +429,7 @@ fn assemble(mut found: Vec<Found>) -> Result<Gathered, OpenError> {
     let dies = Dies::new(slots, shape.is_protected);
     dies.do_without(header.done_without);
     let (missing, spare) = (dies.missed().count(), u32::from(shape.is_protected));
-    if missing > spare {
+    if missing > spare && allowed == Missing::Limited {
         let why: Vec<String> = unused.iter().map(|it| format!("; {}", it.text)).collect();
         let (dies, why) = (shape.dies, why.concat());
         return Err(OpenError::DiesMissing { missing, dies, spare, why });
@@ -413,11 +440,7 @@ fn assemble(mut found: Vec<Found>) -> Result<Gathered, OpenError> {
 
 /// Why a medium is not used as the die that it says it is, of which `taken` has the place; none if
 /// it is to be used.
-fn why_unused(
-    newest: &Header,
-    found: &Found,
-    taken: Option<&dyn Medium>,
-) -> Option<String> {
+fn why_unused(newest: &Header, found: &Found, taken: Option<&dyn Medium>) -> Option<String> {
     let (own, medium) = found;
     let (name, die, needed) = (name_of(found), own.die, newest.shape.die_bytes());
     if medium.size() < needed.0 {

@@ -117,17 +117,6 @@ impl Drive {
         Ok(self.core()?.lost.lbas(most))
     }
 
-    /// Remembers that pages were found lost, until they are written or trimmed. Those that are
-    /// stored nowhere any more are not.
-    pub(crate) fn note_lost(&self, core: &mut Core, pages: impl IntoIterator<Item = Lpn>) {
-        for lpn in pages {
-            if core.place_of(lpn).is_some() && !core.lost.has(lpn) {
-                let order = core.next_order();
-                core.lost.find(lpn, order);
-            }
-        }
-    }
-
     /// Makes everything durable and says so on the media, so that opening is quick.
     ///
     /// # Errors

@@ -51,7 +51,9 @@ pub enum OpenError {
         found: u32,
     },
     /// More dies are missing than the drive can do without.
-    #[error("{missing} of {dies} dies are missing or have failed, {spare} can be done without{why}")]
+    #[error(
+        "{missing} of {dies} dies are missing or have failed, {spare} can be done without{why}"
+    )]
     DiesMissing {
         /// Dies that are not there.
         missing: u32,

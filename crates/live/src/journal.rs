@@ -423,7 +423,10 @@ impl Replay {
     }
 
     /// The extents of a listed row, unit by unit.
-    pub(crate) fn units(&self, row: &ListedRow) -> impl Iterator<Item = impl Iterator<Item = Extent>> {
+    pub(crate) fn units(
+        &self,
+        row: &ListedRow,
+    ) -> impl Iterator<Item = impl Iterator<Item = Extent>> {
         let mut rest = &self.bodies[row.body][row.from..];
         let units = row.units;
         (0..units).map(move |_| {
@@ -535,9 +538,8 @@ struct Head {
 
 impl Head {
     fn parse(head: &[u8], drive: u64) -> Option<Self> {
-        let is_one = u64_at(head, 0) == MAGIC
-            && encoding::is_sealed(head)
-            && u64_at(head, 8) == drive;
+        let is_one =
+            u64_at(head, 0) == MAGIC && encoding::is_sealed(head) && u64_at(head, 8) == drive;
         is_one.then(|| Self {
             position: Position {
                 at: u64_at(head, 32),
@@ -611,13 +613,7 @@ impl Reading<'_> {
     }
 
     /// The head of the batch that lies at `place`, if it is the one of that position.
-    fn head(
-        &self,
-        replica: Replica,
-        at: Position,
-        place: u64,
-        failed: &mut usize,
-    ) -> Option<Head> {
+    fn head(&self, replica: Replica, at: Position, place: u64, failed: &mut usize) -> Option<Head> {
         let from = self.store.layout.journal_from(replica.region) + place;
         let mut head = [0; HEAD_BYTES];
         if self.store.dies.read(replica.die, from, &mut head).is_err() {
@@ -695,8 +691,8 @@ fn largest_batch(layout: &Layout) -> u64 {
     let row = layout.unit_bytes as u64 * u64::from(layout.shape.dies);
     let listed = completed_bytes_due(layout)
         + u64::from(layout.unit_slots) * u64::from(layout.shape.dies) * LISTED_BYTES as u64;
-    let records = (crate::core::TRIMS_MAX as u64 + u64::from(layout.shape.superblocks))
-        * RECORD_BYTES as u64;
+    let records =
+        (crate::core::TRIMS_MAX as u64 + u64::from(layout.shape.superblocks)) * RECORD_BYTES as u64;
     4 * row + 2 * listed + 2 * records
 }
 
@@ -734,7 +730,8 @@ fn parse(body: &[u8], number: usize, layout: &Layout, records: &mut Vec<Record>)
                 let (payload, after) = rest.split_at_checked(usize::from(extent.length))?;
                 rest = after;
                 let (row_order, ppn) = (u64_at(record, 16), Ppn(u32_at(record, 24)));
-                (extent.is_possible() && extent.holds(payload) && ppn.0 < layout.places()).then_some(())?;
+                (extent.is_possible() && extent.holds(payload) && ppn.0 < layout.places())
+                    .then_some(())?;
                 let journaled = Journaled { extent, body: number, from };
                 Record::Extent { journaled, ppn, row_order }
             }

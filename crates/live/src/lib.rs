@@ -35,6 +35,7 @@ mod planted;
 mod queue;
 mod recovery;
 mod row;
+mod salvage;
 pub mod simulation;
 pub mod status;
 mod store;
@@ -58,6 +59,7 @@ pub use meter::{Meter, Metered};
 pub use namespace::{Namespace, Namespaces};
 pub use pace::{Asked, Lane, Pace};
 pub use queue::{Pending, Queue};
+pub use salvage::{Salvage, Salvaged};
 pub use upkeep::Scrubbed;
 pub use vault::{
     CreateOptions, Equipment, NAME_CHARACTERS_MAX, Replacement, Shortage, add_spare, check_name,

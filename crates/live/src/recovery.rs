@@ -35,9 +35,7 @@ use crate::core::{Core, Page};
 use crate::dies::DieSet;
 use crate::header::{Closing, Header};
 use crate::journal::{self, Journal, Journaled, ListedRow, Position, Reading, Record, Replay};
-use crate::layout::{
-    EXTENT_HEADER_BYTES, FRAME_BYTES, HEADER_BYTES, Layout, PAGE_BYTES, Place,
-};
+use crate::layout::{EXTENT_HEADER_BYTES, FRAME_BYTES, HEADER_BYTES, Layout, PAGE_BYTES, Place};
 use crate::lost::LostPages;
 use crate::planted::{self, Bug};
 use crate::row::Rows;
@@ -46,7 +44,7 @@ use crate::unit::Extent;
 use crate::{Drive, OpenError};
 
 /// Extents that only the journal holds, by page.
-type Pending = BTreeMap<u32, (Extent, Vec<u8>)>;
+pub(crate) type Pending = BTreeMap<u32, (Extent, Vec<u8>)>;
 
 /// What the newest checkpoint that can be read holds.
 struct Saved {
@@ -180,7 +178,8 @@ fn as_closed(store: &Store, header: &Header) -> Result<Option<Closed>, OpenError
     let Ok(saved) = load(store, &Doubts::default()) else { return Ok(None) };
     let Saved { summary, next, mut rows, erase_counts, map, lost, .. } = saved;
     let is_it = closing.follows(&summary, store.layout.shape.journal_bytes)
-        && (planted::is(Bug::OneHeaderCopy) || !journal::goes_on(Reading { store, from: closing.journal, is_thorough: false }));
+        && (planted::is(Bug::OneHeaderCopy)
+            || !journal::goes_on(Reading { store, from: closing.journal, is_thorough: false }));
     if !is_it {
         return Ok(None);
     }
@@ -202,19 +201,14 @@ fn as_closed(store: &Store, header: &Header) -> Result<Option<Closed>, OpenError
 ///
 /// # Errors
 /// When it is damaged.
-pub(crate) fn view(
-    store: &Store,
-    header: &Header,
-) -> Result<Option<(Ftl, LostPages)>, OpenError> {
+pub(crate) fn view(store: &Store, header: &Header) -> Result<Option<(Ftl, LostPages)>, OpenError> {
     Ok(as_closed(store, header)?.map(|closed| (closed.ftl, closed.lost)))
 }
 
 /// Goes on with a drive that was closed; nothing but its headers is written.
 fn go_on(store: Store, header: Header, closed: Closed) -> Result<Drive, OpenError> {
     let Closed { mut ftl, rows, lost, summary, next, held } = closed;
-    if !planted::is(Bug::NotHeldBack) {
-        ftl.hold_back(&held);
-    }
+    ftl.hold_back(&held);
     let mut core = Core::new(ftl, rows, (header.session << 40) + 1);
     core.lost = lost;
     core.leave_out(&store, store.dies.done_without())?;
@@ -256,7 +250,7 @@ pub(crate) fn account(
     let left_out = DieSet(header.left_out.0 | rows.left_out().0);
     let mut scan = Scan::new(store, &summary, &released, left_out);
     scan.session = replay.session.max(summary.session);
-    let scanned = scan.run(&mut rows, &mut erase_counts, &mut events)?;
+    let scanned = scan.run(&mut rows, &mut erase_counts, &mut events);
     if scanned.batches > replay.end.number && !planted::is(Bug::StaleDiesTaken) {
         let (found, end) = (scanned.batches, replay.end.number);
         doubts.raise(format!(
@@ -539,11 +533,12 @@ fn apply(
             // The map of the checkpoint knows of what came before it.
             Event::Trim { .. } | Event::Lost { .. } if order < since => {}
             Event::Lost { first, pages } => {
-                (first.0..first.0.saturating_add(pages)).map(Lpn).filter(|it| is_within(*it)).for_each(
-                    |lpn| {
+                (first.0..first.0.saturating_add(pages))
+                    .map(Lpn)
+                    .filter(|it| is_within(*it))
+                    .for_each(|lpn| {
                         lost.set(lpn);
-                    },
-                );
+                    });
             }
             Event::Trim { first, pages } => {
                 lost.clear(first, pages);

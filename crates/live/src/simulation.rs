@@ -15,4 +15,4 @@ mod run;
 pub use damage::Outcome;
 pub use disk::{Disks, Fault};
 pub use exhaustive::{Flipped, Step, exhaust, flip_each};
-pub use run::{Failure, Tally, simulate};
+pub use run::{Failure, Tally, simulate, simulate_damage};

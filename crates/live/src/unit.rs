@@ -277,6 +277,24 @@ pub(crate) fn extent_in(
     extent.holds(payload).then_some((extent, payload))
 }
 
+/// Makes the bytes of a data unit zero that belong neither to its table nor to an extent; says
+/// whether any was not. A write that the power tore leaves what was there before.
+pub(crate) fn clear_gaps(unit: &mut [u8], table: &[Entry]) -> bool {
+    let count = u32::try_from(table.len()).expect("the extents of a unit");
+    let mut begin = Layout::entry_from(count);
+    let mut is_changed = false;
+    let ends = table.iter().map(|entry| (entry.from, entry.from + entry.extent.stored_bytes()));
+    for (from, end) in ends.chain([(unit.len(), unit.len())]) {
+        let gap = &mut unit[begin..from];
+        if gap.iter().any(|byte| *byte != 0) {
+            gap.fill(0);
+            is_changed = true;
+        }
+        begin = end;
+    }
+    is_changed
+}
+
 /// A unit that is being filled.
 #[derive(Debug)]
 pub(crate) struct UnitBuffer {

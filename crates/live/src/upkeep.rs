@@ -102,6 +102,7 @@ impl Drive {
             // What opening after a crash would have to read of those rows, it need not any more.
             self.checkpoint()?;
         }
+        self.look_for_lost()?;
         Ok(found)
     }
 
@@ -164,7 +165,7 @@ impl Drive {
         let store = self.store();
         let verified = store.verify(row, life, None);
         let pages = verified.pages(store, &core.ftl);
-        self.note_lost(core, pages.lost.iter().copied());
+        core.note_lost(pages.lost.iter().copied());
         found.lost_lbas.extend(pages.lost.iter().copied().map(lba));
         let mut left = 0;
         for unit in verified.units.iter().filter(|unit| unit.is_bad()) {

@@ -102,3 +102,19 @@ pub(crate) enum Fault {
     /// Writes fail for want of space, but for what is trimmed from then on
     Fill,
 }
+
+/// Options of `floatgate recover`.
+#[derive(Debug, Args)]
+pub(crate) struct Recover {
+    /// Folder of the drive, which nobody has open
+    pub(crate) vault: PathBuf,
+    /// Read from this checkpoint instead of the newest that can be read
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) checkpoint: Option<u64>,
+    /// Copy what can be read to a sparse raw image, and which parts those are to IMAGE.map
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

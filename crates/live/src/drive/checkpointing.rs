@@ -138,10 +138,11 @@ impl Drive {
     ) -> Result<(), DeviceError> {
         let replicas = self.store.checkpoint_replicas(summary.number);
         let mut writer = Writer::new(summary.number);
+        let mut run = FrameRun::default();
         let [orders, outs] = rows.tables();
         for bytes in [orders, outs, cast_slice(erase_counts)] {
             for part in <[u8]>::chunks(bytes, FRAME_BYTES) {
-                self.write_frame(&mut writer, &replicas, part)?;
+                self.write_frame(&mut writer, &replicas, &mut run, part)?;
             }
         }
         let mut part = Vec::with_capacity(FRAME_BYTES);
@@ -152,9 +153,10 @@ impl Drive {
                 if part.is_empty() {
                     break;
                 }
-                self.write_frame(&mut writer, &replicas, &part)?;
+                self.write_frame(&mut writer, &replicas, &mut run, &part)?;
             }
         }
+        self.write_run(writer.number(), &replicas, &mut run)?;
         // Whatever the pieces refer to is durable before they count.
         self.commit_for_checkpoint()?;
         checkpoint::complete(&self.store, &replicas, summary)
@@ -196,19 +198,68 @@ impl Drive {
         Ok(())
     }
 
+    /// Adds a frame to those that are written together, after it has made room for it.
     fn write_frame(
         &self,
         writer: &mut Writer,
         replicas: &[Replica],
+        run: &mut FrameRun,
         bytes: &[u8],
     ) -> Result<(), DeviceError> {
-        let slot = writer.number() % 2;
+        let number = writer.number();
         let (at, frame) = writer.frame(bytes);
-        replicas.iter().try_for_each(|it| {
-            let from = self.store.layout.checkpoint_from(it.region, slot);
-            let written = self.store.dies.write_or_lose(it.die, from + at, frame);
-            written.map_err(medium_error("writing a checkpoint".to_owned()))
-        })
+        if !run.takes(at) {
+            self.write_run(number, replicas, run)?;
+        }
+        run.add(at, frame);
+        Ok(())
+    }
+
+    /// Writes the frames that were gathered to each copy of a checkpoint.
+    fn write_run(
+        &self,
+        number: u64,
+        replicas: &[Replica],
+        run: &mut FrameRun,
+    ) -> Result<(), DeviceError> {
+        for it in replicas {
+            let from = self.store.layout.checkpoint_from(it.region, number % 2);
+            let written = self.store.dies.write_or_lose(it.die, from + run.at, &run.bytes);
+            written.map_err(medium_error("writing a checkpoint".to_owned()))?;
+        }
+        run.bytes.clear();
+        Ok(())
+    }
+}
+
+/// Frames that follow each other in a slot and are written in one go, since a medium that seeks
+/// takes longer for each of two copies of many short ones than for all of them.
+#[derive(Debug, Default)]
+struct FrameRun {
+    /// Where the first of them begins, from the beginning of the slot.
+    at: u64,
+    bytes: Vec<u8>,
+}
+
+impl FrameRun {
+    /// Bytes that are gathered at most before they are written.
+    const BYTES_MAX: usize = 1 << 20;
+    /// Most bytes of a frame of zeroes that are written so that others may follow.
+    const GAP_MAX: u64 = 1 << 16;
+
+    /// Whether a frame that begins there may be written together with these.
+    fn takes(&self, at: u64) -> bool {
+        let end = self.at + self.bytes.len() as u64;
+        self.bytes.is_empty() || at - end <= Self::GAP_MAX && self.bytes.len() < Self::BYTES_MAX
+    }
+
+    fn add(&mut self, at: u64, frame: &[u8]) {
+        if self.bytes.is_empty() {
+            self.at = at;
+        }
+        let before = usize::try_from(at - self.at).expect("little more than a frame");
+        self.bytes.resize(before, 0);
+        self.bytes.extend_from_slice(frame);
     }
 }
 

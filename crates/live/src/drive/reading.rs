@@ -170,7 +170,7 @@ impl Drive {
             if failed == Some(stored) {
                 let mut core = self.core_mut()?;
                 if core.locate(&self.store.layout, lpn) == located {
-                    self.note_lost(&mut core, [lpn]);
+                    core.note_lost([lpn]);
                 }
                 return Err(unreadable(lpn));
             }

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use ftl::Cause;
 
 use super::events::Events;
-use crate::OpenError;
 use crate::checkpoint::Summary;
 use crate::dies::DieSet;
 use crate::journal::Completed;
@@ -111,7 +110,7 @@ impl<'a> Scan<'a> {
         rows: &mut Rows,
         erase_counts: &mut [u32],
         events: &mut Events,
-    ) -> Result<Scanned, OpenError> {
+    ) -> Scanned {
         let layout = &self.store.layout;
         let mut room = Room::new(layout);
         let mut scanned = Scanned::default();
@@ -140,7 +139,7 @@ impl<'a> Scan<'a> {
                 }
             }
         }
-        Ok(scanned)
+        scanned
     }
 
     /// The stamps that say whether a superblock has begun another life: those of its first row's
@@ -245,9 +244,13 @@ impl<'a> Scan<'a> {
         let mut origin = Origin { is_relocation: false, erase_count: 0 };
         for (position, table) in (0..layout.data_units(life.out)).zip(&mut *tables) {
             let unit = self.unit(Member { row, position, life }, room);
+            let stamp = unit.as_ref().map(|unit| unit.stamp);
             let found = unit.and_then(|unit| self.checked(row, position, &unit, table));
-            if let Some(found) = found {
+            if let (Some(found), Some(stamp)) = (found, stamp) {
                 origin = found;
+                if unit::clear_gaps(room, table) {
+                    scanned.mends.push(Mend { row, stamp, unit: room.clone() });
+                }
                 unit::exclusive_or(&mut sum, room);
             } else {
                 missing.replace(position).is_none().then_some(())?;

@@ -66,11 +66,7 @@ pub(super) fn try_damage(before: &Before<'_>, rng: &mut Rng) -> Result<Outcome, 
         disks.set_fault(disk, Fault::None);
     }
     let dies = before.shape.dies as usize;
-    let extent = if rng.below(2) == 0 {
-        Extent::Die(below(rng, dies))
-    } else {
-        Extent::Anywhere
-    };
+    let extent = if rng.below(2) == 0 { Extent::Die(below(rng, dies)) } else { Extent::Anywhere };
     let what = apply(before, &disks, extent, rng);
     let must_open = before.is_redundant && matches!(extent, Extent::Die(_));
     look(before, &disks, must_open, rng).map_err(|broken| format!("{broken}, after {what:?}"))
@@ -262,10 +258,7 @@ fn read_all(
 }
 
 /// A check before opening names every page that cannot be read.
-fn check_told(
-    told: Result<crate::check::Report, OpenError>,
-    lost: &[usize],
-) -> Result<(), String> {
+fn check_told(told: Result<crate::check::Report, OpenError>, lost: &[usize]) -> Result<(), String> {
     let report = told.map_err(|error| format!("it opens, though a check says {error}"))?;
     let named = |page: &&usize| {
         let lba = (**page * PAGE_SECTORS) as u64;

@@ -101,6 +101,7 @@ struct Run {
     rng: Rng,
     /// Draws damage, so that the rest goes on as without it.
     damage: Rng,
+    damaged: Damage,
     shape: Shape,
     /// The disks at some crash before.
     earlier: Option<Disks>,
@@ -122,6 +123,27 @@ struct Run {
 /// # Errors
 /// The first promise that was not kept.
 pub fn simulate(seed: u64, operations: u64) -> Result<Tally, Failure> {
+    simulate_with(seed, operations, Damage::Seldom)
+}
+
+/// As [`simulate`], and each time that the power is off so many copies of the dies are damaged.
+///
+/// # Errors
+/// The first promise that was not kept.
+pub fn simulate_damage(seed: u64, operations: u64, copies: u32) -> Result<Tally, Failure> {
+    simulate_with(seed, operations, Damage::Often(copies))
+}
+
+/// How often copies of the dies are damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Damage {
+    /// At a third of all times that the power is off.
+    Seldom,
+    /// So many copies each time.
+    Often(u32),
+}
+
+fn simulate_with(seed: u64, operations: u64, damaged: Damage) -> Result<Tally, Failure> {
     let mut rng = Rng::new(seed).split("run");
     let shape = draw_shape(&mut rng);
     let bytes = usize::try_from(shape.die_bytes().0).expect("a small drive");
@@ -130,6 +152,7 @@ pub fn simulate(seed: u64, operations: u64) -> Result<Tally, Failure> {
     let mut run = Run {
         rng,
         damage: Rng::new(seed).split("damage"),
+        damaged,
         shape,
         earlier: None,
         disks,
@@ -250,7 +273,11 @@ impl Run {
 
     /// Now and then copies of the disks are damaged while the power is off, and opened.
     fn damage(&mut self, is_complete: bool) -> Result<(), String> {
-        if self.damage.below(3) == 0 {
+        let copies = match self.damaged {
+            Damage::Seldom => u32::from(self.damage.below(3) == 0),
+            Damage::Often(copies) => copies,
+        };
+        for _ in 0..copies {
             let before = Before {
                 disks: &self.disks,
                 earlier: self.earlier.as_ref().filter(|_| is_complete),
