@@ -84,8 +84,11 @@ pub fn flip_each(
     let mut history = play(&disks, shape, script)?;
     if is_closed {
         let drive = Drive::open_media(disks.media()).map_err(|error| error.to_string())?;
+        // What was not flushed may be gone.
+        let mut bytes = vec![0; history.sectors() * BYTES];
+        drive.read(0, &mut bytes).map_err(|error| error.to_string())?;
+        history.check_recovered(0, &bytes)?;
         drive.close().map_err(|error| error.to_string())?;
-        history.settle(0, history.sectors());
     }
     disks.restore_by(|_| true);
     let held = disks.contents();
