@@ -222,16 +222,11 @@ Examples:
     Check(Check),
     /// Copy what is left of a drive that cannot be opened
     #[command(after_help = "\
-Opens the dies for reading only, from the newest state that proves itself, says what is doubtful, and
-copies all pages that can be read. IMAGE.map is in the format of GNU ddrescue: `+` was read, `-` is
-lost. Pages may be older than what was written last wherever a doubt is named.
-
-Exit status is 0 if every page was read and nothing is doubtful, 1 otherwise.
+Reads the dies from the newest state that proves itself, says what is doubtful, and copies what can
+be read. IMAGE.map is one of GNU ddrescue. Exit status is 0 if all was read and nothing is doubtful.
 
 Examples:
-  floatgate recover vault
-  floatgate recover vault --out rescued.img
-  floatgate recover vault --checkpoint 41 --out earlier.img")]
+  floatgate recover vault --out rescued.img")]
     Recover(Recover),
     /// Reads all that a served drive stores, and repairs it, while clients go on
     Scrub(Scrub),

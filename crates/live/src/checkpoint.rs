@@ -1,9 +1,9 @@
 //! Checkpoints: the map as it was at some moment, so that only what came later has to be replayed.
 //!
-//! Two slots, written in turn, each in two copies: on two dies, or twice on the only one. The map is
-//! copied piece by piece while the host goes on, so that pieces are of different moments; that is
-//! set right by the replay, which begins where the copying began. The header of a slot is written
-//! last, once everything that its pieces refer to is durable on all copies.
+//! Two slots, written in turn, each in two copies: on two dies, or twice on the only one. The map
+//! is copied piece by piece while the host goes on, so that pieces are of different moments; that
+//! is set right by the replay, which begins where the copying began. The header of a slot is
+//! written last, once everything that its pieces refer to is durable on all copies.
 //!
 //! Reading takes each frame from the first copy that has it whole.
 //!

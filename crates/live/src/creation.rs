@@ -320,8 +320,8 @@ pub(crate) struct Unused {
 /// aside, so that a protected drive opens without them.
 ///
 /// # Errors
-/// When that leaves too few dies, naming each medium that was left aside, or when media of more than
-/// one drive could be opened.
+/// When that leaves too few dies, naming each medium that was left aside, or when media of more
+/// than one drive could be opened.
 pub(crate) fn gather(media: Vec<Box<dyn Medium>>) -> Result<Gathered, OpenError> {
     gather_if(media, Missing::Limited)
 }

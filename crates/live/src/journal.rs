@@ -205,8 +205,8 @@ impl Journal {
         (self.head.at + skipped, bytes)
     }
 
-    /// Ends the batch, of which there will be so many copies, with head and padding; returns where it
-    /// lies and its bytes.
+    /// Ends the batch, of which there will be so many copies, with head and padding; returns where
+    /// it lies and its bytes.
     pub(crate) fn finish(&mut self, copies: usize) -> (u64, &[u8]) {
         let (at, bytes) = self.extent_of_batch();
         let body = u64::try_from(self.batch.len() - HEAD_BYTES).expect("a length");

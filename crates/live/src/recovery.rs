@@ -12,7 +12,8 @@
 //! - A newer checkpoint that cannot be read is done without where the journal reaches back to the
 //!   one before it.
 //! - A row that the journal lists was durable: its pages are where the list says, and if they
-//!   cannot be read, reading them fails. Other rows were never acknowledged: one counts if all of it
+//!   cannot be read, reading them fails. Other rows were never acknowledged: one counts if all of
+//!   it
 //!   is what was programmed, or if one unit is missing and the others give it back.
 //! - No unit may have been programmed after a batch of the journal that is not there.
 //!

@@ -319,7 +319,7 @@ pub fn inspect(vault: &Path) -> Result<Status, OpenError> {
 /// # Errors
 /// As [`inspect`].
 pub fn was_closed(vault: &Path) -> Result<bool, OpenError> {
-    let (_, header) = gather(open_dies(vault, FileMedium::view)?)?;
+    let Gathered { header, .. } = gather(open_dies(vault, FileMedium::view)?)?;
     Ok(!header.is_open)
 }
 

@@ -45,7 +45,8 @@ struct Range {
     size_bytes: u64,
 }
 
-/// Reads every page, copies what can be read if asked to, and fails if anything is lost or doubtful.
+/// Reads every page, copies what can be read if asked to, and fails if anything is lost or
+/// doubtful.
 pub(crate) fn recover(args: &Recover) -> Result<Ending> {
     let shown = args.vault.display();
     let salvage = Salvage::open(&args.vault, args.checkpoint)

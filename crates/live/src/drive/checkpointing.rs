@@ -163,7 +163,8 @@ impl Drive {
             .map_err(|(_, source)| medium_error("syncing a checkpoint".to_owned())(source))
     }
 
-    /// Adds a frame's worth of a table of the map to `part`, from a byte on; nothing behind its end.
+    /// Adds a frame's worth of a table of the map to `part`, from a byte on; nothing behind its
+    /// end.
     fn copy_map(
         &self,
         table: MapTable,

@@ -1,9 +1,9 @@
 //! Commits: what a flush does.
 //!
 //! What rows hold that are not complete goes to the journal, so that a flush after each page costs
-//! one short write and one sync for each copy of the journal. Rows that were completed since the last
-//! commit are made durable first, and then listed in the batch: whoever finds the batch knows that
-//! they were there. Many that flush at once share one commit.
+//! one short write and one sync for each copy of the journal. Rows that were completed since the
+//! last commit are made durable first, and then listed in the batch: whoever finds the batch knows
+//! that they were there. Many that flush at once share one commit.
 
 use super::{Drive, lock};
 use crate::DeviceError;

@@ -247,8 +247,9 @@ mod tests {
                     orders.sort_unstable();
                 }
                 let place = |slot| layout.ppn(crate::layout::Place { row: unit, unit: 0, slot });
+                let numbered = orders.iter().zip(unit * 16..);
                 let extents: Vec<Extent> =
-                    orders.iter().zip(unit * 16..).map(|(order, lpn)| extent(lpn, *order)).collect();
+                    numbered.map(|(order, lpn)| extent(lpn, *order)).collect();
                 events.add_unit(place(0), extents.iter().copied(), since);
                 for (slot, extent) in (0..).zip(&extents) {
                     if extent.order >= since {

@@ -1,8 +1,8 @@
 //! Damage that comes together with a crash, or while the drive is closed: bits, sectors and whole
 //! structures change, dies are replaced by earlier images of themselves.
 //!
-//! Whatever happened, the law holds: a read returns a content that a crash alone may leave, never an
-//! earlier one and never another page's, or it fails; and a check of the closed dies tells
+//! Whatever happened, the law holds: a read returns a content that a crash alone may leave, never
+//! an earlier one and never another page's, or it fails; and a check of the closed dies tells
 //! beforehand what will fail. As long as a protected drive has damage on a single die, everything
 //! is read.
 
@@ -46,8 +46,8 @@ pub(super) struct Before<'a> {
     pub(super) earlier: Option<&'a Disks>,
     pub(super) history: &'a History,
     pub(super) shape: &'a Shape,
-    /// Whether no die has failed. One that has may not know, and tells of an earlier state once it is
-    /// the only one left.
+    /// Whether no die has failed. One that has may not know, and tells of an earlier state once it
+    /// is the only one left.
     pub(super) is_complete: bool,
     /// Whether all dies are there, none doing wrong: then damage to one die loses nothing.
     pub(super) is_redundant: bool,

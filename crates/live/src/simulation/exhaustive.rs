@@ -66,9 +66,9 @@ pub struct Flipped {
     pub lossy: u64,
 }
 
-/// Carries out `script` on a new drive, closes it or leaves it as a crash does, and flips one bit of
-/// every `stride`-th byte that the dies hold, each on a copy of its own: no read may return what a
-/// crash alone could not have left.
+/// Carries out `script` on a new drive, closes it or leaves it as a crash does, and flips one bit
+/// of every `stride`-th byte that the dies hold, each on a copy of its own: no read may return what
+/// a crash alone could not have left.
 ///
 /// # Errors
 /// Which byte, and what was read.

@@ -125,9 +125,9 @@ impl History {
         self.check_group(first, bytes.len() / BYTES)
     }
 
-    /// Checks what a damaged drive returned for sectors: one of the contents that a crash may leave,
-    /// never an earlier one. `known` is what was found before, which must not change; a sector that
-    /// was not looked at has none.
+    /// Checks what a damaged drive returned for sectors: one of the contents that a crash may
+    /// leave, never an earlier one. `known` is what was found before, which must not change; a
+    /// sector that was not looked at has none.
     pub(super) fn check_damaged(
         &self,
         first: usize,
