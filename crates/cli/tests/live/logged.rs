@@ -18,7 +18,7 @@ use super::served::{Served, client, create_small_drive, floatgate, is_there};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Waits until a file has a line with this part.
-fn wait_for(said: &Path, part: &str) {
+pub(crate) fn wait_for(said: &Path, part: &str) {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let text = fs::read_to_string(said).expect("it is there");

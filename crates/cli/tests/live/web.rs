@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::logged::wait_for;
 use super::served::{Served, create_small_drive, floatgate};
 
 /// What follows the headers of an answer that was no refusal.
@@ -167,9 +168,10 @@ fn wrong_tokens_are_logged_and_slowed_down() {
     let codes: Vec<String> = (0..4).map(|number| code(&guess(number)).to_owned()).collect();
     assert_eq!(codes, ["401", "401", "401", "429"]);
     assert!(guess(5).contains("\r\nRetry-After: "), "it is told when to come again");
-    let said = fs::read_to_string(served.path("said")).unwrap();
     let logged = "warning: a wrong token came from 127.0.0.1, 3 by now";
-    assert!(said.contains(logged), "{said}");
+    // The log is written beside the answers.
+    wait_for(&served.path("said"), logged);
+    let said = fs::read_to_string(served.path("said")).unwrap();
     assert_eq!(said.matches("a wrong token").count(), 3, "those that were looked at: {said}");
 }
 
