@@ -4,8 +4,13 @@ use std::io;
 use std::process::ExitCode;
 
 use lab::Kind;
+use live::OpenError;
 
 use crate::output;
+
+/// What to do about a live drive that opening refuses.
+const RECOVER: &str =
+    "`floatgate recover FOLDER` says what is left of it, and copies it with --out";
 
 /// Prints `error: a: b: c`, then `hint: ...` where a remedy is known, and says how to exit.
 ///
@@ -19,7 +24,10 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     }
     output::talk(&format!("error: {}", text(error)));
     let hints = error.chain().filter_map(|cause| {
-        let remedy = cause.downcast_ref::<lab::Error>()?.remedy();
+        let remedy = match cause.downcast_ref::<OpenError>() {
+            Some(OpenError::Damaged { .. } | OpenError::DiesMissing { .. }) => RECOVER,
+            _ => cause.downcast_ref::<lab::Error>()?.remedy(),
+        };
         (!remedy.is_empty()).then_some(remedy)
     });
     if let Some(hint) = hints.last() {

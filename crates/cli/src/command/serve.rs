@@ -198,6 +198,10 @@ impl Served {
         let observed = Arc::new(Observed::new(vault, Arc::clone(&drive), misbehavior));
         observed.tell(&format!("The server began, process {}.", std::process::id()));
         info!("the dies are accessed {access}");
+        for unused in drive.unused_media() {
+            warn!("{unused}");
+            observed.tell(&format!("A die was left aside: {unused}."));
+        }
         if let Some(recipients) = recipients {
             monitor(args, recipients, &observed)?;
         }
