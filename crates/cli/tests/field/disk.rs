@@ -151,7 +151,7 @@ fn a_device_is_tested_from_purge_to_report_and_its_neighbour_is_untouched() {
     let progress = || fs::read_to_string(run_of(dir)?.join("progress.json")).ok();
     let is_rate_seen = || progress().is_some_and(|told| told.contains(r#""glimpse":{"iops""#));
     until("who looks on sees a rate", is_rate_seen);
-    let first_measured = || run_of(dir).is_some_and(|run| run.join("steps/002.json").exists());
+    let first_measured = || run_of(dir).is_some_and(|run| run.join("steps/003.json").exists());
     until("the first measurement ends", || {
         first_measured() || run_of(dir).is_some_and(|run| run.join("run.json").exists())
     });
@@ -173,7 +173,7 @@ fn a_device_is_tested_from_purge_to_report_and_its_neighbour_is_untouched() {
         assert!(page.contains(step), "{step}");
     }
     let shown = ended(started(dir, &["runs"]));
-    assert!(String::from_utf8_lossy(&shown.stdout).contains("5/5"), "{shown:?}");
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("6/6"), "{shown:?}");
     assert!(disk.content_kept() == before, "the file system beside it changed");
     let checked = Command::new("e2fsck").args(["-fn", &disk.kept]).output();
     assert!(checked.is_ok_and(|output| output.status.success()));

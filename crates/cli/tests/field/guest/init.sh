@@ -44,7 +44,7 @@ else
     sync
     floatgate review "$tested" --protocol brief.toml --destroy > review 2>&1 &
     while kill -0 $! 2> /dev/null; do
-        for step in runs/*/steps/002.json; do
+        for step in runs/*/steps/003.json; do
             [ -e "$step" ] && echo b > /proc/sysrq-trigger
         done
         sleep 0.2
