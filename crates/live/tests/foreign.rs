@@ -10,7 +10,7 @@ const DIES: usize = 4;
 const SIZE: u64 = 8 << 20;
 
 fn create(folder: &Path) -> CreateOptions {
-    fs::create_dir_all(folder).unwrap();
+    fs::create_dir_all(folder).expect("a temporary folder");
     let options = CreateOptions {
         vault: folder.join("vault"),
         dies: (0..DIES).map(|die| folder.join(format!("d{die}.img"))).collect(),
@@ -21,21 +21,21 @@ fn create(folder: &Path) -> CreateOptions {
         physical: None,
         unit: None,
     };
-    drop(Drive::create(&options).unwrap());
+    drop(Drive::create(&options).expect("there is space"));
     options
 }
 
 fn write(options: &CreateOptions, byte: u8) {
-    let drive = Drive::open(&options.vault).unwrap();
+    let drive = Drive::open(&options.vault).expect("all dies are there");
     for offset in (0..SIZE).step_by(1 << 20) {
-        drive.write(offset, &vec![byte; 1 << 20], Durability::Volatile).unwrap();
+        drive.write(offset, &vec![byte; 1 << 20], Durability::Volatile).expect("it fits");
     }
-    drive.close().unwrap();
+    drive.close().expect("it is sound");
 }
 
 fn holds(drive: &Drive, byte: u8) -> bool {
-    let mut found = vec![0; usize::try_from(SIZE).unwrap()];
-    drive.read(0, &mut found).unwrap();
+    let mut found = vec![0; usize::try_from(SIZE).expect("8 MiB")];
+    drive.read(0, &mut found).expect("nothing is lost");
     found.iter().all(|it| *it == byte)
 }
 
