@@ -203,7 +203,8 @@ mod tests {
             assert_eq!(salvage.read(*index, &mut page), Salvaged::Read);
             page[0] == 2
         });
-        assert_eq!(newer.count(), 6);
+        // Those that were flushed before the gap, and what later units give back.
+        assert!(newer.count() >= 6);
     }
 
     #[test]
