@@ -253,6 +253,9 @@ impl Journal {
         let link = u32_at(bytes, HEAD_BYTES - 4);
         let next = Position { at: at + length, number: self.head.number + 1, link };
         assert!(next.at - self.tail <= self.size, "no batch that is needed was written over");
+        if self.batch.capacity() > KEPT_BYTES_MAX {
+            self.batch = Vec::new();
+        }
         self.head = next;
         self.is_end_single = is_single;
         store.note_batches(next.number);
@@ -278,6 +281,7 @@ impl Completed {
 
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
+        self.bytes.shrink_to(KEPT_BYTES_MAX);
         self.rows = 0;
     }
 
@@ -683,8 +687,10 @@ pub(crate) fn completed_bytes_due(layout: &Layout) -> u64 {
     (layout.shape.journal_bytes.saturating_sub(18 * row) / 24).min(COMPLETED_BYTES_MAX)
 }
 
-/// As many as are listed of 1 GiB of pages.
-const COMPLETED_BYTES_MAX: u64 = 4 << 20;
+/// As many as are listed of 512 MiB of pages.
+const COMPLETED_BYTES_MAX: u64 = 2 << 20;
+/// Largest buffer that is kept for the next batch or list; larger ones are rare.
+const KEPT_BYTES_MAX: usize = 1 << 18;
 
 /// Bytes that a batch has at most: all of three rows, the list of rows, trims and releases.
 fn largest_batch(layout: &Layout) -> u64 {
