@@ -33,7 +33,7 @@ pub struct Plan {
     /// Largest time lapse of a model that nobody chose one for; absent: the drive's own.
     #[serde(default)]
     pub time_lapse_max: Option<u32>,
-    /// Whether a model is measured as the purge left it, though suites read.
+    /// True if a model is measured as the purge left it, though suites read.
     #[serde(default)]
     pub start_purged: bool,
     /// Seed of every random stream.
@@ -333,7 +333,7 @@ impl PlannedStep {
         self.workload.as_ref().map_or(0.0, |workload| workload.compressible_percent)
     }
 
-    /// Whether its load reads anything.
+    /// True if its load reads anything.
     pub fn reads(&self) -> bool {
         self.workload.as_ref().is_some_and(|workload| !workload.only_writes())
     }

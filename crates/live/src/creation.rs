@@ -335,7 +335,7 @@ pub(crate) fn gather_all(media: Vec<Box<dyn Medium>>) -> Result<Gathered, OpenEr
     gather_if(media, Missing::Any)
 }
 
-/// How many dies may be missing.
+/// Limit on missing dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Missing {
     /// As many as the drive can do without.

@@ -263,7 +263,7 @@ impl Dies {
         (0..self.count()).find_map(access).unwrap_or_default()
     }
 
-    /// Whether files that take the place of dies take their space at once, as the dies did.
+    /// True if files that take the place of dies take their space at once, as the dies did.
     pub(crate) fn preallocation(&self) -> Preallocation {
         let taken = |die| Some(self.shared(die).as_ref()?.as_file()?.preallocation());
         let is_sparse = (0..self.count()).any(|die| taken(die) == Some(Preallocation::Off));

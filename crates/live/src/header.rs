@@ -214,7 +214,7 @@ impl Header {
         }
     }
 
-    /// Whether a die that has `own` as its newest header missed a change that had reached every die
+    /// True if a die that has `own` as its newest header missed a change that had reached every die
     /// before this one, the newest of the drive, was begun.
     pub(crate) const fn is_stale(&self, own: &Self) -> bool {
         own.version < self.version_everywhere

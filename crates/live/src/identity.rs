@@ -19,7 +19,7 @@ const CHARACTERS_MAX: usize = 80;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) path: String,
-    /// Whether nothing is there.
+    /// True if nothing is there.
     pub(crate) is_missing: bool,
     /// Of a block device that names it.
     pub(crate) model: Option<String>,

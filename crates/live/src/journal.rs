@@ -69,7 +69,7 @@ pub(crate) enum Scope {
 }
 
 impl Scope {
-    /// Whether a batch takes only what the host wrote and trimmed.
+    /// True if a batch takes only what the host wrote and trimmed.
     pub(crate) const fn is_host(self) -> bool {
         matches!(self, Self::Host | Self::Together)
     }
@@ -99,7 +99,7 @@ pub(crate) struct Journal {
     pub(crate) listed: u64,
     /// Everything before this event is durable, in as many copies as there should be.
     pub(crate) committed: u64,
-    /// Whether the last batch has a single copy, so that damage to it would look like its absence.
+    /// True if the last batch has a single copy, so that damage to it would look like its absence.
     pub(crate) is_end_single: bool,
     /// The batch that is being made.
     batch: Vec<u8>,
@@ -466,7 +466,7 @@ fn listed_extent(entry: &[u8; LISTED_BYTES]) -> Option<Extent> {
 pub(crate) struct Reading<'a> {
     pub(crate) store: &'a Store,
     pub(crate) from: Position,
-    /// Whether every copy is read whole, to tell which are damaged.
+    /// True if every copy is read whole, to tell which are damaged.
     pub(crate) is_thorough: bool,
 }
 
@@ -509,7 +509,7 @@ pub(crate) fn read(reading: Reading<'_>) -> Replay {
     replay
 }
 
-/// Whether a batch follows at a position: then somebody went on there.
+/// True if a batch follows at a position: then somebody went on there.
 pub(crate) fn goes_on(reading: Reading<'_>) -> bool {
     let (at, size) = (reading.from, reading.size());
     let place = at.at % size;
@@ -637,7 +637,7 @@ impl Reading<'_> {
         (crc32c::crc32c(&body) == head.body_crc).then_some(body)
     }
 
-    /// Whether any die has a batch that comes after `end`, or one there that follows another
+    /// True if any die has a batch that comes after `end`, or one there that follows another
     /// history.
     fn has_later(&self, end: Position) -> bool {
         if planted::is(Bug::LaterBatchesIgnored) {

@@ -19,7 +19,7 @@ pub(crate) struct LostPages {
     count: u64,
     /// Pages that were added and are in no batch of the journal yet.
     unsaved: Vec<Trim>,
-    /// How many were ever added since the drive was opened.
+    /// Pages that were ever added since the drive was opened.
     found: u64,
 }
 
@@ -55,7 +55,7 @@ impl LostPages {
         self.iter().take(most).map(crate::upkeep::lba).collect()
     }
 
-    /// Whether a page is in the set.
+    /// True if a page is in the set.
     pub(crate) fn has(&self, lpn: Lpn) -> bool {
         self.words.get(lpn.0 as usize / 64).is_some_and(|word| word >> (lpn.0 % 64) & 1 != 0)
     }
@@ -109,7 +109,7 @@ impl LostPages {
         );
     }
 
-    /// Whether pages were added that no batch of the journal tells.
+    /// True if pages were added that no batch of the journal tells.
     pub(crate) const fn is_unsaved(&self) -> bool {
         !self.unsaved.is_empty()
     }

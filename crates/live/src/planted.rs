@@ -65,7 +65,7 @@ mod tests {
         is_found_by(bug, |seed| simulate(seed, 2000).is_err())
     }
 
-    /// Whether it is found where dies are damaged whenever the power is off.
+    /// True if it is found where dies are damaged whenever the power is off.
     fn is_found_by_damage(bug: Bug) -> bool {
         is_found_by(bug, |seed| simulate_damage(seed, 2000, 30).is_err())
     }

@@ -66,9 +66,9 @@ struct Saved {
 /// the same, for reading what is left.
 #[derive(Debug, Default)]
 pub(crate) struct Doubts {
-    /// Whether opening goes on.
+    /// True if opening goes on.
     pub(crate) is_salvage: bool,
-    /// Whether every copy is read whole, to tell which are damaged.
+    /// True if every copy is read whole, to tell which are damaged.
     pub(crate) is_thorough: bool,
     /// The checkpoint that a salvage begins with; none: the newest.
     pub(crate) checkpoint: Option<u64>,

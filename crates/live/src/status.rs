@@ -313,7 +313,7 @@ pub fn inspect(vault: &Path) -> Result<Status, OpenError> {
     Ok(status.rated(rated_cycles(vault)).described(vault))
 }
 
-/// Whether the drive of a folder that no process has open was closed by whoever had; reads no more
+/// True if the drive of a folder that no process has open was closed by whoever had; reads no more
 /// than the headers of its dies, and changes nothing.
 ///
 /// # Errors

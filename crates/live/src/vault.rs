@@ -114,7 +114,7 @@ pub fn name_drive(vault: &Path, name: &str) -> Result<(), OpenError> {
     write(&vault.join(FILE), &described)
 }
 
-/// Whether something may be the name of a drive.
+/// True if something may be the name of a drive.
 ///
 /// # Errors
 /// Says what a name is, where it may not.
@@ -156,7 +156,7 @@ pub fn rate_cycles(vault: &Path, cycles: u32) -> Result<(), OpenError> {
 pub struct Equipment {
     /// What people call it; none: as its folder is called.
     pub name: Option<String>,
-    /// Whether its files take their space at once.
+    /// True if its files take their space at once.
     pub preallocation: Preallocation,
     /// Files, which are made, or block devices: dies that take the place of others.
     pub spare_dies: Vec<PathBuf>,

@@ -90,7 +90,7 @@ impl RowPages {
 pub(crate) type RowTables = Vec<Vec<Entry>>;
 
 impl VerifiedUnit {
-    /// Whether something of it is wrong that a write may set right.
+    /// True if something of it is wrong that a write may set right.
     pub(crate) fn is_bad(&self) -> bool {
         self.flaw.is_some_and(|flaw| flaw != Flaw::Missing)
     }
@@ -214,7 +214,7 @@ impl Store {
         Some(tables)
     }
 
-    /// Whether the tables of a row have every page that the map looks for in it.
+    /// True if the tables of a row have every page that the map looks for in it.
     pub(crate) fn have_pages(&self, ftl: &Ftl, row: u32, tables: &RowTables) -> bool {
         (0..).zip(tables).all(|(unit, table)| {
             (0..self.layout.unit_slots).all(|slot| {
@@ -388,7 +388,7 @@ impl Store {
         is_own.then_some(stamp)
     }
 
-    /// Whether bytes are a parity unit as it was programmed.
+    /// True if bytes are a parity unit as it was programmed.
     fn is_programmed_parity(&self, member: Member, unit: &[u8]) -> bool {
         let crc = || crc32c::crc32c(&unit[STAMP_BYTES..]);
         let stamp = self.own_stamp(member, unit).filter(|stamp| stamp.is_parity);

@@ -49,7 +49,7 @@ pub(crate) struct Chart {
     pub(crate) y: Axis,
     /// Which number stands at the end of each line.
     pub(crate) ends: Ends,
-    /// Whether it is a strip over the width of the page.
+    /// True if it is a strip over the width of the page.
     pub(crate) is_wide: bool,
     /// What is drawn.
     pub(crate) body: Body,
@@ -273,7 +273,7 @@ impl Chart {
         self.explain.is_empty()
     }
 
-    /// Whether there is nothing to see: no points, a line of two points or of zeros alone, a heat
+    /// True if there is nothing to see: no points, a line of two points or of zeros alone, a heat
     /// map of one row.
     pub(crate) fn is_empty(&self) -> bool {
         match &self.body {

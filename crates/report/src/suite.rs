@@ -229,7 +229,7 @@ impl Group<'_> {
     }
 }
 
-/// Whether `charts` all show the same series, so that one legend is enough.
+/// True if `charts` all show the same series, so that one legend is enough.
 fn has_common_legend(charts: &[&Chart]) -> bool {
     let [first, others @ ..] = charts else { return false };
     let names = |chart: &Chart| -> Vec<(String, usize)> {

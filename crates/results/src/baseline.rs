@@ -117,7 +117,7 @@ pub fn place(headline: Headline, value: f64, known: &str) -> (usize, usize) {
     (others().filter(is_ahead).count() + 1, others().count() + 1)
 }
 
-/// Whether `step` loads a drive as the table does.
+/// True if `step` loads a drive as the table does.
 pub fn is_comparable(step: &Step) -> bool {
     (step.threads, step.queue_per_thread) == (THREADS, QUEUE_PER_THREAD)
 }

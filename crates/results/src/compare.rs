@@ -36,7 +36,7 @@ pub struct Entry {
     pub summary: Summary,
     /// IOPS over those of the first run that has this load; absent where those are 0.
     pub iops_ratio: Option<f64>,
-    /// Whether it was measured on a settled drive; absent where nothing judged that.
+    /// True if it was measured on a settled drive; absent where nothing judged that.
     pub settled: Option<bool>,
     /// How far the drive was written by then; absent in earlier results.
     pub written: Option<Written>,

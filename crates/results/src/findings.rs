@@ -161,7 +161,7 @@ fn reason(run: &Run, finding: &Finding) -> Option<String> {
     })
 }
 
-/// Whether a figure under such a warning may not be the drive's own.
+/// True if a figure under such a warning may not be the drive's own.
 const fn doubts(kind: WarningKind) -> bool {
     match kind {
         WarningKind::QueueNotFilled

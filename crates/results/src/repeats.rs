@@ -41,7 +41,7 @@ impl Ratio {
         Some(Self { mean: log.exp(), interval })
     }
 
-    /// Whether the difference is worth a word: at least [`MEANINGFUL_MIN`] to either side, and told
+    /// True if the difference is worth a word: at least [`MEANINGFUL_MIN`] to either side, and told
     /// apart from chance where anything was repeated.
     pub fn is_meaningful(&self) -> bool {
         self.mean.max(1.0 / self.mean) >= 1.0 + MEANINGFUL_MIN && self.is_certain().unwrap_or(true)

@@ -304,7 +304,7 @@ impl Step {
 /// most 10 % of the average across the window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Steady {
-    /// Whether every variable met both conditions in some window by whose end enough was written.
+    /// True if every variable met both conditions in some window by whose end enough was written.
     pub achieved: bool,
     /// Why what was written is enough, or that it is not though the rounds held still; absent where
     /// they did not, and where the amount was not judged.
@@ -455,7 +455,7 @@ impl Run {
         }
     }
 
-    /// Whether what `step` measured is that of a settled drive: the preconditioning of its suite,
+    /// True if what `step` measured is that of a settled drive: the preconditioning of its suite,
     /// or its rounds, reached steady state. Absent where nothing judged it.
     pub fn is_settled(&self, step: &Step) -> Option<bool> {
         let suite = || self.steps.iter().filter(|other| other.suite == step.suite);

@@ -247,7 +247,7 @@ impl Summary {
         self.throughput_read_mb_s + self.throughput_write_mb_s
     }
 
-    /// Whether a request moves 64 KiB or more on average, so that throughput is read in bytes.
+    /// True if a request moves 64 KiB or more on average, so that throughput is read in bytes.
     pub fn has_large_transfers(&self) -> bool {
         self.iops > 0.0 && self.throughput_mb_s() * 1e6 / self.iops >= LARGE_TRANSFER_BYTES
     }

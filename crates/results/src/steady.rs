@@ -89,7 +89,7 @@ fn whole_bytes(bytes: f64) -> u64 {
     bytes.round() as u64
 }
 
-/// Whether the drive relocated in each round of `window`, at a write amplification that is steady.
+/// True if the drive relocated in each round of `window`, at a write amplification that is steady.
 fn relocates_steadily(window: &[Round]) -> bool {
     let amplifications: Option<Vec<f64>> = window
         .iter()

@@ -37,7 +37,7 @@ pub struct Suitability {
     pub write_latency_ns_p999: Option<f64>,
     /// Average latency of the 4K random writes, in nanoseconds.
     pub write_latency_ns_avg: Option<f64>,
-    /// Whether the drive had settled under every suite that was read here.
+    /// True if the drive had settled under every suite that was read here.
     pub is_settled: bool,
     /// How far the drive had been written after the writes, where that was kept.
     pub written: Option<Written>,

@@ -36,7 +36,7 @@ pub struct Protocol {
     /// absent: the drive's own.
     #[serde(default)]
     pub time_lapse_max: Option<u32>,
-    /// Whether a model is measured as the purge left it: nothing is written before the first load,
+    /// True if a model is measured as the purge left it: nothing is written before the first load,
     /// though it reads. Absent: what reads anything is filled first.
     #[serde(default)]
     pub start_purged: bool,

@@ -177,7 +177,7 @@ impl Known {
     }
 }
 
-/// Whether two problems are one, seen twice.
+/// True if two problems are one, seen twice.
 fn is_same(one: &Problem, other: &Problem) -> bool {
     (one.kind, one.die) == (other.kind, other.die)
 }

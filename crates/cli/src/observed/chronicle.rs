@@ -36,7 +36,7 @@ struct Events {
     told: VecDeque<Happening>,
     /// Events that are not in the file yet, the oldest first.
     waiting: VecDeque<Happening>,
-    /// Whether a thread writes what waits.
+    /// True if a thread writes what waits.
     is_being_written: bool,
 }
 

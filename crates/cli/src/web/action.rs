@@ -66,7 +66,7 @@ impl Token {
         self.path.as_deref()
     }
 
-    /// Whether whoever is at an address has the token; if not, what to answer.
+    /// True if whoever is at an address has the token; if not, what to answer.
     fn check(&self, peer: IpAddr, shown: &str) -> Result<(), Reply> {
         let text = shown.strip_prefix("Bearer ").unwrap_or_default();
         if text.is_empty() {

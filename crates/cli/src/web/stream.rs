@@ -42,7 +42,7 @@ struct Latest {
     number: u64,
     message: Arc<str>,
     taken_at: Option<Instant>,
-    /// Whether a viewer asks the drive now.
+    /// True if a viewer asks the drive now.
     is_being_taken: bool,
     has_ended: bool,
 }

@@ -276,7 +276,7 @@ fn even_rates_are_kept_within_two_percent() {
 /// errors.
 const ARRIVALS: usize = 25_000;
 
-/// Whether `gaps_s` are those of a Poisson process of `rate` a second: their mean, and the share of
+/// True if `gaps_s` are those of a Poisson process of `rate` a second: their mean, and the share of
 /// those that are longer than two means, are within three standard errors.
 fn are_poisson(gaps_s: &[f64], rate: f64) -> bool {
     let count = gaps_s.len() as f64;
@@ -287,7 +287,7 @@ fn are_poisson(gaps_s: &[f64], rate: f64) -> bool {
     (mean_s * rate - 1.0).abs() < 3.0 / count.sqrt() && (long - expected).abs() < 3.0 * error
 }
 
-/// Whether fio issued the requests when it had drawn that they were due, at ten moments of the run:
+/// True if fio issued the requests when it had drawn that they were due, at ten moments of the run:
 /// within 2 % of its length.
 ///
 /// fio computes each moment from the one before, however late it was, and makes up for delays. On a

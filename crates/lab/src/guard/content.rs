@@ -1,4 +1,4 @@
-//! Whether a file holds anything that could be lost: bytes that are allocated and not zero.
+//! Test for anything in a file that could be lost: bytes that are allocated and not zero.
 //!
 //! A file made by `truncate` is as long as it says and has no block at all; one made by
 //! `fallocate`, or copied from nothing, has blocks of zeroes. Neither is content.
@@ -14,7 +14,7 @@ const READ_MAX_BYTES: u64 = 4 << 30;
 /// Bytes read at a time.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// Whether `file`, of `size_bytes`, holds a byte other than zero, or more than can be looked
+/// True if `file`, of `size_bytes`, holds a byte other than zero, or more than can be looked
 /// through, or what cannot be read.
 pub(super) fn holds_any(file: &OwnedFd, size_bytes: u64) -> bool {
     let mut left_bytes = READ_MAX_BYTES;
@@ -38,7 +38,7 @@ pub(super) fn holds_any(file: &OwnedFd, size_bytes: u64) -> bool {
     false
 }
 
-/// Whether every byte of `file` from `start` to `end` is zero.
+/// True if every byte of `file` from `start` to `end` is zero.
 fn is_zero(file: &OwnedFd, start: u64, end: u64, block: &mut [u8]) -> bool {
     let mut at = start;
     while at < end {

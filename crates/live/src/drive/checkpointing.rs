@@ -38,7 +38,7 @@ pub(super) const fn mark_due_after(order: u64) -> u64 {
 }
 
 impl Drive {
-    /// Whether so much was completed since rows were listed last that it is time for it.
+    /// True if so much was completed since rows were listed last that it is time for it.
     pub(super) fn is_mark_due(&self, core: &Core) -> bool {
         core.order >= self.mark_due.load(Ordering::Acquire) || self.is_list_long(core)
     }
@@ -77,7 +77,7 @@ impl Drive {
         self.noting(self.make_durable(&mut journal, Scope::Relocation, dirty))
     }
 
-    /// Whether the list of completed rows is as long as it may become.
+    /// True if the list of completed rows is as long as it may become.
     fn is_list_long(&self, core: &Core) -> bool {
         let due = completed_bytes_due(&self.store.layout);
         core.completed.len() as u64 >= due
@@ -248,7 +248,7 @@ impl FrameRun {
     /// Most bytes of a frame of zeroes that are written so that others may follow.
     const GAP_MAX: u64 = 1 << 16;
 
-    /// Whether a frame that begins there may be written together with these.
+    /// True if a frame that begins there may be written together with these.
     fn takes(&self, at: u64) -> bool {
         let end = self.at + self.bytes.len() as u64;
         self.bytes.is_empty() || at - end <= Self::GAP_MAX && self.bytes.len() < Self::BYTES_MAX

@@ -252,7 +252,7 @@ impl Core {
         Ok(())
     }
 
-    /// Whether a page lies in a row and can be read.
+    /// True if a page lies in a row and can be read.
     fn is_readable_in(&self, store: &Store, lpn: Lpn, row: u32) -> bool {
         let ppn = self.place_of(lpn).filter(|ppn| store.layout.place(*ppn).row == row);
         let found = ppn.and_then(|ppn| self.fetch(store, ppn));

@@ -85,7 +85,7 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// Whether something has to come, or to go, before more can be taken.
+    /// True if something has to come, or to go, before more can be taken.
     const fn is_blocked(&self) -> bool {
         self.wanted_bytes > 0 || self.room_bytes > 0
     }

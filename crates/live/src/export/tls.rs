@@ -80,7 +80,7 @@ impl Tls {
         self.demand
     }
 
-    /// Whether clients have to show certificates.
+    /// True if clients have to show certificates.
     pub const fn verifies_clients(&self) -> bool {
         self.verifies_clients
     }

@@ -35,7 +35,7 @@ pub struct Access {
     pub is_ringed: bool,
 }
 
-/// Whether the host's space for a file is taken when it is made.
+/// True if the host's space for a file is taken when it is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Preallocation {
     /// All of it: what is written later never lacks space (`fallocate`).
@@ -72,7 +72,7 @@ pub struct FileMedium {
     path: PathBuf,
     size: u64,
     access: Access,
-    /// Whether space was taken for all of it when it was opened.
+    /// True if space was taken for all of it when it was opened.
     preallocation: Preallocation,
     /// Bytes that are read and written at a time, and at multiples of them.
     block_bytes: usize,
@@ -144,7 +144,7 @@ impl FileMedium {
         Ok(Self { file, path, size, access, preallocation, block_bytes, patching })
     }
 
-    /// Whether the host's space was taken for all of it when it was opened.
+    /// True if the host's space was taken for all of it when it was opened.
     pub(crate) const fn preallocation(&self) -> Preallocation {
         self.preallocation
     }
@@ -252,7 +252,7 @@ fn lacking(error: io::Error, size: u64) -> io::Error {
     io::Error::new(error.kind(), text)
 }
 
-/// Whether the host had no space, or no quota, for what was written: nothing that is stored is at
+/// True if the host had no space, or no quota, for what was written: nothing that is stored is at
 /// fault.
 pub(crate) fn is_host_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)

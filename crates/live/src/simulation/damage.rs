@@ -46,10 +46,10 @@ pub(super) struct Before<'a> {
     pub(super) earlier: Option<&'a Disks>,
     pub(super) history: &'a History,
     pub(super) shape: &'a Shape,
-    /// Whether no die has failed. One that has may not know, and tells of an earlier state once it
+    /// True if no die has failed. One that has may not know, and tells of an earlier state once it
     /// is the only one left.
     pub(super) is_complete: bool,
-    /// Whether all dies are there, none doing wrong: then damage to one die loses nothing.
+    /// True if all dies are there, none doing wrong: then damage to one die loses nothing.
     pub(super) is_redundant: bool,
 }
 

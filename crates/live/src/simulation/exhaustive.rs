@@ -112,7 +112,7 @@ pub fn flip_each(
     Ok(flipped)
 }
 
-/// Whether some page cannot be read.
+/// True if some page cannot be read.
 fn check_pages(drive: &Drive, history: &History) -> Result<bool, String> {
     let mut known = vec![None; history.sectors()];
     let mut page = [0; PAGE_SECTORS * BYTES];

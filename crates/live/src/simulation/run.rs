@@ -112,7 +112,7 @@ struct Run {
     pages_mappable: u32,
     /// Whether one die may fail, none doing wrong otherwise.
     may_lose_die: bool,
-    /// Whether rows are protected and no die does wrong.
+    /// True if rows are protected and no die does wrong.
     is_honest: bool,
     /// Tables that cannot be read while the drive is open.
     hidden: Tables,

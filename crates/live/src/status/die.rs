@@ -7,18 +7,18 @@ use crate::identity::Identity;
 /// A die.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Die {
-    /// Whether it serves.
+    /// True if it serves.
     #[serde(default)]
     pub state: DieState,
-    /// Whether it has failed or is missing.
+    /// True if it has failed or is missing.
     pub is_lost: bool,
-    /// Whether rows lack the unit that belongs on it, so that a further die that fails loses data.
+    /// True if rows lack the unit that belongs on it, so that a further die that fails loses data.
     #[serde(default)]
     pub has_degraded_rows: bool,
     /// Path of the file or block device; none where the drive has no folder.
     #[serde(default)]
     pub path: Option<String>,
-    /// Whether nothing is at that path.
+    /// True if nothing is at that path.
     #[serde(default)]
     pub is_missing: bool,
     /// Model of the block device; none of a file, or where the system names none.
@@ -38,7 +38,7 @@ pub struct Die {
     pub failure: Option<String>,
 }
 
-/// Whether a die serves; of two the worse is the greater.
+/// True if a die serves; of two the worse is the greater.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DieState {

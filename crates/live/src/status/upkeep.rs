@@ -75,7 +75,7 @@ pub struct Scrub {
     pub units_bad: u64,
     /// How many of them were written again.
     pub units_restored: u64,
-    /// How many of them the rest of their row does not give back, and hold no page any more that
+    /// Count of of them the rest of their row does not give back, and hold no page any more that
     /// can be read.
     #[serde(default)]
     pub units_vacated: u64,
@@ -89,7 +89,7 @@ pub struct Scrub {
     pub lost_lbas: Vec<u64>,
     /// Why it ended before its time.
     pub failure: Option<String>,
-    /// Whether somebody had it end, for which that is no failure of the drive.
+    /// True if somebody had it end, for which that is no failure of the drive.
     #[serde(default)]
     pub was_stopped: bool,
 }
@@ -98,13 +98,13 @@ pub struct Scrub {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Scrubs {
-    /// How many ended, whatever they found.
+    /// Count of ended, whatever they found.
     pub ended: u64,
-    /// How many went through everything.
+    /// Count of went through everything.
     pub completed: u64,
     /// Units that were not as programmed.
     pub units_bad: u64,
-    /// How many of them were written again.
+    /// Count of of them were written again.
     pub units_restored: u64,
     /// Units that the last one to go through everything left as they were, since the rest of their
     /// rows did not give them back.

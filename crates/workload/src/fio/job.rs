@@ -135,7 +135,7 @@ pub(super) struct Job {
     /// Bytes a second of each job, reads and writes.
     rate_bytes: Option<[f64; 2]>,
     gaps: Gaps,
-    /// Whether it begins when the one before has ended.
+    /// True if it begins when the one before has ended.
     pub(super) waits: bool,
 }
 

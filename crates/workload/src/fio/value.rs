@@ -51,7 +51,7 @@ pub(super) fn count(text: &str) -> Result<u16, String> {
     text.trim().parse().map_err(|_| format!("`{text}` is not a count up to 65535"))
 }
 
-/// Whether a switch is on: `1`, or nothing behind its name.
+/// True if a switch is on: `1`, or nothing behind its name.
 pub(super) fn is_on(text: &str) -> bool {
     !matches!(text, "0" | "false" | "none")
 }

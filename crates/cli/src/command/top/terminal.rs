@@ -80,7 +80,7 @@ pub(super) fn size() -> (usize, usize) {
     }
 }
 
-/// Whether one of the keys comes in time that end the command: q, Ctrl-D.
+/// True if one of the keys comes in time that end the command: q, Ctrl-D.
 fn is_ended_by_key(time: Duration) -> bool {
     let stdin = io::stdin();
     let time = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };

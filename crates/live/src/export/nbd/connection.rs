@@ -280,7 +280,7 @@ impl Inbox {
         }
     }
 
-    /// Whether it takes no more than the client's own memory.
+    /// True if it takes no more than the client's own memory.
     fn is_own(&self) -> bool {
         self.bytes.len() <= OWN_BUFFER_BYTES
     }

@@ -183,7 +183,7 @@ impl Memory {
         Some(Loan { memory: Arc::clone(self), number, bytes })
     }
 
-    /// Whether somebody waits for some.
+    /// True if somebody waits for some.
     pub(super) fn is_wanted(&self) -> bool {
         !self.lock().queue.is_empty()
     }
@@ -241,7 +241,7 @@ impl Loan {
         }
     }
 
-    /// Whether its connection was ended because it moved nothing while others waited.
+    /// True if its connection was ended because it moved nothing while others waited.
     pub(super) fn is_recalled(&self) -> bool {
         self.memory.lock().loans.get(&self.number).is_some_and(|lent| lent.is_recalled)
     }

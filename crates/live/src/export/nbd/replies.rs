@@ -58,7 +58,7 @@ impl Replies {
         self.limit = limit;
     }
 
-    /// Whether so many more bytes are within the limit.
+    /// True if so many more bytes are within the limit.
     pub(super) fn has_room(&self, length: usize) -> bool {
         self.limit - self.filled.min(self.limit) >= length
     }

@@ -59,7 +59,7 @@ pub enum Event {
     },
     /// Clients were turned away. It is told at most every ten seconds.
     TurnedAway {
-        /// How many since that was told last.
+        /// Number of them since that was told last.
         clients: u64,
         /// Why the last one was.
         reason: String,
@@ -329,7 +329,7 @@ impl Seat {
         Ok(())
     }
 
-    /// Whether a newer client took its place among the handshakes.
+    /// True if a newer client took its place among the handshakes.
     fn is_displaced(&self) -> bool {
         !self.shared.lock().handshaking.contains_key(&self.client)
     }
