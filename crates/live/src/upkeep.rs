@@ -30,7 +30,7 @@ pub struct Scrubbed {
     pub units_bad: u64,
     /// How many of them were written again from the others of their row.
     pub units_restored: u64,
-    /// Count of of them their row does not give back, and hold no page any more that can be read.
+    /// Those of them that their row does not give back, and hold no page any more that can be read.
     pub units_vacated: u64,
     /// Pages that were moved from rows with such units, so that they are protected again.
     pub pages_moved: u64,

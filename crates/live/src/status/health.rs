@@ -76,7 +76,7 @@ pub struct Problem {
     pub severity: HealthState,
     /// Index of the die that it is about, where it is about one.
     pub die: Option<u32>,
-    /// Count of there are of what is counted, such as pages lost; 1 where nothing is.
+    /// Number of what is counted, such as pages lost; 1 where nothing is.
     pub count: u64,
     /// What is wrong, a sentence.
     pub text: String,

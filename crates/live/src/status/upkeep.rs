@@ -75,7 +75,7 @@ pub struct Scrub {
     pub units_bad: u64,
     /// How many of them were written again.
     pub units_restored: u64,
-    /// Count of of them the rest of their row does not give back, and hold no page any more that
+    /// Those of them that the rest of their row does not give back, and hold no page any more that
     /// can be read.
     #[serde(default)]
     pub units_vacated: u64,
@@ -98,13 +98,13 @@ pub struct Scrub {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Scrubs {
-    /// Count of ended, whatever they found.
+    /// Scrubs that ended, whatever they found.
     pub ended: u64,
-    /// Count of went through everything.
+    /// Scrubs that went through everything.
     pub completed: u64,
     /// Units that were not as programmed.
     pub units_bad: u64,
-    /// Count of of them were written again.
+    /// Those of them that were written again.
     pub units_restored: u64,
     /// Units that the last one to go through everything left as they were, since the rest of their
     /// rows did not give them back.
