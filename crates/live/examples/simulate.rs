@@ -8,6 +8,8 @@ use live::simulation::{Failure, Tally, simulate};
 
 /// Operations of each seed.
 const OPERATIONS: u64 = 2000;
+/// Seeds after which it prints how far it is: ten million operations.
+const SEEDS_A_LINE: u64 = 5000;
 
 fn main() -> Result<(), Failure> {
     let mut numbers = std::env::args().skip(1).filter_map(|text| text.parse::<u64>().ok());
@@ -20,8 +22,11 @@ fn main() -> Result<(), Failure> {
             println!("{failure}");
             println!("repeat it: cargo xtask sim --minutes 0 --seed {seed}");
         })?;
-        if Instant::now() >= until {
+        let is_over = Instant::now() >= until;
+        if is_over || (seed - first + 1).is_multiple_of(SEEDS_A_LINE) {
             println!("seeds {first} to {seed}: {tally:?}");
+        }
+        if is_over {
             break;
         }
     }

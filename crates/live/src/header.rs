@@ -20,7 +20,7 @@ use crate::{Compression, DeviceError, Shape};
 
 const MAGIC: &[u8; 16] = b"floatgate die\0\0\0";
 /// Version of everything on a die.
-pub(crate) const FORMAT_VERSION: u32 = 3;
+pub(crate) const FORMAT_VERSION: u32 = 4;
 
 /// What a die says of its drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
