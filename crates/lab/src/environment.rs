@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use blockio::{Bytes, SECTOR_BYTES};
-use results::{Environment, HostSheet, SheetRow, Target, TargetKind, Warning, WarningKind};
+use results::{Environment, HostSheet, Limits, SheetRow, Target, TargetKind, Warning, WarningKind};
 
 use crate::driver::fio::Hosts;
 use crate::nbd::Export;
@@ -50,6 +50,15 @@ pub(crate) struct Limit {
     pub(crate) max_c: Option<i64>,
     /// Whether the user set it.
     pub(crate) is_asked: bool,
+}
+
+/// What the sensors of a drive told at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Sensed {
+    /// In whole degrees Celsius; absent where nobody tells it.
+    pub(crate) temperature_c: Option<i64>,
+    /// In watts, of the drive alone; absent where it has no sensor of its own.
+    pub(crate) power_w: Option<f64>,
 }
 
 impl Site {
@@ -191,6 +200,26 @@ impl Site {
         of_sensor.or_else(|| limit.is_asked.then(of_health).flatten())
     }
 
+    /// Temperature and power of the drive. The processor's meters (RAPL) are not asked: what they
+    /// tell is not the drive's.
+    pub(crate) fn sensed_under_load(&self, limit: Limit) -> Sensed {
+        Sensed {
+            temperature_c: self.temperature_under_load_c(limit),
+            power_w: self.device.as_ref().and_then(Block::power_w),
+        }
+    }
+
+    /// Limits of heat that the drive tells the kernel; absent where it tells none.
+    fn limits(&self) -> Option<Limits> {
+        let device = self.device.as_ref()?;
+        let limits = Limits {
+            warning_c: device.temperature_warning_c().map(|celsius| celsius as f64),
+            critical_c: device.temperature_critical_c().map(|celsius| celsius as f64),
+            ..Limits::default()
+        };
+        (limits != Limits::default()).then_some(limits)
+    }
+
     fn disk(&self) -> Option<Block> {
         self.device.as_ref().map(Block::disk)
     }
@@ -214,7 +243,7 @@ impl Site {
             raw_capacity_bytes: None,
             time_lapse: 1,
             devices: self.hosts.as_ref().map_or(1, Hosts::count),
-            limits: None,
+            limits: self.limits(),
             sheet: self.sheet(),
         }
     }

@@ -36,9 +36,9 @@ pub(crate) const FREE: &str = "Superblocks that are erased and ready: the cliff 
     stock of a purged drive runs out, and settled relocation holds it just above its watermark.";
 pub(crate) const POWER: &str = "What the drive drew on average in each interval; a dashed line is \
     what it may draw, and where the curve lies on it, writes are held back to stay there.";
-pub(crate) const TEMPERATURE: &str = "At the end of each interval; dashed is where the drive \
-    begins to hold its writes back. It follows the power within minutes, on the clock of the \
-    protocol.";
+pub(crate) const TEMPERATURE: &str = "What was read in each interval, at its end for a model; \
+    intervals in which no sensor was read are left out. Dashed are the limits that the drive \
+    tells, or from which its model holds writes back.";
 pub(crate) const BARS: &str = "One bar for each run at one constant load; all bars start at zero.";
 pub(crate) const SWEEP_THROUGHPUT: &str = "Each place is one load, threads by requests that each \
     keeps outstanding; a good drive gains with load and does not fall back.";

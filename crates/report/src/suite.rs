@@ -118,6 +118,7 @@ pub(crate) fn section(suite: &Suite<'_>) -> String {
     html.push_str(&rounds::section(suite, &id));
     html.push_str(&primary::section(suite, &id));
     html.push_str(&load_curve::section(suite, &id));
+    html.push_str(&climate::section(suite, &id));
     let _ = write!(html, "<p class=\"provenance\">{}</p>", Text(&sources(suite)));
     html + "</section>\n"
 }

@@ -70,13 +70,23 @@ pub struct Target {
     pub sheet: Vec<SheetRow>,
 }
 
-/// Limits of a drive's power and heat.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// Limits of a drive's power and heat, each absent where it is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Temperature from which on it slows writes down, in degrees Celsius.
-    pub throttle_c: f64,
-    /// Temperature at which it switches itself off, in degrees Celsius.
-    pub shutdown_c: f64,
+    /// Temperature from which on it slows writes down, in degrees Celsius; of models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttle_c: Option<f64>,
+    /// Temperature at which it switches itself off, in degrees Celsius; of models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shutdown_c: Option<f64>,
+    /// Temperature from which on it warns of heat, in degrees Celsius: `temp1_max` of the kernel's
+    /// sensor, an NVMe drive's WCTEMP; of real drives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning_c: Option<f64>,
+    /// Temperature that it calls critical, in degrees Celsius: `temp1_crit` of the kernel's sensor,
+    /// an NVMe drive's CCTEMP; of real drives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub critical_c: Option<f64>,
     /// Power that it may draw, in watts; absent where it has what it needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power_w: Option<f64>,

@@ -96,27 +96,37 @@ impl Sub for NandWrites {
     }
 }
 
-/// Power and heat of a drive over a span; of each device of a group.
+/// Power and heat of a drive over a span; of each device of a group. Models tell all of it; of a
+/// real drive each number is there that a sensor of its own tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Climate {
-    /// Power on average, in watts.
-    pub power_w: f64,
-    /// Temperature at the end of an interval, the highest of them over several; in degrees Celsius.
-    pub temperature_c: f64,
+    /// Power on average, in watts; of real drives the mean of what its own sensor told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_w: Option<f64>,
+    /// Temperature in degrees Celsius: of a model that at the end of an interval, of a real drive
+    /// the highest that was read in it; over several intervals the highest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature_c: Option<f64>,
     /// Share of the span in which the drive held its writes because it was too hot, 0 to 1.
-    pub heat_held_share: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heat_held_share: Option<f64>,
     /// Share of the span in which it held them to stay within its power, 0 to 1.
-    pub power_held_share: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_held_share: Option<f64>,
 }
 
 impl Climate {
     /// That of two spans of `span_s` and `other_s` seconds, one after the other.
     fn merged(self, span_s: f64, other: Self, other_s: f64) -> Self {
         let total_s = (span_s + other_s).max(f64::MIN_POSITIVE);
-        let mean = |a: f64, b: f64| (a * span_s + b * other_s) / total_s;
+        let mean = |a: Option<f64>, b: Option<f64>| match (a, b) {
+            (Some(a), Some(b)) => Some((a * span_s + b * other_s) / total_s),
+            (a, b) => a.or(b),
+        };
+        let hottest = self.temperature_c.into_iter().chain(other.temperature_c);
         Self {
             power_w: mean(self.power_w, other.power_w),
-            temperature_c: self.temperature_c.max(other.temperature_c),
+            temperature_c: hottest.reduce(f64::max),
             heat_held_share: mean(self.heat_held_share, other.heat_held_share),
             power_held_share: mean(self.power_held_share, other.power_held_share),
         }
@@ -254,8 +264,8 @@ impl Summary {
 
     /// Requests completed in each second for each watt drawn; absent where the power is not known.
     pub fn iops_per_watt(&self) -> Option<f64> {
-        let power_w = self.climate?.power_w;
-        (power_w > 0.0).then(|| self.iops / power_w)
+        let power_w = self.climate?.power_w.filter(|power_w| *power_w > 0.0)?;
+        Some(self.iops / power_w)
     }
 
     /// How far IOPS times average latency is from `outstanding` requests, as a share of them:
@@ -396,18 +406,19 @@ mod tests {
         let at = |span_s, power_w, temperature_c, power_held_share| Interval {
             span_s,
             climate: Some(Climate {
-                power_w,
-                temperature_c,
-                power_held_share,
+                power_w: Some(power_w),
+                temperature_c: Some(temperature_c),
+                power_held_share: Some(power_held_share),
                 ..Climate::default()
             }),
             ..second(0, 1, 1)
         };
         let climate = Summary::of(&[at(1.0, 10.0, 60.0, 0.0), at(3.0, 20.0, 50.0, 1.0)]).climate;
         let climate = climate.expect("both know it");
-        assert!(close_to(climate.power_w, 17.5), "{climate:?}");
-        assert!(close_to(climate.temperature_c, 60.0), "{climate:?}");
-        assert!(close_to(climate.power_held_share, 0.75), "{climate:?}");
+        assert!(close_to(climate.power_w.unwrap(), 17.5), "{climate:?}");
+        assert!(close_to(climate.temperature_c.unwrap(), 60.0), "{climate:?}");
+        assert!(close_to(climate.power_held_share.unwrap(), 0.75), "{climate:?}");
+        assert_eq!(climate.heat_held_share, None, "nobody told it");
         assert_eq!(Summary::of(&[second(0, 1, 1)]).climate, None);
     }
 

@@ -288,9 +288,9 @@ macro_rules! climate {
         Field {
             name: stringify!($field),
             number: Number::F64 {
-                get: |sample| sample.summary.climate.map(|climate| climate.$field),
+                get: |sample| sample.summary.climate.and_then(|climate| climate.$field),
                 set: |sample, value| {
-                    sample.summary.climate.get_or_insert_default().$field = value;
+                    sample.summary.climate.get_or_insert_default().$field = Some(value);
                 },
             },
             later: true,

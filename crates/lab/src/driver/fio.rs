@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use blockio::{Bytes, SECTOR_BYTES};
-use results::{Environment, HostSheet, Warning, WarningKind};
+use results::{Environment, HostSheet, Summary, Warning, WarningKind};
 use workload::Span;
 
 use self::engine::{Engine, Version};
@@ -230,7 +230,7 @@ impl Fio {
         let meter = Meter::new(self.held.site.device());
         let size = self.place().capacity_bytes;
         let whole = size * u64::from(passes);
-        let ending = self.carried_out(&folder, watch, |watch, _| {
+        let (ending, _) = self.carried_out(&folder, watch, |watch, _| {
             let percent = meter.written_bytes().map(|bytes| (bytes * 100 / whole).min(100));
             let told = percent.map_or("filling".into(), |it| format!("filling, {it} %"));
             watch.progress(0.0, &told);
@@ -320,11 +320,11 @@ impl Fio {
         folder: &Path,
         watch: &mut dyn Watch,
         mut tell: impl FnMut(&mut dyn Watch, Look),
-    ) -> Result<Ending, Error> {
+    ) -> Result<(Ending, Thermometer), Error> {
         let Held { target, site, limit, .. } = &*self.held;
-        let mut thermometer = Thermometer::new(limit.max_c);
+        let mut thermometer = Thermometer::new(limit.max_c, Instant::now());
         let ended = process::run(folder, target.hosts(), watch, |watch, look| {
-            thermometer.look(Instant::now(), || site.temperature_under_load_c(*limit));
+            thermometer.look(Instant::now(), || site.sensed_under_load(*limit));
             tell(watch, look);
             !thermometer.is_too_hot()
         });
@@ -333,7 +333,7 @@ impl Fio {
             return Err(thermometer.refusal());
         }
         match (target.check_still(site), ended) {
-            (Ok(()), ended) => ended,
+            (Ok(()), ended) => ended.map(|ending| (ending, thermometer)),
             (Err(gone), Ok(_)) => Err(gone),
             (Err(gone), Err(failed)) => Err(gone.source(failed)),
         }
@@ -454,7 +454,7 @@ impl Driver for Fio {
         let length_s = load.ramp_s + load.duration_s + slack_s;
         let held = Arc::clone(&self.held);
         let mut witness = Witness::begin(&held.site);
-        let ending = self.carried_out(&folder, watch, |watch, look| {
+        let (ending, thermometer) = self.carried_out(&folder, watch, |watch, look| {
             witness.look(look.process);
             let glimpse = meter.look();
             if let Some(glimpse) = glimpse {
@@ -473,10 +473,20 @@ impl Driver for Fio {
         if loaded.intervals.is_empty() && ending == Ending::Done {
             return Err(nothing_logged(load, &folder));
         }
+        add_climate(&mut loaded, &thermometer, load.ramp_s);
         held.keep();
         loaded.how.insert_str(0, &before);
         loaded.warnings.splice(0..0, warnings);
         Ok(loaded)
+    }
+}
+
+/// Adds what the drive's sensors told to the intervals, and to the totals of the load.
+fn add_climate(loaded: &mut Loaded, thermometer: &Thermometer, ramp_s: f64) {
+    thermometer.add_to(&mut loaded.intervals, ramp_s);
+    let whole = Summary::of(&loaded.intervals).climate;
+    if let Some(counted) = loaded.counted.first_mut() {
+        counted.climate = whole;
     }
 }
 

@@ -179,6 +179,47 @@ fn no_load_goes_on_above_the_critical_temperature_or_the_one_that_was_asked_for(
 }
 
 #[test]
+fn temperature_power_and_limits_are_what_the_sensors_of_the_drive_itself_tell() {
+    let machine = Machine::with_disk();
+    let sensed = |site: &Site| site.sensed_under_load(site.temperature_limit(None).unwrap());
+    assert_eq!(sensed(&disk_of(&machine)), Sensed::default());
+    assert_eq!(disk_of(&machine).target().limits, None);
+    // What the processor draws is no power of the drive.
+    machine.write("sys/class/powercap/intel-rapl:0/energy_uj", "123456789");
+    machine.write("sys/class/hwmon/hwmon0/power1_input", "65000000");
+    let sensor = "sys/devices/block/sda/device/hwmon/hwmon1";
+    machine.write(&format!("{sensor}/temp1_input"), "41850");
+    machine.write(&format!("{sensor}/temp1_max"), "69850");
+    machine.write(&format!("{sensor}/temp1_crit"), "84850");
+    let told = sensed(&disk_of(&machine));
+    assert_eq!(told, Sensed { temperature_c: Some(41), power_w: None });
+    let limits = disk_of(&machine).target().limits.unwrap();
+    assert_eq!((limits.warning_c, limits.critical_c), (Some(69.0), Some(84.0)));
+    assert_eq!((limits.throttle_c, limits.power_w), (None, None), "nobody told them");
+    machine.write(&format!("{sensor}/power1_input"), "7250000");
+    assert_eq!(sensed(&disk_of(&machine)).power_w, Some(7.25));
+}
+
+#[test]
+fn of_several_disks_the_hottest_counts_and_the_lowest_limit() {
+    let machine = Machine::with_disk();
+    machine.block("sdb", "sdb", "8:16");
+    machine.block("dm-0", "dm-0", "253:0");
+    for (disk, celsius, max) in [("sda", "40000", "70000"), ("sdb", "52000", "65000")] {
+        machine.hold(disk, "dm-0");
+        let sensor = format!("sys/devices/block/{disk}/device/hwmon/hwmon0");
+        machine.write(&format!("{sensor}/temp1_input"), celsius);
+        machine.write(&format!("{sensor}/temp1_max"), max);
+    }
+    machine.write("sys/devices/block/sda/device/hwmon/hwmon0/power1_input", "5000000");
+    let number = DeviceNumber { major: 253, minor: 0 };
+    let site = Site::of_device(machine.system(), "/dev/dm-0".into(), number);
+    let told = site.sensed_under_load(site.temperature_limit(None).unwrap());
+    assert_eq!(told, Sensed { temperature_c: Some(52), power_w: None }, "sdb tells no power");
+    assert_eq!(site.target().limits.unwrap().warning_c, Some(65.0));
+}
+
+#[test]
 fn a_limit_that_nobody_can_watch_is_refused() {
     let machine = Machine::with_disk();
     // No machine has it, so that no program of this one tells anything of it either.

@@ -117,18 +117,40 @@ impl Block {
         names
     }
 
-    /// Temperature of the disk in whole degrees Celsius, from the kernel's sensor.
+    /// Temperature in whole degrees Celsius, from the kernel's sensor: of several disks below, that
+    /// of the hottest.
     pub(crate) fn temperature_c(&self) -> Option<i64> {
-        self.sensed_c("temp1_input")
+        self.disks_below().iter().filter_map(|disk| disk.sensed_c("temp1_input")).max()
     }
 
-    /// The temperature that the disk calls critical, in whole degrees Celsius.
+    /// The temperature from which on the disk warns of heat, in whole degrees Celsius: of several
+    /// disks below, the lowest.
+    pub(crate) fn temperature_warning_c(&self) -> Option<i64> {
+        self.disks_below().iter().filter_map(|disk| disk.sensed_c("temp1_max")).min()
+    }
+
+    /// The temperature that the disk calls critical, in whole degrees Celsius: of several disks
+    /// below, the lowest.
     pub(crate) fn temperature_critical_c(&self) -> Option<i64> {
-        self.sensed_c("temp1_crit")
+        self.disks_below().iter().filter_map(|disk| disk.sensed_c("temp1_crit")).min()
     }
 
-    /// A number of the disk's sensor, which counts thousandths of a degree.
+    /// Power in watts that the disk's own sensor tells: of several disks below the sum, where each
+    /// of them has one.
+    pub(crate) fn power_w(&self) -> Option<f64> {
+        let disks = self.disks_below();
+        let microwatts = disks.iter().map(|disk| disk.sensed("power1_input"));
+        Some(microwatts.sum::<Option<i64>>()? as f64 / 1e6)
+    }
+
+    /// A temperature of the disk's sensor, which counts thousandths of a degree.
     fn sensed_c(&self, name: &str) -> Option<i64> {
+        Some(self.sensed(name)? / 1000)
+    }
+
+    /// A number of the disk's own sensor (hwmon): `temp1_input` in thousandths of a degree Celsius,
+    /// `power1_input` in millionths of a watt.
+    fn sensed(&self, name: &str) -> Option<i64> {
         let disk = self.disk();
         let folders = [disk.folder.join("device")].into_iter().chain(disk.controllers());
         let folders = folders.flat_map(|folder| [folder.join("hwmon"), folder]);
@@ -137,8 +159,7 @@ impl Block {
         let mut read = sensors
             .filter(|entry| entry.file_name().to_string_lossy().starts_with("hwmon"))
             .filter_map(|entry| fs::read_to_string(entry.path().join(name)).ok());
-        let millidegrees: i64 = read.find_map(|text| text.trim().parse().ok())?;
-        Some(millidegrees / 1000)
+        read.find_map(|text| text.trim().parse().ok())
     }
 
     /// File behind a loop device; nothing for other devices.

@@ -1,10 +1,11 @@
-//! Power and temperature during preconditioning, with the drive's limits.
+//! Power and temperature over time, with the drive's limits: during the preconditioning, and where
+//! none tells them over all steps of the suite, one after the other.
 
 use results::{Climate, Limits, Step};
 
-use super::preconditioning::{points, time_axis};
 use super::{
-    Axis, Body, Chart, Ends, Look, Series, Subject, Suite, Taken, Unit, cautions, line, provenance,
+    Axis, Body, Chart, Ends, Group, Look, Part, Point, Series, Subject, Suite, Taken, Unit,
+    cautions, line, provenance,
 };
 use crate::explain;
 
@@ -15,11 +16,12 @@ struct Kind {
     unit: Unit,
     ends: Ends,
     explain: &'static str,
-    of: fn(&Climate) -> f64,
-    limit: fn(&Limits) -> Option<f64>,
-    /// What the limit is, before its value.
-    meaning: &'static str,
+    of: fn(&Climate) -> Option<f64>,
+    limits: &'static [Limit],
 }
+
+/// What a limit is, before its value, and its value where it is known.
+type Limit = (&'static str, fn(&Limits) -> Option<f64>);
 
 const KINDS: [Kind; 2] = [
     Kind {
@@ -29,8 +31,7 @@ const KINDS: [Kind; 2] = [
         ends: Ends::Mean,
         explain: explain::POWER,
         of: |climate| climate.power_w,
-        limit: |limits| limits.power_w,
-        meaning: "may draw",
+        limits: &[("may draw", |limits| limits.power_w)],
     },
     Kind {
         id: "temperature",
@@ -39,48 +40,167 @@ const KINDS: [Kind; 2] = [
         ends: Ends::Maximum,
         explain: explain::TEMPERATURE,
         of: |climate| climate.temperature_c,
-        limit: |limits| Some(limits.throttle_c),
-        meaning: "slows down at",
+        limits: &[
+            ("slows down at", |limits| limits.throttle_c),
+            ("warns of heat at", |limits| limits.warning_c),
+            ("is critical at", |limits| limits.critical_c),
+        ],
     },
 ];
 
-/// Power and temperature against time; empty where no drive tells them.
-pub(super) fn charts(suite: &Suite<'_>, id: &str) -> Vec<Chart> {
-    let tells = |step: &Step| step.samples.iter().any(|it| it.summary.climate.is_some());
-    let taken: Vec<Taken<'_>> =
-        suite.preconditions().into_iter().filter(|(_, step)| tells(step)).collect();
-    if taken.is_empty() {
-        return Vec::new();
-    }
-    KINDS.iter().map(|kind| over_time(&taken, kind, id)).collect()
+/// Steps of a run, drawn one after the other.
+struct Told<'a> {
+    subject: &'a Subject<'a>,
+    steps: Vec<&'a Step>,
 }
 
-fn over_time(taken: &[Taken<'_>], kind: &Kind, id: &str) -> Chart {
-    let (x, secs) = time_axis(taken);
-    let series = taken.iter().flat_map(|(subject, step)| {
-        let of = points(step, secs, |sample| Some((kind.of)(sample.summary.climate.as_ref()?)));
-        let own = line(subject.label.clone(), Look::of_run(subject.index), of);
-        std::iter::once(own).chain(limit(subject, step, kind, secs))
+impl<'a> Told<'a> {
+    /// The preconditioning of `part`, where it tells power or heat, else all steps of its suite
+    /// that do; absent where none does.
+    fn of(part: &Part<'a>, suite: &str) -> Option<Self> {
+        let tells = |step: &&Step| step.samples.iter().any(|it| it.summary.climate.is_some());
+        let mut steps: Vec<&'a Step> = part.precondition.into_iter().filter(tells).collect();
+        if steps.is_empty() {
+            let all = part.subject.run.steps.iter().filter(|step| step.suite == suite);
+            steps = all.filter(tells).collect();
+        }
+        (!steps.is_empty()).then_some(Self { subject: part.subject, steps })
+    }
+
+    /// A number of every sample against time, in seconds; what was not told is left out.
+    fn points(&self, of: fn(&Climate) -> Option<f64>) -> Vec<Point> {
+        let mut before_s = 0.0;
+        let mut points = Vec::new();
+        for step in &self.steps {
+            points.extend(step.samples.iter().filter_map(|sample| {
+                Some((before_s + sample.at_s, of(sample.summary.climate.as_ref()?)?))
+            }));
+            before_s += step.samples.last().map_or(0.0, |sample| sample.at_s);
+        }
+        points
+    }
+
+    fn taken(&self) -> impl Iterator<Item = Taken<'a>> {
+        self.steps.iter().map(|step| (self.subject, *step))
+    }
+}
+
+/// Power and temperature of a suite that has no preconditioning to show them in.
+pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
+    if !suite.preconditions().is_empty() {
+        return String::new();
+    }
+    let charts = charts(suite, id);
+    Group { title: "Power and temperature", charts: &charts, ..Group::default() }.html()
+}
+
+/// Power and temperature against time; empty where no drive tells them.
+pub(super) fn charts(suite: &Suite<'_>, id: &str) -> Vec<Chart> {
+    let told: Vec<Told<'_>> =
+        suite.parts.iter().filter_map(|part| Told::of(part, suite.name)).collect();
+    KINDS.iter().filter_map(|kind| over_time(&told, kind, id)).collect()
+}
+
+fn over_time(told: &[Told<'_>], kind: &Kind, id: &str) -> Option<Chart> {
+    let drawn: Vec<(&Told<'_>, Vec<Point>)> = told
+        .iter()
+        .map(|told| (told, told.points(kind.of)))
+        .filter(|(_, points)| !points.is_empty())
+        .collect();
+    let ends_s = drawn.iter().filter_map(|(_, points)| Some(points.last()?.0));
+    let (unit, secs) = Unit::of_span(ends_s.reduce(f64::max)?);
+    let taken: Vec<Taken<'_>> = drawn.iter().flat_map(|(told, _)| told.taken()).collect();
+    let series = drawn.iter().flat_map(|(told, points)| {
+        let points: Vec<Point> = points.iter().map(|(at_s, value)| (at_s / secs, *value)).collect();
+        let limits = limits(told.subject, kind, &points);
+        let own = line(told.subject.label.clone(), Look::of_run(told.subject.index), points);
+        std::iter::once(own).chain(limits)
     });
-    Chart {
+    Some(Chart {
         id: format!("{id}-{}", kind.id),
         title: kind.title.into(),
         explain: kind.explain,
-        provenance: provenance(taken),
-        cautions: cautions(taken),
-        x,
+        provenance: provenance(&taken),
+        cautions: cautions(&taken),
+        x: Axis::linear("protocol time", unit),
         y: Axis::linear(kind.title, kind.unit),
         ends: kind.ends,
         is_wide: false,
         body: Body::Lines(series.collect(), Vec::new()),
-    }
+    })
 }
 
-/// The limit as a dashed line over the whole step.
-fn limit(subject: &Subject<'_>, step: &Step, kind: &Kind, secs: f64) -> Option<Series> {
-    let limit = (kind.limit)(subject.run.target.limits.as_ref()?)?;
-    let (first, last) = (step.samples.first()?.at_s / secs, step.samples.last()?.at_s / secs);
-    let name = format!("{}: {} {}", subject.label, kind.meaning, kind.unit.say(limit));
-    let look = Look { dash: 2, ..Look::of_run(subject.index) };
-    Some(line(name, look, vec![(first, limit), (last, limit)]))
+/// The limits that are known as dashed lines over all of `points`.
+fn limits(subject: &Subject<'_>, kind: &Kind, points: &[Point]) -> Vec<Series> {
+    let Some(limits) = &subject.run.target.limits else { return Vec::new() };
+    let ends = points.first().zip(points.last());
+    let of = |(meaning, limit): &Limit| {
+        let (limit, (first, last)) = (limit(limits)?, ends?);
+        let name = format!("{}: {meaning} {}", subject.label, kind.unit.say(limit));
+        let look = Look { dash: 2, ..Look::of_run(subject.index) };
+        Some(line(name, look, vec![(first.0, limit), (last.0, limit)]))
+    };
+    kind.limits.iter().filter_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use results::Run;
+
+    use super::*;
+    use crate::example::{STOCK, run};
+    use crate::subject::{subjects, suites};
+
+    /// A review of a real drive whose sensor told of every second interval.
+    fn measured() -> Run {
+        let mut run = run(STOCK);
+        run.target.limits =
+            Some(Limits { warning_c: Some(70.0), critical_c: Some(84.0), ..Limits::default() });
+        for step in &mut run.steps {
+            for (index, sample) in step.samples.iter_mut().enumerate().step_by(2) {
+                let temperature_c = Some(40.0 + (index % 20) as f64);
+                sample.summary.climate = Some(Climate { temperature_c, ..Climate::default() });
+            }
+        }
+        run
+    }
+
+    fn drawn(run: &Run) -> Vec<Chart> {
+        let subjects = subjects(std::slice::from_ref(run));
+        let suites = suites(&subjects);
+        charts(&suites[0], "it")
+    }
+
+    #[test]
+    fn a_real_drive_shows_its_temperature_and_what_it_warns_of_but_no_power() {
+        let charts = drawn(&measured());
+        let [chart] = charts.as_slice() else { panic!("{} charts", charts.len()) };
+        assert_eq!(chart.title, "Temperature");
+        let html = chart.figure(false);
+        assert!(html.contains("warns of heat at 70 °C"), "{html}");
+        assert!(html.contains("is critical at 84 °C"), "{html}");
+        assert!(!html.contains("slows down at"), "nobody told that");
+    }
+
+    #[test]
+    fn without_a_preconditioning_all_steps_are_drawn_one_after_the_other() {
+        let mut run = measured();
+        run.steps.retain(|step| step.kind != results::StepKind::Precondition);
+        let steps = run.steps.iter().filter(|step| step.suite == run.steps[0].suite);
+        let points = steps.map(|step| step.samples.len().div_ceil(2)).sum::<usize>();
+        let charts = drawn(&run);
+        let Body::Lines(series, _) = &charts[0].body else { panic!("no lines") };
+        assert_eq!(series[0].points.len(), points);
+        assert!(series[0].points.is_sorted_by(|a, b| a.0 < b.0), "time goes on");
+        let subjects = subjects(std::slice::from_ref(&run));
+        assert!(section(&suites(&subjects)[0], "it").contains("Power and temperature"));
+    }
+
+    #[test]
+    fn a_drive_that_tells_nothing_has_no_chart() {
+        let run = Run { steps: run(STOCK).steps, ..measured() };
+        assert!(drawn(&run).is_empty());
+        let subjects = subjects(std::slice::from_ref(&run));
+        assert_eq!(section(&suites(&subjects)[0], "it"), "");
+    }
 }

@@ -1,4 +1,7 @@
-//! The temperature of a drive under load, which ends where it is too high.
+//! Temperature and power of a drive under load, which ends where it is too hot.
+//!
+//! What is read is kept with its time, and goes into the intervals of the load. Nothing is filled
+//! in: an interval in which nothing was read has no temperature.
 //!
 //! ```text
 //! read every ten seconds ──► at the limit ──► read again after a second ──► still: the load ends
@@ -7,9 +10,13 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use results::{Climate, Interval};
+
+use crate::environment::Sensed;
 use crate::{Error, Kind};
 
-/// How often the sensor is read: each time costs an NVMe drive a command.
+/// How often the sensor is read: each time costs an NVMe drive a command, and a SATA drive one
+/// that waits until its queue is empty.
 const PERIOD: Duration = Duration::from_secs(10);
 /// How often after it was too hot.
 const PERIOD_HOT: Duration = Duration::from_secs(1);
@@ -36,39 +43,77 @@ impl fmt::Display for Heat {
     }
 }
 
+/// What was read at one time of a load.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Reading {
+    at: Instant,
+    sensed: Sensed,
+}
+
 /// What was read under one load.
 #[derive(Debug)]
 pub(super) struct Thermometer {
     /// Degrees Celsius from which no load goes on; absent where nothing is too hot.
     max_c: Option<i64>,
+    began: Instant,
     read_at: Option<Instant>,
-    heat: Option<Heat>,
+    readings: Vec<Reading>,
     hot: u32,
 }
 
 impl Thermometer {
-    /// Nothing read yet.
-    pub(super) const fn new(max_c: Option<i64>) -> Self {
-        Self { max_c, read_at: None, heat: None, hot: 0 }
+    /// Nothing read yet of a load that begins at `began`.
+    pub(super) const fn new(max_c: Option<i64>, began: Instant) -> Self {
+        Self { max_c, began, read_at: None, readings: Vec::new(), hot: 0 }
     }
 
-    /// Reads `sensor`, where it is time to at `now`.
-    pub(super) fn look(&mut self, now: Instant, sensor: impl FnOnce() -> Option<i64>) {
+    /// Reads `sensors`, where it is time to at `now`.
+    pub(super) fn look(&mut self, now: Instant, sensors: impl FnOnce() -> Sensed) {
         let period = if self.hot > 0 { PERIOD_HOT } else { PERIOD };
         if self.read_at.is_some_and(|at| now.duration_since(at) < period) {
             return;
         }
         self.read_at = Some(now);
-        let Some(celsius) = sensor() else { return };
-        let read = Heat { low: celsius, high: celsius };
-        self.heat = Some(self.heat.map_or(read, |heat| heat.and(read)));
+        let sensed = sensors();
+        if sensed == Sensed::default() {
+            return;
+        }
+        self.readings.push(Reading { at: now, sensed });
+        let Some(celsius) = sensed.temperature_c else { return };
         let is_hot = self.max_c.is_some_and(|max_c| celsius >= max_c);
         self.hot = if is_hot { self.hot + 1 } else { 0 };
     }
 
     /// Temperatures that were read, where there is a sensor.
-    pub(super) const fn heat(&self) -> Option<Heat> {
-        self.heat
+    pub(super) fn heat(&self) -> Option<Heat> {
+        let temperatures = self.readings.iter().filter_map(|reading| reading.sensed.temperature_c);
+        temperatures.map(|celsius| Heat { low: celsius, high: celsius }).reduce(Heat::and)
+    }
+
+    /// Adds to each of `intervals`, the first of which began `ramp_s` after the load, the highest
+    /// temperature and the mean power that were read in it.
+    pub(super) fn add_to(&self, intervals: &mut [Interval], ramp_s: f64) {
+        let at_s = |reading: &&Reading| reading.at.duration_since(self.began).as_secs_f64() - ramp_s;
+        for interval in intervals {
+            let within = interval.at_s - interval.span_s..interval.at_s;
+            let read: Vec<Sensed> = self
+                .readings
+                .iter()
+                .filter(|reading| within.contains(&at_s(reading)))
+                .map(|reading| reading.sensed)
+                .collect();
+            let powers: Vec<f64> = read.iter().filter_map(|sensed| sensed.power_w).collect();
+            let count = powers.len() as f64;
+            interval.climate = (!read.is_empty()).then(|| Climate {
+                power_w: (count > 0.0).then(|| powers.iter().sum::<f64>() / count),
+                temperature_c: read
+                    .iter()
+                    .filter_map(|sensed| sensed.temperature_c)
+                    .max()
+                    .map(|celsius| celsius as f64),
+                ..Climate::default()
+            });
+        }
     }
 
     /// Whether the load has to end.
@@ -78,7 +123,7 @@ impl Thermometer {
 
     /// What is said of a load that ended for heat.
     pub(super) fn refusal(&self) -> Error {
-        let (high, max) = (self.heat.map_or(0, |heat| heat.high), self.max_c.unwrap_or(0));
+        let (high, max) = (self.heat().map_or(0, |heat| heat.high), self.max_c.unwrap_or(0));
         let text = format!("the drive is {high} °C hot, the load ended: {max} °C is the limit");
         Error::new(Kind::Refused, text)
             .hint("let it cool, and give it more air, before it goes on; see --temperature-max")
@@ -91,10 +136,11 @@ mod tests {
 
     /// A thermometer that read `celsius`, one after the other, a second apart.
     fn after(celsius: &[i64], max_c: Option<i64>) -> Thermometer {
-        let mut thermometer = Thermometer::new(max_c);
         let begin = Instant::now();
+        let mut thermometer = Thermometer::new(max_c, begin);
         for (seconds, celsius) in (0..).zip(celsius) {
-            thermometer.look(begin + Duration::from_secs(seconds), || Some(*celsius));
+            let sensed = Sensed { temperature_c: Some(*celsius), power_w: None };
+            thermometer.look(begin + Duration::from_secs(seconds), || sensed);
         }
         thermometer
     }
@@ -113,5 +159,34 @@ mod tests {
     fn a_cool_drive_is_asked_every_ten_seconds() {
         let thermometer = after(&[40, 1, 1, 1, 1, 1, 1, 1, 1, 1, 44, 99], Some(75));
         assert_eq!(thermometer.heat().unwrap().to_string(), "40 to 44 °C");
+    }
+
+    #[test]
+    fn an_interval_has_what_was_read_in_it_and_nothing_else() {
+        let begin = Instant::now();
+        let mut thermometer = Thermometer::new(None, begin);
+        for (at_s, celsius, power_w) in [(0, 30, 5.0), (10, 40, 6.0), (20, 43, 8.0), (30, 42, 9.0)] {
+            let sensed = Sensed { temperature_c: Some(celsius), power_w: Some(power_w) };
+            thermometer.look(begin + Duration::from_secs(at_s), || sensed);
+        }
+        let interval = |at_s| Interval { at_s, span_s: 20.0, ..Interval::default() };
+        let mut intervals = [interval(20.0), interval(40.0), interval(60.0)];
+        thermometer.add_to(&mut intervals, 5.0);
+        let told = |at: usize| {
+            intervals[at].climate.map(|climate| (climate.temperature_c, climate.power_w))
+        };
+        assert_eq!(told(0), Some((Some(43.0), Some(7.0))), "the ramp is left out");
+        assert_eq!(told(1), Some((Some(42.0), Some(9.0))));
+        assert_eq!(told(2), None, "nothing was read, and nothing is made up");
+    }
+
+    #[test]
+    fn a_drive_without_sensors_has_no_climate() {
+        let begin = Instant::now();
+        let mut thermometer = Thermometer::new(None, begin);
+        thermometer.look(begin, Sensed::default);
+        let mut intervals = [Interval { at_s: 20.0, span_s: 20.0, ..Interval::default() }];
+        thermometer.add_to(&mut intervals, 0.0);
+        assert_eq!((thermometer.heat(), intervals[0].climate), (None, None));
     }
 }

@@ -9,8 +9,12 @@ use crate::{Error, Kind};
 /// The limits of a drive of whose heat something is known.
 pub(super) fn limits(spec: &DriveSpec) -> Option<Limits> {
     let power = spec.thermal.as_ref().and(spec.power.as_ref())?;
-    let (throttle_c, shutdown_c) = (power.throttle_c, power.shutdown_c);
-    Some(Limits { throttle_c, shutdown_c, power_w: power.limit_w })
+    Some(Limits {
+        throttle_c: Some(power.throttle_c),
+        shutdown_c: Some(power.shutdown_c),
+        power_w: power.limit_w,
+        ..Limits::default()
+    })
 }
 
 /// Warnings where the drive held its writes in the step named `step`.
@@ -18,8 +22,8 @@ pub(super) fn warnings(spec: &DriveSpec, step: &str, intervals: &[Interval]) -> 
     let Some((limits, climate)) = limits(spec).zip(Summary::of(intervals).climate) else {
         return Vec::new();
     };
-    let held = |share: f64, why: String, remedy: &str| {
-        (share > 0.0).then(|| Warning {
+    let held = |share: Option<f64>, why: String, remedy: &str| {
+        share.filter(|share| *share > 0.0).map(|share| Warning {
             kind: WarningKind::Throttled,
             step: step.into(),
             text: format!(
@@ -29,10 +33,11 @@ pub(super) fn warnings(spec: &DriveSpec, step: &str, intervals: &[Interval]) -> 
             remedy: remedy.into(),
         })
     };
-    let (throttle_c, hottest_c) = (limits.throttle_c, climate.temperature_c);
+    let throttle_c = limits.throttle_c.unwrap_or_default();
+    let hottest_c = climate.temperature_c.unwrap_or_default();
     let hot = format!("it slows down at {throttle_c} °C and reached {hottest_c:.1}");
     let limit_w = limits.power_w.unwrap_or_default();
-    let drawn = format!("it may draw {limit_w} W and drew {:.1}", climate.power_w);
+    let drawn = format!("it may draw {limit_w} W and drew {:.1}", climate.power_w.unwrap_or_default());
     let heat = held(climate.heat_held_share, hot, "cooler air (--ambient) or more (--airflow)");
     let power = held(climate.power_held_share, drawn, "--slot-power external lifts the limit");
     heat.into_iter().chain(power).collect()

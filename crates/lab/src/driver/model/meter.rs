@@ -81,10 +81,10 @@ fn climate_between(before: &Reading, after: &Reading, span: Nanos) -> Climate {
     let span_s = span.as_secs_f64().max(f64::MIN_POSITIVE);
     let share = |before: Nanos, after: Nanos| ((after - before).as_secs_f64() / span_s).min(1.0);
     Climate {
-        power_w: (after.energy_j - before.energy_j) / span_s,
-        temperature_c: after.temperature_c,
-        heat_held_share: share(before.held_by_heat, after.held_by_heat),
-        power_held_share: share(before.held_by_power, after.held_by_power),
+        power_w: Some((after.energy_j - before.energy_j) / span_s),
+        temperature_c: Some(after.temperature_c),
+        heat_held_share: Some(share(before.held_by_heat, after.held_by_heat)),
+        power_held_share: Some(share(before.held_by_power, after.held_by_power)),
     }
 }
 
