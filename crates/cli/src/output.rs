@@ -6,6 +6,11 @@ use anyhow::{Context as _, Result};
 use lab::results::Warning;
 use serde::Serialize;
 
+use crate::table;
+
+/// Fewest columns that lines are wrapped at.
+const COLUMNS_MIN: usize = 20;
+
 /// Prints one line, or several, of what was asked for to stdout.
 ///
 /// # Errors
@@ -47,15 +52,41 @@ pub(crate) fn bytes(bytes: &[u8]) -> Result<()> {
 /// Prints what a reader must know before trusting a number to stderr.
 pub(crate) fn warning(warning: &Warning) {
     let Warning { step, text, .. } = warning;
-    if step.is_empty() {
-        talk(&format!("warning: {text}"));
-    } else {
-        talk(&format!("warning: {step}: {text}"));
-    }
+    let text = if step.is_empty() { text.clone() } else { format!("{step}: {text}") };
+    talk(&in_columns(&format!("warning: {text}"), columns()));
+}
+
+/// `text` broken between words, further lines indented, where there is a limit of columns.
+fn in_columns(text: &str, columns: Option<usize>) -> String {
+    const INDENT: &str = "  ";
+    let Some(columns) = columns else { return text.to_owned() };
+    table::wrapped(text, columns.saturating_sub(INDENT.len())).join(&format!("\n{INDENT}"))
+}
+
+/// Columns of the terminal that stderr is; absent where it is none: there lines stay whole.
+pub(crate) fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stderr()).ok()?;
+    (size.ws_col > 0).then(|| usize::from(size.ws_col).max(COLUMNS_MIN))
 }
 
 /// Prints a line about the work to stderr.
 pub(crate) fn talk(text: &str) {
     // Nobody is left to be told that stderr is closed.
     let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_broken_between_words_on_a_terminal_only() {
+        let text = "warning: 4k/precondition: steady state not achieved in 12 rounds of 30 m";
+        assert_eq!(in_columns(text, None), text);
+        for columns in [40, 80] {
+            let shown = in_columns(text, Some(columns));
+            assert!(shown.lines().all(|line| line.chars().count() <= columns), "{shown}");
+            assert_eq!(shown.split_whitespace().collect::<Vec<_>>().join(" "), text);
+        }
+    }
 }

@@ -116,7 +116,10 @@ fn item(kind: FindingKind, cases: &[Case], verdict: Verdict) -> String {
         named.push(format!("{more} more"));
     }
     let sign = if ascending { "≤" } else { "≥" };
-    let rule = format!("{} {sign} {}", explain::ratio(kind), number::trimmed(limit));
+    let rule = match kind {
+        FindingKind::Unsteady => "No five rounds met the steady-state rule".to_owned(),
+        _ => format!("{} {sign} {}", explain::ratio(kind), number::trimmed(limit)),
+    };
     format!(
         "<li title=\"{1}\"><b>{0}:</b> {2}. <span class=\"rule\">{1}.</span></li>",
         sentence,

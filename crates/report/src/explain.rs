@@ -108,11 +108,11 @@ pub(crate) const fn sentences(kind: FindingKind) -> (&'static str, &'static str)
     }
 }
 
-/// The ratio that a finding of `kind` judges, in words.
+/// What a finding of `kind` judges, in words: a ratio, or whether something was met.
 pub(crate) const fn ratio(kind: FindingKind) -> &'static str {
     match kind {
         FindingKind::BurstOverSettled => "IOPS of the burst ÷ IOPS of the settled window",
-        FindingKind::Unsteady => "1 where steady state was not reached, else 0",
+        FindingKind::Unsteady => "whether five rounds met the steady-state rule",
         FindingKind::Deviation => "standard deviation ÷ average latency at the greatest load",
         FindingKind::Peak => "longest request at any load ÷ average latency at the greatest load",
         FindingKind::ReadOverWrite => "IOPS of 4K random reads ÷ of writes at the same load",

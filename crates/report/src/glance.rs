@@ -110,7 +110,8 @@ const fn heading(headline: Headline) -> (&'static str, &'static str) {
 fn own(subject: &Subject<'_>, headlines: &[Headline]) -> Row {
     let cell = |headline: &Headline| {
         let shown = shown(subject.run, *headline)?;
-        Some((shown.value, if shown.is_settled { "" } else { "burst" }))
+        let is_of_writes = *headline != Headline::Read;
+        Some((shown.value, if shown.is_settled || !is_of_writes { "" } else { "not settled" }))
     };
     Row {
         class: format!("own t{}", Look::of_run(subject.index).tone),

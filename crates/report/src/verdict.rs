@@ -33,12 +33,7 @@ pub(crate) fn sentences(subjects: &[Subject<'_>]) -> Vec<String> {
 fn of_one(it: &Suitability) -> Vec<String> {
     if !it.is_settled {
         return vec![
-            match &it.written {
-                Some(written) => {
-                    format!("Not settled: {} after {}.", does(it), written_times(written))
-                }
-                None => format!("Not settled: {}.", does(it)),
-            },
+            unsettled(it),
             "Good for a first look: what the drive holds under lasting writes is not in these \
              numbers."
                 .into(),
@@ -49,12 +44,24 @@ fn of_one(it: &Suitability) -> Vec<String> {
     vec![format!("Once settled it does {}.", does(it)), is_for(it, "it"), is_not_for(it)]
 }
 
+/// Its rates before it has settled: reads apart, which have nothing to settle.
+fn unsettled(it: &Suitability) -> String {
+    let reads = it.read_iops.map(|iops| format!("{} random reads of 4K a second", short(iops)));
+    let writing = Suitability { read_iops: None, ..*it };
+    if it.write_iops.or(it.mixed_iops).is_none() {
+        return format!("It does {}.", reads.unwrap_or_default());
+    }
+    let after = it.written.map_or_else(String::new, |it| format!(" after {}", written_times(&it)));
+    let reads = reads.map_or_else(String::new, |reads| format!(" It does {reads}."));
+    format!("Not settled: {}{after}.{reads}", does(&writing))
+}
+
 /// Its rates and the tail of its writes.
 fn does(it: &Suitability) -> String {
     let rates = [
         (it.write_iops, "random writes of 4K"),
         (it.read_iops, "random reads of 4K"),
-        (it.mixed_iops, "requests of 8K 70/30 a second"),
+        (it.mixed_iops, "requests of 8K 70/30"),
     ];
     let rates: Vec<String> = rates
         .into_iter()
@@ -63,7 +70,7 @@ fn does(it: &Suitability) -> String {
     let tail = it.write_latency_ns_p999.filter(|tail| *tail > 0.0).map(|tail| {
         format!("; 99.9 % of the writes are answered within {} ms", number::trimmed(millis(tail)))
     });
-    listed(&rates) + &tail.unwrap_or_default()
+    format!("{} a second{}", listed(&rates), tail.unwrap_or_default())
 }
 
 /// What it is for; `who` is how the drive is called.

@@ -1,16 +1,28 @@
 //! Rounds of a suite: measurements that were repeated until what is tracked held still.
 //!
 //! The rule is that of [`crate::steady`], over rounds instead of slices of time: a tracked number
-//! is that of its step in a round. Rounds that are not whole are not judged. What the rounds of the
-//! window measured is averaged cell by cell.
+//! is that of its step in a round. Rounds that are not whole are not judged. A window counts only
+//! where enough was written by its end, as [`crate::steady`] has it:
+//!
+//! - all cells of the rounds together wrote at least the space that they address, and the drive was
+//!   written at least its raw capacity since the purge (its user capacity where the raw one is
+//!   unknown). Rounds that are sequential throughout go on with what the fill before them did: it
+//!   counts as theirs (the workload-independent preconditioning of the specification
+//!   [snia-pts-2020]);
+//! - or the drive relocated in each round of the window, at a write amplification that is steady;
+//! - or the media are written in place, or the rounds only read.
+//!
+//! What the rounds of the window measured is averaged cell by cell.
 
-use crate::steady::WINDOW_ROUNDS;
-use crate::{Cell, Latencies, Steady, SteadyVariable, Step, Summary, TrackedMetric};
+use crate::steady::{WINDOW_ROUNDS, relocates_steadily};
+use crate::{
+    Cell, Latencies, NandWrites, Steady, SteadyEvidence, SteadyVariable, Step, Summary, Target,
+    TrackedMetric, Written,
+};
 
 impl Steady {
-    /// Judges the rounds among `steps`, which are those of one suite; absent where nothing is
-    /// tracked in rounds.
-    pub fn of_rounds<'a>(steps: impl Iterator<Item = &'a Step>) -> Option<Self> {
+    /// Judges the rounds `steps` of one suite on `target`; absent where nothing is tracked in them.
+    pub fn of_rounds<'a>(steps: impl Iterator<Item = &'a Step>, target: &Target) -> Option<Self> {
         let steps: Vec<&Step> = steps.collect();
         let tracked: Vec<&Step> =
             steps.iter().copied().filter(|step| step.tracked.is_some()).collect();
@@ -24,20 +36,84 @@ impl Steady {
                 .map(|series| SteadyVariable::of(&series.name, &series.values[from..end]))
                 .collect()
         };
-        let met =
-            (WINDOW_ROUNDS..=whole).find(|end| window(*end).iter().all(SteadyVariable::is_steady));
-        let end = met.unwrap_or(whole);
+        let still = (WINDOW_ROUNDS..=whole)
+            .filter(|end| window(*end).iter().all(SteadyVariable::is_steady))
+            .map(|end| (end, evidence(&steps, end, target)));
+        let too_little = Some(SteadyEvidence::TooLittleWritten);
+        let (mut met, mut last) = (None, None);
+        for (end, evidence) in still {
+            last = Some((end, evidence));
+            if evidence != too_little {
+                met = last;
+                break;
+            }
+        }
+        let (end, evidence) = met.or(last).unwrap_or((whole, None));
         let round_s: f64 =
             steps.iter().filter(|step| step.round == Some(1)).map(|step| step.duration_s).sum();
         Some(Self {
             achieved: met.is_some(),
-            evidence: None,
+            evidence,
             rounds: u32::try_from(end).unwrap_or(u32::MAX),
             at_s: end as f64 * round_s,
             round_s,
             variables: window(end),
         })
     }
+}
+
+/// Why the window that ends with the round `end` of `steps`, which holds still, is that of a
+/// settled drive, or is not; absent where the steps do not tell what they wrote.
+fn evidence(steps: &[&Step], end: usize, target: &Target) -> Option<SteadyEvidence> {
+    let end = u32::try_from(end).unwrap_or(u32::MAX);
+    let first = (end + 1).saturating_sub(u32::try_from(WINDOW_ROUNDS).unwrap_or(u32::MAX));
+    let by_then: Vec<&Step> = steps
+        .iter()
+        .copied()
+        .filter(|step| step.round.is_some_and(|round| round <= end))
+        .filter(|step| step.summary.as_ref().is_some_and(|it| it.written_bytes() > 0.0))
+        .collect();
+    let written: Option<Vec<Written>> = by_then.iter().map(|step| step.written).collect();
+    let written = written?;
+    let window = || by_then.iter().copied().filter(|step| step.round >= Some(first));
+    if by_then.is_empty() {
+        Some(SteadyEvidence::OnlyReads)
+    } else if window().all(is_in_place) {
+        Some(SteadyEvidence::InPlace)
+    } else if is_written_over(&by_then, &written, target) {
+        Some(SteadyEvidence::Written)
+    } else if relocates_steadily((first..=end).map(|round| nand_of(window(), round))) {
+        Some(SteadyEvidence::Relocation)
+    } else {
+        Some(SteadyEvidence::TooLittleWritten)
+    }
+}
+
+/// The NAND is known, and there is none to relocate in.
+fn is_in_place(step: &Step) -> bool {
+    let has_superblocks = step.samples.iter().any(|it| it.superblocks_free_share.is_some());
+    let knows_nand = step.summary.as_ref().is_some_and(|summary| summary.nand.is_some());
+    knows_nand && !step.samples.is_empty() && !has_superblocks
+}
+
+/// Whether `steps`, which wrote `written`, leave nothing that was never used.
+fn is_written_over(steps: &[&Step], written: &[Written], target: &Target) -> bool {
+    let since_purge_bytes = written.iter().map(|it| it.since_purge_bytes).max().unwrap_or(0);
+    let since_purge_share = written.iter().map(|it| it.since_purge_share).fold(0.0, f64::max);
+    let is_sequential = steps.iter().all(|step| step.workload.contains("-seq-"));
+    let own_share: f64 = written.iter().map(|it| it.addressed_share).sum();
+    let is_used_up = match target.raw_capacity_bytes {
+        Some(raw_bytes) => since_purge_bytes >= raw_bytes,
+        None => since_purge_share >= 1.0,
+    };
+    is_used_up && (is_sequential || own_share >= 1.0)
+}
+
+/// What the NAND wrote in one `round` of `steps`; absent where nobody tells it.
+fn nand_of<'a>(steps: impl Iterator<Item = &'a Step>, round: u32) -> Option<NandWrites> {
+    let of_round = steps.filter(|step| step.round == Some(round));
+    let all: Option<Vec<NandWrites>> = of_round.map(|step| step.summary.as_ref()?.nand).collect();
+    all?.into_iter().reduce(|a, b| a + b)
 }
 
 /// What the rounds of a window measured in one cell of a matrix: averages of the rounds, and
@@ -148,10 +224,14 @@ mod tests {
         rates.iter().zip(1_u32..).flat_map(of).collect()
     }
 
+    fn judged(steps: &[Step]) -> Option<Steady> {
+        Steady::of_rounds(steps.iter(), &example::run().target)
+    }
+
     #[test]
     fn rounds_are_steady_at_the_first_window_that_meets_the_rule() {
         let steps = rounds(&[300_000, 200_000, 92_000, 90_000, 88_000, 87_000, 86_000, 85_000]);
-        let steady = Steady::of_rounds(steps.iter()).unwrap();
+        let steady = judged(&steps).unwrap();
         assert_eq!((steady.achieved, steady.rounds), (true, 7));
         assert_eq!(steady.variables[0].name, "writes iops");
         let window: Vec<f64> = steady.variables[0].rounds.iter().map(|it| it.round()).collect();
@@ -162,7 +242,7 @@ mod tests {
     #[test]
     fn rounds_that_never_hold_still_give_their_last_window() {
         let steps = rounds(&[10_000, 20_000, 40_000, 80_000, 160_000, 320_000]);
-        let steady = Steady::of_rounds(steps.iter()).unwrap();
+        let steady = judged(&steps).unwrap();
         assert_eq!((steady.achieved, steady.rounds), (false, 6));
         assert_eq!(steady.variables[0].rounds.len(), 5);
     }
@@ -171,7 +251,7 @@ mod tests {
     fn a_round_that_is_not_whole_is_not_judged() {
         let mut steps = rounds(&[1000; 5]);
         steps.pop();
-        let steady = Steady::of_rounds(steps.iter()).unwrap();
+        let steady = judged(&steps).unwrap();
         assert_eq!((steady.achieved, steady.rounds), (false, 4));
     }
 
@@ -183,7 +263,7 @@ mod tests {
             step.cell = Some(Cell { bytes: 4096, read_percent });
         }
         let steps: Vec<&Step> = steps.iter().collect();
-        let steady = Steady::of_rounds(steps.iter().copied()).unwrap();
+        let steady = Steady::of_rounds(steps.iter().copied(), &example::run().target).unwrap();
         let cells = window_cells(&steps, &steady);
         let iops: Vec<f64> = cells.iter().map(|it| it.iops.round()).collect();
         let (reads, writes) =
@@ -197,6 +277,74 @@ mod tests {
 
     #[test]
     fn a_suite_without_rounds_has_no_verdict() {
-        assert_eq!(Steady::of_rounds(example::run().steps.iter()), None);
+        assert_eq!(judged(&example::run().steps), None);
+    }
+
+    /// Rounds that hold still from the first on, each of which wrote so many thousandths of the
+    /// drive after `before` of them.
+    fn flat(before: u32, each: u32, rounds_wanted: usize) -> Vec<Step> {
+        let capacity_bytes = example::run().target.user_capacity_bytes;
+        let mut steps = rounds(&vec![1000; rounds_wanted]);
+        for step in steps.iter_mut().filter(|step| step.workload == "writes") {
+            let since_purge = before + each * step.round.unwrap();
+            step.written = Some(Written {
+                since_purge_bytes: capacity_bytes / 1000 * u64::from(since_purge),
+                since_purge_share: f64::from(since_purge) / 1e3,
+                addressed_share: f64::from(each) / 1e3,
+            });
+            let summary = step.summary.as_mut().unwrap();
+            (summary.nand, summary.throughput_write_mb_s) = (None, 10.0);
+        }
+        for step in steps.iter_mut().filter(|step| step.workload == "reads") {
+            let summary = step.summary.as_mut().unwrap();
+            (summary.iops_write, summary.throughput_write_mb_s) = (0.0, 0.0);
+        }
+        steps
+    }
+
+    #[test]
+    fn rounds_that_wrote_too_little_hold_still_and_are_not_steady() {
+        let steady = judged(&flat(0, 10, 25)).unwrap();
+        assert_eq!((steady.achieved, steady.rounds), (false, 25));
+        assert_eq!(steady.evidence, Some(SteadyEvidence::TooLittleWritten));
+        // Of random writes a fill in order is no preconditioning: a plateau follows it too.
+        assert!(!judged(&flat(2000, 10, 25)).unwrap().achieved);
+    }
+
+    #[test]
+    fn rounds_are_steady_once_they_have_written_the_drive_over() {
+        let steady = judged(&flat(2000, 125, 25)).unwrap();
+        assert_eq!((steady.achieved, steady.rounds), (true, 8));
+        assert_eq!(steady.evidence, Some(SteadyEvidence::Written));
+    }
+
+    #[test]
+    fn sequential_rounds_go_on_with_the_fill_before_them() {
+        let mut steps = flat(2000, 10, 5);
+        for step in &mut steps {
+            step.workload = format!("128k-seq-{}", step.workload);
+        }
+        let steady = judged(&steps).unwrap();
+        assert_eq!(steady.evidence, Some(SteadyEvidence::Written));
+        for step in steps.iter_mut().filter_map(|step| step.written.as_mut()) {
+            (step.since_purge_bytes, step.since_purge_share) = (1000, 0.01);
+        }
+        assert!(!judged(&steps).unwrap().achieved, "purged, and not filled");
+    }
+
+    #[test]
+    fn rounds_in_which_the_drive_relocates_steadily_are_those_of_a_settled_drive() {
+        let mut steps = flat(2000, 10, 5);
+        let nand = NandWrites {
+            host_sent_bytes: 1000,
+            host_bytes: 1000,
+            relocation_bytes: 2000,
+            ..NandWrites::default()
+        };
+        for step in steps.iter_mut().filter(|step| step.workload == "writes") {
+            step.summary.as_mut().unwrap().nand = Some(nand);
+            step.samples.iter_mut().for_each(|it| it.superblocks_free_share = Some(0.1));
+        }
+        assert_eq!(judged(&steps).unwrap().evidence, Some(SteadyEvidence::Relocation));
     }
 }

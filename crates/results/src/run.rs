@@ -471,8 +471,10 @@ impl Run {
         let suite = || self.steps.iter().filter(|other| other.suite == step.suite);
         let preconditioned = suite().find_map(|other| other.steady.as_ref());
         let steady = preconditioned.map(|steady| steady.achieved);
-        steady
-            .or_else(|| Some(Steady::of_rounds(suite().filter(|it| it.round.is_some()))?.achieved))
+        steady.or_else(|| {
+            let rounds = suite().filter(|it| it.round.is_some());
+            Some(Steady::of_rounds(rounds, &self.target)?.achieved)
+        })
     }
 
     /// NAND writes of the whole run, by cause; zero for real drives.

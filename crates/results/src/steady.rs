@@ -76,7 +76,7 @@ impl Demand {
             SteadyEvidence::InPlace
         } else if own >= self.addressed_bytes && since_purge >= used_up {
             SteadyEvidence::Written
-        } else if relocates_steadily(window) {
+        } else if relocates_steadily(window.iter().map(|round| round.nand)) {
             SteadyEvidence::Relocation
         } else {
             SteadyEvidence::TooLittleWritten
@@ -89,11 +89,11 @@ fn whole_bytes(bytes: f64) -> u64 {
     bytes.round() as u64
 }
 
-/// True if the drive relocated in each round of `window`, at a write amplification that is steady.
-fn relocates_steadily(window: &[Round]) -> bool {
+/// True if the drive relocated in each round of a window, at a write amplification that is steady;
+/// `window` has what each round wrote.
+pub(crate) fn relocates_steadily(window: impl Iterator<Item = Option<NandWrites>>) -> bool {
     let amplifications: Option<Vec<f64>> = window
-        .iter()
-        .map(|round| round.nand.filter(|nand| nand.relocation_bytes > 0)?.write_amplification())
+        .map(|nand| nand.filter(|nand| nand.relocation_bytes > 0)?.write_amplification())
         .collect();
     amplifications.is_some_and(|all| SteadyVariable::of("write_amplification", &all).is_steady())
 }

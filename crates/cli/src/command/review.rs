@@ -24,7 +24,7 @@ pub(crate) fn review(args: &Review) -> Result<Ending> {
     if args.json {
         output::json(&measured)?;
     } else {
-        output::talk(&summary::shown(&measured));
+        output::talk(&summary::shown(&measured, output::columns()));
         output::data(&path.display().to_string())?;
     }
     ending(&measured, args)

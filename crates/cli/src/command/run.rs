@@ -185,7 +185,10 @@ fn details(summary: &Summary, response: Option<&LatencySummary>, state: &str) ->
         .chain(kinds.filter(|(_, latency)| latency.count > 0).map(percentiles))
         .collect();
     let climate = summary.climate.map_or_else(String::new, |climate| {
-        format!("\n{:.1} W on average, {:.1} °C at most", climate.power_w, climate.temperature_c)
+        let power = climate.power_w.map(|power_w| format!("{power_w:.1} W on average"));
+        let heat = climate.temperature_c.map(|celsius| format!("{celsius:.1} °C at most"));
+        let told: Vec<String> = power.into_iter().chain(heat).collect();
+        format!("\n{}", told.join(", "))
     });
     format!("{}\n{state}{climate}", table::columns(&rows))
 }

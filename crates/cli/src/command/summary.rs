@@ -5,13 +5,19 @@ use lab::results::{Run, Step, StepKind, Summary};
 
 use crate::table;
 
-/// Each run: what its preconditionings ended at, then each workload at the load of its most IOPS.
-pub(crate) fn shown(runs: &[Run]) -> String {
+/// What stands before the numbers of a row that has lines of its own.
+const INDENT: &str = "  ";
+
+/// Each run: what its preconditionings ended at, then each workload at the load of its most IOPS;
+/// in lines of at most so many `columns`, where there is a limit.
+pub(crate) fn shown(runs: &[Run], columns: Option<usize>) -> String {
+    let of_run = |run: &Run| of_run(run, columns.unwrap_or(usize::MAX));
     runs.iter().map(of_run).collect::<Vec<_>>().join("\n\n")
 }
 
-fn of_run(run: &Run) -> String {
+fn of_run(run: &Run, columns: usize) -> String {
     let title = format!("{} {}", run.target.title, run.target.format);
+    let title = table::wrapped(&title, columns).join("\n");
     let head = ["WORKLOAD", "LOAD", "IOPS", "MB/S", "MEAN", "P99.9", ""].map(str::to_owned);
     let settled = run.steps.iter().filter(|step| step.kind == StepKind::Precondition);
     let settled = settled.filter_map(|step| {
@@ -25,12 +31,29 @@ fn of_run(run: &Run) -> String {
     let what = |step: &Step| if step.rate.is_some() { "at its rate" } else { "most IOPS" };
     let best = best.filter_map(|step| Some(row(step, step.summary.as_ref()?, what(step))));
     let rows: Vec<[String; 7]> = std::iter::once(head).chain(settled).chain(best).collect();
+    let mut numbers = table::columns(&rows);
+    if numbers.lines().any(|line| line.chars().count() > columns) {
+        let stacked = rows.iter().skip(1).flat_map(|row| stacked(row, columns));
+        numbers = stacked.collect::<Vec<_>>().join("\n");
+    }
     let warnings = match run.warnings.len() {
         0 => String::new(),
         1 => "\n1 warning, see the review".to_owned(),
         count => format!("\n{count} warnings, see the review"),
     };
-    format!("{}\n{}{warnings}", title.trim_end(), table::columns(&rows))
+    format!("{title}\n{numbers}{warnings}")
+}
+
+/// A row in lines of its own, for a screen that is too narrow for the table.
+fn stacked(row: &[String; 7], columns: usize) -> Vec<String> {
+    let [workload, load, iops, mb_s, mean, p999, what] = row;
+    let numbers =
+        [format!("{iops} IOPS, {mb_s} MB/s, {what}"), format!("mean {mean}, p99.9 {p999}")];
+    let mut lines = table::wrapped(&format!("{workload} {load}"), columns);
+    let within = columns.saturating_sub(INDENT.len());
+    let numbers = numbers.iter().flat_map(|text| table::wrapped(text, within));
+    lines.extend(numbers.map(|line| format!("{INDENT}{line}")));
+    lines
 }
 
 /// Of each workload of each suite the measurement with the most IOPS.
@@ -60,4 +83,28 @@ fn row(step: &Step, summary: &Summary, what: &str) -> [String; 7] {
         Nanos(latency.latency_ns_p999).to_string(),
         what.to_owned(),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows() -> Vec<[String; 7]> {
+        let row = ["4k-rand-write", "T16Q16", "42644", "174.7", "6.003 ms", "20.45 ms"];
+        let [workload, load, iops, mb_s, mean, p999] = row.map(str::to_owned);
+        vec![[workload, load, iops, mb_s, mean, p999, "steady state".into()]]
+    }
+
+    #[test]
+    fn a_row_has_lines_of_its_own_on_a_narrow_screen() {
+        let lines = stacked(&rows()[0], 40);
+        let expect = [
+            "4k-rand-write T16Q16",
+            "  42644 IOPS, 174.7 MB/s, steady state",
+            "  mean 6.003 ms, p99.9 20.45 ms",
+        ];
+        assert_eq!(lines, expect);
+        assert!(lines.iter().all(|line| line.chars().count() <= 40));
+        assert!(table::columns(&rows()).chars().count() <= 80, "the table fits 80 columns");
+    }
 }

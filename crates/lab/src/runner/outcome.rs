@@ -1,6 +1,9 @@
 //! What became of one plan, and the result that it makes.
 
-use results::{Environment, Run, Steady, Step, StepKind, Target, TargetKind, Warning, WarningKind};
+use results::{
+    Environment, Run, Steady, SteadyEvidence, Step, StepKind, Target, TargetKind, Warning,
+    WarningKind,
+};
 
 use super::Record;
 use crate::plan::Plan;
@@ -34,7 +37,7 @@ impl Outcome {
             warnings.extend(record.warnings);
             steps.push(record.step);
         }
-        warnings.extend(unsettled(&steps));
+        warnings.extend(unsettled(&steps, &target));
         if target.kind != TargetKind::Model {
             warnings.extend(unprepared(&steps));
         }
@@ -71,16 +74,25 @@ fn time_lapse(target: &Target) -> Option<Warning> {
 }
 
 /// Rounds of a suite that never held still.
-fn unsettled(steps: &[Step]) -> Vec<Warning> {
+fn unsettled(steps: &[Step], target: &Target) -> Vec<Warning> {
     let suites = steps.chunk_by(|a, b| a.suite == b.suite);
     let warning = |suite: &[Step]| {
         let mut in_rounds = suite.iter().filter(|step| step.round.is_some());
-        let steady = Steady::of_rounds(in_rounds.clone())?;
+        let steady = Steady::of_rounds(in_rounds.clone(), target)?;
+        let text = match steady.evidence {
+            Some(SteadyEvidence::TooLittleWritten) => format!(
+                "{} rounds held still, but had not written the drive over: a plateau, no steady \
+                 state",
+                steady.rounds
+            ),
+            _ => format!("steady state not achieved in {} rounds", steady.rounds),
+        };
         (!steady.achieved).then(|| Warning {
             kind: WarningKind::NotSteady,
             step: in_rounds.next_back().map_or_else(String::new, |step| step.id.clone()),
-            text: format!("steady state not achieved in {} rounds", steady.rounds),
-            remedy: "the last five rounds are reported; more rounds may settle it".into(),
+            text,
+            remedy: "five rounds are reported all the same; more or longer rounds may settle it"
+                .into(),
         })
     };
     suites.filter_map(warning).collect()

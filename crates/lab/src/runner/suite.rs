@@ -30,7 +30,7 @@ pub(super) fn carry_out(
 ) -> Result<Suite, Error> {
     let mut driver = (assignment.drivers)()?;
     let target = driver.target();
-    let kept = kept(assignment, &range, target.kind);
+    let kept = kept(assignment, &range, &target);
     let resumed = !kept.is_empty();
     let mut suite = Suite {
         target,
@@ -47,7 +47,7 @@ pub(super) fn carry_out(
             watch.pass("measured before");
             continue;
         }
-        if is_spared(step, &suite.records) {
+        if is_spared(step, &suite.records, &suite.target) {
             watch.pass("the rounds held still");
             suite.spared += 1;
             continue;
@@ -90,15 +90,16 @@ pub(super) fn carry_out(
 fn kept(
     assignment: &Assignment<'_>,
     range: &Range<usize>,
-    kind: TargetKind,
+    target: &Target,
 ) -> Vec<(usize, Record)> {
     let finished = || assignment.finished.iter().filter(|(index, _)| range.contains(index));
     let records: Vec<(usize, Record)> = finished().cloned().collect();
-    let spared = range.clone().filter(|index| is_spared(&assignment.plan.steps[*index], &records));
+    let is_spared = |index: &usize| is_spared(&assignment.plan.steps[*index], &records, target);
+    let spared = range.clone().filter(is_spared);
     if records.len() + spared.count() == range.len() {
         return records;
     }
-    match kind {
+    match target.kind {
         TargetKind::Model => Vec::new(),
         TargetKind::BlockDevice | TargetKind::File | TargetKind::Nbd | TargetKind::Remote => {
             // Rounds follow each other without a purge between them, or they are none.
@@ -112,10 +113,10 @@ fn kept(
 }
 
 /// Whether `step` is of a round after those that held still.
-fn is_spared(step: &PlannedStep, records: &[(usize, Record)]) -> bool {
+fn is_spared(step: &PlannedStep, records: &[(usize, Record)], target: &Target) -> bool {
     let Some(round) = step.round else { return false };
     let of_rounds = records.iter().map(|(_, record)| &record.step);
-    let steady = Steady::of_rounds(of_rounds.filter(|step| step.round.is_some()));
+    let steady = Steady::of_rounds(of_rounds.filter(|step| step.round.is_some()), target);
     steady.is_some_and(|steady| steady.achieved && round > steady.rounds)
 }
 

@@ -34,7 +34,8 @@ fn the_iops_test_settles_and_fills_its_matrix() {
     let run = measured(&["iops"]);
     assert_eq!(run.steps[1].how, "wrote everything 2 times with 128k-seq-write");
     let steps = in_rounds(&run, "iops");
-    let steady = Steady::of_rounds(steps.iter().copied()).expect("rounds were measured");
+    let steady =
+        Steady::of_rounds(steps.iter().copied(), &run.target).expect("rounds were measured");
     assert!(steady.achieved, "{steady:?}");
     assert_eq!(steady.variables.len(), 3);
     let last = steps.last().expect("rounds were measured").round;
@@ -58,7 +59,7 @@ fn the_iops_test_settles_and_fills_its_matrix() {
 fn the_throughput_and_latency_tests_settle_and_are_followed_by_the_histogram() {
     let run = measured(&["tp-128k", "lat"]);
     for suite in ["tp-128k", "lat"] {
-        let steady = Steady::of_rounds(in_rounds(&run, suite).into_iter());
+        let steady = Steady::of_rounds(in_rounds(&run, suite).into_iter(), &run.target);
         assert!(steady.is_some_and(|steady| steady.achieved), "{suite}");
     }
     let last = run.steps.last().expect("there are steps");

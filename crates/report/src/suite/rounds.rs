@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use results::rounds::{self, WindowCell};
 use results::steady::{RANGE_MAX, SLOPE_MAX, line_through};
-use results::{Steady, SteadyVariable, Step, TrackedMetric};
+use results::{Steady, SteadyEvidence, SteadyVariable, Step, TrackedMetric};
 
 use super::{
     Axis, Body, Chart, Ends, Group, Look, Part, Point, Series, Suite, Taken, Text, Unit, cautions,
@@ -20,7 +20,7 @@ const SHADES: usize = 8;
 /// The rounds of `suite`, run by run.
 pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
     let of_run = |part: &Part<'_>| {
-        let steady = Steady::of_rounds(part.rounds.iter().copied())?;
+        let steady = judged(part)?;
         let title = format!("Rounds, {}", part.subject.label);
         let (charts, more): (Vec<Chart>, Vec<Chart>) =
             of_part(part, &steady, id).into_iter().partition(|it| it.id.ends_with("-convergence"));
@@ -34,11 +34,13 @@ pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
 
 /// Every chart of the rounds, run by run.
 pub(super) fn charts(suite: &Suite<'_>, id: &str) -> Vec<Chart> {
-    let of_run = |part: &Part<'_>| {
-        let steady = Steady::of_rounds(part.rounds.iter().copied());
-        steady.map_or_else(Vec::new, |steady| of_part(part, &steady, id))
-    };
+    let of_run =
+        |part: &Part<'_>| judged(part).map_or_else(Vec::new, |steady| of_part(part, &steady, id));
     suite.parts.iter().flat_map(of_run).collect()
+}
+
+fn judged(part: &Part<'_>) -> Option<Steady> {
+    Steady::of_rounds(part.rounds.iter().copied(), &part.subject.run.target)
 }
 
 /// Two charts for each number that is tracked: every round, and the window.
@@ -77,6 +79,12 @@ fn numbers(part: &Part<'_>) -> String {
 fn verdict(steady: &Steady) -> String {
     let outcome = if steady.achieved {
         format!("Steady state after {} rounds", steady.rounds)
+    } else if steady.evidence == Some(SteadyEvidence::TooLittleWritten) {
+        format!(
+            "Not settled: five rounds up to round {} held still, but the drive had not been \
+             written over by then; they are reported",
+            steady.rounds
+        )
     } else {
         format!(
             "Steady state not achieved in {} rounds; the last window is reported",

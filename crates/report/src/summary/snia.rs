@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use results::rounds::{WindowCell, window_cells};
-use results::{Steady, TrackedMetric};
+use results::{Steady, SteadyEvidence, TrackedMetric};
 
 use crate::chart::Look;
 use crate::number::{self, millis};
@@ -50,7 +50,7 @@ pub(super) fn section(suites: &[Suite<'_>]) -> String {
 
 /// Headline and verdict of rounds; absent without any.
 fn of_rounds(part: &Part<'_>) -> Option<(String, String)> {
-    let steady = Steady::of_rounds(part.rounds.iter().copied())?;
+    let steady = Steady::of_rounds(part.rounds.iter().copied(), &part.subject.run.target)?;
     let cells = window_cells(&part.rounds, &steady);
     let tracks_latency =
         part.rounds.iter().any(|step| step.tracked == Some(TrackedMetric::LatencyNsAvg));
@@ -64,6 +64,8 @@ fn of_rounds(part: &Part<'_>) -> Option<(String, String)> {
     };
     let verdict = if steady.achieved {
         format!("<td class=\"good\">after {} rounds</td>", steady.rounds)
+    } else if steady.evidence == Some(SteadyEvidence::TooLittleWritten) {
+        "<td class=\"bad\">no: too little written</td>".to_owned()
     } else {
         format!("<td class=\"bad\">not in {} rounds</td>", steady.rounds)
     };

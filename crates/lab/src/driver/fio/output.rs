@@ -173,7 +173,7 @@ impl Output {
     }
 
     /// Reads a report that messages may precede.
-    fn parse(text: &str) -> Result<Self, serde_json::Error> {
+    pub(super) fn parse(text: &str) -> Result<Self, serde_json::Error> {
         let start = if text.starts_with('{') { 0 } else { text.find("\n{").unwrap_or(0) };
         let mut values = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Self>();
         values.next().unwrap_or_else(|| serde_json::from_str(""))

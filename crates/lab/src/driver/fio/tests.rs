@@ -552,3 +552,42 @@ fn a_server_that_goes_away_is_an_error_that_says_so() {
     let error = fio.load(&load, &mut watch).unwrap_err();
     assert!(error.to_string().ends_with("is gone: nothing answers there any more"), "{error}");
 }
+
+/// Latency is fio's `lat`, from before the submission to the completion; `clat` and `slat` are kept
+/// beside it.
+#[test]
+fn latency_is_total_latency_and_its_parts_are_kept() {
+    let recorded = Output::parse(include_str!("tests/file-server/output.json")).unwrap();
+    let counted = output::counted(&recorded.jobs).unwrap();
+    let parts = output::parts(&recorded.jobs).unwrap();
+    let mean = |of: fn(&output::Totals) -> (f64, &output::Latency)| {
+        let totals = || recorded.jobs.iter().flat_map(|job| [&job.read, &job.write]).map(of);
+        let count = |latency: &output::Latency| latency.bins.values().sum::<u64>() as f64;
+        let all: f64 = totals().map(|(mean, latency)| mean * count(latency)).sum();
+        all / totals().map(|(_, latency)| count(latency)).sum::<f64>()
+    };
+    let of_whole = mean(|it| (it.lat_ns.mean, &it.lat_ns));
+    let of_clat = mean(|it| (it.clat_ns.mean, &it.clat_ns));
+    let of_slat = mean(|it| (it.slat_ns.mean, &it.slat_ns));
+    let close = |found: f64, expected: f64| (found / expected - 1.0).abs() < 1e-3;
+    let told = Summary::of(&[counted]).latency;
+    assert!(close(told.latency_ns_avg, of_whole), "{} {of_whole}", told.latency_ns_avg);
+    assert!(!close(told.latency_ns_avg, of_clat), "clat is lower by the submission");
+    assert!(close(parts.completion.summary().latency_ns_avg, of_clat));
+    assert!(close(parts.submission.summary().latency_ns_avg, of_slat));
+}
+
+#[test]
+fn submissions_that_take_more_than_a_twentieth_of_the_latency_are_warned_of() {
+    let mut report = Output::parse(include_str!("tests/file-server/output.json")).unwrap();
+    let workload = catalogue::find_workload("file-server").unwrap();
+    let load = load(&workload, "file-server/T2Q4");
+    let warned = |report: &Output| submission(&load, &output::parts(&report.jobs).unwrap());
+    assert_eq!(warned(&report), None, "2.1 % is nothing to warn of");
+    for totals in report.jobs.iter_mut().flat_map(|job| [&mut job.read, &mut job.write]) {
+        totals.slat_ns.mean = totals.clat_ns.mean * 0.06;
+    }
+    let warning = warned(&report).unwrap();
+    assert_eq!(warning.kind, WarningKind::Submission);
+    assert!(warning.text.ends_with("total latency is 6 % above fio's clat"), "{}", warning.text);
+}

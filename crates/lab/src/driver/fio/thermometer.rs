@@ -93,7 +93,8 @@ impl Thermometer {
     /// Adds to each of `intervals`, the first of which began `ramp_s` after the load, the highest
     /// temperature and the mean power that were read in it.
     pub(super) fn add_to(&self, intervals: &mut [Interval], ramp_s: f64) {
-        let at_s = |reading: &&Reading| reading.at.duration_since(self.began).as_secs_f64() - ramp_s;
+        let at_s =
+            |reading: &&Reading| reading.at.duration_since(self.began).as_secs_f64() - ramp_s;
         for interval in intervals {
             let within = interval.at_s - interval.span_s..interval.at_s;
             let read: Vec<Sensed> = self
@@ -165,7 +166,8 @@ mod tests {
     fn an_interval_has_what_was_read_in_it_and_nothing_else() {
         let begin = Instant::now();
         let mut thermometer = Thermometer::new(None, begin);
-        for (at_s, celsius, power_w) in [(0, 30, 5.0), (10, 40, 6.0), (20, 43, 8.0), (30, 42, 9.0)] {
+        for (at_s, celsius, power_w) in [(0, 30, 5.0), (10, 40, 6.0), (20, 43, 8.0), (30, 42, 9.0)]
+        {
             let sensed = Sensed { temperature_c: Some(celsius), power_w: Some(power_w) };
             thermometer.look(begin + Duration::from_secs(at_s), || sensed);
         }

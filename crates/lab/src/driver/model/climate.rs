@@ -37,7 +37,8 @@ pub(super) fn warnings(spec: &DriveSpec, step: &str, intervals: &[Interval]) -> 
     let hottest_c = climate.temperature_c.unwrap_or_default();
     let hot = format!("it slows down at {throttle_c} °C and reached {hottest_c:.1}");
     let limit_w = limits.power_w.unwrap_or_default();
-    let drawn = format!("it may draw {limit_w} W and drew {:.1}", climate.power_w.unwrap_or_default());
+    let drawn =
+        format!("it may draw {limit_w} W and drew {:.1}", climate.power_w.unwrap_or_default());
     let heat = held(climate.heat_held_share, hot, "cooler air (--ambient) or more (--airflow)");
     let power = held(climate.power_held_share, drawn, "--slot-power external lifts the limit");
     heat.into_iter().chain(power).collect()
