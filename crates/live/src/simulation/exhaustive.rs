@@ -64,6 +64,8 @@ pub struct Flipped {
     pub refused: u64,
     /// Drives with a page that could not be read.
     pub lossy: u64,
+    /// Pages that could not be read, of all those drives.
+    pub pages_unreadable: u64,
 }
 
 /// Carries out `script` on a new drive, closes it or leaves it as a crash does, and flips one bit
@@ -104,26 +106,27 @@ pub fn flip_each(
                 flipped.refused += 1;
                 continue;
             };
-            let lossy = check_pages(&drive, &history)
+            let unreadable = check_pages(&drive, &history)
                 .map_err(|what| format!("byte {at} of die {die} flipped: {what}"))?;
-            flipped.lossy += u64::from(lossy);
+            flipped.lossy += u64::from(unreadable > 0);
+            flipped.pages_unreadable += unreadable;
         }
     }
     Ok(flipped)
 }
 
-/// True if some page cannot be read.
-fn check_pages(drive: &Drive, history: &History) -> Result<bool, String> {
+/// Pages that cannot be read; an error where one is read that cannot be.
+fn check_pages(drive: &Drive, history: &History) -> Result<u64, String> {
     let mut known = vec![None; history.sectors()];
     let mut page = [0; PAGE_SECTORS * BYTES];
-    let mut is_lossy = false;
+    let mut unreadable = 0;
     for first in (0..history.sectors()).step_by(PAGE_SECTORS) {
         match drive.read((first * BYTES) as u64, &mut page) {
             Ok(()) => history.check_damaged(first, &page, &mut known)?,
-            Err(_) => is_lossy = true,
+            Err(_) => unreadable += 1,
         }
     }
-    Ok(is_lossy)
+    Ok(unreadable)
 }
 
 /// Carries out a script until its end or the cut; says what may be found afterwards.
