@@ -1,6 +1,8 @@
 //! How a failure is told: once, from the outside in, with what to do about it.
 
+use std::fmt;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use lab::Kind;
@@ -8,9 +10,65 @@ use live::OpenError;
 
 use crate::output;
 
-/// What to do about a live drive that opening refuses.
-const RECOVER: &str =
-    "`floatgate recover FOLDER` says what is left of it, and copies it with --out";
+/// What to do where nothing can be read of a drive.
+const NOTHING_LEFT: &str = "without --checkpoint the newest checkpoint that is whole is read; where none is, only a copy \
+     of the data made elsewhere helps";
+
+/// What was attempted with the drive of a folder, as the context of why it failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Opening {
+    attempt: Attempt,
+    folder: PathBuf,
+}
+
+/// What a drive was opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Attempt {
+    /// To be used.
+    Use,
+    /// To be checked.
+    Check,
+    /// For what is left of it, so that there is no other way.
+    Salvage,
+}
+
+impl Opening {
+    /// Opening a drive as it should be.
+    pub(crate) fn of(folder: &Path) -> Self {
+        Self { attempt: Attempt::Use, folder: folder.to_owned() }
+    }
+
+    /// Opening a drive to check it.
+    pub(crate) fn for_check(folder: &Path) -> Self {
+        Self { attempt: Attempt::Check, folder: folder.to_owned() }
+    }
+
+    /// Opening a drive for what is left of it.
+    pub(crate) fn for_salvage(folder: &Path) -> Self {
+        Self { attempt: Attempt::Salvage, folder: folder.to_owned() }
+    }
+
+    /// What to do about an error.
+    fn remedy(&self, error: &OpenError) -> String {
+        let is_damage = matches!(error, OpenError::Damaged { .. } | OpenError::DiesMissing { .. });
+        if self.attempt == Attempt::Salvage && is_damage {
+            NOTHING_LEFT.to_owned()
+        } else {
+            error.remedy(&self.folder)
+        }
+    }
+}
+
+impl fmt::Display for Opening {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let attempted = match self.attempt {
+            Attempt::Use => "opening",
+            Attempt::Check => "checking",
+            Attempt::Salvage => "reading what is left of",
+        };
+        write!(out, "{attempted} {}", self.folder.display())
+    }
+}
 
 /// Prints `error: a: b: c`, then `hint: ...` where a remedy is known, and says how to exit.
 ///
@@ -23,10 +81,12 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     output::talk(&format!("error: {}", text(error)));
+    let opening = error.downcast_ref::<Opening>();
     let hints = error.chain().filter_map(|cause| {
-        let remedy = match cause.downcast_ref::<OpenError>() {
-            Some(OpenError::Damaged { .. } | OpenError::DiesMissing { .. }) => RECOVER,
-            _ => cause.downcast_ref::<lab::Error>()?.remedy(),
+        let of_drive = cause.downcast_ref::<OpenError>().zip(opening);
+        let remedy = match of_drive {
+            Some((error, opening)) => opening.remedy(error),
+            None => cause.downcast_ref::<lab::Error>()?.remedy().to_owned(),
         };
         (!remedy.is_empty()).then_some(remedy)
     });

@@ -65,6 +65,9 @@ pub enum DeviceError {
         /// Bytes that are.
         free: u64,
     },
+    /// The device is opened for reading only; nothing was done.
+    #[error("the device is opened for reading only")]
+    ReadOnly,
     /// What is stored cannot be read back as it was written, and redundancy did not help.
     #[error("sector {lba} is lost: {reason}")]
     Unreadable {

@@ -259,15 +259,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The part of a page that a range covers.
 #[derive(Clone, Copy, Debug)]
-struct Part {
-    lpn: Lpn,
+pub(crate) struct Part {
+    pub(crate) lpn: Lpn,
     /// First byte within the page.
-    from: usize,
-    length: usize,
+    pub(crate) from: usize,
+    pub(crate) length: usize,
 }
 
 /// The pages that `length` bytes from `offset` on lie in.
-fn parts(offset: u64, length: u64) -> impl Iterator<Item = Part> {
+pub(crate) fn parts(offset: u64, length: u64) -> impl Iterator<Item = Part> {
     let page_bytes = PAGE_BYTES as u64;
     let mut at = offset;
     let end = offset + length;

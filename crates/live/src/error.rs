@@ -1,7 +1,7 @@
 //! Why a drive could not be created or opened.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::DeviceError;
 use crate::header::FORMAT_VERSION;
@@ -83,7 +83,111 @@ impl OpenError {
         Self::System { attempted: attempted.to_owned(), source }
     }
 
+    /// What to do where opening the drive of a folder failed with this: commands as they are to be
+    /// typed, in backticks.
+    pub fn remedy(&self, folder: &Path) -> String {
+        let folder = shell_word(folder);
+        let recover = format!(
+            "`floatgate recover {folder}` says what is left of it; with --out IMAGE it copies \
+             that, with --nbd ADDRESS it serves it read-only"
+        );
+        match self {
+            Self::System { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                format!("let this user read and write {folder} and the dies that it names")
+            }
+            Self::System { .. } => {
+                format!("`floatgate status {folder}` names the dies; try again once they answer")
+            }
+            Self::Refused { .. } | Self::Format(_) => {
+                format!("`floatgate status {folder}` says what the drive is made of")
+            }
+            Self::NoDrive { .. } => {
+                format!("`floatgate create {folder} --dies PATH --size SIZE` makes one")
+            }
+            Self::InUse { .. } => format!("`floatgate status {folder}` asks the server of it"),
+            Self::Version { .. } => {
+                format!("copy it with the `floatgate` that made it, and create {folder} anew")
+            }
+            Self::DiesMissing { .. } => {
+                format!(
+                    "bring back the newest state of the dies that are missing; if it is gone, {recover}"
+                )
+            }
+            Self::Damaged { .. } => recover,
+            Self::Device(_) => {
+                format!(
+                    "open it again, nothing that was durable is lost; if it fails again, {recover}"
+                )
+            }
+        }
+    }
+
     pub(crate) const fn refused(what: String) -> Self {
         Self::Refused { what }
+    }
+}
+
+/// A path as a shell takes it for one word.
+fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text;
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One of each kind; a new kind does not compile before it is listed here.
+    fn one_of_each() -> Vec<OpenError> {
+        let listed = |error: &OpenError| match error {
+            OpenError::System { .. }
+            | OpenError::Refused { .. }
+            | OpenError::NoDrive { .. }
+            | OpenError::InUse { .. }
+            | OpenError::Version { .. }
+            | OpenError::DiesMissing { .. }
+            | OpenError::Damaged { .. }
+            | OpenError::Format(_)
+            | OpenError::Device(_) => 9,
+        };
+        let denied = io::Error::from(io::ErrorKind::PermissionDenied);
+        let all = vec![
+            OpenError::System { attempted: "opening a die".into(), source: denied },
+            OpenError::refused("none of the media is a die of a drive".into()),
+            OpenError::NoDrive { path: "vault".into(), reason: "vault.toml: not found".into() },
+            OpenError::InUse { path: "vault".into(), by: "process 7".into() },
+            OpenError::Version { die: 0, found: 2 },
+            OpenError::DiesMissing { missing: 2, dies: 4, spare: 1, why: String::new() },
+            OpenError::Damaged { what: "batch 5 is lost".into() },
+            OpenError::Format(ftl::ConfigError::TooLarge { pages: 2, limit: 1 }),
+            OpenError::Device(DeviceError::ReadOnly),
+        ];
+        assert_eq!(all.len(), listed(&all[0]), "one of each kind");
+        all
+    }
+
+    #[test]
+    fn every_error_has_a_remedy_that_names_the_folder() {
+        for error in one_of_each() {
+            let remedy = error.remedy(Path::new("/srv/drives/d 1"));
+            assert!(remedy.contains("'/srv/drives/d 1'"), "{error}: {remedy}");
+            let is_lasting = matches!(
+                error,
+                OpenError::DiesMissing { .. } | OpenError::Damaged { .. } | OpenError::Device(_)
+            );
+            let recovers = remedy.contains("`floatgate recover '/srv/drives/d 1'`");
+            assert_eq!(recovers, is_lasting, "{error}: {remedy}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_one_word_of_a_shell() {
+        assert_eq!(shell_word(Path::new("/srv/a-1")), "/srv/a-1");
+        assert_eq!(shell_word(Path::new("it's")), r"'it'\''s'");
+        assert_eq!(shell_word(Path::new("")), "''");
     }
 }

@@ -312,6 +312,7 @@ impl Window {
                 DeviceError::Unreadable { lba, reason }
             }
             error @ (DeviceError::HostFull { .. }
+            | DeviceError::ReadOnly
             | DeviceError::Poisoned { .. }
             | DeviceError::Medium { .. }) => error,
         })

@@ -4,19 +4,23 @@
 //! goes on from the newest state that proves itself, or from an earlier checkpoint if that is
 //! wanted, says what is doubtful, and reads pages with the same checks as an open drive: what is
 //! returned was written to that page once, though it may not be what was written last. Nothing is
-//! written to the dies.
+//! written to the dies. It is a [`Device`] that refuses writes, so that it can be exported.
 
 use std::path::Path;
 
 use ftl::Lpn;
 
-use crate::core::Core;
+use crate::core::{Core, unreadable};
 use crate::creation::{Gathered, gather_all};
+use crate::drive::{Part, parts};
 use crate::layout::PAGE_BYTES;
 use crate::recovery::{Accounted, Doubts, Pending, account, checkpoint_numbers};
 use crate::store::Store;
 use crate::vault::open_dies;
-use crate::{Compression, FileMedium, Medium, OpenError, compress};
+use crate::{
+    Allocation, Compression, Device, DeviceError, Durability, FileMedium, Medium, OpenError,
+    compress,
+};
 
 /// A page of a salvaged drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +112,7 @@ impl Salvage {
             let expanded = compress::expand(extent.codec, payload, page);
             return expanded.map_or(Salvaged::Lost, |()| Salvaged::Read);
         }
-        if self.core.place_of(lpn).is_none() {
+        if !self.is_stored(lpn) {
             page.fill(0);
             return Salvaged::Unmapped;
         }
@@ -119,6 +123,59 @@ impl Salvage {
             Salvaged::Lost
         }
     }
+
+    fn is_stored(&self, lpn: Lpn) -> bool {
+        self.pending.contains_key(&lpn.0) || self.core.place_of(lpn).is_some()
+    }
+}
+
+impl Device for Salvage {
+    fn size(&self) -> u64 {
+        u64::from(self.pages()) * PAGE_BYTES as u64
+    }
+
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
+        self.check_range(offset, buffer.len() as u64)?;
+        let mut page = [0; PAGE_BYTES];
+        let mut rest = &mut *buffer;
+        for Part { lpn, from, length } in parts(offset, rest.len() as u64) {
+            let (here, after) = rest.split_at_mut(length);
+            if Self::read(self, lpn.0, &mut page) == Salvaged::Lost {
+                return Err(unreadable(lpn));
+            }
+            here.copy_from_slice(&page[from..from + length]);
+            rest = after;
+        }
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8], _: Durability) -> Result<(), DeviceError> {
+        self.check_range(offset, bytes.len() as u64)?;
+        Err(DeviceError::ReadOnly)
+    }
+
+    /// Does nothing: nothing was acknowledged.
+    fn flush(&self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn trim(&self, offset: u64, length: u64, _: Durability) -> Result<(), DeviceError> {
+        self.check_range(offset, length)?;
+        Err(DeviceError::ReadOnly)
+    }
+
+    fn allocations(&self, offset: u64, length: u64) -> Result<Vec<Allocation>, DeviceError> {
+        self.check_range(offset, length)?;
+        let mut runs: Vec<Allocation> = Vec::new();
+        for Part { lpn, length, .. } in parts(offset, length) {
+            let (length, is_stored) = (length as u64, self.is_stored(lpn));
+            match runs.last_mut().filter(|run| run.is_stored == is_stored) {
+                Some(run) => run.length += length,
+                None => runs.push(Allocation { length, is_stored }),
+            }
+        }
+        Ok(runs)
+    }
 }
 
 #[cfg(test)]
@@ -128,7 +185,7 @@ mod tests {
     use super::*;
     use crate::layout::Layout;
     use crate::simulation::Disks;
-    use crate::{Device as _, Drive, Durability, Shape, format};
+    use crate::{Drive, Shape, format};
 
     const SHAPE: Shape = Shape {
         pages_logical: 60,
@@ -205,6 +262,46 @@ mod tests {
         });
         // Those that were flushed before the gap, and what later units give back.
         assert!(newer.count() >= 6);
+    }
+
+    #[test]
+    fn it_is_a_device_that_is_read_as_the_drive_was_and_refuses_writes() {
+        let disks = crashed();
+        let before = disks.contents();
+        let salvage = Salvage::open_media(disks.media(), None).unwrap();
+        let device: &dyn Device = &salvage;
+        assert_eq!(device.size(), 60 * 4096);
+        let mut across = [9; 6000];
+        device.read(19 * 4096 - 100, &mut across).unwrap();
+        assert!(across[..100 + 4096].iter().all(|byte| *byte == 1));
+        assert!(across[100 + 4096..].iter().all(|byte| *byte == 0), "never written");
+        let runs = device.allocations(0, device.size()).unwrap();
+        let runs: Vec<_> = runs.iter().map(|run| (run.length / 4096, run.is_stored)).collect();
+        assert_eq!(runs, [(20, true), (40, false)]);
+        let written = device.write(0, &[1; 512], Durability::Volatile);
+        assert!(matches!(written, Err(DeviceError::ReadOnly)), "{written:?}");
+        let trimmed = device.trim(0, 4096, Durability::Durable);
+        assert!(matches!(trimmed, Err(DeviceError::ReadOnly)), "{trimmed:?}");
+        let beyond = device.read(60 * 4096 - 1, &mut [0; 2]);
+        assert!(matches!(beyond, Err(DeviceError::OutOfRange { .. })), "{beyond:?}");
+        device.flush().unwrap();
+        assert!(disks.contents() == before, "a die was written");
+    }
+
+    #[test]
+    fn a_page_that_is_lost_is_an_error_with_its_sector() {
+        let disks = crashed();
+        let salvage = Salvage::open_media(disks.media(), None).unwrap();
+        let layout = &salvage.store.layout;
+        let place = layout.place(salvage.core.place_of(Lpn(15)).unwrap());
+        let extents = usize::try_from(layout.unit_from(place.row)).unwrap() + layout.extents_from;
+        // What is behind the header of the extent.
+        let payload = extents + place.slot as usize * 4128 + 32;
+        disks.damage(0, payload..payload + 1, |byte| byte ^ 1);
+        let device: &dyn Device = &salvage;
+        let lost = device.read(14 * 4096, &mut [0; 8192]).unwrap_err();
+        assert!(matches!(lost, DeviceError::Unreadable { lba: 120, .. }), "{lost}");
+        device.read(14 * 4096, &mut [0; 4096]).unwrap();
     }
 
     #[test]

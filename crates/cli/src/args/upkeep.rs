@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use live::export::Address;
 
 use crate::quantity;
 
@@ -112,8 +113,15 @@ pub(crate) struct Recover {
     #[arg(long, value_name = "NUMBER")]
     pub(crate) checkpoint: Option<u64>,
     /// Copy what can be read to a sparse raw image, and which parts those are to IMAGE.map
-    #[arg(long, value_name = "IMAGE")]
+    #[arg(long, value_name = "IMAGE", conflicts_with = "nbd")]
     pub(crate) out: Option<PathBuf>,
+    /// Serve it read-only to NBD clients instead, at unix:PATH, tcp:PORT (loopback) or
+    /// tcp:HOST:PORT; what cannot be read fails with EIO; may be repeated
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) nbd: Vec<Address>,
+    /// Serve it though something is doubtful: pages may be older than what was written last
+    #[arg(long, requires = "nbd")]
+    pub(crate) force: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -10,6 +10,7 @@ use live::status::State;
 use serde::Serialize;
 
 use crate::args::Check;
+use crate::failure::Opening;
 use crate::progress::Rows;
 use crate::{Ending, output, table};
 
@@ -62,7 +63,7 @@ fn checked(vault: &Path, name: &str) -> Result<Report> {
     let rows = Rows::new(name);
     let report = examine(vault, |done, all| rows.moved(done, all));
     rows.clear();
-    report.with_context(|| format!("checking {}", vault.display()))
+    report.with_context(|| Opening::for_check(vault))
 }
 
 fn text(report: &Report, repaired: usize) -> String {

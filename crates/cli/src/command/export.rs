@@ -4,6 +4,7 @@ use anyhow::{Context as _, Result, bail};
 use live::{Beyond, Drive, Namespaces, OpenError};
 
 use crate::args::{AddExport, Export, Meant, RemoveExport, ResizeExport};
+use crate::failure::Opening;
 use crate::{Ending, output};
 
 /// Adds, resizes or removes an export.
@@ -40,7 +41,7 @@ fn changed<T>(
     change: impl FnOnce(&Drive, Beyond) -> Result<T, OpenError>,
 ) -> Result<T> {
     let shown = meant.vault.display();
-    let drive = Drive::open(&meant.vault).with_context(|| format!("opening {shown}"))?;
+    let drive = Drive::open(&meant.vault).with_context(|| Opening::of(&meant.vault))?;
     let number = drive.status().drive;
     let done = match destroy {
         Some(other) if other != number => {

@@ -9,6 +9,7 @@ use live::{Beyond, Drive, Namespaces, UserCapacity};
 
 use super::upkeep::{awaited, server};
 use crate::args::{Format, Purge, Resize, Target};
+use crate::failure::Opening;
 use crate::progress::Rows;
 use crate::{Ending, output};
 
@@ -21,7 +22,8 @@ pub(crate) fn purge(args: &Purge) -> Result<Ending> {
         server.order(&Request::Purge { drive, while_served: true }).with_context(attempted)?;
         wait_for_purge(&mut server).with_context(attempted)?;
     } else {
-        let drive = Drive::open(&args.target.vault)?;
+        let drive =
+            Drive::open(&args.target.vault).with_context(|| Opening::of(&args.target.vault))?;
         let purged = with_progress("purging", |go_on| drive.purge_while(go_on));
         drive.close().with_context(|| format!("closing {shown}"))?;
         purged.with_context(attempted)?;
@@ -41,7 +43,8 @@ pub(crate) fn format(args: &Format) -> Result<Ending> {
         wait_for_purge(&mut server).with_context(attempted)?;
         server.status().context("asking the server")?.format.capacity_bytes
     } else {
-        let drive = Drive::open(&args.target.vault)?;
+        let drive =
+            Drive::open(&args.target.vault).with_context(|| Opening::of(&args.target.vault))?;
         let done = Namespaces::allow(&args.target.vault, &drive, capacity).and_then(|()| {
             with_progress("formatting", |go_on| drive.reformat_while(capacity, go_on))
         });
@@ -67,7 +70,8 @@ pub(crate) fn resize(args: &Resize) -> Result<Ending> {
         let request = Request::Resize { drive, size_bytes: size.0, discard, while_served: true };
         server.order(&request).with_context(attempted)?;
     } else {
-        let drive = Drive::open(&args.target.vault)?;
+        let drive =
+            Drive::open(&args.target.vault).with_context(|| Opening::of(&args.target.vault))?;
         let beyond = if discard { Beyond::Lost } else { Beyond::Kept };
         let capacity = UserCapacity::Bytes(size.0);
         let resized = Namespaces::allow(&args.target.vault, &drive, capacity)

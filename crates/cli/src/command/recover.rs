@@ -1,18 +1,26 @@
-//! `floatgate recover`: what is left of a drive that cannot be opened.
+//! `floatgate recover`: what is left of a drive that cannot be opened, reported, copied or served.
 
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use blockio::text::counted;
-use live::{Salvage, Salvaged};
+use live::export::nbd::{Limits, Server};
+use live::export::{Address, Listener};
+use live::{Device, Salvage, Salvaged};
 use serde::Serialize;
+use tracing::{info, warn};
 
 use crate::args::Recover;
+use crate::command::serve::{self, Offer};
+use crate::failure::Opening;
+use crate::log::{Level, Log};
 use crate::progress::Rows;
+use crate::signals::{self, Signal};
 use crate::{Ending, output};
 
 const PAGE_BYTES: usize = 4096;
@@ -45,12 +53,15 @@ struct Range {
     size_bytes: u64,
 }
 
-/// Reads every page, copies what can be read if asked to, and fails if anything is lost or
-/// doubtful.
+/// Serves what can be read, or reads every page, copies what can be read if asked to, and fails if
+/// anything is lost or doubtful.
 pub(crate) fn recover(args: &Recover) -> Result<Ending> {
     let shown = args.vault.display();
     let salvage = Salvage::open(&args.vault, args.checkpoint)
-        .with_context(|| format!("reading what is left of {shown}"))?;
+        .with_context(|| Opening::for_salvage(&args.vault))?;
+    if !args.nbd.is_empty() {
+        return serve_read_only(args, salvage);
+    }
     let image = match &args.out {
         Some(path) => Some((path.as_path(), new_file(path)?)),
         None => None,
@@ -74,6 +85,44 @@ pub(crate) fn recover(args: &Recover) -> Result<Ending> {
     }
     let (lost, doubts) = (counted(found.pages_lost, "page"), found.doubts.len() as u64);
     bail!("{shown}: {lost} lost, {} named", counted(doubts, "doubt"))
+}
+
+/// Serves what can be read until a signal ends it; refuses where something is doubtful, unless that
+/// is accepted.
+fn serve_read_only(args: &Recover, salvage: Salvage) -> Result<Ending> {
+    let _log = Log::start(Level::Info, false)?;
+    let (shown, numbers) = (args.vault.display(), numbers(salvage.checkpoints()));
+    for doubt in salvage.doubts() {
+        warn!("doubtful: {doubt}");
+    }
+    if !salvage.doubts().is_empty() && !args.force {
+        let doubts = counted(salvage.doubts().len() as u64, "doubt");
+        bail!(
+            "{shown}: {doubts} named, so any page may be older than what was written last; --force \
+             serves it all the same"
+        );
+    }
+    let bind = |address: &Address| {
+        let listener = Listener::bind(address)?;
+        if listener.is_reachable_from_outside() {
+            serve::warn_of_reach(listener.address());
+        }
+        Ok(listener)
+    };
+    let listeners = args.nbd.iter().map(bind).collect::<Result<Vec<_>>>()?;
+    let checkpoint = salvage.checkpoint();
+    let device: Arc<dyn Device> = Arc::new(salvage);
+    let offer = Offer { vault: Some(&args.vault), default: "", is_read_only: true, pace: None };
+    let exports = offer.exports(&device)?;
+    let text = serve::shown(&serve::offered(&exports, &listeners), args.json)?;
+    let signals = signals::received()?;
+    let server = Server::start(exports, listeners, Limits::default(), serve::tell);
+    let server = server.context("starting the server")?;
+    info!("served read-only from checkpoint {checkpoint} of {numbers}; the dies are not written");
+    output::data(&text)?;
+    while signals.recv().context("waiting for a signal")? == Signal::Reload {}
+    server.stop().context("ending the server")?;
+    Ok(Ending::Done)
 }
 
 /// A file that did not exist.
@@ -130,9 +179,8 @@ fn read_all(salvage: &Salvage, image: Option<&File>) -> Result<Found> {
 }
 
 fn text(found: &Found) -> String {
-    let numbers: Vec<String> = found.checkpoints.iter().map(ToString::to_string).collect();
     let mut lines = vec![
-        format!("read from checkpoint {} of {}", found.checkpoint, numbers.join(", ")),
+        format!("read from checkpoint {} of {}", found.checkpoint, numbers(&found.checkpoints)),
         format!(
             "{} read, {} never written or trimmed, {} lost",
             counted(found.pages_read, "page"),
@@ -149,6 +197,11 @@ fn text(found: &Found) -> String {
         lines.push(format!("and {} more ranges; --json lists all", found.lost.len() - LISTED_MAX));
     }
     lines.join("\n")
+}
+
+/// Numbers of checkpoints in a sentence.
+fn numbers(checkpoints: &[u64]) -> String {
+    checkpoints.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// `IMAGE.map`.

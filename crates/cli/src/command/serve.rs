@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
@@ -23,6 +24,7 @@ use tracing::{debug, error, info, warn};
 use crate::activation::{Passed, Place};
 use crate::args::{Encryption, HttpArgs, Serve, Timing, TlsArgs};
 use crate::configuration::{Configuration, Reread};
+use crate::failure::Opening;
 use crate::log::{self, Log};
 use crate::monitor::{self, About, Monitor, Recipients};
 use crate::observed::{Observed, Paced};
@@ -69,7 +71,13 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
         observed.keep_pace_with(paced);
     }
     let pace = paced.map(|paced| Arc::clone(&paced.pace));
-    let exports = exports(args, &device, pace.as_ref())?;
+    let offer = Offer {
+        vault: args.vault.as_deref(),
+        default: &args.export,
+        is_read_only: args.read_only,
+        pace: pace.as_ref(),
+    };
+    let exports = offer.exports(&device)?;
     // Whoever has it keeps the drive from being closed.
     drop(device);
     let exports = match tls {
@@ -193,7 +201,7 @@ impl Served {
             Some(misbehavior) => Drive::open_misbehaving(vault, access, misbehavior),
             None => Drive::open_as(vault, access),
         };
-        let drive = drive.with_context(|| format!("opening {}", vault.display()))?;
+        let drive = drive.with_context(|| Opening::of(vault))?;
         let drive = Arc::new(drive);
         let observed = Arc::new(Observed::new(vault, Arc::clone(&drive), misbehavior));
         observed.tell(&format!("The server began, process {}.", std::process::id()));
@@ -250,35 +258,52 @@ fn end_without_power(cut: &io::Result<()>) {
     }
 }
 
-/// What clients find: the exports of the drive, or the whole of it. The first is the default.
-fn exports(args: &Serve, device: &Arc<dyn Device>, pace: Option<&Arc<Pace>>) -> Result<Exports> {
-    let (size, default) = (Bytes(device.size()), &args.export);
-    let (description, namespaces) = match &args.vault {
-        Some(vault) => (vault.display().to_string(), Namespaces::of(vault)?),
-        None => (format!("{size} in memory"), Namespaces::default()),
-    };
-    let export = |name: &str, device: Arc<dyn Device>| Export {
-        name: name.to_owned(),
-        description: description.clone(),
-        device,
-        is_read_only: args.read_only,
-        pace: pace.cloned(),
-    };
-    if namespaces.is_empty() {
-        return Ok(Exports::new(vec![export(default, Arc::clone(device))])?);
-    }
-    namespaces.check_capacity(size)?;
-    let part = |it: &Namespace| export(&it.name, it.of(Arc::clone(device)));
-    let mut parts: Vec<Export> = namespaces.iter().map(part).collect();
-    if !default.is_empty() {
-        let found = parts.iter().position(|export| export.name == *default);
-        let Some(index) = found else {
-            let names: Vec<&str> = parts.iter().map(|export| export.name.as_str()).collect();
-            bail!("no export is named `{default}`; there are {}", names.join(", "));
+/// How a device is offered to clients.
+pub(super) struct Offer<'a> {
+    /// Folder of the drive; none for a device in memory.
+    pub(super) vault: Option<&'a Path>,
+    /// Name of the export that clients get who name none; empty: the first.
+    pub(super) default: &'a str,
+    /// Whether commands that change data are refused.
+    pub(super) is_read_only: bool,
+    /// The model whose times replies keep to, if they do.
+    pub(super) pace: Option<&'a Arc<Pace>>,
+}
+
+impl Offer<'_> {
+    /// The exports of the drive, or the whole of it. The first is the default.
+    ///
+    /// # Errors
+    /// When an export does not fit into the device, or none has the name of the default.
+    pub(super) fn exports(&self, device: &Arc<dyn Device>) -> Result<Exports> {
+        let (size, default) = (Bytes(device.size()), self.default);
+        let (description, namespaces) = match self.vault {
+            Some(vault) => (vault.display().to_string(), Namespaces::of(vault)?),
+            None => (format!("{size} in memory"), Namespaces::default()),
         };
-        parts[..=index].rotate_right(1);
+        let export = |name: &str, device: Arc<dyn Device>| Export {
+            name: name.to_owned(),
+            description: description.clone(),
+            device,
+            is_read_only: self.is_read_only,
+            pace: self.pace.cloned(),
+        };
+        if namespaces.is_empty() {
+            return Ok(Exports::new(vec![export(default, Arc::clone(device))])?);
+        }
+        namespaces.check_capacity(size)?;
+        let part = |it: &Namespace| export(&it.name, it.of(Arc::clone(device)));
+        let mut parts: Vec<Export> = namespaces.iter().map(part).collect();
+        if !default.is_empty() {
+            let found = parts.iter().position(|export| export.name == *default);
+            let Some(index) = found else {
+                let names: Vec<&str> = parts.iter().map(|export| export.name.as_str()).collect();
+                bail!("no export is named `{default}`; there are {}", names.join(", "));
+            };
+            parts[..=index].rotate_right(1);
+        }
+        Ok(Exports::new(parts)?)
     }
-    Ok(Exports::new(parts)?)
 }
 
 /// The model whose times replies keep to, if they do.
@@ -374,7 +399,7 @@ fn introduce(web: &Web, is_json: bool) {
     }
 }
 
-fn warn_of_reach(place: &dyn Display) {
+pub(super) fn warn_of_reach(place: &dyn Display) {
     warn!(
         "{place} can be reached from other machines, and asks nobody who comes for a password or a \
          certificate; a tunnel is safer"
@@ -382,7 +407,7 @@ fn warn_of_reach(place: &dyn Display) {
 }
 
 /// What clients find, and where.
-fn offered(exports: &Exports, listeners: &[Listener]) -> Vec<status::Export> {
+pub(super) fn offered(exports: &Exports, listeners: &[Listener]) -> Vec<status::Export> {
     let is_encrypted = exports.tls().is_some_and(|tls| tls.demand() == Demand::Required);
     let uri: fn(&Address, &str) -> String =
         if is_encrypted { Address::encrypted_uri } else { Address::uri };
@@ -396,7 +421,7 @@ fn offered(exports: &Exports, listeners: &[Listener]) -> Vec<status::Export> {
 }
 
 /// A URI for each export at each place, or all of it as JSON.
-fn shown(offered: &[status::Export], json: bool) -> Result<String> {
+pub(super) fn shown(offered: &[status::Export], json: bool) -> Result<String> {
     if json {
         return serde_json::to_string(offered).context("writing JSON");
     }
@@ -405,7 +430,7 @@ fn shown(offered: &[status::Export], json: bool) -> Result<String> {
 }
 
 /// Says what happened to a client.
-fn tell(event: &Event) {
+pub(super) fn tell(event: &Event) {
     match event {
         Event::Came { client, export } => debug!(client, export, "client {client} uses `{export}`"),
         Event::Left { client } => debug!(client, "client {client} left"),

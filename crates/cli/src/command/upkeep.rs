@@ -14,6 +14,7 @@ use live::status::{Rebuild, Scrub, Upkeep};
 use live::{Drive, Replacement};
 
 use crate::args::{self, AddSpare, FailDie, Misbehave, ReplaceDie, Scrub as ScrubArgs};
+use crate::failure::Opening;
 use crate::progress::Rows;
 use crate::{Ending, output};
 
@@ -81,7 +82,7 @@ pub(crate) fn fail_die(args: &FailDie) -> Result<Ending> {
     if let Some(mut server) = server(&args.vault)? {
         server.order(&Request::FailDie { die }).with_context(attempted)?;
     } else {
-        let drive = Drive::open(&args.vault)?;
+        let drive = Drive::open(&args.vault).with_context(|| Opening::of(&args.vault))?;
         let restored = drive.fail_die(die).and_then(|()| {
             let pages = Rows::new("restoring redundancy");
             let restored = drive.restore_redundancy_while(|done, all| {
@@ -121,7 +122,7 @@ pub(crate) fn replace_die(args: &ReplaceDie) -> Result<Ending> {
             output::talk(&format!("warning: {lost} could not be restored; scrub {shown}"));
         }
     } else {
-        let drive = Drive::open(&args.vault)?;
+        let drive = Drive::open(&args.vault).with_context(|| Opening::of(&args.vault))?;
         let rows = Rows::new("restoring");
         let replaced = Replacement::prepare(&args.vault, &drive, die, &path).and_then(|it| {
             Ok(it.carry_out(&drive, |done, all| {
@@ -145,7 +146,7 @@ pub(crate) fn add_spare(args: &AddSpare) -> Result<Ending> {
     if let Some(mut server) = server(&args.vault)? {
         server.order(&Request::AddSpare { path }).with_context(attempted)?;
     } else {
-        let drive = Drive::open(&args.vault)?;
+        let drive = Drive::open(&args.vault).with_context(|| Opening::of(&args.vault))?;
         let added = live::add_spare(&args.vault, &drive, &path);
         drive.close().with_context(|| format!("closing {shown}"))?;
         added.with_context(attempted)?;

@@ -17,6 +17,7 @@ mod health;
 mod hostile;
 mod logged;
 mod monitored;
+mod recovered;
 mod reviews;
 mod served;
 mod service;

@@ -124,7 +124,7 @@ impl Disks {
     }
 
     /// What every read sees, disk by disk.
-    pub(super) fn contents(&self) -> Vec<Vec<u8>> {
+    pub(crate) fn contents(&self) -> Vec<Vec<u8>> {
         self.rack().images.iter().map(|image| image.now.clone()).collect()
     }
 

@@ -354,6 +354,7 @@ impl From<DeviceError> for Failure {
         let (errno, offset) = match error {
             DeviceError::OutOfRange { .. } => (Errno::Invalid, None),
             DeviceError::NoSpace { .. } | DeviceError::HostFull { .. } => (Errno::NoSpace, None),
+            DeviceError::ReadOnly => (Errno::NotPermitted, None),
             DeviceError::Medium { ref source, .. } if is_host_full(source) => {
                 (Errno::NoSpace, None)
             }
