@@ -67,7 +67,7 @@ pub(crate) struct Origin {
 /// One open superblock and how far it is filled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frontier {
-    superblock: SuperblockId,
+    pub(crate) superblock: SuperblockId,
     /// First die of its bank.
     die_first: u32,
     /// Its first place.

@@ -14,6 +14,7 @@ mod divider;
 mod extent;
 mod ftl;
 mod geometry;
+mod invariants;
 mod mapping;
 mod media;
 mod recovery;

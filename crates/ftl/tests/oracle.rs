@@ -571,6 +571,7 @@ proptest! {
         let mut pair = Pair::new(&config, contents);
         for command in &commands {
             pair.carry_out(command);
+            pair.ftl.check_invariants();
             pair.check_mapping();
             pair.check_conservation();
             pair.check_room();

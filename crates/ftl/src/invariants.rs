@@ -1,0 +1,183 @@
+//! What holds of a translation layer between any two commands, counted anew from its tables.
+//!
+//! Commands keep counts instead of counting, and each assertion on their way sees one of them. This
+//! looks at all of them at once, which takes a walk over the map: for simulations and tests.
+
+use crate::{Ftl, Lpn, SuperblockId, SuperblockState};
+
+impl Ftl {
+    /// Asserts what holds between any two commands, whatever the host and the media have done. It
+    /// reads the whole map.
+    ///
+    /// # Panics
+    /// When it does not hold, which no input can bring about.
+    pub fn check_invariants(&self) {
+        self.check_map();
+        self.check_free();
+        self.check_room();
+        self.check_counters();
+    }
+
+    /// Pages of the map, bits of validity and counts of valid granules tell the same.
+    fn check_map(&self) {
+        let mut valid = vec![0_u64; self.superblocks() as usize];
+        let (mut pages, mut granules_all) = (0_u64, 0_u64);
+        for lpn in (0..self.pages_logical()).map(Lpn) {
+            let Some(ppn) = self.mapping.ppn(lpn) else { continue };
+            assert!(self.mapping.is_valid(ppn), "the place {ppn:?} of {lpn:?} is valid");
+            assert!(self.mapping.is_at(lpn, ppn), "{lpn:?} is found at its place {ppn:?}");
+            let back = self.mapping.lpn(ppn);
+            assert!(back.is_none_or(|back| back == lpn), "the way back from {lpn:?} is {back:?}");
+            let superblock = self.superblock_of(ppn);
+            let state = self.superblocks.state(superblock);
+            assert!(
+                !matches!(state, SuperblockState::Free | SuperblockState::Bad),
+                "{lpn:?} lies in {superblock:?}, which is {state:?} and holds nothing"
+            );
+            let granules = self.extents.size(lpn);
+            assert!(self.extents.is_size(granules), "{lpn:?} has {granules} granules");
+            valid[superblock.0 as usize] += u64::from(granules);
+            pages += 1;
+            granules_all += u64::from(granules);
+        }
+        assert_eq!(pages, self.mapping.count_valid(), "each valid place is that of one page");
+        assert_eq!(pages, self.pages_stored(), "stored pages are those of the map");
+        assert_eq!(granules_all, self.extents.stored(), "what is stored is the sum of its extents");
+        for (id, counted) in self.superblocks.ids().zip(valid) {
+            let kept = u64::from(self.superblocks.granules_valid(id));
+            assert_eq!(kept, counted, "{id:?} counts the extents that lie in it");
+            let most = u64::from(self.config.granules_per_superblock());
+            assert!(counted <= most, "{id:?} holds {counted} granules, it has {most}");
+        }
+    }
+
+    /// Free superblocks are listed once, in their bank, or wait to be released.
+    fn check_free(&self) {
+        let mut listed = vec![false; self.superblocks() as usize];
+        let mut list = |id: SuperblockId| {
+            let state = self.superblocks.state(id);
+            assert_eq!(state, SuperblockState::Free, "{id:?} is listed as free");
+            assert!(!std::mem::replace(&mut listed[id.0 as usize], true), "{id:?} is listed once");
+            assert_eq!(self.superblocks.granules_valid(id), 0, "{id:?} is free and holds nothing");
+        };
+        for (bank, free) in (0..).zip(&self.free_by_bank) {
+            for id in free {
+                assert_eq!(self.bank_of(*id), bank, "{id:?} is listed in its bank");
+                list(*id);
+            }
+        }
+        self.held_erased().iter().copied().for_each(list);
+        let count = listed.iter().filter(|is_listed| **is_listed).count();
+        assert_eq!(count as u64, u64::from(self.superblocks_free()), "every free one is listed");
+    }
+
+    /// Room is what listed superblocks have, and what open ones have left.
+    fn check_room(&self) {
+        let free: usize = self.free_by_bank.iter().map(Vec::len).sum();
+        let mut room = free as u64 * u64::from(self.config.granules_per_superblock());
+        let mut open = 0_u32;
+        for frontier in self.streams.iter().flat_map(|stream| &stream.frontiers).flatten() {
+            let id = frontier.superblock;
+            let state = self.superblocks.state(id);
+            assert_eq!(state, SuperblockState::Open, "{id:?} is being filled");
+            assert!(frontier.unit < self.units_per_superblock, "{id:?} is filled within its end");
+            assert!(
+                frontier.granules_left <= self.granules_per_unit,
+                "no more of a unit of {id:?} is left than it has"
+            );
+            let whole = self.units_per_superblock - frontier.unit - 1;
+            room += u64::from(whole) * u64::from(self.granules_per_unit);
+            room += u64::from(frontier.granules_left);
+            open += 1;
+        }
+        assert_eq!(
+            self.room, room,
+            "room is that of free superblocks and of what open ones have left"
+        );
+        let is_open = |id: &SuperblockId| self.superblocks.state(*id) == SuperblockState::Open;
+        let counted = self.superblocks.ids().filter(is_open).count();
+        assert_eq!(counted as u64, u64::from(open), "every open superblock is being filled");
+    }
+
+    /// Counts that can only grow together.
+    fn check_counters(&self) {
+        let counters = &self.counters;
+        let host_bytes = counters.pages_host * crate::UNIT_BYTES;
+        assert!(
+            counters.host_saved_bytes <= host_bytes,
+            "compression saves less than {host_bytes} bytes that the host wrote"
+        );
+        let stored_max = self.extents.pages();
+        let logical = u64::from(self.pages_logical());
+        assert!(stored_max <= logical, "{stored_max} pages are stored of {logical}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Config, Geometry, NoMedia, VictimPolicy, Watermarks};
+
+    /// A small drive to which each page was written once.
+    fn written() -> Ftl {
+        let geometry = Geometry {
+            banks: 1,
+            dies_per_bank: 2,
+            planes_per_die: 1,
+            erase_blocks_per_plane: 32,
+            pages_per_erase_block: 4,
+            page_kib: 4,
+            stripe_dies: 0,
+        };
+        let config = Config {
+            geometry,
+            pages_logical: 100,
+            pages_stored_max: 100,
+            extents_per_page: 1,
+            victim: VictimPolicy::Greedy,
+            watermarks: Watermarks { low: 4, high: 6, burst: 1.0, price_max: 1e9, batch_pages: 1 },
+            wear_spread_max: 0,
+            spares_per_die: 0,
+            seed: 1,
+        };
+        let mut ftl = Ftl::format(&config).unwrap();
+        for lpn in (0..100).map(Lpn) {
+            ftl.write(lpn, &mut NoMedia);
+        }
+        ftl.check_invariants();
+        ftl
+    }
+
+    #[test]
+    #[should_panic(expected = "room is that of free superblocks")]
+    fn room_that_is_miscounted_is_noticed() {
+        let mut ftl = written();
+        ftl.room += 1;
+        ftl.check_invariants();
+    }
+
+    #[test]
+    #[should_panic(expected = "counts the extents that lie in it")]
+    fn a_page_that_is_counted_twice_is_noticed() {
+        let mut ftl = written();
+        ftl.superblocks.validate(SuperblockId(0), 1);
+        ftl.check_invariants();
+    }
+
+    #[test]
+    #[should_panic(expected = "each valid place is that of one page")]
+    fn a_place_that_stays_valid_without_its_page_is_noticed() {
+        let mut ftl = written();
+        ftl.mapping.entries_mut()[7] = 0;
+        ftl.check_invariants();
+    }
+
+    #[test]
+    #[should_panic(expected = "every free one is listed")]
+    fn a_free_superblock_that_nobody_lists_is_noticed() {
+        let mut ftl = written();
+        let forgotten = ftl.free_by_bank[0].pop();
+        assert!(forgotten.is_some(), "one is free");
+        ftl.check_invariants();
+    }
+}
