@@ -11,8 +11,8 @@ use live::OpenError;
 use crate::output;
 
 /// What to do where nothing can be read of a drive.
-const NOTHING_LEFT: &str = "without --checkpoint the newest checkpoint that is whole is read; where none is, only a copy \
-     of the data made elsewhere helps";
+const NOTHING_LEFT: &str =
+    "without --checkpoint the newest whole checkpoint is read; where none is, only a copy helps";
 
 /// What was attempted with the drive of a folder, as the context of why it failed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -109,15 +109,11 @@ impl OpenError {
                 format!("copy it with the `floatgate` that made it, and create {folder} anew")
             }
             Self::DiesMissing { .. } => {
-                format!(
-                    "bring back the newest state of the dies that are missing; if it is gone, {recover}"
-                )
+                format!("bring the missing dies back as they were last; failing that, {recover}")
             }
             Self::Damaged { .. } => recover,
             Self::Device(_) => {
-                format!(
-                    "open it again, nothing that was durable is lost; if it fails again, {recover}"
-                )
+                format!("open it again, what was durable is kept; failing that, {recover}")
             }
         }
     }

@@ -1,6 +1,8 @@
 //! One bit of every byte of small drives flipped, each on a copy of its own, closed and crashed: no
 //! read ever returns what a crash alone could not have left.
 
+#![expect(clippy::print_stdout, reason = "what comes of every byte is told to who asks for it")]
+
 use live::simulation::{Flipped, Step, flip_each};
 use live::{Compression, Shape};
 

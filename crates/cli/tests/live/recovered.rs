@@ -140,7 +140,7 @@ fn damage_page(die: &Path) {
     let is_unit = |at: &usize| bytes[*at..].starts_with(b"FLGT\x01\0\0\0");
     let unit = (0..bytes.len()).step_by(512).find(is_unit).expect("a unit was programmed");
     let is_page = |at: &usize| bytes[*at] != 0 && bytes[*at..][..1000] == [bytes[*at]; 1000];
-    let page = (unit..).find(is_page).expect("it holds a page");
+    let page = (unit..bytes.len() - 1000).find(is_page).expect("it holds a page");
     bytes[page] ^= 1;
     fs::write(die, bytes).expect("it takes bytes");
 }
