@@ -273,7 +273,7 @@ fn table_checksum(head: &[u8], covered: &[u8], identity: Identity, first: Ppn) -
     fmix32(crc32c_append(crc32c_append(identity.crc(first.0), &head[..12]), covered))
 }
 
-/// The finalizer of MurmurHash3 [appleby-2011]: a bijection of 32 bits, so that what the CRC tells
+/// The finalizer of `MurmurHash3` [appleby-2011]: a bijection of 32 bits, so that what the CRC tells
 /// apart stays apart, in which no bit is a sum of others.
 const fn fmix32(crc: u32) -> u32 {
     let hash = (crc ^ (crc >> 16)).wrapping_mul(0x85eb_ca6b);

@@ -51,6 +51,9 @@ pub(super) struct Before<'a> {
     pub(super) is_complete: bool,
     /// True if all dies are there, none doing wrong: then damage to one die loses nothing.
     pub(super) is_redundant: bool,
+    /// True if the journal has a single copy: one die is left of a drive that has room for one on
+    /// each. Nobody can tell then whether there was a last batch.
+    pub(super) is_journal_single: bool,
 }
 
 /// Damages a copy of the disks, opens what is left, and looks at all of it.
@@ -105,7 +108,7 @@ fn apply(before: &Before<'_>, disks: &Disks, extent: Extent, rng: &mut Rng) -> V
         let (part, range) = place(before.shape, region, disks.disk_bytes(), rng);
         let is_spared = match part {
             Part::Header => die != die_hit || !before.is_complete,
-            Part::Journal => die != die_hit,
+            Part::Journal => die != die_hit || before.is_journal_single,
             Part::Checkpoint | Part::Unit => false,
         };
         if is_spared {

@@ -256,13 +256,16 @@ impl Run {
             self.tally.saved_bytes += counters.host_saved_bytes;
             self.tally.maps_searched += drive.core().map_or(0, |core| core.ftl.searches());
             self.disks.hide(Tables::default());
-            let is_complete = drive.lost_dies().is_empty();
+            let lost = drive.lost_dies();
+            let is_complete = lost.is_empty();
+            let is_journal_single =
+                self.shape.regions() == 1 && lost.len() + 1 == self.shape.dies as usize;
             match stop {
                 Some(Stop::Broken(what)) => return Err(what),
                 Some(Stop::Done) => self.close(drive)?,
                 Some(Stop::Cut) | None => self.crash(drive),
             }
-            self.damage(is_complete)?;
+            self.damage(is_complete, is_journal_single)?;
             drive = self.open()?;
             // It went while the size was changed, or not.
             self.see_size(&drive);
@@ -272,7 +275,7 @@ impl Run {
     }
 
     /// Now and then copies of the disks are damaged while the power is off, and opened.
-    fn damage(&mut self, is_complete: bool) -> Result<(), String> {
+    fn damage(&mut self, is_complete: bool, is_journal_single: bool) -> Result<(), String> {
         let copies = match self.damaged {
             Damage::Seldom => u32::from(self.damage.below(3) == 0),
             Damage::Often(copies) => copies,
@@ -285,6 +288,7 @@ impl Run {
                 shape: &self.shape,
                 is_complete,
                 is_redundant: self.is_honest && is_complete,
+                is_journal_single,
             };
             let outcome = damage::try_damage(&before, &mut self.damage)?;
             self.tally.damaged += outcome.damaged;
