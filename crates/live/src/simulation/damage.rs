@@ -51,6 +51,9 @@ pub(super) struct Before<'a> {
     pub(super) is_complete: bool,
     /// True if all dies are there, none doing wrong: then damage to one die loses nothing.
     pub(super) is_redundant: bool,
+    /// The die that does wrong by itself: it may have lost its copy of a batch already, so that no
+    /// other copy may be damaged.
+    pub(super) wrong_die: Option<usize>,
     /// True if the journal has a single copy: one die is left of a drive that has room for one on
     /// each. Nobody can tell then whether there was a last batch.
     pub(super) is_journal_single: bool,
@@ -92,6 +95,7 @@ fn apply(before: &Before<'_>, disks: &Disks, extent: Extent, rng: &mut Rng) -> V
         Extent::Die(die) => (die, below(rng, 2)),
         Extent::Anywhere => (below(rng, dies), below(rng, 2)),
     };
+    let die_hit = before.wrong_die.unwrap_or(die_hit);
     let earlier = before.earlier.filter(|_| dies > 1 && rng.below(4) == 0);
     let mut done = Vec::new();
     for _ in 0..count {

@@ -114,6 +114,8 @@ struct Run {
     may_lose_die: bool,
     /// True if rows are protected and no die does wrong.
     is_honest: bool,
+    /// The die that does wrong by itself.
+    wrong_die: Option<usize>,
     /// Tables that cannot be read while the drive is open.
     hidden: Tables,
 }
@@ -161,6 +163,7 @@ fn simulate_with(seed: u64, operations: u64, damaged: Damage) -> Result<Tally, F
         pages_mappable: shape.pages_mappable,
         may_lose_die: false,
         is_honest: false,
+        wrong_die: None,
         hidden: draw_hidden(&shape, seed),
     };
     let result = format(run.disks.media(), &shape, seed)
@@ -231,6 +234,7 @@ impl Run {
         };
         if is_protected && culprit < self.disks.media().len() {
             self.disks.set_fault(culprit, fault);
+            self.wrong_die = (fault != Fault::None).then_some(culprit);
             self.may_lose_die = fault == Fault::None;
             self.is_honest = fault == Fault::None;
         } else {
@@ -288,6 +292,7 @@ impl Run {
                 shape: &self.shape,
                 is_complete,
                 is_redundant: self.is_honest && is_complete,
+                wrong_die: self.wrong_die,
                 is_journal_single,
             };
             let outcome = damage::try_damage(&before, &mut self.damage)?;
