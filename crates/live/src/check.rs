@@ -245,6 +245,15 @@ impl Checking<'_> {
                 self.find(Kind::Checkpoint, die, self.remedy(), text);
             }
         }
+        if self.viewed.batches_lost > 0 {
+            let text = format!(
+                "{} batches of the journal cannot be read; checkpoint {number} has all that they \
+                 held",
+                self.viewed.batches_lost
+            );
+            let (kind, remedy) = (Kind::Journal, Remedy::Repair);
+            self.findings.push(Finding { kind, lba: None, row: None, die: None, remedy, text });
+        }
         for (batch, die) in &self.viewed.thin {
             let text = format!("die {die} does not hold batch {batch} of the journal whole");
             self.find(Kind::Journal, *die, self.remedy(), text);

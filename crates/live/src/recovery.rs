@@ -98,6 +98,9 @@ pub(crate) struct Accounted {
     pub(crate) end: Position,
     /// Batches with fewer copies than there should be, and a die that lacks it.
     pub(crate) thin: Vec<(u64, usize)>,
+    /// Batches that cannot be read, and are not needed: the drive was closed, and its checkpoint
+    /// has everything.
+    pub(crate) batches_lost: u64,
     /// Rows that no list names: what was not flushed may have torn them.
     pub(crate) unlisted: BTreeSet<u32>,
     /// Pages that only the journal holds.
@@ -175,13 +178,9 @@ struct Closed {
 /// Superblocks that come back free may hold rows that the checkpoint counts. They wait for the next
 /// commit, as those do that are erased.
 fn as_closed(store: &Store, header: &Header) -> Result<Option<Closed>, OpenError> {
-    let closing = header.closing;
     let Ok(saved) = load(store, &Doubts::default()) else { return Ok(None) };
     let Saved { summary, next, mut rows, erase_counts, map, lost, .. } = saved;
-    let is_it = closing.follows(&summary, store.layout.shape.journal_bytes)
-        && (planted::is(Bug::OneHeaderCopy)
-            || !journal::goes_on(Reading { store, from: closing.journal, is_thorough: false }));
-    if !is_it {
+    if !is_complete(store, header, &summary) {
         return Ok(None);
     }
     let released = BTreeMap::new();
@@ -196,6 +195,15 @@ fn as_closed(store: &Store, header: &Header) -> Result<Option<Closed>, OpenError
     let held = (0..store.layout.shape.superblocks).map(SuperblockId).filter(counts).collect();
     clear_free(&store.layout, &ftl, &mut rows);
     Ok(Some(Closed { ftl, rows, lost, summary, next, held }))
+}
+
+/// True if a checkpoint is the one that the header of a closed drive names, and the journal ends
+/// where the header says: it has everything, and nothing of the journal is needed.
+fn is_complete(store: &Store, header: &Header, summary: &Summary) -> bool {
+    let Closing { journal: from, .. } = header.closing;
+    header.closing.follows(summary, store.layout.shape.journal_bytes)
+        && (planted::is(Bug::OneHeaderCopy)
+            || !journal::goes_on(Reading { store, from, is_thorough: false }))
 }
 
 /// The map of a drive that was closed, and its lost pages; none where it has to be recovered.
@@ -235,7 +243,10 @@ pub(crate) fn account(
         from: saved.summary.journal,
         is_thorough: doubts.is_thorough,
     });
-    check_journal(&saved, header, &replay, doubts)?;
+    let is_complete = !header.is_open && is_complete(store, header, &saved.summary);
+    if !is_complete {
+        check_journal(&saved, header, &replay, doubts)?;
+    }
     let Saved { summary, next, holders, damaged, mut rows, mut erase_counts, mut map, mut lost } =
         saved;
     let released = released(&replay);
@@ -252,8 +263,10 @@ pub(crate) fn account(
     let mut scan = Scan::new(store, &summary, &released, left_out);
     scan.session = replay.session.max(summary.session);
     let scanned = scan.run(&mut rows, &mut erase_counts, &mut events);
-    if scanned.batches > replay.end.number && !planted::is(Bug::StaleDiesTaken) {
-        let (found, end) = (scanned.batches, replay.end.number);
+    let end = if is_complete { header.closing.journal } else { replay.end };
+    let batches_lost = end.number.saturating_sub(replay.end.number);
+    if scanned.batches > end.number && !planted::is(Bug::StaleDiesTaken) {
+        let (found, end) = (scanned.batches, end.number);
         doubts.raise(format!(
             "a unit was programmed after batch {} of the journal, whose copies end before batch \
              {end}",
@@ -267,7 +280,7 @@ pub(crate) fn account(
         (lpn, (journaled.extent, payload))
     });
     let pending: Pending = pending.collect();
-    let (end, thin) = (replay.end, replay.thin);
+    let thin = replay.thin;
     let mut ftl = finish(&scan, map, &rows, &erase_counts, doubts)?;
     ftl.hold_erased();
     clear_free(&store.layout, &ftl, &mut rows);
@@ -281,6 +294,7 @@ pub(crate) fn account(
         checkpoints_damaged,
         end,
         thin,
+        batches_lost,
         unlisted,
         pending,
         next,
