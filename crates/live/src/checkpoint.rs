@@ -9,10 +9,11 @@
 //!
 //! ```text
 //!  header 4096 | magic | drive | number | session | order | journal | pages | crc
-//!  frame 32+   | number of the checkpoint | index | bytes | crc | what is saved, up to 1 MiB
+//!  frame 32+   | number of the checkpoint | index | bytes | crc | order | saved, up to 1 MiB
 //! ```
 //!
-//! A frame without bytes is all zeroes.
+//! A frame without bytes is all zeroes. The order is that of the header: after a crash the same
+//! number is taken again, and a frame of the attempt before must not pass for one of this.
 
 use std::io;
 
@@ -89,6 +90,7 @@ impl Summary {
 #[derive(Debug)]
 pub(crate) struct Writer {
     number: u64,
+    order: u64,
     index: u32,
     /// Where the next one goes, from the beginning of the slot.
     at: u64,
@@ -96,8 +98,9 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn new(number: u64) -> Self {
-        Self { number, index: 0, at: HEADER_BYTES, frame: Vec::new() }
+    pub(crate) fn new(summary: &Summary) -> Self {
+        let Summary { number, order, .. } = *summary;
+        Self { number, order, index: 0, at: HEADER_BYTES, frame: Vec::new() }
     }
 
     pub(crate) const fn number(&self) -> u64 {
@@ -115,6 +118,7 @@ impl Writer {
         put(&mut self.frame, 0, self.number.to_le_bytes());
         put(&mut self.frame, 8, self.index.to_le_bytes());
         put(&mut self.frame, 12, length.to_le_bytes());
+        put(&mut self.frame, 20, self.order.to_le_bytes());
         seal_frame(&mut self.frame);
         let at = self.at;
         self.at += (FRAME_HEAD_BYTES + bytes.len()) as u64;
@@ -203,6 +207,7 @@ impl Reader<'_> {
         let length = u32_at(&head, 12) as usize;
         let is_next = is_sealed(&head)
             && u64_at(&head, 0) == self.summary.number
+            && u64_at(&head, 20) == self.summary.order
             && u32_at(&head, 8) == self.index
             && (length == part.len() || length == 0);
         if !is_next {

@@ -264,7 +264,7 @@ fn write_empty(store: &Store, replica: Replica, summary: &Summary) -> std::io::R
     let lost = shape.lost_map_bytes() as u64;
     let tables = [rows, rows, u64::from(shape.superblocks) * 4, pages, sizes, lost];
     let zeroes = vec![0; crate::layout::FRAME_BYTES];
-    let mut writer = crate::checkpoint::Writer::new(summary.number);
+    let mut writer = crate::checkpoint::Writer::new(summary);
     let slot = layout.checkpoint_from(region, summary.number % 2);
     for table in tables {
         let mut left = table;

@@ -137,7 +137,7 @@ impl Drive {
         erase_counts: &[u32],
     ) -> Result<(), DeviceError> {
         let replicas = self.store.checkpoint_replicas(summary.number);
-        let mut writer = Writer::new(summary.number);
+        let mut writer = Writer::new(summary);
         let mut run = FrameRun::default();
         let [orders, outs] = rows.tables();
         for bytes in [orders, outs, cast_slice(erase_counts)] {

@@ -286,7 +286,7 @@ fn slot_of(pages: u32, tables: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
         pages,
     };
     let mut slot = summary.encode();
-    let mut writer = Writer::new(summary.number);
+    let mut writer = Writer::new(&summary);
     for table in tables {
         let (at, frame) = writer.frame(&table);
         slot.resize(usize::try_from(at).expect("a small slot"), 0);
