@@ -1,7 +1,7 @@
 //! Quantities as people read them: the one way in which terminals, events and logs write them.
 //!
 //! Capacity and throughput are decimal (`1.07 GB`, `12.3 MB/s`), as on the labels of drives and in
-//! the pages of a served drive, whose `ground.js` rounds alike. Binary units are for pages and
+//! the pages of a served drive, whose `shared.js` rounds alike. Binary units are for pages and
 //! buffers, and say so (`4 KiB`): that is what [`crate::Bytes`] displays.
 
 /// Decimal units of bytes, each a thousand times the one before.

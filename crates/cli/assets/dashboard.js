@@ -159,7 +159,7 @@ function showDies(status, then, seconds) {
     rate(read), rate(write), bytes(die.read_bytes), bytes(die.written_bytes),
     { text: number(die.failures), tone: die.failures ? "bad" : "" }]);
   }));
-  show("work", works(status.upkeep).join("; "));
+  show("work", works(status.maintenance).join("; "));
 }
 
 // Bits as nvme-cli names them.
@@ -170,7 +170,7 @@ const warningText = (bits) => bits
     WARNINGS.filter((_, bit) => bits & (1 << bit)).join(", ")}`
   : "none";
 
-function showLife({ smart, wear, life, writes, pages_lost, upkeep }) {
+function showLife({ smart, wear, life, writes, pages_lost, maintenance }) {
   pairs("health-rows", [
     ["Spare left", `${smart.available_spare} %, warns below ${smart.available_spare_threshold} %`],
     ["Used of what it is rated for", smart.percentage_used === null
@@ -181,8 +181,8 @@ function showLife({ smart, wear, life, writes, pages_lost, upkeep }) {
     ["Superblocks erased", number(writes.superblocks_erased)],
     ["Pages lost now", number(pages_lost)],
     ["Pages ever found lost since it was opened", number(smart.media_errors)],
-    ["Scrubs since it was opened", `${number(upkeep.scrubs.ended)}, ${
-      number(upkeep.scrubs.completed)} of them of everything`],
+    ["Scrubs since it was opened", `${number(maintenance.scrubs.ended)}, ${
+      number(maintenance.scrubs.completed)} of them of everything`],
     ["Openings", `${number(smart.power_cycles)}, ${number(smart.unsafe_shutdowns)} after a crash`],
   ]);
   pairs("moved-rows", [
@@ -197,14 +197,14 @@ function showLife({ smart, wear, life, writes, pages_lost, upkeep }) {
   ]);
 }
 
-function showSheet({ format, server, spare_dies }) {
+function showSheet({ format, server, hot_spares }) {
   pairs("format-rows", [
     ["Capacity", bytes(format.capacity_bytes)],
     ["Flash for data", bytes(format.data_bytes)],
     ["Flash with parity", bytes(format.raw_bytes)],
     ["Over-provisioning", `${format.over_provisioning_percent.toFixed(1)} %`],
     ["Dies", `${format.dies}, ${format.is_protected ? `${format.dies - 1}+1` : "no parity"}`],
-    ["Spare dies", number(spare_dies)],
+    ["Hot spares", number(hot_spares)],
     ["Superblocks", `${number(format.superblocks)} of ${bytes(format.superblock_bytes)}`],
     ["Compression", format.is_compressed ? "on" : "off"],
     ["Journal", bytes(format.journal_bytes)],
@@ -239,7 +239,7 @@ function showHealth(status) {
   show("drive", status.name);
   show("number", `${status.drive}, ${status.folder}`);
   const mark = status.health.state === "ok" ? "" : "! ";
-  document.title = `${led === "beacon" ? "(*) " : mark}${status.name}`;
+  document.title = `${led === "locate" ? "(*) " : mark}${status.name}`;
   const { state, problems } = status.health;
   show("health", state === "ok" ? HEALTH.ok
     : `${HEALTH[state]}: ${counted(problems.length, "problem")}.`);
@@ -270,10 +270,10 @@ function sizeOf(text) {
 // of which some have choices, and the drive's number where something cannot be undone.
 const ACTIONS = [
   {
-    id: "beacon",
-    title: (status) => (status.is_beacon_lit ? "Put the beacon out" : "Light the beacon"),
+    id: "locate",
+    title: (status) => (status.is_locate_led_on ? "Turn the locate LED off" : "Turn the locate LED on"),
     text: "Marks the drive in every view of it.",
-    request: (status) => ({ request: "beacon", is_lit: !status.is_beacon_lit }),
+    request: (status) => ({ request: "locate", is_lit: !status.is_locate_led_on }),
   },
   {
     id: "scrub",
@@ -307,7 +307,7 @@ const ACTIONS = [
   },
   {
     id: "add-spare",
-    title: () => "Add a spare die",
+    title: () => "Add a hot spare",
     text: "Takes the place of the next die that fails, by itself. What lies there now is lost then.",
     isFinal: true,
     isPossible: (status) => status.format.is_protected,

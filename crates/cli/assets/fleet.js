@@ -71,13 +71,13 @@ class DriveCard {
   }
 
   // Shows what is known; returns what it does now, and what somebody should look after.
-  update(glance) {
-    const { name, vault, is_beacon_lit, is_served, fault, drive } = glance;
+  update(card) {
+    const { name, volume, is_locate_led_on, is_served, fault, drive } = card;
     write(this.name, name);
     if (drive) this.name.setAttribute("href", `drives/${drive.drive}/`);
     write(this.size, drive ? bytes(drive.capacity_bytes) : "");
-    write(this.place, drive ? `${drive.drive}, ${vault}` : vault);
-    const light = is_beacon_lit ? "beacon" : is_served ? drive.led : "off";
+    write(this.place, drive ? `${drive.drive}, ${volume}` : volume);
+    const light = is_locate_led_on ? "locate" : is_served ? drive.led : "off";
     this.led.className = ledClass(light);
     const problems = is_served ? drive.health.problems : [];
     const faults = is_served ? problems.map(({ text }) => text) : fault ? [fault] : [];
@@ -91,8 +91,8 @@ class DriveCard {
     fillNode(this.problems, problems.map(problemRow));
     this.node.classList.toggle("away", !is_served);
     this.body.hidden = !is_served;
-    const running = Object.entries(drive?.upkeep ?? {}).filter(([, it]) => it?.is_running);
-    write(this.work, [...(is_beacon_lit ? ["The beacon is lit"] : []),
+    const running = Object.entries(drive?.maintenance ?? {}).filter(([, it]) => it?.is_running);
+    write(this.work, [...(is_locate_led_on ? ["The locate LED is on"] : []),
       ...(is_served ? works(Object.fromEntries(running)) : [])].join("; "));
     const speeds = is_served ? this.updateBody(drive) : null;
     this.before = is_served ? drive : null;
@@ -123,7 +123,7 @@ class DriveCard {
       `${drive.available_spare} % of the spare left`,
       `write amplification ${ratio(drive.write_amplification)}`,
       counted(drive.clients, "client"),
-      ...(drive.spare_dies ? [counted(drive.spare_dies, "spare die")] : []),
+      ...(drive.hot_spares ? [counted(drive.hot_spares, "hot spare")] : []),
       ...(drive.temperature_c === null ? [] : [celsius(drive.temperature_c)]),
     ];
     fillNode(this.facts, facts.map((fact) => element("li", {}, fact)));
@@ -235,7 +235,7 @@ function writeLines(node, sentences) {
 }
 
 function showDrives(drives, missing) {
-  const states = DRIVES.update(drives, ({ vault }) => vault);
+  const states = DRIVES.update(drives, ({ volume }) => volume);
   const served = drives.filter(({ is_served }) => is_served);
   at("no-drives").hidden = drives.length > 0;
   show("served", `${served.length} of ${drives.length}`, served.length);
@@ -260,7 +260,7 @@ function showDrives(drives, missing) {
     ? `${served.length === 1 ? "The served drive is" : `All ${served.length} served drives are`
     } ok.${rest}` : drives.length ? "No drive is served." : "");
   at("health").className = `verdict ${toneOf(worst)}`;
-  const isMarked = drives.some(({ is_beacon_lit }) => is_beacon_lit);
+  const isMarked = drives.some(({ is_locate_led_on }) => is_locate_led_on);
   document.title = `${isMarked ? "(*) " : worst ? "! " : ""}Floatgate: ${served.length} of ${
     counted(drives.length, "drive")}`;
 }

@@ -5,15 +5,16 @@ mod create;
 mod dashboard;
 mod export;
 mod format;
+mod groups;
 mod http;
 mod limits;
 mod listing;
+mod maintenance;
 mod monitor;
 mod place;
 mod real;
 mod tls;
 mod trace;
-mod upkeep;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -30,22 +31,23 @@ pub(crate) use self::create::{Compress, Create, Protection};
 pub(crate) use self::dashboard::Dashboard;
 pub(crate) use self::export::{AddExport, Export, Meant, RemoveExport, ResizeExport};
 pub(crate) use self::format::{Format, Purge, Resize, Target};
+pub(crate) use self::groups::grouped;
 pub(crate) use self::http::HttpArgs;
 pub(crate) use self::limits::LimitArgs;
 pub(crate) use self::listing::{Import, Listing, ListingCommand, Named};
+pub(crate) use self::maintenance::{
+    AddSpare, Check, FailDie, Fault, Inject, Recover, ReplaceDie, Scrub,
+};
 pub(crate) use self::monitor::MonitorArgs;
 pub(crate) use self::place::PlaceArgs;
 pub(crate) use self::real::RealArgs;
 pub(crate) use self::tls::{Encryption, TlsArgs};
 pub(crate) use self::trace::{TraceCommand, TraceMake, TraceShow};
-pub(crate) use self::upkeep::{
-    AddSpare, Check, FailDie, Fault, Misbehave, Recover, ReplaceDie, Scrub,
-};
 use crate::activation::Place;
 use crate::log::Level;
 use crate::quantity;
 
-/// Reviews drives: modelled ones in virtual time, real ones through fio, by one protocol.
+/// Measure, model and serve flash drives: the enterprise SSD test lab in one command.
 #[derive(Debug, Parser)]
 #[command(name = "floatgate", version, propagate_version = true, max_term_width = 100)]
 #[command(after_help = "\
@@ -53,7 +55,7 @@ Examples:
   floatgate review iodrive-duo                    review a modelled drive
   floatgate review ./disk.img --protocol quick    review a real file through fio
   floatgate compare RUN RUN --out side-by-side.html
-  floatgate run                                   one number or two, at once")]
+  floatgate run                                   one workload, a few figures at once")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -62,7 +64,7 @@ pub(crate) struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Runs a whole protocol on a drive and writes the review
+    /// Run a whole test protocol on a drive and write the review
     #[command(after_help = "\
 Examples:
   floatgate review iodrive-duo
@@ -72,7 +74,7 @@ Examples:
   floatgate review nbd://localhost/name --protocol quick --destroy
   floatgate review --resume 2026-11-21T101503Z-iodrive-duo-stock")]
     Review(Review),
-    /// Runs one workload on one drive and prints what came out
+    /// Run one workload on one drive and print the result
     #[command(after_help = "\
 Examples:
   floatgate run
@@ -80,7 +82,7 @@ Examples:
   floatgate run iodrive-duo 8k-70-30 --precondition 6h --format high-performance
   floatgate run iodrive-duo 4k-rand-read --rate 50k")]
     Run(Run),
-    /// Lists the runs, or shows, deletes or exports some
+    /// List runs; show, delete, export or import them
     #[command(after_help = "\
 Examples:
   floatgate runs
@@ -89,26 +91,26 @@ Examples:
   floatgate runs export 2026-11-21T101503Z-disk --out data
   floatgate runs import output.json --title 'Lab drive 7'")]
     Runs(Runs),
-    /// Puts runs side by side in one review
+    /// Compare runs side by side in one review
     #[command(after_help = "\
 Examples:
   floatgate compare 2026-11-21T101503Z-iodrive-duo-stock 2026-11-21T101503Z-iodrive-duo-high
   floatgate compare runs/first runs/second --out compared.html")]
     Compare(Compare),
-    /// Says what a review would do, step by step, and does nothing
+    /// Show the steps of a review without running them
     #[command(after_help = "\
 Examples:
   floatgate plan iodrive-duo
   floatgate plan ./disk.img --protocol quick --json")]
     Plan(Plan),
-    /// Lists the modelled drives, or shows one
+    /// List the modelled drives, or show one
     #[command(after_help = "\
 Examples:
   floatgate drives
   floatgate drives iodrive-duo --json
   floatgate drives iodrive-duo --toml > my-drive.toml")]
     Drives(Named),
-    /// Lists the workloads, shows one, or makes some of a job file of fio
+    /// List workloads, show one, or import a job file of fio
     #[command(after_help = "\
 A workload is found by the path of its file, or by its name: in ./workloads, in
 ~/.config/floatgate/workloads, then among those that are built in.
@@ -119,7 +121,7 @@ Examples:
   floatgate workloads show file-server --toml > mine.toml
   floatgate workloads import job.fio")]
     Workloads(Listing),
-    /// Lists the protocols, shows one, or makes one of a job file of fio
+    /// List protocols, show one, or import a job file of fio
     #[command(after_help = "\
 A protocol is found by the path of its file, or by its name: in ./protocols, in
 ~/.config/floatgate/protocols, then among those that are built in.
@@ -130,7 +132,7 @@ Examples:
   floatgate protocols show quick --toml > mine.toml
   floatgate protocols import job.fio")]
     Protocols(Listing),
-    /// Runs the models against published figures, row by row
+    /// Compare the models with published figures, row by row
     #[command(after_help = "\
 Exit status is 0 only when every row that can be expressed is in tolerance.
 
@@ -138,7 +140,7 @@ Examples:
   floatgate validate
   floatgate validate iodrive-duo --figures figures.csv --json")]
     Validate(Validate),
-    /// Measures a drive at every point of a grid: what would happen if
+    /// Measure a drive at every point of a grid of parameters
     #[command(after_help = "\
 Values are a list, `16,64`, or a range: `400G..720G` for five numbers evenly apart,
 `400G..720G:40G` for one every 40 GB, `400G..720G/9` for nine. Several options make a grid.
@@ -149,7 +151,7 @@ Examples:
   floatgate sweep iodrive-duo --read-percent 0..90:10 --workload 8k-70-30
   floatgate sweep --resume 2026-11-21T101503Z-iodrive-duo-sweep")]
     Sweep(Sweep),
-    /// Finds the open numbers of a drive's file from published or measured figures
+    /// Fit the free parameters of a drive to published or measured figures
     #[command(after_help = "\
 The numbers are those of the file's [[fit]] tables and of --free. Ctrl-C keeps the best so far.
 
@@ -158,119 +160,119 @@ Examples:
   floatgate fit my-drive.toml --figures figures.csv --free controller.relocate_us=10..40
   floatgate fit my-drive.toml --run runs/2026-11-21T101503Z-nvme0n1 --out twin.toml")]
     Fit(Fit),
-    /// Makes a drive that stores, over files or block devices
+    /// Create a live drive over files or block devices
     #[command(after_help = "\
 Examples:
-  floatgate create vault --dies d0.img,d1.img,d2.img,d3.img --size 4g
-  floatgate create vault --dies d0.img,d1.img,d2.img,d3.img --size 4g --protect 3+1
-  floatgate create vault --dies d0.img,d1.img,d2.img,d3.img --size 4g --compress lz4
-  floatgate create vault --dies d0.img,d1.img,d2.img,d3.img --size 8g --compress lz4 --thin 4g
-  floatgate create vault --dies d0.img,d1.img,d2.img --size 4g --export data=3g --export logs=1g
-  floatgate create vault --dies /dev/disk/by-id/EXAMPLE --size 100g --spare 28%")]
+  floatgate create volume --dies d0.img,d1.img,d2.img,d3.img --size 4g
+  floatgate create volume --dies d0.img,d1.img,d2.img,d3.img --size 4g --protect 3+1
+  floatgate create volume --dies d0.img,d1.img,d2.img,d3.img --size 4g --compress lz4
+  floatgate create volume --dies d0.img,d1.img,d2.img,d3.img --size 8g --compress lz4 --thin 4g
+  floatgate create volume --dies d0.img,d1.img,d2.img --size 4g --export data=3g --export logs=1g
+  floatgate create volume --dies /dev/disk/by-id/EXAMPLE --size 100g --spare 28%")]
     Create(Create),
-    /// Offers a drive that stores to clients of the NBD protocol, until Ctrl-C
+    /// Serve a live drive to NBD clients, until Ctrl-C
     #[command(after_help = "\
 Prints the URIs that clients reach it by, once they can. Ctrl-C and SIGTERM take no more requests,
 answer those that came, make everything durable, and remove the socket.
 
 Examples:
-  floatgate serve vault --nbd unix:/run/vault.sock
+  floatgate serve volume --nbd unix:/run/volume.sock
   floatgate serve --memory 1g --nbd unix:/run/floatgate.sock
   floatgate serve --memory 1g --nbd tcp:10809 --export scratch --read-only
   floatgate serve --memory 1g --nbd unix:/run/duo.sock --timing model --model iodrive-duo")]
     Serve(Serve),
-    /// Says how a drive that stores fares, whether it is served or closed
+    /// Show the status of a live drive, served or closed
     #[command(after_help = "\
 Asks the process that serves the drive; the status of a closed one is read from its dies, which are
 not changed.
 
 Examples:
-  floatgate status vault
-  floatgate status vault --all
-  floatgate status vault --json")]
+  floatgate status volume
+  floatgate status volume --all
+  floatgate status volume --json")]
     Status(Status),
-    /// Shows what a served drive does, a screen a second
+    /// Show the activity of a served drive, refreshed each second
     #[command(after_help = "\
 Examples:
-  floatgate top vault
-  floatgate top vault --once --interval 10s")]
+  floatgate top volume
+  floatgate top volume --once --interval 10s")]
     Top(Top),
-    /// Shows several served drives and the runs of a folder on one page, until Ctrl-C
+    /// Serve a web page of live drives and of the runs of a folder, until Ctrl-C
     #[command(after_help = "\
 Drives come and go; each has its own page behind the first one. In a terminal the address that is
 printed holds the token without which nothing can be changed.
 
 Examples:
   floatgate dashboard /var/lib/floatgate
-  floatgate dashboard vault-a vault-b --http 127.0.0.1:8481
+  floatgate dashboard volume-a volume-b --http 127.0.0.1:8481
   floatgate dashboard --runs runs")]
     Dashboard(Dashboard),
-    /// Marks a drive that stores in every view of it, so that it is found among many
+    /// Turn the locate LED of a live drive on or off
     #[command(after_help = "\
 Examples:
-  floatgate beacon vault on
-  floatgate beacon vault off")]
-    Beacon(Beacon),
-    /// Checks whether everything on the dies of a closed drive is as it was written
+  floatgate locate volume on
+  floatgate locate volume off")]
+    Locate(Locate),
+    /// Check the consistency of a closed drive, and repair it on request
     #[command(after_help = "\
 Reads headers, checkpoint, journal and every unit, and changes nothing without --repair. Exit status
 is 0 only when nothing is wrong, or nothing is left that is.
 
 Examples:
-  floatgate check vault
-  floatgate check vault --repair")]
+  floatgate check volume
+  floatgate check volume --repair")]
     Check(Check),
-    /// Copy what is left of a drive that cannot be opened
+    /// Copy or serve what can be read of a drive that cannot be opened
     #[command(after_help = "\
 Reads the dies from the newest state that proves itself, says what is doubtful, and copies what can
 be read. IMAGE.map is one of GNU ddrescue. Exit status is 0 if all was read and nothing is doubtful.
 
 Examples:
-  floatgate recover vault --out rescued.img")]
+  floatgate recover volume --out rescued.img")]
     Recover(Recover),
-    /// Reads all that a served drive stores, and repairs it, while clients go on
+    /// Read and verify all data of a served drive, and repair it, while clients go on
     Scrub(Scrub),
-    /// Has a drive do without one of its dies
+    /// Take a die offline
     #[command(after_help = "\
 Examples:
-  floatgate fail-die vault 3")]
+  floatgate fail-die volume 3")]
     FailDie(FailDie),
-    /// Puts another die in the place of one that has failed, and fills it
+    /// Replace a die that has failed and rebuild its data
     #[command(after_help = "\
 Examples:
-  floatgate replace-die vault 3 --with new.img")]
+  floatgate replace-die volume 3 --with new.img")]
     ReplaceDie(ReplaceDie),
-    /// Gives a drive another die that takes the place of the next one that fails
+    /// Add a hot spare, which replaces the next die that fails
     #[command(after_help = "\
 Examples:
-  floatgate add-spare vault spare.img")]
+  floatgate add-spare volume spare.img")]
     AddSpare(AddSpare),
-    /// Erases everything that a drive stores
+    /// Erase all data of a drive
     Purge(Purge),
-    /// Erases everything that a drive stores, and gives its clients another capacity
+    /// Erase all data of a drive and set another user capacity
     Format(Format),
-    /// Changes how much clients see of a drive, keeping what it stores
+    /// Change the size of a drive and keep its data
     Resize(Resize),
-    /// Divides a closed drive among exports: parts that clients see as devices of their own
+    /// Manage exports: parts of a closed drive that clients see as devices of their own
     #[command(
         subcommand,
         after_help = "\
 What is stored beyond a new end, or in an export that is removed, is lost only with --destroy.
 
 Examples:
-  floatgate export add vault logs --size 1g
-  floatgate export resize vault logs --size 2g
-  floatgate export remove vault logs --destroy 5f0c6a1b2d3e4f50"
+  floatgate export add volume logs --size 1g
+  floatgate export resize volume logs --size 2g
+  floatgate export remove volume logs --destroy 5f0c6a1b2d3e4f50"
     )]
     Export(Export),
-    /// Has something go wrong with a served drive, to see what its clients make of it
+    /// Inject faults into a served drive: power cuts, failed dies, bit flips, stalls
     #[command(after_help = "\
 Examples:
-  floatgate serve vault --nbd unix:/run/vault.sock --misbehave
-  floatgate misbehave vault stall 2s
-  floatgate misbehave vault cut-power")]
-    Misbehave(Misbehave),
-    /// Makes a trace to replay, or shows what one asks for
+  floatgate serve volume --nbd unix:/run/volume.sock --fault-injection
+  floatgate inject volume stall 2s
+  floatgate inject volume cut-power")]
+    Inject(Inject),
+    /// Generate a trace to replay, or summarize one
     #[command(
         subcommand,
         after_help = "\
@@ -283,9 +285,9 @@ Examples:
   floatgate review iodrive-duo --protocol mail-server --trace exchange.csv"
     )]
     Trace(TraceCommand),
-    /// Says what this machine has and lacks for measuring real drives
+    /// Check what this machine has and lacks for measuring real drives
     Doctor(Doctor),
-    /// Prints completions for a shell
+    /// Print completions for a shell
     #[command(after_help = "\
 Examples:
   floatgate completions bash > ~/.local/share/bash-completion/completions/floatgate")]
@@ -293,7 +295,7 @@ Examples:
         /// Shell to complete in
         shell: Shell,
     },
-    /// Writes a manual page for each command
+    /// Write a manual page for each command
     #[command(after_help = "\
 Examples:
   floatgate man ~/.local/share/man/man1")]
@@ -664,7 +666,7 @@ pub(crate) enum Timing {
 pub(crate) struct Serve {
     /// Folder of the drive, as `floatgate create` made it
     #[arg(required_unless_present_any = ["memory", "config"], conflicts_with = "memory")]
-    pub(crate) vault: Option<PathBuf>,
+    pub(crate) volume: Option<PathBuf>,
     /// Serves a drive in memory of this size, which is empty at first and gone at the end
     #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
     pub(crate) memory: Option<Bytes>,
@@ -675,7 +677,7 @@ pub(crate) struct Serve {
     /// Where browsers and monitoring come in: HOST:PORT, of the loopback at best, or fd:N
     #[arg(long, conflicts_with = "memory", value_name = "ADDRESS")]
     pub(crate) http: Option<Place<SocketAddr>>,
-    /// File of what else could be typed here: options by name, and `vault`; what is typed wins
+    /// File of what else could be typed here: options by name, and `volume`; what is typed wins
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Name that clients ask for; without one they get it too. Of a drive that has exports, the
@@ -685,10 +687,10 @@ pub(crate) struct Serve {
     /// Refuses what would change the drive
     #[arg(long)]
     pub(crate) read_only: bool,
-    /// Lets `floatgate misbehave` make things go wrong, or what a schedule says
+    /// Lets `floatgate inject` make things go wrong, or what a schedule says
     #[arg(long, value_name = "SCHEDULE", num_args = 0..=1, conflicts_with = "memory")]
     #[expect(clippy::option_option, reason = "given or not, with a file or without")]
-    pub(crate) misbehave: Option<Option<PathBuf>>,
+    pub(crate) fault_injection: Option<Option<PathBuf>>,
     /// Reads all that is stored once in this time, such as 7d, and repairs it
     #[arg(long, value_parser = quantity::span, value_name = "TIME", conflicts_with = "memory")]
     pub(crate) scrub: Option<Duration>,
@@ -729,7 +731,7 @@ pub(crate) struct Serve {
 pub(crate) struct Status {
     /// Folder of the drive [default: the current one]
     #[arg(default_value = ".", hide_default_value = true)]
-    pub(crate) vault: PathBuf,
+    pub(crate) volume: PathBuf,
     /// Shows dies, superblocks, writes by cause and latencies, too
     #[arg(long, short)]
     pub(crate) all: bool,
@@ -742,7 +744,7 @@ pub(crate) struct Status {
 #[derive(Debug, Args)]
 pub(crate) struct Top {
     /// Folder of the drive, which a server has open
-    pub(crate) vault: PathBuf,
+    pub(crate) volume: PathBuf,
     /// Time from one screen to the next
     #[arg(long, default_value = "1s", value_parser = quantity::span, value_name = "TIME")]
     pub(crate) interval: Duration,
@@ -751,11 +753,11 @@ pub(crate) struct Top {
     pub(crate) once: bool,
 }
 
-/// `floatgate beacon`.
+/// `floatgate locate`.
 #[derive(Debug, Args)]
-pub(crate) struct Beacon {
+pub(crate) struct Locate {
     /// Folder of the drive
-    pub(crate) vault: PathBuf,
+    pub(crate) volume: PathBuf,
     /// Whether it is to be lit
     #[arg(value_enum)]
     pub(crate) switch: Switch,

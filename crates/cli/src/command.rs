@@ -1,6 +1,5 @@
 //! The commands, one file each.
 
-pub(crate) mod beacon;
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod completions;
@@ -12,6 +11,8 @@ pub(crate) mod export;
 pub(crate) mod fit;
 pub(crate) mod format;
 mod listing;
+pub(crate) mod locate;
+pub(crate) mod maintenance;
 pub(crate) mod man;
 pub(crate) mod plan;
 pub(crate) mod protocols;
@@ -25,6 +26,5 @@ mod summary;
 pub(crate) mod sweep;
 pub(crate) mod top;
 pub(crate) mod trace;
-pub(crate) mod upkeep;
 pub(crate) mod validate;
 pub(crate) mod workloads;

@@ -1,6 +1,6 @@
 //! The configuration of a server: a file that says what could be typed.
 //!
-//! Its keys are the names of the options of `floatgate serve`, and `vault`: what holds for an
+//! Its keys are the names of the options of `floatgate serve`, and `volume`: what holds for an
 //! option, its values, default and conflicts, holds for the key. What is typed beside `--config`
 //! comes after the file, and wins. A server that is told to reads the file again: some keys take
 //! effect, of the others it says that they do not.
@@ -16,7 +16,7 @@ use toml::{Table, Value};
 use crate::args::{Cli, Command, Serve};
 
 const COMMAND: &str = "serve";
-const VAULT: &str = "vault";
+const VOLUME: &str = "volume";
 const OPTION: &str = "--config";
 const SCRUB: &str = "scrub";
 /// Keys that may change while a server runs.
@@ -96,8 +96,8 @@ fn read(path: &Path) -> Result<Table> {
 pub(crate) fn apply(typed: &Serve) -> Result<Option<Command>> {
     let Some(path) = &typed.config else { return Ok(None) };
     let mut table = read(path)?;
-    if typed.vault.is_some() || typed.memory.is_some() {
-        table.remove(VAULT);
+    if typed.volume.is_some() || typed.memory.is_some() {
+        table.remove(VOLUME);
     }
     let words = words_of(&table).with_context(|| format!("reading {}", path.display()))?;
     let mut command = parsed(words).unwrap_or_else(|error| error.exit());
@@ -145,7 +145,7 @@ fn word(key: &str, value: &Value) -> Result<Option<OsString>> {
             bail!("`{key}` is {value}, must be a text, a number, true, false, or a list of them");
         }
     };
-    Ok(Some(if key == VAULT { text } else { format!("--{key}={text}") }.into()))
+    Ok(Some(if key == VOLUME { text } else { format!("--{key}={text}") }.into()))
 }
 
 /// The keys that there are: the options that a file may hold.
@@ -154,7 +154,7 @@ fn keys() -> Vec<String> {
     let serve = command.find_subcommand(COMMAND).expect("there is such a command");
     let options = serve.get_arguments().filter_map(|it| it.get_long());
     let options = options.filter(|name| !["config", "help", "version"].contains(name));
-    [VAULT].into_iter().chain(options).map(str::to_owned).collect()
+    [VOLUME].into_iter().chain(options).map(str::to_owned).collect()
 }
 
 /// What was typed after the command, the file's own option left out.
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn keys_are_the_options_and_lists_repeat_them() {
-        let text = "vault = \"v\"\nnbd = [\"unix:a\", \"tcp:1\"]\nread-only = true\njson = false";
+        let text = "volume = \"v\"\nnbd = [\"unix:a\", \"tcp:1\"]\nread-only = true\njson = false";
         let expected = ["--nbd=unix:a", "--nbd=tcp:1", "--read-only", "v"];
         assert_eq!(words(text).unwrap(), expected);
     }
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn what_is_no_key_is_refused_with_those_that_are() {
         let refused = words("bnd = \"tcp:1\"").unwrap_err().to_string();
-        assert!(refused.starts_with("`bnd` is no key; there are vault, memory, nbd, http"));
+        assert!(refused.starts_with("`bnd` is no key; there are volume, memory, nbd, http"));
         assert!(words("nbd = {a = 1}").unwrap_err().to_string().contains("must be a text"));
     }
 

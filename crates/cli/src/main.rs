@@ -8,10 +8,10 @@ mod activation;
 mod args;
 mod command;
 mod configuration;
+mod drive_service;
 mod failure;
 mod log;
 mod monitor;
-mod observed;
 mod output;
 mod progress;
 mod quantity;
@@ -24,7 +24,7 @@ mod web;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::Parser as _;
+use clap::FromArgMatches as _;
 
 use crate::args::{Cli, Command};
 
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
 
 /// What was typed, and what a configuration says before it.
 fn command() -> Result<Command> {
-    let command = Cli::parse().command;
+    let Cli { command } = Cli::from_arg_matches(&args::grouped().get_matches())?;
     match &command {
         Command::Serve(typed) => configuration::apply(typed).map(|all| all.unwrap_or(command)),
         _ => Ok(command),
@@ -76,7 +76,7 @@ fn carry_out(command: Command) -> Result<Ending> {
         Command::Fit(args) => command::fit::fit(&args),
         Command::Create(args) => command::create::create(&args),
         Command::Serve(args) => command::serve::serve(&args),
-        Command::Beacon(args) => command::beacon::beacon(&args),
+        Command::Locate(args) => command::locate::locate(&args),
         Command::Top(args) => command::top::top(&args),
         Command::Dashboard(args) => command::dashboard::dashboard(&args),
         Command::Status(args) => command::status::status(&args),
@@ -86,11 +86,11 @@ fn carry_out(command: Command) -> Result<Ending> {
         Command::Export(command) => command::export::export(&command),
         Command::Check(args) => command::check::check(&args),
         Command::Recover(args) => command::recover::recover(&args),
-        Command::Scrub(args) => command::upkeep::scrub(&args),
-        Command::FailDie(args) => command::upkeep::fail_die(&args),
-        Command::ReplaceDie(args) => command::upkeep::replace_die(&args),
-        Command::AddSpare(args) => command::upkeep::add_spare(&args),
-        Command::Misbehave(args) => command::upkeep::misbehave(&args),
+        Command::Scrub(args) => command::maintenance::scrub(&args),
+        Command::FailDie(args) => command::maintenance::fail_die(&args),
+        Command::ReplaceDie(args) => command::maintenance::replace_die(&args),
+        Command::AddSpare(args) => command::maintenance::add_spare(&args),
+        Command::Inject(args) => command::maintenance::inject(&args),
         Command::Doctor(args) => command::doctor::doctor(&args),
         Command::Completions { shell } => command::completions::completions(shell),
         Command::Man(args) => command::man::man(&args),

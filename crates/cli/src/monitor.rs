@@ -23,7 +23,7 @@ use live::status::HealthState;
 use tracing::warn;
 
 use crate::args::MonitorArgs;
-use crate::observed::Alert;
+use crate::drive_service::Alert;
 
 /// Alerts that wait for a slow program.
 const WAITING_MAX: usize = 64;

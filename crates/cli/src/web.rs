@@ -1,10 +1,10 @@
 //! What is shown over HTTP: a served drive, or several drives and the runs of a folder.
 //!
 //! ```text
-//!   connection ──► request ──► gate: by which name, from which page? ──► content ──┬─► answer
-//!                                                                                  ├─► stream
-//!                                        of a drive (stand), or of many (fleet)    └─► action,
-//!                                                                                    by token
+//!   connection ──► request ──► origin check: host name, page of origin ──► content ──┬─► reply
+//!                                                                                    ├─► stream
+//!                                         of a drive (drive_routes), or many (fleet) └─► action,
+//!                                                                                        by token
 //! ```
 //!
 //! Every request has a connection and a thread of its own, and little time: whoever is slow holds
@@ -14,15 +14,15 @@ mod action;
 mod attempts;
 mod connection;
 mod connections;
+mod drive_card;
+mod drive_routes;
 mod fleet;
-mod gate;
-mod glance;
 mod metrics;
+mod origin_check;
 mod page;
 mod reply;
+mod reports;
 mod request;
-mod shelf;
-mod stand;
 mod stream;
 
 use std::io::{self, IsTerminal as _};
@@ -38,11 +38,11 @@ use live::export::Tls;
 pub(crate) use self::action::Token;
 use self::connection::Connection;
 use self::connections::{Connections, Entry};
+pub(crate) use self::drive_routes::DriveRoutes;
 pub(crate) use self::fleet::Fleet;
-use self::gate::Gate;
+use self::origin_check::OriginCheck;
 use self::reply::Reply;
 use self::request::{Fault, Request};
-pub(crate) use self::stand::Stand;
 
 /// How long a client may take to encrypt and to send a request, and to take a part of an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -62,7 +62,7 @@ pub(crate) struct Web {
 struct Site {
     content: Content,
     door: Door,
-    gate: Gate,
+    origin_check: OriginCheck,
     connections: Arc<Connections>,
     is_stopping: AtomicBool,
 }
@@ -82,7 +82,7 @@ pub(crate) struct Door {
 #[derive(Debug)]
 pub(crate) enum Content {
     /// The page of one drive.
-    Drive(Stand),
+    Drive(DriveRoutes),
     /// A page of many, and theirs behind it.
     Fleet(Fleet),
 }
@@ -108,7 +108,7 @@ impl Visit<'_> {
 impl Content {
     fn answer(&self, visit: &Visit<'_>) -> io::Result<()> {
         match self {
-            Self::Drive(stand) => stand.answer(visit, &visit.request.path),
+            Self::Drive(routes) => routes.answer(visit, &visit.request.path),
             Self::Fleet(fleet) => fleet.answer(visit),
         }
     }
@@ -116,7 +116,7 @@ impl Content {
     /// Lets every viewer go.
     fn end(&self) {
         match self {
-            Self::Drive(stand) => stand.end(),
+            Self::Drive(routes) => routes.end(),
             Self::Fleet(fleet) => fleet.end(),
         }
     }
@@ -143,9 +143,9 @@ impl Web {
     pub(crate) fn start(listener: TcpListener, content: Content, mut door: Door) -> Result<Self> {
         let address = listener.local_addr().context("asking for the port of HTTP")?;
         let hosts = std::mem::take(&mut door.hosts);
-        let gate = Gate { hosts, is_encrypted: door.tls.is_some() };
+        let origin_check = OriginCheck { hosts, is_encrypted: door.tls.is_some() };
         let (connections, is_stopping) = (Arc::default(), AtomicBool::new(false));
-        let site = Arc::new(Site { content, door, gate, connections, is_stopping });
+        let site = Arc::new(Site { content, door, origin_check, connections, is_stopping });
         let own = Arc::clone(&site);
         let acceptor = thread::Builder::new()
             .name("http-accept".to_owned())
@@ -156,7 +156,7 @@ impl Web {
 
     /// The address of its first page.
     pub(crate) fn place(&self) -> String {
-        format!("{}{}/", self.site.gate.scheme(), self.address)
+        format!("{}{}/", self.site.origin_check.scheme(), self.address)
     }
 
     /// Says where it answers; to a person, with the token.
@@ -226,7 +226,7 @@ impl Site {
         entry.begin_answer();
         let token = &self.door.token;
         let visit = Visit { request: &request, token, entry, connection: &connection };
-        match self.gate.check(&request) {
+        match self.origin_check.check(&request) {
             Err(refusal) => visit.send(&refusal)?,
             Ok(()) => self.content.answer(&visit)?,
         }

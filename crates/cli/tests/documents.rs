@@ -26,7 +26,7 @@ const REASONS: [(&str, &[&str]); 6] = [
     (
         "server",
         &[
-            "vault",
+            "volume",
             "serve",
             "floatgate status",
             "nbd",

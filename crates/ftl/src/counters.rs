@@ -4,7 +4,7 @@ use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
 
-use crate::UNIT_BYTES;
+use crate::PAGE_BYTES;
 
 /// Pages (of the mapping unit, 4 KiB) programmed, by cause; and other events.
 ///
@@ -53,7 +53,7 @@ impl Counters {
     /// Bytes programmed for any cause.
     pub const fn programmed_bytes(&self) -> u64 {
         let saved = self.host_saved_bytes + self.relocation_saved_bytes + self.wear_saved_bytes;
-        self.pages_programmed() * UNIT_BYTES + self.padding_bytes - saved
+        self.pages_programmed() * PAGE_BYTES + self.padding_bytes - saved
     }
 }
 

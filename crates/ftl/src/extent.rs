@@ -5,7 +5,7 @@
 //! pages where it does not, so that the same arithmetic serves both.
 
 use crate::table::{Table, Use};
-use crate::{Config, Lpn, UNIT_BYTES};
+use crate::{Config, Lpn, PAGE_BYTES};
 
 /// Granules of a page on a drive that compresses: 64 bytes each.
 pub(crate) const GRANULES_PER_PAGE: u32 = 64;
@@ -84,7 +84,7 @@ impl Extents {
 
     /// Bytes of a granule.
     pub(crate) const fn granule_bytes(&self) -> u64 {
-        UNIT_BYTES / self.granules_per_page as u64
+        PAGE_BYTES / self.granules_per_page as u64
     }
 
     /// Granules that `lpn` takes, if it is stored.

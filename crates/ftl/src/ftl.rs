@@ -21,11 +21,11 @@
 
 use blockio::{Bytes, Rng};
 
-use crate::contents::Told;
+use crate::degraded_rows::DegradedRows;
 use crate::extent::Extents;
 use crate::mapping::Mapping;
+use crate::p2l::P2lCache;
 use crate::relocation::{Relocation, Thresholds};
-use crate::shortened::Shortened;
 use crate::superblock::Superblocks;
 use crate::table::Use;
 use crate::{
@@ -34,7 +34,7 @@ use crate::{
 };
 
 /// Bytes of a mapping unit: one logical page.
-pub const UNIT_BYTES: u64 = 4096;
+pub const PAGE_BYTES: u64 = 4096;
 
 /// Logical page number: the unit of mapping, 4 KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -160,11 +160,11 @@ pub struct Ftl {
     /// Data units of a row.
     pub(crate) units_per_row: u32,
     /// Whether rows that are begun from now on leave some of them out.
-    pub(crate) shortened: Shortened,
+    pub(crate) shortened: DegradedRows,
     /// Units of a superblock for each bank.
     units_per_bank: u32,
     pub(crate) mapping: Mapping,
-    pub(crate) told: Told,
+    pub(crate) told: P2lCache,
     pub(crate) extents: Extents,
     pub(crate) superblocks: Superblocks,
     pub(crate) free_by_bank: Vec<Vec<SuperblockId>>,
@@ -205,10 +205,10 @@ impl Ftl {
             banks: Divider::new(geometry.banks),
             units_per_superblock: geometry.pages_per_superblock() / pages_per_unit,
             units_per_row: geometry.data_units_per_row(),
-            shortened: Shortened::NOT,
+            shortened: DegradedRows::NOT,
             units_per_bank: geometry.units_per_bank(),
             mapping: Mapping::new(config.pages_logical, places, by_ppn),
-            told: Told::default(),
+            told: P2lCache::default(),
             extents: Extents::new(config),
             superblocks: Superblocks::new(geometry.superblocks()),
             free_by_bank: vec![Vec::new(); geometry.banks as usize],
@@ -245,7 +245,7 @@ impl Ftl {
 
     /// Capacity that the host sees.
     pub fn user_capacity(&self) -> Bytes {
-        Bytes(u64::from(self.pages_logical()) * UNIT_BYTES)
+        Bytes(u64::from(self.pages_logical()) * PAGE_BYTES)
     }
 
     /// What has been done since the format.
@@ -437,7 +437,7 @@ impl Ftl {
     /// Bytes by which an extent of `granules` is shorter than a page.
     #[inline]
     pub(crate) const fn saved_bytes(&self, granules: u32) -> u64 {
-        UNIT_BYTES - granules as u64 * self.extents.granule_bytes()
+        PAGE_BYTES - granules as u64 * self.extents.granule_bytes()
     }
 
     /// Forgets `lpn`.

@@ -16,7 +16,7 @@
 
 use blockio::Bytes;
 
-use crate::UNIT_BYTES;
+use crate::PAGE_BYTES;
 
 /// Index of a die on the drive, dense from zero, bank by bank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -94,7 +94,7 @@ impl Geometry {
                 * self.pages_per_erase_block as u64
                 * self.dies_per_bank as u64
                 * self.pages_per_unit() as u64
-                * UNIT_BYTES,
+                * PAGE_BYTES,
         )
     }
 }

@@ -102,7 +102,7 @@ impl Ftl {
     /// Counts that can only grow together.
     fn check_counters(&self) {
         let counters = &self.counters;
-        let host_bytes = counters.pages_host * crate::UNIT_BYTES;
+        let host_bytes = counters.pages_host * crate::PAGE_BYTES;
         assert!(
             counters.host_saved_bytes <= host_bytes,
             "compression saves less than {host_bytes} bytes that the host wrote"

@@ -10,7 +10,7 @@ use blockio::Bytes;
 use thiserror::Error;
 
 use crate::{
-    Cause, Config, ConfigError, Divider, Ftl, Lpn, Ppn, SuperblockId, SuperblockState, UNIT_BYTES,
+    Cause, Config, ConfigError, Divider, Ftl, Lpn, PAGE_BYTES, Ppn, SuperblockId, SuperblockState,
 };
 
 /// What is known of one superblock.
@@ -88,7 +88,7 @@ impl Recovery {
     pub fn set_place(&mut self, lpn: Lpn, place: Option<(Ppn, Bytes)>) -> bool {
         let entry = &mut self.ftl.mapping.entries_mut()[lpn.0 as usize];
         let was = std::mem::replace(entry, place.map_or(0, |(ppn, _)| ppn.0 + 1));
-        self.ftl.extents.set_size(lpn, place.map_or(UNIT_BYTES, |(_, extent)| extent.0));
+        self.ftl.extents.set_size(lpn, place.map_or(PAGE_BYTES, |(_, extent)| extent.0));
         was != 0
     }
 

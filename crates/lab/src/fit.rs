@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! drive.toml ──► parameters ─┐                    ┌─► shortcut: thousands of short looks
-//! figures ──► contradictions ┴─► agenda ──────────┤        │ corrected by
+//! figures ──► contradictions ┴─► work_list ──────────┤        │ corrected by
 //!                                                 └─► the protocols, at three points
 //!        search: start ──► descent, swarm, descent ──► undetermined numbers go back
 //!                  └──► corrected, polished ──► residuals, certainty, left-out errors
@@ -11,8 +11,8 @@
 //! Figures in the result are those of the protocols at the drive's own time lapse, as a validation
 //! runs them; the shortcut only says where to go.
 
-mod certainty;
-mod evidence;
+mod confidence;
+mod figures;
 mod objective;
 mod outcome;
 mod parameter;
@@ -27,7 +27,7 @@ use nalgebra::DMatrix;
 use results::published::FigureRow;
 use ssd::{DriveSpec, PublishedSpec};
 
-use self::certainty::{Certainty, left_out};
+use self::confidence::{Confidence, left_out};
 use self::objective::{Aim, Candidates, Objective};
 use self::outcome::median;
 use self::parameter::{Parameter, parameters};
@@ -36,10 +36,10 @@ use self::shortcut::Shortcut;
 use crate::drive_file::DriveFile;
 use crate::plan::Plan;
 use crate::progress::Progress;
-use crate::validate::{Agenda, Entry};
+use crate::validate::{Entry, WorkList};
 use crate::{Error, Kind};
 
-pub use self::evidence::{Contradiction, Measured, contradictions, of_run, rows_of};
+pub use self::figures::{Contradiction, Measured, contradictions, of_run, rows_of};
 pub use self::outcome::{Fit, Fitted, Judged};
 pub use self::parameter::Free;
 
@@ -115,11 +115,11 @@ struct Table {
     judged: Vec<Judged>,
     /// Figures that the search goes by, by index in `judged`, and what they need.
     used: Vec<usize>,
-    agenda_used: Agenda,
+    agenda_used: WorkList,
     aims: Vec<Aim>,
     /// Those that are compared in the end only, and what they need.
     others: Vec<usize>,
-    agenda_others: Agenda,
+    agenda_others: WorkList,
 }
 
 impl Table {
@@ -129,12 +129,12 @@ impl Table {
         contradictions: &[Contradiction],
     ) -> Result<Self, Error> {
         let drives = std::slice::from_ref(spec);
-        let agenda = Agenda::new(question.rows, drives, question.plans);
+        let work_list = WorkList::new(question.rows, drives, question.plans);
         let doubtful: BTreeSet<&str> =
             contradictions.iter().flat_map(|it| &it.rows).map(String::as_str).collect();
         let mut judged: Vec<Judged> = question.rows.iter().map(|row| Judged::new(row)).collect();
         let (mut used, mut others) = (Vec::new(), Vec::new());
-        for (index, entry) in agenda.entries().iter().enumerate() {
+        for (index, entry) in work_list.entries().iter().enumerate() {
             let row = question.rows[index];
             judged[index].unused = match entry {
                 Err(reason) => reason.clone(),
@@ -159,7 +159,7 @@ impl Table {
         let aims = aims.map(|aim| aim.expect("a value of 0 is not used")).collect();
         let agenda_of = |indices: &[usize]| {
             let rows: Vec<_> = indices.iter().map(|index| question.rows[*index]).collect();
-            Agenda::new(&rows, drives, question.plans)
+            WorkList::new(&rows, drives, question.plans)
         };
         let (agenda_used, agenda_others) = (agenda_of(&used), agenda_of(&others));
         Ok(Self { judged, used, agenda_used, aims, others, agenda_others })
@@ -281,7 +281,7 @@ impl Work<'_> {
     fn improve(&self, objective: &mut Objective<'_>, found: Found) -> Result<Verified, Error> {
         (objective.ranged, objective.spacing) = (false, SPACING_EXACT);
         let slopes = derivatives(objective, &found.point);
-        let certainty = Certainty::of(&slopes, &found.residuals);
+        let certainty = Confidence::of(&slopes, &found.residuals);
         objective.ranged = true;
         let mut point = found.point;
         let mut held = vec![false; point.len()];
@@ -326,7 +326,7 @@ impl Work<'_> {
             figures[*index].fitted(value);
         }
         let residuals = objective.judge(&values);
-        let certainty = Certainty::of(slopes, &residuals);
+        let certainty = Confidence::of(slopes, &residuals);
         let places = (best.point.as_slice(), self.start.as_slice());
         let predicted = left_out(slopes, &residuals, &self.table.loads(), places);
         for ((index, aim), residual) in self.table.used.iter().zip(&self.table.aims).zip(predicted)
@@ -351,7 +351,7 @@ impl Work<'_> {
         })
     }
 
-    fn fitted(&self, point: &[f64], certainty: &Certainty) -> Vec<Fitted> {
+    fn fitted(&self, point: &[f64], certainty: &Confidence) -> Vec<Fitted> {
         let parameters = self.candidates.parameters;
         let one = |axis: usize| {
             let (it, at) = (&parameters[axis], point[axis]);

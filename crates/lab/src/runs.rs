@@ -20,8 +20,8 @@
 mod durable;
 mod listing;
 mod moment;
-mod onlooker;
 mod order;
+mod run_monitor;
 mod underway;
 
 use std::fs::{self, File};
@@ -42,8 +42,8 @@ use crate::subject::Wanted;
 use crate::{Error, Kind};
 
 pub use self::listing::Listed;
-pub use self::onlooker::{Onlooker, Page, RunState, SeenRun, SeenStep, Sight};
 pub use self::order::Order;
+pub use self::run_monitor::{Page, RunMonitor, RunState, RunsSnapshot, SeenRun, SeenStep};
 pub use self::underway::{StepUnderway, Underway};
 
 const ORDER: &str = "order.json";

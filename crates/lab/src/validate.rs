@@ -10,8 +10,8 @@
 //! workload, load and phase; protocols that name the row's document come before all others.
 //! Tolerances are those of [`tolerance`].
 
-mod agenda;
 mod tally;
+mod work_list;
 
 use results::Figure;
 use results::published::{FigureRow, Phase};
@@ -22,9 +22,9 @@ use crate::Error;
 use crate::plan::Plan;
 use crate::progress::Progress;
 
-pub(crate) use self::agenda::Job;
-pub use self::agenda::{Agenda, Entry, is_about};
 pub use self::tally::{Share, Tally, is_typical, worst};
+pub(crate) use self::work_list::Job;
+pub use self::work_list::{Entry, WorkList, is_about};
 
 /// One row of figures and what a model made of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -176,9 +176,9 @@ pub fn validate(
     bench: Bench<'_>,
     progress: &dyn Progress,
 ) -> Result<Vec<Row>, Error> {
-    let agenda = Agenda::new(rows, bench.drives, bench.plans);
-    let values = agenda.values(bench.drives, bench.threads, progress)?;
-    let judged = rows.iter().zip(agenda.entries()).zip(values);
+    let work_list = WorkList::new(rows, bench.drives, bench.plans);
+    let values = work_list.values(bench.drives, bench.threads, progress)?;
+    let judged = rows.iter().zip(work_list.entries()).zip(values);
     Ok(judged
         .map(|((row, entry), value)| {
             let verdict = match entry {

@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let rounds = numbers.next().transpose()?.unwrap_or(5);
     let folder = tempfile::tempdir_in(folder)?;
     let drive = Drive::create(&CreateOptions {
-        vault: folder.path().join("vault"),
+        volume: folder.path().join("volume"),
         dies: (0..8).map(|die| folder.path().join(format!("d{die}.img"))).collect(),
         size: Bytes(pages * PAGE),
         is_protected: true,

@@ -1,5 +1,5 @@
-//! A small key-value log over atomic writes: `key_value VAULT set KEY VALUE [KEY VALUE]...`,
-//! `key_value VAULT get KEY`, `key_value VAULT list`.
+//! A small key-value log over atomic writes: `key_value VOLUME set KEY VALUE [KEY VALUE]...`,
+//! `key_value VOLUME get KEY`, `key_value VOLUME list`.
 //!
 //! ```text
 //!  page 0   head: magic, bytes of the log
@@ -84,10 +84,10 @@ fn split_entry(log: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let [vault, command, rest @ ..] = arguments.as_slice() else {
-        return Err("key_value VAULT set KEY VALUE [KEY VALUE]... | get KEY | list".into());
+    let [volume, command, rest @ ..] = arguments.as_slice() else {
+        return Err("key_value VOLUME set KEY VALUE [KEY VALUE]... | get KEY | list".into());
     };
-    let mut store = Store::open(Drive::open(Path::new(vault))?)?;
+    let mut store = Store::open(Drive::open(Path::new(volume))?)?;
     match (*command, rest) {
         ("set", pairs) if !pairs.is_empty() && pairs.len().is_multiple_of(2) => {
             let pairs = pairs.as_chunks::<2>().0.iter().map(|[key, value]| (*key, *value));

@@ -17,12 +17,12 @@ use crate::creation::{Gathered, Unused, gather, header_copy};
 use crate::header::Header;
 use crate::layout::{HEADER_BYTES, REPLICAS};
 use crate::recovery::{Accounted, look, whole_copies};
-use crate::row::Life;
+use crate::row::RowEpoch;
+use crate::scrub::lba;
 use crate::status::{State, named};
 use crate::store::Store;
-use crate::upkeep::lba;
-use crate::vault::open_dies;
 use crate::verification::{Flaw, RowPages, VerifiedRow, VerifiedUnit};
+use crate::volume::open_dies;
 use crate::{Drive, FileMedium, Medium, OpenError};
 
 /// Version of [`Report`] as JSON; a field that goes or changes its meaning raises it.
@@ -115,8 +115,8 @@ impl Report {
 ///
 /// # Errors
 /// When there is no drive, it is in use, or so damaged that it could not be opened.
-pub fn check(vault: &Path, moved: impl FnMut(u64, u64)) -> Result<Report, OpenError> {
-    check_media(open_dies(vault, FileMedium::view)?, moved)
+pub fn check(volume: &Path, moved: impl FnMut(u64, u64)) -> Result<Report, OpenError> {
+    check_media(open_dies(volume, FileMedium::view)?, moved)
 }
 
 /// As [`check`], of a drive over media.
@@ -150,8 +150,8 @@ pub(crate) fn check_media(
 ///
 /// # Errors
 /// As [`Drive::open`], [`Drive::scrub`] and [`Drive::close`].
-pub fn repair(vault: &Path, mut moved: impl FnMut(u64, u64)) -> Result<(), OpenError> {
-    let drive = Drive::open(vault)?;
+pub fn repair(volume: &Path, mut moved: impl FnMut(u64, u64)) -> Result<(), OpenError> {
+    let drive = Drive::open(volume)?;
     let going_on = |done, all| {
         moved(done, all);
         true
@@ -275,7 +275,7 @@ impl Checking<'_> {
     }
 
     /// One row; says how many of its units were read.
-    fn row(&mut self, row: u32, life: Life) -> u64 {
+    fn row(&mut self, row: u32, life: RowEpoch) -> u64 {
         let (store, ftl) = (self.store, &self.viewed.ftl);
         let lost = store.dies.lost();
         let is_there = |position: &u32| !lost.has(store.layout.die(row, *position, life.out));

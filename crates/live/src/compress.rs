@@ -61,7 +61,7 @@ impl Compression {
 
     /// A page as it is to be stored, its payload taken from the beginning of `room` where it
     /// becomes smaller.
-    pub(crate) fn pack<'a>(self, lpn: Lpn, page: &'a [u8], room: &mut Room<'a>) -> Page<'a> {
+    pub(crate) fn pack<'a>(self, lpn: Lpn, page: &'a [u8], room: &mut Scratch<'a>) -> Page<'a> {
         let (codec, payload) = match self.shrink(page, room.0) {
             None => (Codec::Raw, page),
             Some((codec, length)) => {
@@ -96,7 +96,7 @@ impl Compression {
 
 /// What is left of the memory for payloads.
 #[derive(Debug)]
-pub(crate) struct Room<'a>(pub(crate) &'a mut [u8]);
+pub(crate) struct Scratch<'a>(pub(crate) &'a mut [u8]);
 
 /// What a thread keeps for its next page: making it anew takes longer than a page.
 #[derive(Default)]
@@ -147,7 +147,7 @@ mod tests {
 
     fn packed(compression: Compression, page: &[u8]) -> (Codec, Vec<u8>) {
         let mut room = compression.room(1);
-        let packed = compression.pack(Lpn(3), page, &mut Room(&mut room));
+        let packed = compression.pack(Lpn(3), page, &mut Scratch(&mut room));
         assert_eq!(packed.payload_crc, crc32c::crc32c(packed.payload));
         (packed.codec, packed.payload.to_vec())
     }
@@ -191,7 +191,7 @@ mod tests {
     fn many_pages_share_their_room() {
         let pages: Vec<_> = (0..4).map(|seed| page(1000 * seed, seed as u64)).collect();
         let mut room = Compression::Lz4.room(4);
-        let mut left = Room(&mut room);
+        let mut left = Scratch(&mut room);
         let packed: Vec<Page<'_>> =
             pages.iter().map(|page| Compression::Lz4.pack(Lpn(0), page, &mut left)).collect();
         for (packed, page) in packed.iter().zip(&pages) {

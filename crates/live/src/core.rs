@@ -14,14 +14,14 @@
 use blockio::Bytes;
 use ftl::{Cause, Ftl, Lpn, MediaOp, Ppn};
 
-use crate::contents::{Beside, Table};
 use crate::dies::{DieSet, medium_error};
 use crate::journal::Completed;
 use crate::layout::{EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, Place, STAMP_BYTES};
 use crate::lost::LostPages;
-use crate::row::{Life, Rows};
+use crate::row::{RowEpoch, Rows};
 use crate::store::{Member, Packed, Store, Stored};
 use crate::unit::{Codec, Extent, Origin, Stamp, UnitBuffer, exclusive_or};
+use crate::unit_tables::{MediaAdapter, Table};
 use crate::{DeviceError, compress};
 
 /// Trims that are kept in memory before they are journaled.
@@ -115,7 +115,7 @@ pub(crate) struct Core {
 struct Ahead {
     /// Place of the first of them.
     first: Place,
-    life: Life,
+    life: RowEpoch,
     extents: Packed,
 }
 
@@ -123,9 +123,9 @@ struct Ahead {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// Relocation has to come first.
-    Room,
+    NeedsGc,
     /// More would be stored than may be.
-    Space,
+    NoCapacity,
 }
 
 impl Core {
@@ -224,22 +224,26 @@ impl Core {
     /// Whatever a crash may bring back counts as stored, so that it can never be more than fits.
     pub(crate) fn wait(&self, pages: &[Page<'_>]) -> Option<Wait> {
         if self.ftl.needs_room() {
-            return Some(Wait::Room);
+            return Some(Wait::NeedsGc);
         }
         if pages.iter().any(|page| page.lpn.0 >= self.ftl.pages_logical()) {
             // The drive has become smaller meanwhile.
-            return Some(Wait::Space);
+            return Some(Wait::NoCapacity);
         }
         let charged = |page: &Page<'_>| Bytes(Layout::charged(page.extent_bytes()));
         let extents = pages.iter().map(|page| (page.lpn, charged(page)));
         let fits = self.ftl.has_space_for_extents(extents, Bytes(self.freed));
-        (!fits).then_some(Wait::Space)
+        (!fits).then_some(Wait::NoCapacity)
     }
 
     /// Has the translation layer do something; what follows for the media waits in `ops`.
-    fn decide<T>(&mut self, store: &Store, act: impl FnOnce(&mut Ftl, &mut Beside<'_>) -> T) -> T {
+    fn decide<T>(
+        &mut self,
+        store: &Store,
+        act: impl FnOnce(&mut Ftl, &mut MediaAdapter<'_>) -> T,
+    ) -> T {
         let Self { ftl, rows, open, ops, table, .. } = self;
-        act(ftl, &mut Beside { store, rows, open, ops, table })
+        act(ftl, &mut MediaAdapter { store, rows, open, ops, table })
     }
 
     /// Changes the map; what is given up is not free before it is durable.
@@ -488,7 +492,7 @@ impl Core {
         let open = self.open.swap_remove(index);
         assert_eq!(self.rows.life(open.row).order, 0, "a row is completed once in its life");
         self.completed.add(&open);
-        self.rows.set(open.row, Life { order: open.order, out: open.out });
+        self.rows.set(open.row, RowEpoch { order: open.order, out: open.out });
         self.spare.extend(open.units.into_iter().map(|unit| unit.bytes));
         if !open.parity.is_empty() {
             self.spare.push(open.parity);

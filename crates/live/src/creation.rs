@@ -10,7 +10,7 @@ use crate::dies::{DieSet, Dies};
 use crate::header::{Closing, Header, Unfit};
 use crate::journal::Position;
 use crate::layout::{DIES_MAX, HEADER_BYTES, Layout, PAGE_BYTES, SUPERBLOCK_PAGES_MAX};
-use crate::planted::{self, Bug};
+use crate::mutants::{self, Mutant};
 use crate::store::{Replica, Store};
 use crate::{Compression, Drive, Medium, OpenError, Shape, recovery};
 
@@ -448,7 +448,7 @@ fn why_unused(newest: &Header, found: &Found, taken: Option<&dyn Medium>) -> Opt
         let size = Bytes(medium.size());
         return Some(format!("{name}, die {die}, has {size}, {needed} are needed"));
     }
-    if newest.is_stale(own) && !planted::is(Bug::StaleDiesTaken) {
+    if newest.is_stale(own) && !mutants::is(Mutant::StaleDiesTaken) {
         return Some(format!(
             "{name}, die {die}, holds an earlier state of the drive (version {} of its header, all \
              dies had {})",

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use crate::medium::{MediumRead, MediumWrite, is_host_full, read_all, write_and_sync};
-use crate::planted::{self, Bug};
+use crate::mutants::{self, Mutant};
 use crate::status::DieState;
 use crate::{Access, DeviceError, FileMedium, Medium, Preallocation};
 
@@ -411,7 +411,7 @@ impl Dies {
         writes: &[(usize, u64)],
         bytes: &[u8],
     ) -> Result<(), (usize, io::Error)> {
-        if planted::is(Bug::FlushDropped) {
+        if mutants::is(Mutant::FlushDropped) {
             return writes.iter().try_for_each(|(die, offset)| {
                 self.write(*die, *offset, bytes).map_err(|error| (*die, error))
             });

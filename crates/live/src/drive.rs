@@ -33,7 +33,9 @@ use crate::header::{Closing, Header};
 use crate::headroom::Headroom;
 use crate::journal::{Journal, Scope};
 use crate::layout::PAGE_BYTES;
-use crate::status::{self, Format, Health, Led, Smart, Space, State, Status, Upkeep, Wear};
+use crate::status::{
+    self, Format, Health, Led, MaintenanceStatus, Smart, Space, State, Status, Wear,
+};
 use crate::store::Store;
 use crate::{Allocation, Device, DeviceError, Durability, Life, Read};
 
@@ -50,7 +52,7 @@ pub struct Drive {
     /// Event from which on it is time to say what is durable, though nobody flushes.
     mark_due: AtomicU64,
     header: Mutex<Header>,
-    upkeep: Mutex<Upkeep>,
+    maintenance: Mutex<MaintenanceStatus>,
     /// The count of events, and the number of the next checkpoint, when it was opened.
     opened_at: (u64, u64),
     /// Pages that clients address.
@@ -83,7 +85,7 @@ impl Drive {
             journal: Mutex::new(journal),
             checkpoints: Mutex::new(checkpoint),
             header: Mutex::new(header),
-            upkeep: Mutex::default(),
+            maintenance: Mutex::default(),
             headroom: Headroom::default(),
             unused: Vec::new(),
             poison: OnceLock::new(),
@@ -166,7 +168,7 @@ impl Drive {
         let reason = self.poison.get().cloned();
         // After a panic numbers may be off; they are asked for all the more.
         let core = self.core.read().unwrap_or_else(PoisonError::into_inner);
-        let upkeep = lock(&self.upkeep).clone();
+        let maintenance = lock(&self.maintenance).clone();
         let status = Status {
             schema: status::SCHEMA,
             drive: status::named(self.store.drive),
@@ -176,19 +178,19 @@ impl Drive {
             state: State::Open,
             reason: None,
             led: Led::Attached,
-            is_beacon_lit: false,
+            is_locate_led_on: false,
             format: Format::of(shape),
             smart: Smart::of(&header, Some(&core.ftl)),
             pages_lost: core.lost.count(),
             lost_lbas: core.lost.lbas(status::LBAS_MAX),
             dies: self.store.dies.traffic(),
-            spare_dies: 0,
+            hot_spares: 0,
             namespaces: Vec::new(),
             space: Some(Space::of(&core.ftl)),
             wear: Some(Wear::of(&core.ftl)),
             writes: None,
             life: Life::default(),
-            upkeep,
+            maintenance,
             server: None,
         };
         status.opened(&core.ftl, core.lost.found(), reason).judged()
@@ -211,8 +213,8 @@ impl Drive {
     }
 
     /// What is told of the work beside the host.
-    pub(crate) fn upkeep(&self) -> MutexGuard<'_, Upkeep> {
-        lock(&self.upkeep)
+    pub(crate) fn maintenance(&self) -> MutexGuard<'_, MaintenanceStatus> {
+        lock(&self.maintenance)
     }
 
     pub(crate) const fn store(&self) -> &Store {

@@ -154,8 +154,8 @@ mod tests {
         let all = vec![
             OpenError::System { attempted: "opening a die".into(), source: denied },
             OpenError::refused("none of the media is a die of a drive".into()),
-            OpenError::NoDrive { path: "vault".into(), reason: "vault.toml: not found".into() },
-            OpenError::InUse { path: "vault".into(), by: "process 7".into() },
+            OpenError::NoDrive { path: "volume".into(), reason: "volume.toml: not found".into() },
+            OpenError::InUse { path: "volume".into(), by: "process 7".into() },
             OpenError::Version { die: 0, found: 2 },
             OpenError::DiesMissing { missing: 2, dies: 4, spare: 1, why: String::new() },
             OpenError::Damaged { what: "batch 5 is lost".into() },

@@ -15,7 +15,7 @@ use crate::dies::{DieSet, Dies, medium_error};
 use crate::encoding::{is_sealed, put, seal, u32_at, u64_at};
 use crate::journal::Position;
 use crate::layout::HEADER_BYTES;
-use crate::planted::{self, Bug};
+use crate::mutants::{self, Mutant};
 use crate::{Compression, DeviceError, Shape};
 
 const MAGIC: &[u8; 16] = b"floatgate die\0\0\0";
@@ -236,7 +236,7 @@ impl Header {
         let (first, others): (Vec<usize>, Vec<usize>) =
             dies.healthy().partition(|die| were_lost.has(*die));
         let order: Vec<usize> = first.into_iter().chain(others).collect();
-        let copies = if planted::is(Bug::OneHeaderCopy) { 1 } else { 2 };
+        let copies = if mutants::is(Mutant::OneHeaderCopy) { 1 } else { 2 };
         for _ in 0..copies {
             self.version += 1;
             assert!(self.version_everywhere < self.version, "versions rise");

@@ -33,8 +33,8 @@ use crate::core::{Core, OpenRow, Trim};
 use crate::dies::{DieSet, medium_error};
 use crate::encoding::{put, seal, u16_at, u32_at, u64_at};
 use crate::layout::{Layout, REPLICAS};
-use crate::planted::{self, Bug};
-use crate::row::Life;
+use crate::mutants::{self, Mutant};
+use crate::row::RowEpoch;
 use crate::store::{Replica, Store};
 use crate::unit::{Codec, Entry, Extent, Origin};
 use crate::{DeviceError, encoding};
@@ -179,7 +179,7 @@ impl Journal {
     /// Adds the rows that were completed since they were listed last. They must be durable before
     /// the batch is written.
     pub(crate) fn list_rows(&mut self, core: &mut Core) {
-        if !planted::is(Bug::RowsUnlisted) {
+        if !mutants::is(Mutant::RowsUnlisted) {
             self.batch.extend_from_slice(&core.completed.bytes);
             self.records += core.completed.rows;
         }
@@ -294,12 +294,12 @@ impl Completed {
                 self.bytes.extend_from_slice(&entry[..LISTED_BYTES]);
             }
         }
-        let life = Life { order: open.order, out: open.out };
+        let life = RowEpoch { order: open.order, out: open.out };
         self.end(begin, (open.row, life, open.origin), open.units.len());
     }
 
     /// Adds a row that was found complete, by the tables of its data units.
-    pub(crate) fn add_tables(&mut self, of: (u32, Life, Origin), units: &[Vec<Entry>]) {
+    pub(crate) fn add_tables(&mut self, of: (u32, RowEpoch, Origin), units: &[Vec<Entry>]) {
         let begin = self.begin();
         for table in units {
             let count = u32::try_from(table.len()).expect("the extents of a unit");
@@ -320,7 +320,7 @@ impl Completed {
     }
 
     /// Ends the record that began at `begin`, of a row with so many data units.
-    fn end(&mut self, begin: usize, (row, life, origin): (u32, Life, Origin), units: usize) {
+    fn end(&mut self, begin: usize, (row, life, origin): (u32, RowEpoch, Origin), units: usize) {
         let length = u32::try_from(self.bytes.len() - begin - RECORD_BYTES).expect("a row");
         let record = &mut self.bytes[begin..begin + RECORD_BYTES];
         record[0] = ROW;
@@ -345,7 +345,7 @@ pub(crate) fn seal_batch(batch: &mut [u8]) {
 fn add_extent(batch: &mut Vec<u8>, extent: Extent, payload: &[u8], place: (u64, Ppn)) {
     let mut record = [0; RECORD_BYTES];
     record[0] = EXTENT;
-    record[1] = if planted::is(Bug::CodecForgotten) { 0 } else { extent.codec as u8 };
+    record[1] = if mutants::is(Mutant::CodecForgotten) { 0 } else { extent.codec as u8 };
     put(&mut record, 2, extent.length.to_le_bytes());
     put(&mut record, 4, extent.lpn.0.to_le_bytes());
     put(&mut record, 8, extent.order.to_le_bytes());
@@ -383,7 +383,7 @@ pub(crate) enum Record {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ListedRow {
     pub(crate) row: u32,
-    pub(crate) life: Life,
+    pub(crate) life: RowEpoch,
     pub(crate) origin: Origin,
     /// Data units that it has.
     units: u32,
@@ -640,7 +640,7 @@ impl Reading<'_> {
     /// True if any die has a batch that comes after `end`, or one there that follows another
     /// history.
     fn has_later(&self, end: Position) -> bool {
-        if planted::is(Bug::LaterBatchesIgnored) {
+        if mutants::is(Mutant::LaterBatchesIgnored) {
             return false;
         }
         let mut chunk = vec![0; 1 << 18];
@@ -755,7 +755,7 @@ fn parse_row(
     layout: &Layout,
 ) -> Option<ListedRow> {
     let out = DieSet(u64_at(record, 16));
-    let life = Life { order: u64_at(record, 8), out };
+    let life = RowEpoch { order: u64_at(record, 8), out };
     let units = u32::from(u16_at(record, 2));
     let row = u32_at(record, 4);
     let is_possible = life.order != 0

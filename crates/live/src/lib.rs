@@ -3,12 +3,9 @@
 //! A [`Device`] is what a client sees; exports hand it to clients over a protocol. [`Drive`] is one
 //! over dies, which are files, block devices or anything else that is a [`Medium`].
 
-pub mod beacon;
-mod caretaker;
 pub mod check;
 mod checkpoint;
 mod compress;
-mod contents;
 mod core;
 mod creation;
 mod device;
@@ -17,34 +14,36 @@ mod drive;
 mod encoding;
 mod error;
 pub mod export;
+pub mod fault_injection;
 mod header;
 mod headroom;
 mod identity;
 mod journal;
 mod layout;
-mod life;
+mod lifetime;
+pub mod locate;
 mod lost;
+mod maintenance;
 pub mod management;
 mod medium;
 mod memory;
 mod meter;
-pub mod misbehavior;
+mod mutants;
 mod namespace;
 mod pace;
-mod planted;
 mod queue;
 mod recovery;
 mod row;
 mod salvage;
+mod scrub;
 pub mod simulation;
 pub mod status;
 mod store;
 mod unit;
-mod upkeep;
-mod vault;
+mod unit_tables;
 mod verification;
+mod volume;
 
-pub use caretaker::Caretaker;
 pub use compress::Compression;
 pub use creation::{Capacity, Plan, format};
 pub use device::{Allocation, Device, DeviceError, Durability, Read};
@@ -52,7 +51,8 @@ pub use drive::{Beyond, Drive, UserCapacity};
 pub use error::OpenError;
 pub use headroom::HostSpace;
 pub use layout::Shape;
-pub use life::Life;
+pub use lifetime::Life;
+pub use maintenance::Maintenance;
 pub use medium::{Access, FileMedium, Medium, Preallocation};
 pub use memory::MemoryDevice;
 pub use meter::{Meter, Metered};
@@ -60,8 +60,8 @@ pub use namespace::{Namespace, Namespaces};
 pub use pace::{Asked, Lane, Pace};
 pub use queue::{Pending, Queue};
 pub use salvage::{Salvage, Salvaged};
-pub use upkeep::Scrubbed;
-pub use vault::{
+pub use scrub::Scrubbed;
+pub use volume::{
     CreateOptions, Equipment, NAME_CHARACTERS_MAX, Replacement, Shortage, add_spare, check_name,
-    create, host_shortages, is_vault, name_drive, name_of, rate_cycles, rated_cycles, spare_dies,
+    create, host_shortages, hot_spares, is_volume, name_drive, name_of, rate_cycles, rated_cycles,
 };

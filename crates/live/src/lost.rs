@@ -52,7 +52,7 @@ impl LostPages {
 
     /// First sectors of up to `most` of the pages, in order.
     pub(crate) fn lbas(&self, most: usize) -> Vec<u64> {
-        self.iter().take(most).map(crate::upkeep::lba).collect()
+        self.iter().take(most).map(crate::scrub::lba).collect()
     }
 
     /// True if a page is in the set.

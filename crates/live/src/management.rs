@@ -21,7 +21,7 @@ use rustix::net::{AddressFamily, Shutdown, SocketAddrUnix, SocketType};
 use serde::{Deserialize, Serialize};
 
 use crate::UserCapacity;
-use crate::misbehavior::Fault;
+use crate::fault_injection::Fault;
 use crate::status::{History, HistorySpan, Status};
 
 const NAME: &str = "manage.sock";
@@ -49,8 +49,8 @@ pub enum Request {
         /// How far back.
         span: HistorySpan,
     },
-    /// To light the beacon, or to put it out.
-    Beacon {
+    /// To turn the locate LED on, or to put it out.
+    Locate {
         /// Which of them.
         is_lit: bool,
     },
@@ -103,7 +103,7 @@ pub enum Request {
         while_served: bool,
     },
     /// To have something go wrong; only where the server allows that.
-    Misbehave {
+    InjectFault {
         /// What.
         fault: Fault,
     },
@@ -149,15 +149,15 @@ impl Management {
     /// # Errors
     /// When the system refuses.
     pub fn start(
-        vault: &Path,
+        volume: &Path,
         answer: impl Fn(Request) -> Answer + Send + Sync + 'static,
     ) -> io::Result<Self> {
-        let path = vault.join(NAME);
+        let path = volume.join(NAME);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let listener = Arc::new(bind(vault)?);
+        let listener = Arc::new(bind(volume)?);
         let is_stopping = Arc::new(AtomicBool::new(false));
         let (own, flag) = (Arc::clone(&listener), Arc::clone(&is_stopping));
         let acceptor = thread::Builder::new()
@@ -191,8 +191,8 @@ fn socket() -> io::Result<OwnedFd> {
     Ok(rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
 }
 
-fn bind(vault: &Path) -> io::Result<UnixListener> {
-    let (folder, socket) = (File::open(vault)?, socket()?);
+fn bind(volume: &Path) -> io::Result<UnixListener> {
+    let (folder, socket) = (File::open(volume)?, socket()?);
     // Before it has a name, so that nobody else may use it at any moment.
     rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
     rustix::net::bind(&socket, &address(&folder)?)?;
@@ -267,8 +267,8 @@ impl Connection {
     ///
     /// # Errors
     /// What the system answered, such as that this user may not.
-    pub fn open(vault: &Path) -> io::Result<Option<Self>> {
-        let (folder, socket) = (File::open(vault)?, socket()?);
+    pub fn open(volume: &Path) -> io::Result<Option<Self>> {
+        let (folder, socket) = (File::open(volume)?, socket()?);
         match rustix::net::connect(&socket, &address(&folder)?).map_err(io::Error::from) {
             Ok(()) => {}
             Err(error) => {
@@ -334,9 +334,9 @@ mod tests {
 
     use super::*;
 
-    fn refusing(vault: &Path) -> Management {
+    fn refusing(volume: &Path) -> Management {
         let answer = |_| Answer::Refused { reason: "asked".to_owned() };
-        Management::start(vault, answer).unwrap()
+        Management::start(volume, answer).unwrap()
     }
 
     #[test]

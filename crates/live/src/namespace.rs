@@ -19,7 +19,7 @@ use blockio::{Bytes, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
 
 use crate::layout::PAGE_BYTES;
-use crate::vault;
+use crate::volume;
 use crate::{
     Allocation, Beyond, Device, DeviceError, Drive, Durability, OpenError, Read, UserCapacity,
 };
@@ -89,8 +89,8 @@ impl Namespaces {
     ///
     /// # Errors
     /// When there is no drive, or they cannot be.
-    pub fn of(vault: &Path) -> Result<Self, OpenError> {
-        let listed = Self(vault::namespaces(vault)?);
+    pub fn of(volume: &Path) -> Result<Self, OpenError> {
+        let listed = Self(volume::namespaces(volume)?);
         for (index, namespace) in listed.0.iter().enumerate() {
             namespace.check()?;
             if let Some(other) = listed.0[..index].iter().find(|other| {
@@ -123,8 +123,8 @@ impl Namespaces {
     ///
     /// # Errors
     /// When there is no drive, or the system refuses.
-    pub fn keep(&self, vault: &Path) -> Result<(), OpenError> {
-        vault::keep_namespaces(vault, &self.0)
+    pub fn keep(&self, volume: &Path) -> Result<(), OpenError> {
+        volume::keep_namespaces(volume, &self.0)
     }
 
     /// All of them.
@@ -154,8 +154,8 @@ impl Namespaces {
     ///
     /// # Errors
     /// As [`Namespaces::of`] and [`Namespaces::check_capacity`].
-    pub fn allow(vault: &Path, drive: &Drive, capacity: UserCapacity) -> Result<(), OpenError> {
-        Self::of(vault)?.check_capacity(capacity.of(drive).size)
+    pub fn allow(volume: &Path, drive: &Drive, capacity: UserCapacity) -> Result<(), OpenError> {
+        Self::of(volume)?.check_capacity(capacity.of(drive).size)
     }
 
     /// Adds a namespace to a drive, in the first gap that is large enough. The first one of a drive
@@ -164,12 +164,12 @@ impl Namespaces {
     /// # Errors
     /// When there is no room, the name is taken, or something is stored that it would not hold.
     pub fn add(
-        vault: &Path,
+        volume: &Path,
         drive: &Drive,
         name: &str,
         size: Bytes,
     ) -> Result<Namespace, OpenError> {
-        let mut all = Self::of(vault)?;
+        let mut all = Self::of(volume)?;
         let namespace = all.placed(name, size, Bytes(drive.size()))?;
         let (from, until) = if all.is_empty() {
             (namespace.end_bytes(), drive.size())
@@ -182,7 +182,7 @@ impl Namespaces {
             return Err(OpenError::refused(format!("{what}: make it larger, or purge the drive")));
         }
         all.0.push(namespace.clone());
-        all.keep(vault)?;
+        all.keep(volume)?;
         Ok(namespace)
     }
 
@@ -191,13 +191,13 @@ impl Namespaces {
     /// # Errors
     /// When another one is in the way, or something would be lost that is to be kept.
     pub fn resize(
-        vault: &Path,
+        volume: &Path,
         drive: &Drive,
         name: &str,
         size: Bytes,
         beyond: Beyond,
     ) -> Result<(), OpenError> {
-        let mut all = Self::of(vault)?;
+        let mut all = Self::of(volume)?;
         let index = all.find(name)?;
         let was = all.0[index].clone();
         let resized = Namespace { size_bytes: size.0, ..was.clone() };
@@ -212,7 +212,7 @@ impl Namespaces {
             give_up(drive, (was.offset_bytes + size.0, was.end_bytes()), beyond)?;
         }
         all.0[index] = resized;
-        all.keep(vault)
+        all.keep(volume)
     }
 
     /// Removes a namespace, and what is stored in it.
@@ -220,17 +220,17 @@ impl Namespaces {
     /// # Errors
     /// When something is stored there that is to be kept.
     pub fn remove(
-        vault: &Path,
+        volume: &Path,
         drive: &Drive,
         name: &str,
         beyond: Beyond,
     ) -> Result<(), OpenError> {
-        let mut all = Self::of(vault)?;
+        let mut all = Self::of(volume)?;
         let index = all.find(name)?;
         let Namespace { offset_bytes, .. } = all.0[index];
         give_up(drive, (offset_bytes, all.0[index].end_bytes()), beyond)?;
         all.0.remove(index);
-        all.keep(vault)
+        all.keep(volume)
     }
 
     fn find(&self, name: &str) -> Result<usize, OpenError> {

@@ -38,7 +38,7 @@ use crate::header::{Closing, Header};
 use crate::journal::{self, Journal, Journaled, ListedRow, Position, Reading, Record, Replay};
 use crate::layout::{EXTENT_HEADER_BYTES, FRAME_BYTES, HEADER_BYTES, Layout, PAGE_BYTES, Place};
 use crate::lost::LostPages;
-use crate::planted::{self, Bug};
+use crate::mutants::{self, Mutant};
 use crate::row::Rows;
 use crate::store::{Replica, Store};
 use crate::unit::Extent;
@@ -202,7 +202,7 @@ fn as_closed(store: &Store, header: &Header) -> Result<Option<Closed>, OpenError
 fn is_complete(store: &Store, header: &Header, summary: &Summary) -> bool {
     let Closing { journal: from, .. } = header.closing;
     header.closing.follows(summary, store.layout.shape.journal_bytes)
-        && (planted::is(Bug::OneHeaderCopy)
+        && (mutants::is(Mutant::OneHeaderCopy)
             || !journal::goes_on(Reading { store, from, is_thorough: false }))
 }
 
@@ -265,7 +265,7 @@ pub(crate) fn account(
     let scanned = scan.run(&mut rows, &mut erase_counts, &mut events);
     let end = if is_complete { header.closing.journal } else { replay.end };
     let batches_lost = end.number.saturating_sub(replay.end.number);
-    if scanned.batches > end.number && !planted::is(Bug::StaleDiesTaken) {
+    if scanned.batches > end.number && !mutants::is(Mutant::StaleDiesTaken) {
         let (found, end) = (scanned.batches, end.number);
         doubts.raise(format!(
             "a unit was programmed after batch {} of the journal, whose copies end before batch \
@@ -317,7 +317,7 @@ fn check_journal(
         }
         None => what,
     };
-    if planted::is(Bug::OlderCheckpoint) && !saved.damaged.is_empty() {
+    if mutants::is(Mutant::OlderCheckpoint) && !saved.damaged.is_empty() {
         return Ok(());
     }
     if let Some(gap) = replay.gap {
@@ -327,7 +327,7 @@ fn check_journal(
     let closed_at = if header.is_open { 0 } else { header.closing.journal.number };
     let expected = known.max(closed_at);
     let end = replay.end.number;
-    if planted::is(Bug::StaleDiesTaken) {
+    if mutants::is(Mutant::StaleDiesTaken) {
         return Ok(());
     }
     if replay.gap.is_none() && end < expected {
@@ -637,7 +637,7 @@ impl Scan<'_> {
 
 /// Bytes that an extent is counted as.
 fn charged(extent: &Extent) -> u16 {
-    if planted::is(Bug::SizeForgotten) {
+    if mutants::is(Mutant::SizeForgotten) {
         return 1;
     }
     let bytes = Layout::charged(extent.stored_bytes()).min(PAGE_BYTES as u64);

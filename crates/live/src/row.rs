@@ -9,7 +9,7 @@ use crate::dies::DieSet;
 
 /// What a row is from the moment at which it is begun until its superblock is erased.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Life {
+pub(crate) struct RowEpoch {
     /// When it was begun, on the drive's count of events; 0: it holds nothing.
     pub(crate) order: u64,
     /// Dies that have no unit of it, since they were lost before.
@@ -39,26 +39,27 @@ impl Rows {
     }
 
     #[inline]
-    pub(crate) fn life(&self, row: u32) -> Life {
+    pub(crate) fn life(&self, row: u32) -> RowEpoch {
         let row = row as usize;
-        Life { order: self.orders[row], out: DieSet(self.outs[row]) }
+        RowEpoch { order: self.orders[row], out: DieSet(self.outs[row]) }
     }
 
-    pub(crate) fn set(&mut self, row: u32, life: Life) {
+    pub(crate) fn set(&mut self, row: u32, life: RowEpoch) {
         let row = row as usize;
         (self.orders[row], self.outs[row]) = (life.order, life.out.0);
     }
 
     pub(crate) fn forget(&mut self, rows: Range<u32>) {
         for row in rows {
-            self.set(row, Life::default());
+            self.set(row, RowEpoch::default());
         }
     }
 
     /// All rows that hold something.
-    pub(crate) fn held(&self) -> impl Iterator<Item = (u32, Life)> {
+    pub(crate) fn held(&self) -> impl Iterator<Item = (u32, RowEpoch)> {
         let all = (0_u32..).zip(&self.orders).zip(&self.outs);
-        let lives = all.map(|((row, order), out)| (row, Life { order: *order, out: DieSet(*out) }));
+        let lives =
+            all.map(|((row, order), out)| (row, RowEpoch { order: *order, out: DieSet(*out) }));
         lives.filter(|(_, life)| life.order != 0)
     }
 

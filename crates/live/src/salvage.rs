@@ -16,7 +16,7 @@ use crate::drive::{Part, parts};
 use crate::layout::PAGE_BYTES;
 use crate::recovery::{Accounted, Doubts, Pending, account, checkpoint_numbers};
 use crate::store::Store;
-use crate::vault::open_dies;
+use crate::volume::open_dies;
 use crate::{
     Allocation, Compression, Device, DeviceError, Durability, FileMedium, Medium, OpenError,
     compress,

@@ -7,8 +7,8 @@ mod die;
 mod health;
 mod history;
 mod led;
+mod maintenance;
 mod server;
-mod upkeep;
 
 use std::fs;
 use std::path::Path;
@@ -20,19 +20,19 @@ pub use self::die::{Die, DieState};
 pub use self::health::{Health, HealthState, Problem, ProblemKind, warning_names};
 pub use self::history::{History, HistorySpan, Step, StepCommands};
 pub use self::led::Led;
+pub use self::maintenance::{MaintenanceStatus, Purge, Rebuild, Redundancy, Scrub, Scrubs};
 pub use self::server::{
-    Client, Climate, Commands, Export, Happening, LATENCY_BUCKETS, Model, Process, Server, Traffic,
-    bucket_end_ns,
+    Client, Climate, Commands, EventRecord, Export, LATENCY_BUCKETS, Model, Process, Server,
+    Traffic, bucket_end_ns,
 };
-pub use self::upkeep::{Purge, Rebuild, Redundancy, Scrub, Scrubs, Upkeep};
 use crate::creation::{Gathered, gather};
 use crate::header::Header;
 use crate::identity::Identity;
 use crate::layout::PAGE_BYTES;
 use crate::recovery::view;
 use crate::row::Rows;
-use crate::vault::{die_paths, name_of, namespaces, open_dies, rated_cycles, spare_dies};
-use crate::{Compression, FileMedium, Life, Namespace, OpenError, Shape, beacon};
+use crate::volume::{die_paths, hot_spares, name_of, namespaces, open_dies, rated_cycles};
+use crate::{Compression, FileMedium, Life, Namespace, OpenError, Shape, locate};
 
 /// Version of [`Status`] as JSON; a field that goes or changes its meaning raises it.
 pub const SCHEMA: u32 = 1;
@@ -42,7 +42,7 @@ const SPARE_THRESHOLD: u8 = 10;
 /// Most lost sectors that a status names.
 pub(crate) const LBAS_MAX: usize = 1000;
 /// Bytes of a data unit of the NVMe SMART log.
-const DATA_UNIT_BYTES: u64 = 512_000;
+const DATA_PAGE_BYTES: u64 = 512_000;
 
 /// What a drive is and how it fares.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -67,9 +67,9 @@ pub struct Status {
     /// What its light shows.
     #[serde(default)]
     pub led: Led,
-    /// Whether its beacon is lit.
+    /// Whether its locate LED is on.
     #[serde(default)]
-    pub is_beacon_lit: bool,
+    pub is_locate_led_on: bool,
     /// What its format decided.
     pub format: Format,
     /// Its health, named as in the NVMe SMART and OCP logs.
@@ -82,9 +82,9 @@ pub struct Status {
     pub lost_lbas: Vec<u64>,
     /// By index.
     pub dies: Vec<Die>,
-    /// Spare dies that are left, which take the place of dies that fail by themselves.
+    /// Hot spares that are left, which take the place of dies that fail by themselves.
     #[serde(default)]
-    pub spare_dies: u32,
+    pub hot_spares: u32,
     /// Parts of it that clients see as devices of their own; none: they see the whole.
     #[serde(default)]
     pub namespaces: Vec<Namespace>,
@@ -99,7 +99,7 @@ pub struct Status {
     pub life: Life,
     /// Work beside the host, since it was opened.
     #[serde(default)]
-    pub upkeep: Upkeep,
+    pub maintenance: MaintenanceStatus,
     /// Who serves it; only of a drive that is served.
     pub server: Option<Server>,
 }
@@ -280,8 +280,8 @@ pub struct Writes {
 ///
 /// # Errors
 /// When there is none, it is in use, or it is damaged.
-pub fn inspect(vault: &Path) -> Result<Status, OpenError> {
-    let Gathered { store, header, .. } = gather(open_dies(vault, FileMedium::view)?)?;
+pub fn inspect(volume: &Path) -> Result<Status, OpenError> {
+    let Gathered { store, header, .. } = gather(open_dies(volume, FileMedium::view)?)?;
     let shape = &store.layout.shape;
     let closed = if header.is_open { None } else { view(&store, &header)? };
     let (ftl, lost) = closed.unzip();
@@ -295,22 +295,22 @@ pub fn inspect(vault: &Path) -> Result<Status, OpenError> {
         state: if header.is_open { State::Unclosed } else { State::Closed },
         reason: None,
         led: Led::Off,
-        is_beacon_lit: false,
+        is_locate_led_on: false,
         format: Format::of(shape),
         smart: Smart::of(&header, ftl.as_ref()),
         pages_lost: lost.count(),
         lost_lbas: lost.lbas(LBAS_MAX),
         dies: store.dies.traffic(),
-        spare_dies: 0,
-        namespaces: namespaces(vault)?,
+        hot_spares: 0,
+        namespaces: namespaces(volume)?,
         space: ftl.as_ref().map(Space::of),
         wear: ftl.as_ref().map(Wear::of),
         writes: None,
-        life: Life::load(vault),
-        upkeep: Upkeep::default(),
+        life: Life::load(volume),
+        maintenance: MaintenanceStatus::default(),
         server: None,
     };
-    Ok(status.rated(rated_cycles(vault)).described(vault))
+    Ok(status.rated(rated_cycles(volume)).described(volume))
 }
 
 /// True if the drive of a folder that no process has open was closed by whoever had; reads no more
@@ -318,8 +318,8 @@ pub fn inspect(vault: &Path) -> Result<Status, OpenError> {
 ///
 /// # Errors
 /// As [`inspect`].
-pub fn was_closed(vault: &Path) -> Result<bool, OpenError> {
-    let Gathered { header, .. } = gather(open_dies(vault, FileMedium::view)?)?;
+pub fn was_closed(volume: &Path) -> Result<bool, OpenError> {
+    let Gathered { header, .. } = gather(open_dies(volume, FileMedium::view)?)?;
     Ok(!header.is_open)
 }
 
@@ -345,7 +345,7 @@ impl Status {
     /// Adds what serving it tells.
     #[must_use]
     pub fn served(mut self, server: Server) -> Self {
-        let units = |bytes: u64| Some(bytes.div_ceil(DATA_UNIT_BYTES));
+        let units = |bytes: u64| Some(bytes.div_ceil(DATA_PAGE_BYTES));
         let Traffic { reads, writes, .. } = &server.traffic;
         self.smart.data_units_read = units(reads.bytes);
         self.smart.data_units_written = units(writes.bytes);
@@ -367,18 +367,19 @@ impl Status {
         self
     }
 
-    /// Adds what the drive's folder says of it: its name, what its dies are on the host, the spare
-    /// dies that are left, and whether its beacon is lit; then judges its health. To be done last.
+    /// Adds what the drive's folder says of it: its name, what its dies are on the host, the hot
+    /// spares that are left, and whether its locate LED is on; then judges its health. To be done
+    /// last.
     #[must_use]
-    pub fn described(mut self, vault: &Path) -> Self {
-        self.name = name_of(vault);
-        let folder = fs::canonicalize(vault).unwrap_or_else(|_| vault.to_owned());
+    pub fn described(mut self, volume: &Path) -> Self {
+        self.name = name_of(volume);
+        let folder = fs::canonicalize(volume).unwrap_or_else(|_| volume.to_owned());
         self.folder = folder.display().to_string();
-        for (die, path) in self.dies.iter_mut().zip(&die_paths(vault)) {
+        for (die, path) in self.dies.iter_mut().zip(&die_paths(volume)) {
             die.identify(Identity::of(path));
         }
-        self.spare_dies = u32::try_from(spare_dies(vault).len()).unwrap_or(u32::MAX);
-        self.is_beacon_lit = beacon::is_lit(vault);
+        self.hot_spares = u32::try_from(hot_spares(volume).len()).unwrap_or(u32::MAX);
+        self.is_locate_led_on = locate::is_lit(volume);
         self.judged()
     }
 

@@ -10,7 +10,7 @@ use crate::dies::{DieRead, Dies};
 use crate::layout::{
     ENTRY_BYTES, EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, Place, REPLICAS, SLOT_BYTES, STAMP_BYTES,
 };
-use crate::row::Life;
+use crate::row::RowEpoch;
 use crate::unit::{self, Entry, Extent, Identity, exclusive_or};
 
 /// A place on the media and the life of its row: enough to tell what is read from what is not
@@ -18,7 +18,7 @@ use crate::unit::{self, Entry, Extent, Identity, exclusive_or};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stored {
     pub(crate) ppn: Ppn,
-    pub(crate) life: Life,
+    pub(crate) life: RowEpoch,
 }
 
 /// Places that follow each other in one unit.
@@ -44,7 +44,7 @@ type Starts = Vec<usize>;
 pub(crate) struct Member {
     pub(crate) row: u32,
     pub(crate) position: u32,
-    pub(crate) life: Life,
+    pub(crate) life: RowEpoch,
 }
 
 /// Extents as they lie one after the other in a unit.

@@ -28,7 +28,7 @@ use crate::encoding::{is_sealed, put, seal, u16_at, u32_at, u64_at};
 use crate::layout::{
     ENTRY_BYTES, EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, SLOT_BYTES, STAMP_BYTES, TABLE_HEAD_BYTES,
 };
-use crate::planted::{self, Bug};
+use crate::mutants::{self, Mutant};
 
 const MAGIC: u32 = 0x5447_4c46; // "FLGT"
 const DATA: u8 = 1;
@@ -72,7 +72,7 @@ impl Extent {
     /// Whether `payload` is what was stored.
     pub(crate) fn holds(&self, payload: &[u8]) -> bool {
         payload.len() == usize::from(self.length)
-            && (crc32c(payload) == self.payload_crc || planted::is(Bug::ChecksumSkipped))
+            && (crc32c(payload) == self.payload_crc || mutants::is(Mutant::ChecksumSkipped))
     }
 
     /// Whether a page can be stored so.
@@ -273,8 +273,8 @@ fn table_checksum(head: &[u8], covered: &[u8], identity: Identity, first: Ppn) -
     fmix32(crc32c_append(crc32c_append(identity.crc(first.0), &head[..12]), covered))
 }
 
-/// The finalizer of `MurmurHash3` [appleby-2011]: a bijection of 32 bits, so that what the CRC tells
-/// apart stays apart, in which no bit is a sum of others.
+/// The finalizer of `MurmurHash3` [appleby-2011]: a bijection of 32 bits, so that what the CRC
+/// tells apart stays apart, in which no bit is a sum of others.
 const fn fmix32(crc: u32) -> u32 {
     let hash = (crc ^ (crc >> 16)).wrapping_mul(0x85eb_ca6b);
     let hash = (hash ^ (hash >> 13)).wrapping_mul(0xc2b2_ae35);

@@ -22,7 +22,7 @@
 use ftl::{Ftl, Lpn, Ppn};
 
 use crate::layout::{Layout, Place, STAMP_BYTES};
-use crate::row::Life;
+use crate::row::RowEpoch;
 use crate::store::{Member, Store, Stored};
 use crate::unit::{self, Codec, Entry, Extent, Identity, Stamp, exclusive_or};
 
@@ -63,7 +63,7 @@ pub(crate) struct VerifiedUnit {
 #[derive(Debug)]
 pub(crate) struct VerifiedRow {
     row: u32,
-    life: Life,
+    life: RowEpoch,
     /// By position.
     pub(crate) units: Vec<VerifiedUnit>,
     /// When its last unit was programmed, as far as stamps say.
@@ -180,7 +180,7 @@ impl Store {
 
     /// The tables of a row in which every byte is right; none where any is not. Reads unit by unit,
     /// and keeps one.
-    pub(crate) fn right_tables(&self, row: u32, life: Life) -> Option<RowTables> {
+    pub(crate) fn right_tables(&self, row: u32, life: RowEpoch) -> Option<RowTables> {
         let layout = &self.layout;
         let lost = self.dies.lost();
         let mut tables = vec![Vec::new(); layout.data_units(life.out) as usize];
@@ -228,7 +228,7 @@ impl Store {
 
     /// Verifies a row whole, and finds what each unit of it should be. What `absent` holds is not
     /// looked at.
-    pub(crate) fn verify(&self, row: u32, life: Life, absent: Option<u32>) -> VerifiedRow {
+    pub(crate) fn verify(&self, row: u32, life: RowEpoch, absent: Option<u32>) -> VerifiedRow {
         let lost = self.dies.lost();
         let mut units = Vec::new();
         for position in self.layout.positions(life.out) {

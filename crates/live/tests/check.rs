@@ -13,7 +13,7 @@ const STORED: usize = 3 << 20;
 
 fn create(folder: &Path, dies: usize, is_protected: bool) -> CreateOptions {
     let options = CreateOptions {
-        vault: folder.join("vault"),
+        volume: folder.join("volume"),
         dies: (0..dies).map(|die| folder.join(format!("d{die}.img"))).collect(),
         size: Bytes::from_kib(4 << 10),
         is_protected,
@@ -33,7 +33,7 @@ fn contents() -> Vec<u8> {
 }
 
 fn checked(options: &CreateOptions) -> Report {
-    check(&options.vault, |_, _| ()).expect("it can be opened")
+    check(&options.volume, |_, _| ()).expect("it can be opened")
 }
 
 /// Spoils the part of a die where its units are: the latter half.
@@ -45,7 +45,7 @@ fn spoil(die: &Path) {
 }
 
 fn read(options: &CreateOptions) -> Vec<u8> {
-    let drive = Drive::open(&options.vault).expect("it is whole enough");
+    let drive = Drive::open(&options.volume).expect("it is whole enough");
     let mut found = vec![0; STORED];
     drive.read(0, &mut found).expect("every page is there");
     drive.close().expect("nothing fails");
@@ -75,7 +75,7 @@ fn what_rots_on_one_die_is_found_and_written_again() {
     assert!(report.findings.iter().all(|it| it.die == Some(1)));
     assert!(report.findings.iter().any(|it| it.row.is_some()));
     assert!(report.findings.is_sorted());
-    repair(&options.vault, |_, _| ()).unwrap();
+    repair(&options.volume, |_, _| ()).unwrap();
     assert_eq!(checked(&options).findings, []);
     assert!(read(&options) == contents());
 }
@@ -89,11 +89,11 @@ fn what_rots_without_parity_is_named_by_its_sectors() {
     let lost: Vec<u64> = report.findings.iter().filter_map(|finding| finding.lba).collect();
     assert!(!lost.is_empty(), "{report:?}");
     // What can be read in spoiled units is moved; nothing gives the rest back.
-    repair(&options.vault, |_, _| ()).unwrap();
+    repair(&options.volume, |_, _| ()).unwrap();
     let report = checked(&options);
     assert_eq!(report.repairable(), 0, "{report:?}");
     assert_eq!(report.findings.iter().filter_map(|it| it.lba).collect::<Vec<_>>(), lost);
-    let drive = Drive::open(&options.vault).unwrap();
+    let drive = Drive::open(&options.volume).unwrap();
     for page in 0..STORED as u64 / 4096 {
         let is_lost = lost.contains(&(page * 8));
         assert_eq!(drive.read(page * 4096, &mut [0; 4096]).is_err(), is_lost, "page {page}");
@@ -118,7 +118,7 @@ fn headers_checkpoints_and_journals_are_checked_copy_by_copy() {
     let kinds: Vec<Kind> = report.findings.iter().map(|finding| finding.kind).collect();
     assert!(kinds.contains(&Kind::Header) && kinds.contains(&Kind::Journal), "{report:?}");
     assert!(report.findings.iter().all(|finding| finding.remedy == Remedy::Repair));
-    repair(&options.vault, |_, _| ()).unwrap();
+    repair(&options.volume, |_, _| ()).unwrap();
     assert_eq!(checked(&options).findings, []);
     assert!(read(&options) == contents());
 }
@@ -127,7 +127,7 @@ fn headers_checkpoints_and_journals_are_checked_copy_by_copy() {
 fn a_drive_that_was_not_closed_is_looked_at_as_opening_would_have_it() {
     let folder = tempfile::tempdir().unwrap();
     let options = create(folder.path(), 4, true);
-    let drive = Drive::open(&options.vault).unwrap();
+    let drive = Drive::open(&options.volume).unwrap();
     drive.write(STORED as u64, &[9; 4096], Durability::Durable).unwrap();
     drop(drive);
     let report = checked(&options);

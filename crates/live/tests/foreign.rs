@@ -12,7 +12,7 @@ const SIZE: u64 = 8 << 20;
 fn create(folder: &Path) -> CreateOptions {
     fs::create_dir_all(folder).expect("a temporary folder");
     let options = CreateOptions {
-        vault: folder.join("vault"),
+        volume: folder.join("volume"),
         dies: (0..DIES).map(|die| folder.join(format!("d{die}.img"))).collect(),
         size: Bytes(SIZE),
         is_protected: true,
@@ -26,7 +26,7 @@ fn create(folder: &Path) -> CreateOptions {
 }
 
 fn write(options: &CreateOptions, byte: u8) {
-    let drive = Drive::open(&options.vault).expect("all dies are there");
+    let drive = Drive::open(&options.volume).expect("all dies are there");
     for offset in (0..SIZE).step_by(1 << 20) {
         drive.write(offset, &vec![byte; 1 << 20], Durability::Volatile).expect("it fits");
     }
@@ -46,7 +46,7 @@ fn a_die_of_another_drive_is_left_aside_and_named() {
     let other = create(&folder.path().join("other"));
     write(&own, 7);
     fs::copy(&other.dies[1], &own.dies[1]).unwrap();
-    let drive = Drive::open(&own.vault).unwrap();
+    let drive = Drive::open(&own.volume).unwrap();
     assert!(holds(&drive, 7) && !drive.is_redundant());
     let unused: Vec<&str> = drive.unused_media().collect();
     let [unused] = unused[..] else { panic!("{unused:?}") };
@@ -61,14 +61,14 @@ fn one_die_rolled_back_is_left_aside_and_two_are_refused_by_name() {
     let earlier = [0, 1].map(|die: usize| fs::read(&options.dies[die]).unwrap());
     write(&options, 2);
     fs::write(&options.dies[0], &earlier[0]).unwrap();
-    let drive = Drive::open(&options.vault).unwrap();
+    let drive = Drive::open(&options.volume).unwrap();
     assert!(holds(&drive, 2));
     let unused: Vec<&str> = drive.unused_media().collect();
     let [unused] = unused[..] else { panic!("{unused:?}") };
     assert!(unused.contains("d0.img") && unused.contains("holds an earlier state"), "{unused}");
     drop(drive);
     fs::write(&options.dies[1], &earlier[1]).unwrap();
-    let refused = Drive::open(&options.vault).unwrap_err();
+    let refused = Drive::open(&options.volume).unwrap_err();
     assert!(matches!(refused, OpenError::DiesMissing { .. }), "{refused}");
     let text = refused.to_string();
     assert!(text.contains("d1.img") && text.contains("earlier state"), "{text}");
@@ -83,11 +83,11 @@ fn dies_in_another_order_and_a_copy_of_one_are_sorted_out() {
     fs::rename(&options.dies[0], &swapped).unwrap();
     fs::rename(&options.dies[2], &options.dies[0]).unwrap();
     fs::rename(&swapped, &options.dies[2]).unwrap();
-    let drive = Drive::open(&options.vault).unwrap();
+    let drive = Drive::open(&options.volume).unwrap();
     assert!(holds(&drive, 5) && drive.is_redundant());
     drive.close().unwrap();
     fs::copy(&options.dies[1], &options.dies[3]).unwrap();
-    let drive = Drive::open(&options.vault).unwrap();
+    let drive = Drive::open(&options.volume).unwrap();
     assert!(holds(&drive, 5));
     let unused: Vec<&str> = drive.unused_media().collect();
     let [unused] = unused[..] else { panic!("{unused:?}") };

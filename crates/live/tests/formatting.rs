@@ -13,7 +13,7 @@ const SIZE: u64 = 8 << 20;
 
 fn create(folder: &Path) -> CreateOptions {
     let options = CreateOptions {
-        vault: folder.join("vault"),
+        volume: folder.join("volume"),
         dies: (0..3).map(|die| folder.join(format!("d{die}.img"))).collect(),
         size: Bytes(SIZE),
         is_protected: true,
@@ -42,7 +42,7 @@ fn what_is_purged_is_on_no_die_any_more() {
     let folder = tempfile::tempdir().unwrap();
     let options = create(folder.path());
     let secret = b"what nobody else is to read, ever".repeat(124);
-    let drive = Drive::open(&options.vault).unwrap();
+    let drive = Drive::open(&options.volume).unwrap();
     for page in 0..2000 {
         drive.write(page * PAGE, &secret[..4092], Durability::Volatile).unwrap();
         if page % 100 == 0 {
@@ -63,7 +63,7 @@ fn what_is_purged_is_on_no_die_any_more() {
     drive.write(0, &[1; 4096], Durability::Durable).unwrap();
     drive.close().unwrap();
     assert!(!is_found());
-    let drive = Drive::open(&options.vault).unwrap();
+    let drive = Drive::open(&options.volume).unwrap();
     assert!(holds(&drive, 0..PAGE, 1) && holds(&drive, PAGE..SIZE, 0));
 }
 
@@ -71,14 +71,14 @@ fn what_is_purged_is_on_no_die_any_more() {
 fn what_is_stored_stays_when_a_drive_becomes_larger_or_smaller() {
     let folder = tempfile::tempdir().unwrap();
     let options = create(folder.path());
-    let drive = Drive::open(&options.vault).unwrap();
+    let drive = Drive::open(&options.volume).unwrap();
     drive.write(0, &vec![1; 1 << 20], Durability::Volatile).unwrap();
     drive.resize(&capacity(SIZE + (2 << 20)), Beyond::Kept).unwrap();
     drive.write(SIZE, &vec![2; 1 << 20], Durability::Durable).unwrap();
     assert_eq!(drive.status().format.capacity_bytes, SIZE + (2 << 20));
     // A crash.
     drop(drive);
-    let drive = Drive::open(&options.vault).unwrap();
+    let drive = Drive::open(&options.volume).unwrap();
     assert_eq!(drive.size(), SIZE + (2 << 20));
     assert!(holds(&drive, 0..1 << 20, 1) && holds(&drive, SIZE..SIZE + (1 << 20), 2));
     let refused = drive.resize(&capacity(SIZE), Beyond::Kept).unwrap_err().to_string();
@@ -86,12 +86,12 @@ fn what_is_stored_stays_when_a_drive_becomes_larger_or_smaller() {
     drive.resize(&capacity(SIZE / 2), Beyond::Lost).unwrap();
     assert!(drive.write(SIZE / 2, &[3; 4096], Durability::Volatile).is_err());
     drive.close().unwrap();
-    let drive = Drive::open(&options.vault).unwrap();
+    let drive = Drive::open(&options.volume).unwrap();
     assert_eq!(drive.size(), SIZE / 2);
     drive.resize(&capacity(SIZE), Beyond::Kept).unwrap();
     assert!(holds(&drive, 0..1 << 20, 1) && holds(&drive, SIZE / 2..SIZE, 0));
     drive.close().unwrap();
-    let report = live::check::check(&options.vault, |_, _| ()).unwrap();
+    let report = live::check::check(&options.volume, |_, _| ()).unwrap();
     assert_eq!(report.findings, []);
 }
 
@@ -99,7 +99,7 @@ fn what_is_stored_stays_when_a_drive_becomes_larger_or_smaller() {
 fn what_does_not_fit_is_refused_and_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let options = create(folder.path());
-    let drive = Drive::open(&options.vault).unwrap();
+    let drive = Drive::open(&options.volume).unwrap();
     drive.write(0, &[1; 4096], Durability::Volatile).unwrap();
     for bytes in [SIZE + 1, 0, SIZE * 10, SIZE + (7 << 20)] {
         assert!(drive.resize(&capacity(bytes), Beyond::Lost).is_err(), "{bytes}");
@@ -112,7 +112,7 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
 fn a_format_leaves_nothing_but_room() {
     let folder = tempfile::tempdir().unwrap();
     let options = create(folder.path());
-    let drive = Drive::open(&options.vault).unwrap();
+    let drive = Drive::open(&options.volume).unwrap();
     drive.write(0, &vec![1; 6 << 20], Durability::Volatile).unwrap();
     let stock = UserCapacity::Stock.of(&drive).size;
     let high = UserCapacity::HighPerformance.of(&drive).size;

@@ -12,7 +12,7 @@ const SIZE_KIB: u64 = 8 << 10;
 
 fn options(folder: &Path, dies: usize) -> CreateOptions {
     CreateOptions {
-        vault: folder.join("vault"),
+        volume: folder.join("volume"),
         dies: (0..dies).map(|die| folder.join(format!("d{die}.img"))).collect(),
         size: Bytes::from_kib(SIZE_KIB),
         is_protected: dies > 1,
@@ -28,8 +28,8 @@ fn content() -> Vec<u8> {
 }
 
 /// The kinds of its problems, and the status of the drive as whoever asks is told it.
-fn judged(drive: &Drive, vault: &Path) -> (Vec<ProblemKind>, Status) {
-    let status = drive.status().described(vault);
+fn judged(drive: &Drive, volume: &Path) -> (Vec<ProblemKind>, Status) {
+    let status = drive.status().described(volume);
     (status.health.problems.iter().map(|it| it.kind).collect(), status)
 }
 
@@ -38,17 +38,17 @@ fn a_failed_die_degrades_a_drive_until_it_is_replaced_and_is_named_by_its_path()
     let folder = tempfile::tempdir().unwrap();
     let options = options(folder.path(), 4);
     let drive = Drive::create(&options).unwrap();
-    name_drive(&options.vault, "Mail store").unwrap();
+    name_drive(&options.volume, "Mail store").unwrap();
     // As little as fits on one die less.
     drive.write(0, &content()[..2 << 20], Durability::Durable).unwrap();
-    let (kinds, status) = judged(&drive, &options.vault);
+    let (kinds, status) = judged(&drive, &options.volume);
     assert_eq!(
         (kinds, status.health.state, status.name.as_str()),
         (vec![], HealthState::Ok, "Mail store")
     );
 
     drive.fail_die(2).unwrap();
-    let (kinds, status) = judged(&drive, &options.vault);
+    let (kinds, status) = judged(&drive, &options.volume);
     assert_eq!((kinds, status.health.state), (vec![ProblemKind::DieFailed], HealthState::Degraded));
     let problem = &status.health.problems[0];
     let path = options.dies[2].display();
@@ -59,13 +59,13 @@ fn a_failed_die_degrades_a_drive_until_it_is_replaced_and_is_named_by_its_path()
 
     // What lacked a unit is moved, and redundancy is whole again, by one die less.
     assert!(drive.restore_redundancy().unwrap());
-    let (kinds, status) = judged(&drive, &options.vault);
+    let (kinds, status) = judged(&drive, &options.volume);
     assert_eq!((kinds, status.smart.critical_warning), (vec![ProblemKind::DieFailed], 0));
     let text = &status.health.problems[0].text;
     assert!(text.ends_with("rows are rebuilt without it, and a further die may fail."), "{text}");
     drive.close().unwrap();
     fs::remove_file(&options.dies[2]).unwrap();
-    let closed = inspect(&options.vault).unwrap();
+    let closed = inspect(&options.volume).unwrap();
     assert_eq!(closed.health.state, HealthState::Degraded, "{:?}", closed.health);
     let text = &closed.health.problems[0].text;
     assert!(text.starts_with(&format!("Die 2 ({path}) is missing; ")), "{text}");
@@ -84,9 +84,9 @@ fn pages_that_a_scrub_finds_lost_make_a_drive_critical() {
     bytes[at + 9] ^= 1;
     fs::write(&options.dies[0], bytes).unwrap();
 
-    let drive = Drive::open(&options.vault).unwrap();
+    let drive = Drive::open(&options.volume).unwrap();
     drive.scrub(true).unwrap();
-    let (kinds, status) = judged(&drive, &options.vault);
+    let (kinds, status) = judged(&drive, &options.volume);
     assert_eq!((kinds[0], status.health.state), (ProblemKind::PagesLost, HealthState::Critical));
     assert_eq!((status.pages_lost, status.smart.media_errors), (1, Some(1)));
     let text = &status.health.problems[0].text;
@@ -103,13 +103,13 @@ fn a_thin_drive_without_physical_space_is_critical_and_an_empty_one_is_ok() {
     let physical = Some(Bytes::from_kib(2 << 10));
     let options = CreateOptions { physical, ..options(folder.path(), 1) };
     let drive = Drive::create(&options).unwrap();
-    assert_eq!(judged(&drive, &options.vault).1.health.state, HealthState::Ok);
+    assert_eq!(judged(&drive, &options.volume).1.health.state, HealthState::Ok);
     let full = content();
     let most = full.chunks(4096).enumerate().take_while(|(page, chunk)| {
         drive.write(*page as u64 * 4096, chunk, Durability::Volatile).is_ok()
     });
     assert!(most.count() > 400);
-    let (kinds, status) = judged(&drive, &options.vault);
+    let (kinds, status) = judged(&drive, &options.volume);
     assert_eq!((kinds, status.health.state), (vec![ProblemKind::Space], HealthState::Critical));
 }
 
@@ -118,7 +118,7 @@ fn a_drive_that_nobody_closed_is_not_told_to_be_well() {
     let folder = tempfile::tempdir().unwrap();
     let options = options(folder.path(), 4);
     drop(Drive::create(&options).unwrap());
-    let status = inspect(&options.vault).unwrap();
+    let status = inspect(&options.volume).unwrap();
     assert_eq!(status.health.state, HealthState::Degraded);
     assert_eq!(status.health.problems[0].kind, ProblemKind::NotClosed);
 }

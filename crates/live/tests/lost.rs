@@ -39,7 +39,7 @@ fn a_page_that_is_lost_takes_no_other_with_it_when_it_is_moved() {
     let folder = tempfile::tempdir().unwrap();
     let die = folder.path().join("d0.img");
     let options = CreateOptions {
-        vault: folder.path().join("vault"),
+        volume: folder.path().join("volume"),
         dies: vec![die.clone()],
         size: Bytes((PAGES * PAGE_BYTES) as u64),
         is_protected: false,
@@ -57,7 +57,7 @@ fn a_page_that_is_lost_takes_no_other_with_it_when_it_is_moved() {
     bytes[at.expect("its beginning is stored as it is") + 40] ^= 1;
     fs::write(&die, bytes).unwrap();
 
-    let drive = Drive::open(&options.vault).unwrap();
+    let drive = Drive::open(&options.volume).unwrap();
     // In any order, so that no superblock is free of what is kept by itself.
     let mut rng = Rng::new(5);
     for round in 1..3000 {
@@ -69,6 +69,6 @@ fn a_page_that_is_lost_takes_no_other_with_it_when_it_is_moved() {
     assert!(drive.status().smart.media_errors > Some(0), "it was moved");
     assert_eq!(unreadable(&drive), [LOST]);
     drive.close().unwrap();
-    let drive = Drive::open(&options.vault).unwrap();
+    let drive = Drive::open(&options.volume).unwrap();
     assert_eq!(unreadable(&drive), [LOST], "after opening");
 }

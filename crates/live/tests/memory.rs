@@ -15,7 +15,7 @@ const SIZE: u64 = 8 << 30;
 const FIRST: u64 = 2 << 30;
 const PAGE: u64 = 4096;
 /// Bytes of a unit of 64 whole pages, as the format of the media has it.
-const UNIT_BYTES: u64 = 266_240;
+const PAGE_BYTES: u64 = 266_240;
 
 /// A die that keeps headers, journal and checkpoints in a file, and forgets pages: nobody reads
 /// them here.
@@ -75,7 +75,7 @@ fn a_mapped_page_takes_less_than_five_bytes_and_one_that_is_not_takes_none() {
     };
     let shape = plan.shape().unwrap();
     let rows = u64::from(shape.superblocks) * u64::from(shape.rows);
-    let kept = shape.die_bytes().0 - rows * UNIT_BYTES;
+    let kept = shape.die_bytes().0 - rows * PAGE_BYTES;
     let files: Vec<File> = (0..DIES).map(|_| tempfile::tempfile().unwrap()).collect();
     let media = || {
         let die = |file: &File| {

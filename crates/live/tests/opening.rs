@@ -18,7 +18,7 @@ fn traffic(drive: &Drive) -> (u64, u64) {
 fn a_drive_that_was_closed_is_opened_and_closed_by_its_headers() {
     let folder = tempfile::tempdir().unwrap();
     let options = CreateOptions {
-        vault: folder.path().join("vault"),
+        volume: folder.path().join("volume"),
         dies: (0..DIES).map(|die| folder.path().join(format!("d{die}.img"))).collect(),
         size: Bytes(SIZE),
         is_protected: true,
@@ -38,7 +38,7 @@ fn a_drive_that_was_closed_is_opened_and_closed_by_its_headers() {
     }
     drive.close().unwrap();
     for _ in 0..3 {
-        let drive = Drive::open(&options.vault).unwrap();
+        let drive = Drive::open(&options.volume).unwrap();
         let (read, written) = traffic(&drive);
         // Both copies.
         assert_eq!(written, DIES * 2 * HEADER);
@@ -47,7 +47,7 @@ fn a_drive_that_was_closed_is_opened_and_closed_by_its_headers() {
         assert!(read < map + (1 << 20), "{read} bytes for a map of {map}");
         drive.close().unwrap();
     }
-    let drive = Drive::open(&options.vault).unwrap();
+    let drive = Drive::open(&options.volume).unwrap();
     let mut found = vec![0; 4096];
     for page in 0..10 {
         drive.read(page * 999 * 4096, &mut found).unwrap();
@@ -60,7 +60,7 @@ fn a_drive_that_was_closed_is_opened_and_closed_by_its_headers() {
     drive.flush().unwrap();
     // A crash.
     drop(drive);
-    let drive = Drive::open(&options.vault).unwrap();
+    let drive = Drive::open(&options.volume).unwrap();
     let mut found = vec![0; 1 << 20];
     for at in 0..64 {
         drive.read(at << 20, &mut found).unwrap();

@@ -8,7 +8,7 @@ const PAGE_BYTES: usize = 4096;
 
 fn options(folder: &std::path::Path, compression: Compression) -> CreateOptions {
     CreateOptions {
-        vault: folder.join("vault"),
+        volume: folder.join("volume"),
         dies: (0..4).map(|die| folder.join(format!("d{die}.img"))).collect(),
         size: Bytes::from_kib(16 << 10),
         is_protected: true,
@@ -49,7 +49,7 @@ fn pages_of_every_length_come_back_after_a_crash_and_without_a_die() {
         assert!(found == expected, "{compression:?}: before");
         drop(drive);
         std::fs::remove_file(&options.dies[1]).unwrap();
-        let drive = Drive::open(&options.vault).unwrap();
+        let drive = Drive::open(&options.volume).unwrap();
         found.fill(0);
         drive.read(0, &mut found).unwrap();
         assert!(found == expected, "{compression:?}: after");
@@ -147,7 +147,7 @@ fn a_full_drive_reads_trims_and_takes_what_was_trimmed() {
     write(full).unwrap();
     assert!(write(full + more.len()).is_err());
     drive.close().unwrap();
-    let drive = Drive::open(&options.vault).unwrap();
+    let drive = Drive::open(&options.volume).unwrap();
     drive.read(full as u64, &mut found).unwrap();
     assert!(found == more);
 }

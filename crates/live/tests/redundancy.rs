@@ -7,7 +7,7 @@ const SIZE_KIB: u64 = 8 << 10;
 
 fn options(folder: &std::path::Path, over_provisioning: f64) -> CreateOptions {
     CreateOptions {
-        vault: folder.join("vault"),
+        volume: folder.join("volume"),
         dies: (0..5).map(|die| folder.join(format!("d{die}.img"))).collect(),
         size: Bytes::from_kib(SIZE_KIB),
         is_protected: true,
@@ -43,13 +43,13 @@ fn one_die_after_the_other_fails_as_long_as_there_is_space() {
         assert!(is_there(&drive, &contents(1)));
     }
     drive.close().unwrap();
-    let drive = Drive::open(&options.vault).unwrap();
+    let drive = Drive::open(&options.volume).unwrap();
     assert!(drive.is_redundant());
     drive.write(0, &contents(2), Durability::Volatile).unwrap();
     drive.fail_die(2).unwrap();
     assert!(is_there(&drive, &contents(2)));
     drop(drive);
-    assert!(live::check::check(&options.vault, |_, _| ()).unwrap().repairable() == 0);
+    assert!(live::check::check(&options.volume, |_, _| ()).unwrap().repairable() == 0);
 }
 
 #[test]
@@ -60,7 +60,14 @@ fn a_drive_without_spare_space_for_it_stays_without_redundancy_and_says_so() {
     drive.fail_die(3).unwrap();
     assert!(!drive.restore_redundancy().unwrap());
     assert!(
-        drive.status().upkeep.redundancy.unwrap().failure.unwrap().contains("too little space")
+        drive
+            .status()
+            .maintenance
+            .redundancy
+            .unwrap()
+            .failure
+            .unwrap()
+            .contains("too little space")
     );
     assert!(drive.fail_die(0).is_err());
     drive.write(0, &contents(2), Durability::Durable).unwrap();
@@ -122,14 +129,14 @@ fn a_die_that_is_replaced_takes_part_again() {
     drive.fail_die(0).unwrap();
     assert!(drive.restore_redundancy().unwrap());
     let new = folder.path().join("new.img");
-    let replacement = live::Replacement::prepare(&options.vault, &drive, 0, &new).unwrap();
+    let replacement = live::Replacement::prepare(&options.volume, &drive, 0, &new).unwrap();
     replacement.carry_out(&drive, |_, _| true).unwrap();
     assert!(drive.is_redundant() && drive.lost_dies().is_empty());
     drive.write(0, &contents(2), Durability::Volatile).unwrap();
     drive.close().unwrap();
-    let report = live::check::check(&options.vault, |_, _| ()).unwrap();
+    let report = live::check::check(&options.volume, |_, _| ()).unwrap();
     assert_eq!(report.findings, []);
-    let drive = Drive::open(&options.vault).unwrap();
+    let drive = Drive::open(&options.volume).unwrap();
     drive.fail_die(2).unwrap();
     assert!(is_there(&drive, &contents(2)));
 }

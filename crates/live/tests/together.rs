@@ -10,7 +10,7 @@ const SIZE: u64 = 16 << 20;
 
 fn options(folder: &Path, compression: Compression) -> CreateOptions {
     CreateOptions {
-        vault: folder.join("vault"),
+        volume: folder.join("volume"),
         dies: (0..4).map(|die| folder.join(format!("d{die}.img"))).collect(),
         size: Bytes(SIZE),
         is_protected: true,
@@ -87,14 +87,14 @@ fn reads_asked_for_together_give_what_each_gives_alone() {
             let options = options(folder.path(), compression);
             Drive::create(&options).unwrap().close().unwrap();
             let access = Access { is_direct, is_ringed };
-            let drive = Drive::open_as(&options.vault, access).unwrap();
+            let drive = Drive::open_as(&options.volume, access).unwrap();
             let expected = fill(&drive, &mut rng);
             check(&drive, &expected, &mut rng);
             drive.flush().unwrap();
             drive.fail_die(2).unwrap();
             check(&drive, &expected, &mut rng);
             drop(drive);
-            let drive = Drive::open_as(&options.vault, access).unwrap();
+            let drive = Drive::open_as(&options.volume, access).unwrap();
             check(&drive, &expected, &mut rng);
         }
     }

@@ -16,7 +16,7 @@ mod chart;
 mod comparison;
 mod conclusion;
 mod explain;
-mod glance;
+mod first_screen;
 mod method;
 mod number;
 mod overview;
@@ -43,7 +43,7 @@ use results::points::Points;
 pub use self::validation::{Discussion, Judged, Tally, TallyLine, Validation};
 
 /// The style sheet that pages begin with, those of a served drive too: colours, type, contents.
-pub const GROUND_STYLE: &str = include_str!("../assets/ground.css");
+pub const GROUND_STYLE: &str = include_str!("../assets/base.css");
 
 /// A page on `runs`: a review of one drive in its formats, or a comparison of any runs.
 pub fn review(runs: &[Run], title: &str) -> String {

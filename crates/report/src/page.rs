@@ -10,13 +10,13 @@ use crate::subject::{Subject, Suite, subjects, suites};
 use crate::text::{Text, anchor};
 use crate::validation::{self, Validation};
 use crate::{
-    comparison, conclusion, glance, method, overview, platform, provenance, published, suite,
+    comparison, conclusion, first_screen, method, overview, platform, provenance, published, suite,
     summary, sweep,
 };
 
 const STYLE: &str = concat!(
     include_str!("../assets/vendor/uPlot.min.css"),
-    include_str!("../assets/ground.css"),
+    include_str!("../assets/base.css"),
     include_str!("../assets/style.css"),
 );
 const UPLOT: &str = include_str!("../assets/vendor/uPlot.iife.min.js");
@@ -35,7 +35,7 @@ pub(crate) fn page(runs: &[Run], title: &str) -> String {
         contents(&subjects, &suites),
     );
     html.push_str(&overview::header(&subjects, title));
-    html.push_str(&glance::section(&subjects, &suites));
+    html.push_str(&first_screen::section(&subjects, &suites));
     html.push_str(&overview::warnings(&subjects));
     html.push_str(&summary::section(&subjects, &suites));
     html.push_str(&conclusion::section(&subjects, runs));

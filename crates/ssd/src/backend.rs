@@ -4,7 +4,7 @@
 //! that it needs, which answers when it will be done. Nothing here knows what the data is.
 
 use blockio::{Bytes, Nanos};
-use ftl::{Cause, Config, DieId, Divider, Media, MediaOp, Ppn, UNIT_BYTES};
+use ftl::{Cause, Config, DieId, Divider, Media, MediaOp, PAGE_BYTES, Ppn};
 
 use crate::buffer::Buffer;
 use crate::climate::Hold;
@@ -276,7 +276,7 @@ impl Costs {
     /// Time of a channel for so many bytes.
     #[inline]
     const fn channel(&self, bytes: u64) -> Nanos {
-        Nanos(self.channel_unit.0 * bytes / UNIT_BYTES)
+        Nanos(self.channel_unit.0 * bytes / PAGE_BYTES)
     }
 
     fn new(spec: &DriveSpec, host: &HostSpec, config: &Config) -> Self {
@@ -286,7 +286,7 @@ impl Costs {
         let micros = Nanos::from_micros_f64;
         let unmapped = spec.mapping.as_ref().and_then(|mapping| mapping.unmapped_read_us);
         let types = nand.t_program_us.len() as f64;
-        let channel_unit = micros(UNIT_BYTES as f64 / spec.channels.mb_s);
+        let channel_unit = micros(PAGE_BYTES as f64 / spec.channels.mb_s);
         Self {
             read_command: command(controller.read_us),
             read_unit: command(controller.read_us_per_kib * 4.0),
@@ -345,7 +345,7 @@ mod tests {
             die: DieId(0),
             to: Ppn(1_000 + page),
             lpn: Lpn(page),
-            extent: Bytes(UNIT_BYTES),
+            extent: Bytes(PAGE_BYTES),
             cause: Cause::Relocation,
         });
         backend.relocated_at

@@ -23,7 +23,7 @@
 //! - At 1/k of the time a window, and with it the time constant, lasts 1/k on the drive's clock.
 
 use blockio::Nanos;
-use ftl::{Counters, UNIT_BYTES};
+use ftl::{Counters, PAGE_BYTES};
 
 use crate::spec::DriveSpec;
 
@@ -279,7 +279,7 @@ impl Climate {
 impl Energy {
     /// What everything counted so far took, of each of `devices`.
     fn work(&self, counters: &Counters, devices: f64) -> Work {
-        let pages = |bytes: u64| bytes as f64 / UNIT_BYTES as f64;
+        let pages = |bytes: u64| bytes as f64 / PAGE_BYTES as f64;
         let transferred = pages(counters.host_sent_bytes + counters.host_read_bytes);
         let relocated = (counters.pages_relocation + counters.pages_wear) as f64;
         let read = pages(counters.host_read_bytes) + relocated;

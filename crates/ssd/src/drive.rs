@@ -15,7 +15,7 @@ mod state;
 use std::collections::VecDeque;
 
 use blockio::{Bytes, Completion, Nanos, Op, Request, SECTOR_BYTES, Status};
-use ftl::{Config, Counters, Divider, Ftl, Lpn, UNIT_BYTES};
+use ftl::{Config, Counters, Divider, Ftl, Lpn, PAGE_BYTES};
 
 use crate::climate::{Climate, Reading};
 use crate::event::{Event, EventQueue, Lane};
@@ -352,7 +352,7 @@ impl Drive {
     /// it by `percent`, 0 to 100. A drive that does not compress takes no notice.
     pub fn set_compressible(&mut self, percent: f64) {
         let Some(header_bytes) = self.extent_header_bytes else { return };
-        let bytes = (UNIT_BYTES as f64 * (1.0 - percent / 100.0)).ceil();
+        let bytes = (PAGE_BYTES as f64 * (1.0 - percent / 100.0)).ceil();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 4096")]
         let bytes = Bytes(bytes as u64 + u64::from(header_bytes));
         for module in &mut self.modules {

@@ -10,7 +10,7 @@
 //! changes nothing.
 
 use blockio::{Bytes, Nanos, SECTOR_BYTES};
-use ftl::{Counters, UNIT_BYTES};
+use ftl::{Counters, PAGE_BYTES};
 
 use crate::climate::Hold;
 use crate::module::Extent;
@@ -101,7 +101,7 @@ impl InPlace {
 
     /// What was done so far: the host's writes are all that the media sees, in whole lines.
     pub(crate) fn counters(&self) -> Counters {
-        Counters { pages_host: self.media_bytes / UNIT_BYTES, ..self.counters }
+        Counters { pages_host: self.media_bytes / PAGE_BYTES, ..self.counters }
     }
 
     #[inline]

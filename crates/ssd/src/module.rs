@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 
 use blockio::{Bytes, Nanos, SECTOR_BYTES};
-use ftl::{Ftl, Lpn, NoMedia, SuperblockId, UNIT_BYTES};
+use ftl::{Ftl, Lpn, NoMedia, PAGE_BYTES, SuperblockId};
 
 use crate::backend::{self, Backend};
 use crate::event::{Event, EventQueue, Lane};
 use crate::spec::{DriveSpec, HostSpec, MappingUnit};
 
 /// Sectors of a mapping unit.
-const UNIT_SECTORS: u64 = UNIT_BYTES / SECTOR_BYTES;
+const UNIT_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
 
 /// Consecutive sectors of a drive or of one module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ mod like;
 mod sheet;
 
 use blockio::Bytes;
-use ftl::{Config, Geometry, UNIT_BYTES, VictimPolicy, Watermarks};
+use ftl::{Config, Geometry, PAGE_BYTES, VictimPolicy, Watermarks};
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -23,7 +23,7 @@ pub use in_place::InPlaceSpec;
 pub use sheet::Fact;
 
 /// Sectors of a mapping unit.
-const SECTORS_PER_UNIT: u64 = UNIT_BYTES / blockio::SECTOR_BYTES;
+const SECTORS_PER_UNIT: u64 = PAGE_BYTES / blockio::SECTOR_BYTES;
 
 /// A drive of the catalogue, or a user's own.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -570,7 +570,7 @@ impl DriveSpec {
         let geometry = Geometry { erase_blocks_per_plane, ..geometry };
         let physical_gb = format.physical_gb.unwrap_or(format.user_gb);
         let module_bytes = physical_gb * 1e9 / f64::from(self.modules.count);
-        let pages_full = (module_bytes / UNIT_BYTES as f64).floor();
+        let pages_full = (module_bytes / PAGE_BYTES as f64).floor();
         // Effective over-provisioning at full scale, applied to what the scaled module has.
         let usable_full = (f64::from(superblocks) - held) * f64::from(pages);
         let usable = (f64::from(geometry.superblocks()) - held) * f64::from(pages);

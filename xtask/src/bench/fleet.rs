@@ -94,7 +94,7 @@ fn shares(place: &Path) -> Result<Looking> {
         let folder = place.join(format!("drive{index}"));
         fs::create_dir(&folder)?;
         servers.push(Server::start(&folder, SIZE_MIB)?.program);
-        command.arg(folder.join("vault"));
+        command.arg(folder.join("volume"));
     }
     let (dashboard, http) = Program::start(&mut command, &place.join("said"))?;
     let mut measured = [const { Vec::new() }; VIEWERS.len()];

@@ -123,7 +123,7 @@ fn start_all(folder: &Path, options: Options) -> Result<Vec<Server>> {
     let floatgate = root().join("target/release/floatgate").display().to_string();
     let words = |text: String| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let [cached, direct, in_turn] =
-        ["cached", "direct", "in-turn"].map(|name| make_vault(folder, name, &floatgate));
+        ["cached", "direct", "in-turn"].map(|name| make_volume(folder, name, &floatgate));
     let ours = [
         ("floatgate-7+1", cached?),
         ("floatgate-memory", format!("--memory {SIZE_MIB}MiB")),
@@ -163,13 +163,13 @@ fn start_all(folder: &Path, options: Options) -> Result<Vec<Server>> {
 }
 
 /// Makes a drive of eight files with parity. Returns its path.
-fn make_vault(folder: &Path, name: &str, floatgate: &str) -> Result<String> {
+fn make_volume(folder: &Path, name: &str, floatgate: &str) -> Result<String> {
     let path = |name: &str| folder.join(name).display().to_string();
     let dies: Vec<String> = (0..8).map(|die| path(&format!("{name}-{die}.img"))).collect();
-    let (vault, size) = (path(name), format!("{SIZE_MIB}MiB"));
+    let (volume, size) = (path(name), format!("{SIZE_MIB}MiB"));
     let (dies, how) = (dies.join(","), ["--size", &size, "--protect", "7+1"]);
-    run(floatgate, &[&["create", &vault, "--dies", &dies][..], &how].concat(), &[])?;
-    Ok(vault)
+    run(floatgate, &[&["create", &volume, "--dies", &dies][..], &how].concat(), &[])?;
+    Ok(volume)
 }
 
 fn image(folder: &Path, name: &str) -> Result<String> {

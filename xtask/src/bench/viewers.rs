@@ -143,14 +143,14 @@ impl Server {
     pub(super) fn start(place: &Path, size_mib: u64) -> Result<Self> {
         let path = |name: &str| place.join(name).display().to_string();
         let dies: Vec<String> = (0..4).map(|die| path(&format!("die{die}.img"))).collect();
-        let vault = path("vault");
+        let volume = path("volume");
         let size = format!("{size_mib}MiB");
-        let create = ["create", &vault, "--dies", &dies.join(","), "--size", &size];
+        let create = ["create", &volume, "--dies", &dies.join(","), "--size", &size];
         let created = floatgate().args(create).output().context("making a drive")?;
         ensure!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
         let socket = place.join("socket");
         let mut command = floatgate();
-        command.args(["serve", &vault, "--http", "127.0.0.1:0", "--nbd"]);
+        command.args(["serve", &volume, "--http", "127.0.0.1:0", "--nbd"]);
         command.arg(format!("unix:{}", socket.display()));
         let (program, http) = Program::start(&mut command, &place.join("said"))?;
         let deadline = Instant::now() + PATIENCE;

@@ -11,7 +11,7 @@ use crate::quantity;
 #[derive(Debug, Args)]
 pub(crate) struct Create {
     /// Folder of the drive, which is made
-    pub(crate) vault: PathBuf,
+    pub(crate) volume: PathBuf,
     /// Files, which are made, or block devices, whose contents are lost: the dies, 1 to 64
     #[arg(long, required = true, value_delimiter = ',', value_name = "PATHS")]
     pub(crate) dies: Vec<PathBuf>,
@@ -38,7 +38,7 @@ pub(crate) struct Create {
     pub(crate) unit: Option<Bytes>,
     /// Dies that take the place of others when those fail: files, which are made, or block devices
     #[arg(long, value_delimiter = ',', value_name = "PATHS")]
-    pub(crate) spare_dies: Vec<PathBuf>,
+    pub(crate) hot_spares: Vec<PathBuf>,
     /// How pages are stored; what does not become smaller is stored as it is
     #[arg(long, value_enum, default_value_t = Compress::None)]
     pub(crate) compress: Compress,

@@ -22,7 +22,7 @@ pub(crate) enum Export {
 #[derive(Debug, Args)]
 pub(crate) struct Meant {
     /// Folder of the drive, which nobody has open
-    pub(crate) vault: PathBuf,
+    pub(crate) volume: PathBuf,
     /// Name that clients ask for
     pub(crate) name: String,
 }

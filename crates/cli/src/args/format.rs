@@ -12,7 +12,7 @@ use crate::quantity;
 #[derive(Debug, Args)]
 pub(crate) struct Target {
     /// Folder of the drive
-    pub(crate) vault: PathBuf,
+    pub(crate) volume: PathBuf,
     /// Number of the drive, as `floatgate status` has it: what it stores may be destroyed
     #[arg(long, value_name = "DRIVE")]
     pub(crate) destroy: Option<String>,
@@ -27,7 +27,7 @@ pub(crate) struct Target {
 Without --destroy nothing is done, and the number of the drive is told.
 
 Examples:
-  floatgate purge vault --destroy 5f0c6a1b2d3e4f50")]
+  floatgate purge volume --destroy 5f0c6a1b2d3e4f50")]
 pub(crate) struct Purge {
     #[command(flatten)]
     pub(crate) target: Target,
@@ -40,8 +40,8 @@ Less capacity for clients leaves more spare space, which makes random writes che
 15 % as `floatgate create` does; `high-performance` is four fifths of that.
 
 Examples:
-  floatgate format vault --capacity high-performance --destroy 5f0c6a1b2d3e4f50
-  floatgate format vault --capacity 48g --destroy 5f0c6a1b2d3e4f50")]
+  floatgate format volume --capacity high-performance --destroy 5f0c6a1b2d3e4f50
+  floatgate format volume --capacity 48g --destroy 5f0c6a1b2d3e4f50")]
 pub(crate) struct Format {
     #[command(flatten)]
     pub(crate) target: Target,
@@ -57,7 +57,7 @@ What is stored stays. A drive becomes smaller only where nothing is stored beyon
 with --destroy.
 
 Examples:
-  floatgate resize vault --size 80g")]
+  floatgate resize volume --size 80g")]
 pub(crate) struct Resize {
     #[command(flatten)]
     pub(crate) target: Target,

@@ -28,16 +28,16 @@ struct Shown<'a> {
 
 /// Says what was found, repairs it if asked to, and fails if anything is left.
 pub(crate) fn check(args: &Check) -> Result<Ending> {
-    let shown = args.vault.display();
-    let mut report = checked(&args.vault, "checking")?;
+    let shown = args.volume.display();
+    let mut report = checked(&args.volume, "checking")?;
     let mut repaired = 0;
     if args.repair && (report.repairable() > 0 || report.state == State::Unclosed) {
         let found = report.repairable();
         let rows = Rows::new("repairing");
-        repair(&args.vault, |done, all| rows.moved(done, all))
+        repair(&args.volume, |done, all| rows.moved(done, all))
             .with_context(|| format!("repairing {shown}"))?;
         rows.clear();
-        report = checked(&args.vault, "checking again")?;
+        report = checked(&args.volume, "checking again")?;
         repaired = found.saturating_sub(report.repairable());
     }
     if args.json {
@@ -59,11 +59,11 @@ pub(crate) fn check(args: &Check) -> Result<Ending> {
     }
 }
 
-fn checked(vault: &Path, name: &str) -> Result<Report> {
+fn checked(volume: &Path, name: &str) -> Result<Report> {
     let rows = Rows::new(name);
-    let report = examine(vault, |done, all| rows.moved(done, all));
+    let report = examine(volume, |done, all| rows.moved(done, all));
     rows.clear();
-    report.with_context(|| Opening::for_check(vault))
+    report.with_context(|| Opening::for_check(volume))
 }
 
 fn text(report: &Report, repaired: usize) -> String {

@@ -22,11 +22,11 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
             bail!("--protect {data}+1 is for {wanted} dies, and {dies} are given");
         }
     };
-    if !is_protected && !args.spare_dies.is_empty() {
-        bail!("--spare-dies take the place of protected dies: give --dies at least two");
+    if !is_protected && !args.hot_spares.is_empty() {
+        bail!("--hot-spares take the place of protected dies: give --dies at least two");
     }
     let options = CreateOptions {
-        vault: args.vault.clone(),
+        volume: args.volume.clone(),
         dies: args.dies.clone(),
         size: args.size,
         is_protected,
@@ -39,16 +39,16 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
         physical: args.thin,
         unit: args.unit,
     };
-    let shown = args.vault.display();
+    let shown = args.volume.display();
     let equipment = Equipment {
         name: args.name.clone(),
         preallocation: if args.sparse { Preallocation::Off } else { Preallocation::Full },
-        spare_dies: args.spare_dies.clone(),
+        hot_spares: args.hot_spares.clone(),
         rated_cycles: args.rated_cycles,
         namespaces: Namespaces::laid_out(&args.export, args.size)?,
     };
     make(&options, &equipment).with_context(|| format!("creating {shown}"))?;
-    for shortage in host_shortages(&args.vault) {
+    for shortage in host_shortages(&args.volume) {
         output::talk(&format!("warning: {shortage}"));
     }
     let protection = if is_protected { "one die may be lost" } else { "no die may be lost" };

@@ -11,23 +11,23 @@ use crate::{Ending, output};
 pub(crate) fn export(command: &Export) -> Result<Ending> {
     let said = match command {
         Export::Add(AddExport { meant, size }) => {
-            let Meant { vault, name } = meant;
-            changed(meant, None, |drive, _| Namespaces::add(vault, drive, name, *size))?;
-            format!("{} has an export `{name}` of {size}", vault.display())
+            let Meant { volume, name } = meant;
+            changed(meant, None, |drive, _| Namespaces::add(volume, drive, name, *size))?;
+            format!("{} has an export `{name}` of {size}", volume.display())
         }
         Export::Resize(ResizeExport { meant, size, destroy }) => {
-            let Meant { vault, name } = meant;
+            let Meant { volume, name } = meant;
             changed(meant, destroy.as_deref(), |drive, beyond| {
-                Namespaces::resize(vault, drive, name, *size, beyond)
+                Namespaces::resize(volume, drive, name, *size, beyond)
             })?;
-            format!("export `{name}` of {} has {size}", vault.display())
+            format!("export `{name}` of {} has {size}", volume.display())
         }
         Export::Remove(RemoveExport { meant, destroy }) => {
-            let Meant { vault, name } = meant;
+            let Meant { volume, name } = meant;
             changed(meant, destroy.as_deref(), |drive, beyond| {
-                Namespaces::remove(vault, drive, name, beyond)
+                Namespaces::remove(volume, drive, name, beyond)
             })?;
-            format!("{} has no export `{name}` any more", vault.display())
+            format!("{} has no export `{name}` any more", volume.display())
         }
     };
     output::talk(&said);
@@ -40,8 +40,8 @@ fn changed<T>(
     destroy: Option<&str>,
     change: impl FnOnce(&Drive, Beyond) -> Result<T, OpenError>,
 ) -> Result<T> {
-    let shown = meant.vault.display();
-    let drive = Drive::open(&meant.vault).with_context(|| Opening::of(&meant.vault))?;
+    let shown = meant.volume.display();
+    let drive = Drive::open(&meant.volume).with_context(|| Opening::of(&meant.volume))?;
     let number = drive.status().drive;
     let done = match destroy {
         Some(other) if other != number => {

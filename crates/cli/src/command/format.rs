@@ -7,7 +7,7 @@ use live::management::{Connection, Request};
 use live::status::{self, Purge as Purged};
 use live::{Beyond, Drive, Namespaces, UserCapacity};
 
-use super::upkeep::{awaited, server};
+use super::maintenance::{awaited, server};
 use crate::args::{Format, Purge, Resize, Target};
 use crate::failure::Opening;
 use crate::progress::Rows;
@@ -15,7 +15,7 @@ use crate::{Ending, output};
 
 /// Erases what a drive stores.
 pub(crate) fn purge(args: &Purge) -> Result<Ending> {
-    let shown = args.target.vault.display();
+    let shown = args.target.volume.display();
     let Meant { drive, server } = Meant::find(&args.target, "purging")?;
     let attempted = || format!("purging {shown}");
     if let Some(mut server) = server {
@@ -23,7 +23,7 @@ pub(crate) fn purge(args: &Purge) -> Result<Ending> {
         wait_for_purge(&mut server).with_context(attempted)?;
     } else {
         let drive =
-            Drive::open(&args.target.vault).with_context(|| Opening::of(&args.target.vault))?;
+            Drive::open(&args.target.volume).with_context(|| Opening::of(&args.target.volume))?;
         let purged = with_progress("purging", |go_on| drive.purge_while(go_on));
         drive.close().with_context(|| format!("closing {shown}"))?;
         purged.with_context(attempted)?;
@@ -34,7 +34,7 @@ pub(crate) fn purge(args: &Purge) -> Result<Ending> {
 
 /// Erases what a drive stores, and gives it another capacity.
 pub(crate) fn format(args: &Format) -> Result<Ending> {
-    let (shown, capacity) = (args.target.vault.display(), args.capacity);
+    let (shown, capacity) = (args.target.volume.display(), args.capacity);
     let Meant { drive, server } = Meant::find(&args.target, "formatting")?;
     let attempted = || format!("formatting {shown}");
     let size = if let Some(mut server) = server {
@@ -44,8 +44,8 @@ pub(crate) fn format(args: &Format) -> Result<Ending> {
         server.status().context("asking the server")?.format.capacity_bytes
     } else {
         let drive =
-            Drive::open(&args.target.vault).with_context(|| Opening::of(&args.target.vault))?;
-        let done = Namespaces::allow(&args.target.vault, &drive, capacity).and_then(|()| {
+            Drive::open(&args.target.volume).with_context(|| Opening::of(&args.target.volume))?;
+        let done = Namespaces::allow(&args.target.volume, &drive, capacity).and_then(|()| {
             with_progress("formatting", |go_on| drive.reformat_while(capacity, go_on))
         });
         let size = drive.status().format.capacity_bytes;
@@ -59,7 +59,7 @@ pub(crate) fn format(args: &Format) -> Result<Ending> {
 
 /// Gives a drive another size.
 pub(crate) fn resize(args: &Resize) -> Result<Ending> {
-    let (shown, size) = (args.target.vault.display(), args.size);
+    let (shown, size) = (args.target.volume.display(), args.size);
     let Meant { drive, server } = match &args.target.destroy {
         Some(_) => Meant::find(&args.target, "resizing")?,
         None => Meant::look(&args.target)?.0,
@@ -71,10 +71,10 @@ pub(crate) fn resize(args: &Resize) -> Result<Ending> {
         server.order(&request).with_context(attempted)?;
     } else {
         let drive =
-            Drive::open(&args.target.vault).with_context(|| Opening::of(&args.target.vault))?;
+            Drive::open(&args.target.volume).with_context(|| Opening::of(&args.target.volume))?;
         let beyond = if discard { Beyond::Lost } else { Beyond::Kept };
         let capacity = UserCapacity::Bytes(size.0);
-        let resized = Namespaces::allow(&args.target.vault, &drive, capacity)
+        let resized = Namespaces::allow(&args.target.volume, &drive, capacity)
             .and_then(|()| drive.resize(&capacity.of(&drive), beyond));
         drive.close().with_context(|| format!("closing {shown}"))?;
         resized.with_context(attempted)?;
@@ -96,7 +96,7 @@ impl Meant {
     fn find(target: &Target, attempted: &str) -> Result<Self> {
         let (meant, status) = Self::look(target)?;
         if target.destroy.as_ref() != Some(&meant.drive) {
-            let (shown, number) = (target.vault.display(), &meant.drive);
+            let (shown, number) = (target.volume.display(), &meant.drive);
             let stored = match status.space {
                 Some(space) => format!("the {} that it stores", bytes(space.logical_bytes)),
                 None => "what it stores".to_owned(),
@@ -108,15 +108,15 @@ impl Meant {
 
     /// Finds a drive, and how it fares.
     fn look(target: &Target) -> Result<(Self, status::Status)> {
-        let shown = target.vault.display();
-        let mut server = server(&target.vault)?;
+        let shown = target.volume.display();
+        let mut server = server(&target.volume)?;
         let status = match &mut server {
             Some(server) if !target.while_served => {
                 let by = server.pid();
                 bail!("process {by} serves {shown}; stop that first, or allow it: --while-served");
             }
             Some(server) => server.status().context("asking the server")?,
-            None => status::inspect(&target.vault)?,
+            None => status::inspect(&target.volume)?,
         };
         Ok((Self { drive: status.drive.clone(), server }, status))
     }

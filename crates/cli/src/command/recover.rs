@@ -56,9 +56,9 @@ struct Range {
 /// Serves what can be read, or reads every page, copies what can be read if asked to, and fails if
 /// anything is lost or doubtful.
 pub(crate) fn recover(args: &Recover) -> Result<Ending> {
-    let shown = args.vault.display();
-    let salvage = Salvage::open(&args.vault, args.checkpoint)
-        .with_context(|| Opening::for_salvage(&args.vault))?;
+    let shown = args.volume.display();
+    let salvage = Salvage::open(&args.volume, args.checkpoint)
+        .with_context(|| Opening::for_salvage(&args.volume))?;
     if !args.nbd.is_empty() {
         return serve_read_only(args, salvage);
     }
@@ -91,7 +91,7 @@ pub(crate) fn recover(args: &Recover) -> Result<Ending> {
 /// is accepted.
 fn serve_read_only(args: &Recover, salvage: Salvage) -> Result<Ending> {
     let _log = Log::start(Level::Info, false)?;
-    let (shown, numbers) = (args.vault.display(), numbers(salvage.checkpoints()));
+    let (shown, numbers) = (args.volume.display(), numbers(salvage.checkpoints()));
     for doubt in salvage.doubts() {
         warn!("doubtful: {doubt}");
     }
@@ -112,7 +112,7 @@ fn serve_read_only(args: &Recover, salvage: Salvage) -> Result<Ending> {
     let listeners = args.nbd.iter().map(bind).collect::<Result<Vec<_>>>()?;
     let checkpoint = salvage.checkpoint();
     let device: Arc<dyn Device> = Arc::new(salvage);
-    let offer = Offer { vault: Some(&args.vault), default: "", is_read_only: true, pace: None };
+    let offer = Offer { volume: Some(&args.volume), default: "", is_read_only: true, pace: None };
     let exports = offer.exports(&device)?;
     let text = serve::shown(&serve::offered(&exports, &listeners), args.json)?;
     let signals = signals::received()?;

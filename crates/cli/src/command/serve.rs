@@ -16,7 +16,7 @@ use lab::ssd::{Drive as ModelDrive, Setup};
 use lab::subject::{Subject, Wanted, find_drive};
 use live::export::nbd::{Event, Limits, Server};
 use live::export::{Address, Demand, Export, Exports, Listener, Tls};
-use live::misbehavior::{Misbehavior, Schedule};
+use live::fault_injection::{FaultInjector, Schedule};
 use live::status::Status;
 use live::{Access, Device, Drive, MemoryDevice, Namespace, Namespaces, Pace, status};
 use tracing::{debug, error, info, warn};
@@ -24,12 +24,12 @@ use tracing::{debug, error, info, warn};
 use crate::activation::{Passed, Place};
 use crate::args::{Encryption, HttpArgs, Serve, Timing, TlsArgs};
 use crate::configuration::{Configuration, Reread};
+use crate::drive_service::{DriveService, Paced};
 use crate::failure::Opening;
 use crate::log::{self, Log};
 use crate::monitor::{self, About, Monitor, Recipients};
-use crate::observed::{Observed, Paced};
 use crate::signals::{self, Signal};
-use crate::web::{self, Content, Door, Stand, Token, Web};
+use crate::web::{self, Content, Door, DriveRoutes, Token, Web};
 use crate::{Ending, failure, output, setup};
 
 /// How often a server looks at its drive.
@@ -49,7 +49,7 @@ const POWER_CUT: i32 = 137;
 /// who observes it.
 struct Served {
     device: Arc<dyn Device>,
-    drive: Option<(Arc<Drive>, Arc<Observed>)>,
+    drive: Option<(Arc<Drive>, Arc<DriveService>)>,
 }
 
 /// Serves, prints the URIs, and waits for a signal.
@@ -67,12 +67,12 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     let listen_http = |place| listen_http(place, &mut passed, http_tls.as_ref());
     let http = args.http.as_ref().map(listen_http).transpose()?;
     let Served { device, drive } = Served::open(args, recipients)?;
-    if let Some((paced, (_, observed))) = paced.as_ref().zip(drive.as_ref()) {
-        observed.keep_pace_with(paced);
+    if let Some((paced, (_, service))) = paced.as_ref().zip(drive.as_ref()) {
+        service.keep_pace_with(paced);
     }
     let pace = paced.map(|paced| Arc::clone(&paced.pace));
     let offer = Offer {
-        vault: args.vault.as_deref(),
+        volume: args.volume.as_deref(),
         default: &args.export,
         is_read_only: args.read_only,
         pace: pace.as_ref(),
@@ -86,11 +86,11 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     };
     let signals = signals::received()?;
     let offered = offered(&exports, &listeners);
-    let observed = drive.as_ref().map(|(_, observed)| Arc::clone(observed));
-    let management = observed.as_ref().map(|observed| observed.manage(&offered)).transpose()?;
-    let web = match (http, &observed) {
-        (Some(listener), Some(observed)) => {
-            Some(show(listener, observed, (args.pages.http_host.clone(), http_tls))?)
+    let service = drive.as_ref().map(|(_, service)| Arc::clone(service));
+    let management = service.as_ref().map(|service| service.manage(&offered)).transpose()?;
+    let web = match (http, &service) {
+        (Some(listener), Some(service)) => {
+            Some(show(listener, service, (args.pages.http_host.clone(), http_tls))?)
         }
         _ => None,
     };
@@ -99,8 +99,8 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     }
     let text = shown(&offered, args.json)?;
     let watch = move |event: &Event| {
-        if let Some(observed) = &observed {
-            observed.saw(event);
+        if let Some(service) = &service {
+            service.saw(event);
         }
         tell(event);
     };
@@ -119,7 +119,7 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
 /// Waits for a signal; takes note meanwhile of what happens to the drive, and keeps what it did.
 fn wait(
     signals: &Receiver<Signal>,
-    served: Option<&(Arc<Drive>, Arc<Observed>)>,
+    served: Option<&(Arc<Drive>, Arc<DriveService>)>,
     mut configuration: Option<Configuration>,
 ) -> Result<()> {
     let (mut is_kept, mut looks) = (true, 0_u64);
@@ -129,16 +129,16 @@ fn wait(
             Ok(Signal::Reload) => reload(configuration.as_mut(), served.map(|(_, it)| &**it)),
             ended => return ended.map(drop).context("waiting for a signal"),
         }
-        let Some((_, observed)) = served else { continue };
-        observed.look();
+        let Some((_, service)) = served else { continue };
+        service.look();
         if looks.is_multiple_of(LOOKS_PER_KEEPING) {
-            is_kept = keep_life(observed, is_kept);
+            is_kept = keep_life(service, is_kept);
         }
     }
 }
 
 /// Takes up what of the configuration may change, and says what may not.
-fn reload(configuration: Option<&mut Configuration>, observed: Option<&Observed>) {
+fn reload(configuration: Option<&mut Configuration>, service: Option<&DriveService>) {
     let Some(configuration) = configuration else {
         warn!("asked to read the configuration again, but everything was typed");
         return;
@@ -151,8 +151,8 @@ fn reload(configuration: Option<&mut Configuration>, observed: Option<&Observed>
         }
     };
     log::change(serve.log_level, serve.log_json);
-    if let (Some(period), Some(observed)) = (serve.scrub, observed)
-        && let Err(error) = observed.caretaker.scrub_every(period)
+    if let (Some(period), Some(service)) = (serve.scrub, service)
+        && let Err(error) = service.maintenance.scrub_every(period)
     {
         error!("the drive is not scrubbed: {error}");
     }
@@ -163,21 +163,21 @@ fn reload(configuration: Option<&mut Configuration>, observed: Option<&Observed>
 }
 
 /// Keeps what the drive did; says once that it cannot be kept. Returns whether it was.
-fn keep_life(observed: &Observed, was_kept: bool) -> bool {
-    let kept = observed.keep_life();
+fn keep_life(service: &DriveService, was_kept: bool) -> bool {
+    let kept = service.keep_life();
     if let Some(error) = kept.as_ref().err().filter(|_| was_kept) {
         warn!("the drive's counts are not kept: {error}");
     }
     kept.is_ok()
 }
 
-fn close(drive: Option<(Arc<Drive>, Arc<Observed>)>) -> Result<Ending> {
-    if let Some((drive, observed)) = drive {
-        observed.look();
-        keep_life(&observed, true);
-        observed.tell("The server ended.");
-        observed.caretaker.stop();
-        drop(observed);
+fn close(drive: Option<(Arc<Drive>, Arc<DriveService>)>) -> Result<Ending> {
+    if let Some((drive, service)) = drive {
+        service.look();
+        keep_life(&service, true);
+        service.tell("The server ended.");
+        service.maintenance.stop();
+        drop(service);
         let deadline = Instant::now() + LAST_ANSWERS;
         while Arc::strong_count(&drive) > 1 && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(1));
@@ -192,49 +192,49 @@ fn close(drive: Option<(Arc<Drive>, Arc<Observed>)>) -> Result<Ending> {
 
 impl Served {
     fn open(args: &Serve, recipients: Option<Recipients>) -> Result<Self> {
-        let Some(vault) = &args.vault else {
+        let Some(volume) = &args.volume else {
             let size = args.memory.context("nothing to serve")?;
             return Ok(Self { device: Arc::new(MemoryDevice::new(size.0)), drive: None });
         };
-        let (misbehavior, access) = (misbehavior(args)?, Access::from(args.access));
-        let drive = match &misbehavior {
-            Some(misbehavior) => Drive::open_misbehaving(vault, access, misbehavior),
-            None => Drive::open_as(vault, access),
+        let (injector, access) = (injector(args)?, Access::from(args.access));
+        let drive = match &injector {
+            Some(injector) => Drive::open_with_faults(volume, access, injector),
+            None => Drive::open_as(volume, access),
         };
-        let drive = drive.with_context(|| Opening::of(vault))?;
+        let drive = drive.with_context(|| Opening::of(volume))?;
         let drive = Arc::new(drive);
-        let observed = Arc::new(Observed::new(vault, Arc::clone(&drive), misbehavior));
-        observed.tell(&format!("The server began, process {}.", std::process::id()));
+        let service = Arc::new(DriveService::new(volume, Arc::clone(&drive), injector));
+        service.tell(&format!("The server began, process {}.", std::process::id()));
         info!("the dies are accessed {access}");
         for unused in drive.unused_media() {
             warn!("{unused}");
-            observed.tell(&format!("A die was left aside: {unused}."));
+            service.tell(&format!("A die was left aside: {unused}."));
         }
         if let Some(recipients) = recipients {
-            monitor(args, recipients, &observed)?;
+            monitor(args, recipients, &service)?;
         }
-        observed.look();
-        observed.caretaker.keep_redundant()?;
+        service.look();
+        service.maintenance.keep_redundant()?;
         if let Some(period) = args.scrub {
-            observed.caretaker.scrub_every(period)?;
+            service.maintenance.scrub_every(period)?;
         }
-        Ok(Self { device: observed.device(), drive: Some((drive, observed)) })
+        Ok(Self { device: service.device(), drive: Some((drive, service)) })
     }
 }
 
 /// Has these called when the health of a drive changes; at once where that is to be tested.
-fn monitor(args: &Serve, recipients: Recipients, observed: &Observed) -> Result<()> {
-    let Status { drive, name, folder, health, .. } = observed.status();
-    observed.call(Monitor::start(recipients, About { drive, name, folder })?);
+fn monitor(args: &Serve, recipients: Recipients, service: &DriveService) -> Result<()> {
+    let Status { drive, name, folder, health, .. } = service.status();
+    service.call(Monitor::start(recipients, About { drive, name, folder })?);
     if args.monitor.is_test {
-        observed.alert(monitor::test_alert(health.state));
+        service.alert(monitor::test_alert(health.state));
     }
     Ok(())
 }
 
-/// What may make the drive misbehave, by command or by a schedule.
-fn misbehavior(args: &Serve) -> Result<Option<Arc<Misbehavior>>> {
-    let Some(file) = &args.misbehave else { return Ok(None) };
+/// The injector of faults that were asked for, by command or by a schedule.
+fn injector(args: &Serve) -> Result<Option<Arc<FaultInjector>>> {
+    let Some(file) = &args.fault_injection else { return Ok(None) };
     let schedule = match file {
         None => Schedule::default(),
         Some(file) => {
@@ -243,9 +243,9 @@ fn misbehavior(args: &Serve) -> Result<Option<Arc<Misbehavior>>> {
             Schedule::parse(&text).with_context(|| format!("{shown}"))?
         }
     };
-    let misbehavior = Misbehavior::new(schedule, end_without_power);
-    misbehavior.keep_time().context("starting the clock of the schedule")?;
-    Ok(Some(misbehavior))
+    let injector = FaultInjector::new(schedule, end_without_power);
+    injector.keep_time().context("starting the clock of the schedule")?;
+    Ok(Some(injector))
 }
 
 /// Ends the process as a power cut does. After one that is not complete it stays, so that whoever
@@ -261,7 +261,7 @@ fn end_without_power(cut: &io::Result<()>) {
 /// How a device is offered to clients.
 pub(super) struct Offer<'a> {
     /// Folder of the drive; none for a device in memory.
-    pub(super) vault: Option<&'a Path>,
+    pub(super) volume: Option<&'a Path>,
     /// Name of the export that clients get who name none; empty: the first.
     pub(super) default: &'a str,
     /// Whether commands that change data are refused.
@@ -277,8 +277,8 @@ impl Offer<'_> {
     /// When an export does not fit into the device, or none has the name of the default.
     pub(super) fn exports(&self, device: &Arc<dyn Device>) -> Result<Exports> {
         let (size, default) = (Bytes(device.size()), self.default);
-        let (description, namespaces) = match self.vault {
-            Some(vault) => (vault.display().to_string(), Namespaces::of(vault)?),
+        let (description, namespaces) = match self.volume {
+            Some(volume) => (volume.display().to_string(), Namespaces::of(volume)?),
             None => (format!("{size} in memory"), Namespaces::default()),
         };
         let export = |name: &str, device: Arc<dyn Device>| Export {
@@ -381,13 +381,13 @@ pub(super) fn listen_http(
 /// Shows a drive to browsers and monitoring.
 fn show(
     listener: TcpListener,
-    observed: &Arc<Observed>,
+    service: &Arc<DriveService>,
     (hosts, tls): (Vec<String>, Option<Tls>),
 ) -> Result<Web> {
-    let token = Token::draw(Some(observed.vault().join(TOKEN)));
+    let token = Token::draw(Some(service.volume().join(TOKEN)));
     let token = token.context("writing the token of the dashboard")?;
-    let stand = Stand::new(Arc::downgrade(observed));
-    Web::start(listener, Content::Drive(stand), Door { token, hosts, tls })
+    let routes = DriveRoutes::new(Arc::downgrade(service));
+    Web::start(listener, Content::Drive(routes), Door { token, hosts, tls })
 }
 
 /// Says where browsers come in: at once, since it may hold the token, which is in no log.

@@ -6,13 +6,13 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use blockio::text::{bytes, counted};
 use live::status::{
-    Commands, Format, HealthState, Led, Model, Problem, Scrub, Server, Smart, Space, State, Status,
-    Supply, Upkeep, Wear, Writes, inspect, warning_names,
+    Commands, Format, HealthState, Led, MaintenanceStatus, Model, Problem, Scrub, Server, Smart,
+    Space, State, Status, Supply, Wear, Writes, inspect, warning_names,
 };
 use live::{Compression, Life, Namespace};
 
 use crate::args::Status as Args;
-use crate::command::upkeep::server;
+use crate::command::maintenance::server;
 use crate::{Ending, output, table};
 
 /// Superblocks of a line of the map.
@@ -26,7 +26,7 @@ type Row = [String; 2];
 
 /// Shows what the server of a drive says, or its dies; the exit status is the drive's health.
 pub(crate) fn status(args: &Args) -> Result<Ending> {
-    let status = find(&args.vault)?;
+    let status = find(&args.volume)?;
     if args.json {
         output::json(&status)?;
     } else {
@@ -40,12 +40,12 @@ pub(crate) fn status(args: &Args) -> Result<Ending> {
 }
 
 /// The status of a drive, whether it is served or not.
-fn find(vault: &Path) -> Result<Status> {
-    match server(vault)? {
+fn find(volume: &Path) -> Result<Status> {
+    match server(volume)? {
         Some(mut server) => {
-            server.status().with_context(|| format!("asking the server of {}", vault.display()))
+            server.status().with_context(|| format!("asking the server of {}", volume.display()))
         }
-        None => Ok(inspect(vault)?),
+        None => Ok(inspect(volume)?),
     }
 }
 
@@ -63,7 +63,7 @@ fn text(status: &Status, all: bool) -> String {
     rows.extend(status.wear.iter().map(|wear| row("erases", wear_text(wear))));
     rows.extend(status.writes.iter().flat_map(write_rows));
     rows.extend(life_row(&status.life));
-    rows.extend(upkeep_rows(&status.upkeep));
+    rows.extend(maintenance_rows(&status.maintenance));
     rows.extend(status.server.iter().flat_map(server_rows));
     if status.server.is_none() {
         rows.extend(status.namespaces.iter().map(namespace_row));
@@ -121,7 +121,7 @@ fn lost_rows(status: &Status) -> Vec<Row> {
     rows
 }
 
-/// The light as text; a beacon blinks where that can be.
+/// The light as text; a locate LED blinks where that can be.
 fn light(led: Led) -> String {
     let is_terminal = io::stdout().is_terminal();
     match led {
@@ -130,8 +130,8 @@ fn light(led: Led) -> String {
         Led::Read => "(r) attached, being read".to_owned(),
         Led::Write => "(w) attached, being written".to_owned(),
         Led::Failed => "(x) failed".to_owned(),
-        Led::Beacon if is_terminal => format!("{BLINK}(*) BEACON{STILL}"),
-        Led::Beacon => "(*) BEACON".to_owned(),
+        Led::Locate if is_terminal => format!("{BLINK}(*) LOCATE{STILL}"),
+        Led::Locate => "(*) LOCATE".to_owned(),
     }
 }
 
@@ -198,9 +198,9 @@ fn space_rows(space: &Space, format: &Format) -> [Row; 3] {
 
 fn smart_rows(status: &Status) -> [Row; 2] {
     let failed = status.dies.iter().filter(|die| die.is_lost).count() as u64;
-    let spares = match status.spare_dies {
+    let spares = match status.hot_spares {
         0 => String::new(),
-        count => format!(", {}", counted(count.into(), "spare die")),
+        count => format!(", {}", counted(count.into(), "hot spare")),
     };
     let dies = format!("{} of {} failed{spares}", failed, status.dies.len());
     let Smart { power_cycles, unsafe_shutdowns, .. } = status.smart;
@@ -208,14 +208,14 @@ fn smart_rows(status: &Status) -> [Row; 2] {
     [row("dies", dies), row("openings", openings)]
 }
 
-fn upkeep_rows(upkeep: &Upkeep) -> Vec<Row> {
+fn maintenance_rows(maintenance: &MaintenanceStatus) -> Vec<Row> {
     let ending = |is_running, failure: &Option<String>| match (is_running, failure) {
         (true, _) => "under way".to_owned(),
         (false, Some(failure)) => failure.clone(),
         (false, None) => "done".to_owned(),
     };
     let mut rows = Vec::new();
-    if let Some(rebuild) = &upkeep.rebuild {
+    if let Some(rebuild) = &maintenance.rebuild {
         let share = percent(rebuild.rows_done, rebuild.rows);
         let ending = ending(rebuild.is_running, &rebuild.failure);
         let lost = match rebuild.units_lost {
@@ -224,12 +224,12 @@ fn upkeep_rows(upkeep: &Upkeep) -> Vec<Row> {
         };
         rows.push(row("restored", format!("die {}, {share}{lost}; {ending}", rebuild.die)));
     }
-    if let Some(redundancy) = &upkeep.redundancy {
+    if let Some(redundancy) = &maintenance.redundancy {
         let share = percent(redundancy.pages_done, redundancy.pages);
         let ending = ending(redundancy.is_running, &redundancy.failure);
         rows.push(row("redundancy", format!("without the failed dies, {share}; {ending}")));
     }
-    if let Some(scrub) = &upkeep.scrub {
+    if let Some(scrub) = &maintenance.scrub {
         let Scrub { rows_done, units_bad, units_restored, pages_lost, .. } = scrub;
         let (bad, lost) = (counted(*units_bad, "unit"), counted(*pages_lost, "page"));
         let found = format!("{bad} bad, {units_restored} written again, {lost} lost");

@@ -39,9 +39,9 @@ struct Span<'a> {
 
 /// Shows what happened between one look and the next, until q or Ctrl-C, or once.
 pub(crate) fn top(args: &Top) -> Result<Ending> {
-    let shown = args.vault.display();
+    let shown = args.volume.display();
     let attempted = || format!("asking the server of {shown}");
-    let Some(mut connection) = Connection::open(&args.vault).with_context(attempted)? else {
+    let Some(mut connection) = Connection::open(&args.volume).with_context(attempted)? else {
         bail!("nobody serves {shown}; `floatgate serve {shown}` does");
     };
     let mut then = (Instant::now(), connection.status().with_context(attempted)?);
@@ -72,10 +72,10 @@ pub(crate) fn top(args: &Top) -> Result<Ending> {
 
 fn screen(span: &Span<'_>, columns: usize) -> String {
     let now = span.now;
-    let beacon = if now.is_beacon_lit { ", (*) BEACON" } else { "" };
+    let locate = if now.is_locate_led_on { ", (*) LOCATE" } else { "" };
     let health = now.health.state.word();
     let mut lines =
-        table::wrapped(&format!("{} ({}): {health}{beacon}", now.name, now.drive), columns);
+        table::wrapped(&format!("{} ({}): {health}{locate}", now.name, now.drive), columns);
     lines.extend(problem_lines(&now.health.problems, columns));
     lines.push(String::new());
     lines.push(table::columns(&command_rows(span)));

@@ -17,8 +17,8 @@ use tracing::warn;
 
 use super::Visit;
 use super::attempts::Attempts;
+use super::drive_routes::{Subject, UNSERVED};
 use super::reply::Reply;
-use super::stand::{Subject, UNSERVED};
 
 const TOKEN_BYTES: usize = 16;
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   places ──► folders of drives ──► berths ──► one question each, all at once ──► overview
-//!                  each second         └─► stand: the page of the drive, once it has answered
+//!                  each second         └─► routes: the page of the drive, once it has answered
 //! ```
 //!
 //! Drives come and go: places are gone through at each look, and nobody looks while there is no
@@ -19,24 +19,24 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use lab::runs::Sight;
+use lab::runs::RunsSnapshot;
 use live::management::{Answer, Connection, Request as Asked};
 use live::status::{History, HistorySpan, Status, was_closed};
-use live::{beacon, is_vault};
+use live::{is_volume, locate};
 use serde::Serialize;
 use toml::Table;
 
-use super::glance::{Glance, Summary};
+use super::drive_card::{DriveCard, Summary};
+use super::drive_routes::{DriveRoutes, STREAM, Subject, UNSERVED};
 use super::reply::Reply;
-use super::shelf::Shelf;
-use super::stand::{STREAM, Stand, Subject, UNSERVED};
+use super::reports::Reports;
 use super::stream::Stream;
 use super::{Visit, page};
 use crate::failure;
 
-/// What stands before the number of a drive in the addresses of its page.
+/// What all_routes before the number of a drive in the addresses of its page.
 const DRIVES: &str = "/drives/";
-/// What stands before the name of a review.
+/// What all_routes before the name of a review.
 const REVIEWS: &str = "/reviews/";
 /// How long a look waits for drives that have not answered.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -55,33 +55,33 @@ pub(crate) struct Fleet {
     places: Vec<PathBuf>,
     /// By folder.
     berths: Mutex<BTreeMap<PathBuf, Arc<Berth>>>,
-    shelf: Option<Shelf>,
+    reports: Option<Reports>,
     stream: Stream,
 }
 
 /// What is told each second.
 #[derive(Debug, Serialize)]
 struct Overview {
-    drives: Vec<Glance>,
+    drives: Vec<DriveCard>,
     /// Places that were named and cannot be looked at, and why.
     faults: Vec<String>,
     #[serde(flatten)]
-    sight: Option<Sight>,
+    sight: Option<RunsSnapshot>,
 }
 
 /// Where a drive lies, whether it is served or not.
 #[derive(Debug)]
 struct Berth {
-    vault: PathBuf,
+    volume: PathBuf,
     seen: Mutex<Seen>,
 }
 
 /// What is known of a drive.
 #[derive(Debug)]
 struct Seen {
-    glance: Glance,
+    card: DriveCard,
     /// The drive's page, and its number.
-    stand: Option<(String, Arc<Stand>)>,
+    routes: Option<(String, Arc<DriveRoutes>)>,
     is_being_asked: bool,
     /// What is wrong with a drive that nobody serves, if anything is, and when that was seen.
     unserved: Option<(Instant, Option<String>)>,
@@ -90,7 +90,7 @@ struct Seen {
 /// A drive that is asked over its management socket.
 #[derive(Debug)]
 struct Distant {
-    vault: PathBuf,
+    volume: PathBuf,
     number: String,
 }
 
@@ -102,18 +102,19 @@ impl Fleet {
     /// When a place is none of these now.
     pub(crate) fn new(places: &[PathBuf], runs: Option<&Path>) -> Result<Self> {
         for place in places {
-            vaults(place)?;
+            volumes(place)?;
         }
-        let (berths, stream, shelf) = (Mutex::default(), Stream::default(), runs.map(Shelf::new));
-        Ok(Self { places: places.to_vec(), berths, shelf, stream })
+        let (berths, stream, reports) =
+            (Mutex::default(), Stream::default(), runs.map(Reports::new));
+        Ok(Self { places: places.to_vec(), berths, reports, stream })
     }
 
     /// Answers what is asked at any path.
     pub(super) fn answer(&self, visit: &Visit<'_>) -> io::Result<()> {
         let path = visit.request.path.as_str();
         if let Some((number, path)) = drive_path(path) {
-            return match self.stand(number) {
-                Some(stand) => stand.answer(visit, path),
+            return match self.routes(number) {
+                Some(routes) => routes.answer(visit, path),
                 None => visit.send(&Reply::text(404, "no drive of this number was seen here")),
             };
         }
@@ -126,15 +127,15 @@ impl Fleet {
     /// Lets every viewer go.
     pub(super) fn end(&self) {
         self.stream.end();
-        let stands: Vec<_> = self.berths().values().filter_map(|it| it.stand()).collect();
-        for stand in stands {
-            stand.end();
+        let all_routes: Vec<_> = self.berths().values().filter_map(|it| it.routes()).collect();
+        for routes in all_routes {
+            routes.end();
         }
     }
 
     fn shown(&self, path: &str) -> Reply {
         if let Some(name) = path.strip_prefix(REVIEWS) {
-            let page = self.shelf.as_ref().and_then(|shelf| shelf.review(name));
+            let page = self.reports.as_ref().and_then(|reports| reports.review(name));
             return page
                 .map_or_else(|| Reply::text(404, "there is no such review"), Reply::foreign);
         }
@@ -148,7 +149,7 @@ impl Fleet {
     }
 
     /// The page of a drive by its number.
-    fn stand(&self, number: &str) -> Option<Arc<Stand>> {
+    fn routes(&self, number: &str) -> Option<Arc<DriveRoutes>> {
         let find = || {
             let berths = self.berths();
             berths.values().find_map(|berth| berth.stand_of(number))
@@ -170,8 +171,8 @@ impl Fleet {
         drop(answered);
         let deadline = Instant::now() + PATIENCE;
         while answers.recv_timeout(deadline.saturating_duration_since(Instant::now())).is_ok() {}
-        let drives = berths.iter().map(|berth| berth.glance()).collect();
-        Overview { drives, faults, sight: self.shelf.as_ref().map(Shelf::look) }
+        let drives = berths.iter().map(|berth| berth.card()).collect();
+        Overview { drives, faults, sight: self.reports.as_ref().map(Reports::look) }
     }
 
     /// The drives that are there now, and places where that is not known; what is known of others
@@ -180,8 +181,8 @@ impl Fleet {
         let (mut found, mut faults) = (Vec::new(), Vec::new());
         // The lock is not held while file systems are asked, which may take as long as they like.
         for place in &self.places {
-            match vaults(place) {
-                Ok(vaults) => found.extend(vaults),
+            match volumes(place) {
+                Ok(volumes) => found.extend(volumes),
                 // It may come back.
                 Err(error) => {
                     faults.push(format!("A place cannot be read: {}.", failure::text(&error)));
@@ -190,9 +191,9 @@ impl Fleet {
         }
         let mut berths = self.berths();
         let mut known = std::mem::take(&mut *berths);
-        for vault in found {
-            let berth = known.remove(&vault).unwrap_or_else(|| Arc::new(Berth::new(&vault)));
-            berths.entry(vault).or_insert(berth);
+        for volume in found {
+            let berth = known.remove(&volume).unwrap_or_else(|| Arc::new(Berth::new(&volume)));
+            berths.entry(volume).or_insert(berth);
         }
         (berths.values().cloned().collect(), faults)
     }
@@ -208,8 +209,8 @@ fn drive_path(path: &str) -> Option<(&str, &str)> {
     Some(rest.split_at(rest.find('/')?))
 }
 
-/// The folders of drives that a place stands for, each by its one path.
-fn vaults(place: &Path) -> Result<Vec<PathBuf>> {
+/// The folders of drives that a place all_routes for, each by its one path.
+fn volumes(place: &Path) -> Result<Vec<PathBuf>> {
     let shown = place.display();
     let real = |path: &Path| fs::canonicalize(path).with_context(|| format!("looking at {shown}"));
     let path = real(place)?;
@@ -217,30 +218,30 @@ fn vaults(place: &Path) -> Result<Vec<PathBuf>> {
         return Ok(path.parent().map(Path::to_owned).into_iter().collect());
     }
     if path.is_dir() {
-        if is_vault(&path) {
+        if is_volume(&path) {
             return Ok(vec![path]);
         }
         let entries = fs::read_dir(&path).with_context(|| format!("looking into {shown}"))?;
-        let folders = entries.flatten().map(|entry| entry.path()).filter(|path| is_vault(path));
+        let folders = entries.flatten().map(|entry| entry.path()).filter(|path| is_volume(path));
         // One that goes meanwhile is gone.
         return Ok(folders.filter_map(|folder| real(&folder).ok()).collect());
     }
     let text = fs::read_to_string(&path).with_context(|| format!("reading {shown}"))?;
     let configured = text.parse::<Table>().ok();
-    match configured.as_ref().and_then(|table| table.get("vault")?.as_str()) {
-        Some(vault) => Ok(vec![real(Path::new(vault))?]),
+    match configured.as_ref().and_then(|table| table.get("volume")?.as_str()) {
+        Some(volume) => Ok(vec![real(Path::new(volume))?]),
         None => bail!(
             "{shown} is neither a drive's folder, nor a folder of such, nor a {SOCKET}, nor a \
-             configuration that names a vault"
+             configuration that names a volume"
         ),
     }
 }
 
 impl Berth {
-    fn new(vault: &Path) -> Self {
-        let glance = Glance::of_folder(vault);
-        let seen = Mutex::new(Seen { glance, stand: None, is_being_asked: false, unserved: None });
-        Self { vault: vault.to_owned(), seen }
+    fn new(volume: &Path) -> Self {
+        let card = DriveCard::of_folder(volume);
+        let seen = Mutex::new(Seen { card, routes: None, is_being_asked: false, unserved: None });
+        Self { volume: volume.to_owned(), seen }
     }
 
     /// Asks the drive's server, if it is not still being asked.
@@ -250,7 +251,7 @@ impl Berth {
         }
         let own = Arc::clone(self);
         let look = move || {
-            own.note(asked(&own.vault));
+            own.note(asked(&own.volume));
             // Whoever waited may have gone on.
             let _ = answered.send(());
         };
@@ -260,7 +261,7 @@ impl Berth {
     }
 
     fn note(&self, answer: io::Result<Option<Status>>) {
-        let is_beacon_lit = beacon::is_lit(&self.vault);
+        let is_locate_led_on = locate::is_lit(&self.volume);
         let fault = match &answer {
             Ok(Some(_)) => None,
             Ok(None) => self.unserved(),
@@ -268,18 +269,18 @@ impl Berth {
         };
         let mut seen = self.seen();
         seen.is_being_asked = false;
-        let glance = &mut seen.glance;
-        glance.is_beacon_lit = is_beacon_lit;
-        glance.fault = fault;
+        let card = &mut seen.card;
+        card.is_locate_led_on = is_locate_led_on;
+        card.fault = fault;
         let summary = answer.ok().flatten().and_then(Summary::of);
-        glance.is_served = summary.is_some();
+        card.is_served = summary.is_some();
         let Some(summary) = summary else { return };
         let number = summary.drive.clone();
-        glance.drive = Some(summary);
+        card.drive = Some(summary);
         seen.unserved = None;
-        if seen.stand.as_ref().is_none_or(|(known, _)| *known != number) {
-            let distant = Distant { vault: self.vault.clone(), number: number.clone() };
-            seen.stand = Some((number, Arc::new(Stand::new(distant))));
+        if seen.routes.as_ref().is_none_or(|(known, _)| *known != number) {
+            let distant = Distant { volume: self.volume.clone(), number: number.clone() };
+            seen.routes = Some((number, Arc::new(DriveRoutes::new(distant))));
         }
     }
 
@@ -290,7 +291,7 @@ impl Berth {
             return fault;
         }
         // Whoever serves it now, or checks it, is seen at the next look.
-        let fault = match was_closed(&self.vault) {
+        let fault = match was_closed(&self.volume) {
             Ok(true) => None,
             Ok(false) => Some(UNCLOSED.to_owned()),
             Err(error) => Some(format!("Nobody serves it, and its dies tell nothing: {error}.")),
@@ -300,25 +301,25 @@ impl Berth {
     }
 
     /// What is known now.
-    fn glance(&self) -> Glance {
+    fn card(&self) -> DriveCard {
         let seen = self.seen();
-        let mut glance = seen.glance.clone();
+        let mut card = seen.card.clone();
         if seen.is_being_asked {
-            glance.is_served = false;
-            glance.fault = Some("its server does not answer".to_owned());
+            card.is_served = false;
+            card.fault = Some("its server does not answer".to_owned());
         }
-        glance
+        card
     }
 
     /// The drive's page, once it has answered.
-    fn stand(&self) -> Option<Arc<Stand>> {
-        self.seen().stand.as_ref().map(|(_, stand)| Arc::clone(stand))
+    fn routes(&self) -> Option<Arc<DriveRoutes>> {
+        self.seen().routes.as_ref().map(|(_, routes)| Arc::clone(routes))
     }
 
     /// The same, if it is of the drive of this number.
-    fn stand_of(&self, number: &str) -> Option<Arc<Stand>> {
+    fn stand_of(&self, number: &str) -> Option<Arc<DriveRoutes>> {
         let seen = self.seen();
-        seen.stand.as_ref().filter(|(own, _)| own == number).map(|(_, stand)| Arc::clone(stand))
+        seen.routes.as_ref().filter(|(own, _)| own == number).map(|(_, routes)| Arc::clone(routes))
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -327,8 +328,8 @@ impl Berth {
 }
 
 /// The status of a folder's drive; nothing where nobody serves it.
-fn asked(vault: &Path) -> io::Result<Option<Status>> {
-    Connection::open(vault)?.map(|mut connection| connection.status()).transpose()
+fn asked(volume: &Path) -> io::Result<Option<Status>> {
+    Connection::open(volume)?.map(|mut connection| connection.status()).transpose()
 }
 
 impl Subject for Distant {
@@ -337,11 +338,11 @@ impl Subject for Distant {
     }
 
     fn status(&self) -> Option<Status> {
-        asked(&self.vault).ok()?.filter(|status| status.drive == self.number)
+        asked(&self.volume).ok()?.filter(|status| status.drive == self.number)
     }
 
     fn history(&self, span: HistorySpan) -> Option<History> {
-        let mut connection = Connection::open(&self.vault).ok()??;
+        let mut connection = Connection::open(&self.volume).ok()??;
         match connection.ask(&Asked::History { span }).ok()? {
             Answer::History { history } => Some(*history),
             _ => None,
@@ -350,7 +351,7 @@ impl Subject for Distant {
 
     fn carry_out(&self, request: &Asked) -> Answer {
         let answer = || -> io::Result<Answer> {
-            match Connection::open(&self.vault)? {
+            match Connection::open(&self.volume)? {
                 Some(mut connection) => connection.ask(request),
                 None => Err(io::Error::other(UNSERVED)),
             }
@@ -366,44 +367,44 @@ mod tests {
     use super::*;
 
     /// A folder that looks like that of a drive.
-    fn vault(folder: &Path, name: &str) -> PathBuf {
-        let vault = folder.join(name);
-        fs::create_dir(&vault).unwrap();
-        fs::write(vault.join("vault.toml"), "").unwrap();
-        fs::canonicalize(vault).unwrap()
+    fn volume(folder: &Path, name: &str) -> PathBuf {
+        let volume = folder.join(name);
+        fs::create_dir(&volume).unwrap();
+        fs::write(volume.join("volume.toml"), "").unwrap();
+        fs::canonicalize(volume).unwrap()
     }
 
     fn names(overview: &Overview) -> Vec<&str> {
-        overview.drives.iter().map(Glance::name).collect()
+        overview.drives.iter().map(DriveCard::name).collect()
     }
 
     #[test]
     fn a_place_is_a_drive_a_folder_of_drives_a_socket_or_a_configuration() {
         let folder = tempfile::tempdir().unwrap();
-        let (a, b) = (vault(folder.path(), "a"), vault(folder.path(), "b"));
+        let (a, b) = (volume(folder.path(), "a"), volume(folder.path(), "b"));
         fs::create_dir(folder.path().join("none")).unwrap();
-        let mut found = vaults(folder.path()).unwrap();
+        let mut found = volumes(folder.path()).unwrap();
         found.sort();
         assert_eq!(found, [a.clone(), b.clone()]);
-        assert_eq!(vaults(&a).unwrap(), std::slice::from_ref(&a));
+        assert_eq!(volumes(&a).unwrap(), std::slice::from_ref(&a));
         let _listener = UnixListener::bind(b.join(SOCKET)).unwrap();
-        assert_eq!(vaults(&b.join(SOCKET)).unwrap(), [b]);
+        assert_eq!(volumes(&b.join(SOCKET)).unwrap(), [b]);
         let config = folder.path().join("serve.toml");
-        fs::write(&config, format!("vault = {:?}\nnbd = \"unix:s\"", a.display())).unwrap();
-        assert_eq!(vaults(&config).unwrap(), [a]);
+        fs::write(&config, format!("volume = {:?}\nnbd = \"unix:s\"", a.display())).unwrap();
+        assert_eq!(volumes(&config).unwrap(), [a]);
         fs::write(&config, "nbd = \"unix:s\"").unwrap();
-        let refused = vaults(&config).unwrap_err().to_string();
+        let refused = volumes(&config).unwrap_err().to_string();
         assert!(refused.contains("is neither a drive's folder"), "{refused}");
-        assert!(vaults(&folder.path().join("nothing")).is_err());
+        assert!(volumes(&folder.path().join("nothing")).is_err());
     }
 
     #[test]
     fn drives_come_and_go_and_one_that_is_named_twice_is_shown_once() {
         let folder = tempfile::tempdir().unwrap();
-        let first = vault(folder.path(), "first");
+        let first = volume(folder.path(), "first");
         let fleet = Fleet::new(&[folder.path().to_owned(), first.clone()], None).unwrap();
         assert_eq!(names(&fleet.look()), ["first"]);
-        vault(folder.path(), "second");
+        volume(folder.path(), "second");
         assert_eq!(names(&fleet.look()), ["first", "second"]);
         assert!(fleet.look().faults.is_empty());
         fs::remove_dir_all(first).unwrap();
@@ -417,7 +418,7 @@ mod tests {
     #[test]
     fn a_server_that_does_not_answer_keeps_nobody_waiting() {
         let folder = tempfile::tempdir().unwrap();
-        let stuck = vault(folder.path(), "stuck");
+        let stuck = volume(folder.path(), "stuck");
         let listener = UnixListener::bind(stuck.join(SOCKET)).unwrap();
         let fleet = Fleet::new(&[stuck], None).unwrap();
         for _ in 0..2 {

@@ -9,8 +9,8 @@ use std::fmt::{Display, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use live::status::{
-    Climate, Commands, Die, HealthState, LATENCY_BUCKETS, ProblemKind, Scrubs, Server, Space,
-    Status, Upkeep, Wear, Writes, bucket_end_ns,
+    Climate, Commands, Die, HealthState, LATENCY_BUCKETS, MaintenanceStatus, ProblemKind, Scrubs,
+    Server, Space, Status, Wear, Writes, bucket_end_ns,
 };
 
 /// What [`Metrics::text`] is, for whoever receives it.
@@ -38,9 +38,9 @@ impl Metrics {
         sheet.drive(status);
         sheet.health(status);
         sheet.dies(&status.dies);
-        sheet.scrubs(&status.upkeep);
-        let spares = [(None, status.spare_dies)];
-        sheet.gauges(("spare_dies", PURE, "Dies that take the place of others"), &spares);
+        sheet.scrubs(&status.maintenance);
+        let spares = [(None, status.hot_spares)];
+        sheet.gauges(("hot_spares", PURE, "Dies that take the place of others"), &spares);
         status.space.iter().for_each(|space| sheet.space(space));
         status.wear.iter().for_each(|wear| sheet.wear(wear));
         if let Some(writes) = &status.writes {
@@ -200,8 +200,8 @@ impl Sheet {
         self.counters(("media_failures", PURE, "Requests that a die failed"), &failures);
     }
 
-    fn scrubs(&mut self, upkeep: &Upkeep) {
-        let Scrubs { ended, completed, units_bad, units_restored, .. } = upkeep.scrubs;
+    fn scrubs(&mut self, maintenance: &MaintenanceStatus) {
+        let Scrubs { ended, completed, units_bad, units_restored, .. } = maintenance.scrubs;
         self.counters(("scrubs_ended", PURE, "Scrubs that ended"), &[(None, ended)]);
         let about = "Scrubs that read everything";
         self.counters(("scrubs_completed", PURE, about), &[(None, completed)]);
@@ -209,7 +209,7 @@ impl Sheet {
         self.counters(("scrub_bad_units", PURE, about), &[(None, units_bad)]);
         let about = "Those of them that were written again";
         self.counters(("scrub_restored_units", PURE, about), &[(None, units_restored)]);
-        let done = upkeep.scrub.as_ref().filter(|scrub| scrub.is_running);
+        let done = maintenance.scrub.as_ref().filter(|scrub| scrub.is_running);
         let done = done.map_or(0.0, |scrub| scrub.rows_done as f64 / scrub.rows.max(1) as f64);
         let about = "Share of the scrub under way that is done, 0 where none is";
         self.gauges(("scrub_progress_ratio", PURE, about), &[(None, done)]);

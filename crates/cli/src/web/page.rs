@@ -19,9 +19,9 @@ pub(super) fn of_fleet() -> Reply {
 /// What a page asks for beside itself.
 pub(super) fn part(path: &str) -> Option<Reply> {
     let (kind, text) = match path {
-        "/ground.css" => (CSS, report::GROUND_STYLE),
+        "/base.css" => (CSS, report::GROUND_STYLE),
         "/dashboard.css" => (CSS, include_str!("../../assets/dashboard.css")),
-        "/ground.js" => (JAVASCRIPT, include_str!("../../assets/ground.js")),
+        "/shared.js" => (JAVASCRIPT, include_str!("../../assets/shared.js")),
         "/dashboard.js" => (JAVASCRIPT, include_str!("../../assets/dashboard.js")),
         "/fleet.css" => (CSS, include_str!("../../assets/fleet.css")),
         "/fleet.js" => (JAVASCRIPT, include_str!("../../assets/fleet.js")),

@@ -186,14 +186,14 @@ fn a_killed_server_is_replaced_and_a_running_one_is_not() {
 }
 
 /// Makes a drive of 64 MiB over eight files in `folder`. Returns its path.
-fn vault(folder: &Path) -> String {
+fn volume(folder: &Path) -> String {
     let dies: Vec<String> =
         (0..8).map(|die| folder.join(format!("d{die}.img")).display().to_string()).collect();
-    let vault = folder.join("vault").display().to_string();
+    let volume = folder.join("volume").display().to_string();
     let floatgate = env!("CARGO_BIN_EXE_floatgate");
     let dies = dies.join(",");
-    client(floatgate, &["create", &vault, "--dies", &dies, "--size", "64MiB", "--protect", "7+1"]);
-    vault
+    client(floatgate, &["create", &volume, "--dies", &dies, "--size", "64MiB", "--protect", "7+1"]);
+    volume
 }
 
 #[test]
@@ -206,8 +206,9 @@ fn what_was_durable_survives_a_kill_at_any_moment() {
     let floatgate = env!("CARGO_BIN_EXE_floatgate");
     for options in [&[][..], &["--direct"]] {
         let folder = tempfile::tempdir().unwrap();
-        let (vault, socket) = (vault(folder.path()), folder.path().join("s").display().to_string());
-        let what = [script, floatgate, &vault, &socket, &cycles, "1"];
+        let (volume, socket) =
+            (volume(folder.path()), folder.path().join("s").display().to_string());
+        let what = [script, floatgate, &volume, &socket, &cycles, "1"];
         let said = client("/usr/bin/python3", &[&what, options].concat());
         assert!(said.ends_with("none lost\n"), "{options:?}: {said}");
     }
@@ -216,8 +217,8 @@ fn what_was_durable_survives_a_kill_at_any_moment() {
 #[test]
 fn a_drive_over_dies_is_to_clients_what_one_in_memory_is() {
     let folder = tempfile::tempdir().unwrap();
-    let vault = vault(folder.path());
-    let mut served = Served::start(&[&vault, "--export", "served"]);
+    let volume = volume(folder.path());
+    let mut served = Served::start(&[&volume, "--export", "served"]);
     if is_there("nbdsh") {
         check_conformance(&served);
     }
@@ -226,7 +227,7 @@ fn a_drive_over_dies_is_to_clients_what_one_in_memory_is() {
     }
     assert!(served.stop().success());
     for (seed, options) in ["1", "2", "3"].into_iter().zip(ACCESSES) {
-        let mut again = Served::start(&[&[vault.as_str()], options].concat());
+        let mut again = Served::start(&[&[volume.as_str()], options].concat());
         if is_there("fio") {
             let (uri, seed) = (format!("--uri={}", again.uri), format!("--randseed={seed}"));
             let load = ["--name=t", "--ioengine=nbd", &uri, "--size=64m", "--rw=randrw", &seed];
@@ -243,16 +244,16 @@ fn what_was_written_one_way_is_read_every_other_way() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let vault = vault(folder.path());
+    let volume = volume(folder.path());
     let [there, back] = ["there.img", "back.img"].map(|name| folder.path().join(name));
     noise(&there, 64 << 20);
     let [from, to] = [&there, &back].map(|path| path.to_str().expect("the folder's name is text"));
     for writing in ACCESSES {
-        let mut served = Served::start(&[&[vault.as_str()], writing].concat());
+        let mut served = Served::start(&[&[volume.as_str()], writing].concat());
         client("nbdcopy", &["--flush", from, &served.uri]);
         assert!(served.stop().success());
         for reading in ACCESSES {
-            let served = Served::start(&[&[vault.as_str(), "--read-only"], reading].concat());
+            let served = Served::start(&[&[volume.as_str(), "--read-only"], reading].concat());
             client("nbdcopy", &[&served.uri, to]);
             let is_same = fs::read(&there).unwrap() == fs::read(&back).unwrap();
             assert!(is_same, "{writing:?} {reading:?}");

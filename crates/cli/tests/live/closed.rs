@@ -15,12 +15,12 @@ fn printed(output: &Output) -> String {
 fn a_closed_drive_is_shown_as_text_and_as_json_that_agree() {
     let folder = tempfile::tempdir().unwrap();
     small_drive(folder.path()).close().unwrap();
-    let json = printed(&floatgate(folder.path(), &["status", "vault", "--json"]));
+    let json = printed(&floatgate(folder.path(), &["status", "volume", "--json"]));
     let status: Value = serde_json::from_str(&json).unwrap();
     assert_eq!((&status["schema"], &status["state"]), (&Value::from(1), &Value::from("closed")));
     assert_eq!(status["space"]["stored_bytes"], 2 << 20);
     assert_eq!(status["smart"]["critical_warning"], 0);
-    let text = printed(&floatgate(folder.path(), &["status", "vault", "--all"]));
+    let text = printed(&floatgate(folder.path(), &["status", "volume", "--all"]));
     let number = status["drive"].as_str().unwrap();
     for expected in [
         &format!("{number}, closed"),
@@ -47,12 +47,12 @@ fn a_closed_drive_is_shown_as_text_and_as_json_that_agree() {
 fn a_drive_that_was_not_closed_and_one_in_use_are_told_apart() {
     let folder = tempfile::tempdir().unwrap();
     let drive = small_drive(folder.path());
-    let refused = floatgate(folder.path(), &["status", "vault"]);
+    let refused = floatgate(folder.path(), &["status", "volume"]);
     assert_eq!(refused.status.code(), Some(1));
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(said, "error: vault is in use by another process; stop that first\n");
+    assert_eq!(said, "error: volume is in use by another process; stop that first\n");
     drop(drive);
-    let shown = floatgate(folder.path(), &["status", "vault"]);
+    let shown = floatgate(folder.path(), &["status", "volume"]);
     assert_eq!(shown.status.code(), Some(4), "it is degraded");
     let text = String::from_utf8_lossy(&shown.stdout).into_owned();
     assert!(text.contains("was not closed; opening it brings it back"), "{text}");
@@ -63,6 +63,6 @@ fn a_folder_without_a_drive_is_refused_once() {
     let folder = tempfile::tempdir().unwrap();
     let refused = floatgate(folder.path(), &["status", "nothing"]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(said.starts_with("error: nothing: vault.toml: No such file"), "{said}");
+    assert!(said.starts_with("error: nothing: volume.toml: No such file"), "{said}");
     assert_eq!(said.lines().count(), 1);
 }

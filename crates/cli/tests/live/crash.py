@@ -1,6 +1,6 @@
 """Kills a server under load, again and again, and looks at what a client is left with.
 
-crash.py FLOATGATE VAULT SOCKET CYCLES SEED [OPTION OF THE SERVER]...
+crash.py FLOATGATE VOLUME SOCKET CYCLES SEED [OPTION OF THE SERVER]...
 
 Every sector says which block it belongs to and which write it is of. After each crash it must be
 of the last write that was durable when the server died, or of a later one; whole, and of that
@@ -18,7 +18,7 @@ import time
 
 import nbd
 
-FLOATGATE, VAULT, SOCKET, CYCLES, SEED, *OPTIONS = sys.argv[1:]
+FLOATGATE, VOLUME, SOCKET, CYCLES, SEED, *OPTIONS = sys.argv[1:]
 URI = "nbd+unix:///?socket=" + SOCKET
 BLOCK, SECTOR, BLOCKS = 4096, 512, 1024
 DEPTH, PATIENCE_S = 16, 60
@@ -69,7 +69,7 @@ class Account:
 
 def serve():
     server = subprocess.Popen(
-        [FLOATGATE, "serve", VAULT, "--nbd", "unix:" + SOCKET, *OPTIONS],
+        [FLOATGATE, "serve", VOLUME, "--nbd", "unix:" + SOCKET, *OPTIONS],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -104,7 +104,7 @@ fn the_page_fits_a_telephone_a_tablet_and_a_wide_screen() {
 /// A browser at the page of a drive, with leave to change it; none where there is no browser.
 fn at_the_page_of(served: &Served) -> Option<Browser> {
     let mut browser = Browser::start()?;
-    let token = fs::read_to_string(served.path("vault/web.token")).expect("the server drew one");
+    let token = fs::read_to_string(served.path("volume/web.token")).expect("the server drew one");
     browser.open(&format!("http://{}/#token={token}", served.http));
     browser.wait_until("document.getElementById('link')?.textContent.startsWith('live')");
     Some(browser)
@@ -152,7 +152,7 @@ fn a_die_fails_and_is_rebuilt_before_the_readers_eyes() {
     let health = "document.getElementById('health').textContent";
     assert_eq!(browser.value(health), "Degraded: 1 problem.");
     let problem = browser.value("document.getElementById('problems').innerText");
-    let (die, folder) = (served.path("d2.img"), served.path("vault"));
+    let (die, folder) = (served.path("d2.img"), served.path("volume"));
     for part in [
         format!("Die 2 ({}) has failed; rows ", die.display()),
         format!("Replace it: floatgate replace-die {} 2 --with PATH.", folder.display()),
@@ -166,9 +166,9 @@ fn a_die_fails_and_is_rebuilt_before_the_readers_eyes() {
     let new = served.path("new.img").display().to_string();
     carry_out(&mut browser, "replace-die", &[("die", "2"), ("path", &new)]);
     browser.wait_until(&format!("{state} === 'good'"));
-    browser.wait_until("before.upkeep.rebuild?.is_running === false");
+    browser.wait_until("before.maintenance.rebuild?.is_running === false");
     assert_eq!(browser.value(health), "Health is ok.");
-    assert_eq!(browser.value("before.upkeep.rebuild.die"), 2);
+    assert_eq!(browser.value("before.maintenance.rebuild.die"), 2);
     for part in ["Die 2 (", ") has failed; rows", ") is whole."] {
         let events = "document.getElementById('event-rows').textContent";
         browser.wait_until(&format!("{events}.includes('{part}')"));
@@ -195,9 +195,9 @@ fn a_drive_is_formatted_and_purged_from_the_page_once_it_is_named_and_not_before
     assert!(shown.as_str().unwrap().contains(&capacity), "no {capacity} in {shown}");
 
     carry_out(&mut browser, "purge", &[]);
-    browser.wait_until("before.upkeep.purge?.is_running === false");
+    browser.wait_until("before.maintenance.purge?.is_running === false");
     browser.wait_until("document.getElementById('work').textContent.includes('Purge: done')");
-    assert_eq!(status(&served)["upkeep"]["purge"]["failure"], Value::Null);
+    assert_eq!(status(&served)["maintenance"]["purge"]["failure"], Value::Null);
     assert!(browser.faults.is_empty(), "{:?}", browser.faults);
 }
 
@@ -276,21 +276,21 @@ fn photograph(browser: &mut Browser, name: &str) {
 }
 
 #[test]
-fn the_beacon_is_lit_from_the_page_once_it_is_confirmed() {
+fn the_locate_led_is_turned_on_from_the_page_once_it_is_confirmed() {
     let served = Served::start_watched();
     let Some(mut browser) = at_the_page_of(&served) else { return };
     assert_eq!(browser.value("location.href"), format!("http://{}/", served.http));
-    browser.value("document.getElementById('action-beacon').click()");
+    browser.value("document.getElementById('action-locate').click()");
     let asked = browser.value("document.getElementById('confirm-text').textContent");
     let drive = status(&served)["drive"].as_str().unwrap().to_owned();
     assert!(asked.as_str().unwrap().contains(&drive), "{asked}");
-    assert_eq!(status(&served)["is_beacon_lit"], false, "not yet");
+    assert_eq!(status(&served)["is_locate_led_on"], false, "not yet");
     browser.value("document.getElementById('confirm-no').click()");
-    assert_eq!(status(&served)["is_beacon_lit"], false, "not at all");
-    browser.value("document.getElementById('action-beacon').click()");
+    assert_eq!(status(&served)["is_locate_led_on"], false, "not at all");
+    browser.value("document.getElementById('action-locate').click()");
     browser.value("document.getElementById('confirm-yes').click()");
-    browser.wait_until("document.getElementById('led').className === 'led beacon'");
-    assert_eq!(status(&served)["is_beacon_lit"], true);
+    browser.wait_until("document.getElementById('led').className === 'led locate'");
+    assert_eq!(status(&served)["is_locate_led_on"], true);
     assert!(browser.faults.is_empty(), "{:?}", browser.faults);
 }
 

@@ -12,7 +12,7 @@ use super::served::{Served, assert_done, client, floatgate, is_there, said, stat
 fn create(folder: &Path) {
     let dies = "d0.img,d1.img,d2.img,d3.img";
     let exports = ["--export", "one=4MiB", "--export", "two=2MiB"];
-    let create = ["create", "vault", "--dies", dies, "--size", "8MiB"];
+    let create = ["create", "volume", "--dies", dies, "--size", "8MiB"];
     assert_done(&floatgate(folder, &[&create[..], &exports].concat()));
 }
 
@@ -20,8 +20,8 @@ fn create(folder: &Path) {
 fn served() -> (Served, [String; 2]) {
     let folder = tempfile::tempdir().expect("a folder is made");
     create(folder.path());
-    let vault = folder.path().join("vault").display().to_string();
-    let served = Served::start_in(folder, &[&vault]);
+    let volume = folder.path().join("volume").display().to_string();
+    let served = Served::start_in(folder, &[&volume]);
     let uris = ["one", "two"].map(|name| served.uri.replace("///one?", &format!("///{name}?")));
     assert_eq!(uris[0], served.uri);
     (served, uris)
@@ -45,7 +45,7 @@ fn every_export_is_listed_and_the_first_is_the_default() {
     assert_eq!(client("nbdinfo", &["--size", &two]).trim(), (2 << 20).to_string());
     let none = one.replace("///one?", "///?");
     assert_eq!(client("nbdinfo", &["--size", &none]).trim(), (4 << 20).to_string());
-    let said = said(&served.beside(&["status", "vault"]));
+    let said = said(&served.beside(&["status", "volume"]));
     assert!(said.contains("`two`, 2.10 MB; 0 clients"), "{said}");
 }
 
@@ -95,19 +95,19 @@ fn exports_of_a_closed_drive_are_added_resized_and_removed() {
         let name = |it: &Value| format!("{} {}", it["name"].as_str().unwrap(), it["size_bytes"]);
         exports.iter().map(name).collect::<Vec<_>>().join(", ")
     };
-    let refused = floatgate(&["export", "add", "vault", "three", "--size", "4MiB"]);
+    let refused = floatgate(&["export", "add", "volume", "three", "--size", "4MiB"]);
     assert!(said(&refused).contains("the largest gap has 2 MiB of 8 MiB"), "{}", said(&refused));
-    assert_done(&floatgate(&["export", "add", "vault", "three", "--size", "1MiB"]));
-    let refused = floatgate(&["export", "resize", "vault", "two", "--size", "3MiB"]);
+    assert_done(&floatgate(&["export", "add", "volume", "three", "--size", "1MiB"]));
+    let refused = floatgate(&["export", "resize", "volume", "two", "--size", "3MiB"]);
     assert!(said(&refused).contains("has room for 2 MiB where it is"), "{}", said(&refused));
-    assert_done(&floatgate(&["export", "resize", "vault", "three", "--size", "2MiB"]));
-    assert_done(&floatgate(&["export", "remove", "vault", "one"]));
+    assert_done(&floatgate(&["export", "resize", "volume", "three", "--size", "2MiB"]));
+    assert_done(&floatgate(&["export", "remove", "volume", "one"]));
     assert_eq!(names(), "two 2097152, three 2097152");
-    let refused = floatgate(&["resize", "vault", "--size", "7MiB"]);
+    let refused = floatgate(&["resize", "volume", "--size", "7MiB"]);
     assert!(said(&refused).contains("export `three` reaches beyond 7 MiB"), "{}", said(&refused));
-    assert_done(&floatgate(&["export", "remove", "vault", "three"]));
-    assert_done(&floatgate(&["resize", "vault", "--size", "7MiB"]));
-    assert_done(&floatgate(&["check", "vault"]));
+    assert_done(&floatgate(&["export", "remove", "volume", "three"]));
+    assert_done(&floatgate(&["resize", "volume", "--size", "7MiB"]));
+    assert_done(&floatgate(&["check", "volume"]));
 }
 
 #[test]
@@ -119,17 +119,17 @@ fn what_an_export_stores_is_lost_only_where_that_is_allowed() {
     let there = server.path("there.img");
     noise(&there, 2 << 20);
     client("nbdcopy", &["--flush", there.to_str().unwrap(), &two]);
-    let running = server.beside(&["export", "remove", "vault", "two"]);
+    let running = server.beside(&["export", "remove", "volume", "two"]);
     assert!(said(&running).contains("is in use by process"), "{}", said(&running));
     assert!(server.stop().success());
     let floatgate = |args: &[&str]| server.beside(args);
     let number = status(floatgate)["drive"].as_str().unwrap().to_owned();
-    for args in [&["resize", "vault", "two", "--size", "1MiB"][..], &["remove", "vault", "two"]] {
+    for args in [&["resize", "volume", "two", "--size", "1MiB"][..], &["remove", "volume", "two"]] {
         let refused = floatgate(&[&["export"], args].concat());
         let told = said(&refused);
         assert!(told.contains("MiB that are stored would be lost"), "{told}");
         assert!(told.contains(&number), "{told}");
     }
-    assert_done(&floatgate(&["export", "remove", "vault", "two", "--destroy", &number]));
+    assert_done(&floatgate(&["export", "remove", "volume", "two", "--destroy", &number]));
     assert_eq!(status(floatgate)["space"]["logical_bytes"], 0);
 }

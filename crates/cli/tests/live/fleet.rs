@@ -89,8 +89,8 @@ fn create(folder: &Path, name: &str, more: &[&str]) {
 
 /// Serves a drive of a folder, from a folder of its own.
 fn serve(folder: &Path, name: &str) -> Served {
-    let vault = folder.join(name).display().to_string();
-    Served::start_in(tempfile::tempdir().expect("a folder is made"), &[&vault])
+    let volume = folder.join(name).display().to_string();
+    Served::start_in(tempfile::tempdir().expect("a folder is made"), &[&volume])
 }
 
 fn status(folder: &Path, name: &str) -> Value {
@@ -136,10 +136,10 @@ fn drives_are_seen_on_one_page_as_they_come_work_and_go() {
         browser.wait_until(&format!("before.drives[0].drive.writes.bytes === {bytes}"));
     }
 
-    assert!(floatgate(folder.path(), &["beacon", "beta", "on"]).status.success());
+    assert!(floatgate(folder.path(), &["locate", "beta", "on"]).status.success());
     let led = "document.querySelectorAll('.drive .led')[1].className";
-    browser.wait_until(&format!("{led} === 'led beacon' && document.title.startsWith('(*)')"));
-    assert!(browser.value(&card("beta")).as_str().unwrap().contains("The beacon is lit"));
+    browser.wait_until(&format!("{led} === 'led locate' && document.title.startsWith('(*)')"));
+    assert!(browser.value(&card("beta")).as_str().unwrap().contains("The locate LED is on"));
     assert!(floatgate(folder.path(), &["fail-die", "beta", "1"]).status.success());
     browser.wait_until(&format!("{health}.startsWith('beta: Die 1 (')"));
     drop(beta.kill());
@@ -166,12 +166,12 @@ fn drives_are_seen_on_one_page_as_they_come_work_and_go() {
 #[test]
 fn each_drive_has_its_whole_page_behind_the_first_one_and_is_changed_there() {
     let folder = tempfile::tempdir().unwrap();
-    create(folder.path(), "alpha", &["--spare-dies", "spare.img"]);
+    create(folder.path(), "alpha", &["--hot-spares", "spare.img"]);
     create(folder.path(), "beta", &[]);
     let servers = [serve(folder.path(), "alpha"), serve(folder.path(), "beta")];
     let dashboard = Dashboard::start(&[&folder.path().display().to_string()]);
     let Some(mut browser) = dashboard.opened() else { return };
-    browser.wait_until(&format!("({}).includes('1 spare die')", card("alpha")));
+    browser.wait_until(&format!("({}).includes('1 hot spare')", card("alpha")));
     browser.value("document.querySelector('.drive a.name').click()");
     let alpha = status(folder.path(), "alpha");
     let drive = "document.getElementById('drive')?.textContent";
@@ -181,13 +181,14 @@ fn each_drive_has_its_whole_page_behind_the_first_one_and_is_changed_there() {
     assert_eq!(browser.value("document.getElementById('token-form').hidden"), true);
 
     carry_out(&mut browser, "fail-die", &[("die", "2")]);
-    browser.wait_until("before.spare_dies === 0 && before.upkeep.rebuild?.is_running === false");
+    browser
+        .wait_until("before.hot_spares === 0 && before.maintenance.rebuild?.is_running === false");
     browser.wait_until("before.dies.every((die) => !die.is_lost)");
     let health = "document.getElementById('health').textContent";
     browser.wait_until(&format!("{health} === 'Health is ok.'"));
     let another = folder.path().join("another.img").display().to_string();
     carry_out(&mut browser, "add-spare", &[("path", &another)]);
-    browser.wait_until("before.spare_dies === 1");
+    browser.wait_until("before.hot_spares === 1");
     assert_eq!(
         status(folder.path(), "beta")["server"]["events"].to_string().find("fail die"),
         None
@@ -214,7 +215,7 @@ fn nobody_changes_a_drive_by_its_page_without_the_token_its_number_and_an_own_pa
     let wrong = format!("Authorization: Bearer {}", "0".repeat(32));
     let order = |first: &str, named: &str, headers: &[&str]| {
         let order = format!(
-            "{{\"drive\":{named:?},\"request\":{{\"request\":\"beacon\",\"is_lit\":true}}}}"
+            "{{\"drive\":{named:?},\"request\":{{\"request\":\"locate\",\"is_lit\":true}}}}"
         );
         let length = format!("Content-Length: {}", order.len());
         let answer = dashboard.ask(&[&[first, &length][..], headers, &["", &order]].concat());
@@ -236,7 +237,7 @@ fn nobody_changes_a_drive_by_its_page_without_the_token_its_number_and_an_own_pa
     ] {
         assert_eq!(order(first, named, &headers), expected, "{first} {headers:?}");
     }
-    let is_lit = |name| status(folder.path(), name)["is_beacon_lit"].clone();
+    let is_lit = |name| status(folder.path(), name)["is_locate_led_on"].clone();
     assert_eq!((is_lit("alpha"), is_lit("beta")), (false.into(), false.into()));
     assert_eq!(order(&post, &alpha, &[&host, json, &bearer]), "200");
     assert_eq!((is_lit("alpha"), is_lit("beta")), (true.into(), false.into()));
@@ -280,7 +281,7 @@ fn the_page_of_many_drives_fits_a_telephone_a_tablet_and_a_wide_screen() {
     let loads: Vec<Load> =
         served.iter().take(2).filter(|_| is_there("fio")).map(Load::start).collect();
     assert!(floatgate(folder.path(), &["fail-die", "scratch", "3"]).status.success());
-    assert!(floatgate(folder.path(), &["beacon", "mail-store", "on"]).status.success());
+    assert!(floatgate(folder.path(), &["locate", "mail-store", "on"]).status.success());
     browser.wait_until("document.getElementById('health').textContent.includes('Die 3')");
     browser.wait_until("document.querySelector('.spark .line').points.length > 7");
     assert_fits(&mut browser, "fleet", |_, _| {});

@@ -14,7 +14,7 @@ fn a_closed_drive_is_destroyed_only_by_its_number() {
     let floatgate = |args: &[&str]| floatgate(folder.path(), args);
     let before = status(floatgate);
     let number = before["drive"].as_str().unwrap();
-    for args in [&["purge", "vault"][..], &["format", "vault", "--capacity", "stock"]] {
+    for args in [&["purge", "volume"][..], &["format", "volume", "--capacity", "stock"]] {
         for more in [&[][..], &["--destroy", "0123456789abcdef"]] {
             let refused = floatgate(&[args, more].concat());
             assert!(!refused.status.success());
@@ -24,13 +24,13 @@ fn a_closed_drive_is_destroyed_only_by_its_number() {
         }
     }
     assert_eq!(status(floatgate), before);
-    assert_done(&floatgate(&["purge", "vault", "--destroy", number]));
+    assert_done(&floatgate(&["purge", "volume", "--destroy", number]));
     assert_eq!(status(floatgate)["space"]["logical_bytes"], 0);
-    let high = ["format", "vault", "--capacity", "high-performance", "--destroy", number];
+    let high = ["format", "volume", "--capacity", "high-performance", "--destroy", number];
     assert_done(&floatgate(&high));
     let bytes = |status: &Value| status["format"]["capacity_bytes"].as_u64().unwrap();
     assert!(bytes(&status(floatgate)) < bytes(&before) * 9 / 10);
-    assert_done(&floatgate(&["check", "vault"]));
+    assert_done(&floatgate(&["check", "volume"]));
 }
 
 #[test]
@@ -39,13 +39,13 @@ fn a_closed_drive_becomes_larger_and_smaller() {
     small_drive(folder.path()).close().unwrap();
     let floatgate = |args: &[&str]| floatgate(folder.path(), args);
     let number = status(floatgate)["drive"].as_str().unwrap().to_owned();
-    assert_done(&floatgate(&["resize", "vault", "--size", "4MiB"]));
-    let refused = floatgate(&["resize", "vault", "--size", "1MiB"]);
+    assert_done(&floatgate(&["resize", "volume", "--size", "4MiB"]));
+    let refused = floatgate(&["resize", "volume", "--size", "1MiB"]);
     assert!(said(&refused).contains("are stored, beyond the new end"), "{}", said(&refused));
-    let large = floatgate(&["resize", "vault", "--size", "1GiB"]);
+    let large = floatgate(&["resize", "volume", "--size", "1GiB"]);
     assert!(said(&large).contains("the dies have room for a map of"), "{}", said(&large));
     assert_eq!(status(floatgate)["format"]["capacity_bytes"], 4 << 20);
-    assert_done(&floatgate(&["resize", "vault", "--size", "1MiB", "--destroy", &number]));
+    assert_done(&floatgate(&["resize", "volume", "--size", "1MiB", "--destroy", &number]));
     let now = status(floatgate);
     assert_eq!(now["format"]["capacity_bytes"], 1 << 20);
     assert_eq!(now["space"]["logical_bytes"], 1 << 20);
@@ -62,14 +62,14 @@ fn a_served_drive_is_purged_and_formatted_only_where_that_is_allowed() {
     client("nbdcopy", &["--flush", there.to_str().unwrap(), &served.uri]);
     let floatgate = |args: &[&str]| served.beside(args);
     let number = status(floatgate)["drive"].as_str().unwrap().to_owned();
-    let purge = ["purge", "vault", "--destroy", &number];
+    let purge = ["purge", "volume", "--destroy", &number];
     let refused = floatgate(&purge);
-    let told = format!("process {} serves vault; stop that first", served.pid());
+    let told = format!("process {} serves volume; stop that first", served.pid());
     assert!(said(&refused).contains(&told), "{}", said(&refused));
     assert_done(&floatgate(&[&purge[..], &["--while-served"]].concat()));
     client("nbdcopy", &[&served.uri, back.to_str().unwrap()]);
     assert!(fs::read(&back).unwrap().iter().all(|byte| *byte == 0));
-    let format = ["format", "vault", "--capacity", "4MiB", "--destroy", &number, "--while-served"];
+    let format = ["format", "volume", "--capacity", "4MiB", "--destroy", &number, "--while-served"];
     assert_done(&floatgate(&format));
     assert_eq!(status(floatgate)["format"]["capacity_bytes"], 4 << 20);
     fs::remove_file(&back).unwrap();

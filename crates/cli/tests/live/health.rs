@@ -84,7 +84,7 @@ fn pages_that_a_scrub_finds_lost_are_told_everywhere() {
     let problem = &told["health"]["problems"][0];
     assert_eq!(problem["kind"], "pages-lost", "{problem}");
     assert!(told["smart"]["critical_warning"].as_u64().expect("bits") & 4 != 0, "{told}");
-    let shown = served.beside(&["status", "vault"]);
+    let shown = served.beside(&["status", "volume"]);
     assert_eq!(shown.status.code(), Some(5));
     for part in ["health", "critical; ", " pages lost; critical warning 0x04: NVM subsystem "] {
         assert!(said(&shown).contains(part), "no {part} in\n{}", said(&shown));
@@ -104,14 +104,14 @@ fn pages_that_a_scrub_finds_lost_are_told_everywhere() {
         let text = fs::read_to_string(served.path("told")).unwrap_or_default();
         text.lines().find(|line| line.starts_with("pages-lost|")).map(str::to_owned)
     });
-    assert!(told.contains("cannot be read back") && told.ends_with("|critical||vault"), "{told}");
+    assert!(told.contains("cannot be read back") && told.ends_with("|critical||volume"), "{told}");
 }
 
 #[test]
 fn a_die_that_fails_and_comes_back_calls_twice_and_names_where_it_is() {
     let folder = tempfile::tempdir().expect("there is room");
     let dies = "d0.img,d1.img,d2.img,d3.img";
-    let create = ["create", "vault", "--dies", dies, "--size", "8MiB", "--name", "Mail store"];
+    let create = ["create", "volume", "--dies", dies, "--size", "8MiB", "--name", "Mail store"];
     assert_done(&floatgate(folder.path(), &create));
     let hook = hook(folder.path()).display().to_string();
     let args = ["--monitor-program", &hook, "--monitor-test"];
@@ -126,19 +126,19 @@ fn a_die_that_fails_and_comes_back_calls_twice_and_names_where_it_is() {
     let number = status(&served)["drive"].as_str().expect("a text").to_owned();
     let tested = call("test|");
     assert!(tested.starts_with(&format!("test|{number}|This is a test")), "{tested}");
-    assert_done(&served.beside(&["fail-die", "vault", "2"]));
+    assert_done(&served.beside(&["fail-die", "volume", "2"]));
     let failed = call("die-failed|");
     let die = served.path("d2.img").display().to_string();
     assert!(failed.contains(&format!("|Die 2 ({die}) ")), "{failed}");
     assert!(failed.ends_with("|degraded|2|Mail store"), "{failed}");
-    let shown = served.beside(&["status", "vault"]);
+    let shown = served.beside(&["status", "volume"]);
     assert_eq!(shown.status.code(), Some(4), "{}", said(&shown));
     assert!(said(&shown).contains("Mail store, "), "{}", said(&shown));
-    assert_done(&served.beside(&["replace-die", "vault", "2", "--with", "new.img"]));
+    assert_done(&served.beside(&["replace-die", "volume", "2", "--with", "new.img"]));
     let resolved = call("resolved|");
     assert!(resolved.contains("new.img) is whole."), "{resolved}");
     assert!(call("health-ok|").contains("|ok||Mail store"));
-    assert_eq!(served.beside(&["status", "vault"]).status.code(), Some(0));
+    assert_eq!(served.beside(&["status", "volume"]).status.code(), Some(0));
     let metrics = served.get("/metrics");
     assert!(metrics.contains(",name=\"Mail store\","), "{metrics}");
 }
@@ -153,7 +153,7 @@ fn a_program_that_hangs_holds_up_neither_the_server_nor_its_end() {
     let program = program.display().to_string();
     let args = ["--monitor-program", &program, "--monitor-test"];
     let mut served = Served::start_watched_with(folder, "127.0.0.1:0", &args);
-    assert_done(&served.beside(&["fail-die", "vault", "1"]));
+    assert_done(&served.beside(&["fail-die", "volume", "1"]));
     assert_eq!(status(&served)["health"]["state"], "degraded");
     let begun = Instant::now();
     assert!(served.stop().success());
@@ -167,7 +167,7 @@ fn whoever_cannot_be_called_is_refused_before_the_drive_is_opened() {
     File::create(folder.path().join("plain")).expect("the folder takes files");
     let plain = folder.path().join("plain").display().to_string();
     let refused = |args: &[&str]| {
-        let serve = ["serve", "vault", "--nbd", "unix:s"];
+        let serve = ["serve", "volume", "--nbd", "unix:s"];
         let refused = floatgate(folder.path(), &[&serve[..], args].concat());
         assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
         said(&refused)

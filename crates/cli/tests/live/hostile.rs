@@ -59,7 +59,7 @@ fn viewers_beyond_every_limit_hang_neither_the_metrics_nor_the_end() {
     // Until the last one was answered, one way or the other.
     let _ = viewers.last_mut().unwrap().read(&mut [0]);
     assert_scraped_promptly(&served);
-    let told = served.beside(&["status", "vault", "--json"]);
+    let told = served.beside(&["status", "volume", "--json"]);
     assert!(told.status.success(), "the management socket answers as well");
     assert_stops_promptly(&mut served);
 }

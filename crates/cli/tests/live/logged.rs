@@ -73,7 +73,7 @@ fn a_log_that_takes_nothing_harms_nothing() {
     noise(&stored, 1 << 20);
     client("nbdcopy", &["--flush", stored.to_str().unwrap(), &served.uri]);
     assert!(served.stop().success());
-    assert!(served.beside(&["check", "vault"]).status.success());
+    assert!(served.beside(&["check", "volume"]).status.success());
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_server_whose_stdout_is_closed_serves_all_the_same() {
     wait_for(&said, "client 1 ");
     drop(UnixStream::connect(folder.path().join("other")).unwrap());
     wait_for(&said, "client 2 ");
-    assert!(served.beside(&["status", "vault"]).status.success());
+    assert!(served.beside(&["status", "volume"]).status.success());
     assert!(served.stop().success());
 }
 
@@ -99,7 +99,7 @@ fn a_log_that_nobody_reads_holds_nobody_up() {
     let mut served = Served::start_small_drive_saying(&args, Stdio::piped());
     // Far more lines than a pipe and the queue before it hold.
     (0..3000).for_each(|_| come_and_go(&served));
-    assert!(served.beside(&["status", "vault"]).status.success());
+    assert!(served.beside(&["status", "volume"]).status.success());
     assert!(served.stop().success());
 }
 
@@ -108,8 +108,8 @@ fn a_server_reads_its_configuration_again_and_says_what_takes_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     create_small_drive(folder.path());
     let [config, said] = ["c.toml", "said"].map(|name| folder.path().join(name));
-    let (vault, socket) = (folder.path().join("vault"), folder.path().join("s"));
-    let own = format!("vault = {vault:?}\nnbd = \"unix:{}\"\n", socket.display());
+    let (volume, socket) = (folder.path().join("volume"), folder.path().join("s"));
+    let own = format!("volume = {volume:?}\nnbd = \"unix:{}\"\n", socket.display());
     fs::write(&config, &own).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
     command.args(["serve", "--config"]).arg(&config).stdin(Stdio::null());
@@ -124,9 +124,9 @@ fn a_server_reads_its_configuration_again_and_says_what_takes_a_restart() {
     wait_for(&said, "warning: nbd changed, which takes a restart\n");
     come_and_go(&served);
     wait_for(&said, "client 2 ");
-    let status = served.beside(&["status", "vault", "--json"]);
+    let status = served.beside(&["status", "volume", "--json"]);
     let status: Value = serde_json::from_slice(&status.stdout).unwrap();
-    assert!(!status["upkeep"]["scrub"].is_null(), "it scrubs from now on: {status}");
+    assert!(!status["maintenance"]["scrub"].is_null(), "it scrubs from now on: {status}");
 
     fs::write(&config, "bnd = 1").unwrap();
     signal(&served, "HUP");
@@ -148,7 +148,7 @@ fn a_server_takes_over_the_sockets_that_it_is_given() {
         let script = "export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$0\" \"$@\" 3<&0 </dev/null";
         let mut command = Command::new("sh");
         command.args(["-c", script, env!("CARGO_BIN_EXE_floatgate"), "serve"]);
-        command.arg(folder.path().join("vault")).args(["--nbd", descriptor]);
+        command.arg(folder.path().join("volume")).args(["--nbd", descriptor]);
         command
     };
     let missing = activated("fd:4").stdin(socket.try_clone().unwrap()).output().unwrap();
@@ -161,6 +161,6 @@ fn a_server_takes_over_the_sockets_that_it_is_given() {
     client("nbdinfo", &["--size", &served.uri]);
     assert!(served.stop().success());
     assert!(path.exists(), "it is not the server's");
-    let typed = floatgate(Path::new("/"), &["serve", "vault", "--nbd", "fd:2"]);
+    let typed = floatgate(Path::new("/"), &["serve", "volume", "--nbd", "fd:2"]);
     assert_eq!(typed.status.code(), Some(2));
 }

@@ -66,7 +66,7 @@ fn a_scrape_has_every_metric_that_contrib_and_the_guide_name() {
 fn the_numbers_of_a_scrape_are_those_of_the_status() {
     let served = Served::start_watched();
     let scrape = served.get("/metrics");
-    let asked = served.beside(&["status", "vault", "--json"]);
+    let asked = served.beside(&["status", "volume", "--json"]);
     let status: Value = serde_json::from_slice(&asked.stdout).unwrap();
     for (metric, expected) in [
         ("floatgate_capacity_bytes{of=\"host\"}", &status["format"]["capacity_bytes"]),

@@ -17,10 +17,10 @@ const VERSIONS: u8 = 8;
 /// A served drive of one die to whose first pages these versions were flushed, one after the other.
 fn written(versions: u8) -> Served {
     let folder = tempfile::tempdir().expect("a folder is made");
-    let made = ["create", "vault", "--dies", "d0.img", "--size", "8MiB", "--protect", "none"];
+    let made = ["create", "volume", "--dies", "d0.img", "--size", "8MiB", "--protect", "none"];
     assert_done(&floatgate(folder.path(), &made));
-    let vault = folder.path().join("vault").display().to_string();
-    let served = Served::start_in(folder, &[&vault]);
+    let volume = folder.path().join("volume").display().to_string();
+    let served = Served::start_in(folder, &[&volume]);
     let there = served.path("there.img");
     for version in 1..=versions {
         fs::write(&there, vec![version; PAGES * PAGE_BYTES]).expect("the folder takes files");
@@ -64,7 +64,7 @@ fn damage_batch(die: &Path) {
 fn recover(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
     let address = format!("unix:{}", folder.join("s").display());
-    command.args(["recover", path(&folder.join("vault")), "--nbd", &address]);
+    command.args(["recover", path(&folder.join("volume")), "--nbd", &address]);
     command.stdin(Stdio::null());
     command
 }
@@ -72,7 +72,7 @@ fn recover(folder: &Path) -> Command {
 /// What comes of an attempt to serve the drive.
 fn serve(folder: &Path) -> Output {
     let address = format!("unix:{}", folder.join("s").display());
-    floatgate(folder, &["serve", "vault", "--nbd", &address])
+    floatgate(folder, &["serve", "volume", "--nbd", &address])
 }
 
 fn recover_by_force(folder: TempDir) -> Served {
@@ -92,7 +92,7 @@ fn a_drive_that_opening_refuses_is_served_for_reading_where_doubts_are_accepted(
     assert!(!refused.status.success());
     assert!(said(&refused).contains("is lost, though a later one was written"), "{refused:?}");
     // The hint is the command as it is to be typed.
-    assert!(said(&refused).contains("`floatgate recover vault`"), "{refused:?}");
+    assert!(said(&refused).contains("`floatgate recover volume`"), "{refused:?}");
     let doubtful = recover(folder.path()).output().unwrap();
     assert_eq!(doubtful.status.code(), Some(1));
     for part in ["doubtful: batch ", "any page may be older", "--force serves it all the same"] {

@@ -65,20 +65,20 @@ impl Served {
         Self { server, folder: Some(folder), uri, http: String::new() }
     }
 
-    /// Starts a server of a small drive, named `vault` in its folder.
+    /// Starts a server of a small drive, named `volume` in its folder.
     pub(crate) fn start_small_drive() -> Self {
         let folder = tempfile::tempdir().expect("a folder is made");
         create_small_drive(folder.path());
-        let vault = folder.path().join("vault").display().to_string();
-        Self::start_in(folder, &[&vault])
+        let volume = folder.path().join("volume").display().to_string();
+        Self::start_in(folder, &[&volume])
     }
 
     /// Starts a server of a small drive with these arguments more, and something to say things to.
     pub(crate) fn start_small_drive_saying(args: &[&str], stderr: Stdio) -> Self {
         let folder = tempfile::tempdir().expect("a folder is made");
         create_small_drive(folder.path());
-        let vault = folder.path().join("vault").display().to_string();
-        Self::start_saying(folder, &[&[vault.as_str()], args].concat(), stderr)
+        let volume = folder.path().join("volume").display().to_string();
+        Self::start_saying(folder, &[&[volume.as_str()], args].concat(), stderr)
     }
 
     /// Starts a server of a small drive whose stdout nobody reads. It says things to `stderr`.
@@ -88,7 +88,7 @@ impl Served {
         let (reader, stdout) = io::pipe().expect("a pipe is made");
         drop(reader);
         let mut command = serve(&folder);
-        command.arg(folder.path().join("vault")).args(args).stdout(stdout).stderr(stderr);
+        command.arg(folder.path().join("volume")).args(args).stdout(stdout).stderr(stderr);
         let server = command.spawn().expect("the command was built");
         Self { server, folder: Some(folder), uri: String::new(), http: String::new() }
     }
@@ -109,8 +109,8 @@ impl Served {
     pub(crate) fn start_watched_with(folder: TempDir, address: &str, args: &[&str]) -> Self {
         let said = folder.path().join("said");
         let stderr = File::create(&said).expect("the folder takes files");
-        let vault = folder.path().join("vault").display().to_string();
-        let args = [&[&vault, "--http", address], args].concat();
+        let volume = folder.path().join("volume").display().to_string();
+        let args = [&[&volume, "--http", address], args].concat();
         let mut served = Self::start_saying(folder, &args, stderr.into());
         let said = fs::read_to_string(said).expect("it is there");
         let place = said.split_once("http://").or_else(|| said.split_once("https://"));
@@ -200,21 +200,21 @@ pub(crate) fn floatgate(folder: &Path, args: &[&str]) -> Output {
     command.output().expect("the command was built")
 }
 
-/// Makes an empty drive of 8 MiB on four dies, named `vault` in `folder`.
+/// Makes an empty drive of 8 MiB on four dies, named `volume` in `folder`.
 ///
 /// By a process of its own: one that this process had open would, for a moment, still be held by
 /// whatever program another test starts.
 pub(crate) fn create_small_drive(folder: &Path) {
     let dies = "d0.img,d1.img,d2.img,d3.img";
     let options = ["--dies", dies, "--size", "8MiB", "--protect", "3+1", "--rated-cycles", "3000"];
-    let made = floatgate(folder, &[&["create", "vault"][..], &options].concat());
+    let made = floatgate(folder, &[&["create", "volume"][..], &options].concat());
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
 }
 
-/// A drive of 8 MiB on four dies, of which a quarter was written, named `vault` in `folder`.
+/// A drive of 8 MiB on four dies, of which a quarter was written, named `volume` in `folder`.
 pub(crate) fn small_drive(folder: &Path) -> Drive {
     let options = CreateOptions {
-        vault: folder.join("vault"),
+        volume: folder.join("volume"),
         dies: (0..4).map(|die| folder.join(format!("d{die}.img"))).collect(),
         size: Bytes::from_kib(8 << 10),
         is_protected: true,
@@ -274,8 +274,8 @@ pub(crate) fn assert_done(output: &Output) {
     assert!(output.status.success(), "{}", said(output));
 }
 
-/// The status of the drive named `vault` as a command prints it.
+/// The status of the drive named `volume` as a command prints it.
 pub(crate) fn status(floatgate: impl Fn(&[&str]) -> Output) -> Value {
-    let status = floatgate(&["status", "vault", "--json"]);
+    let status = floatgate(&["status", "volume", "--json"]);
     serde_json::from_slice(&status.stdout).expect("it is JSON")
 }

@@ -14,19 +14,19 @@ fn a_configuration_says_what_could_be_typed_and_what_is_typed_wins() {
         let refused = floatgate(folder.path(), &[&["serve", "--config", "c.toml"], typed].concat());
         (refused.status.code(), String::from_utf8_lossy(&refused.stderr).into_owned())
     };
-    let (code, said) = refusal("vault = \"vault\"\nnbd = \"none\"", &[]);
+    let (code, said) = refusal("volume = \"volume\"\nnbd = \"none\"", &[]);
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("`none` is no address"), "{said}");
-    let (code, said) = refusal("vault = \"nothing\"\nnbd = \"unix:s\"", &["other"]);
+    let (code, said) = refusal("volume = \"nothing\"\nnbd = \"unix:s\"", &["other"]);
     assert!(code == Some(1) && said.starts_with("error: opening other: "), "{said}");
-    let (code, said) = refusal("vault = \"vault\"\nbnd = \"unix:s\"", &[]);
+    let (code, said) = refusal("volume = \"volume\"\nbnd = \"unix:s\"", &[]);
     assert!(
         code == Some(1) && said.starts_with("error: reading c.toml: `bnd` is no key"),
         "{said}"
     );
-    let (code, said) = refusal("vault = \"vault\"", &[]);
+    let (code, said) = refusal("volume = \"volume\"", &[]);
     assert!(code == Some(2) && said.contains("--nbd <ADDRESS>"), "{said}");
-    let (code, said) = refusal("vault = ", &[]);
+    let (code, said) = refusal("volume = ", &[]);
     assert!(code == Some(1) && said.starts_with("error: reading c.toml: "), "{said}");
 }
 
@@ -35,7 +35,7 @@ fn every_command_has_a_manual_page() {
     let folder = tempfile::tempdir().unwrap();
     let done = floatgate(folder.path(), &["man", "man1"]);
     assert!(done.status.success());
-    for page in ["floatgate.1", "floatgate-serve.1", "floatgate-status.1", "floatgate-beacon.1"] {
+    for page in ["floatgate.1", "floatgate-serve.1", "floatgate-status.1", "floatgate-locate.1"] {
         let text = fs::read_to_string(folder.path().join("man1").join(page)).unwrap();
         assert!(text.contains(".SH NAME"), "{page}");
     }

@@ -69,7 +69,7 @@ fn iops(served: &Served) -> f64 {
 }
 
 fn memory_bytes(served: &Served) -> u64 {
-    let told = served.beside(&["status", "vault", "--json"]);
+    let told = served.beside(&["status", "volume", "--json"]);
     let status: Value = serde_json::from_slice(&told.stdout).expect("JSON");
     status["server"]["memory_bytes"].as_u64().expect("a number")
 }

@@ -11,7 +11,7 @@ use super::served::{Served, assert_done, client, is_there};
 #[test]
 fn a_served_drive_answers_until_it_is_stopped_and_is_closed_then() {
     let mut served = Served::start_small_drive();
-    let asked = served.beside(&["status", "vault", "--json"]);
+    let asked = served.beside(&["status", "volume", "--json"]);
     let status: Value = serde_json::from_slice(&asked.stdout).unwrap();
     assert_eq!((&status["schema"], &status["state"]), (&Value::from(1), &Value::from("open")));
     let server = &status["server"];
@@ -20,21 +20,21 @@ fn a_served_drive_answers_until_it_is_stopped_and_is_closed_then() {
     assert_eq!(status["smart"]["host_write_commands"], 0);
     assert_eq!(status["smart"]["percentage_used"], 0);
     assert!(server["memory_bytes"].as_u64().unwrap() > 1 << 20, "{server}");
-    let text = served.beside(&["status", "vault", "--all"]);
+    let text = served.beside(&["status", "volume", "--all"]);
     let text = String::from_utf8_lossy(&text.stdout).into_owned();
     assert!(text.contains(&format!("served by process {}", served.pid())), "{text}");
     assert!(served.stop().success());
-    let closed = served.beside(&["status", "vault", "--json"]);
+    let closed = served.beside(&["status", "volume", "--json"]);
     let closed: Value = serde_json::from_slice(&closed.stdout).unwrap();
     assert_eq!((&closed["state"], &closed["drive"]), (&Value::from("closed"), &status["drive"]));
     assert_eq!(closed["smart"]["percentage_used"], 0);
-    assert!(!served.path("vault/manage.sock").exists());
+    assert!(!served.path("volume/manage.sock").exists());
 }
 
 #[test]
 fn a_second_server_of_a_drive_is_told_which_process_has_it() {
     let served = Served::start_small_drive();
-    let second = served.beside(&["serve", "vault", "--nbd", "unix:other"]);
+    let second = served.beside(&["serve", "volume", "--nbd", "unix:other"]);
     assert_eq!(second.status.code(), Some(1));
     let said = String::from_utf8_lossy(&second.stderr).into_owned();
     let expected = format!("is in use by process {}; stop that first\n", served.pid());
@@ -42,20 +42,20 @@ fn a_second_server_of_a_drive_is_told_which_process_has_it() {
 }
 
 #[test]
-fn a_beacon_marks_a_drive_whether_it_is_served_or_not() {
+fn the_locate_led_marks_a_drive_whether_it_is_served_or_not() {
     let mut served = Served::start_small_drive();
     let shown = |served: &Served| {
-        let text = served.beside(&["status", "vault"]);
+        let text = served.beside(&["status", "volume"]);
         String::from_utf8_lossy(&text.stdout).into_owned()
     };
     assert!(shown(&served).contains("(o) attached"), "{}", shown(&served));
-    assert!(served.beside(&["beacon", "vault", "on"]).status.success());
-    assert!(shown(&served).contains("(*) BEACON"), "{}", shown(&served));
+    assert!(served.beside(&["locate", "volume", "on"]).status.success());
+    assert!(shown(&served).contains("(*) LOCATE"), "{}", shown(&served));
     assert!(served.stop().success());
-    assert!(shown(&served).contains("(*) BEACON"), "{}", shown(&served));
-    assert!(served.beside(&["beacon", "vault", "off"]).status.success());
+    assert!(shown(&served).contains("(*) LOCATE"), "{}", shown(&served));
+    assert!(served.beside(&["locate", "volume", "off"]).status.success());
     assert!(shown(&served).contains("( ) off"), "{}", shown(&served));
-    let refused = served.beside(&["beacon", "nothing", "on"]);
+    let refused = served.beside(&["locate", "nothing", "on"]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(said, "error: nothing is no folder of a drive; `floatgate create` makes one\n");
 }
@@ -71,14 +71,14 @@ fn a_drive_remembers_its_life_and_what_happened_to_it() {
     client("nbdcopy", &["--flush", &data.display().to_string(), &served.uri]);
     assert!(served.stop().success());
     let status = |served: &Served| -> Value {
-        serde_json::from_slice(&served.beside(&["status", "vault", "--json"]).stdout).unwrap()
+        serde_json::from_slice(&served.beside(&["status", "volume", "--json"]).stdout).unwrap()
     };
     let life = status(&served)["life"].clone();
     assert_eq!(life["host_written_bytes"], 65_536, "{life}");
     assert!(life["media_written_bytes"].as_u64().unwrap() >= 65_536, "{life}");
     let folder = served.kill();
-    let vault = folder.path().join("vault").display().to_string();
-    let again = Served::start_in(folder, &[&vault]);
+    let volume = folder.path().join("volume").display().to_string();
+    let again = Served::start_in(folder, &[&volume]);
     let status = status(&again);
     assert_eq!(status["server"]["traffic"]["writes"]["bytes"], 0);
     assert_eq!(status["life"]["host_written_bytes"], 65_536, "{}", status["life"]);
@@ -92,16 +92,16 @@ fn a_drive_remembers_its_life_and_what_happened_to_it() {
 fn a_drive_at_the_times_of_a_model_tells_its_power_and_heat_everywhere() {
     let served = Served::start_small_drive_saying(&["--timing", "model"], Stdio::inherit());
     let said = |args: &[&str]| String::from_utf8_lossy(&served.beside(args).stdout).into_owned();
-    let status: Value = serde_json::from_str(&said(&["status", "vault", "--json"])).unwrap();
+    let status: Value = serde_json::from_str(&said(&["status", "volume", "--json"])).unwrap();
     let (model, smart) = (&status["server"]["model"], &status["smart"]);
     assert_eq!(
         (&model["name"], &model["climate"]["throttle_c"]),
         (&"iodrive-duo".into(), &78.0.into())
     );
     assert!((300..330).contains(&smart["composite_temperature"].as_u64().unwrap()), "{smart}");
-    let text = said(&["status", "vault"]);
+    let text = said(&["status", "volume"]);
     assert!(text.contains("the times of iodrive-duo, ") && text.contains("°C (slows"), "{text}");
-    let text = said(&["top", "vault", "--once", "--interval", "1s"]);
+    let text = said(&["top", "volume", "--once", "--interval", "1s"]);
     assert!(text.contains("°C, slows down at 78; 11."), "{text}");
     assert!(text.lines().count() <= 24, "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
@@ -110,12 +110,12 @@ fn a_drive_at_the_times_of_a_model_tells_its_power_and_heat_everywhere() {
 #[test]
 fn top_shows_a_screen_of_eighty_columns_and_needs_a_server() {
     let mut served = Served::start_small_drive();
-    let args = ["top", "vault", "--once", "--interval", "100ms"];
-    assert_done(&served.beside(&["fail-die", "vault", "3"]));
+    let args = ["top", "volume", "--once", "--interval", "100ms"];
+    assert_done(&served.beside(&["fail-die", "volume", "3"]));
     let shown = served.beside(&args);
     let text = String::from_utf8_lossy(&shown.stdout).into_owned();
     let parts =
-        ["vault (", "IOPS", "read", "write", "write amplification", "superblocks", "1 of 4"];
+        ["volume (", "IOPS", "read", "write", "write amplification", "superblocks", "1 of 4"];
     for part in parts.into_iter().chain(["activity", "\n0    good   ", "): degraded\n! Die 3 ("]) {
         assert!(text.contains(part), "no {part} in\n{text}");
     }
@@ -126,7 +126,7 @@ fn top_shows_a_screen_of_eighty_columns_and_needs_a_server() {
     assert!(served.stop().success());
     let refused = served.beside(&args);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(said, "error: nobody serves vault; `floatgate serve vault` does\n");
+    assert_eq!(said, "error: nobody serves volume; `floatgate serve volume` does\n");
 }
 
 #[test]
@@ -135,11 +135,11 @@ fn top_fits_fifty_columns_and_q_ends_it() {
         return;
     }
     let served = Served::start_small_drive();
-    assert_done(&served.beside(&["fail-die", "vault", "3"]));
+    assert_done(&served.beside(&["fail-die", "volume", "3"]));
     let top = format!(
         "stty cols 50 rows 40; {} top {} --interval 100ms; echo ended with $?; stty -a",
         env!("CARGO_BIN_EXE_floatgate"),
-        served.path("vault").display()
+        served.path("volume").display()
     );
     let typed = "timeout 60 script --quiet --return --command \"$0\" /dev/null";
     let mut terminal = Command::new("sh")

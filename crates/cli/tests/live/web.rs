@@ -24,7 +24,7 @@ fn code(answer: &str) -> &str {
 fn http_and_the_management_socket_tell_the_same() {
     let served = Served::start_watched();
     let over_http: Value = serde_json::from_str(body(&served.get("/status.json"))).unwrap();
-    let asked = served.beside(&["status", "vault", "--json"]);
+    let asked = served.beside(&["status", "volume", "--json"]);
     let over_socket: Value = serde_json::from_slice(&asked.stdout).unwrap();
     for field in ["schema", "drive", "state", "format", "smart", "space", "wear", "writes", "dies"]
     {
@@ -117,7 +117,7 @@ fn the_stream_tells_the_status_each_second_and_a_viewer_that_takes_nothing_harms
 /// What is answered to an order, sent with these headers.
 fn ordered(served: &Served, drive: &str, headers: &[&str]) -> String {
     let order =
-        format!("{{\"drive\":{drive:?},\"request\":{{\"request\":\"beacon\",\"is_lit\":true}}}}");
+        format!("{{\"drive\":{drive:?},\"request\":{{\"request\":\"locate\",\"is_lit\":true}}}}");
     let length = format!("Content-Length: {}", order.len());
     let mut lines = vec!["POST /request HTTP/1.1", &length];
     lines.extend(headers);
@@ -130,10 +130,10 @@ fn ordered(served: &Served, drive: &str, headers: &[&str]) -> String {
 fn only_who_has_the_token_and_names_the_drive_changes_anything() {
     let served = Served::start_watched();
     let status = || -> Value {
-        serde_json::from_slice(&served.beside(&["status", "vault", "--json"]).stdout).unwrap()
+        serde_json::from_slice(&served.beside(&["status", "volume", "--json"]).stdout).unwrap()
     };
     let drive = status()["drive"].as_str().unwrap().to_owned();
-    let token = fs::read_to_string(served.path("vault/web.token")).unwrap();
+    let token = fs::read_to_string(served.path("volume/web.token")).unwrap();
     let host = format!("Host: {}", served.http);
     let bearer = format!("Authorization: Bearer {token}");
     let json = "Content-Type: application/json";
@@ -151,10 +151,10 @@ fn only_who_has_the_token_and_names_the_drive_changes_anything() {
         let answer = ordered(&served, named, &headers);
         assert_eq!(code(&answer), expected, "{headers:?}: {answer}");
     }
-    assert_eq!(status()["is_beacon_lit"], false, "nothing of this changed anything");
+    assert_eq!(status()["is_locate_led_on"], false, "nothing of this changed anything");
     let done = ordered(&served, &drive, &[&host, json, &bearer, &same]);
     assert_eq!(body(&done), "{\"answer\":\"done\"}");
-    assert_eq!((&status()["is_beacon_lit"], &status()["led"]), (&true.into(), &"beacon".into()));
+    assert_eq!((&status()["is_locate_led_on"], &status()["led"]), (&true.into(), &"locate".into()));
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn the_pages_are_reached_by_names_that_were_allowed() {
     assert_eq!(code_of("storage.example:8480"), "200");
     assert_eq!(code_of("other.example"), "200");
     assert_eq!(code_of("evil.example"), "403");
-    let refused = served.beside(&["serve", "vault", "--nbd", "unix:t", "--http-host", "a:1"]);
+    let refused = served.beside(&["serve", "volume", "--nbd", "unix:t", "--http-host", "a:1"]);
     assert_eq!(refused.status.code(), Some(2), "a port is no part of a name");
 }
 
@@ -196,13 +196,13 @@ fn a_port_in_use_is_one_clear_error_and_the_drive_stays_closed() {
     let served = Served::start_watched();
     let other = tempfile::tempdir().unwrap();
     create_small_drive(other.path());
-    let args = ["serve", "vault", "--nbd", "unix:s", "--http", &served.http];
+    let args = ["serve", "volume", "--nbd", "unix:s", "--http", &served.http];
     let refused = floatgate(other.path(), &args);
     assert_eq!(refused.status.code(), Some(1));
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     let in_use = format!("error: http://{} is in use; stop whoever listens there,", served.http);
     assert!(said.starts_with(&in_use) && said.lines().count() == 1, "{said}");
-    let status = floatgate(other.path(), &["status", "vault", "--json"]);
+    let status = floatgate(other.path(), &["status", "volume", "--json"]);
     let status: Value = serde_json::from_slice(&status.stdout).unwrap();
     assert_eq!(status["state"], "closed");
 }

@@ -27,6 +27,7 @@ use workload::Span;
 
 use self::engine::{Engine, Version};
 pub use self::fleet::Hosts;
+use self::interference::Interference;
 use self::interval::JobLog;
 use self::job::{JOB_FILE, Logging, OUTPUT_FILE, Place, SLACK_MS};
 use self::meter::Meter;
@@ -34,7 +35,6 @@ use self::output::Output;
 use self::process::{Ending, Look};
 use self::target::Target;
 use self::thermometer::{Heat, Thermometer};
-use self::witness::Witness;
 use super::{Driver, Fill, LatencyParts, Load, Loaded, Rate, Watch};
 use crate::environment::{Health, Limit, Site};
 use crate::system::Block;
@@ -46,6 +46,7 @@ use crate::{Error, Kind, PurgeMethod};
 pub(in crate::driver) mod conformance;
 pub(crate) mod engine;
 mod fleet;
+mod interference;
 mod interval;
 mod job;
 mod log;
@@ -56,7 +57,6 @@ mod purge;
 pub(crate) mod replay;
 mod target;
 mod thermometer;
-mod witness;
 
 /// Size of a file that is made because none was there and no size was given: 1 GiB.
 pub const SIZE_DEFAULT: Bytes = Bytes(1 << 30);
@@ -453,9 +453,9 @@ impl Driver for Fio {
         let slack_s = SLACK_MS as f64 / 1e3;
         let length_s = load.ramp_s + load.duration_s + slack_s;
         let held = Arc::clone(&self.held);
-        let mut witness = Witness::begin(&held.site);
+        let mut interference = Interference::begin(&held.site);
         let (ending, thermometer) = self.carried_out(&folder, watch, |watch, look| {
-            witness.look(look.process);
+            interference.look(look.process);
             let glimpse = meter.look();
             if let Some(glimpse) = glimpse {
                 watch.saw(glimpse);
@@ -464,7 +464,7 @@ impl Driver for Fio {
             watch.progress((look.passed_s / length_s).min(1.0), &told);
         })?;
         let mut warnings = self.first_warnings(load.step);
-        warnings.extend(witness.warnings(load.step, held.engine.direct));
+        warnings.extend(interference.warnings(load.step, held.engine.direct));
         let mut loaded = match self.measured(&folder, logging, load) {
             // Stopped before it measured anything, fio may leave no report.
             Err(_) if ending == Ending::Stopped => Loaded::default(),

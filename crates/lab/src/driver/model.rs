@@ -12,13 +12,13 @@
 //!  discarded      counted        counted    in the totals  discarded
 //! ```
 
-pub(crate) mod brief;
 mod climate;
 mod closed;
 mod feed;
 mod fill;
 mod meter;
 mod open;
+pub(crate) mod quick_measure;
 mod space;
 
 use blockio::{Completion, Nanos, Status};

@@ -3,7 +3,7 @@
 use results::published::{FigureRow, Phase};
 use serde::Serialize;
 
-use super::evidence::Contradiction;
+use super::figures::Contradiction;
 use crate::validate::tolerance;
 
 /// What a fit found.

@@ -1,7 +1,7 @@
 //! What a protocol would measure, found in a moment.
 //!
 //! ```text
-//! drive, job of the agenda ──► state before each step: purged, filled or settled (kept)
+//! drive, job of the work_list ──► state before each step: purged, filled or settled (kept)
 //!                                   └──► behind the candidate's timing, a short look at the load
 //! ```
 //!
@@ -22,12 +22,12 @@ use results::published::Part;
 use results::{Environment, Interval, Run, Sample, StepKind, Summary, Target, TargetKind, Written};
 use ssd::{Drive, DriveSpec, Placement, Setup};
 
-use crate::driver::model::brief::{Span, brief, fill, settle};
+use crate::driver::model::quick_measure::{Span, brief, fill, settle};
 use crate::plan::{Plan, PlannedStep};
 use crate::pool::in_parallel;
 use crate::runner::{Outcome, Record};
 use crate::subject::Wanted;
-use crate::validate::{Agenda, Job};
+use crate::validate::{Job, WorkList};
 use crate::{Error, Load};
 
 /// A drive of more pages than this is looked at in a larger time lapse.
@@ -39,10 +39,10 @@ const SUPERBLOCKS: f64 = 1.5;
 /// States kept at once.
 const STATES_MAX: usize = 48;
 
-/// Finds what the jobs of an agenda would measure.
+/// Finds what the jobs of an work_list would measure.
 #[derive(Debug)]
 pub(super) struct Shortcut<'a> {
-    agenda: &'a Agenda,
+    work_list: &'a WorkList,
     time_lapse: u32,
     threads: usize,
     states: Mutex<Vec<(Key, Arc<Drive>)>>,
@@ -76,10 +76,10 @@ struct Look<'a> {
 
 impl<'a> Shortcut<'a> {
     /// For drives like `spec`, with `threads` looks at once.
-    pub(super) fn new(agenda: &'a Agenda, spec: &DriveSpec, threads: usize) -> Self {
-        let setups = agenda.jobs().iter().map(|job| &job.wanted);
+    pub(super) fn new(work_list: &'a WorkList, spec: &DriveSpec, threads: usize) -> Self {
+        let setups = work_list.jobs().iter().map(|job| &job.wanted);
         let time_lapse = setups.map(|wanted| time_lapse(spec, wanted)).min().unwrap_or(1);
-        Self { agenda, time_lapse, threads, states: Mutex::default() }
+        Self { work_list, time_lapse, threads, states: Mutex::default() }
     }
 
     /// Time lapse of the looks.
@@ -87,8 +87,8 @@ impl<'a> Shortcut<'a> {
         self.time_lapse
     }
 
-    /// The value of each row of the agenda for each of `drives`, as [`Agenda::values`] gives it;
-    /// nothing for a drive that is not feasible.
+    /// The value of each row of the work list for each of `drives`, as [`WorkList::values`] gives
+    /// it; nothing for a drive that is not feasible.
     ///
     /// # Errors
     /// When a request of the model failed.
@@ -108,14 +108,14 @@ impl<'a> Shortcut<'a> {
         let intervals = intervals.into_iter().collect::<Result<Vec<_>, _>>()?;
         let seen: Vec<(&Look<'_>, Interval)> = looks.iter().zip(intervals).collect();
         let values = feasible.iter().enumerate().map(|(drive, feasible)| {
-            let runs = self.agenda.jobs().iter().enumerate();
+            let runs = self.work_list.jobs().iter().enumerate();
             let runs: Vec<Run> = runs
                 .map(|(job, it)| {
                     let of = |(look, _): &&(&Look<'_>, _)| look.drive == drive && look.job == job;
                     run(it, seen.iter().filter(of))
                 })
                 .collect();
-            feasible.then(|| self.agenda.read(&runs))
+            feasible.then(|| self.work_list.read(&runs))
         });
         Ok(values.collect())
     }
@@ -123,9 +123,9 @@ impl<'a> Shortcut<'a> {
     /// What has to be looked at for the drive numbered `drive`; nothing where it cannot be built.
     fn looks(&self, drive: usize, spec: &DriveSpec) -> Option<Vec<Look<'_>>> {
         let mut looks = Vec::new();
-        for (job, it) in self.agenda.jobs().iter().enumerate() {
+        for (job, it) in self.work_list.jobs().iter().enumerate() {
             let placement = Placement::new(spec, &self.setup(it)).ok()?;
-            for (step, part) in self.agenda.needs(job) {
+            for (step, part) in self.work_list.needs(job) {
                 let before = before(&it.plan, step, part);
                 let key = Key { placement: placement.clone(), before };
                 looks.push(Look { drive, job, step, part, key });
@@ -136,7 +136,7 @@ impl<'a> Shortcut<'a> {
 
     /// Where data would lie in `spec`, job by job; nothing where it cannot be built.
     pub(super) fn placements(&self, spec: &DriveSpec) -> Option<Vec<Placement>> {
-        let jobs = self.agenda.jobs().iter();
+        let jobs = self.work_list.jobs().iter();
         jobs.map(|job| Placement::new(spec, &self.setup(job)).ok()).collect()
     }
 
@@ -158,7 +158,7 @@ impl<'a> Shortcut<'a> {
             }
         }
         let settled = in_parallel(self.threads, &missing, |look| {
-            let job = &self.agenda.jobs()[look.job];
+            let job = &self.work_list.jobs()[look.job];
             // What is written in place is in no other state afterwards.
             let in_place = look.key.placement.pages().is_none();
             let before = if in_place { &Before::Nothing } else { &look.key.before };
@@ -185,7 +185,7 @@ impl<'a> Shortcut<'a> {
     }
 
     fn look(&self, drives: &[Option<DriveSpec>], look: &Look<'_>) -> Result<Interval, Error> {
-        let job = &self.agenda.jobs()[look.job];
+        let job = &self.work_list.jobs()[look.job];
         let (spec, setup) = (spec_of(drives, look), self.setup(job));
         let state = self.state(&look.key).expect("settled before");
         let mut drive = state.retimed(spec, &setup).expect("its key says that it fits");

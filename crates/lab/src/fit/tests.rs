@@ -101,8 +101,8 @@ fn told_by(text: &str) -> Vec<FigureRow> {
     let (_, mut rows) = table(&blank);
     let spec = DriveSpec::parse(text, "tiny.toml").unwrap();
     let (drives, plans) = ([spec], [plan()]);
-    let agenda = Agenda::new(&rows.iter().collect::<Vec<_>>(), &drives, &plans);
-    let values = agenda.values(&drives, 2, &Relay(&Silent)).unwrap();
+    let work_list = WorkList::new(&rows.iter().collect::<Vec<_>>(), &drives, &plans);
+    let values = work_list.values(&drives, 2, &Relay(&Silent)).unwrap();
     for (row, value) in rows.iter_mut().zip(values) {
         (row.value_low, row.value_high) = (value, value);
     }
@@ -228,8 +228,8 @@ fn a_short_look_comes_close_to_the_protocol() {
     let (text, rows) = (tiny(), told_by(&tiny()));
     let spec = DriveSpec::parse(&text, "tiny.toml").unwrap();
     let (drives, plans) = ([spec.clone()], [plan()]);
-    let agenda = Agenda::new(&rows.iter().collect::<Vec<_>>(), &drives, &plans);
-    let seen = Shortcut::new(&agenda, &spec, 2).values(&[Some(spec)]).unwrap();
+    let work_list = WorkList::new(&rows.iter().collect::<Vec<_>>(), &drives, &plans);
+    let seen = Shortcut::new(&work_list, &spec, 2).values(&[Some(spec)]).unwrap();
     for (row, seen) in rows.iter().zip(seen[0].as_ref().unwrap()) {
         let ratio = seen.unwrap() / row.value_low.unwrap();
         assert!((ratio - 1.0).abs() < 0.06, "{} {}: {ratio}", row.workload, row.metric);

@@ -10,7 +10,7 @@ use std::sync::PoisonError;
 use ftl::Lpn;
 
 use super::{Drive, parts};
-use crate::compress::Room;
+use crate::compress::Scratch;
 use crate::core::{Core, Page};
 use crate::dies::DieSet;
 use crate::journal::Scope;
@@ -92,7 +92,7 @@ impl Drive {
         let pages = self.merged(&core, ranges)?;
         let compression = self.store.layout.shape.compression;
         let mut room = compression.room(pages.len());
-        let mut room = Room(&mut room);
+        let mut room = Scratch(&mut room);
         let pages = pages.iter();
         let packed = pages.map(|(lpn, page)| compression.pack(Lpn(*lpn), &page[..], &mut room));
         let packed: Vec<Page<'_>> = packed.collect();

@@ -11,7 +11,7 @@ use crate::core::Core;
 use crate::dies::{DieSet, medium_error};
 use crate::header::Header;
 use crate::journal::{Journal, Scope, completed_bytes_due};
-use crate::planted::{self, Bug};
+use crate::mutants::{self, Mutant};
 
 /// Checkpoints that may be taken to make room for one commit: others may fill it meanwhile.
 const TRIES: u32 = 1000;
@@ -107,7 +107,7 @@ impl Drive {
         scope: Scope,
         dirty: DieSet,
     ) -> Result<(), DeviceError> {
-        if !planted::is(Bug::JournalBeforeRows) {
+        if !mutants::is(Mutant::JournalBeforeRows) {
             let failed = |(die, source)| medium_error(format!("syncing die {die}"))(source);
             self.store.dies.sync_all(dirty).map_err(failed)?;
         }

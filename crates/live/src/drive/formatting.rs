@@ -71,7 +71,7 @@ impl Drive {
         let checkpoints = lock(&self.checkpoints);
         let mut core = self.core_mut()?;
         if let (Beyond::Kept, Some(lpn)) = (beyond, core.first_stored_from(pages)) {
-            let lba = crate::upkeep::lba(lpn);
+            let lba = crate::scrub::lba(lpn);
             let what = format!("sectors from {lba} on are stored, beyond the new end");
             return Err(OpenError::refused(format!("{what}; trim them first")));
         }
@@ -103,9 +103,9 @@ impl Drive {
     pub fn purge_while(&self, go_on: impl FnMut(u64, u64) -> bool) -> Result<(), DeviceError> {
         let superblocks = u64::from(self.store.layout.shape.superblocks);
         let begun = Purge { is_running: true, superblocks, ..Purge::default() };
-        self.upkeep().purge = Some(begun);
+        self.maintenance().purge = Some(begun);
         let purged = self.noting(self.forget_all().and_then(|()| self.erase_unused(go_on)));
-        if let Some(purge) = &mut self.upkeep().purge {
+        if let Some(purge) = &mut self.maintenance().purge {
             purge.is_running = false;
             purge.failure = match &purged {
                 Ok(()) if purge.superblocks_done < superblocks => Some("it was stopped".to_owned()),
@@ -129,7 +129,7 @@ impl Drive {
         self.checked(&capacity)?;
         self.purge_while(go_on)?;
         let resized = self.resize(&capacity, Beyond::Lost);
-        if let (Err(error), Some(purge)) = (&resized, &mut self.upkeep().purge) {
+        if let (Err(error), Some(purge)) = (&resized, &mut self.maintenance().purge) {
             purge.failure = Some(error.to_string());
         }
         resized
@@ -201,7 +201,7 @@ impl Drive {
                 }
             }
             drop(core);
-            if let Some(purge) = &mut self.upkeep().purge {
+            if let Some(purge) = &mut self.maintenance().purge {
                 purge.superblocks_done = u64::from(superblock) + 1;
             }
         }

@@ -23,8 +23,8 @@ use crate::core::{Core, Located};
 use crate::dies::DieSet;
 use crate::journal::Scope;
 use crate::layout::{Layout, PAGE_BYTES};
-use crate::planted::{self, Bug};
-use crate::row::Life;
+use crate::mutants::{self, Mutant};
+use crate::row::RowEpoch;
 use crate::status::Redundancy;
 use crate::store::Store;
 use crate::unit::Codec;
@@ -82,9 +82,9 @@ impl Drive {
         }
         let pages = u64::from(self.pages());
         let begun = Redundancy { is_running: true, pages, ..Redundancy::default() };
-        self.upkeep().redundancy = Some(begun);
+        self.maintenance().redundancy = Some(begun);
         let moved = self.noting(self.move_lacking(go_on));
-        if let Some(redundancy) = &mut self.upkeep().redundancy {
+        if let Some(redundancy) = &mut self.maintenance().redundancy {
             redundancy.is_running = false;
             redundancy.failure = match &moved {
                 Ok(ending) => ending.failure().map(str::to_owned),
@@ -122,7 +122,7 @@ impl Drive {
             }
             let end = pages.min(first.saturating_add(PAGES_AT_ONCE));
             self.move_pages(first..end, out)?;
-            if let Some(redundancy) = &mut self.upkeep().redundancy {
+            if let Some(redundancy) = &mut self.maintenance().redundancy {
                 redundancy.pages_done = end.into();
             }
         }
@@ -147,7 +147,7 @@ impl Drive {
             let mut core = self.core_mut()?;
             while lpn < pages.end && !core.ftl.needs_room() {
                 let lacks_unit = core.lacks_unit(&self.store.layout, Lpn(lpn), out);
-                if lacks_unit && !planted::is(Bug::DoneWithoutEarly) {
+                if lacks_unit && !mutants::is(Mutant::DoneWithoutEarly) {
                     core.relocate_page(&self.store, Lpn(lpn))?;
                 }
                 lpn += 1;
@@ -165,7 +165,7 @@ impl Drive {
     pub(crate) fn vacate_row(
         &self,
         row: u32,
-        life: Life,
+        life: RowEpoch,
         pages: &[Lpn],
     ) -> Result<u64, DeviceError> {
         let mut moved = 0;

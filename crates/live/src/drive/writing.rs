@@ -5,11 +5,11 @@ use std::sync::RwLockWriteGuard;
 use ftl::Lpn;
 
 use super::{Drive, Part, parts};
-use crate::compress::Room;
+use crate::compress::Scratch;
 use crate::core::{Core, Page, TRIMS_MAX, Trim, Wait};
 use crate::journal::Scope;
 use crate::layout::PAGE_BYTES;
-use crate::planted::{self, Bug};
+use crate::mutants::{self, Mutant};
 use crate::{DeviceError, Durability};
 
 /// Most pages that are written or trimmed before others get their turn.
@@ -49,7 +49,7 @@ impl Drive {
         let compression = self.store.layout.shape.compression;
         let pages = bytes.as_chunks::<PAGE_BYTES>().0;
         let mut room = compression.room(pages.len());
-        let mut room = Room(&mut room);
+        let mut room = Scratch(&mut room);
         let pages = (first.0..).map(Lpn).zip(pages);
         let packed = pages.map(|(lpn, page)| compression.pack(lpn, page, &mut room));
         self.place_all(&packed.collect::<Vec<Page<'_>>>())
@@ -66,7 +66,7 @@ impl Drive {
             is_mark_due = self.is_mark_due(&core);
             rest = &rest[placed..];
             match (wait, rest.first()) {
-                (Some(Wait::Space), Some(page)) => self.give_space(core, page.lpn)?,
+                (Some(Wait::NoCapacity), Some(page)) => self.give_space(core, page.lpn)?,
                 _ => self.give_room(core)?,
             }
         }
@@ -85,10 +85,10 @@ impl Drive {
             let mut page = [0; PAGE_BYTES];
             core.read_page(&self.store, part.lpn, &mut page)?;
             change(&mut page[part.from..part.from + part.length]);
-            let packed = compression.pack(part.lpn, &page, &mut Room(&mut room));
+            let packed = compression.pack(part.lpn, &page, &mut Scratch(&mut room));
             match core.wait(&[packed]) {
-                Some(Wait::Room) => self.give_room(core)?,
-                Some(Wait::Space) => self.give_space(core, part.lpn)?,
+                Some(Wait::NeedsGc) => self.give_room(core)?,
+                Some(Wait::NoCapacity) => self.give_space(core, part.lpn)?,
                 None => {
                     core.place(&self.store, &packed)?;
                     return self.give_room(core);
@@ -132,7 +132,7 @@ impl Drive {
             }
             let (holds, needs) = (!core.ftl.held_erased().is_empty(), core.ftl.needs_room());
             drop(core);
-            if holds && planted::is(Bug::ReleasedEarly) {
+            if holds && mutants::is(Mutant::ReleasedEarly) {
                 let mut core = self.core_mut()?;
                 let held = core.ftl.held_erased().len();
                 core.ftl.release_erased(held);
@@ -188,7 +188,7 @@ impl Drive {
         let end = core.ftl.pages_logical().min(first.0 + pages);
         core.giving_up(|core| (first.0..end).for_each(|lpn| core.ftl.trim(Lpn(lpn))));
         core.lost.clear(first, pages);
-        if !planted::is(Bug::TrimForgotten) {
+        if !mutants::is(Mutant::TrimForgotten) {
             core.trims.push(Trim { first, pages, order });
         }
         let is_much = core.trims.len() >= TRIMS_MAX;

@@ -19,7 +19,7 @@ use ftl::{Lpn, Ppn};
 
 use super::charged;
 use crate::layout::Layout;
-use crate::planted::{self, Bug};
+use crate::mutants::{self, Mutant};
 use crate::unit::Extent;
 
 /// Pages by which whoever walks is told ahead what comes.
@@ -118,7 +118,7 @@ impl Events {
 
     /// Walks over all events, earliest first.
     pub(super) fn in_order(mut self) -> Walk {
-        if !planted::is(Bug::OrderIgnored) {
+        if !mutants::is(Mutant::OrderIgnored) {
             self.runs.sort_by_key(|run| run.order);
             self.journaled.sort_by_key(|(order, _)| *order);
         }

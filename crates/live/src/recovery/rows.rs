@@ -9,7 +9,7 @@ use crate::checkpoint::Summary;
 use crate::dies::DieSet;
 use crate::journal::Completed;
 use crate::layout::{Layout, STAMP_BYTES};
-use crate::row::{Life, Rows};
+use crate::row::{RowEpoch, Rows};
 use crate::store::{Member, Store};
 use crate::unit::{self, Entry, Origin, Stamp};
 
@@ -60,7 +60,7 @@ impl Scanned {
 
 /// A row that counts; what its units hold is in [`Room::tables`].
 struct Row {
-    life: Life,
+    life: RowEpoch,
     origin: Origin,
 }
 
@@ -156,7 +156,7 @@ impl<'a> Scan<'a> {
     }
 
     /// The stream that filled a row which counts.
-    pub(super) fn stream(&self, row: u32, life: Life) -> Option<Cause> {
+    pub(super) fn stream(&self, row: u32, life: RowEpoch) -> Option<Cause> {
         let layout = &self.store.layout;
         let mut head = vec![0; layout.extents_from];
         let origin = (0..layout.data_units(life.out)).find_map(|position| {
@@ -205,7 +205,7 @@ impl<'a> Scan<'a> {
         let stamps: Vec<Stamp> =
             heads.filter_map(|(die, head)| Some(self.unit_on(die, row, head)?.stamp)).collect();
         let newest = stamps.iter().max_by_key(|stamp| stamp.identity.row_order)?;
-        let life = Life { order: newest.identity.row_order, out: newest.out };
+        let life = RowEpoch { order: newest.identity.row_order, out: newest.out };
         let released = self.released.get(&(row / layout.shape.rows));
         let is_over = released.is_some_and(|released| life.order < *released);
         // What an earlier session had not listed when the next one began does not count.
@@ -229,7 +229,7 @@ impl<'a> Scan<'a> {
     fn whole(
         &self,
         row: u32,
-        life: Life,
+        life: RowEpoch,
         Room { unit: room, tables, .. }: &mut Room,
         scanned: &mut Scanned,
     ) -> Option<Row> {
@@ -281,7 +281,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Reads a row's parity unit; its stamp, if that is what it should be.
-    fn parity(&self, row: u32, life: Life, room: &mut [u8]) -> Option<Stamp> {
+    fn parity(&self, row: u32, life: RowEpoch, room: &mut [u8]) -> Option<Stamp> {
         let shape = &self.store.layout.shape;
         shape.is_protected.then_some(())?;
         let unit = self.unit(Member { row, position: shape.dies - 1, life }, room)?;

@@ -21,7 +21,7 @@ use crate::layout::{
     TABLE_HEAD_BYTES,
 };
 use crate::recovery::whole_copies;
-use crate::row::{Life, Rows};
+use crate::row::{RowEpoch, Rows};
 use crate::store::Store;
 use crate::unit::{self, Codec, Extent, Identity, Origin, Stamp, UnitBuffer};
 use crate::{Compression, Device as _, Drive, Durability, Medium, Shape, format};
@@ -230,7 +230,7 @@ fn example_batch(layout: &Layout) -> Vec<u8> {
     let mut core = Core::new(ftl, Rows::new(SHAPE.rows_total()), IDENTITY.row_order);
     core.trims.push(Trim { first: Lpn(2), pages: 3, order: IDENTITY.row_order });
     core.lost.find(Lpn(7), IDENTITY.row_order + 1);
-    let life = Life { order: IDENTITY.row_order, out: DieSet::default() };
+    let life = RowEpoch { order: IDENTITY.row_order, out: DieSet::default() };
     let origin = Origin { is_relocation: false, erase_count: 4 };
     let entries = example_extents().map(|(extent, _)| unit::Entry { extent, from: 0 });
     core.completed.add_tables((3, life, origin), &[entries.to_vec()]);

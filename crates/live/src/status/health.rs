@@ -249,7 +249,7 @@ fn space(status: &Status) -> Option<Problem> {
 
 /// What the last scrub left; one that is under way takes nothing back.
 fn scrub(status: &Status) -> Option<Problem> {
-    let scrubs = &status.upkeep.scrubs;
+    let scrubs = &status.maintenance.scrubs;
     let left = scrubs.units_left;
     let text = match &scrubs.failure {
         Some(failure) => format!("The last scrub failed: {failure}."),
@@ -338,7 +338,7 @@ fn die(status: &Status, index: u32, die: &Die) -> Option<Problem> {
             (ProblemKind::DieFailed, text, format!("Replace it: {with}."))
         }
         DieState::Rebuilding => {
-            let rebuild = status.upkeep.rebuild.as_ref().filter(|it| it.die == index);
+            let rebuild = status.maintenance.rebuild.as_ref().filter(|it| it.die == index);
             let done = rebuild.map_or(0.0, |it| it.rows_done as f64 / it.rows.max(1) as f64);
             let text = format!("{named} is being rebuilt, {:.1} % done; {next}.", 100.0 * done);
             (ProblemKind::DieRebuilding, text, "Wait until it is whole.".to_owned())

@@ -23,7 +23,7 @@ pub enum Led {
     /// It takes no more writes.
     Failed,
     /// Somebody looks for it.
-    Beacon,
+    Locate,
 }
 
 impl Led {
@@ -31,8 +31,8 @@ impl Led {
     pub(super) fn of(status: &Status) -> Self {
         let traffic = status.server.as_ref().map(|server| &server.traffic);
         let is_recent = |idle_ns: Option<u64>| idle_ns.is_some_and(|idle| idle < ACTIVITY_NS);
-        if status.is_beacon_lit {
-            return Self::Beacon;
+        if status.is_locate_led_on {
+            return Self::Locate;
         }
         match (status.state, traffic) {
             (State::Closed | State::Unclosed, _) => Self::Off,

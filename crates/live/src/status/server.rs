@@ -33,7 +33,7 @@ pub struct Server {
     pub model: Option<Model>,
     /// What happened last, the latest at the end; of earlier servers, too.
     #[serde(default)]
-    pub events: Vec<Happening>,
+    pub events: Vec<EventRecord>,
 }
 
 /// A modelled drive whose times replies keep to.
@@ -77,7 +77,7 @@ impl Climate {
 
 /// Something that happened to a drive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Happening {
+pub struct EventRecord {
     /// Milliseconds since the beginning of 1970, UTC.
     pub at_unix_ms: u64,
     /// What it was, in words.

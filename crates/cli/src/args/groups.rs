@@ -1,0 +1,97 @@
+//! Groups of commands, by what a person wants to do, as `floatgate --help` lists them.
+
+use std::fmt::Write as _;
+
+use clap::{Command, CommandFactory as _};
+
+use super::Cli;
+
+/// Heading and commands of each group.
+const GROUPS: [(&str, &[&str]); 4] = [
+    (
+        "Measure and compare",
+        &["review", "run", "plan", "compare", "runs", "workloads", "protocols", "trace"],
+    ),
+    ("Model and predict", &["drives", "sweep", "fit", "validate"]),
+    (
+        "Live drives",
+        &[
+            "create",
+            "serve",
+            "status",
+            "top",
+            "dashboard",
+            "locate",
+            "check",
+            "recover",
+            "scrub",
+            "fail-die",
+            "replace-die",
+            "add-spare",
+            "purge",
+            "format",
+            "resize",
+            "export",
+            "inject",
+        ],
+    ),
+    ("The machine", &["doctor", "completions", "man", "help"]),
+];
+/// Columns from the beginning of a line to the summary of a command.
+const SUMMARY_COLUMN: usize = 15;
+
+/// The command line, whose help lists the commands by group.
+pub(crate) fn grouped() -> Command {
+    let command = Cli::command();
+    let header = command.get_styles().get_header().to_owned();
+    let literal = command.get_styles().get_literal().to_owned();
+    let mut template = String::from("{about-with-newline}\n{usage-heading} {usage}\n");
+    for (heading, names) in GROUPS {
+        let _ = write!(template, "\n{header}{heading}:{header:#}\n");
+        for name in names {
+            let summary = summary(&command, name);
+            let pad = SUMMARY_COLUMN - 2 - name.len();
+            let _ = writeln!(template, "  {literal}{name}{literal:#}{:pad$}{summary}", "");
+        }
+    }
+    let _ = write!(template, "\n{header}Options:{header:#}\n{{options}}{{after-help}}");
+    command.help_template(template)
+}
+
+/// The first line of a command's help.
+fn summary(command: &Command, name: &str) -> String {
+    if name == "help" {
+        return "Print this help, or that of a command".to_owned();
+    }
+    let found = command.get_subcommands().find(|it| it.get_name() == name);
+    let about = found.and_then(Command::get_about);
+    about.map(ToString::to_string).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        let grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        let mut all: BTreeSet<String> =
+            Cli::command().get_subcommands().map(|it| it.get_name().to_owned()).collect();
+        all.insert("help".to_owned());
+        assert_eq!(grouped.len(), all.len(), "each of them once");
+        assert_eq!(grouped.iter().map(ToString::to_string).collect::<BTreeSet<_>>(), all);
+    }
+
+    #[test]
+    fn every_command_has_a_summary_of_one_line() {
+        for (_, names) in GROUPS {
+            for name in names {
+                let summary = summary(&Cli::command(), name);
+                let width = SUMMARY_COLUMN + summary.len();
+                assert!(!summary.is_empty() && width <= 100, "{name}: {summary}");
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! `floatgate scrub`, `fail-die`, `replace-die`, `inject`: looking after a drive, and making
+//! things go wrong, through its server where it has one.
+
+use std::io;
+use std::path::{Path, absolute};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use blockio::text::counted;
+use live::fault_injection::Fault;
+use live::management::{Connection, Request};
+use live::status::{MaintenanceStatus, Rebuild, Scrub};
+use live::{Drive, Replacement};
+
+use crate::args::{self, AddSpare, FailDie, Inject, ReplaceDie, Scrub as ScrubArgs};
+use crate::failure::Opening;
+use crate::progress::Rows;
+use crate::{Ending, output};
+
+/// Time between two looks at work that a server does.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How long a server whose power was cut may take to end.
+const POWER_CUT_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Has a served drive read all that it stores, and says what was found.
+pub(crate) fn scrub(args: &ScrubArgs) -> Result<Ending> {
+    let shown = args.volume.display();
+    let Some(mut server) = server(&args.volume)? else {
+        bail!("nobody serves {shown}; `floatgate check --repair {shown}` looks at a closed drive");
+    };
+    server.order(&Request::Scrub).with_context(|| format!("scrubbing {shown}"))?;
+    if args.no_wait {
+        return Ok(Ending::Done);
+    }
+    let is_running = |scrub: &Scrub| scrub.is_running;
+    let progress = |scrub: &Scrub| (scrub.rows_done, scrub.rows);
+    let scrub = awaited("scrubbing", &mut server, |it| it.scrub, is_running, progress)?;
+    scrubbed(&shown.to_string(), scrub)
+}
+
+/// Says what a scrub found, and fails where something of it is left.
+fn scrubbed(shown: &str, scrub: Scrub) -> Result<Ending> {
+    let Scrub { rows, units_bad, units_restored, units_vacated, pages_moved, .. } = scrub;
+    output::data(&format!(
+        "{}: {} {} not as written, {units_restored} written again",
+        counted(rows, "row"),
+        counted(units_bad, "unit"),
+        if units_bad == 1 { "was" } else { "were" },
+    ))?;
+    if units_vacated > 0 {
+        output::data(&format!(
+            "{units_vacated} units cannot be restored; {pages_moved} pages were moved away from \
+             them and are protected again"
+        ))?;
+    }
+    for lba in &scrub.lost_lbas {
+        output::data(&format!("sectors {lba} to {} are lost", lba + 7))?;
+    }
+    let (pages_lost, told) = (scrub.pages_lost, scrub.lost_lbas.len() as u64);
+    if pages_lost > told {
+        output::data(&format!("and {} more pages", pages_lost - told))?;
+    }
+    let units_left = units_bad - units_restored - units_vacated;
+    match scrub.failure {
+        Some(failure) => bail!("scrubbing {shown}: {failure}"),
+        None if units_left > 0 => {
+            bail!("{} of {shown} not as written, and not restored", counted(units_left, "unit"))
+        }
+        None if pages_lost > 0 => {
+            let lost = counted(pages_lost, "page");
+            bail!("{lost} of {shown} lost: write what they held again, or trim them")
+        }
+        None => Ok(Ending::Done),
+    }
+}
+
+/// Has a drive do without a die.
+pub(crate) fn fail_die(args: &FailDie) -> Result<Ending> {
+    let (shown, die) = (args.volume.display(), args.die);
+    let attempted = || format!("failing die {die} of {shown}");
+    if let Some(mut server) = server(&args.volume)? {
+        server.order(&Request::FailDie { die }).with_context(attempted)?;
+    } else {
+        let drive = Drive::open(&args.volume).with_context(|| Opening::of(&args.volume))?;
+        let restored = drive.fail_die(die).and_then(|()| {
+            let pages = Rows::new("restoring redundancy");
+            let restored = drive.restore_redundancy_while(|done, all| {
+                pages.moved(done, all);
+                true
+            });
+            pages.clear();
+            restored
+        });
+        drive.close().with_context(|| format!("closing {shown}"))?;
+        let further = if restored? { "a further die may fail" } else { "no further die may fail" };
+        output::talk(&format!("with what {shown} stores, {further}"));
+    }
+    output::talk(&format!("{shown} does without die {die}; `floatgate replace-die` gives another"));
+    Ok(Ending::Done)
+}
+
+/// Puts another die in the place of one that has failed.
+pub(crate) fn replace_die(args: &ReplaceDie) -> Result<Ending> {
+    let (shown, die) = (args.volume.display(), args.die);
+    let path = absolute(&args.with).context("finding the new die")?;
+    let attempted = || format!("replacing die {die} of {shown}");
+    if let Some(mut server) = server(&args.volume)? {
+        server.order(&Request::ReplaceDie { die, path }).with_context(attempted)?;
+        if args.no_wait {
+            return Ok(Ending::Done);
+        }
+        let is_running = |rebuild: &Rebuild| rebuild.is_running;
+        let progress = |rebuild: &Rebuild| (rebuild.rows_done, rebuild.rows);
+        let rebuild = awaited("restoring", &mut server, |it| it.rebuild, is_running, progress)?;
+        if let Some(failure) = rebuild.failure {
+            bail!("{}: {failure}", attempted());
+        }
+        if rebuild.units_lost > 0 {
+            let lost = rebuild.units_lost;
+            let lost = counted(lost, "unit");
+            output::talk(&format!("warning: {lost} could not be restored; scrub {shown}"));
+        }
+    } else {
+        let drive = Drive::open(&args.volume).with_context(|| Opening::of(&args.volume))?;
+        let rows = Rows::new("restoring");
+        let replaced = Replacement::prepare(&args.volume, &drive, die, &path).and_then(|it| {
+            Ok(it.carry_out(&drive, |done, all| {
+                rows.moved(done, all);
+                true
+            })?)
+        });
+        rows.clear();
+        drive.close().with_context(|| format!("closing {shown}"))?;
+        replaced.with_context(attempted)?;
+    }
+    output::talk(&format!("die {die} of {shown} is {}, and whole", args.with.display()));
+    Ok(Ending::Done)
+}
+
+/// Gives a drive another hot spare.
+pub(crate) fn add_spare(args: &AddSpare) -> Result<Ending> {
+    let shown = args.volume.display();
+    let path = absolute(&args.spare).context("finding the hot spare")?;
+    let attempted = || format!("giving {shown} a hot spare");
+    if let Some(mut server) = server(&args.volume)? {
+        server.order(&Request::AddSpare { path }).with_context(attempted)?;
+    } else {
+        let drive = Drive::open(&args.volume).with_context(|| Opening::of(&args.volume))?;
+        let added = live::add_spare(&args.volume, &drive, &path);
+        drive.close().with_context(|| format!("closing {shown}"))?;
+        added.with_context(attempted)?;
+    }
+    let spare = args.spare.display();
+    output::talk(&format!("{spare} takes the place of the next die of {shown} that fails"));
+    Ok(Ending::Done)
+}
+
+/// Has something go wrong with a served drive.
+pub(crate) fn inject(args: &Inject) -> Result<Ending> {
+    let shown = args.volume.display();
+    let Some(mut server) = server(&args.volume)? else {
+        bail!("nobody serves {shown}; `floatgate serve {shown} --fault-injection` does");
+    };
+    let fault = match args.fault {
+        args::Fault::CutPower => Fault::CutPower,
+        args::Fault::FailDie { die } => Fault::FailDie { die },
+        args::Fault::FlipBits { die, bits } => Fault::FlipBits { die, bits },
+        args::Fault::Stall { time } => {
+            let stall_ms = u64::try_from(time.as_millis()).context("a stall of ages")?;
+            Fault::Stall { stall_ms }
+        }
+        args::Fault::Fill => Fault::Fill { left_bytes: 0 },
+    };
+    match server.order(&Request::InjectFault { fault }) {
+        // A server without power does not answer.
+        Err(error) if fault == Fault::CutPower && is_gone(&error) => {
+            drop(server);
+            await_end(&args.volume).with_context(|| format!("cutting the power of {shown}"))?;
+        }
+        done => done.with_context(|| format!("injecting a fault into {shown}"))?,
+    }
+    Ok(Ending::Done)
+}
+
+/// Waits until nobody serves a drive whose server hung up.
+fn await_end(volume: &Path) -> Result<()> {
+    let deadline = Instant::now() + POWER_CUT_PATIENCE;
+    while server(volume)?.is_some() {
+        if Instant::now() > deadline {
+            bail!("the server hung up but has not ended; its log says why");
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+    Ok(())
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset)
+}
+
+/// The server of a drive, if it has one.
+pub(crate) fn server(volume: &Path) -> Result<Option<Connection>> {
+    // A folder that is not there is better told of by whoever looks for the drive.
+    if !volume.is_dir() {
+        return Ok(None);
+    }
+    Connection::open(volume).with_context(|| format!("asking the server of {}", volume.display()))
+}
+
+/// Watches what a server does until it has ended.
+pub(super) fn awaited<T>(
+    name: &str,
+    server: &mut Connection,
+    work: impl Fn(MaintenanceStatus) -> Option<T>,
+    is_running: impl Fn(&T) -> bool,
+    progress: impl Fn(&T) -> (u64, u64),
+) -> Result<T> {
+    let rows = Rows::new(name);
+    loop {
+        let status = server.status().context("asking the server how far it is")?;
+        let work = work(status.maintenance).context("the server does not know of it any more")?;
+        let (done, all) = progress(&work);
+        rows.moved(done, all);
+        if !is_running(&work) {
+            rows.clear();
+            return Ok(work);
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}

@@ -1,0 +1,266 @@
+//! What changed about a drive from one look to the next: sentences for its events and log, and
+//! alerts for whoever is to be called.
+//!
+//! ```text
+//!   health then ─┐
+//!                ├──► a problem that is new, grew twofold or is over ──► event, log line, alert
+//!   health now ──┘    a scrub or rebuild that ended                  ──► event, log line
+//! ```
+//!
+//! **Invariant**: looks come from one thread, one after the other, so that nothing old is told as
+//! news.
+
+use blockio::text::{self, counted};
+use live::status::{
+    Die, DieState, HealthState, Problem, ProblemKind, Rebuild, Scrub, Status, Supply,
+};
+
+/// How bad something that happened is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Gravity {
+    /// As it should be.
+    Good,
+    /// Somebody should look after it.
+    Bad,
+    /// Data is lost, or writes are refused.
+    Grave,
+}
+
+/// Something that happened to a drive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Change {
+    pub(crate) gravity: Gravity,
+    /// What happened, sentences.
+    pub(crate) text: String,
+    /// What whoever is called is told; none where nobody is to be called.
+    pub(crate) alert: Option<Alert>,
+}
+
+/// What a program or a mail tells of a change of health.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Alert {
+    /// The kind of the problem, `resolved`, `health-ok` or `test`.
+    pub(crate) event: &'static str,
+    /// Health from now on.
+    pub(crate) health: HealthState,
+    /// Index of the die that it is about.
+    pub(crate) die: Option<u32>,
+    /// What happened, a sentence.
+    pub(crate) detail: String,
+    /// What to do next, a sentence; empty where nothing is to be done.
+    pub(crate) remedy: String,
+}
+
+/// What is known of a drive from the looks before.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// The problems that were told, each as it was told.
+    problems: Vec<Problem>,
+    health: HealthState,
+    scrubs_ended: u64,
+    rebuild: Option<Rebuild>,
+    hot_spares: Option<u32>,
+    supply: Option<Supply>,
+    /// Dies whose units rows lacked.
+    degraded: Vec<u32>,
+}
+
+impl Known {
+    /// What has changed until now.
+    pub(super) fn look(&mut self, status: &Status) -> Vec<Change> {
+        let mut changes = Vec::new();
+        changes.extend(self.scrub(status));
+        changes.extend(self.rebuild(status));
+        self.problems(status, &mut changes);
+        changes.extend(self.spares(status));
+        changes.extend(self.supply(status));
+        changes.extend(self.redundancy(status));
+        self.health = status.health.state;
+        changes
+    }
+
+    fn problems(&mut self, status: &Status, changes: &mut Vec<Change>) {
+        let health = status.health.state;
+        let told = std::mem::take(&mut self.problems);
+        for problem in &status.health.problems {
+            let before = told.iter().find(|it| is_same(it, problem));
+            let is_news = before.is_none_or(|before| {
+                problem.severity > before.severity
+                    || problem.count >= before.count.saturating_mul(2)
+                        && problem.count > before.count
+            });
+            if is_news {
+                changes.push(begun(problem, health));
+            }
+            // What grew since it was told is held against that.
+            let known = if is_news { Some(problem) } else { before };
+            self.problems.extend(known.cloned());
+        }
+        let is_over = |it: &&Problem| !status.health.problems.iter().any(|now| is_same(now, it));
+        changes.extend(told.iter().filter(is_over).filter_map(|it| ended(it, status)));
+        if health == HealthState::Ok && self.health != HealthState::Ok {
+            let text = "The drive's health is ok again.".to_owned();
+            let alert = Alert {
+                event: "health-ok",
+                health,
+                die: None,
+                detail: text.clone(),
+                remedy: String::new(),
+            };
+            changes.push(Change { gravity: Gravity::Good, text, alert: Some(alert) });
+        }
+    }
+
+    fn scrub(&mut self, status: &Status) -> Option<Change> {
+        let before = std::mem::replace(&mut self.scrubs_ended, status.maintenance.scrubs.ended);
+        // The next one may be under way already.
+        let last = status.maintenance.scrubs.last.as_ref()?;
+        (status.maintenance.scrubs.ended > before).then(|| scrubbed(last))
+    }
+
+    fn rebuild(&mut self, status: &Status) -> Option<Change> {
+        let now = status.maintenance.rebuild.clone();
+        let before = std::mem::replace(&mut self.rebuild, now.clone());
+        let now = now.filter(|it| !it.is_running && before.as_ref() != Some(it))?;
+        let name = named(status, now.die);
+        let lost = counted(now.units_lost, "unit");
+        match (&now.failure, now.units_lost) {
+            (Some(why), _) => Some(bad(format!("{name} could not be rebuilt: {why}."))),
+            (None, 0) => None,
+            (None, _) => Some(bad(format!(
+                "{name} is rebuilt but for {lost}, which the rest of their rows do not give back."
+            ))),
+        }
+    }
+
+    /// Rows that were rebuilt without a die that failed, which stays a problem of less weight.
+    fn redundancy(&mut self, status: &Status) -> Vec<Change> {
+        let dies = || (0..).zip(&status.dies);
+        let is_degraded = |(_, die): &(u32, &Die)| die.has_degraded_rows;
+        let now = dies().filter(is_degraded).map(|(index, _)| index).collect();
+        let before = std::mem::replace(&mut self.degraded, now);
+        let restored = dies().filter(|(index, die)| {
+            before.contains(index) && !die.has_degraded_rows && die.state == DieState::Failed
+        });
+        let text = |index| {
+            let die = named(status, index);
+            format!("{die} failed, and rows are rebuilt without it: a further die may fail.")
+        };
+        let change = |(index, _)| Change { gravity: Gravity::Good, text: text(index), alert: None };
+        restored.map(change).collect()
+    }
+
+    /// That physical space is low is no problem yet, and told once until there is plenty again.
+    fn supply(&mut self, status: &Status) -> Option<Change> {
+        let space = status.space.as_ref()?;
+        let told = self.supply.unwrap_or(Supply::Ample);
+        let is_plenty = space.supply == Supply::Ample;
+        self.supply = Some(if is_plenty { Supply::Ample } else { told.max(space.supply) });
+        let [stored, most, data] =
+            [space.stored_bytes, space.stored_bytes_max, space.logical_bytes].map(text::bytes);
+        (told == Supply::Ample && space.supply == Supply::Low).then(|| {
+            bad(format!(
+                "Physical space is low: {data} of data take {stored} of {most}. Trim some."
+            ))
+        })
+    }
+
+    fn spares(&mut self, status: &Status) -> Option<Change> {
+        let left = status.hot_spares;
+        let before = self.hot_spares.replace(left)?;
+        (left < before).then(|| {
+            bad(format!(
+                "A hot spare took the place of one that failed; {} left.",
+                if left == 1 { "1 is".to_owned() } else { format!("{left} are") }
+            ))
+        })
+    }
+}
+
+/// True if two problems are one, seen twice.
+fn is_same(one: &Problem, other: &Problem) -> bool {
+    (one.kind, one.die) == (other.kind, other.die)
+}
+
+const fn bad(text: String) -> Change {
+    Change { gravity: Gravity::Bad, text, alert: None }
+}
+
+fn named(status: &Status, die: u32) -> String {
+    let index = die as usize;
+    status.dies.get(index).map_or_else(|| format!("Die {die}"), |it| it.named(index))
+}
+
+/// A problem that there was not before, or that is worse.
+fn begun(problem: &Problem, health: HealthState) -> Change {
+    let Problem { kind, severity, die, text, remedy, .. } = problem;
+    let gravity = match severity {
+        HealthState::Ok => Gravity::Good,
+        HealthState::Degraded => Gravity::Bad,
+        HealthState::Critical => Gravity::Grave,
+    };
+    let alert = Alert {
+        event: kind.word(),
+        health,
+        die: *die,
+        detail: text.clone(),
+        remedy: remedy.clone(),
+    };
+    Change { gravity, text: format!("{text} {remedy}"), alert: Some(alert) }
+}
+
+/// A problem that is over; none where something else tells of it.
+fn ended(problem: &Problem, status: &Status) -> Option<Change> {
+    let die = problem.die.and_then(|index| Some((index, status.dies.get(index as usize)?)));
+    let text = match (problem.kind, die) {
+        (ProblemKind::PagesLost, _) => {
+            "No page is lost any more: all that were have been written or trimmed.".to_owned()
+        }
+        (ProblemKind::Space, _) => "There is physical space again.".to_owned(),
+        (ProblemKind::Temperature, _) => "The modelled drive has cooled down.".to_owned(),
+        (ProblemKind::DieFailed | ProblemKind::DieRebuilding, Some((index, die)))
+            if die.state == DieState::Good =>
+        {
+            format!("{} is whole.", die.named(index as usize))
+        }
+        _ => return None,
+    };
+    let alert = Alert {
+        event: "resolved",
+        health: status.health.state,
+        die: problem.die,
+        detail: text.clone(),
+        remedy: String::new(),
+    };
+    Some(Change { gravity: Gravity::Good, text, alert: Some(alert) })
+}
+
+/// What a scrub found that has ended.
+fn scrubbed(scrub: &Scrub) -> Change {
+    let Scrub { rows_done, rows, units_bad, units_restored, pages_lost, .. } = scrub;
+    let far = match &scrub.failure {
+        None => format!("A scrub read all {}", counted(*rows, "row")),
+        Some(_) if scrub.was_stopped => {
+            format!("A scrub was stopped after {rows_done} of {}", counted(*rows, "row"))
+        }
+        Some(why) => {
+            format!("A scrub failed after {rows_done} of {} ({why})", counted(*rows, "row"))
+        }
+    };
+    let found = match (*units_bad, *pages_lost) {
+        (0, 0) => "everything was as written".to_owned(),
+        (bad, lost) => format!(
+            "{} {} not as written, {units_restored} of them written again, {} lost",
+            counted(bad, "unit"),
+            if bad == 1 { "was" } else { "were" },
+            counted(lost, "page"),
+        ),
+    };
+    let gravity = match (*pages_lost, *units_bad, &scrub.failure) {
+        (1.., ..) => Gravity::Grave,
+        (0, 1.., _) => Gravity::Bad,
+        (0, 0, Some(_)) if !scrub.was_stopped => Gravity::Bad,
+        (0, 0, _) => Gravity::Good,
+    };
+    Change { gravity, text: format!("{far}: {found}."), alert: None }
+}

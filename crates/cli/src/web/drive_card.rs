@@ -1,0 +1,120 @@
+//! What a page of many drives shows of each.
+
+use std::path::Path;
+
+use live::status::{Commands, EventRecord, Health, Led, MaintenanceStatus, State, Status, Supply};
+use serde::Serialize;
+
+/// Last events of each drive that are told.
+const EVENTS_MAX: usize = 8;
+
+/// A drive among others.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct DriveCard {
+    /// Its folder.
+    volume: String,
+    /// What people call it: the name that it was given, or that of its folder.
+    name: String,
+    /// Whether its locate LED is on, which is known without a server.
+    pub(super) is_locate_led_on: bool,
+    /// Whether it answered this time.
+    pub(super) is_served: bool,
+    /// Why not, where it is not just that nobody serves it.
+    pub(super) fault: Option<String>,
+    /// What it answered last.
+    pub(super) drive: Option<Summary>,
+}
+
+/// What of a drive's status fits beside others. Fields mean what they do there.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Summary {
+    pub(super) drive: String,
+    health: Health,
+    state: State,
+    reason: Option<String>,
+    led: Led,
+    capacity_bytes: u64,
+    is_thin: bool,
+    stored_bytes: Option<u64>,
+    stored_bytes_max: Option<u64>,
+    supply: Option<Supply>,
+    superblocks: u32,
+    superblocks_free: Option<u32>,
+    write_amplification: Option<f64>,
+    percentage_used: Option<u8>,
+    available_spare: u8,
+    critical_warning: u8,
+    temperature_c: Option<f64>,
+    dies: usize,
+    dies_lost: usize,
+    hot_spares: u32,
+    maintenance: MaintenanceStatus,
+    pid: u32,
+    uptime_s: f64,
+    clients: usize,
+    reads: Commands,
+    writes: Commands,
+    events: Vec<EventRecord>,
+}
+
+impl DriveCard {
+    /// A drive that nobody was asked about yet.
+    pub(super) fn of_folder(volume: &Path) -> Self {
+        let name = live::name_of(volume);
+        Self {
+            volume: volume.display().to_string(),
+            name,
+            is_locate_led_on: false,
+            is_served: false,
+            fault: None,
+            drive: None,
+        }
+    }
+}
+
+#[cfg(test)]
+impl DriveCard {
+    /// The name that it is shown by.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Summary {
+    /// That of a served drive; none where the status is of one that is not.
+    pub(super) fn of(status: Status) -> Option<Self> {
+        let server = status.server?;
+        let dies_lost = status.dies.iter().filter(|die| die.is_lost).count();
+        let mut events = server.events;
+        let space = status.space;
+        Some(Self {
+            drive: status.drive,
+            health: status.health,
+            state: status.state,
+            reason: status.reason,
+            led: status.led,
+            capacity_bytes: status.format.capacity_bytes,
+            is_thin: status.format.physical_bytes < status.format.capacity_bytes,
+            stored_bytes: space.as_ref().map(|space| space.stored_bytes),
+            stored_bytes_max: space.as_ref().map(|space| space.stored_bytes_max),
+            supply: space.as_ref().map(|space| space.supply),
+            superblocks: status.format.superblocks,
+            superblocks_free: space.as_ref().map(|space| space.superblocks_free),
+            write_amplification: status.writes.and_then(|writes| writes.write_amplification),
+            percentage_used: status.smart.percentage_used,
+            available_spare: status.smart.available_spare,
+            critical_warning: status.smart.critical_warning,
+            temperature_c: server.model.and_then(|it| Some(it.climate?.temperature_c)),
+            dies: status.dies.len(),
+            dies_lost,
+            hot_spares: status.hot_spares,
+            maintenance: status.maintenance,
+            pid: server.pid,
+            uptime_s: server.uptime_s,
+            clients: server.clients.len(),
+            reads: server.traffic.reads,
+            writes: server.traffic.writes,
+            events: events.split_off(events.len().saturating_sub(EVENTS_MAX)),
+        })
+    }
+}

@@ -1,0 +1,117 @@
+//! The page of one drive, and all that is below it: whoever has the drive open, or whoever asks
+//! that over its management socket, stands behind it.
+
+use std::fmt::Debug;
+use std::io;
+use std::sync::Weak;
+
+use live::management::{Answer, Request as Asked};
+use live::status::{History, HistorySpan, Status};
+
+use super::metrics::{self, Metrics};
+use super::reply::Reply;
+use super::stream::Stream;
+use super::{Visit, action, origin_check, page};
+use crate::drive_service::DriveService;
+
+/// What is said of a drive that is there no more.
+pub(super) const UNSERVED: &str = "nobody serves the drive any more";
+/// Where the status comes each second.
+pub(super) const STREAM: &str = "/stream";
+
+/// A drive that is shown.
+pub(crate) trait Subject: Debug + Send + Sync {
+    /// Its number, 16 hexadecimal digits; none once nobody serves it.
+    fn number(&self) -> Option<String>;
+    /// How it fares; nothing while nobody serves it.
+    fn status(&self) -> Option<Status>;
+    /// What it did lately; nothing while nobody serves it.
+    fn history(&self, span: HistorySpan) -> Option<History>;
+    /// Does what is asked.
+    fn carry_out(&self, request: &Asked) -> Answer;
+}
+
+/// Whoever looks on does not keep the drive from being closed.
+impl Subject for Weak<DriveService> {
+    fn number(&self) -> Option<String> {
+        Some(self.upgrade()?.number())
+    }
+
+    fn status(&self) -> Option<Status> {
+        Some(self.upgrade()?.status())
+    }
+
+    fn history(&self, span: HistorySpan) -> Option<History> {
+        Some(self.upgrade()?.history(span))
+    }
+
+    fn carry_out(&self, request: &Asked) -> Answer {
+        match self.upgrade() {
+            Some(service) => service.answer(request),
+            None => Answer::Refused { reason: "the drive is being closed".to_owned() },
+        }
+    }
+}
+
+/// Where a drive is shown.
+#[derive(Debug)]
+pub(crate) struct DriveRoutes {
+    subject: Box<dyn Subject>,
+    metrics: Metrics,
+    stream: Stream,
+}
+
+impl DriveRoutes {
+    /// Shows a drive.
+    pub(crate) fn new(subject: impl Subject + 'static) -> Self {
+        let (metrics, stream) = (Metrics::default(), Stream::default());
+        Self { subject: Box::new(subject), metrics, stream }
+    }
+
+    /// Answers what is asked at a path below the drive's page.
+    pub(super) fn answer(&self, visit: &Visit<'_>, path: &str) -> io::Result<()> {
+        match path {
+            STREAM if !visit.is_head() => self.stream.serve(visit, || self.subject.status()),
+            origin_check::ORDERS => visit.send(&action::carry_out(visit, &*self.subject)),
+            _ => visit.send(&self.shown(path)),
+        }
+    }
+
+    /// Lets every viewer go.
+    pub(super) fn end(&self) {
+        self.stream.end();
+    }
+
+    fn shown(&self, path: &str) -> Reply {
+        if let Some(span) = history_span(path) {
+            let history = self.subject.history(span);
+            return history.map_or_else(|| Reply::text(503, UNSERVED), |it| Reply::json(&it));
+        }
+        match path {
+            "/" => page::of_drive(),
+            "/metrics" => self
+                .looked_at(|status| Reply::new(metrics::CONTENT_TYPE, self.metrics.text(status))),
+            "/status.json" => self.looked_at(Reply::json),
+            _ => page::part(path).unwrap_or_else(|| {
+                Reply::text(
+                    404,
+                    "there are /, /metrics, /status.json, /history/2min.json, /history/1h.json, \
+                     /history/24h.json and /stream",
+                )
+            }),
+        }
+    }
+
+    fn looked_at(&self, tell: impl Fn(&Status) -> Reply) -> Reply {
+        match self.subject.status() {
+            Some(status) => tell(&status),
+            None => Reply::text(503, UNSERVED),
+        }
+    }
+}
+
+/// The span of a path such as `/history/24h.json`.
+fn history_span(path: &str) -> Option<HistorySpan> {
+    let word = path.strip_prefix("/history/")?.strip_suffix(".json")?;
+    HistorySpan::ALL.into_iter().find(|span| span.word() == word)
+}

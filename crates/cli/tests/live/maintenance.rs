@@ -1,0 +1,140 @@
+//! Drives that store, looked after: checks of closed ones, dies that fail and are replaced, scrubs.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::clients::noise;
+use super::served::{Served, assert_done, client, floatgate, is_there, said, small_drive};
+
+/// Spoils what lies in the middle of a die.
+fn spoil(die: &Path) {
+    let file = OpenOptions::new().write(true).open(die).expect("a die is there");
+    let size = file.metadata().expect("it is open").len();
+    let third = usize::try_from(size / 3).expect("a small die");
+    file.write_all_at(&vec![0xaa; third], size / 2).expect("it takes bytes");
+}
+
+#[test]
+fn a_check_finds_rot_and_repairs_it() {
+    let folder = tempfile::tempdir().unwrap();
+    small_drive(folder.path()).close().unwrap();
+    let floatgate = |args: &[&str]| floatgate(folder.path(), args);
+    let clean = floatgate(&["check", "volume"]);
+    assert_done(&clean);
+    assert!(said(&clean).contains("everything is as it was written"), "{}", said(&clean));
+    spoil(&folder.path().join("d2.img"));
+    let found = floatgate(&["check", "volume"]);
+    assert_eq!(found.status.code(), Some(1));
+    for part in ["units with data: ", "repairable  unit of row ", " on die 2 ", "--repair helps"] {
+        assert!(said(&found).contains(part), "no {part} in\n{}", said(&found));
+    }
+    let repaired = floatgate(&["check", "volume", "--repair", "--json"]);
+    assert_done(&repaired);
+    let report: Value = serde_json::from_slice(&repaired.stdout).unwrap();
+    assert!(report["repaired"].as_u64().unwrap() > 0, "{report}");
+    assert_eq!(report["findings"].as_array().unwrap().len(), 0, "{report}");
+    assert_done(&floatgate(&["check", "volume"]));
+}
+
+#[test]
+fn a_closed_drive_gets_another_die() {
+    let folder = tempfile::tempdir().unwrap();
+    small_drive(folder.path()).close().unwrap();
+    let floatgate = |args: &[&str]| floatgate(folder.path(), args);
+    let early = floatgate(&["replace-die", "volume", "1", "--with", "new.img"]);
+    assert!(said(&early).contains("die 1 has not failed; fail it first"), "{}", said(&early));
+    for (die, further) in [("1", "a further"), ("2", "a further"), ("3", "no further")] {
+        let failed = floatgate(&["fail-die", "volume", die]);
+        assert_done(&failed);
+        assert!(said(&failed).contains(&format!(", {further} die may fail")), "{}", said(&failed));
+    }
+    let last = floatgate(&["fail-die", "volume", "0"]);
+    assert!(said(&last).contains("the drive cannot do without it"), "{}", said(&last));
+    assert_eq!(floatgate(&["check", "volume"]).status.code(), Some(1));
+    for die in ["1", "2", "3"] {
+        let new = format!("new{die}.img");
+        assert_done(&floatgate(&["replace-die", "volume", die, "--with", &new]));
+    }
+    assert_done(&floatgate(&["check", "volume"]));
+    let none = floatgate(&["fail-die", "volume", "9"]);
+    assert!(said(&none).contains("die 9"), "{}", said(&none));
+}
+
+#[test]
+fn clients_go_on_while_a_die_fails_is_replaced_and_the_next_one_fails() {
+    if !is_there("nbdcopy") {
+        return;
+    }
+    let served = Served::start_small_drive();
+    let (there, back) = (served.path("there.img"), served.path("back.img"));
+    noise(&there, 8 << 20);
+    let [from, to] = [&there, &back].map(|path| path.to_str().unwrap());
+    client("nbdcopy", &["--flush", from, &served.uri]);
+    let comes_back = || {
+        client("nbdcopy", &[&served.uri, to]);
+        assert!(fs::read(&there).unwrap() == fs::read(&back).unwrap());
+    };
+    assert_done(&served.beside(&["fail-die", "volume", "3"]));
+    comes_back();
+    let replace = ["replace-die", "volume", "3", "--with", "new.img"];
+    assert_done(&served.beside(&[&replace[..], &["--no-wait"]].concat()));
+    client("nbdcopy", &["--flush", from, &served.uri]);
+    comes_back();
+    // Until it is whole the next one is not let go.
+    let mut rounds = 0;
+    while !served.beside(&["fail-die", "volume", "0"]).status.success() {
+        rounds += 1;
+        assert!(rounds < 1000, "die 3 is never whole");
+    }
+    comes_back();
+    assert_done(&served.beside(&["scrub", "volume"]));
+    let status = served.beside(&["status", "volume", "--json"]);
+    let status: Value = serde_json::from_slice(&status.stdout).unwrap();
+    let maintenance = &status["maintenance"];
+    assert_eq!(maintenance["rebuild"]["failure"], Value::Null, "{maintenance}");
+    assert_eq!(maintenance["scrub"]["units_bad"], 0, "{maintenance}");
+    assert_eq!(maintenance["scrub"]["rows_done"], maintenance["scrub"]["rows"], "{maintenance}");
+}
+
+#[test]
+fn a_scrub_of_a_served_drive_repairs_what_has_rotted() {
+    if !is_there("nbdcopy") {
+        return;
+    }
+    let mut served = Served::start_small_drive();
+    let stored = served.path("there.img");
+    noise(&stored, 8 << 20);
+    client("nbdcopy", &["--flush", stored.to_str().unwrap(), &served.uri]);
+    spoil(&served.path("d1.img"));
+    let scrubbed = served.beside(&["scrub", "volume"]);
+    assert_done(&scrubbed);
+    assert!(!said(&scrubbed).contains(": 0 units were not"), "{}", said(&scrubbed));
+    assert!(served.stop().success());
+    assert_done(&served.beside(&["check", "volume"]));
+}
+
+#[test]
+fn power_that_is_cut_takes_the_server_and_leaves_what_was_flushed() {
+    if !is_there("nbdcopy") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    small_drive(folder.path()).close().unwrap();
+    let volume = folder.path().join("volume").display().to_string();
+    let mut served = Served::start_in(folder, &[&volume, "--fault-injection"]);
+    let there = served.path("there.img");
+    noise(&there, 8 << 20);
+    client("nbdcopy", &["--flush", there.to_str().unwrap(), &served.uri]);
+    assert_done(&served.beside(&["inject", "volume", "stall", "50ms"]));
+    assert_done(&served.beside(&["inject", "volume", "cut-power"]));
+    assert_eq!(served.ended().code(), Some(137));
+    let served = Served::start_in(served.kill(), &[&volume]);
+    let back = served.path("back.img");
+    client("nbdcopy", &[&served.uri, back.to_str().unwrap()]);
+    assert!(fs::read(served.path("there.img")).unwrap() == fs::read(back).unwrap());
+    let refused = served.beside(&["inject", "volume", "cut-power"]);
+    assert!(said(&refused).contains("start it with --fault-injection"), "{}", said(&refused));
+}

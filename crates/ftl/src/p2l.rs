@@ -1,0 +1,123 @@
+//! What lies at each place: kept in memory, or left to the media.
+//!
+//! Which page was written to a place is said by media of real bytes too, beside the page. An owner
+//! of such media may do without the way back of the map, which is half of it: it is asked then what
+//! a victim holds, a program unit at a time, as relocation comes to it.
+//!
+//! ```text
+//!  valid place ─► told already? ─► the owner, of its unit ─► the whole map, for all of the victim
+//! ```
+//!
+//! Invariant: what an owner says counts only where the map agrees.
+
+use std::ops::Range;
+
+use crate::ftl::Origin;
+use crate::{Ftl, Lpn, Media, Ppn, SuperblockId};
+
+/// What is said of places that follow each other.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct P2lCache {
+    /// Number of the first of them.
+    first: u32,
+    pages: Vec<Option<Lpn>>,
+    /// How often the whole map was looked through.
+    searches: u64,
+}
+
+impl P2lCache {
+    /// Nothing, yet, of `count` places.
+    fn begin(&mut self, first: u32, count: u32) {
+        self.first = first;
+        self.pages.clear();
+        self.pages.resize(count as usize, None);
+    }
+
+    /// Whether a place is one of them.
+    fn covers(&self, ppn: Ppn) -> bool {
+        ppn.0.checked_sub(self.first).is_some_and(|index| (index as usize) < self.pages.len())
+    }
+
+    /// What is said of a place, which is one of them.
+    fn at(&self, ppn: Ppn) -> Option<Lpn> {
+        self.pages[(ppn.0 - self.first) as usize]
+    }
+
+    /// Forgets what was said.
+    pub(crate) fn clear(&mut self) {
+        self.pages.clear();
+    }
+}
+
+impl Ftl {
+    /// From now on what lies at a place is not kept in memory, which saves four bytes a place, but
+    /// asked of the owner when it is to be relocated: [`Media::contents`].
+    pub fn leave_contents(&mut self) {
+        self.mapping.leave_contents();
+    }
+
+    /// How often the whole map was looked through, because an owner who was asked did not know.
+    pub const fn searches(&self) -> u64 {
+        self.told.searches
+    }
+
+    /// Whether a page is at `ppn`.
+    pub fn is_valid(&self, ppn: Ppn) -> bool {
+        self.mapping.is_valid(ppn)
+    }
+
+    /// A page that is at any of the places of these numbers, if there is one: the first of them.
+    pub fn page_within(&self, places: Range<u32>) -> Option<Lpn> {
+        // The map is looked through only where there is one.
+        let is_any = self.mapping.is_any_valid(places.clone());
+        is_any.then(|| self.mapping.pages_in(places).next().map(|(lpn, _)| lpn))?
+    }
+
+    /// Whether `lpn`, which may lie beyond the end, is at `ppn`.
+    pub fn is_at(&self, lpn: Lpn, ppn: Ppn) -> bool {
+        self.mapping.is_at(lpn, ppn)
+    }
+
+    /// Pages that are at any of `places`, which are in order, and where: by a look through the
+    /// whole map.
+    pub fn pages_at(&self, places: &[Ppn]) -> Vec<(Lpn, Ppn)> {
+        let (Some(first), Some(last)) = (places.first(), places.last()) else { return Vec::new() };
+        let between = self.mapping.pages_in(first.0..last.0 + 1);
+        between.filter(|(_, ppn)| places.binary_search(ppn).is_ok()).collect()
+    }
+
+    /// Which page is at a valid place of a victim.
+    // Out of line: drives that keep the way back do not come here.
+    #[inline(never)]
+    pub(crate) fn ask(&mut self, from: Origin, media: &mut impl Media) -> Lpn {
+        let ppn = from.ppn;
+        if !self.told.covers(ppn) {
+            let unit = self.pages_per_unit.divisor();
+            self.told.begin(ppn.0 / unit * unit, unit);
+            media.contents(Ppn(self.told.first), &mut self.told.pages);
+            // All of them are looked up soon; together, so that the cache misses overlap.
+            self.told.pages.iter().flatten().for_each(|lpn| self.mapping.prefetch(*lpn));
+        }
+        if let Some(lpn) = self.told_rightly(ppn) {
+            return lpn;
+        }
+        self.search(from.superblock);
+        self.told_rightly(ppn).expect("a page is mapped to what is valid")
+    }
+
+    /// Looks through the whole map for what a superblock holds.
+    fn search(&mut self, superblock: SuperblockId) {
+        let places = self.config.places_per_superblock();
+        let first = superblock.0 * places;
+        self.told.begin(first, places);
+        self.told.searches += 1;
+        for (lpn, ppn) in self.mapping.pages_in(first..first + places) {
+            self.told.pages[(ppn.0 - first) as usize] = Some(lpn);
+        }
+    }
+
+    /// What was said of a place, if the map agrees.
+    fn told_rightly(&self, ppn: Ppn) -> Option<Lpn> {
+        self.told.at(ppn).filter(|lpn| self.mapping.is_at(*lpn, ppn))
+    }
+}

@@ -1,0 +1,206 @@
+//! What must be simulated for a set of rows, found once; carried out as often as wanted.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use results::Run;
+use results::published::{FigureRow, Part, Reading, compressible, figures_for};
+use ssd::{DriveSpec, Surroundings};
+
+use crate::driver::model::Model;
+use crate::expression::express;
+use crate::plan::{Plan, PlannedStep};
+use crate::progress::Progress;
+use crate::runner::{Assignment, NoJournal, carry_out};
+use crate::subject::Wanted;
+use crate::{Driver, Error, Kind};
+
+/// Word of a table of figures for all formats or all hosts.
+const ANY: &str = "any";
+
+/// Setups of drives with the steps that rows need of them, and where each row is read from.
+///
+/// A step that several rows need is simulated once; steps that none needs are left out, apart from
+/// what prepares the drive for those that are.
+#[derive(Clone, Debug)]
+pub struct WorkList {
+    jobs: Vec<Job>,
+    entries: Vec<Result<Entry, String>>,
+}
+
+/// One setup through the steps of one plan.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub(crate) wanted: Wanted,
+    pub(crate) plan: Plan,
+}
+
+/// Where the value of one row comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The setup that it is about.
+    pub wanted: Wanted,
+    /// Name of the protocol that expresses it.
+    pub protocol: String,
+    job: usize,
+    reading: Reading,
+}
+
+impl Entry {
+    /// Loads that it is read from.
+    pub(crate) const fn loads(&self) -> usize {
+        self.reading.steps.len()
+    }
+}
+
+impl WorkList {
+    /// What `rows` need of `drives`, each expressed by the first of `plans` that can.
+    pub fn new(rows: &[&FigureRow], drives: &[DriveSpec], plans: &[Plan]) -> Self {
+        let mut steps: BTreeMap<(Wanted, usize), BTreeSet<String>> = BTreeMap::new();
+        let needs: Vec<Result<_, String>> = rows
+            .iter()
+            .map(|row| {
+                let wanted = wanted(row, drives)?;
+                let (plan, reading) =
+                    express(row, plans).map_err(|miss| String::from(miss.reason()))?;
+                let key = (wanted, plan);
+                steps.entry(key.clone()).or_default().extend(reading.steps.iter().cloned());
+                Ok((key, reading))
+            })
+            .collect();
+        let keys: Vec<&(Wanted, usize)> = steps.keys().collect();
+        let entries = needs.into_iter().map(|need| {
+            let (key, reading) = need?;
+            let job = keys.binary_search(&&key).expect("every need has its steps");
+            let protocol = plans[key.1].protocol.clone();
+            Ok(Entry { wanted: key.0, protocol, job, reading })
+        });
+        let entries = entries.collect();
+        let jobs = steps.iter().map(|((wanted, plan), steps)| {
+            let spec = drives.iter().find(|spec| spec.name == wanted.target);
+            let plan = plans[*plan].with_steps(steps).for_drive(spec.expect("found above"));
+            Job { wanted: wanted.clone(), plan }
+        });
+        Self { jobs: jobs.collect(), entries }
+    }
+
+    /// Where the value of each row comes from, or why there is none; in the order of the rows.
+    pub fn entries(&self) -> &[Result<Entry, String>] {
+        &self.entries
+    }
+
+    /// Simulates with `drives`, which may differ from those that it was made for in all but their
+    /// names, formats and hosts. Returns the value of each row, in its unit; absent where there is
+    /// none.
+    ///
+    /// # Errors
+    /// When a simulation failed or was stopped.
+    pub fn values(
+        &self,
+        drives: &[DriveSpec],
+        threads: usize,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Option<f64>>, Error> {
+        Ok(self.read(&self.runs(drives, threads, progress)?))
+    }
+
+    /// The value of each row in `runs`, one of each job.
+    pub(crate) fn read(&self, runs: &[Run]) -> Vec<Option<f64>> {
+        let value = |entry: &Entry| entry.reading.of(&runs[entry.job]);
+        self.entries.iter().map(|entry| entry.as_ref().ok().and_then(value)).collect()
+    }
+
+    /// The setups and the steps that they go through.
+    pub(crate) fn jobs(&self) -> &[Job] {
+        &self.jobs
+    }
+
+    /// The steps of the job numbered `job` that some row is read from, and which part of them.
+    pub(crate) fn needs(&self, job: usize) -> Vec<(&PlannedStep, Part)> {
+        let mut needs = Vec::new();
+        for entry in self.entries.iter().flatten().filter(|entry| entry.job == job) {
+            let steps = self.jobs[job].plan.steps.iter();
+            for step in steps.filter(|step| entry.reading.steps.contains(&step.id)) {
+                if !needs.contains(&(step, entry.reading.part)) {
+                    needs.push((step, entry.reading.part));
+                }
+            }
+        }
+        needs
+    }
+
+    fn runs(
+        &self,
+        drives: &[DriveSpec],
+        threads: usize,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Run>, Error> {
+        let labels: Vec<String> = self.jobs.iter().map(|job| job.wanted.to_string()).collect();
+        let drivers: Vec<_> = self
+            .jobs
+            .iter()
+            .map(|Job { wanted, plan }| || model(drives, wanted, plan.seed))
+            .collect();
+        let assignments: Vec<Assignment<'_>> = self
+            .jobs
+            .iter()
+            .zip(&labels)
+            .zip(&drivers)
+            .map(|((Job { plan, .. }, label), drivers)| Assignment {
+                label,
+                plan,
+                drivers,
+                journal: &NoJournal,
+                finished: Vec::new(),
+            })
+            .collect();
+        let outcomes = carry_out(&assignments, threads, progress)?;
+        if outcomes.iter().any(|outcome| outcome.interrupted) {
+            return Err(Error::new(Kind::Program, "stopped before all rows were compared"));
+        }
+        let named = self.jobs.iter().zip(labels).zip(outcomes);
+        let runs =
+            named.map(|((job, label), outcome)| outcome.into_run(&job.plan, label, String::new()));
+        Ok(runs.collect())
+    }
+}
+
+/// The setup that `row` is about, at the drive's own time lapse.
+fn wanted(row: &FigureRow, drives: &[DriveSpec]) -> Result<Wanted, String> {
+    if let Some(obstacle) = row.obstacle() {
+        return Err(obstacle.into());
+    }
+    let spec = drives.iter().find(|spec| is_about(row, spec));
+    let spec = spec.ok_or("the drive is not modelled")?;
+    Ok(Wanted {
+        target: spec.name.clone(),
+        format: format(row, spec)?,
+        host: meant("host", &row.os, &spec.hosts())?,
+        time_lapse: spec.time_lapse_default(),
+        surroundings: Surroundings::default(),
+    })
+}
+
+/// Whether `row` was published for the drive that `spec` models.
+pub fn is_about(row: &FigureRow, spec: &DriveSpec) -> bool {
+    spec.published_as().is_some_and(|(device, capacity_gb)| {
+        figures_for(std::slice::from_ref(row), device, capacity_gb).next().is_some()
+    })
+}
+
+/// The format that `row` is about: the first one where its mode says what the data is like.
+fn format(row: &FigureRow, spec: &DriveSpec) -> Result<String, String> {
+    let mode = if compressible(&row.mode).is_some() { ANY } else { &row.mode };
+    meant("format", mode, &spec.formats())
+}
+
+fn meant(what: &str, asked: &str, known: &[String]) -> Result<String, String> {
+    let found = known.iter().find(|name| asked == ANY || asked == name.as_str());
+    found.cloned().ok_or_else(|| format!("the model has no {what} `{asked}`"))
+}
+
+fn model(drives: &[DriveSpec], wanted: &Wanted, seed: u64) -> Result<Box<dyn Driver>, Error> {
+    let spec = drives.iter().find(|spec| spec.name == wanted.target).ok_or_else(|| {
+        Error::new(Kind::Program, format!("no drive named {} to simulate", wanted.target))
+    })?;
+    Ok(Box::new(Model::new(spec.clone(), wanted.setup(seed))?))
+}

@@ -1,0 +1,249 @@
+//! Faults of a drive on demand: power that goes, dies that fail, bits that flip, stalls,
+//! space that runs out; by command, or by a schedule with a seed.
+//!
+//! ```text
+//!  client ─► Injecting device ─► Drive ─► Injecting media ─► files
+//!                  │ counts, fills up           │ cuts, fails, flips, stalls
+//!                  └────────── FaultInjector ─────┘
+//! ```
+//!
+//! A medium keeps what sectors held that were written since the last sync. When the power goes each
+//! of them is what it was, or what was written, or part of both. Where that would take too much
+//! memory, the sectors written longest ago count as having survived, as those do that a disk has
+//! written back by itself.
+
+mod device;
+mod medium;
+mod schedule;
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use blockio::Rng;
+use serde::{Deserialize, Serialize};
+
+use self::device::Injecting;
+use self::medium::Die;
+pub use self::schedule::{Schedule, ScheduleError, When};
+use crate::{Device, Medium};
+
+/// How often the clock of a schedule is looked at.
+const TICK: Duration = Duration::from_millis(20);
+/// Longest stall: who wants more cuts the power.
+const STALL_MS_MAX: u64 = 60 * 60 * 1000;
+
+/// Something that goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "fault", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Fault {
+    /// The power goes: what was not durable is lost, or torn, sector by sector.
+    CutPower,
+    /// Every command to a die fails from now on.
+    FailDie {
+        /// Its index.
+        die: u32,
+    },
+    /// Bits of what a die holds flip.
+    FlipBits {
+        /// Its index; none: one that is drawn.
+        die: Option<u32>,
+        /// How many of them.
+        bits: u32,
+    },
+    /// Every command to any die waits until this time has gone by.
+    Stall {
+        /// Milliseconds, at most an hour.
+        stall_ms: u64,
+    },
+    /// Writes fail for want of space, but for as much as is trimmed from now on.
+    Fill {
+        /// Bytes that may still be written.
+        left_bytes: u64,
+    },
+}
+
+/// Injects faults into a drive, by command and by a schedule.
+#[derive(Debug)]
+pub struct FaultInjector {
+    begun: Instant,
+    rng: Mutex<Rng>,
+    /// By index; none where a die was missing from the beginning.
+    dies: Mutex<Vec<Option<Arc<Die>>>>,
+    stalled_until: Mutex<Option<Instant>>,
+    /// Bytes that may still be written, once the drive is filled up.
+    space_left: Mutex<Option<u64>>,
+    /// Commands of clients so far.
+    commands: AtomicU64,
+    planned: Mutex<Vec<(When, Fault)>>,
+    /// The power is gone.
+    is_cut: AtomicBool,
+    /// What then happens is the owner's, who is told whether the cut is whole.
+    on_cut: fn(&io::Result<()>),
+}
+
+impl FaultInjector {
+    /// Does what a schedule says, and what it is told to; `on_cut` is called once the power has
+    /// gone from all dies, with an error where what one of them holds could not be changed.
+    pub fn new(schedule: Schedule, on_cut: fn(&io::Result<()>)) -> Arc<Self> {
+        let Schedule { seed, planned } = schedule;
+        Arc::new(Self {
+            begun: Instant::now(),
+            rng: Mutex::new(Rng::new(seed).split("fault-injection")),
+            dies: Mutex::default(),
+            stalled_until: Mutex::default(),
+            space_left: Mutex::default(),
+            commands: AtomicU64::new(0),
+            planned: Mutex::new(planned),
+            is_cut: AtomicBool::new(false),
+            on_cut,
+        })
+    }
+
+    /// The dies of a drive by index, those that are there, into which faults may be injected from
+    /// now on.
+    pub fn media(
+        self: &Arc<Self>,
+        media: Vec<Option<Box<dyn Medium>>>,
+    ) -> Vec<Option<Box<dyn Medium>>> {
+        let dies: Vec<_> =
+            media.into_iter().map(|it| it.map(|it| Arc::new(Die::new(it)))).collect();
+        locked(&self.dies).clone_from(&dies);
+        let medium =
+            |die| Box::new(medium::Injecting::new(die, Arc::clone(self))) as Box<dyn Medium>;
+        dies.into_iter().map(|die| die.map(medium)).collect()
+    }
+
+    /// The drive as clients are to use it.
+    pub fn device(self: &Arc<Self>, device: Arc<dyn Device>) -> Arc<dyn Device> {
+        Arc::new(Injecting::new(device, Arc::clone(self)))
+    }
+
+    /// Has something go wrong now.
+    ///
+    /// # Errors
+    /// When there is no such die, what it holds cannot be changed, or a stall has no end.
+    pub fn commit(&self, fault: Fault) -> io::Result<()> {
+        match fault {
+            Fault::CutPower => self.cut_power(),
+            Fault::FailDie { die } => {
+                self.die(die)?.fail();
+                Ok(())
+            }
+            Fault::FlipBits { die, bits } => self.flip_bits(die, bits),
+            Fault::Stall { stall_ms } if stall_ms > STALL_MS_MAX => Err(io::Error::other(format!(
+                "a stall of {stall_ms} ms, must be at most {STALL_MS_MAX}"
+            ))),
+            Fault::Stall { stall_ms } => {
+                let until = Instant::now() + Duration::from_millis(stall_ms);
+                *locked(&self.stalled_until) = Some(until);
+                Ok(())
+            }
+            Fault::Fill { left_bytes } => {
+                *locked(&self.space_left) = Some(left_bytes);
+                Ok(())
+            }
+        }
+    }
+
+    /// Has what is due by the clock go wrong in time, until it is dropped.
+    ///
+    /// # Errors
+    /// When the system refuses a thread.
+    pub fn keep_time(self: &Arc<Self>) -> io::Result<()> {
+        let own: Weak<Self> = Arc::downgrade(self);
+        let tick = move || {
+            while let Some(own) = own.upgrade() {
+                own.carry_out_due();
+                drop(own);
+                thread::sleep(TICK);
+            }
+        };
+        thread::Builder::new().name("fault-injection".to_owned()).spawn(tick)?;
+        Ok(())
+    }
+
+    /// A client's command came.
+    fn count_command(&self) {
+        self.commands.fetch_add(1, Ordering::Relaxed);
+        self.carry_out_due();
+    }
+
+    fn carry_out_due(&self) {
+        let (elapsed, commands) = (self.begun.elapsed(), self.commands.load(Ordering::Relaxed));
+        let is_due = |when: &When| match *when {
+            When::AfterMs(after) => elapsed >= Duration::from_millis(after),
+            When::AfterCommands(after) => commands >= after,
+        };
+        let mut planned = locked(&self.planned);
+        let due: Vec<Fault> = planned.iter().filter(|it| is_due(&it.0)).map(|it| it.1).collect();
+        planned.retain(|it| !is_due(&it.0));
+        drop(planned);
+        for fault in due {
+            // A schedule may name a die that has failed by now.
+            let _ = self.commit(fault);
+        }
+    }
+
+    fn die(&self, die: u32) -> io::Result<Arc<Die>> {
+        let dies = locked(&self.dies);
+        let found = dies.get(die as usize).cloned().flatten();
+        found.ok_or_else(|| io::Error::other(format!("there is no die {die}")))
+    }
+
+    fn cut_power(&self) -> io::Result<()> {
+        if self.is_cut.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let mut rng = locked(&self.rng);
+        let dies = locked(&self.dies).clone();
+        // All of them at one moment: until then no later command may go on.
+        let mut halted: Vec<_> = dies.iter().flatten().map(|die| die.halt()).collect();
+        let lost = halted.iter_mut().map(|die| die.lose(&mut rng));
+        // Collected first: all dies lose what they do, whatever became of one of them.
+        let lost: io::Result<()> = lost.collect::<Vec<_>>().into_iter().collect();
+        let lost = lost.map_err(|error| {
+            io::Error::new(error.kind(), format!("the power cut is not complete: {error}"))
+        });
+        (self.on_cut)(&lost);
+        lost
+    }
+
+    fn flip_bits(&self, die: Option<u32>, bits: u32) -> io::Result<()> {
+        let mut rng = locked(&self.rng);
+        let present: Vec<u32> = {
+            let dies = locked(&self.dies);
+            (0..)
+                .zip(dies.iter())
+                .filter(|(_, die)| die.is_some())
+                .map(|(index, _)| index)
+                .collect()
+        };
+        let drawn = usize::try_from(rng.below(present.len().max(1) as u64)).expect("an index");
+        let die = die.or_else(|| present.get(drawn).copied());
+        let die = self.die(die.unwrap_or_default())?;
+        (0..bits).try_for_each(|_| die.flip_bit(&mut rng))
+    }
+
+    /// Waits as long as the dies are stalled.
+    fn wait(&self) {
+        loop {
+            let until = *locked(&self.stalled_until);
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            match left {
+                Some(left) if !left.is_zero() => thread::sleep(left),
+                _ => return,
+            }
+        }
+    }
+
+    fn is_cut(&self) -> bool {
+        self.is_cut.load(Ordering::Acquire)
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,82 @@
+//! A drive that counts commands, and fills up.
+
+use std::io;
+use std::sync::Arc;
+
+use super::{FaultInjector, locked};
+use crate::{Allocation, Device, DeviceError, Durability, Read};
+
+/// A drive as its clients see it.
+#[derive(Debug)]
+pub(super) struct Injecting {
+    device: Arc<dyn Device>,
+    injector: Arc<FaultInjector>,
+}
+
+impl Injecting {
+    pub(super) fn new(device: Arc<dyn Device>, injector: Arc<FaultInjector>) -> Self {
+        Self { device, injector }
+    }
+
+    /// Counts a command; none succeeds any more once the power is gone.
+    fn begin(&self) -> Result<(), DeviceError> {
+        self.injector.count_command();
+        if self.injector.is_cut() {
+            let source = io::Error::other("the power has been cut");
+            return Err(DeviceError::Medium { attempted: "using the drive".to_owned(), source });
+        }
+        Ok(())
+    }
+
+    fn stored_bytes(&self, offset: u64, length: u64) -> Result<u64, DeviceError> {
+        let runs = self.device.allocations(offset, length)?;
+        Ok(runs.iter().filter(|run| run.is_stored).map(|run| run.length).sum())
+    }
+}
+
+impl Device for Injecting {
+    fn size(&self) -> u64 {
+        self.device.size()
+    }
+
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
+        self.begin()?;
+        self.device.read(offset, buffer)
+    }
+
+    fn read_many(&self, reads: &mut [Read<'_>]) -> Vec<Result<(), DeviceError>> {
+        match reads.iter().try_for_each(|_| self.begin()) {
+            Ok(()) => self.device.read_many(reads),
+            Err(_) => reads.iter().map(|_| self.begin()).collect(),
+        }
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8], durability: Durability) -> Result<(), DeviceError> {
+        self.begin()?;
+        if let Some(left) = &mut *locked(&self.injector.space_left) {
+            let length = bytes.len() as u64;
+            *left = left.checked_sub(length).ok_or(DeviceError::NoSpace { offset, length })?;
+        }
+        self.device.write(offset, bytes, durability)
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        self.begin()?;
+        self.device.flush()
+    }
+
+    fn trim(&self, offset: u64, length: u64, durability: Durability) -> Result<(), DeviceError> {
+        self.begin()?;
+        if locked(&self.injector.space_left).is_some() {
+            let gained = self.stored_bytes(offset, length)?;
+            if let Some(left) = &mut *locked(&self.injector.space_left) {
+                *left += gained;
+            }
+        }
+        self.device.trim(offset, length, durability)
+    }
+
+    fn allocations(&self, offset: u64, length: u64) -> Result<Vec<Allocation>, DeviceError> {
+        self.device.allocations(offset, length)
+    }
+}

@@ -1,0 +1,152 @@
+//! Mutants: mistakes that tests switch on, to see that the simulation finds each of them.
+//!
+//! Outside of tests none is ever on, and asking costs nothing.
+
+/// A mistake that somebody could make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mutant {
+    /// A flush syncs nothing.
+    FlushDropped,
+    /// Extents are taken for right without looking at their checksums.
+    ChecksumSkipped,
+    /// The journal says that rows are durable before they are.
+    JournalBeforeRows,
+    /// Erased superblocks are written over before what superseded them is durable.
+    ReleasedEarly,
+    /// Trims are not journaled.
+    TrimForgotten,
+    /// What happened is replayed in the order in which it is found.
+    OrderIgnored,
+    /// The journal does not say how a payload was compressed.
+    CodecForgotten,
+    /// Recovery takes every extent for a short one.
+    SizeForgotten,
+    /// Only one copy of a die's header is changed.
+    OneHeaderCopy,
+    /// Batches do not list the rows that they make durable.
+    RowsUnlisted,
+    /// The end of the journal is where a batch is not whole, whatever follows.
+    LaterBatchesIgnored,
+    /// An older checkpoint is taken, though the journal does not reach from it to the newest.
+    OlderCheckpoint,
+    /// Dies that were told less than others count as they are.
+    StaleDiesTaken,
+    /// A die is done without before what lies on rows that lack it has been moved.
+    DoneWithoutEarly,
+}
+
+#[cfg(test)]
+thread_local! {
+    static ACTIVE: std::cell::Cell<Option<Mutant>> = const { std::cell::Cell::new(None) };
+}
+
+/// True if a mutant is on in this thread.
+#[cfg(test)]
+pub(crate) fn is(bug: Mutant) -> bool {
+    ACTIVE.get() == Some(bug)
+}
+
+/// False: outside of tests no mutant is ever on.
+#[cfg(not(test))]
+#[inline]
+pub(crate) const fn is(_: Mutant) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulation::{simulate, simulate_damage};
+
+    /// Seeds of 2000 operations within which the simulation finds each bug.
+    const SEEDS: u64 = 40;
+
+    fn is_found(bug: Mutant) -> bool {
+        is_found_by(bug, |seed| simulate(seed, 2000).is_err())
+    }
+
+    /// True if it is found where dies are damaged whenever the power is off.
+    fn is_found_by_damage(bug: Mutant) -> bool {
+        is_found_by(bug, |seed| simulate_damage(seed, 2000, 30).is_err())
+    }
+
+    fn is_found_by(bug: Mutant, fails: fn(u64) -> bool) -> bool {
+        ACTIVE.set(Some(bug));
+        let found = (0..SEEDS).any(|seed| {
+            // A broken promise, or an invariant that stops the drive.
+            std::panic::catch_unwind(|| fails(seed)).unwrap_or(true)
+        });
+        ACTIVE.set(None);
+        found
+    }
+
+    #[test]
+    fn a_flush_that_syncs_nothing_is_found() {
+        assert!(is_found(Mutant::FlushDropped));
+    }
+
+    #[test]
+    fn checksums_that_nobody_looks_at_are_found() {
+        assert!(is_found(Mutant::ChecksumSkipped));
+    }
+
+    #[test]
+    fn a_journal_ahead_of_its_rows_is_found() {
+        assert!(is_found(Mutant::JournalBeforeRows));
+    }
+
+    #[test]
+    fn superblocks_released_early_are_found() {
+        assert!(is_found(Mutant::ReleasedEarly));
+    }
+
+    #[test]
+    fn a_forgotten_trim_is_found() {
+        assert!(is_found(Mutant::TrimForgotten));
+    }
+
+    #[test]
+    fn events_out_of_order_are_found() {
+        assert!(is_found(Mutant::OrderIgnored));
+    }
+
+    #[test]
+    fn a_forgotten_codec_is_found() {
+        assert!(is_found(Mutant::CodecForgotten));
+    }
+
+    #[test]
+    fn a_forgotten_size_is_found() {
+        assert!(is_found(Mutant::SizeForgotten));
+    }
+
+    #[test]
+    fn a_single_copy_of_a_header_that_says_open_is_found() {
+        assert!(is_found_by_damage(Mutant::OneHeaderCopy));
+    }
+
+    #[test]
+    fn durable_rows_that_no_batch_lists_are_found() {
+        assert!(is_found_by_damage(Mutant::RowsUnlisted));
+    }
+
+    #[test]
+    fn batches_after_a_damaged_one_that_are_ignored_are_found() {
+        assert!(is_found_by_damage(Mutant::LaterBatchesIgnored));
+    }
+
+    #[test]
+    fn an_older_checkpoint_that_is_taken_in_silence_is_found() {
+        assert!(is_found_by_damage(Mutant::OlderCheckpoint));
+    }
+
+    #[test]
+    fn dies_rolled_back_that_count_as_they_are_are_found() {
+        assert!(is_found_by_damage(Mutant::StaleDiesTaken));
+    }
+
+    #[test]
+    fn a_die_done_without_too_early_is_found() {
+        assert!(is_found(Mutant::DoneWithoutEarly));
+    }
+}

@@ -1,0 +1,183 @@
+//! What looking after a drive adds to its status: a die that is being restored, a scrub.
+
+use serde::{Deserialize, Serialize};
+
+/// Work on what is stored, beside what clients ask for, since the drive was opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MaintenanceStatus {
+    /// The last die that took the place of one that had failed.
+    pub rebuild: Option<Rebuild>,
+    /// The last moving of pages to rows without the dies that have failed.
+    pub redundancy: Option<Redundancy>,
+    /// The last scrub.
+    pub scrub: Option<Scrub>,
+    /// All scrubs that have ended.
+    pub scrubs: Scrubs,
+    /// The last purge.
+    pub purge: Option<Purge>,
+}
+
+/// Everything that was stored, being erased.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Purge {
+    /// Whether it is still under way.
+    pub is_running: bool,
+    /// Superblocks that were erased.
+    pub superblocks_done: u64,
+    /// Superblocks of the drive.
+    pub superblocks: u64,
+    /// Why it ended before its time.
+    pub failure: Option<String>,
+}
+
+/// Pages that are moved to rows without the dies that have failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Redundancy {
+    /// Whether it is still under way.
+    pub is_running: bool,
+    /// Pages that were gone through.
+    pub pages_done: u64,
+    /// Pages of the drive.
+    pub pages: u64,
+    /// Why a further die may not fail.
+    pub failure: Option<String>,
+}
+
+/// A die that is being filled with what belongs there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rebuild {
+    /// Its index.
+    pub die: u32,
+    /// Whether it is still under way.
+    pub is_running: bool,
+    /// Rows that were gone through.
+    pub rows_done: u64,
+    /// Rows of the drive.
+    pub rows: u64,
+    /// Units that the rest of their rows did not give back.
+    #[serde(default)]
+    pub units_lost: u64,
+    /// Why it ended before its time.
+    pub failure: Option<String>,
+}
+
+/// A reading of everything that is stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scrub {
+    /// Whether it is still under way.
+    pub is_running: bool,
+    /// Rows that were gone through.
+    pub rows_done: u64,
+    /// Rows of the drive.
+    pub rows: u64,
+    /// Units that were not as they had been programmed.
+    pub units_bad: u64,
+    /// How many of them were written again.
+    pub units_restored: u64,
+    /// Those of them that the rest of their row does not give back, and hold no page any more that
+    /// can be read.
+    #[serde(default)]
+    pub units_vacated: u64,
+    /// Pages that were moved from rows with such units.
+    #[serde(default)]
+    pub pages_moved: u64,
+    /// Pages that cannot be read any more.
+    #[serde(default)]
+    pub pages_lost: u64,
+    /// First sectors of those pages, at most 1000 of them.
+    pub lost_lbas: Vec<u64>,
+    /// Why it ended before its time.
+    pub failure: Option<String>,
+    /// True if somebody had it end, for which that is no failure of the drive.
+    #[serde(default)]
+    pub was_stopped: bool,
+}
+
+/// What scrubs found that have ended, since the drive was opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Scrubs {
+    /// Scrubs that ended, whatever they found.
+    pub ended: u64,
+    /// Scrubs that went through everything.
+    pub completed: u64,
+    /// Units that were not as programmed.
+    pub units_bad: u64,
+    /// Those of them that were written again.
+    pub units_restored: u64,
+    /// Units that the last one to go through everything left as they were, since the rest of their
+    /// rows did not give them back.
+    pub units_left: u64,
+    /// Why the last one failed; none where it went through everything or was stopped.
+    pub failure: Option<String>,
+    /// Pages that the last one to go through everything found lost.
+    pub pages_lost: u64,
+    /// The last one to end, whatever has begun since; for whoever has the drive open alone.
+    #[serde(skip)]
+    pub last: Option<Scrub>,
+    /// First sectors of those pages, at most 1000 of them.
+    #[serde(skip)]
+    lost_lbas: Vec<u64>,
+}
+
+impl MaintenanceStatus {
+    /// Takes note of the end of the scrub that is under way, and why it ended before its time.
+    pub(crate) fn end_scrub(&mut self, failure: Option<String>, was_stopped: bool) {
+        let Some(scrub) = &mut self.scrub else { return };
+        let scrubs = &mut self.scrubs;
+        scrub.is_running = false;
+        scrubs.ended += 1;
+        scrubs.completed += u64::from(failure.is_none());
+        scrubs.units_bad += scrub.units_bad;
+        scrubs.units_restored += scrub.units_restored;
+        // One that ended before its time says nothing of what it did not come to.
+        if failure.is_none() || scrub.pages_lost > scrubs.pages_lost {
+            (scrubs.pages_lost, scrubs.lost_lbas) = (scrub.pages_lost, scrub.lost_lbas.clone());
+        }
+        // Units that hold nothing any more are left to be written anew.
+        let left = scrub.units_bad.saturating_sub(scrub.units_restored + scrub.units_vacated);
+        if failure.is_none() || left > scrubs.units_left {
+            scrubs.units_left = left;
+        }
+        if !was_stopped {
+            scrubs.failure.clone_from(&failure);
+        }
+        (scrub.failure, scrub.was_stopped) = (failure, was_stopped);
+        scrubs.last = Some(scrub.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scrub(pages_lost: u64, units_bad: u64) -> Scrub {
+        let lost_lbas = (0..pages_lost).map(|page| page * 8).collect();
+        Scrub { is_running: true, pages_lost, units_bad, lost_lbas, ..Scrub::default() }
+    }
+
+    #[test]
+    fn what_a_scrub_found_lost_is_known_until_another_one_has_read_everything() {
+        let mut maintenance =
+            MaintenanceStatus { scrub: Some(scrub(22, 5)), ..MaintenanceStatus::default() };
+        maintenance.end_scrub(None, false);
+        let known = |maintenance: &MaintenanceStatus| {
+            (maintenance.scrubs.pages_lost, maintenance.scrubs.units_left)
+        };
+        assert_eq!(known(&maintenance), (22, 5));
+        maintenance.scrub = Some(scrub(0, 0));
+        assert_eq!(known(&maintenance), (22, 5), "the next one has not come to them yet");
+        let last = maintenance.scrubs.last.as_ref();
+        assert_eq!(last.map(|last| (last.pages_lost, last.is_running)), Some((22, false)));
+        maintenance.end_scrub(Some("it was stopped".to_owned()), true);
+        assert_eq!(known(&maintenance), (22, 5));
+        maintenance.scrub = Some(scrub(0, 0));
+        maintenance.end_scrub(None, false);
+        assert_eq!(known(&maintenance), (0, 0));
+        assert_eq!(
+            (maintenance.scrubs.ended, maintenance.scrubs.completed, maintenance.scrubs.units_left),
+            (3, 2, 0)
+        );
+    }
+}

@@ -1,0 +1,148 @@
+//! Drives with hot spares, which take the place of dies that fail by themselves.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use blockio::Bytes;
+use live::{
+    Compression, CreateOptions, Device as _, Drive, Durability, Maintenance, add_spare, hot_spares,
+};
+
+const SIZE_KIB: u64 = 8 << 10;
+/// How long a hot spare may take to be whole.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+fn create(folder: &Path, dies: usize) -> (CreateOptions, Drive) {
+    let options = CreateOptions {
+        volume: folder.join("volume"),
+        dies: (0..dies).map(|die| folder.join(format!("d{die}.img"))).collect(),
+        size: Bytes::from_kib(SIZE_KIB),
+        is_protected: dies > 1,
+        over_provisioning: 0.15,
+        compression: Compression::None,
+        physical: None,
+        unit: None,
+    };
+    let drive = Drive::create(&options).expect("there is room");
+    (options, drive)
+}
+
+fn contents() -> Vec<u8> {
+    (0..SIZE_KIB << 10).map(|at| (at / 4096 * 31 + at % 251).to_le_bytes()[0]).collect()
+}
+
+fn assert_all_there(drive: &Drive) {
+    let mut found = vec![0; contents().len()];
+    drive.read(0, &mut found).expect("nothing is lost");
+    assert!(found == contents());
+}
+
+/// Waits until something about a drive is so.
+fn wait_until(drive: &Drive, is_so: impl Fn(&Drive) -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so(drive) {
+        assert!(Instant::now() < deadline, "never; {:?}", drive.status().maintenance);
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn is_whole(drive: &Drive) -> bool {
+    let is_filling = drive.status().maintenance.rebuild.is_some_and(|it| it.is_running);
+    drive.lost_dies().is_empty() && !is_filling
+}
+
+#[test]
+fn hot_spares_take_the_places_of_two_that_fail_one_after_the_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let (options, drive) = create(folder.path(), 4);
+    for name in ["s0.img", "s1.img"] {
+        add_spare(&options.volume, &drive, &folder.path().join(name)).unwrap();
+    }
+    assert_eq!(hot_spares(&options.volume).len(), 2);
+    drive.write(0, &contents(), Durability::Durable).unwrap();
+    let drive = Arc::new(drive);
+    let maintenance = Maintenance::new(&options.volume, Arc::clone(&drive));
+    maintenance.keep_redundant().unwrap();
+    for (die, left) in [(1, 1), (3, 0)] {
+        drive.fail_die(die).unwrap();
+        wait_until(&drive, is_whole);
+        wait_until(&drive, |_| hot_spares(&options.volume).len() == left);
+        assert_all_there(&drive);
+    }
+    drop(maintenance);
+    Arc::into_inner(drive).expect("nobody else has it").close().unwrap();
+    for die in [1, 3] {
+        std::fs::remove_file(&options.dies[die]).unwrap();
+    }
+    let drive = Drive::open(&options.volume).unwrap();
+    assert!(drive.lost_dies().is_empty(), "the spare ones are the dies now");
+    assert_eq!(drive.scrub(false).unwrap().units_bad, 0);
+    assert_all_there(&drive);
+}
+
+#[test]
+fn a_spare_die_whose_filling_was_cut_off_goes_on_when_the_drive_is_opened_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (options, drive) = create(folder.path(), 4);
+    let spare = folder.path().join("s.img");
+    add_spare(&options.volume, &drive, &spare).unwrap();
+    drive.write(0, &contents(), Durability::Durable).unwrap();
+    drive.fail_die(2).unwrap();
+    let replacement = live::Replacement::prepare(&options.volume, &drive, 2, &spare).unwrap();
+    replacement.carry_out(&drive, |done, _| done < 2).unwrap_err();
+    drop(drive);
+    assert!(hot_spares(&options.volume).is_empty(), "it stands in a place already");
+    let drive = Arc::new(Drive::open(&options.volume).unwrap());
+    assert_eq!(drive.lost_dies(), [2]);
+    let maintenance = Maintenance::new(&options.volume, Arc::clone(&drive));
+    maintenance.keep_redundant().unwrap();
+    wait_until(&drive, is_whole);
+    assert_eq!(drive.scrub(false).unwrap().units_bad, 0);
+    assert_all_there(&drive);
+}
+
+#[test]
+fn a_spare_die_that_is_gone_is_none_and_the_next_one_is_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let (options, drive) = create(folder.path(), 4);
+    let (gone, good) = (folder.path().join("gone.img"), folder.path().join("good.img"));
+    for spare in [&gone, &good] {
+        add_spare(&options.volume, &drive, spare).unwrap();
+    }
+    // What takes its name is no file that a die could be.
+    std::fs::remove_file(&gone).unwrap();
+    std::fs::create_dir(&gone).unwrap();
+    drive.write(0, &contents(), Durability::Durable).unwrap();
+    let drive = Arc::new(drive);
+    let maintenance = Maintenance::new(&options.volume, Arc::clone(&drive));
+    maintenance.keep_redundant().unwrap();
+    drive.fail_die(0).unwrap();
+    wait_until(&drive, is_whole);
+    wait_until(&drive, |_| hot_spares(&options.volume).is_empty());
+    assert_all_there(&drive);
+}
+
+#[test]
+fn what_can_be_no_spare_die_is_refused_and_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (options, drive) = create(folder.path(), 4);
+    let spare = folder.path().join("s.img");
+    add_spare(&options.volume, &drive, &spare).unwrap();
+    for taken in [&spare, &options.dies[1]] {
+        let refused = add_spare(&options.volume, &drive, taken).unwrap_err().to_string();
+        assert!(refused.ends_with("is a die of the drive already"), "{refused}");
+    }
+    let file = folder.path().join("notes");
+    std::fs::write(&file, "not to be lost").unwrap();
+    assert!(add_spare(&options.volume, &drive, &file).is_err());
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "not to be lost");
+    assert_eq!(hot_spares(&options.volume), [spare]);
+    let other = tempfile::tempdir().unwrap();
+    let (options, drive) = create(other.path(), 1);
+    let spare = other.path().join("s.img");
+    let refused = add_spare(&options.volume, &drive, &spare).unwrap_err().to_string();
+    assert!(refused.starts_with("the drive has no parity"), "{refused}");
+    assert!(!spare.exists());
+}
