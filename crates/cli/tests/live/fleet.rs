@@ -177,7 +177,7 @@ fn each_drive_has_its_whole_page_behind_the_first_one_and_is_changed_there() {
     let drive = "document.getElementById('drive')?.textContent";
     browser.wait_until(&format!("{drive} === {}", alpha["name"]));
     let shown = browser.value("document.getElementById('format-rows').textContent");
-    assert!(shown.as_str().unwrap().contains("Spare dies1"), "{shown}");
+    assert!(shown.as_str().unwrap().contains("Hot spares1"), "{shown}");
     assert_eq!(browser.value("document.getElementById('token-form').hidden"), true);
 
     carry_out(&mut browser, "fail-die", &[("die", "2")]);
