@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use live::MemoryDevice;
-use live::export::nbd::{Dialect, Negotiation, Replies, Session, Terms};
-use live::export::{Export, Exports};
+use export::nbd::{Dialect, Negotiation, Replies, Session, Terms};
+use export::{Export, Exports};
 
 fuzz_target!(|input: &[u8]| {
     let Some((choice, input)) = input.split_first() else { return };

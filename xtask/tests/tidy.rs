@@ -16,10 +16,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ssd", &["blockio", "ftl"]),
     ("workload", &["blockio"]),
     ("results", &["blockio"]),
-    ("live", &["blockio", "ftl", "ssd"]),
+    ("device", &["blockio"]),
+    ("export", &["blockio", "device", "ssd"]),
+    ("live", &["blockio", "device", "ftl"]),
     ("lab", &["blockio", "ssd", "workload", "results"]),
     ("report", &["blockio", "results"]),
-    ("cli", &["blockio", "live", "lab", "report"]),
+    ("cli", &["blockio", "device", "export", "live", "lab", "report"]),
 ];
 
 /// Crates in which nothing may read the machine's clock, entropy or order.

@@ -8,8 +8,8 @@ use std::net::TcpListener;
 use std::str::FromStr;
 
 use anyhow::{Context as _, Result, anyhow};
+use export::Listener;
 use listenfd::ListenFd;
-use live::export::Listener;
 
 /// What begins a place that is a descriptor.
 const PREFIX: &str = "fd:";
@@ -89,7 +89,7 @@ fn missing(index: usize) -> anyhow::Error {
 
 #[cfg(test)]
 mod tests {
-    use live::export::Address;
+    use export::Address;
 
     use super::*;
 

@@ -20,11 +20,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ::export::Address;
 use blockio::Bytes;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use lab::fit::Free;
-use live::export::Address;
 
 pub(crate) use self::access::AccessArgs;
 pub(crate) use self::create::{Compress, Create, Protection};

@@ -13,7 +13,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result};
 use blockio::text;
-use live::export::nbd::Event;
+use export::nbd::Event;
 use live::fault_injection::{Fault, FaultInjector};
 use live::management::{Answer, Management, Request};
 use live::status::{Client, Export, History, HistorySpan, Process, Server, Status};

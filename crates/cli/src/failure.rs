@@ -120,7 +120,7 @@ fn is_usage(error: &anyhow::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use anyhow::Context as _;
-    use live::export::{Address, BindError};
+    use export::{Address, BindError};
 
     use super::*;
 

@@ -33,7 +33,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
-use live::export::Tls;
+use export::Tls;
 
 pub(crate) use self::action::Token;
 use self::connection::Connection;

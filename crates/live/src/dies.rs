@@ -5,10 +5,11 @@ use std::io::{self, IoSliceMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
-use crate::medium::{MediumRead, MediumWrite, is_host_full, read_all, write_and_sync};
+use crate::medium::{MediumRead, MediumWrite, read_all, write_and_sync};
 use crate::mutants::{self, Mutant};
 use crate::status::DieState;
 use crate::{Access, DeviceError, FileMedium, Medium, Preallocation};
+use device::is_host_full;
 
 /// Dies as a set, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

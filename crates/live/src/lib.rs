@@ -1,19 +1,17 @@
 //! Drives that store: the flash translation layer on real bytes and in real time.
 //!
-//! A [`Device`] is what a client sees; exports hand it to clients over a protocol. [`Drive`] is one
-//! over dies, which are files, block devices or anything else that is a [`Medium`].
+//! [`Drive`] is a [`Device`] over dies, which are files, block devices or anything else that is a
+//! [`Medium`]. The crate `export` offers it to clients over a protocol.
 
 pub mod check;
 mod checkpoint;
 mod compress;
 mod core;
 mod creation;
-mod device;
 mod dies;
 mod drive;
 mod encoding;
 mod error;
-pub mod export;
 pub mod fault_injection;
 mod header;
 mod headroom;
@@ -26,11 +24,9 @@ mod lost;
 mod maintenance;
 pub mod management;
 mod medium;
-mod memory;
 mod meter;
 mod mutants;
 mod namespace;
-mod pace;
 mod queue;
 mod recovery;
 mod row;
@@ -44,9 +40,9 @@ mod unit_tables;
 mod verification;
 mod volume;
 
+pub use ::device::{Allocation, Device, DeviceError, Durability, MemoryDevice, Read};
 pub use compress::Compression;
 pub use creation::{Capacity, Plan, format};
-pub use device::{Allocation, Device, DeviceError, Durability, Read};
 pub use drive::{Beyond, Drive, UserCapacity};
 pub use error::OpenError;
 pub use headroom::HostSpace;
@@ -54,10 +50,8 @@ pub use layout::Shape;
 pub use lifetime::Life;
 pub use maintenance::Maintenance;
 pub use medium::{Access, FileMedium, Medium, Preallocation};
-pub use memory::MemoryDevice;
 pub use meter::{Meter, Metered};
 pub use namespace::{Namespace, Namespaces};
-pub use pace::{Asked, Lane, Pace};
 pub use queue::{Pending, Queue};
 pub use salvage::{Salvage, Salvaged};
 pub use scrub::Scrubbed;

@@ -16,7 +16,6 @@ use std::fmt;
 use std::io::{self, IoSliceMut};
 
 pub(crate) use self::batch::{MediumRead, MediumWrite, read_all, write_and_sync};
-pub(crate) use self::file::is_host_full;
 pub use self::file::{Access, FileMedium, Preallocation};
 
 use crate::headroom::HostSpace;

@@ -2,7 +2,7 @@
 
 use blockio::Bytes;
 use clap::Args;
-use live::export::nbd::Limits;
+use export::nbd::Limits;
 
 use crate::quantity;
 

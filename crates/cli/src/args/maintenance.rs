@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use live::export::Address;
+use export::Address;
 
 use crate::quantity;
 

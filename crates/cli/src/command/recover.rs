@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use blockio::text::counted;
-use live::export::nbd::{Limits, Server};
-use live::export::{Address, Listener};
+use export::nbd::{Limits, Server};
+use export::{Address, Listener};
 use live::{Device, Salvage, Salvaged};
 use serde::Serialize;
 use tracing::{info, warn};

@@ -12,13 +12,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use blockio::Bytes;
+use export::Pace;
+use export::nbd::{Event, Limits, Server};
+use export::{Address, Demand, Export, Exports, Listener, Tls};
 use lab::ssd::{Drive as ModelDrive, Setup};
 use lab::subject::{Subject, Wanted, find_drive};
-use live::export::nbd::{Event, Limits, Server};
-use live::export::{Address, Demand, Export, Exports, Listener, Tls};
 use live::fault_injection::{FaultInjector, Schedule};
 use live::status::Status;
-use live::{Access, Device, Drive, MemoryDevice, Namespace, Namespaces, Pace, status};
+use live::{Access, Device, Drive, MemoryDevice, Namespace, Namespaces, status};
 use tracing::{debug, error, info, warn};
 
 use crate::activation::{Passed, Place};

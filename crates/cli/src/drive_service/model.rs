@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blockio::Nanos;
+use export::Pace;
 use lab::ssd::{DriveSpec, PowerSpec};
-use live::Pace;
 use live::status::{Climate, Model};
 
 /// A modelled drive, and how it fares.

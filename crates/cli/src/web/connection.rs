@@ -8,7 +8,7 @@ use std::net::{IpAddr, Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use live::export::{Tls, TlsStream};
+use export::{Tls, TlsStream};
 
 /// Bytes that are sent at a time, each within the patience of the connection.
 const SENT_AT_ONCE: usize = 256 << 10;

@@ -12,6 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use blockio::Bytes;
+use device::is_host_full;
 use rustix::fs::{Advice, AtFlags, FallocateFlags, OFlags, StatxFlags};
 use rustix::io::Errno;
 
@@ -250,12 +251,6 @@ fn lacking(error: io::Error, size: u64) -> io::Error {
         Bytes(size)
     );
     io::Error::new(error.kind(), text)
-}
-
-/// True if the host had no space, or no quota, for what was written: nothing that is stored is at
-/// fault.
-pub(crate) fn is_host_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// An error of opening, with what may be behind it.

@@ -15,8 +15,8 @@ use blockio::Op;
 use super::request::{self, Kind, Request};
 use super::wire::{self, Errno, allocation, chunk, flag};
 use super::{Dialect, REQUEST_BYTES_MAX, Replies, Taken, Terms, Violation};
-use crate::medium::is_host_full;
-use crate::{Allocation, Asked, Device, DeviceError, Durability, Read};
+use crate::Asked;
+use device::{Allocation, Device, DeviceError, Durability, Read};
 
 /// Once this many bytes wait, they are sent before more is read from the device.
 const REPLIES_BYTES_MAX: usize = 128 << 10;
@@ -353,13 +353,13 @@ impl From<DeviceError> for Failure {
         let text = error.to_string();
         let (errno, offset) = match error {
             DeviceError::OutOfRange { .. } => (Errno::Invalid, None),
-            DeviceError::NoSpace { .. } | DeviceError::HostFull { .. } => (Errno::NoSpace, None),
+            _ if error.is_no_space() => (Errno::NoSpace, None),
             DeviceError::ReadOnly => (Errno::NotPermitted, None),
-            DeviceError::Medium { ref source, .. } if is_host_full(source) => {
-                (Errno::NoSpace, None)
-            }
             DeviceError::Unreadable { lba, .. } => (Errno::Io, Some(lba * 512)),
-            DeviceError::Poisoned { .. } | DeviceError::Medium { .. } => (Errno::Io, None),
+            DeviceError::NoSpace { .. }
+            | DeviceError::HostFull { .. }
+            | DeviceError::Poisoned { .. }
+            | DeviceError::Medium { .. } => (Errno::Io, None),
         };
         Self { errno, offset, text }
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use super::wire::{ability, allocation, answer, handshake, info, option, u16_at, u32_at, u64_at};
 use super::{Dialect, PREFERRED_BYTES, REQUEST_BYTES_MAX, Replies, Taken, Terms, Violation, wire};
-use crate::export::{Demand, Export, Exports, Tls};
+use crate::{Demand, Export, Exports, Tls};
 
 const FLAGS_BYTES: usize = 4;
 const OPTION_HEADER_BYTES: usize = 16;

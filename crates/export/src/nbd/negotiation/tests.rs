@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::super::client::{option, shortest_handshake, text};
 use super::*;
-use crate::MemoryDevice;
+use device::MemoryDevice;
 
 const GREETING_BYTES: usize = 18;
 

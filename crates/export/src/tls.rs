@@ -86,7 +86,7 @@ impl Tls {
     }
 
     /// The server's side of a connection that is to be encrypted.
-    pub(super) fn connection(&self) -> Result<ServerConnection, rustls::Error> {
+    pub(crate) fn connection(&self) -> Result<ServerConnection, rustls::Error> {
         ServerConnection::new(Arc::clone(&self.config))
     }
 }

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use rustls::ServerConnection;
 
-use crate::export::Tls;
-use crate::export::socket::Socket;
+use crate::Tls;
+use crate::socket::Socket;
 
 /// A way to one client.
 pub(super) struct Channel<'a> {

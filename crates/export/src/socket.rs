@@ -92,7 +92,7 @@ struct Place {
 
 /// A connection to one client.
 #[derive(Debug)]
-pub(super) struct Socket(OwnedFd);
+pub(crate) struct Socket(OwnedFd);
 
 impl Listener {
     /// Listens at an address. A Unix socket that nobody listens at is replaced.
@@ -160,7 +160,7 @@ impl Listener {
     ///
     /// # Errors
     /// What the system answered; always once the listener was shut down.
-    pub(super) fn accept(&self) -> io::Result<Socket> {
+    pub(crate) fn accept(&self) -> io::Result<Socket> {
         match &self.socket {
             Listening::Unix(listener) => {
                 let socket = OwnedFd::from(listener.accept()?.0);
@@ -178,7 +178,7 @@ impl Listener {
     }
 
     /// Ends [`Listener::accept`], in whatever thread it waits.
-    pub(super) fn shut_down(&self) {
+    pub(crate) fn shut_down(&self) {
         // It fails only when the socket is shut down already.
         let _ = match &self.socket {
             Listening::Unix(socket) => rustix::net::shutdown(socket, Shutdown::Both),
@@ -219,14 +219,14 @@ impl From<std::os::unix::net::UnixStream> for Socket {
 
 impl Socket {
     /// Receives what is there, waiting for the first byte. Returns how much; zero at the end.
-    pub(super) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let (_, received) =
             retry_on_intr(|| rustix::net::recv(&self.0, &mut *buffer, RecvFlags::empty()))?;
         Ok(received)
     }
 
     /// Receives what is there, if anything is; `None` if nothing is. Zero at the end.
-    pub(super) fn receive_at_once(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+    pub(crate) fn receive_at_once(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         let received =
             retry_on_intr(|| rustix::net::recv(&self.0, &mut *buffer, RecvFlags::DONTWAIT));
         match received {
@@ -237,7 +237,7 @@ impl Socket {
     }
 
     /// Waits until something can be received, or for this long. Returns whether something can.
-    pub(super) fn wait(&self, patience: Option<Duration>) -> io::Result<bool> {
+    pub(crate) fn wait(&self, patience: Option<Duration>) -> io::Result<bool> {
         let patience = patience.map(|it| Timespec::try_from(it).expect("far below an age"));
         let mut sockets = [PollFd::new(&self.0, PollFlags::IN)];
         match rustix::event::poll(&mut sockets, patience.as_ref()) {
@@ -248,7 +248,7 @@ impl Socket {
     }
 
     /// Sends all of `bytes`.
-    pub(super) fn send(&self, mut bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn send(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let sent = retry_on_intr(|| rustix::net::send(&self.0, bytes, SendFlags::NOSIGNAL))?;
             bytes = &bytes[sent..];
@@ -257,20 +257,20 @@ impl Socket {
     }
 
     /// Bounds, or with `None` no longer bounds, how long receiving and sending wait.
-    pub(super) fn set_patience(&self, patience: Option<Duration>) -> io::Result<()> {
+    pub(crate) fn set_patience(&self, patience: Option<Duration>) -> io::Result<()> {
         sockopt::set_socket_timeout(&self.0, Timeout::Recv, patience)?;
         sockopt::set_socket_timeout(&self.0, Timeout::Send, patience)?;
         Ok(())
     }
 
     /// Receives no more; what was received already is still there.
-    pub(super) fn end_input(&self) {
+    pub(crate) fn end_input(&self) {
         // It fails only when the client is gone.
         let _ = rustix::net::shutdown(&self.0, Shutdown::Read);
     }
 
     /// Ends receiving and sending, in whatever thread they wait.
-    pub(super) fn cut(&self) {
+    pub(crate) fn cut(&self) {
         // It fails only when the client is gone.
         let _ = rustix::net::shutdown(&self.0, Shutdown::Both);
     }

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use blockio::Bytes;
 
 use super::REQUEST_BYTES_MAX;
-use crate::export::socket::Socket;
+use crate::socket::Socket;
 
 /// Memory that each client has: for requests, for replies, and for encryption.
 pub(super) const OWN_BYTES: u64 = 2 * OWN_BUFFER_BYTES as u64 + (256 << 10);

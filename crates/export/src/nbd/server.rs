@@ -20,9 +20,9 @@ use std::time::{Duration, Instant};
 use super::connection::{Break, Connection};
 use super::limits::{Limits, Memory};
 use super::paced;
-use crate::DeviceError;
-use crate::export::socket::Socket;
-use crate::export::{Exports, Listener};
+use crate::socket::Socket;
+use crate::{Exports, Listener};
+use device::DeviceError;
 
 /// Clients at once whose handshake is under way.
 const HANDSHAKES_MAX: usize = 64;

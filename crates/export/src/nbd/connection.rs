@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use super::channel::Channel;
 use super::limits::{Loan, Memory, OWN_BUFFER_BYTES};
 use super::{Negotiation, Replies, Session, Taken, Terms, Violation};
-use crate::export::socket::Socket;
-use crate::export::{Exports, Tls};
+use crate::socket::Socket;
+use crate::{Exports, Tls};
 
 /// How long a client may take for the whole handshake.
 const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);

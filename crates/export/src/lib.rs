@@ -1,4 +1,9 @@
-//! Exports: devices offered to clients under a name.
+//! Front ends: devices offered to clients under a name.
+//!
+//! ```text
+//!   clients ──► front end (nbd) ──► Device, of which nothing else is known
+//!                     └──► Pace: the model whose latencies replies keep to
+//! ```
 //!
 //! An [`Export`] is a [`Device`] with a name; [`Exports`] is what one server offers, to clients who
 //! encrypt by [`Tls`] where that is wanted; an [`Address`] is where it listens, a [`Listener`] the
@@ -6,15 +11,17 @@
 
 mod address;
 pub mod nbd;
+mod pace;
 mod socket;
 mod tls;
 
 use std::sync::Arc;
 
 pub use self::address::{Address, AddressError};
+pub use self::pace::{Asked, Lane, Pace};
 pub use self::socket::{BindError, Listener};
 pub use self::tls::{Demand, Tls, TlsError, TlsStream};
-use crate::{Device, DeviceError, Pace};
+use device::{Device, DeviceError};
 
 /// Longest name of an export in bytes, as the protocol has it.
 pub const NAME_BYTES_MAX: usize = 4096;
@@ -111,7 +118,7 @@ impl Exports {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::MemoryDevice;
+    use device::MemoryDevice;
 
     fn export(name: &str) -> Export {
         Export {

@@ -1,8 +1,18 @@
-//! A block device as its clients see it.
+//! The contract between a block device and whoever offers it to clients.
+//!
+//! ```text
+//!   front ends (crate `export`) ──► Device ◄── drives (crate `live`), memory, fault injection
+//! ```
+//!
+//! A front end knows nothing of the device behind the contract, and a device nothing of clients.
 
-use std::fmt;
+mod memory;
+
+use std::{fmt, io};
 
 use blockio::Bytes;
+
+pub use self::memory::MemoryDevice;
 
 /// When a command that changes data is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,8 +98,25 @@ pub enum DeviceError {
         /// What was attempted.
         attempted: String,
         /// What the system answered.
-        source: std::io::Error,
+        source: io::Error,
     },
+}
+
+impl DeviceError {
+    /// True if space is what is missing, of the device or of the host beneath it: `ENOSPC`.
+    pub fn is_no_space(&self) -> bool {
+        match self {
+            Self::NoSpace { .. } | Self::HostFull { .. } => true,
+            Self::Medium { source, .. } => is_host_full(source),
+            _ => false,
+        }
+    }
+}
+
+/// True if the host had no space, or no quota, for what was written: nothing that is stored is at
+/// fault.
+pub fn is_host_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// A block device: what every export offers to its clients.

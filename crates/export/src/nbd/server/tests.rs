@@ -10,8 +10,9 @@ use blockio::{Nanos, Op};
 
 use super::super::client::{kind, request, shortest_handshake, write};
 use super::*;
-use crate::export::{Address, Export};
-use crate::{Asked, Device as _, Lane, MemoryDevice, Pace};
+use crate::{Address, Export};
+use crate::{Asked, Lane, Pace};
+use device::{Device as _, MemoryDevice};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const HANDSHAKE_BYTES: usize = 28;

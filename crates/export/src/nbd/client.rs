@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::wire::{self, option, u16_at, u32_at, u64_at};
 use super::{Dialect, Replies, Session, Terms};
-use crate::Device;
-use crate::export::Export;
+use crate::Export;
+use device::Device;
 
 /// Numbers of requests.
 pub(super) mod kind {
