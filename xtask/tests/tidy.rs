@@ -21,7 +21,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("live", &["blockio", "device", "ftl"]),
     ("lab", &["blockio", "ssd", "workload", "results"]),
     ("report", &["blockio", "results"]),
-    ("cli", &["blockio", "device", "export", "live", "lab", "report"]),
+    ("server", &["blockio", "export", "live", "lab", "report"]),
+    ("cli", &["blockio", "export", "live", "lab", "report", "server"]),
 ];
 
 /// Crates in which nothing may read the machine's clock, entropy or order.

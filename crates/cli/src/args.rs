@@ -25,6 +25,8 @@ use blockio::Bytes;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use lab::fit::Free;
+use server::activation::Place;
+use server::log::Level;
 
 pub(crate) use self::access::AccessArgs;
 pub(crate) use self::create::{Compress, Create, Protection};
@@ -43,8 +45,6 @@ pub(crate) use self::place::PlaceArgs;
 pub(crate) use self::real::RealArgs;
 pub(crate) use self::tls::{Encryption, TlsArgs};
 pub(crate) use self::trace::{TraceCommand, TraceMake, TraceShow};
-use crate::activation::Place;
-use crate::log::Level;
 use crate::quantity;
 
 /// Measure, model and serve flash drives: the enterprise SSD test lab in one command.

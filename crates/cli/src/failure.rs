@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use lab::Kind;
 use live::OpenError;
+use server::chain_text;
 
 use crate::output;
 
@@ -80,7 +81,7 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if pipe_closed {
         return ExitCode::SUCCESS;
     }
-    output::talk(&format!("error: {}", text(error)));
+    output::talk(&format!("error: {}", chain_text(error)));
     let opening = error.downcast_ref::<Opening>();
     let hints = error.chain().filter_map(|cause| {
         let of_drive = cause.downcast_ref::<OpenError>().zip(opening);
@@ -94,18 +95,6 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
         output::talk(&format!("hint: {hint}"));
     }
     ExitCode::from(if is_usage(error) { 2 } else { 1 })
-}
-
-/// What failed, from the outside in, and nothing of it twice: an error may end with the text of its
-/// source, which is a link of the chain by itself.
-pub(crate) fn text(error: &anyhow::Error) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if !parts.last().is_some_and(|outer| outer.ends_with(&cause)) {
-            parts.push(cause);
-        }
-    }
-    parts.join(": ")
 }
 
 /// Whether what was typed is at fault.
@@ -130,8 +119,8 @@ mod tests {
         let source = io::Error::other("refused");
         let failed: Result<(), _> = Err(BindError::System { address, source });
         let error = failed.context("starting").expect_err("it failed");
-        assert_eq!(text(&error), "starting: listening at tcp:127.0.0.1:1: refused");
+        assert_eq!(chain_text(&error), "starting: listening at tcp:127.0.0.1:1: refused");
         let plain = anyhow::anyhow!("inner").context("outer");
-        assert_eq!(text(&plain), "outer: inner");
+        assert_eq!(chain_text(&plain), "outer: inner");
     }
 }

@@ -4,14 +4,10 @@
 //! right, 3 measured but not steady, 4 and 5 of `floatgate status` alone: the drive's health is
 //! degraded, is critical; docs/reference/exit-status.md has the table.
 
-mod activation;
 mod args;
 mod command;
 mod configuration;
-mod drive_service;
 mod failure;
-mod log;
-mod monitor;
 mod output;
 mod progress;
 mod quantity;
@@ -19,7 +15,6 @@ mod setup;
 mod signals;
 mod steps;
 mod table;
-mod web;
 
 use std::process::ExitCode;
 

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use server::activation::Place;
 
 use super::HttpArgs;
-use crate::activation::Place;
 
 /// `floatgate dashboard`.
 #[derive(Debug, Args)]

@@ -1,13 +1,13 @@
 //! `floatgate dashboard`: several served drives and the runs of a folder, on one page.
 
 use anyhow::{Context as _, Result};
+use server::activation::Passed;
+use server::log::{Level, Log};
+use server::web::{Content, Door, Fleet, Token, Web};
 
 use super::serve::{http_tls, listen_http};
-use crate::activation::Passed;
 use crate::args::Dashboard;
-use crate::log::{Level, Log};
 use crate::signals::{self, Signal};
-use crate::web::{Content, Door, Fleet, Token, Web};
 use crate::{Ending, output};
 
 /// Shows them until a signal comes.

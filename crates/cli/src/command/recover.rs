@@ -13,12 +13,12 @@ use export::nbd::{Limits, Server};
 use export::{Address, Listener};
 use live::{Device, Salvage, Salvaged};
 use serde::Serialize;
+use server::log::{Level, Log};
 use tracing::{info, warn};
 
 use crate::args::Recover;
 use crate::command::serve::{self, Offer};
 use crate::failure::Opening;
-use crate::log::{Level, Log};
 use crate::progress::Rows;
 use crate::signals::{self, Signal};
 use crate::{Ending, output};

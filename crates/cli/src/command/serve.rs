@@ -20,18 +20,18 @@ use lab::subject::{Subject, Wanted, find_drive};
 use live::fault_injection::{FaultInjector, Schedule};
 use live::status::Status;
 use live::{Access, Device, Drive, MemoryDevice, Namespace, Namespaces, status};
+use server::activation::{Passed, Place};
+use server::drive_service::{DriveService, Paced};
+use server::log::{self, Log};
+use server::monitor::{self, About, Monitor, Recipients};
+use server::web::{self, Content, Door, DriveRoutes, Token, Web};
 use tracing::{debug, error, info, warn};
 
-use crate::activation::{Passed, Place};
-use crate::args::{Encryption, HttpArgs, Serve, Timing, TlsArgs};
+use crate::args::{Encryption, HttpArgs, MonitorArgs, Serve, Timing, TlsArgs};
 use crate::configuration::{Configuration, Reread};
-use crate::drive_service::{DriveService, Paced};
 use crate::failure::Opening;
-use crate::log::{self, Log};
-use crate::monitor::{self, About, Monitor, Recipients};
 use crate::signals::{self, Signal};
-use crate::web::{self, Content, Door, DriveRoutes, Token, Web};
-use crate::{Ending, failure, output, setup};
+use crate::{Ending, output, setup};
 
 /// How often a server looks at its drive.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -60,7 +60,7 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     let limits = Limits::from(args.limits).checked()?;
     check_pages(args)?;
     let (paced, tls, http_tls) = (paced(args)?, tls(&args.tls)?, http_tls(&args.pages)?);
-    let recipients = Recipients::of(&args.monitor)?;
+    let recipients = recipients(&args.monitor)?;
     // Before the drive is opened: it is left as it was where something is in the way.
     let mut passed = Passed::of_process();
     let listeners = args.nbd.iter().map(|place| listen(place, &mut passed, &args.tls));
@@ -108,7 +108,7 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     let server = Server::start(exports, listeners, limits, watch).context("starting the server")?;
     // Clients may know where without being told.
     if let Err(error) = output::data(&text) {
-        let error = failure::text(&error);
+        let error = server::chain_text(&error);
         warn!("stdout takes no more, and nobody is told where clients come in: {error}");
     }
     wait(&signals, drive.as_ref(), configuration)?;
@@ -147,7 +147,7 @@ fn reload(configuration: Option<&mut Configuration>, service: Option<&DriveServi
     let Reread { serve, fixed } = match configuration.reread() {
         Ok(reread) => reread,
         Err(error) => {
-            error!("the configuration stays as it was: {}", failure::text(&error));
+            error!("the configuration stays as it was: {}", server::chain_text(&error));
             return;
         }
     };
@@ -352,6 +352,15 @@ fn check_pages(args: &Serve) -> Result<()> {
         bail!("there are no pages to name or to encrypt; give --http ADDRESS, too");
     }
     Ok(())
+}
+
+/// Whom to call at each change of health; none where nobody is to be called.
+fn recipients(args: &MonitorArgs) -> Result<Option<Recipients>> {
+    let recipients = Recipients::new(args.program.clone(), args.mail.as_deref())?;
+    if recipients.is_none() && args.is_test {
+        bail!("--monitor-test calls nobody: give --monitor-program or --monitor-mail");
+    }
+    Ok(recipients)
 }
 
 /// What browsers and monitoring encrypt by, if they do.

@@ -22,7 +22,6 @@ use anyhow::{Context as _, Result, bail};
 use live::status::HealthState;
 use tracing::warn;
 
-use crate::args::MonitorArgs;
 use crate::drive_service::Alert;
 
 /// Alerts that wait for a slow program.
@@ -38,45 +37,39 @@ const SENDMAIL: [&str; 3] = ["/usr/sbin/sendmail", "/usr/lib/sendmail", "/usr/bi
 
 /// Whom to call; looked at before there is anything to tell.
 #[derive(Clone, Debug)]
-pub(crate) struct Recipients {
+pub struct Recipients {
     program: Option<PathBuf>,
     /// The program that takes mail, and the address.
     mail: Option<(PathBuf, String)>,
 }
 
 impl Recipients {
-    /// Those that were typed; none where nobody is to be called.
+    /// A program and an address of mail; none where there is neither.
     ///
     /// # Errors
-    /// When the program is none, the address is none, or nothing takes mail here.
-    pub(crate) fn of(args: &MonitorArgs) -> Result<Option<Self>> {
-        let program = args.program.clone();
-        let mail = args.mail.as_deref().map(post).transpose()?;
+    /// When the program cannot be run, the address is none, or nothing takes mail here.
+    pub fn new(program: Option<PathBuf>, mail: Option<&str>) -> Result<Option<Self>> {
+        let mail = mail.map(post).transpose()?;
         program.as_deref().map(check_program).transpose()?;
-        if program.is_none() && mail.is_none() {
-            if args.is_test {
-                bail!("--monitor-test calls nobody: give --monitor-program or --monitor-mail");
-            }
-            return Ok(None);
-        }
-        Ok(Some(Self { program, mail }))
+        let is_any = program.is_some() || mail.is_some();
+        Ok(is_any.then_some(Self { program, mail }))
     }
 }
 
 /// The drive that alerts are about.
 #[derive(Clone, Debug)]
-pub(crate) struct About {
+pub struct About {
     /// Its number.
-    pub(crate) drive: String,
+    pub drive: String,
     /// What people call it.
-    pub(crate) name: String,
+    pub name: String,
     /// Its folder.
-    pub(crate) folder: String,
+    pub folder: String,
 }
 
 /// Calls whoever is to be called, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Monitor {
+pub struct Monitor {
     queue: Option<SyncSender<Alert>>,
     ended: Mutex<Receiver<()>>,
     caller: Option<JoinHandle<()>>,
@@ -94,7 +87,7 @@ impl Monitor {
     ///
     /// # Errors
     /// When the system gives no thread.
-    pub(crate) fn start(recipients: Recipients, about: About) -> Result<Self> {
+    pub fn start(recipients: Recipients, about: About) -> Result<Self> {
         let caller = Caller { about, recipients };
         let (queue, alerts) = mpsc::sync_channel(WAITING_MAX);
         let (over, ended) = mpsc::channel();
@@ -111,7 +104,7 @@ impl Monitor {
     }
 
     /// Has them told, as soon as what was told before is through.
-    pub(crate) fn tell(&self, alert: Alert) {
+    pub fn tell(&self, alert: Alert) {
         let Some(queue) = &self.queue else { return };
         if let Err(lost) = queue.try_send(alert) {
             let (mpsc::TrySendError::Full(alert) | mpsc::TrySendError::Disconnected(alert)) = lost;
@@ -251,7 +244,7 @@ fn wait(child: &mut Child, deadline: Instant) -> io::Result<Option<ExitStatus>> 
 }
 
 /// What a test tells.
-pub(crate) fn test_alert(health: HealthState) -> Alert {
+pub fn test_alert(health: HealthState) -> Alert {
     Alert {
         event: "test",
         health,

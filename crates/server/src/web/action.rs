@@ -24,7 +24,7 @@ const TOKEN_BYTES: usize = 16;
 
 /// The key to everything that changes a drive. Its file is removed when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Token {
+pub struct Token {
     text: String,
     path: Option<PathBuf>,
     attempts: Attempts,
@@ -45,7 +45,7 @@ impl Token {
     ///
     /// # Errors
     /// When the file holds something else, or the system refuses.
-    pub(crate) fn draw(path: Option<PathBuf>) -> io::Result<Self> {
+    pub fn draw(path: Option<PathBuf>) -> io::Result<Self> {
         let mut bytes = [0; TOKEN_BYTES];
         File::open("/dev/urandom")?.read_exact(&mut bytes)?;
         let text = format!("{:032x}", u128::from_be_bytes(bytes));

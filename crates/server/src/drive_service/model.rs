@@ -10,16 +10,16 @@ use live::status::{Climate, Model};
 
 /// A modelled drive, and how it fares.
 #[derive(Debug)]
-pub(crate) struct Paced {
+pub struct Paced {
     name: String,
     /// What others keep to.
-    pub(crate) pace: Arc<Pace>,
+    pub pace: Arc<Pace>,
     limits: Option<PowerSpec>,
 }
 
 impl Paced {
     /// The drive of `spec` behind `pace`.
-    pub(crate) fn new(spec: &DriveSpec, pace: Pace) -> Self {
+    pub fn new(spec: &DriveSpec, pace: Pace) -> Self {
         Self { name: spec.name.clone(), pace: Arc::new(pace), limits: spec.power.clone() }
     }
 

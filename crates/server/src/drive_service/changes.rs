@@ -17,7 +17,7 @@ use live::status::{
 
 /// How bad something that happened is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Gravity {
+pub(super) enum Gravity {
     /// As it should be.
     Good,
     /// Somebody should look after it.
@@ -28,27 +28,27 @@ pub(crate) enum Gravity {
 
 /// Something that happened to a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Change {
-    pub(crate) gravity: Gravity,
+pub(super) struct Change {
+    pub gravity: Gravity,
     /// What happened, sentences.
-    pub(crate) text: String,
+    pub text: String,
     /// What whoever is called is told; none where nobody is to be called.
-    pub(crate) alert: Option<Alert>,
+    pub alert: Option<Alert>,
 }
 
 /// What a program or a mail tells of a change of health.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Alert {
+pub struct Alert {
     /// The kind of the problem, `resolved`, `health-ok` or `test`.
-    pub(crate) event: &'static str,
+    pub event: &'static str,
     /// Health from now on.
-    pub(crate) health: HealthState,
+    pub health: HealthState,
     /// Index of the die that it is about.
-    pub(crate) die: Option<u32>,
+    pub die: Option<u32>,
     /// What happened, a sentence.
-    pub(crate) detail: String,
+    pub detail: String,
     /// What to do next, a sentence; empty where nothing is to be done.
-    pub(crate) remedy: String,
+    pub remedy: String,
 }
 
 /// What is known of a drive from the looks before.

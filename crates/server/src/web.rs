@@ -35,11 +35,11 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, anyhow};
 use export::Tls;
 
-pub(crate) use self::action::Token;
+pub use self::action::Token;
 use self::connection::Connection;
 use self::connections::{Connections, Entry};
-pub(crate) use self::drive_routes::DriveRoutes;
-pub(crate) use self::fleet::Fleet;
+pub use self::drive_routes::DriveRoutes;
+pub use self::fleet::Fleet;
 use self::origin_check::OriginCheck;
 use self::reply::Reply;
 use self::request::{Fault, Request};
@@ -51,7 +51,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Answers at a socket until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Web {
+pub struct Web {
     address: SocketAddr,
     site: Arc<Site>,
     acceptor: Option<JoinHandle<()>>,
@@ -69,18 +69,18 @@ struct Site {
 
 /// How a server is reached, and what lets one change something.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub struct Door {
     /// The key to everything that changes a drive.
-    pub(crate) token: Token,
+    pub token: Token,
     /// Names by which it may be reached beside its addresses and `localhost`.
-    pub(crate) hosts: Vec<String>,
+    pub hosts: Vec<String>,
     /// What clients encrypt by, if they have to.
-    pub(crate) tls: Option<Tls>,
+    pub tls: Option<Tls>,
 }
 
 /// What is shown.
 #[derive(Debug)]
-pub(crate) enum Content {
+pub enum Content {
     /// The page of one drive.
     Drive(DriveRoutes),
     /// A page of many, and theirs behind it.
@@ -126,7 +126,7 @@ impl Content {
 ///
 /// # Errors
 /// When the address is in use, or the system refuses.
-pub(crate) fn listen(address: SocketAddr) -> Result<TcpListener> {
+pub fn listen(address: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(address).map_err(|error| match error.kind() {
         io::ErrorKind::AddrInUse => anyhow!(
             "http://{address} is in use; stop whoever listens there, or give --http another port"
@@ -140,7 +140,7 @@ impl Web {
     ///
     /// # Errors
     /// When the system refuses.
-    pub(crate) fn start(listener: TcpListener, content: Content, mut door: Door) -> Result<Self> {
+    pub fn start(listener: TcpListener, content: Content, mut door: Door) -> Result<Self> {
         let address = listener.local_addr().context("asking for the port of HTTP")?;
         let hosts = std::mem::take(&mut door.hosts);
         let origin_check = OriginCheck { hosts, is_encrypted: door.tls.is_some() };
@@ -155,12 +155,12 @@ impl Web {
     }
 
     /// The address of its first page.
-    pub(crate) fn place(&self) -> String {
+    pub fn place(&self) -> String {
         format!("{}{}/", self.site.origin_check.scheme(), self.address)
     }
 
     /// Says where it answers; to a person, with the token.
-    pub(crate) fn introduction(&self) -> String {
+    pub fn introduction(&self) -> String {
         let (place, token) = (self.place(), &self.site.door.token);
         if io::stderr().is_terminal() {
             return format!("dashboard at {place}#token={}", token.text());

@@ -20,7 +20,7 @@ pub(super) const UNSERVED: &str = "nobody serves the drive any more";
 pub(super) const STREAM: &str = "/stream";
 
 /// A drive that is shown.
-pub(crate) trait Subject: Debug + Send + Sync {
+pub trait Subject: Debug + Send + Sync {
     /// Its number, 16 hexadecimal digits; none once nobody serves it.
     fn number(&self) -> Option<String>;
     /// How it fares; nothing while nobody serves it.
@@ -55,7 +55,7 @@ impl Subject for Weak<DriveService> {
 
 /// Where a drive is shown.
 #[derive(Debug)]
-pub(crate) struct DriveRoutes {
+pub struct DriveRoutes {
     subject: Box<dyn Subject>,
     metrics: Metrics,
     stream: Stream,
@@ -63,7 +63,7 @@ pub(crate) struct DriveRoutes {
 
 impl DriveRoutes {
     /// Shows a drive.
-    pub(crate) fn new(subject: impl Subject + 'static) -> Self {
+    pub fn new(subject: impl Subject + 'static) -> Self {
         let (metrics, stream) = (Metrics::default(), Stream::default());
         Self { subject: Box::new(subject), metrics, stream }
     }

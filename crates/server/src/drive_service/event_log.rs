@@ -25,7 +25,7 @@ const WAITING_MAX: usize = 1000;
 
 /// The events of one drive.
 #[derive(Debug, Default)]
-pub(crate) struct EventLog {
+pub(super) struct EventLog {
     folder: PathBuf,
     events: Mutex<Events>,
 }
@@ -42,7 +42,7 @@ struct Events {
 
 impl EventLog {
     /// The events of a folder's drive, with those that earlier servers kept.
-    pub(crate) fn open(volume: &Path) -> Self {
+    pub(super) fn open(volume: &Path) -> Self {
         let text = fs::read_to_string(volume.join(NAME)).unwrap_or_default();
         // A line that a crash tore is no event.
         let events: Vec<EventRecord> =
@@ -53,7 +53,7 @@ impl EventLog {
     }
 
     /// Takes note of an event, and writes it unless another thread is writing, which does it then.
-    pub(crate) fn note(&self, what: String) {
+    pub(super) fn note(&self, what: String) {
         let age = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let at_unix_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
         if self.events().take(EventRecord { at_unix_ms, what }) {
@@ -66,7 +66,7 @@ impl EventLog {
     }
 
     /// The last events, the latest at the end.
-    pub(crate) fn told(&self) -> Vec<EventRecord> {
+    pub(super) fn told(&self) -> Vec<EventRecord> {
         self.events().told.iter().cloned().collect()
     }
 

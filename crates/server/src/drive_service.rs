@@ -22,20 +22,20 @@ use live::{
 };
 use tracing::{error, info, warn};
 
-pub(crate) use self::changes::Alert;
+pub use self::changes::Alert;
 use self::changes::{Change, Gravity, Known};
 use self::event_log::EventLog;
 use self::history::Rings;
-pub(crate) use self::model::Paced;
+pub use self::model::Paced;
 use crate::monitor::Monitor;
 
 /// A drive that is served from its folder, and whoever uses it.
 #[derive(Debug)]
-pub(crate) struct DriveService {
+pub struct DriveService {
     volume: PathBuf,
     drive: Arc<Drive>,
     /// Looks after it.
-    pub(crate) maintenance: Maintenance,
+    pub maintenance: Maintenance,
     meter: Arc<Meter>,
     begun: Instant,
     /// Erases that superblocks are rated for.
@@ -67,11 +67,7 @@ struct Guests {
 
 impl DriveService {
     /// Observes the drive of a folder.
-    pub(crate) fn new(
-        volume: &Path,
-        drive: Arc<Drive>,
-        injector: Option<Arc<FaultInjector>>,
-    ) -> Self {
+    pub fn new(volume: &Path, drive: Arc<Drive>, injector: Option<Arc<FaultInjector>>) -> Self {
         Self {
             volume: volume.to_owned(),
             maintenance: Maintenance::new(volume, Arc::clone(&drive)),
@@ -91,31 +87,31 @@ impl DriveService {
     }
 
     /// Has somebody called when health changes.
-    pub(crate) fn call(&self, monitor: Monitor) {
+    pub fn call(&self, monitor: Monitor) {
         // It is said once, before anybody looks.
         let _ = self.monitor.set(monitor);
     }
 
     /// Has whoever is called told of something.
-    pub(crate) fn alert(&self, alert: Alert) {
+    pub fn alert(&self, alert: Alert) {
         if let Some(monitor) = self.monitor.get() {
             monitor.tell(alert);
         }
     }
 
     /// Tells of a modelled drive, too: replies keep to its times.
-    pub(crate) fn keep_pace_with(&self, model: &Arc<Paced>) {
+    pub fn keep_pace_with(&self, model: &Arc<Paced>) {
         // It is said once, before anybody asks.
         let _ = self.model.set(Arc::clone(model));
     }
 
     /// Its folder.
-    pub(crate) fn volume(&self) -> &Path {
+    pub fn volume(&self) -> &Path {
         &self.volume
     }
 
     /// The number of the drive, 16 hexadecimal digits.
-    pub(crate) fn number(&self) -> String {
+    pub fn number(&self) -> String {
         self.drive.status().drive
     }
 
@@ -125,7 +121,7 @@ impl DriveService {
     }
 
     /// Takes note of something that happened, and says it.
-    pub(crate) fn tell(&self, what: &str) {
+    pub fn tell(&self, what: &str) {
         info!(drive = self.number(), "{what}");
         self.note(what.to_owned());
     }
@@ -134,12 +130,12 @@ impl DriveService {
     ///
     /// # Errors
     /// What the system answered; what was kept before is still there.
-    pub(crate) fn keep_life(&self) -> io::Result<()> {
+    pub fn keep_life(&self) -> io::Result<()> {
         self.status().life.keep(&self.volume)
     }
 
     /// The drive as clients are to use it.
-    pub(crate) fn device(&self) -> Arc<dyn Device> {
+    pub fn device(&self) -> Arc<dyn Device> {
         let drive = Arc::<Drive>::clone(&self.drive);
         let device: Arc<dyn Device> = match &self.injector {
             Some(injector) => injector.device(drive),
@@ -149,7 +145,7 @@ impl DriveService {
     }
 
     /// Takes note of what happened to a client.
-    pub(crate) fn saw(&self, event: &Event) {
+    pub fn saw(&self, event: &Event) {
         match event {
             Event::Came { client, export } if export.is_empty() => {
                 self.note(format!("Client {client} connected."));
@@ -186,7 +182,7 @@ impl DriveService {
     }
 
     /// How the drive and its server fare.
-    pub(crate) fn status(&self) -> Status {
+    pub fn status(&self) -> Status {
         let Process { cpu_s, memory_bytes } = Process::own();
         let traffic = self.meter.traffic();
         // The model may be at work for others: whoever comes and goes does not wait for it.
@@ -219,7 +215,7 @@ impl DriveService {
 
     /// Takes note of what the drive did and what has happened to it, whether or not anybody asks.
     /// Returns how it fares.
-    pub(crate) fn look(&self) -> Status {
+    pub fn look(&self) -> Status {
         let mut known = locked(&self.known);
         let status = self.status();
         let age = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -243,7 +239,7 @@ impl DriveService {
     }
 
     /// What the drive did over a span.
-    pub(crate) fn history(&self, span: HistorySpan) -> History {
+    pub fn history(&self, span: HistorySpan) -> History {
         locked(&self.history).history(span)
     }
 
@@ -252,7 +248,7 @@ impl DriveService {
     ///
     /// # Errors
     /// When the system refuses.
-    pub(crate) fn manage(self: &Arc<Self>, offered: &[Export]) -> Result<Management> {
+    pub fn manage(self: &Arc<Self>, offered: &[Export]) -> Result<Management> {
         self.guests().exports = offered.to_vec();
         // Whoever still asks does not keep the drive from being closed.
         let own = Arc::downgrade(self);
@@ -265,7 +261,7 @@ impl DriveService {
     }
 
     /// Does what a program asks for.
-    pub(crate) fn answer(&self, request: &Request) -> Answer {
+    pub fn answer(&self, request: &Request) -> Answer {
         let done = match request {
             Request::Status => return Answer::Status { status: Box::new(self.status()) },
             Request::History { span } => {

@@ -32,7 +32,7 @@ use super::reply::Reply;
 use super::reports::Reports;
 use super::stream::Stream;
 use super::{Visit, page};
-use crate::failure;
+use crate::chain_text;
 
 /// What all_routes before the number of a drive in the addresses of its page.
 const DRIVES: &str = "/drives/";
@@ -51,7 +51,7 @@ const SOCKET: &str = "manage.sock";
 
 /// Drives, and runs.
 #[derive(Debug)]
-pub(crate) struct Fleet {
+pub struct Fleet {
     places: Vec<PathBuf>,
     /// By folder.
     berths: Mutex<BTreeMap<PathBuf, Arc<Berth>>>,
@@ -100,7 +100,7 @@ impl Fleet {
     ///
     /// # Errors
     /// When a place is none of these now.
-    pub(crate) fn new(places: &[PathBuf], runs: Option<&Path>) -> Result<Self> {
+    pub fn new(places: &[PathBuf], runs: Option<&Path>) -> Result<Self> {
         for place in places {
             volumes(place)?;
         }
@@ -185,7 +185,7 @@ impl Fleet {
                 Ok(volumes) => found.extend(volumes),
                 // It may come back.
                 Err(error) => {
-                    faults.push(format!("A place cannot be read: {}.", failure::text(&error)));
+                    faults.push(format!("A place cannot be read: {}.", chain_text(&error)));
                 }
             }
         }

@@ -9,6 +9,7 @@
 //! lost, and the next one that is taken says how many.
 
 use std::fmt::Debug;
+use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::sync::{Arc, OnceLock};
@@ -23,8 +24,6 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber};
 
-use crate::output;
-
 /// Lines that wait for a slow reader.
 const WAITING_MAX: usize = 1024;
 /// How long the last lines may take.
@@ -32,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How much is said; each level says what those before it do, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub(crate) enum Level {
+pub enum Level {
     /// What failed
     Error,
     /// What may fail, and what was refused
@@ -41,6 +40,12 @@ pub(crate) enum Level {
     Info,
     /// Which clients come and go
     Debug,
+}
+
+/// Writes a line to stderr.
+fn write_line(line: &str) {
+    // Nobody is left to be told that stderr is closed.
+    let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
 /// Which events are said, and how.
@@ -62,7 +67,7 @@ enum Message {
 
 /// The log. Its last lines are written when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Log {
+pub struct Log {
     queue: SyncSender<Message>,
 }
 
@@ -78,7 +83,7 @@ impl Log {
     ///
     /// # Errors
     /// When the system gives no thread, or there is a log already.
-    pub(crate) fn start(level: Level, is_json: bool) -> Result<Self> {
+    pub fn start(level: Level, is_json: bool) -> Result<Self> {
         let (queue, lines) = mpsc::sync_channel(WAITING_MAX);
         let writer = thread::Builder::new().name("log".to_owned());
         writer.spawn(move || write(&lines)).context("starting a thread for the log")?;
@@ -103,7 +108,7 @@ impl Drop for Log {
 }
 
 /// Says from now on what is of `level`, as JSON or for people.
-pub(crate) fn change(level: Level, is_json: bool) {
+pub fn change(level: Level, is_json: bool) {
     if let Some(form) = FORM.get() {
         form.level.store(level as u8, Ordering::Relaxed);
         form.is_json.store(is_json, Ordering::Relaxed);
@@ -113,7 +118,7 @@ pub(crate) fn change(level: Level, is_json: bool) {
 fn write(lines: &Receiver<Message>) {
     while let Ok(message) = lines.recv() {
         match message {
-            Message::Line(line) => output::talk(&line),
+            Message::Line(line) => write_line(&line),
             // Whoever asked may have lost patience.
             Message::Flush(written) => drop(written.send(())),
         }

@@ -18,7 +18,7 @@ const FIRST: usize = 3;
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place<A> {
+pub enum Place<A> {
     /// At an address of its own choice.
     At(A),
     /// At the socket behind a descriptor, by its position among those that were passed.
@@ -43,11 +43,12 @@ where
 }
 
 /// The sockets that were passed, each until it is taken.
-pub(crate) struct Passed(ListenFd);
+#[expect(missing_debug_implementations, reason = "the library's type has none")]
+pub struct Passed(ListenFd);
 
 impl Passed {
     /// Those of this process.
-    pub(crate) fn of_process() -> Self {
+    pub fn of_process() -> Self {
         Self(ListenFd::from_env())
     }
 
@@ -55,7 +56,7 @@ impl Passed {
     ///
     /// # Errors
     /// When there is none, or it is none that a server could use.
-    pub(crate) fn clients(&mut self, index: usize) -> Result<Listener> {
+    pub fn clients(&mut self, index: usize) -> Result<Listener> {
         let attempted = || format!("taking over the socket {PREFIX}{}", FIRST + index);
         let listener = match self.0.take_unix_listener(index) {
             Ok(Some(socket)) => Listener::of_unix(socket),
@@ -70,7 +71,7 @@ impl Passed {
     ///
     /// # Errors
     /// When there is none, or it is none of TCP.
-    pub(crate) fn http(&mut self, index: usize) -> Result<TcpListener> {
+    pub fn http(&mut self, index: usize) -> Result<TcpListener> {
         let attempted = || format!("taking over the socket {PREFIX}{}", FIRST + index);
         let socket = self.0.take_tcp_listener(index).with_context(attempted)?;
         let socket = socket.ok_or_else(|| missing(index))?;
