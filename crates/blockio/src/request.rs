@@ -1,10 +1,10 @@
-//! What a host asks of a drive, and what it hears back.
+//! Requests of a host to a drive, and their completions.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, Lba, Nanos, SECTOR_BYTES};
 
-/// What a request does.
+/// Operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Op {
@@ -25,7 +25,7 @@ pub struct Request {
     pub tag: u32,
     /// Host thread that submits it, dense from zero: each has a processor of its own.
     pub thread: u16,
-    /// What to do.
+    /// Operation.
     pub op: Op,
     /// First sector.
     pub lba: Lba,
@@ -40,7 +40,7 @@ impl Request {
     }
 }
 
-/// How a request ended.
+/// Status of a completed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
@@ -65,15 +65,15 @@ pub struct Completion {
     pub tag: u32,
     /// The thread of the request.
     pub thread: u16,
-    /// What the request did.
+    /// Operation of the request.
     pub op: Op,
-    /// How it ended.
+    /// Status of the request.
     pub status: Status,
     /// Sectors of the request.
     pub sectors: u32,
-    /// When the host submitted it.
+    /// Time of submission by the host.
     pub submitted_at: Nanos,
-    /// When the host learned of its end.
+    /// Time at which the host sees the completion.
     pub completed_at: Nanos,
 }
 

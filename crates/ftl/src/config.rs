@@ -1,4 +1,4 @@
-//! What a flash translation layer is formatted with, and whether it can work.
+//! Format of a flash translation layer, and the check that it is feasible.
 
 use thiserror::Error;
 
@@ -17,9 +17,9 @@ pub struct Config {
     pub pages_stored_max: u32,
     /// Most extents that a page of flash holds; 1: pages are stored whole.
     pub extents_per_page: u32,
-    /// How garbage collection chooses.
+    /// Victim selection of garbage collection.
     pub victim: VictimPolicy,
-    /// When garbage collection works.
+    /// Free space at which garbage collection starts and stops.
     pub watermarks: Watermarks,
     /// Static wear levelling begins when the erase counts of two superblocks differ by more than
     /// this. Zero: never.
@@ -31,7 +31,7 @@ pub struct Config {
     pub seed: u64,
 }
 
-/// When garbage collection works, by the room that is left, in superblocks: free ones, and what the
+/// Thresholds of garbage collection, by the free space, in superblocks: free ones, and what the
 /// open ones have left.
 ///
 /// ```text
@@ -54,7 +54,7 @@ pub struct Watermarks {
     pub batch_pages: u32,
 }
 
-/// Why a format is not feasible.
+/// Reason why a format is not feasible.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ConfigError {
     /// Too many pages for 32-bit page numbers.
@@ -68,11 +68,11 @@ pub enum ConfigError {
     /// Some count is zero or beyond its limit.
     #[error("{name} is {value}, must be {limit}")]
     OutOfRange {
-        /// Which one.
+        /// Name of the setting.
         name: &'static str,
         /// Its value.
         value: u64,
-        /// What it may be.
+        /// Range that it must be in, as text.
         limit: String,
     },
     /// The user capacity leaves too little to work with.

@@ -1,4 +1,5 @@
-//! What the flash translation layer did, by cause.
+//! Counters of the flash translation layer: host transfers, pages programmed by cause, trims,
+//! erases.
 
 use std::ops::Add;
 

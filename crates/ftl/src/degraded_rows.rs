@@ -17,7 +17,7 @@
 use crate::ftl::{Origin, Stream};
 use crate::{Cause, Ftl, Lpn, Media};
 
-/// How rows are shortened that are begun from now on.
+/// Shortening of the rows that are begun from now on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DegradedRows {
     /// Data units that each of them leaves out, at its end.
@@ -51,15 +51,15 @@ impl Ftl {
         }
     }
 
-    /// Whether all that is stored, and `more` pages, would fit if every row left out so many of its
-    /// data units.
+    /// True if all stored data, and `more` pages of 4 KiB, would fit with `units` data units of
+    /// every row left out.
     pub fn fits_leaving_out(&self, units: u32, more: u64) -> bool {
         let more = more * u64::from(self.config.granules_per_page());
         units < self.units_per_row
             && self.extents.stored() + more <= self.granules_leaving_out(units)
     }
 
-    /// Whether more could be stored if rows left out fewer units.
+    /// True if shortened rows limit stored data to less than the format allows.
     pub const fn is_short_of_rows(&self) -> bool {
         self.shortened.granules_max < self.extents.stored_max()
     }
@@ -108,7 +108,7 @@ impl Ftl {
         })
     }
 
-    /// Whether a stream's next unit is one that its row leaves out.
+    /// True if the row of the stream's next unit leaves that unit out.
     pub(crate) fn leaves_out_next(&self, stream: Stream) -> bool {
         let first = self.streams[stream as usize].frontiers[0].as_ref();
         first.filter(|next| next.left_out > 0).is_some_and(|next| {

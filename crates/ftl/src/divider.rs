@@ -16,7 +16,7 @@ impl Divider {
         Self { divisor, reciprocal: (u64::MAX / u64::from(divisor)).wrapping_add(1) }
     }
 
-    /// What it divides by.
+    /// Returns the divisor, at least 1.
     #[inline]
     pub const fn divisor(self) -> u32 {
         self.divisor

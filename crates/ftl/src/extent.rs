@@ -71,7 +71,7 @@ impl Extents {
         granules.clamp(self.granules_min, self.granules_per_page)
     }
 
-    /// Whether an extent can take so many granules.
+    /// True if an extent can take `granules`: from the smallest extent to a whole page.
     pub(crate) fn is_size(&self, granules: u32) -> bool {
         (self.granules_min..=self.granules_per_page).contains(&granules)
     }

@@ -55,7 +55,7 @@ pub(crate) enum Stream {
     Wear,
 }
 
-/// Where an extent is that is to be moved.
+/// Place of an extent that is to be relocated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
     pub(crate) superblock: SuperblockId,
@@ -134,7 +134,7 @@ impl StreamState {
     }
 }
 
-/// What became of a superblock with an erase block gone bad.
+/// Outcome of replacing an erase block gone bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replacement {
     /// A spare took its place.
@@ -159,7 +159,8 @@ pub struct Ftl {
     pub(crate) units_per_superblock: u32,
     /// Data units of a row.
     pub(crate) units_per_row: u32,
-    /// Whether rows that are begun from now on leave some of them out.
+    /// Shortening of the rows that are begun from now on; [`DegradedRows::NOT`] while no die is
+    /// lost.
     pub(crate) shortened: DegradedRows,
     /// Units of a superblock for each bank.
     units_per_bank: u32,
@@ -233,7 +234,7 @@ impl Ftl {
         self.watch_room();
     }
 
-    /// What it was formatted with.
+    /// Returns the configuration that it was formatted with.
     pub const fn config(&self) -> &Config {
         &self.config
     }
@@ -248,7 +249,7 @@ impl Ftl {
         Bytes(u64::from(self.pages_logical()) * PAGE_BYTES)
     }
 
-    /// What has been done since the format.
+    /// Returns the counters since the format.
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -298,15 +299,16 @@ impl Ftl {
         Bytes(u64::from(self.extents.size(lpn)) * self.extents.granule_bytes())
     }
 
-    /// Whether `lpns` could all be written, and `waiting` pages more that were promised a place.
+    /// True if there is flash for writing all `lpns`, beside `waiting` pages that were promised
+    /// theirs.
     #[inline]
     pub fn has_space_for(&self, lpns: impl Iterator<Item = Lpn>, waiting: u64) -> bool {
         let incoming = self.extents.incoming();
         self.has_space_beside(u64::from(incoming) * waiting, lpns.map(|lpn| (lpn, incoming)))
     }
 
-    /// Whether `pages` could all be written, each with the bytes that its extent takes, and `kept`
-    /// bytes more that are not to be touched.
+    /// True if there is flash for writing all `pages`, each with the bytes that its extent takes,
+    /// beside `kept` bytes that are not to be touched.
     pub fn has_space_for_extents(
         &self,
         pages: impl Iterator<Item = (Lpn, Bytes)>,
@@ -345,13 +347,13 @@ impl Ftl {
         self.superblocks.state(superblock)
     }
 
-    /// What is valid in one superblock, as it is stored.
+    /// Bytes of valid data in one superblock, as stored: compressed extents count at their size.
     pub fn valid(&self, superblock: SuperblockId) -> Bytes {
         let granules = self.superblocks.granules_valid(superblock);
         Bytes(u64::from(granules) * self.extents.granule_bytes())
     }
 
-    /// Where `lpn` is; none if it was never written, or trimmed.
+    /// Returns the physical page of `lpn`; `None` if it was never written, or trimmed.
     #[inline]
     pub fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
         self.mapping.ppn(lpn)
@@ -389,7 +391,7 @@ impl Ftl {
         DieId(die_first + u32::from(self.layout.unit(unit).die))
     }
 
-    /// Whether the data of a unit is still in the write buffer, the unit not being full.
+    /// True if the data of a unit is still in the write buffer because the unit is not full.
     #[inline]
     pub fn is_buffered(&self, (superblock, unit): (SuperblockId, u32)) -> bool {
         // Few superblocks are open, and closed ones are all that most requests meet.

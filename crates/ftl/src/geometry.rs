@@ -1,4 +1,4 @@
-//! How the NAND is arranged, and where each page of a superblock lies.
+//! Geometry of the NAND, and the layout of pages in a superblock.
 //!
 //! A **bank** is a set of dies that form superblocks together; a superblock is one erase block from
 //! every plane of every die of its bank. Within a superblock, pages are filled row by row; a
@@ -22,7 +22,7 @@ use crate::PAGE_BYTES;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DieId(pub u32);
 
-/// How the NAND is arranged. All counts are at least 1.
+/// Geometry of the NAND. All counts are at least 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     /// Sets of dies that form superblocks together.
@@ -99,7 +99,8 @@ impl Geometry {
     }
 }
 
-/// Where one data unit of a superblock lies, and whether parity follows it.
+/// Die and row of one data unit of a superblock, and the die of the parity that it completes, if
+/// any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnitPlace {
     /// Die within the bank.

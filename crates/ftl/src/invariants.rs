@@ -1,4 +1,4 @@
-//! What holds of a translation layer between any two commands, counted anew from its tables.
+//! Invariants of a translation layer between any two commands, checked by counting its tables anew.
 //!
 //! Commands keep counts instead of counting, and each assertion on their way sees one of them. This
 //! looks at all of them at once, which takes a walk over the map: for simulations and tests.

@@ -66,19 +66,20 @@ impl Mapping {
         self.ppn_of.entries().len() as u32
     }
 
-    /// Where `lpn` is.
+    /// Returns the physical page of `lpn`; `None` if it is not mapped.
     #[inline]
     pub(crate) fn ppn(&self, lpn: Lpn) -> Option<Ppn> {
         self.ppn_of.entries()[lpn.0 as usize].checked_sub(1).map(Ppn)
     }
 
-    /// What is at `ppn`, which is valid; none where that is left to the media.
+    /// Returns the logical page at `ppn`, which must be valid; `None` if the media keeps the
+    /// reverse map.
     #[inline]
     pub(crate) fn lpn(&self, ppn: Ppn) -> Option<Lpn> {
         self.lpn_of.entries().get(ppn.0 as usize).copied().map(Lpn)
     }
 
-    /// Whether `lpn`, which may be any number, is at `ppn`.
+    /// True if `lpn`, which may lie beyond the last one, is mapped to `ppn`.
     #[inline]
     pub(crate) fn is_at(&self, lpn: Lpn, ppn: Ppn) -> bool {
         self.ppn_of.entries().get(lpn.0 as usize) == Some(&(ppn.0 + 1))
@@ -91,14 +92,15 @@ impl Mapping {
         mapped.filter(move |(_, ppn)| places.contains(&ppn.0))
     }
 
-    /// Whether `ppn` is valid.
+    /// True if `ppn` holds valid data.
     #[inline]
     pub(crate) fn is_valid(&self, ppn: Ppn) -> bool {
         self.valid.entries()[word_of(ppn)] & bit_of(ppn) != 0
     }
 
-    /// Which pages from number `first` on, before `end`, are valid, bit by bit, as far as one word
-    /// of validity tells; and the page that it tells nothing of any more.
+    /// Validity of the pages from `first` on, before `end`, as far as one word of the bitmap
+    /// reaches: bit `i` is set if page `first + i` is valid. Also returns the first page that the
+    /// word does not cover.
     #[inline]
     pub(crate) fn validity(&self, first: u32, end: u32) -> (u64, u32) {
         let next = (first / WORD_PAGES + 1).saturating_mul(WORD_PAGES).min(end);
@@ -177,7 +179,7 @@ impl Mapping {
         Ok(())
     }
 
-    /// Whether any of the places of these numbers is valid.
+    /// True if any page in `places` is valid.
     pub(crate) fn is_any_valid(&self, places: Range<u32>) -> bool {
         let mut at = places.start;
         while at < places.end {

@@ -1,10 +1,10 @@
-//! Where host and media meet: what the flash translation layer asks of the media.
+//! Interface between the flash translation layer and the media.
 
 use blockio::Bytes;
 
 use crate::{DieId, Lpn, Ppn, SuperblockId};
 
-/// Why something is programmed.
+/// Cause of a program operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
     /// The host wrote it.
@@ -13,7 +13,7 @@ pub enum Cause {
     Relocation,
     /// Wear levelling moved it off a little-worn superblock.
     Wear,
-    /// It protects the other members of its stripe.
+    /// Parity of a stripe.
     Parity,
 }
 
@@ -26,15 +26,15 @@ pub enum Cause {
 pub enum MediaOp {
     /// Read the page at `from` into the program unit that holds `to`.
     Relocate {
-        /// Where the data is.
+        /// Page that is read.
         from: Ppn,
         /// Die that holds it.
         die: DieId,
-        /// Where it will be.
+        /// Page that it is programmed to.
         to: Ppn,
-        /// Which page it is.
+        /// Logical page that it belongs to.
         lpn: Lpn,
-        /// How much it is: a page, or less where it is compressed.
+        /// Bytes that are moved: a page, or less if it is compressed.
         extent: Bytes,
         /// Garbage collection or wear levelling.
         cause: Cause,

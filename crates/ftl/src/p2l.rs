@@ -1,4 +1,4 @@
-//! What lies at each place: kept in memory, or left to the media.
+//! Reverse map (physical to logical pages): kept in memory, or left to the media.
 //!
 //! Which page was written to a place is said by media of real bytes too, beside the page. An owner
 //! of such media may do without the way back of the map, which is half of it: it is asked then what
@@ -15,13 +15,13 @@ use std::ops::Range;
 use crate::ftl::Origin;
 use crate::{Ftl, Lpn, Media, Ppn, SuperblockId};
 
-/// What is said of places that follow each other.
+/// Logical pages of consecutive physical pages, as the owner of the media told them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct P2lCache {
     /// Number of the first of them.
     first: u32,
     pages: Vec<Option<Lpn>>,
-    /// How often the whole map was looked through.
+    /// Searches of the whole map.
     searches: u64,
 }
 
@@ -33,12 +33,12 @@ impl P2lCache {
         self.pages.resize(count as usize, None);
     }
 
-    /// Whether a place is one of them.
+    /// True if `ppn` is one of the cached pages.
     fn covers(&self, ppn: Ppn) -> bool {
         ppn.0.checked_sub(self.first).is_some_and(|index| (index as usize) < self.pages.len())
     }
 
-    /// What is said of a place, which is one of them.
+    /// Logical page that was told for `ppn`, which must be cached; `None` if nothing was.
     fn at(&self, ppn: Ppn) -> Option<Lpn> {
         self.pages[(ppn.0 - self.first) as usize]
     }
@@ -56,12 +56,13 @@ impl Ftl {
         self.mapping.leave_contents();
     }
 
-    /// How often the whole map was looked through, because an owner who was asked did not know.
+    /// Returns the searches of the whole map that were needed because the owner did not know a
+    /// page.
     pub const fn searches(&self) -> u64 {
         self.told.searches
     }
 
-    /// Whether a page is at `ppn`.
+    /// True if `ppn` holds valid data.
     pub fn is_valid(&self, ppn: Ppn) -> bool {
         self.mapping.is_valid(ppn)
     }
@@ -73,7 +74,7 @@ impl Ftl {
         is_any.then(|| self.mapping.pages_in(places).next().map(|(lpn, _)| lpn))?
     }
 
-    /// Whether `lpn`, which may lie beyond the end, is at `ppn`.
+    /// True if `lpn`, which may lie beyond the last one, is mapped to `ppn`.
     pub fn is_at(&self, lpn: Lpn, ppn: Ppn) -> bool {
         self.mapping.is_at(lpn, ppn)
     }
@@ -86,7 +87,8 @@ impl Ftl {
         between.filter(|(_, ppn)| places.binary_search(ppn).is_ok()).collect()
     }
 
-    /// Which page is at a valid place of a victim.
+    /// Returns the logical page at a valid place of a victim: told by the owner, or found in the
+    /// map.
     // Out of line: drives that keep the way back do not come here.
     #[inline(never)]
     pub(crate) fn ask(&mut self, from: Origin, media: &mut impl Media) -> Lpn {
@@ -116,7 +118,7 @@ impl Ftl {
         }
     }
 
-    /// What was said of a place, if the map agrees.
+    /// Logical page that was told for `ppn`, if the map agrees.
     fn told_rightly(&self, ppn: Ppn) -> Option<Lpn> {
         self.told.at(ppn).filter(|lpn| self.mapping.is_at(*lpn, ppn))
     }

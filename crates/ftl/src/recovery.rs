@@ -13,7 +13,7 @@ use crate::{
     Cause, Config, ConfigError, Divider, Ftl, Lpn, PAGE_BYTES, Ppn, SuperblockId, SuperblockState,
 };
 
-/// What is known of one superblock.
+/// State of one superblock as a recovery found it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// Completed program/erase cycles.
@@ -24,7 +24,7 @@ pub struct Found {
     pub goes_on: Option<Cause>,
 }
 
-/// Why there is no such map.
+/// Reason why a recovered map is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MapError {
     /// Another page is there, there is no such place, or no page takes so much of it.
@@ -71,7 +71,7 @@ impl Recovery {
         self.ftl.extents.sizes_mut()
     }
 
-    /// Where `lpn` is, as far as is known.
+    /// Physical page of `lpn`, as far as is known.
     pub fn place(&self, lpn: Lpn) -> Option<Ppn> {
         self.ftl.mapping.ppn(lpn)
     }

@@ -38,11 +38,12 @@ impl Thresholds {
 #[derive(Clone, Debug)]
 pub(crate) struct Relocation {
     victim: Option<Victim>,
-    /// What is owed to the host's writes, in granules.
+    /// Granules still to be relocated to keep pace with host writes.
     owed: f64,
-    /// Whether host writes wait: from `low` superblocks of room until there are `low + burst`.
+    /// True while host writes wait: from `low` superblocks of free space until there are `low +
+    /// burst`.
     pub(crate) stopped: bool,
-    /// Whether the last victim was chosen by wear levelling.
+    /// True if the last victim was chosen by wear levelling.
     levelled: bool,
 }
 
@@ -66,11 +67,12 @@ struct ValidPages {
     at: u32,
     /// The one after the last.
     end: u32,
-    /// What was looked at last: bit `i` is set if page `word_first + i` is valid and not found yet.
+    /// Word of the validity bitmap that is being scanned: bit `i` is set if page `word_first + i`
+    /// is valid and not found yet.
     word: u64,
     word_first: u32,
-    /// What was found, in a ring of two lots: one to be taken, and one whose map entries are on
-    /// their way. Which page it is is not known yet where that is left to the media.
+    /// Valid pages that were found, in a ring of two lots: one to be taken, and one whose map
+    /// entries are being prefetched. The logical page is `None` while it is left to the media.
     found: [(Ppn, Option<Lpn>); 2 * LOT],
     found_count: usize,
     taken_count: usize,
@@ -146,13 +148,13 @@ impl Default for Relocation {
 }
 
 impl Ftl {
-    /// Whether host writes must wait: relocation has to catch up first.
+    /// True if host writes must wait for relocation to catch up.
     #[inline]
     pub const fn needs_room(&self) -> bool {
         self.relocation.stopped
     }
 
-    /// Whether relocation has anything to gain: an owner with time on its hands may relocate.
+    /// True if free space is below the high watermark: an owner that is idle may relocate.
     #[inline]
     pub const fn wants_room(&self) -> bool {
         self.room < self.thresholds.pace
@@ -173,14 +175,14 @@ impl Ftl {
         }
     }
 
-    /// Whether one more page of the host, however long, can be placed without anything being
-    /// erased. It always can while [`Ftl::needs_room`] does not say otherwise.
+    /// True if one more page of the host, of any extent, can be placed without an erase. Always so
+    /// while [`Ftl::needs_room`] is false.
     pub fn can_write(&self) -> bool {
         self.can_advance(Stream::Host)
     }
 
-    /// Whether a stream has a place for a page: in its open superblock, or in one that is free.
-    /// Only a map that no drive can have come to by itself leaves none.
+    /// True if a stream has a place for a page: in its open superblock, or in a free one. False
+    /// only for a recovered map that no drive could have written.
     #[inline]
     pub(crate) fn can_advance(&self, stream: Stream) -> bool {
         if self.superblocks.free() > 0 && self.free_by_bank.iter().any(|free| !free.is_empty()) {

@@ -20,7 +20,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SuperblockId(pub u32);
 
-/// Where a superblock stands in its cycle.
+/// State of a superblock in its program/erase cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SuperblockState {
     /// Erased, holding nothing.
@@ -85,7 +85,7 @@ impl Superblocks {
         self.erase_count[id.0 as usize]
     }
 
-    /// When it was closed, in closes since the format: larger is younger.
+    /// Sequence number of its close, counted since the format: larger is younger.
     pub(crate) fn closed_at(&self, id: SuperblockId) -> u64 {
         self.closed_at[id.0 as usize]
     }

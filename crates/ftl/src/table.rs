@@ -10,10 +10,10 @@ use std::marker::PhantomData;
 use bytemuck::Pod;
 use memmap2::MmapMut;
 
-/// What the system backs with memory at a time, at least.
+/// Smallest page of memory that the system backs, in bytes.
 const PAGE_BYTES: usize = 4096;
 
-/// How much of a table is used.
+/// Expected use of a table, which decides about huge pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     /// All of it sooner or later: huge pages are welcome.

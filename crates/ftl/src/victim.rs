@@ -1,11 +1,11 @@
-//! How garbage collection chooses what to reclaim.
+//! Victim selection of garbage collection.
 
 use blockio::Rng;
 
 use crate::superblock::Superblocks;
 use crate::{SuperblockId, SuperblockState};
 
-/// How garbage collection chooses its victim among the closed superblocks.
+/// Policy by which garbage collection selects its victim among the closed superblocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VictimPolicy {
     /// Fewest valid pages, the lower index among equals.

@@ -15,7 +15,7 @@ use crate::spec::{DriveSpec, HostSpec};
 /// Bytes of a line, by which transfers between dies and controller are measured.
 pub(crate) const LINE_BYTES: u64 = 64;
 
-/// What each operation costs, in virtual time.
+/// Time that each operation costs.
 #[derive(Clone, Debug)]
 struct Costs {
     read_command: Nanos,
@@ -45,7 +45,7 @@ struct Costs {
 #[derive(Clone, Debug)]
 pub(crate) struct Backend {
     costs: Costs,
-    /// What operations cost while nothing is held; absent where nothing ever was.
+    /// Costs while nothing is throttled; absent if nothing ever was.
     costs_free: Option<Box<Costs>>,
     controller: ServerPool,
     dies: Vec<Die>,
@@ -54,18 +54,18 @@ pub(crate) struct Backend {
     buffer: Buffer,
     /// The present.
     pub(crate) now: Nanos,
-    /// When the host data that is being placed will have arrived.
+    /// Time at which the host data that is being placed will have arrived.
     pub(crate) arrived_at: Nanos,
-    /// When the last unit of host data that was handed over will have been programmed.
+    /// Time at which the last unit of host data that was handed over will have been programmed.
     programmed_at: Nanos,
     /// Relocated data from its read to the end of its program.
     relocation_buffer: Buffer,
-    /// When the last relocation was told to read.
+    /// Start of the last NAND read for relocation.
     relocation_begun_at: Nanos,
-    /// What relocation read last, by its number among all reads of the module, and from when on the
-    /// next page of it may leave the die's register; none if that holds nothing of use.
+    /// Last NAND read for relocation: its number among all reads of the module, and the time from
+    /// which its next page may leave the die's register. None if the register holds nothing of use.
     read_last: Option<(u32, Nanos)>,
-    /// When the relocated data that is waiting for its unit will have arrived.
+    /// Time at which the relocated data that is waiting for its unit will have arrived.
     relocated_at: Nanos,
 }
 
@@ -132,12 +132,12 @@ impl Backend {
         }
     }
 
-    /// When the controller takes the next command.
+    /// Time at which the controller takes the next command.
     pub(crate) fn controller_free_at(&mut self) -> Nanos {
         self.controller.free_at()
     }
 
-    /// When the controller has nothing to do, as far as is known now.
+    /// Time at which the controller becomes idle, as far as is known now.
     pub(crate) fn controller_idle_at(&self) -> Nanos {
         self.controller.idle_at()
     }
@@ -148,25 +148,26 @@ impl Backend {
         self.channels.len() as u16
     }
 
-    /// When the buffer takes the next page, and the relocation that the host owes has begun.
+    /// Time at which the buffer takes the next page and the relocation owed for host writes has
+    /// begun.
     #[inline]
     pub(crate) fn buffer_admits_at(&self) -> Nanos {
         self.buffer.admits_at().max(self.relocation_begun_at)
     }
 
-    /// When relocation may go on: its buffer takes what the next read brings.
+    /// Time at which relocation may go on, its buffer having space for the next read.
     pub(crate) const fn relocation_admits_at(&self) -> Nanos {
         self.relocation_buffer.admits_at()
     }
 
-    /// When the unit of host data that was handed over last will have been programmed.
+    /// Time at which the unit of host data that was handed over last will have been programmed.
     #[inline]
     pub(crate) const fn programmed_at(&self) -> Nanos {
         self.programmed_at
     }
 
-    /// When a unit that is still open would have been programmed, were it full: it is closed with
-    /// padding if nothing else comes.
+    /// Time at which a unit that is still open would be programmed if it were closed with padding
+    /// now.
     pub(crate) fn padded_at(&self, die: DieId) -> Nanos {
         self.dies[die.0 as usize].free_at().max(self.arrived_at) + self.costs.t_program_mean
     }

@@ -57,7 +57,7 @@ impl Hold {
 pub struct Reading {
     /// Temperature at the end of the last whole window, in degrees Celsius.
     pub temperature_c: f64,
-    /// What it has taken since it was made, in joules.
+    /// Energy drawn since the drive was made, in joules.
     pub energy_j: f64,
     /// Time in which heat held its writes, on the drive's own clock.
     pub held_by_heat: Nanos,
@@ -65,7 +65,7 @@ pub struct Reading {
     pub held_by_power: Nanos,
 }
 
-/// What everything that is counted takes, in joules.
+/// Energy of each operation that is counted, in joules; idling in watts.
 #[derive(Clone, Copy, Debug)]
 struct Energy {
     idle_w: f64,
@@ -83,7 +83,7 @@ struct Limits {
     power_w: f64,
 }
 
-/// What was done in a window, in joules.
+/// Energy of the work done in a window, in joules.
 #[derive(Clone, Copy, Debug, Default)]
 struct Work {
     /// Programs and erases: what can be held.
@@ -116,7 +116,7 @@ pub(crate) struct Climate {
     held_by_heat: Nanos,
     held_by_power: Nanos,
     is_off: bool,
-    /// Whether what was done since the last look took no time.
+    /// True if the work since the last update counts as done in no time.
     is_timeless: bool,
 }
 
@@ -160,12 +160,12 @@ impl Climate {
         })
     }
 
-    /// When to look next.
+    /// Time of the next update.
     pub(crate) fn look_at(&self) -> Nanos {
         self.looked_at + self.window
     }
 
-    /// Whether the drive has switched itself off.
+    /// True if the drive has switched itself off.
     pub(crate) const fn is_off(&self) -> bool {
         self.is_off
     }
@@ -194,13 +194,13 @@ impl Climate {
         self.is_timeless = false;
     }
 
-    /// What was done up to now took no time, and so no power: a purge, or a life before this one.
+    /// Leaves the work done so far out of power and heat: a purge, or ageing, takes no time.
     pub(crate) fn leave_out(&mut self, counters: &Counters) {
         self.done = self.energy.work(counters, self.devices);
         self.is_timeless = false;
     }
 
-    /// What is done up to the next look takes no time, for the most part of it.
+    /// Leaves the work up to the next update out of power and heat: most of it takes no time.
     pub(crate) const fn leave_out_next(&mut self) {
         self.is_timeless = true;
     }
@@ -277,7 +277,7 @@ impl Climate {
 }
 
 impl Energy {
-    /// What everything counted so far took, of each of `devices`.
+    /// Returns the energy of everything counted so far, for each of `devices`.
     fn work(&self, counters: &Counters, devices: f64) -> Work {
         let pages = |bytes: u64| bytes as f64 / PAGE_BYTES as f64;
         let transferred = pages(counters.host_sent_bytes + counters.host_read_bytes);

@@ -38,7 +38,7 @@ impl Die {
         self.free_at.max(ready + span)
     }
 
-    /// When it will have done all that it has been told.
+    /// Time at which the die has done everything that is booked.
     #[inline]
     pub(crate) const fn free_at(&self) -> Nanos {
         self.free_at

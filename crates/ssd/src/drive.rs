@@ -28,7 +28,7 @@ use crate::stripe::Stripe;
 
 pub use self::state::Placement;
 
-/// How a drive is set up for a run.
+/// Setup of a drive for a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setup {
     /// Name of one of its formats.
@@ -58,16 +58,17 @@ pub struct Drive {
     channels_per_module: Divider,
     user_sectors_full_scale: u64,
     raw_capacity_full_scale: Bytes,
-    /// What the drive adds to a compressed page; absent where it does not compress.
+    /// Header that the drive adds to each compressed page, in bytes; absent if it does not
+    /// compress.
     extent_header_bytes: Option<u32>,
-    /// Whether it offers more than it holds.
+    /// True if the drive offers more than it holds, so that writes can fail for lack of flash.
     can_run_out: bool,
     in_flight: Vec<InFlight>,
     slots_free: Vec<u32>,
     events: EventQueue,
     /// Power and heat; absent where nothing is known of them.
     climate: Option<Box<Climate>>,
-    /// When to look at them next.
+    /// Time of the next update of power and heat.
     look_at: Nanos,
     /// Sectors that it serves: none once it has switched itself off.
     sectors_served: u64,
@@ -109,18 +110,18 @@ struct InFlight {
     submitted_at: Nanos,
     /// Parts that are still on their way: dies that read for it, extents that wait to be written.
     parts: u32,
-    /// When the last of its parts was done.
+    /// Completion time of the latest of its parts so far.
     done_at: Nanos,
 }
 
-/// How far the submission of a request has come.
+/// Progress of the submission of a request.
 #[derive(Clone, Copy, Debug)]
 struct Progress {
     /// One of the modules that it goes to.
     module: u16,
     /// Parts that are on their way.
     parts: u32,
-    /// When those are done that need no event of their own.
+    /// Time at which its parts that need no event of their own are done.
     done_at: Nanos,
 }
 
@@ -269,7 +270,7 @@ impl Drive {
         }
     }
 
-    /// When something will happen.
+    /// Returns the time of the next event; `None` if nothing is pending.
     pub fn next_event(&self) -> Option<Nanos> {
         self.events.next_at()
     }
@@ -340,7 +341,7 @@ impl Drive {
         self.forget_work();
     }
 
-    /// What was done up to now took no power.
+    /// Leaves the work done so far out of power and heat.
     fn forget_work(&mut self) {
         let counters = self.counters();
         if let Some(climate) = &mut self.climate {
@@ -369,7 +370,7 @@ impl Drive {
         self.can_run_out.then(|| sum(Ftl::stored) / sum(Ftl::stored_max))
     }
 
-    /// What the flash translation layers have done since the drive was made.
+    /// Returns the counters of all modules since the drive was made.
     pub fn counters(&self) -> Counters {
         let nand = self.modules.iter().map(|module| *module.ftl.counters());
         let in_place = self.in_place.iter().map(InPlace::counters);
@@ -410,7 +411,7 @@ impl Drive {
         }
     }
 
-    /// Why a request is not carried out.
+    /// Status of a request that is refused: the drive is off, or the request out of range.
     #[cold]
     fn refusal(&self) -> Status {
         let is_off = self.climate.as_ref().is_some_and(|climate| climate.is_off());
@@ -495,7 +496,7 @@ impl Drive {
         });
     }
 
-    /// Whether all modules have flash for what a request would write.
+    /// True if every module has flash for what a write of `extent` would take.
     fn has_space_for(&self, extent: Extent) -> bool {
         let mut fits = true;
         self.stripe.split(extent, |module, extent| {

@@ -15,7 +15,7 @@ const CHILDREN: usize = 4;
 /// Most mapping units that a die reads at once.
 pub(crate) const PAGES_MAX: u16 = 255;
 
-/// What happens.
+/// Event of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// A die has read pages for a request; they go over the channel and the link.
@@ -26,7 +26,7 @@ pub(crate) enum Event {
         channel: u16,
         /// Mapping units read, at most [`PAGES_MAX`].
         pages: u16,
-        /// What each of them takes on the channel, on average: 1 to 64 lines of
+        /// Transfer of each of them on the channel, on average: 1 to 64 lines of
         /// [`crate::backend::LINE_BYTES`].
         page_lines: u16,
     },
@@ -131,7 +131,7 @@ impl Entry {
     }
 }
 
-/// What comes out of one resource in the order of time, as a rule.
+/// Resource whose events are, as a rule, inserted in order of time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Lane {
     /// The link to the host.
@@ -163,7 +163,7 @@ pub(crate) struct EventQueue {
     earliest: Vec<u128>,
     lanes: Vec<VecDeque<Entry>>,
     heap: Vec<Entry>,
-    /// Whether the heap's root has been taken and not been replaced yet.
+    /// True if the heap's root has been taken and not been replaced yet.
     vacant: bool,
     inserted: u32,
 }
@@ -171,7 +171,7 @@ pub(crate) struct EventQueue {
 /// The key of no entry.
 const NONE: u128 = u128::MAX;
 
-/// Where the heap's earliest key is among them; the lanes follow.
+/// Index of the heap's earliest key in `earliest`; those of the lanes follow.
 const HEAP: usize = 0;
 
 impl EventQueue {

@@ -28,7 +28,7 @@ pub(crate) struct Host {
     outstanding_max: u32,
     /// Requests that the drive has, counted where there is a limit.
     outstanding: u32,
-    /// What threads share, if it can be too little.
+    /// Processors that the threads share; absent if there are enough.
     processors: Option<Processors>,
     /// Whose turn it is, if threads carry out one request at a time.
     turns: Option<Turns>,
@@ -38,7 +38,7 @@ pub(crate) struct Host {
 #[derive(Clone, Copy, Debug, Default)]
 struct Thread {
     processor: Server,
-    /// When its processor will have woken up, or did so last.
+    /// Time at which its processor has woken up, or did so last.
     woken_at: Nanos,
 }
 
@@ -61,7 +61,7 @@ impl Host {
         }
     }
 
-    /// Whether the drive may have one request more, which is then counted.
+    /// True if the drive may have one request more, which is then counted as outstanding.
     #[inline]
     pub(crate) const fn admit(&mut self) -> bool {
         if self.outstanding_max == 0 {
@@ -80,7 +80,7 @@ impl Host {
         self.outstanding = self.outstanding.saturating_sub(1);
     }
 
-    /// Whether the request in `slot` may begin; else [`Host::next_turn`] says when.
+    /// True if the request in `slot` may begin; else it waits for [`Host::next_turn`].
     #[inline]
     pub(crate) fn begins(&mut self, thread: u16, slot: u32) -> bool {
         self.turns.as_mut().is_none_or(|turns| turns.take(thread, slot))
@@ -110,8 +110,8 @@ impl Host {
         stalled.max(self.woken_at(thread, at))
     }
 
-    /// When the processor of a thread will have woken up, if it is asleep at `at`: it falls asleep
-    /// when it has nothing to do.
+    /// Time at which the processor of a thread will have woken up, if it is asleep at `at`. It
+    /// falls asleep when it has nothing to do.
     fn woken_at(&mut self, thread: u16, at: Nanos) -> Option<Nanos> {
         let wake = self.wake;
         let thread = self.thread(thread);
@@ -153,7 +153,7 @@ impl Host {
     }
 }
 
-/// What is kept for a thread, dense from zero.
+/// Returns the entry of `thread`; adds default ones up to it if it is missing.
 #[inline]
 fn entry<T: Clone + Default>(of: &mut Vec<T>, thread: u16) -> &mut T {
     let thread = usize::from(thread);

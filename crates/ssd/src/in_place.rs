@@ -17,7 +17,7 @@ use crate::module::Extent;
 use crate::server::{PriorityServer, ServerPool};
 use crate::spec::{DriveSpec, HostSpec, InPlaceSpec};
 
-/// What each operation costs, in virtual time.
+/// Time that each operation costs.
 #[derive(Clone, Copy, Debug)]
 struct Costs {
     read_command: Nanos,
@@ -36,7 +36,7 @@ struct Costs {
 #[derive(Clone, Debug)]
 pub(crate) struct InPlace {
     costs: Costs,
-    /// What operations cost while nothing is held.
+    /// Costs while nothing is throttled.
     costs_free: Costs,
     line_bytes: u64,
     controller: ServerPool,
@@ -99,7 +99,7 @@ impl InPlace {
         self.controller.book(at, self.costs.write_command)
     }
 
-    /// What was done so far: the host's writes are all that the media sees, in whole lines.
+    /// Returns the counters so far: pages of the host are what the media wrote, in whole lines.
     pub(crate) fn counters(&self) -> Counters {
         Counters { pages_host: self.media_bytes / PAGE_BYTES, ..self.counters }
     }

@@ -28,7 +28,7 @@ pub(crate) struct Module {
     channel_first: u16,
     mapping_unit: MappingUnit,
     write_through: bool,
-    /// What a write takes until the host is told, beyond all else.
+    /// Delay of each write's acknowledgement; it keeps nothing busy.
     acknowledge: Nanos,
     /// Sectors of parts of mapping units, written but not yet a page of their own.
     sectors_packed: u64,
@@ -38,7 +38,7 @@ pub(crate) struct Module {
     pub(crate) pages_read_unmapped: u64,
     /// Writes that wait for relocation, in order: request and extent.
     waiting: VecDeque<(u32, Extent)>,
-    /// Whether a step is in the event queue.
+    /// True if a relocation step is in the event queue.
     scheduled: bool,
 }
 
@@ -47,18 +47,18 @@ pub(crate) struct Module {
 struct Wanted {
     place: (SuperblockId, u32),
     pages: u16,
-    /// What they take on the channel.
+    /// Lines that they take on the channel.
     lines: u16,
 }
 
-/// What a read of a module still waits for.
+/// Work of a module for a read that is still to be done.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sensing {
     /// Dies that read for it.
     pub(crate) dies: u32,
     /// Mapping units that no die reads for it: in the buffer, or never written.
     pub(crate) pages_answered: u32,
-    /// When the controller is done with the command.
+    /// Time at which the controller is done with the command.
     pub(crate) commanded_at: Nanos,
 }
 
@@ -91,7 +91,7 @@ impl Module {
         self.scheduled = false;
     }
 
-    /// Whether there is flash for an extent, beside those that wait.
+    /// True if there is flash for a write of `extent`, beside those that wait.
     #[inline]
     pub(crate) fn has_space_for(&self, extent: Extent) -> bool {
         let (first, last) = units(extent);
@@ -157,9 +157,9 @@ impl Module {
         }
     }
 
-    /// When relocation in the background may go on: as soon as the controller takes another
-    /// command while host writes wait for it, else when there is nothing else to do; and when there
-    /// is memory for what it reads.
+    /// Time at which relocation in the background may go on: as soon as the controller takes
+    /// another command if host writes wait for it, else when the controller is idle; and never
+    /// before the relocation buffer has space for the next read.
     #[inline]
     fn relocates_at(&mut self) -> Nanos {
         let controller = if self.ftl.needs_room() {
@@ -203,12 +203,12 @@ impl Module {
         }
     }
 
-    /// Whether a mapping unit that is written in part takes a page now.
+    /// True if a mapping unit that is written in part takes a page now.
     ///
-    /// Where units are mapped whole it does, after what it holds was read (read-modify-write).
-    /// Where sectors are, parts of units are packed into pages: every eighth sector takes a page,
-    /// in the name of the unit that it belongs to, so that pages are taken and given up by the
-    /// sector, on average.
+    /// With mapping by page it does, after a read of the page (read-modify-write). With mapping by
+    /// sector, parts of units are packed into pages: every eighth sector takes a page, in the name
+    /// of the unit that it belongs to, so that pages are taken and given up by the sector, on
+    /// average.
     #[cold]
     fn takes_page(&mut self, extent: Extent, unit: u64) -> bool {
         match self.mapping_unit {
@@ -361,7 +361,7 @@ const fn units(extent: Extent) -> (u64, u64) {
     (extent.first / UNIT_SECTORS, (end - 1) / UNIT_SECTORS)
 }
 
-/// Whether an extent covers a mapping unit whole.
+/// True if an extent covers all of a mapping unit.
 #[inline]
 const fn covers(extent: Extent, unit: u64) -> bool {
     let first = unit * UNIT_SECTORS;

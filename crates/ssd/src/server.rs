@@ -21,7 +21,7 @@ impl Server {
         self.free_at
     }
 
-    /// When it will have done all that it has been told.
+    /// Time at which the server has done everything that is booked.
     #[inline]
     pub(crate) const fn free_at(self) -> Nanos {
         self.free_at
@@ -83,12 +83,12 @@ impl ServerPool {
         self.first(|server| server.urgent_free_at).book_urgent(at, span)
     }
 
-    /// When the server that is free first will be.
+    /// Time at which the first of the servers becomes free.
     pub(crate) fn free_at(&mut self) -> Nanos {
         self.first(|server| server.free_at).free_at
     }
 
-    /// When all servers will have done all that they have been told.
+    /// Time at which all servers have done everything that is booked.
     pub(crate) fn idle_at(&self) -> Nanos {
         self.servers.iter().map(|server| server.free_at).max().expect("at least one server")
     }

@@ -1,4 +1,4 @@
-//! What a drive is: a TOML file, checked on reading.
+//! Specification of a drive: a TOML file, checked on reading.
 //!
 //! No code asks which drive it is; everything that tells drives apart is a number here, and every
 //! table of numbers names its source.
@@ -45,12 +45,12 @@ pub struct DriveSpec {
     pub form: String,
     /// Smallest scale that holds the settled figures: 1/k of the capacity for 1/k of the time.
     pub time_lapse: u32,
-    /// How published figures name the drive.
+    /// Identity of the drive in published figures.
     pub published: Option<PublishedSpec>,
     /// Formats, the default one first.
     #[serde(rename = "format")]
     pub formats: Vec<FormatSpec>,
-    /// How many such devices are one target; one if absent.
+    /// Devices that form one target; one if absent.
     pub devices: Option<DevicesSpec>,
     /// Independent halves.
     pub modules: ModulesSpec,
@@ -67,7 +67,7 @@ pub struct DriveSpec {
     pub channels: ChannelsSpec,
     /// Controller of one module.
     pub controller: ControllerSpec,
-    /// What the map tells apart; mapping units of 4 KiB if absent.
+    /// Mapping granularity; units of 4 KiB if absent.
     pub mapping: Option<MappingSpec>,
     /// Link between host and drive.
     pub link: LinkSpec,
@@ -84,18 +84,18 @@ pub struct DriveSpec {
     pub hosts: Vec<HostSpec>,
     /// Power and thermal limits.
     pub power: Option<PowerSpec>,
-    /// What it takes to do what it does; given with `thermal` alone.
+    /// Energy of its operations; given with `thermal` alone.
     pub energy: Option<EnergySpec>,
-    /// How it warms and cools; absent where nothing is known of it.
+    /// Thermal model; absent if nothing is known of it.
     pub thermal: Option<ThermalSpec>,
-    /// How much may be written to it.
+    /// Rated endurance.
     pub endurance: Option<EnduranceSpec>,
     /// Numbers that a fit may choose.
     #[serde(rename = "fit", default)]
     pub fits: Vec<FitSpec>,
 }
 
-/// How published figures name the drive.
+/// Identity of the drive in published figures.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedSpec {
@@ -130,9 +130,9 @@ pub struct FormatSpec {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModulesSpec {
-    /// How many, at least 1.
+    /// Number of modules, at least 1.
     pub count: u32,
-    /// How the host sees them.
+    /// Layout of the modules in the address space.
     pub layout: ModuleLayout,
     /// Stripe unit in KiB, a multiple of 4.
     pub stripe_kib: u32,
@@ -140,7 +140,7 @@ pub struct ModulesSpec {
     pub source: String,
 }
 
-/// How the host sees several modules.
+/// Layout of several modules in the address space of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ModuleLayout {
@@ -184,7 +184,7 @@ pub struct GeometrySpec {
 pub struct CompressionSpec {
     /// Most compressed pages that 4 KiB of flash hold, 2 to 64.
     pub extents_per_page: u32,
-    /// What the drive adds to each compressed page, in bytes.
+    /// Header that the drive adds to each compressed page, in bytes.
     pub header_bytes: u32,
     /// Shares of physical space, in percent, at which a drive that offers more than it holds warns.
     #[serde(default)]
@@ -214,7 +214,7 @@ pub struct NandSpec {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChannelsSpec {
-    /// How many; dies take turns over them.
+    /// Number of channels; dies are assigned to them in turn.
     pub count: u32,
     /// Transfer rate of each in decimal MB/s.
     pub mb_s: f64,
@@ -238,15 +238,15 @@ pub struct ControllerSpec {
     pub write_us_per_kib: f64,
     /// Time to relocate one page of 4 KiB.
     pub relocate_us: f64,
-    /// Whether reads overtake writes and relocation.
+    /// True if reads overtake writes and relocation.
     pub read_first: bool,
-    /// Whether it runs on the host's processor: scaled by the host's `controller_factor`.
+    /// True if it runs on the host's processor: scaled by the host's `controller_factor`.
     pub on_host: bool,
     /// Source.
     pub source: String,
 }
 
-/// What the map of a drive tells apart, and what it answers by itself.
+/// Granularity of the map, and reads that it answers without the media.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MappingSpec {
@@ -288,7 +288,7 @@ pub struct LinkSpec {
 pub struct BufferSpec {
     /// Size in KiB.
     pub kib: u32,
-    /// Whether a write is acknowledged when it has been programmed, not when the buffer has it.
+    /// True if a write is acknowledged when it has been programmed, not when the buffer has it.
     #[serde(default)]
     pub write_through: bool,
     /// Time from a write's end on the controller to its acknowledgement, in microseconds: it delays
@@ -303,7 +303,7 @@ pub struct BufferSpec {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RelocationSpec {
-    /// How victims are chosen.
+    /// Policy by which victims are selected.
     pub victim: VictimSpec,
     /// Room, in superblocks, at which host writes wait.
     pub watermark_low: u32,
@@ -326,7 +326,7 @@ pub struct RelocationSpec {
     pub source: String,
 }
 
-/// How victims are chosen.
+/// Policy by which victims are selected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VictimSpec {
@@ -373,7 +373,7 @@ pub struct HostSpec {
     /// Processor time of the submitting thread for each KiB, where the processor itself copies.
     #[serde(default)]
     pub copy_us_per_kib: f64,
-    /// Whether a thread carries out one of its requests after the other, as where it copies.
+    /// True if a thread carries out its requests one after the other, as where it copies.
     #[serde(default)]
     pub one_at_a_time: bool,
     /// Processors that the threads of all devices share; 0: never too few.
@@ -389,15 +389,15 @@ pub struct HostSpec {
 pub struct StallSpec {
     /// Time from one to the next.
     pub every_s: f64,
-    /// How long it lasts.
+    /// Duration of one, in milliseconds.
     pub span_ms: f64,
-    /// What it holds.
+    /// Completions that it delays.
     pub holds: StallHolds,
     /// Source.
     pub source: String,
 }
 
-/// What a stall holds.
+/// Completions that a stall delays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StallHolds {
@@ -428,7 +428,7 @@ pub struct PowerSpec {
     pub source: String,
 }
 
-/// How much may be written to a drive.
+/// Endurance of a drive.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EnduranceSpec {
@@ -442,13 +442,13 @@ pub struct EnduranceSpec {
     pub source: String,
 }
 
-/// Why a text is not a drive, or a setup not one of its own.
+/// Error in a drive's file, or in a setup that the drive does not have.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{place}: {text}")]
 pub struct SpecError {
     /// File, with line where known: `drives/x.toml:12`.
     pub place: String,
-    /// What is wrong and what would be right.
+    /// Description of what is wrong and what would be right.
     pub text: String,
 }
 
@@ -543,7 +543,7 @@ impl DriveSpec {
         Ok(u64::from(self.ftl_config(format, time_lapse)?.pages_logical) * SECTORS_PER_UNIT)
     }
 
-    /// What one module of NAND is formatted with; none where media is written in place.
+    /// Returns the format of one module of NAND; `None` if the media is written in place.
     pub(crate) fn nand_config(
         &self,
         format: &str,
@@ -553,7 +553,7 @@ impl DriveSpec {
         self.in_place.is_none().then(|| self.ftl_config(format, time_lapse)).transpose()
     }
 
-    /// What one module is formatted with, at 1/`time_lapse` of its capacity.
+    /// Returns the format of one module, at 1/`time_lapse` of its capacity.
     ///
     /// Superblocks keep their size, so that every pause is as long as at full scale; their number
     /// shrinks. Those that garbage collection keeps free or open do not shrink, so they are taken

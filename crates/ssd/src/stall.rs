@@ -35,7 +35,7 @@ struct Stall {
     every: Nanos,
     span: Nanos,
     holds: StallHolds,
-    /// When the next one begins, or the one under way began: thread by thread, or the only one.
+    /// Start of the next stall, or of the one under way: thread by thread, or one for all.
     begins_at: Vec<Nanos>,
 }
 

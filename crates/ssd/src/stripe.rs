@@ -1,4 +1,4 @@
-//! How the sectors of a drive are spread over its devices and their modules.
+//! Layout of the sectors of a drive over its devices and their modules.
 //!
 //! Devices of a group follow one another in the address space; modules of a device are striped or
 //! follow one another.

@@ -1,4 +1,4 @@
-//! Why a text is not a workload or a protocol: file, line, what is wrong and what would be right.
+//! Errors of workload and protocol files: file, line, what is wrong and what would be right.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use thiserror::Error;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Why a text is not what it should be.
+/// Error in a TOML or fio file.
 ///
 /// Shown as `workloads/x.toml:9: sizes sum to 99 percent, not 100`.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -19,7 +19,7 @@ pub struct SpecError {
     pub line: u32,
     /// Column from 1, in characters; 0 where unknown.
     pub column: u32,
-    /// What is wrong and what would be right.
+    /// Description of what is wrong and what would be right.
     pub text: String,
 }
 
@@ -37,7 +37,7 @@ impl fmt::Display for SpecError {
 pub(crate) struct Fault {
     /// Keys and indices from the root, separated by dots: `sizes.2.percent`.
     pub(crate) place: String,
-    /// What is wrong and what would be right.
+    /// Description of what is wrong and what would be right.
     pub(crate) text: String,
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn parse<T: DeserializeOwned>(
     Ok(value)
 }
 
-/// Where `place` stands in `text`: its key, or its value inside an array.
+/// Range of `place` in `text`: of its key, or of its value inside an array.
 fn find(text: &str, place: &str) -> Option<Range<usize>> {
     let document = DeTable::parse(text).ok()?;
     let mut found = None;

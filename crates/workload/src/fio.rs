@@ -25,12 +25,12 @@ const RUNTIME_DEFAULT_S: u64 = 60;
 /// Length of one sample, in seconds.
 const INTERVAL_S: u64 = 1;
 
-/// What a job file became.
+/// Protocol that a fio job file was converted to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imported {
     /// The jobs, with their workloads.
     pub protocol: Protocol,
-    /// What differs from what fio would do, a sentence each.
+    /// Differences from what fio would do, a sentence each.
     pub notes: Vec<String>,
 }
 
@@ -50,7 +50,7 @@ struct Section {
     settings: Vec<Setting>,
 }
 
-/// Why a line is refused.
+/// Line number, and the reason why that line is refused.
 type Refusal = (u32, String);
 
 /// Reads a job file; `file` names it in errors, and its stem names what it becomes.
@@ -69,7 +69,7 @@ pub fn import(text: &str, file: &str) -> Result<Imported, SpecError> {
 /// A job as fio's report tells its options: what can be said of it, the rest left out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Told {
-    /// What its requests look like. One that is built in where the options are just those.
+    /// Workload of its requests: a built-in one where the options match it exactly.
     pub workload: Workload,
     /// Jobs.
     pub threads: u16,
@@ -79,7 +79,7 @@ pub struct Told {
     pub rate_iops: Option<f64>,
 }
 
-/// What the options of the job named `name` ask for, in their order; the later ones win.
+/// Load that the options of the job `name` ask for, applied in their order: the later ones win.
 pub fn told<'a>(name: &str, options: impl Iterator<Item = (&'a str, &'a str)>) -> Told {
     let mut job = Job::default();
     for (key, value) in options {

@@ -16,7 +16,7 @@ use thiserror::Error;
 use crate::zipf::{Scramble, Zipf};
 use crate::{Access, Workload};
 
-/// What a drive offers to address.
+/// Address space of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// Sectors of the whole drive.
@@ -26,7 +26,7 @@ pub struct Span {
 /// One of the jobs that share a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// Which one, from zero.
+    /// Index of the job, from zero.
     pub index: u16,
     /// Of how many, at least one.
     pub count: u16,

@@ -1,4 +1,4 @@
-//! What is asked of a drive.
+//! Workloads and protocols: the requests that a drive is measured with.
 //!
 //! A [`Workload`] says what each request looks like (mix, sizes, addresses); a [`Protocol`] says
 //! which workloads run in which order, how loaded and for how long. Both are TOML files, checked on

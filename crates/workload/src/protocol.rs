@@ -23,13 +23,13 @@ pub struct Protocol {
     pub name: String,
     /// Heading on a report.
     pub title: String,
-    /// What question it answers, and what it cannot say.
+    /// Question that the protocol answers, and what it cannot tell.
     #[serde(deserialize_with = "prose")]
     pub description: String,
-    /// Where it comes from.
+    /// Source of the procedure, such as a standard or a review.
     #[serde(deserialize_with = "prose")]
     pub source: String,
-    /// Which published figures it expresses; absent where it stands for none.
+    /// Published figures that the protocol reproduces; absent where there are none.
     #[serde(default)]
     pub published: Option<Published>,
     /// Largest time lapse, from 1, at which a model carries it out when nobody says otherwise;
@@ -51,25 +51,25 @@ pub struct Protocol {
     pub suites: Vec<Suite>,
 }
 
-/// How published figures name what a protocol measures.
+/// Mapping of a protocol's measurements to published figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
     /// Documents whose figures were measured so; none: any document.
     #[serde(default)]
     pub documents: Vec<String>,
-    /// What they call its measurements.
+    /// Phase of the figures that its measurements are compared with.
     #[serde(default)]
     pub phase: PublishedPhase,
     /// Bytes of the `MB` of their `mb_s`: 1 000 000, or 1 048 576 where a tool divides by 2^20.
     #[serde(default = "decimal_mb")]
     pub mb_bytes: u32,
-    /// Whether drives whose files say how long they were preconditioned are preconditioned so long.
+    /// True if preconditioning lasts the hours that a drive's file gives, where it gives them.
     #[serde(default)]
     pub precondition_by_drive: bool,
 }
 
-/// What published figures call the measurements of a protocol.
+/// Phase of a test that published figures belong to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PublishedPhase {
@@ -106,19 +106,19 @@ pub struct Suite {
     /// absent: with 128 KiB in order where the suite reads and the protocol does not start purged.
     #[serde(default)]
     pub fill: Option<String>,
-    /// How often the fill writes everything, from 1 to 4.
+    /// Passes of the fill over the whole drive, from 1 to 4.
     #[serde(default = "once")]
     pub fill_passes: u32,
-    /// What is repeated until it holds still, before anything else is measured; absent: nothing.
+    /// Rounds that are repeated until steady state, before anything else is measured; absent: none.
     #[serde(default)]
     pub rounds: Option<Rounds>,
-    /// What runs first, at constant load; absent: measured at once.
+    /// Preconditioning at constant load, which runs first; absent: measured at once.
     #[serde(default)]
     pub precondition: Option<Precondition>,
     /// Rates at which every load of `measure` is measured after it ran free; absent: only free.
     #[serde(default)]
     pub curve: Option<Curve>,
-    /// What is measured afterwards, in order; may be left out after rounds.
+    /// Measurements that follow, in order; may be left out after rounds.
     #[serde(default)]
     pub measure: Vec<Measure>,
 }
@@ -137,7 +137,7 @@ pub struct Curve {
     /// Spans between requests.
     #[serde(default)]
     pub gaps: Gaps,
-    /// How long each share is measured, in seconds.
+    /// Duration of each measurement, in seconds.
     pub duration_s: u64,
     /// Load before each measurement that is not counted, in seconds.
     pub ramp_s: u64,
@@ -166,7 +166,7 @@ pub struct Precondition {
     pub threads: u16,
     /// Requests that each job keeps outstanding.
     pub queue_per_thread: u16,
-    /// How long, in seconds.
+    /// Duration, in seconds.
     pub duration_s: u64,
     /// Length of one sample, in seconds.
     pub interval_s: u64,
@@ -187,7 +187,7 @@ pub struct Measure {
     pub threads: Vec<u16>,
     /// Requests that each job keeps outstanding, each value in turn (inner loop).
     pub queue_per_thread: Vec<u16>,
-    /// How long each combination is measured, in seconds.
+    /// Duration of each measurement, in seconds.
     pub duration_s: u64,
     /// Load before each measurement that is not counted, in seconds.
     pub ramp_s: u64,
@@ -203,16 +203,16 @@ pub struct Measure {
     /// Mixes and sizes in which the workload is measured, instead of its own; absent: as it is.
     #[serde(default)]
     pub matrix: Option<Matrix>,
-    /// Where the workload is replayed as a trace: how; absent: its requests are drawn one by one.
+    /// Replay of the workload as a trace; absent: its requests are drawn one by one.
     #[serde(default)]
     pub replay: Option<Replayed>,
 }
 
-/// How a trace is replayed: one that was made up from the workload, or one that a user gives.
+/// Replay of a trace: one synthesised from the workload, or one that a user gives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Replayed {
-    /// Where its requests go on a drive of another size.
+    /// Placement of its requests on a drive of another size.
     #[serde(default)]
     pub addresses: Addresses,
     /// Times as fast as the trace's own times, above 0; absent: each completion is answered by the
@@ -343,7 +343,7 @@ impl Suite {
         }
     }
 
-    /// What has to do with rounds, fills and what is left when there are none.
+    /// Checks the fill passes and the rounds; without rounds, that there is something to measure.
     fn check_rounds(&self) -> Result<(), Fault> {
         Fault::unless(
             (1..=4).contains(&self.fill_passes),

@@ -8,7 +8,7 @@ use crate::prose::prose;
 use crate::trace::TraceShape;
 use crate::{SpecError, percent};
 
-/// What one job's requests look like; how many are outstanding is the protocol's affair.
+/// Requests of one job; the number outstanding is set by the protocol.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
@@ -18,10 +18,10 @@ pub struct Workload {
     pub name: String,
     /// Heading on a report, such as `4K random write`.
     pub title: String,
-    /// What it stands for, one or two sentences.
+    /// Description of the load that it stands for, one or two sentences.
     #[serde(deserialize_with = "prose")]
     pub description: String,
-    /// Where its numbers come from.
+    /// Source of its numbers.
     #[serde(deserialize_with = "prose")]
     pub source: String,
     /// Share of requests that read, 0 to 100; the rest write.
@@ -41,7 +41,8 @@ pub struct Workload {
     /// fio's `buffer_compress_percentage`.
     #[serde(default)]
     pub compressible_percent: f64,
-    /// What a trace made up from this workload has besides; absent: it is never made into one.
+    /// Length, address space and timing of a trace that is synthesised from this workload; absent:
+    /// it cannot be made into one.
     #[serde(default)]
     pub trace: Option<TraceShape>,
 }
@@ -108,12 +109,12 @@ impl Workload {
         self.sizes.iter().map(|size| f64::from(size.bytes) * size.percent / 100.0).sum()
     }
 
-    /// Whether every request writes.
+    /// True if every request writes.
     pub fn only_writes(&self) -> bool {
         self.read_percent <= 0.0
     }
 
-    /// Whether every request reads.
+    /// True if every request reads.
     pub fn only_reads(&self) -> bool {
         self.read_percent >= 100.0
     }

@@ -36,7 +36,7 @@ pub use synthetic::synthesise;
 /// One request of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traced {
-    /// When it was made, from the first request on.
+    /// Time of the request, counted from the first one.
     pub at: Nanos,
     /// First sector in the space of the trace.
     pub lba: u64,
@@ -58,12 +58,12 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// What it is called: its file, or the workload that it was made from.
+    /// Name of its file, or of the workload that it was synthesised from.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How it was written down.
+    /// Format that it was read from; [`Format::Shape`] if it was synthesised.
     pub fn format(&self) -> Format {
         self.format
     }
@@ -78,12 +78,12 @@ impl Trace {
         self.space_sectors
     }
 
-    /// Whether it was made up.
+    /// True if it was synthesised from a workload.
     pub fn is_synthetic(&self) -> bool {
         self.synthetic
     }
 
-    /// What of its file is not in it.
+    /// Lines and requests of its file that were left out.
     pub fn skipped(&self) -> &Skipped {
         &self.skipped
     }

@@ -1,4 +1,4 @@
-//! What a drive holds, apart from how fast it is.
+//! State of a drive apart from its timing: what is mapped where.
 //!
 //! Where data lies depends on the flash translation layer and on what was written, hardly on time.
 //! So a drive can be brought into its settled state once, without time passing, and that state can

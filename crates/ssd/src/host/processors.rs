@@ -36,7 +36,8 @@ impl Processors {
         self.busy_threads -= u64::from(*outstanding == 0);
     }
 
-    /// How long a thread takes for what a processor of its own does in `span`.
+    /// Time that a thread takes for work of `span`: longer if more threads are busy than there are
+    /// processors.
     pub(super) const fn stretched(&self, span: Nanos) -> Nanos {
         if self.busy_threads <= self.count {
             return span;

@@ -17,7 +17,7 @@ struct Turn {
 }
 
 impl Turns {
-    /// Whether the request in `slot` may begin at once; else it waits.
+    /// True if the request in `slot` may begin at once; else it is queued.
     pub(super) fn take(&mut self, thread: u16, slot: u32) -> bool {
         let turn = entry(&mut self.threads, thread);
         if turn.taken {

@@ -3,7 +3,7 @@
 use crate::event::PAGES_MAX;
 use crate::spec::{DriveSpec, FormatSpec, InPlaceSpec, SpecError, StallSpec};
 
-/// Where a key stands in the text, for errors about its value.
+/// Text of the file, for the lines that errors name.
 struct Text<'a> {
     text: &'a str,
     file: &'a str,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::spec::{DriveSpec, SpecError};
 
-/// What a device takes to do what it does.
+/// Energy of a device's operations.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EnergySpec {
@@ -22,7 +22,7 @@ pub struct EnergySpec {
     pub source: String,
 }
 
-/// How a device warms and cools, as one lump: a resistance to the air around it, and a capacity.
+/// Thermal model of a device as one lump: a resistance to the air around it, and a heat capacity.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ThermalSpec {
@@ -46,18 +46,18 @@ const fn still_air_lfm() -> f64 {
     30.0
 }
 
-/// Where a drive is, and what feeds it, as far as that differs from what its file says.
+/// Air and power supply of a drive, as far as they differ from what its file says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Surroundings {
     /// Temperature of the air before it, in degrees Celsius.
     pub ambient_c: Option<i16>,
     /// Flow of that air, in linear feet a minute.
     pub airflow_lfm: Option<u16>,
-    /// What feeds it.
+    /// Power supply; absent: as the file says.
     pub slot: Option<SlotPower>,
 }
 
-/// What feeds a drive.
+/// Power supply of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SlotPower {

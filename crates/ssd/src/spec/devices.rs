@@ -7,7 +7,7 @@ use serde::Deserialize;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DevicesSpec {
-    /// How many, 1 to 64.
+    /// Number of devices, 1 to 64.
     pub count: u32,
     /// Source.
     pub source: String,

@@ -1,4 +1,4 @@
-//! What of a drive is unknown: numbers that a fit may choose, and between which bounds.
+//! Unknown numbers of a drive that a fit may choose, and their bounds.
 
 use serde::Deserialize;
 
@@ -6,21 +6,21 @@ use serde::Deserialize;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FitSpec {
-    /// Where it stands in the file: `controller.relocate_us`, `nand.t_program_us.1` (counted from
+    /// Key of the number in the file: `controller.relocate_us`, `nand.t_program_us.1` (counted from
     /// 0), `host.linux.submit_us`.
     pub parameter: String,
     /// Least value, in the unit of the number.
     pub low: f64,
     /// Greatest value, in the unit of the number.
     pub high: f64,
-    /// How a search steps from one to the other.
+    /// Scale by which a search steps from one to the other.
     #[serde(default)]
     pub scale: FitScale,
-    /// Why these bounds; may be absent.
+    /// Reason for these bounds; may be absent.
     pub source: Option<String>,
 }
 
-/// How a search steps through the values of a number.
+/// Scale by which a search steps through the values of a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FitScale {
@@ -32,7 +32,7 @@ pub enum FitScale {
 }
 
 impl FitSpec {
-    /// What is wrong with the bounds by themselves; nothing where they can be searched.
+    /// Describes what is wrong with the bounds by themselves; `None` if they can be searched.
     pub fn fault(&self) -> Option<String> {
         let Self { low, high, .. } = self;
         if !(low.is_finite() && high.is_finite() && low < high) {

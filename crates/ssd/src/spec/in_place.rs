@@ -11,7 +11,7 @@ use crate::spec::{DriveSpec, FormatSpec};
 pub struct InPlaceSpec {
     /// Raw capacity of a module in GiB.
     pub gib: u32,
-    /// What is read and written as a whole, in bytes; a line written in part is read first.
+    /// Unit of media access, in bytes: a line written in part is read first.
     pub line_bytes: u32,
     /// Time from an access to its data, the transfer apart.
     pub read_us: f64,

@@ -7,7 +7,7 @@ use crate::spec::{DriveSpec, SpecError};
 
 /// Key that names the drive of the catalogue.
 const LIKE: &str = "like";
-/// What is about one drive alone: figures were measured on the drive that they name.
+/// Key that is never taken over: published figures were measured on the drive that they name.
 const OWN: &str = "published";
 
 impl DriveSpec {
@@ -48,7 +48,7 @@ fn fault(error: &toml::de::Error, file: &str) -> SpecError {
     SpecError { place: file.to_owned(), text: error.to_string().trim_end().to_owned() }
 }
 
-/// What a drive of the catalogue gives to one that is like it.
+/// Keys that a drive of the catalogue gives to one that is `like` it.
 fn other(name: &str, file: &str) -> Result<Table, SpecError> {
     let fault = |text: String| SpecError { place: file.to_owned(), text };
     let text = catalogue::text(name).ok_or_else(|| {

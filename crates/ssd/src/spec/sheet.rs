@@ -9,7 +9,7 @@ use crate::spec::{DriveSpec, InPlaceSpec, ModuleLayout};
 pub struct Fact {
     /// Group, such as `NAND`.
     pub group: String,
-    /// What it is.
+    /// Name of the property.
     pub name: String,
     /// Value with its unit.
     pub value: String,
@@ -41,7 +41,8 @@ impl DriveSpec {
         sheet.0
     }
 
-    /// What is known of the host driver named `host` and the machine around it.
+    /// Returns name and value of the properties of the host driver `host` and the machine around
+    /// it.
     pub fn host_sheet(&self, host: &str) -> Vec<(String, String)> {
         let Ok(host) = self.host(host) else { return Vec::new() };
         let rows = [
@@ -155,7 +156,7 @@ impl DriveSpec {
         sheet.row("Controller", &self.link.source, "Link", link);
     }
 
-    /// What the controller does with NAND behind the host's back.
+    /// Adds the rows of the controller's background work: relocation, buffer, garbage collection.
     fn background(&self, sheet: &mut Sheet) {
         let (controller, source) = (&self.controller, &self.controller.source);
         let relocate = format!("{} us a page", controller.relocate_us);
@@ -210,7 +211,7 @@ impl DriveSpec {
         sheet.row("Power", source, "Energy of transfers", transfer);
     }
 
-    /// Where the drive is, and how that cools it.
+    /// Adds the rows of cooling, air and power supply.
     fn surroundings(&self, sheet: &mut Sheet) {
         let (Some(thermal), Some(power)) = (&self.thermal, &self.power) else { return };
         let source = &thermal.source;

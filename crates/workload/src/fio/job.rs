@@ -115,7 +115,7 @@ const REFUSED: &[(&[&str], &str)] = &[
     (&["buffered"], "the page cache is no drive: requests go past it"),
 ];
 
-/// What is known of a job so far.
+/// Settings of a job as read so far, defaults for the rest.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
     rw: String,
@@ -164,7 +164,7 @@ impl Default for Job {
 }
 
 impl Job {
-    /// What `section` asks for; what differs from fio is added to `notes`.
+    /// Reads the job of `section`; differences from fio are added to `notes`.
     pub(super) fn read(section: &Section, notes: &mut Vec<String>) -> Result<Self, Refusal> {
         let mut job = Self::default();
         for setting in &section.settings {
@@ -344,7 +344,7 @@ impl Job {
     }
 }
 
-/// What stands for reads, and for writes: after the first comma, or the same.
+/// Values for reads and for writes: the latter after the first comma, or the same.
 fn both<T>(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<[T; 2], String> {
     let mut parts = text.split(',').map(str::trim);
     let reads = parts.next().unwrap_or_default();

@@ -13,9 +13,9 @@ use crate::{Access, SizeShare, Workload, percent};
 pub struct Rounds {
     /// Rounds at most, from 5 to 100.
     pub count_max: u32,
-    /// What has to hold still; all of it in the same five rounds.
+    /// Numbers that must meet the steady-state rule, all in the same five rounds.
     pub track: Vec<Tracked>,
-    /// What one round measures, in order.
+    /// Measurements of one round, in order.
     pub measure: Vec<Measure>,
 }
 
@@ -25,7 +25,7 @@ pub struct Rounds {
 pub struct Tracked {
     /// Name of a workload of the rounds, such as `4k-rand-0-100` out of a matrix.
     pub workload: String,
-    /// Which of its numbers.
+    /// Number that is tracked.
     pub metric: TrackedMetric,
 }
 
@@ -85,8 +85,8 @@ impl Rounds {
         self.check_tracked()
     }
 
-    /// What is tracked is measured, and everything once. A workload without a matrix keeps its
-    /// name, others are called after their cells.
+    /// Checks that every tracked workload is measured, and each name only once. A workload without
+    /// a matrix keeps its name, others are called after their cells.
     fn check_tracked(&self) -> Result<(), Fault> {
         let names: Vec<String> = self.measure.iter().flat_map(Measure::names).collect();
         for (index, name) in names.iter().enumerate() {

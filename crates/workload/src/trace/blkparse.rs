@@ -12,7 +12,7 @@ use blockio::{Op, SECTOR_BYTES};
 
 use super::reading::{Entry, Line, Lines, number, seconds};
 
-/// Which moment of a request's life counts.
+/// Event whose time counts as that of the request: queued (`Q`) or issued (`D`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Moment {
     /// None was seen yet, or issues only.

@@ -1,4 +1,4 @@
-//! How traces are written down, and how to tell.
+//! File formats of traces, and their detection.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::msr::Msr;
 use super::reading::Lines;
 use super::spc::Spc;
 
-/// How a trace is written down.
+/// File format of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// fio's iolog, version 2: order and pauses.

@@ -21,7 +21,7 @@ pub(super) struct Msr {
     first: Option<u64>,
 }
 
-/// How far a line may lie before the first one, in ticks: an hour.
+/// Longest time that a line may lie before the first one, in ticks of 100 ns: an hour.
 const BEFORE_TICKS: u64 = 3600 * 10_000_000;
 
 impl Lines for Msr {

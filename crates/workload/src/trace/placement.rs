@@ -1,4 +1,4 @@
-//! Where the requests of a trace go on a drive of another size.
+//! Placement of a trace's requests on a drive of another size.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Trace, Traced};
 use crate::{Demand, Span};
 
-/// How addresses of a trace become addresses of a drive.
+/// Mapping of a trace's addresses to those of a drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Addresses {

@@ -18,7 +18,7 @@ const ADDRESS_LIMIT: u64 = 1 << 60;
 /// Beyond this size nothing is a request, in bytes: 1 GiB.
 const SIZE_LIMIT: u64 = 1 << 30;
 
-/// What a line says.
+/// Content of one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Line<'a> {
     /// A request.
@@ -27,7 +27,7 @@ pub(super) enum Line<'a> {
     Other,
     /// Nothing: a heading, a blank line.
     Nothing,
-    /// What follows is no trace any more.
+    /// End of the trace: the rest of the file, such as a summary, is ignored.
     End,
 }
 
@@ -36,7 +36,7 @@ pub(super) enum Line<'a> {
 pub(super) struct Entry<'a> {
     /// Disk, file or storage unit.
     pub(super) unit: &'a str,
-    /// When, since anything.
+    /// Time of the request, from any origin.
     pub(super) at: Nanos,
     /// Read or write.
     pub(super) op: Op,
@@ -48,13 +48,13 @@ pub(super) struct Entry<'a> {
 
 /// Reads the lines of one format, from the first to the last.
 pub(super) trait Lines {
-    /// What `line` says.
+    /// Parses `line`.
     ///
     /// # Errors
     /// What is wrong with it and what would be right.
     fn read<'a>(&mut self, line: &'a str) -> Result<Line<'a>, String>;
 
-    /// Whether the requests read so far are not the trace, now that `line` told better ones.
+    /// True, once, if the line just read supersedes the requests before it, which are dropped.
     fn restarts(&mut self) -> bool {
         false
     }
@@ -65,11 +65,11 @@ pub(super) trait Lines {
 pub struct Broken {
     /// Its number, from 1.
     pub line: u64,
-    /// What is wrong with it.
+    /// Description of what is wrong with it.
     pub text: String,
 }
 
-/// What of a file is not in its trace.
+/// Lines and requests of a file that are not in its trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
     /// Lines that could not be understood.
@@ -82,7 +82,7 @@ pub struct Skipped {
     pub disordered: u64,
 }
 
-/// Why a file is no trace.
+/// Reason why a file cannot be read as a trace.
 #[derive(Debug, Error)]
 pub enum TraceError {
     /// A line, or the file as a whole, is not what it should be.
@@ -95,7 +95,7 @@ pub enum TraceError {
         file: String,
         /// Number of the line, from 1.
         line: u64,
-        /// Why.
+        /// Error of the system.
         source: io::Error,
     },
 }

@@ -1,11 +1,11 @@
-//! What a made-up trace adds to a workload: a length, an address space, order and time.
+//! Shape of a synthesised trace: length, address space, order and time.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::Fault;
 use crate::percent;
 
-/// What a made-up trace adds to the requests of a workload.
+/// Additions of a synthesised trace to the requests of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TraceShape {

@@ -1,4 +1,4 @@
-//! What a trace asks for, in numbers.
+//! Statistics of the requests of a trace.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::Trace;
 
-/// What a trace asks for.
+/// Statistics of the requests of a trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Statistics {
     /// Requests.
@@ -49,7 +49,7 @@ pub const REGION_BYTES: u64 = 1 << 20;
 const REGION_SECTORS: u64 = REGION_BYTES / SECTOR_BYTES;
 
 impl Trace {
-    /// What it asks for.
+    /// Computes the statistics of its requests.
     pub fn statistics(&self) -> Statistics {
         let count = self.requests.len() as f64;
         let percent = |part: u64| 100.0 * part as f64 / count;

@@ -43,7 +43,7 @@ fn sectors(gb: f64) -> u64 {
     mib.max(1) * (1024 * 1024 / SECTOR_BYTES)
 }
 
-/// When requests come.
+/// Arrival times of requests, with hyperexponential spans between them.
 struct Clock {
     rng: Rng,
     now: Nanos,
@@ -70,12 +70,13 @@ impl Clock {
     }
 }
 
-/// Which requests go on where another ended.
+/// Sequential order of a share of the requests, which begin where the last one of their direction
+/// ended.
 struct Order {
     rng: Rng,
     share: f64,
     space_sectors: u64,
-    /// Where the last read and the last write ended.
+    /// Sectors at which the last read and the last write ended.
     ends: [Option<u64>; 2],
 }
 
