@@ -1,4 +1,4 @@
-//! Format of a flash translation layer, and the check that it is feasible.
+//! Configuration that a flash translation layer is formatted with, and the check of feasibility.
 
 use thiserror::Error;
 
@@ -19,7 +19,7 @@ pub struct Config {
     pub extents_per_page: u32,
     /// Victim selection of garbage collection.
     pub victim: VictimPolicy,
-    /// Free space at which garbage collection starts and stops.
+    /// Thresholds of garbage collection.
     pub watermarks: Watermarks,
     /// Static wear levelling begins when the erase counts of two superblocks differ by more than
     /// this. Zero: never.
@@ -31,8 +31,8 @@ pub struct Config {
     pub seed: u64,
 }
 
-/// Thresholds of garbage collection, by the free space, in superblocks: free ones, and what the
-/// open ones have left.
+/// Thresholds of garbage collection by the room left, in superblocks: free ones, and what the open
+/// ones have left.
 ///
 /// ```text
 ///  room   > high            relocation rests

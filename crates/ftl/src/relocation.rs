@@ -40,8 +40,8 @@ pub(crate) struct Relocation {
     victim: Option<Victim>,
     /// Granules still to be relocated to keep pace with host writes.
     owed: f64,
-    /// True while host writes wait: from `low` superblocks of free space until there are `low +
-    /// burst`.
+    /// True while host writes wait: from the low watermark until `burst` superblocks have been
+    /// gained.
     pub(crate) stopped: bool,
     /// True if the last victim was chosen by wear levelling.
     levelled: bool,

@@ -27,18 +27,18 @@ pub struct Comparison {
     pub entries: Vec<Option<Entry>>,
 }
 
-/// What one run measured under a load, beside the others.
+/// Measurement of one run under a load, compared with the other runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Entry {
     /// Name of the step in its run.
     pub step: String,
-    /// What it measured: the settled window of a preconditioning, all of a measurement.
+    /// Summary that is compared: the settled window of a preconditioning, all of a measurement.
     pub summary: Summary,
     /// IOPS over those of the first run that has this load; absent where those are 0.
     pub iops_ratio: Option<f64>,
     /// True if it was measured on a settled drive; absent where nothing judged that.
     pub settled: Option<bool>,
-    /// How far the drive was written by then; absent in earlier results.
+    /// Amount written to the drive by then; absent in earlier results.
     pub written: Option<Written>,
     /// Average latency over that of the first run that has this load; absent where that is 0.
     pub latency_ratio: Option<f64>,
@@ -58,8 +58,8 @@ pub fn compare<R: Borrow<Run>>(runs: &[R]) -> Vec<Comparison> {
     loads.into_iter().map(|load| comparison(load, &runs)).collect()
 }
 
-/// What a step is compared by; absent for a purge, a fill, a load at a rate, and for a step that
-/// measured nothing.
+/// Returns the summary that a step is compared by; absent for a purge, a fill, a load at a rate,
+/// and for a step that measured nothing.
 pub fn measured(step: &Step) -> Option<&Summary> {
     match step.kind {
         StepKind::Precondition => step.settled.as_ref(),
@@ -126,7 +126,7 @@ pub struct Ranking {
     pub standings: Vec<Standing>,
 }
 
-/// Where a run stands.
+/// Standing of one run in a ranking.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Standing {
     /// Index of the run.
@@ -205,14 +205,14 @@ fn share_of_best(loads: &[&Comparison], run: usize) -> Option<f64> {
 /// Something besides the drive that differs between runs, which a comparison must say.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// What, such as `model version` or `Kernel`.
+    /// Name of the property, such as `model version` or `Kernel`.
     pub what: String,
     /// Its value in each run.
     pub values: Vec<String>,
 }
 
-/// What differs between `runs` besides what was measured: results of different model versions, for
-/// one, are never compared without saying so.
+/// Lists differences between `runs` other than the measurements: results of different model
+/// versions, for one, are never compared without saying so.
 pub fn differences<R: Borrow<Run>>(runs: &[R]) -> Vec<Difference> {
     let difference = |what: &str, value: fn(&Run) -> String| Difference {
         what: what.to_owned(),

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::compare::{Comparison, ratio};
 use crate::{Run, StepKind, TargetKind};
 
-/// What a model says of one load, beside what was measured.
+/// Deviation of a model from a measurement under one load.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Deviation {
     /// A preconditioning, by its settled window, or a measurement.

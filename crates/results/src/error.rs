@@ -1,11 +1,11 @@
-//! Why a result could not be written or read.
+//! Errors of writing and reading results.
 
 use parquet::errors::ParquetError;
 use thiserror::Error;
 
 use crate::Run;
 
-/// Why a result could not be written or read.
+/// Error of writing or reading a result.
 #[derive(Debug, Error)]
 pub enum Error {
     /// `run.json` is not JSON, or not of this schema.
@@ -26,25 +26,25 @@ pub enum Error {
     /// A Parquet file could not be written or read.
     #[error("{table} could not be written or read")]
     Table {
-        /// Which file.
+        /// Name of the file.
         table: &'static str,
-        /// Why.
+        /// Error of the Parquet library.
         source: ParquetError,
     },
     /// A Parquet file lacks a column, or has it in another type.
     #[error("{table} has no column `{column}` of {kind}")]
     NoColumn {
-        /// Which file.
+        /// Name of the file.
         table: &'static str,
-        /// Which column.
+        /// Name of the column.
         column: &'static str,
-        /// What its values should be.
+        /// Type that its values should have.
         kind: &'static str,
     },
     /// A Parquet file has rows that belong to no step.
     #[error("{table} has rows of step `{step}`, which run.json does not have")]
     NoStep {
-        /// Which file.
+        /// Name of the file.
         table: &'static str,
         /// Name of the step.
         step: String,

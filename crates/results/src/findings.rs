@@ -1,4 +1,4 @@
-//! What stands out in a run, or between runs: plain numbers judged by stated rules.
+//! Strengths and weaknesses of a run, or between runs: plain numbers judged by stated rules.
 //!
 //! A report's pros, cons and bottom line say these in prose and add nothing. Each finding is one
 //! ratio; at or beyond one limit it is a strength, at or beyond the other a weakness, between them
@@ -33,11 +33,11 @@ use crate::{Run, Step, StepKind, Summary, Target, WarningKind};
 /// One number that may be worth a sentence.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
-    /// Which ratio.
+    /// Kind of ratio.
     pub kind: FindingKind,
     /// The ratio itself; always finite.
     pub value: f64,
-    /// What it means by the rule of its kind.
+    /// Verdict by the rule of its kind.
     pub verdict: Verdict,
     /// Workload that it was found with.
     pub workload: String,
@@ -50,9 +50,9 @@ pub struct Finding {
 /// A finding that is not to be told, and why.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Withheld {
-    /// What the figures would say.
+    /// Finding that the figures would give.
     pub finding: Finding,
-    /// Why they are not believed: the text of a warning, or what was missing.
+    /// Reason why it is not trusted: the text of a warning, or what was missing.
     pub reason: String,
 }
 
@@ -60,27 +60,27 @@ pub struct Withheld {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingKind {
-    /// How much faster a purged drive is than a settled one.
+    /// IOPS of the burst on a purged drive over those of the settled window.
     BurstOverSettled,
     /// The steady-state rule was never met.
     Unsteady,
-    /// How widely latencies scatter.
+    /// Standard deviation over average of the latency.
     Deviation,
-    /// How far the worst latency stands out.
+    /// Largest latency over the average.
     Peak,
-    /// How much faster reads are than writes.
+    /// IOPS of reads over those of writes.
     ReadOverWrite,
-    /// What more load gains.
+    /// IOPS at the greatest load over those at the least.
     Scaling,
-    /// What a host write costs the NAND.
+    /// NAND writes over host writes.
     WriteAmplification,
-    /// How alike hosts are.
+    /// Least over greatest IOPS among hosts.
     HostParity,
-    /// What another format gains.
+    /// Settled IOPS of the best format over those of the worst.
     FormatGain,
 }
 
-/// What a finding means.
+/// Verdict on a finding, by the limits of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -108,7 +108,7 @@ impl FindingKind {
         }
     }
 
-    /// What `value` means.
+    /// Judges `value` by the limits of this kind.
     pub fn judge(self, value: f64) -> Verdict {
         let (strength, weakness) = self.limits();
         let sign = if strength < weakness { 1.0 } else { -1.0 };
@@ -122,14 +122,14 @@ impl FindingKind {
     }
 }
 
-/// What stands out in one run, by suite, without what is withheld.
+/// Findings of one run, by suite, without those withheld.
 pub fn of_run(run: &Run) -> Vec<Finding> {
     let mut findings = all_of(run);
     findings.retain(|finding| reason(run, finding).is_none());
     findings
 }
 
-/// What would be a strength or a weakness of one run, and is not told.
+/// Strengths and weaknesses of one run that are withheld, with the reasons.
 pub fn withheld(run: &Run) -> Vec<Withheld> {
     let judged = all_of(run).into_iter().filter(|finding| finding.verdict != Verdict::Neither);
     judged
@@ -141,7 +141,7 @@ pub fn withheld(run: &Run) -> Vec<Withheld> {
 /// of protocol time.
 const PEAK_WATCHED_S_MIN: f64 = 600.0;
 
-/// Why `finding` is not to be told; absent where it is.
+/// Reason why `finding` is withheld; absent where it is not.
 fn reason(run: &Run, finding: &Finding) -> Option<String> {
     let warned = run.warnings.iter().find(|warning| {
         doubts(warning.kind)
@@ -193,7 +193,7 @@ fn all_of(run: &Run) -> Vec<Finding> {
     findings
 }
 
-/// What stands out between runs of one drive: its hosts and its formats.
+/// Findings between runs of one drive: its hosts and its formats.
 pub fn between(runs: &[Run]) -> Vec<Finding> {
     let hosts = groups(runs, |a, b| a.name == b.name && a.format == b.format);
     let formats = groups(runs, |a, b| a.name == b.name && a.host == b.host);
@@ -280,8 +280,9 @@ fn of_measure(run: &Run, step: &Step) -> Vec<Finding> {
     .collect()
 }
 
-/// Where the workload of `step` was watched in its suite: `step`, its other loads and the settled
-/// window of its preconditioning. A stall that comes once in minutes falls into some of them.
+/// Steps of its suite that ran the workload of `step`, with their summaries: `step`, its other
+/// loads and the settled window of its preconditioning. A stall that comes once in minutes falls
+/// into some of them.
 fn watched<'a>(run: &'a Run, step: &'a Step) -> Vec<(&'a Step, &'a Summary)> {
     let alike = run.steps.iter().filter(|other| {
         other.suite == step.suite && other.workload == step.workload && other.id != step.id

@@ -56,9 +56,9 @@ pub struct Heat {
 /// One span of time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeatColumn {
-    /// Where it begins in protocol time, in seconds.
+    /// Start in protocol time, in seconds.
     pub from_s: f64,
-    /// Where it ends.
+    /// End in protocol time, in seconds.
     pub to_s: f64,
     /// Share of its requests in each row, 0 to 1; all 0 where there was none.
     pub shares: Vec<f64>,

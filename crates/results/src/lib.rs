@@ -1,4 +1,4 @@
-//! What was measured.
+//! Results of measurements, and what follows from them.
 //!
 //! A [`Run`] is one drive, in one format, behind one host, through one protocol: a folder with
 //! `run.json` (this schema) and two Parquet files (interval samples and latency histograms). The

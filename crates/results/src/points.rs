@@ -20,17 +20,17 @@ pub struct Point {
     pub chart: String,
     /// Its heading.
     pub title: String,
-    /// What it belongs to: a run, a cause.
+    /// Series that the point belongs to: a run, a cause.
     pub series: String,
-    /// What `x` is, with its unit.
+    /// Name of the x axis, with its unit.
     pub x_name: String,
-    /// Where it is: a number, a load such as `T8Q4`, or a name.
+    /// Position on the x axis: a number, a load such as `T8Q4`, or a name.
     pub x: String,
-    /// What `y` is, with its unit.
+    /// Name of the y axis, with its unit.
     pub y_name: String,
-    /// How much.
+    /// Value on the y axis.
     pub y: f64,
-    /// What else is known of it: the load of a point of a curve, the share of a cell of a heat map.
+    /// Label of the point: the load of a point of a curve, the share of a cell of a heat map.
     pub label: String,
 }
 

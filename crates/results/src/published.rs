@@ -36,7 +36,7 @@ pub const FILE: &str = "published/figures.csv";
 /// The table as it stands in its file.
 pub const TEXT: &str = include_str!("../../../published/figures.csv");
 
-/// Why a text is not a table of figures.
+/// Error in a table of figures.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{file}:{line}: {text}")]
 pub struct FiguresError {
@@ -46,7 +46,7 @@ pub struct FiguresError {
     pub line: u64,
     /// Name of the column; empty where the whole line is meant.
     pub column: String,
-    /// What is wrong and what would be right.
+    /// Description of what is wrong and what would be right.
     pub text: String,
 }
 

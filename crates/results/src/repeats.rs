@@ -47,7 +47,8 @@ impl Ratio {
         self.mean.max(1.0 / self.mean) >= 1.0 + MEANINGFUL_MIN && self.is_certain().unwrap_or(true)
     }
 
-    /// Whether the repeats tell the two sides apart; absent where nothing was repeated.
+    /// True if the interval does not include 1, so that the repeats tell the two sides apart;
+    /// absent where nothing was repeated.
     pub fn is_certain(&self) -> Option<bool> {
         self.interval.map(|(low, high)| low > 1.0 || high < 1.0)
     }
@@ -107,7 +108,7 @@ pub fn groups<R: Borrow<Run>>(runs: &[R]) -> Vec<Vec<usize>> {
     groups
 }
 
-/// How groups of runs did under all loads of one workload.
+/// Ratios of groups of runs to the first group, over all loads of one workload.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Against {
     /// Name of the workload.
@@ -182,8 +183,8 @@ fn repeats(a: &Run, b: &Run) -> bool {
     a.id != b.id && of(a) == of(b) && platform(a) == platform(b)
 }
 
-/// What a real run was measured on, row by row: of the drive and of the machine. None for a model,
-/// which its version stands for.
+/// Drive and machine that a real run was measured on, row by row. None for a model, which its
+/// version stands for.
 fn platform(run: &Run) -> Vec<(&str, &str)> {
     if run.target.kind == TargetKind::Model {
         return Vec::new();

@@ -62,8 +62,8 @@ impl Steady {
     }
 }
 
-/// Why the window that ends with the round `end` of `steps`, which holds still, is that of a
-/// settled drive, or is not; absent where the steps do not tell what they wrote.
+/// Judges whether the steady window that ends with the round `end` of `steps` is that of a settled
+/// drive; absent where the steps do not tell what they wrote.
 fn evidence(steps: &[&Step], end: usize, target: &Target) -> Option<SteadyEvidence> {
     let end = u32::try_from(end).unwrap_or(u32::MAX);
     let first = (end + 1).saturating_sub(u32::try_from(WINDOW_ROUNDS).unwrap_or(u32::MAX));
@@ -96,7 +96,8 @@ fn is_in_place(step: &Step) -> bool {
     knows_nand && !step.samples.is_empty() && !has_superblocks
 }
 
-/// Whether `steps`, which wrote `written`, leave nothing that was never used.
+/// True if `steps`, which wrote `written`, have written the raw capacity since the purge (the user
+/// capacity where that is unknown), and all that they address unless they are sequential.
 fn is_written_over(steps: &[&Step], written: &[Written], target: &Target) -> bool {
     let since_purge_bytes = written.iter().map(|it| it.since_purge_bytes).max().unwrap_or(0);
     let since_purge_share = written.iter().map(|it| it.since_purge_share).fold(0.0, f64::max);
@@ -109,14 +110,14 @@ fn is_written_over(steps: &[&Step], written: &[Written], target: &Target) -> boo
     is_used_up && (is_sequential || own_share >= 1.0)
 }
 
-/// What the NAND wrote in one `round` of `steps`; absent where nobody tells it.
+/// NAND writes in one `round` of `steps`; absent where they are not known.
 fn nand_of<'a>(steps: impl Iterator<Item = &'a Step>, round: u32) -> Option<NandWrites> {
     let of_round = steps.filter(|step| step.round == Some(round));
     let all: Option<Vec<NandWrites>> = of_round.map(|step| step.summary.as_ref()?.nand).collect();
     all?.into_iter().reduce(|a, b| a + b)
 }
 
-/// What the rounds of a window measured in one cell of a matrix: averages of the rounds, and
+/// Measurements in one cell of a matrix over the rounds of a window: averages of the rounds, and
 /// latencies of all their requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WindowCell {
@@ -134,8 +135,8 @@ pub struct WindowCell {
     pub latency_ns_max: u64,
 }
 
-/// What the rounds of the window that `steady` judged measured, in the order of the first round;
-/// `steps` are those of its suite.
+/// Measurements over the window that `steady` judged, cell by cell, in the order of the first
+/// round; `steps` are those of its suite.
 pub fn window_cells(steps: &[&Step], steady: &Steady) -> Vec<WindowCell> {
     let window = steady.variables.first().map_or(1, |variable| variable.rounds.len());
     let first = (steady.rounds + 1).saturating_sub(u32::try_from(window).unwrap_or(1));

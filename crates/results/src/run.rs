@@ -11,7 +11,7 @@ pub struct Run {
     pub schema: u32,
     /// Name of the run's folder, unique: `2026-11-21T101503Z-iodrive-duo-stock`.
     pub id: String,
-    /// When it began, RFC 3339 in UTC.
+    /// Start of the run, RFC 3339 in UTC.
     pub started_at: String,
     /// Version of the program.
     pub floatgate_version: String,
@@ -24,22 +24,22 @@ pub struct Run {
     pub protocol: String,
     /// Heading of the protocol.
     pub protocol_title: String,
-    /// What was measured.
+    /// Target that was measured.
     pub target: Target,
-    /// What it was measured on.
+    /// Test platform.
     pub environment: Environment,
-    /// What was done, in order. Steps not yet reached are absent.
+    /// Steps, in order; those not yet reached are absent.
     pub steps: Vec<Step>,
     /// Steps that the plan has in all, without rounds that need not be measured; more than `steps`
     /// when the run was interrupted.
     pub steps_planned: u32,
-    /// What a reader must know before trusting a number.
+    /// Warnings about the trustworthiness of the figures.
     pub warnings: Vec<Warning>,
     /// Published figures of this drive, where it has any.
     pub published: Vec<Figure>,
 }
 
-/// What was measured.
+/// Target that was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Target {
     /// Model or real, and what kind.
@@ -122,7 +122,7 @@ pub enum TargetKind {
 pub struct SheetRow {
     /// Group, such as `NAND` or `Controller`.
     pub group: String,
-    /// What it is, such as `Program time`.
+    /// Name of the property, such as `Program time`.
     pub name: String,
     /// Value with its unit.
     pub value: String,
@@ -130,7 +130,7 @@ pub struct SheetRow {
     pub source: String,
 }
 
-/// What the run was measured on.
+/// Test platform of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
     /// Rows for the report's test platform: for a model, the modelled host; for a real drive, the
@@ -141,7 +141,7 @@ pub struct Environment {
 /// One row of the test platform.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostSheet {
-    /// What it is, such as `Kernel`.
+    /// Name of the property, such as `Kernel`.
     pub name: String,
     /// Its value.
     pub value: String,
@@ -156,7 +156,7 @@ pub struct Bin {
     pub count: u64,
 }
 
-/// What a step did.
+/// Kind of step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepKind {
@@ -175,7 +175,7 @@ pub enum StepKind {
 pub struct Step {
     /// Name, unique in the run: `4k/precondition`, `8k-70-30/measure/T4Q8`.
     pub id: String,
-    /// What it did.
+    /// Kind of step.
     pub kind: StepKind,
     /// Name of the suite, such as `8k-70-30`.
     pub suite: String,
@@ -197,7 +197,7 @@ pub struct Step {
     /// The round that it belongs to, from 1; absent outside of rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round: Option<u32>,
-    /// Which of its numbers decides whether the rounds hold still; absent where none does.
+    /// Number that decides whether the rounds are steady; absent where none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracked: Option<TrackedMetric>,
     /// The one size and mix that it asked for, in rounds; absent outside of rounds, and where its
@@ -212,10 +212,10 @@ pub struct Step {
     pub counted_s: Option<f64>,
     /// Length of one sample in protocol time, in seconds.
     pub interval_s: f64,
-    /// How far the drive had been written when it ended; absent in results of before it was kept.
+    /// Amount written to the drive by the end of the step; absent in results of before it was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<Written>,
-    /// What was done, in a sentence: purge method, fio command line.
+    /// Description of the step, in a sentence: purge method, fio command line.
     pub how: String,
     /// Totals over the whole step.
     pub summary: Option<Summary>,
@@ -246,7 +246,7 @@ pub struct Step {
     pub write_bins: Vec<Bin>,
 }
 
-/// How far a drive had been written when a step ended. Bytes and capacities are those of the whole
+/// Amount written to a drive by the end of a step. Bytes and capacities are those of the whole
 /// drive, whatever the time lapse.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Written {
@@ -254,7 +254,7 @@ pub struct Written {
     pub since_purge_bytes: u64,
     /// The same ÷ the user capacity: 1 is one drive write.
     pub since_purge_share: f64,
-    /// What the step itself wrote ÷ the space that it addresses.
+    /// Bytes that the step itself wrote ÷ the space that it addresses.
     pub addressed_share: f64,
 }
 
@@ -266,11 +266,11 @@ pub struct AskedRate {
     /// The same as a share of what the load reached without a rate, in percent: a point of a curve.
     /// Absent where the rate was given as a number.
     pub percent: Option<f64>,
-    /// What kept requests from coming at that rate; absent where they did.
+    /// Limit that kept requests from coming at that rate; absent where they did.
     pub limit: Option<RateLimit>,
 }
 
-/// What keeps requests from coming at the rate that was asked for.
+/// Limit that keeps requests from coming at the rate that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RateLimit {
@@ -300,8 +300,8 @@ pub enum TrackedMetric {
 }
 
 impl Step {
-    /// Whether it measured what a load reaches when nothing holds it back: neither at a rate, nor
-    /// in a preconditioning, nor in rounds that are one.
+    /// True if it measured what a load reaches when nothing limits it: neither at a rate, nor in a
+    /// preconditioning, nor in rounds that are one.
     pub fn is_primary(&self) -> bool {
         self.kind == StepKind::Measure && self.rate.is_none() && self.round.is_none()
     }
@@ -316,8 +316,8 @@ impl Step {
 pub struct Steady {
     /// True if every variable met both conditions in some window by whose end enough was written.
     pub achieved: bool,
-    /// Why what was written is enough, or that it is not though the rounds held still; absent where
-    /// they did not, and where the amount was not judged.
+    /// Evidence that enough was written, or that it was not though the rounds were steady; absent
+    /// where they were not, and where the amount was not judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<SteadyEvidence>,
     /// Rounds until the window that first met them, or all rounds if none did.
@@ -330,7 +330,7 @@ pub struct Steady {
     pub variables: Vec<SteadyVariable>,
 }
 
-/// Why five rounds that held still are those of a settled drive, or are not.
+/// Evidence that five steady rounds are those of a settled drive, or are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SteadyEvidence {
@@ -350,7 +350,7 @@ pub enum SteadyEvidence {
 /// One tracking variable over one window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SteadyVariable {
-    /// What was tracked: `iops` or `latency_ns_avg`.
+    /// Tracking variable: `iops` or `latency_ns_avg`.
     pub name: String,
     /// Its value in each round of the window.
     pub rounds: Vec<f64>,
@@ -362,16 +362,16 @@ pub struct SteadyVariable {
     pub slope: f64,
 }
 
-/// What a reader must know before trusting a number.
+/// Warning about the trustworthiness of figures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
-    /// What kind.
+    /// Kind of warning.
     pub kind: WarningKind,
     /// Step that it concerns; empty for the whole run.
     pub step: String,
-    /// What was seen, with the numbers.
+    /// Observation, with the numbers.
     pub text: String,
-    /// What to do about it.
+    /// Remedy that is suggested.
     pub remedy: String,
 }
 
@@ -413,7 +413,7 @@ pub enum WarningKind {
 pub struct Figure {
     /// Row name, such as `A084`.
     pub id: String,
-    /// Where it was published.
+    /// Document that it was published in.
     pub document: String,
     /// Format, or `any`.
     pub mode: String,
@@ -433,7 +433,7 @@ pub struct Figure {
     pub value_low: f64,
     /// Published value, upper end.
     pub value_high: f64,
-    /// What this run measured for it; absent where the run has no such step.
+    /// Value that this run measured for it; absent where the run has no such step.
     pub measured: Option<f64>,
     /// The source's own remark.
     pub note: String,

@@ -199,7 +199,7 @@ impl Add for PagesRead {
 pub struct Sample {
     /// End of the interval in protocol time since the step began, in seconds.
     pub at_s: f64,
-    /// What happened in it.
+    /// Totals of the interval.
     pub summary: Summary,
     /// Share of superblocks that are free at its end, 0 to 1; absent for real drives.
     pub superblocks_free_share: Option<f64>,
@@ -268,14 +268,14 @@ impl Summary {
         Some(self.iops / power_w)
     }
 
-    /// How far IOPS times average latency is from `outstanding` requests, as a share of them:
-    /// 0 where Little's law holds, negative where requests are missing. Absent where either is 0.
+    /// Deviation of IOPS times average latency from `outstanding` requests, as a share of them: 0
+    /// where Little's law holds, negative where requests are missing. Absent where either is 0.
     pub fn littles_law_deviation(&self, outstanding: f64) -> Option<f64> {
         let found = self.iops * self.latency.latency_ns_avg / 1e9;
         (found > 0.0 && outstanding > 0.0).then(|| found / outstanding - 1.0)
     }
 
-    /// How much of [`Summary::littles_law_deviation`] the edges of the span explain: requests that
+    /// Part of [`Summary::littles_law_deviation`] that the edges of the span explain: requests that
     /// began before it count whole, those that end after it not at all. At most the largest latency
     /// ÷ span.
     pub fn littles_law_edge(&self) -> f64 {
@@ -293,7 +293,7 @@ fn climate(intervals: &[Interval]) -> Option<Climate> {
 }
 
 impl Sample {
-    /// What `interval` measured.
+    /// Summarises `interval`.
     pub fn of(interval: &Interval) -> Self {
         Self {
             at_s: interval.at_s,
@@ -304,7 +304,7 @@ impl Sample {
     }
 }
 
-/// What a driver measured in one interval, before it is summarised: everything else follows.
+/// Raw measurements of a driver in one interval, from which samples and totals are computed.
 #[derive(Clone, Debug, Default)]
 pub struct Interval {
     /// End of the interval in protocol time since the step began, in seconds.

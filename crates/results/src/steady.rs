@@ -1,4 +1,4 @@
-//! Whether a drive has settled: the steady-state rule of the SNIA SSS PTS (2.0.2, 2.1.24).
+//! Steady-state rule of the SNIA SSS PTS (2.0.2, 2.1.24), by which a drive is judged settled.
 //!
 //! A tracking variable is one number a round; the window is the last five rounds. It is steady when
 //! both hold:
@@ -34,8 +34,8 @@ pub const RANGE_MAX: f64 = 0.20;
 /// average.
 pub const SLOPE_MAX: f64 = 0.10;
 
-/// What a step has to write before it can have settled its drive. Bytes are those of the whole
-/// drive, whatever the time lapse.
+/// Amount that a step has to write before it can have settled its drive. Bytes are those of the
+/// whole drive, whatever the time lapse.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Demand {
     /// Written since the purge, before the first sample.
@@ -46,13 +46,13 @@ pub struct Demand {
     pub user_bytes: f64,
     /// Media of the drive; absent where unknown.
     pub raw_bytes: Option<f64>,
-    /// What bytes of samples are multiplied by.
+    /// Factor by which bytes of samples are multiplied.
     pub time_lapse: f64,
 }
 
 impl Demand {
-    /// How far the drive was written by a step whose samples wrote `bytes`, after so many of its
-    /// ramp.
+    /// Returns the amount written to the drive by a step whose samples wrote `bytes`, after
+    /// `ramp_bytes` of its ramp.
     pub fn written(&self, bytes: f64, ramp_bytes: f64) -> Written {
         let own = bytes + ramp_bytes;
         let share = |bytes: f64, of: f64| if of > 0.0 { bytes / of } else { 0.0 };
@@ -63,7 +63,7 @@ impl Demand {
         }
     }
 
-    /// Why `rounds`, whose last five hold still, are those of a settled drive.
+    /// Judges whether `rounds`, whose last five are steady, are those of a settled drive.
     fn evidence(&self, rounds: &[Round]) -> SteadyEvidence {
         let own: f64 =
             rounds.iter().map(|round| round.written_bytes).sum::<f64>() * self.time_lapse;
@@ -146,7 +146,7 @@ impl Steady {
 }
 
 impl Summary {
-    /// What the last window of a step measured: the settled figures, steady or not.
+    /// Summarises the last window of a step: the settled figures, steady or not.
     ///
     /// Absent where there is not one whole round. A step of fewer than five gives what there is.
     pub fn of_last_window(intervals: &[Interval], round_s: f64) -> Option<Self> {
@@ -178,7 +178,7 @@ impl SteadyVariable {
         }
     }
 
-    /// Whether it meets both conditions over a whole window.
+    /// True if it meets both conditions over a whole window.
     pub fn is_steady(&self) -> bool {
         self.rounds.len() == WINDOW_ROUNDS
             && self.average > 0.0

@@ -233,12 +233,12 @@ fn fields() -> impl Iterator<Item = &'static Field> {
 struct Field {
     name: &'static str,
     number: Number,
-    /// Whether it came later than the schema: a file without any such number has no column for it.
+    /// True if it is younger than the schema: a file without any such number has no column for it.
     later: bool,
 }
 
 impl Field {
-    /// Whether no column is kept for it, since none of `rows` has such a number.
+    /// True if no column is kept for it, since none of `rows` has such a number.
     fn is_empty(&self, rows: &[(&str, &Sample)]) -> bool {
         let has = |sample: &Sample| match self.number {
             Number::F64 { get, .. } => get(sample).is_some(),
@@ -248,7 +248,7 @@ impl Field {
     }
 }
 
-/// How a number of a sample is read and written.
+/// Accessors of a number of a sample, by its type.
 enum Number {
     F64 { get: fn(&Sample) -> Option<f64>, set: fn(&mut Sample, f64) },
     U64 { get: fn(&Sample) -> Option<u64>, set: fn(&mut Sample, u64) },

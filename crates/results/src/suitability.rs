@@ -1,4 +1,4 @@
-//! What a drive is for and not for, as numbers judged by stated rules.
+//! Suitability of a drive for kinds of work, as numbers judged by stated rules.
 //!
 //! | rule | number | limit |
 //! |---|---|---|
@@ -39,14 +39,14 @@ pub struct Suitability {
     pub write_latency_ns_avg: Option<f64>,
     /// True if the drive had settled under every suite that was read here.
     pub is_settled: bool,
-    /// How far the drive had been written after the writes, where that was kept.
+    /// Amount written to the drive by the end of the writes, where that was kept.
     pub written: Option<Written>,
     /// Place by 4K random writes among the catalogue, from 1, and how many drives there are.
     pub write_place: Option<(usize, usize)>,
 }
 
 impl Suitability {
-    /// What `run` says of its drive.
+    /// Reads the numbers of `run`.
     pub fn of(run: &Run) -> Self {
         let step = |headline: Headline| headline.step(run);
         let value =

@@ -1,4 +1,4 @@
-//! What a sweep measured: one drive under one kind of load, at every point of a grid.
+//! Results of a sweep: one drive under one kind of load, at every point of a grid.
 //!
 //! The file `sweep.json`. Points are in the order of the grid: the last dimension changes fastest.
 
@@ -15,7 +15,7 @@ pub struct Sweep {
     pub schema: u32,
     /// Name of the folder.
     pub id: String,
-    /// When it began, RFC 3339 in UTC.
+    /// Start of the sweep, RFC 3339 in UTC.
     pub started_at: String,
     /// Version of the drive models.
     pub model_version: u32,
@@ -39,7 +39,7 @@ pub struct Sweep {
     pub queue_per_thread: u16,
     /// Load that the lifetime in years is for, in decimal GB a day; absent where none was given.
     pub load_gb_per_day: Option<f64>,
-    /// What was swept.
+    /// Dimensions of the grid.
     pub dimensions: Vec<Dimension>,
     /// Every point, in the order of the grid; fewer when it was interrupted.
     pub points: Vec<Point>,
@@ -48,7 +48,7 @@ pub struct Sweep {
 /// One thing that is swept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Dimension {
-    /// What, with its unit: `user_capacity_gb`, `threads`, or a key of the drive's file.
+    /// Key with its unit: `user_capacity_gb`, `threads`, or a key of the drive's file.
     pub key: String,
     /// Its values, in order.
     pub values: Vec<Value>,
@@ -69,20 +69,20 @@ pub enum Value {
 pub struct Point {
     /// Values of the dimensions, in their order.
     pub at: Vec<Value>,
-    /// What became of it.
+    /// Outcome.
     #[serde(flatten)]
     pub outcome: PointOutcome,
 }
 
-/// What became of a point.
+/// Outcome of a point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "outcome")]
 pub enum PointOutcome {
-    /// It was measured.
+    /// Measured.
     Measured(Box<Settled>),
-    /// There is no such drive.
+    /// Infeasible: there is no such drive.
     Infeasible {
-        /// Why.
+        /// Reason why it is infeasible.
         reason: String,
     },
 }
@@ -94,7 +94,7 @@ pub struct Settled {
     pub user_capacity_gb: f64,
     /// All of the media at full scale, in decimal GB.
     pub raw_capacity_gb: f64,
-    /// Whether the steady-state rule was met before the measurement.
+    /// True if the steady-state rule was met before the measurement.
     pub steady: bool,
     /// Protocol time of the preconditioning, in seconds.
     pub precondition_s: f64,
@@ -106,14 +106,14 @@ pub struct Settled {
     pub latency: LatencySummary,
     /// NAND writes ÷ host writes; absent where the host wrote nothing.
     pub write_amplification: Option<f64>,
-    /// How long it lasts; absent where its endurance is not known, or the host wrote nothing.
+    /// Lifetime; absent where its endurance is not known, or the host wrote nothing.
     pub lifetime: Option<Lifetime>,
 }
 
-/// How much can be written to a drive under a load, and how long that lasts.
+/// Host writes that a drive endures under a load, and the time that they last.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lifetime {
-    /// What it follows from.
+    /// Basis of the calculation.
     pub basis: LifetimeBasis,
     /// Host writes in all, in decimal PB.
     pub host_writes_pb: f64,
@@ -123,13 +123,13 @@ pub struct Lifetime {
     pub years: Option<f64>,
 }
 
-/// What a lifetime follows from.
+/// Basis of a lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LifetimeBasis {
     /// Program/erase cycles × raw capacity ÷ write amplification.
     Cycles,
-    /// What the maker rates, whatever the write amplification.
+    /// Rating of the maker, whatever the write amplification.
     Rating,
 }
 
@@ -158,7 +158,7 @@ impl fmt::Display for Value {
 }
 
 impl Point {
-    /// What was measured; absent where the point is infeasible.
+    /// Returns the measurements; absent where the point is infeasible.
     pub const fn settled(&self) -> Option<&Settled> {
         match &self.outcome {
             PointOutcome::Measured(settled) => Some(settled),

@@ -387,9 +387,9 @@ pub struct HostSpec {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StallSpec {
-    /// Time from one to the next.
+    /// Time from one stall to the next, in seconds.
     pub every_s: f64,
-    /// Duration of one, in milliseconds.
+    /// Duration of a stall, in milliseconds.
     pub span_ms: f64,
     /// Completions that it delays.
     pub holds: StallHolds,
@@ -543,7 +543,7 @@ impl DriveSpec {
         Ok(u64::from(self.ftl_config(format, time_lapse)?.pages_logical) * SECTORS_PER_UNIT)
     }
 
-    /// Returns the format of one module of NAND; `None` if the media is written in place.
+    /// Returns the FTL configuration of one module; `None` if the media is written in place.
     pub(crate) fn nand_config(
         &self,
         format: &str,
@@ -553,7 +553,7 @@ impl DriveSpec {
         self.in_place.is_none().then(|| self.ftl_config(format, time_lapse)).transpose()
     }
 
-    /// Returns the format of one module, at 1/`time_lapse` of its capacity.
+    /// Returns the FTL configuration of one module, at 1/`time_lapse` of its capacity.
     ///
     /// Superblocks keep their size, so that every pause is as long as at full scale; their number
     /// shrinks. Those that garbage collection keeps free or open do not shrink, so they are taken

@@ -1,6 +1,6 @@
-//! What a row is about, parsed: its metric, the loads that it was measured at, the data.
+//! Conditions of a published figure, parsed: metric, loads, and compressibility of the data.
 
-/// What a figure states.
+/// Metric of a published figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
     /// `iops`: requests completed in each second.
@@ -40,7 +40,7 @@ impl Metric {
         }
     }
 
-    /// Whether more of it is better.
+    /// True if more is better: IOPS and throughput.
     pub const fn is_rate(self) -> bool {
         matches!(self, Self::Iops | Self::Throughput)
     }
@@ -84,7 +84,7 @@ impl Range {
         Some(Self { low: low.parse().ok()?, high: high.parse().ok()? })
     }
 
-    /// Whether `value` is one of them.
+    /// True if `value` lies within the range, ends included.
     pub const fn holds(self, value: u32) -> bool {
         self.low <= value && value <= self.high
     }
@@ -101,7 +101,7 @@ pub fn compressible(mode: &str) -> Option<f64> {
     (after > 0.0 && before >= after).then(|| (1.0 - after / before) * 100.0)
 }
 
-/// Whether figures of `mode` are about data that compresses by `percent`: by as much as the mode
+/// True if figures of `mode` are about data that compresses by `percent`: by as much as the mode
 /// says, or not at all.
 pub fn is_of(mode: &str, percent: f64) -> bool {
     (percent - compressible(mode).unwrap_or(0.0)).abs() < 0.05

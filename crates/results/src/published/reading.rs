@@ -1,4 +1,4 @@
-//! What a run measured for a published figure.
+//! Values that a run measured for published figures.
 
 use super::{Metric, compressible};
 use crate::{Figure, Run, Sample, Step, StepKind, Summary, Target};
@@ -8,16 +8,16 @@ const BURST_PART: f64 = 0.1;
 /// Intervals of that part that reach this share of its best one belong to the burst.
 const BURST_SHARE: f64 = 0.8;
 
-/// Where in a run the value of a figure stands.
+/// Location in a run of the value of a figure: metric, steps and part.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
-    /// What is read.
+    /// Metric to read.
     pub metric: Metric,
     /// Names of the steps that it is read from, at least one.
     pub steps: Vec<String>,
-    /// Which part of them.
+    /// Part of the steps.
     pub part: Part,
-    /// What becomes of several loads.
+    /// Reduction of the values of several loads.
     pub over: Over,
     /// Bytes of an `MB`.
     pub mb_bytes: u32,
@@ -34,7 +34,7 @@ pub enum Part {
     Whole,
 }
 
-/// What becomes of a value over several loads.
+/// Reduction of the values of several loads to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
     /// The median; of a maximum the largest.
@@ -126,22 +126,22 @@ impl Metric {
 }
 
 impl Figure {
-    /// Whether it was published for this format and this host.
+    /// True if it was published for the format and host of `target`.
     pub fn is_about(&self, target: &Target) -> bool {
         let format = if target.format.is_empty() { "stock" } else { &target.format };
         let mode = self.mode == ANY || self.mode == format || compressible(&self.mode).is_some();
         mode && (self.host == ANY || self.host == target.host)
     }
 
-    /// What was measured over what was published: 1 within the published range, else the ratio to
-    /// its nearest end. Absent where nothing was measured.
+    /// Ratio of the measured to the published value: 1 within the published range, else the ratio
+    /// to its nearest end. Absent where nothing was measured.
     pub fn ratio(&self) -> Option<f64> {
         let measured = self.measured?;
         let nearest = measured.clamp(self.value_low, self.value_high);
         (nearest > 0.0).then(|| measured / nearest)
     }
 
-    /// Whether the ratio is at most `tolerance` from 1, such as 0.15; absent as the ratio is.
+    /// True if the ratio is at most `tolerance` from 1, such as 0.15; absent as the ratio is.
     pub fn is_within(&self, tolerance: f64) -> Option<bool> {
         self.ratio().map(|ratio| (ratio - 1.0).abs() <= tolerance)
     }

@@ -32,7 +32,7 @@ const COLUMNS: [&str; 15] = [
 pub struct FigureRow {
     /// Name of the row, unique in its table, such as `A084`.
     pub id: String,
-    /// Where it was published.
+    /// Document that it was published in.
     pub document: String,
     /// Name of the drive there.
     pub device: String,
@@ -48,21 +48,21 @@ pub struct FigureRow {
     pub threads: String,
     /// Outstanding a job as published.
     pub queue_per_thread: String,
-    /// When in a test.
+    /// Phase of the test.
     pub phase: Phase,
-    /// What, with its unit last, such as `iops` or `avg_latency_ms`.
+    /// Metric with its unit last, such as `iops` or `avg_latency_ms`.
     pub metric: String,
     /// Value, lower end; absent only in a garbled row.
     pub value_low: Option<f64>,
     /// Value, upper end; the lower one where only one was published.
     pub value_high: Option<f64>,
-    /// How sure the value is.
+    /// Confidence in the value.
     pub confidence: Confidence,
     /// A remark.
     pub note: String,
 }
 
-/// When in a test a figure was measured.
+/// Phase of a test in which a figure was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// On a purged drive.
@@ -77,7 +77,7 @@ pub enum Phase {
     Datasheet,
 }
 
-/// How sure a published value is.
+/// Confidence in a published value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confidence {
     /// As printed.
@@ -116,7 +116,7 @@ impl fmt::Display for Phase {
 }
 
 impl FigureRow {
-    /// Why no run at all can be compared with it; nothing where one could.
+    /// Reason why no run can be compared with it; absent where one could.
     pub fn obstacle(&self) -> Option<&'static str> {
         if self.confidence == Confidence::Garbled {
             return Some("the value is garbled in its source");
@@ -245,7 +245,7 @@ fn row(record: &StringRecord, place: &Place<'_>) -> Result<FigureRow, FiguresErr
     })
 }
 
-/// Where in which file.
+/// File and line, for errors.
 struct Place<'a> {
     file: &'a str,
     line: u64,
