@@ -17,14 +17,14 @@ const DRIVE_WRITES_MEASURED: u32 = 3;
 /// Over-provisionings, in percent of the user capacity.
 const OVER_PROVISIONINGS: [u32; 6] = [7, 20, 28, 38, 56, 66];
 
-/// What a drive did once it had settled.
+/// Measurements of a drive that has settled.
 struct Measured {
     write_amplification: f64,
     alpha: f64,
 }
 
 impl Measured {
-    /// How far the measurement is from `theory(alpha)`, relative to it.
+    /// Deviation of the measurement from `theory(alpha)`, relative to it.
     fn deviation(&self, theory: impl Fn(f64) -> f64) -> f64 {
         self.write_amplification / theory(self.alpha) - 1.0
     }
@@ -139,7 +139,7 @@ fn d_choices(alpha: f64, pages: u32, choices: i32) -> f64 {
     1.0 / share
 }
 
-/// Where the ascending function `f` is zero in 0 to 1.
+/// Root of the ascending function `f` in 0 to 1, by bisection.
 fn root(f: impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..60 {

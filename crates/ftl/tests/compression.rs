@@ -1,4 +1,4 @@
-//! What compression does follows from extents being smaller, and from nothing else.
+//! Effects of compression: all of them follow from extents being smaller.
 
 use blockio::{Bytes, Rng};
 use ftl::{Config, Counters, Ftl, Geometry, Lpn, NoMedia, VictimPolicy, Watermarks};
@@ -34,7 +34,7 @@ fn config() -> Config {
     }
 }
 
-/// What a settled drive did with pages that took `extent_bytes` each.
+/// Measurements of a settled drive with pages that took `extent_bytes` each.
 struct Measured {
     counters: Counters,
     /// Flash in use for each byte stored, by data alone.

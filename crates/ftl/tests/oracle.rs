@@ -13,10 +13,10 @@ use ftl::{
 };
 use proptest::prelude::*;
 
-/// What one place holds: which logical page, when it was written, and the bytes that it takes.
+/// Content of one place: logical page, version of its data, and the bytes that it takes.
 type Content = (Lpn, u32, u64);
 
-/// Who says which page lies at a place that is to be relocated.
+/// Source of the logical page at a place that is to be relocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Contents {
     /// The translation layer's own memory.
@@ -50,7 +50,7 @@ struct Flash {
     tally: Tally,
 }
 
-/// What the media was asked to do since the format.
+/// Operations that the media was asked for since the format.
 #[derive(Default)]
 struct Tally {
     programmed_bytes: u64,
@@ -169,7 +169,7 @@ impl Flash {
         self.tally.superblocks_erased += 1;
     }
 
-    /// What the owner of the drive does when it is purged.
+    /// Purges the media, as the owner of the drive does.
     fn purge(&mut self) {
         self.tally.dropped_bytes += self.buffered_bytes();
         self.buffer.clear();
@@ -373,7 +373,7 @@ impl Pair {
         u32::try_from(count).expect("few superblocks")
     }
 
-    /// What the stored pages take, by the plain map.
+    /// Bytes that the stored pages take, by the plain map.
     fn stored_bytes(&self) -> u64 {
         self.map.iter().flatten().map(|(_, bytes)| bytes).sum()
     }
@@ -432,7 +432,7 @@ impl Pair {
         assert_eq!(counters.programmed_bytes(), programmed_bytes);
     }
 
-    /// What is neither programmed nor buffered nor bad is room.
+    /// Checks that room is all that is neither programmed nor buffered nor bad.
     fn check_room(&self) {
         let geometry = &self.flash.geometry;
         let bad = self.count(|state| state == SuperblockState::Bad);

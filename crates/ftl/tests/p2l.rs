@@ -1,4 +1,4 @@
-//! Which page lies where is left to media that say so, and what that costs.
+//! Reverse map left to the media: the same decisions, and their cost.
 
 use ftl::{Config, Ftl, Geometry, Lpn, Media, MediaOp, NoMedia, Ppn, VictimPolicy, Watermarks};
 

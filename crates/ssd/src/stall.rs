@@ -119,7 +119,8 @@ mod tests {
         Stalls::new(&[StallSpec { every_s: 8.0, span_ms: 100.0, holds, source }], time_lapse)
     }
 
-    /// When stalls begin for completions of two threads every 10 ms, of those held.
+    /// Completions of two threads every 10 ms that are held: thread, due time, and end of the
+    /// stall.
     fn held(stalls: &mut Stalls, seconds: u64) -> Vec<(u16, Nanos, Nanos)> {
         let times = (0..seconds * 100).map(|step| Nanos::from_millis(step * 10));
         let due = times.flat_map(|at| [(0, at), (1, at)]);

@@ -11,7 +11,7 @@ fn told(row: &str) -> String {
     parse(&format!("{HEAD}{row}"), "f.csv").unwrap_err().to_string()
 }
 
-/// What the example run measured in `part` of `steps`.
+/// Value that the example run measured in `part` of `steps`.
 fn read(metric: &str, part: Part, steps: &[&str]) -> Option<f64> {
     let metric = Metric::named(metric).unwrap();
     let steps = steps.iter().map(|id| (*id).to_owned()).collect();

@@ -17,14 +17,14 @@ pub(crate) struct Load {
     pub(crate) seed: u64,
 }
 
-/// What was seen in a span of a load.
+/// Measurements over a span of a load.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     /// Length of the span in seconds.
     pub(crate) span_s: f64,
     /// Latencies in nanoseconds, ascending.
     pub(crate) latencies_ns: Vec<u64>,
-    /// What the drive had done before and after.
+    /// Counters of the drive before and after.
     pub(crate) counters: (Counters, Counters),
 }
 

@@ -1,4 +1,4 @@
-//! What each mechanism of a drive does to requests, seen from outside.
+//! Effects of each mechanism of a drive on requests, seen from outside.
 
 use blockio::{Lba, Nanos, Op, Request};
 use ssd::{Drive, DriveSpec, MappingUnit, Setup, StallHolds, StallSpec, catalogue};

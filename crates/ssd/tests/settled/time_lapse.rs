@@ -10,7 +10,7 @@ const MEASURED_S: u64 = 240;
 /// The same on the drive's own clock, after it was aged in no time and has to find its pace only.
 const PACING_S: u64 = 1;
 const PACED_S: u64 = 5;
-/// How often ageing writes a drive over: until what was never written is long gone.
+/// Passes of ageing over a drive, enough that no space is left that was never written.
 const TIMES: u64 = 2;
 
 /// Random 4 KiB writes, 256 outstanding.

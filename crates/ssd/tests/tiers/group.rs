@@ -7,7 +7,7 @@ use ssd::{Drive, Setup, catalogue};
 /// Requests that every device is asked for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
-    /// What each request does.
+    /// Operation of each request.
     pub(crate) op: Op,
     /// Size of a request in sectors.
     pub(crate) sectors: u32,
@@ -15,11 +15,11 @@ pub(crate) struct Load {
     pub(crate) threads: u16,
     /// Requests that each thread keeps outstanding.
     pub(crate) queue: u32,
-    /// Whether each thread goes through a slice of its own in order; else anywhere.
+    /// True if each thread goes through a slice of its own in order; else addresses are random.
     pub(crate) sequential: bool,
 }
 
-/// What came of it.
+/// Measurements under a load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     /// Requests a second, of all devices.
@@ -56,7 +56,7 @@ impl Bench {
         Self { drive, now: Nanos::ZERO }
     }
 
-    /// What the drive has done.
+    /// Returns the drive's counters.
     pub(crate) fn counters(&self) -> Counters {
         self.drive.counters()
     }

@@ -1,4 +1,4 @@
-//! What a review measured on three tiers, each in a fifth of its capacity.
+//! Published measurements of a review on three tiers, each in a fifth of its capacity.
 
 use blockio::{Nanos, Op};
 

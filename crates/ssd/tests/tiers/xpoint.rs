@@ -1,4 +1,4 @@
-//! What holds for media that is written in place, and for groups of devices, whatever the numbers.
+//! Properties of media written in place and of groups of devices, whatever the numbers.
 
 use blockio::{Nanos, Op};
 

@@ -30,7 +30,7 @@ ramp_s = 5
 interval_s = 10
 "#;
 
-/// What is said of `good` with the first `from` replaced by `to`.
+/// Error for `good` with the first `from` replaced by `to`.
 pub(super) fn told_of(good: &str, from: &str, to: &str) -> String {
     assert!(good.contains(from), "{from}");
     let spoilt = good.replacen(from, to, 1);

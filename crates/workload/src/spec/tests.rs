@@ -18,7 +18,7 @@ sizes = [
 ]
 "#;
 
-/// What the file with `from` replaced by `to` is told.
+/// Error for the file with `from` replaced by `to`.
 fn told(from: &str, to: &str) -> String {
     assert!(GOOD.contains(from));
     Workload::parse(&GOOD.replace(from, to), "workloads/x.toml").unwrap_err().to_string()
