@@ -1,4 +1,4 @@
-//! Nothing stored any more, and another capacity for the host, over the same media.
+//! Purge of all data, and change of the capacity that the host sees, over the same media.
 
 use std::collections::BTreeSet;
 

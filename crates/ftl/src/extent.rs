@@ -29,7 +29,7 @@ pub(crate) struct Extents {
 }
 
 impl Extents {
-    /// Nothing stored.
+    /// Extents of an empty drive.
     pub(crate) fn new(config: &Config) -> Self {
         let granules_per_page = config.granules_per_page();
         let pages = if config.extents_per_page > 1 { config.pages_logical } else { 0 };

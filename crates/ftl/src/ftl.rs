@@ -588,7 +588,7 @@ impl Ftl {
         }
     }
 
-    /// One unit; the next one may be one that its row leaves out.
+    /// Programs one unit; the next one may be one that its row leaves out.
     fn program_unit(&mut self, stream: Stream, cause: Cause, media: &mut impl Media) {
         let (left_out, units_per_row) = (self.shortened.units, self.units_per_row);
         let state = &mut self.streams[stream as usize];

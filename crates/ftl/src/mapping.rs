@@ -24,17 +24,17 @@ const AHEAD: usize = 32;
 /// L2P, P2L and validity.
 #[derive(Clone, Debug)]
 pub(crate) struct Mapping {
-    /// By LPN, the PPN plus one; 0 is none, so that untouched memory means nothing mapped.
+    /// PPN plus one, by LPN; 0 is none, so that untouched memory means nothing mapped.
     ppn_of: Table<u32>,
-    /// By PPN, the LPN that was written there last; empty where that is left to the media.
+    /// LPN that was written last, by PPN; empty where that is left to the media.
     lpn_of: Table<u32>,
-    /// By PPN, one bit.
+    /// Validity, by PPN, one bit each.
     valid: Table<u64>,
 }
 
 impl Mapping {
-    /// Nothing mapped. How much of what is kept by PPN will be used depends on whether pages are
-    /// stored whole.
+    /// Map with nothing mapped; `by_ppn` says how much of the tables by PPN will be used, which
+    /// depends on whether pages are stored whole.
     pub(crate) fn new(pages_logical: u32, pages_physical: u32, by_ppn: Use) -> Self {
         Self {
             ppn_of: Table::new(pages_logical as usize, Use::Whole),
@@ -138,7 +138,7 @@ impl Mapping {
         self.valid.entries().iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// By LPN, the PPN plus one; 0 is none.
+    /// Returns the PPN plus one, by LPN; 0 is none.
     pub(crate) fn entries(&self) -> &[u32] {
         self.ppn_of.entries()
     }

@@ -17,7 +17,7 @@ pub enum Cause {
     Parity,
 }
 
-/// One thing to do on the media.
+/// Operation on the media.
 ///
 /// Operations are handed out in an order in which they may be carried out one by one. An owner that
 /// overlaps them must keep: a program after the relocations into its unit; an erase after every
@@ -26,11 +26,11 @@ pub enum Cause {
 pub enum MediaOp {
     /// Read the page at `from` into the program unit that holds `to`.
     Relocate {
-        /// Page that is read.
+        /// Physical page to read.
         from: Ppn,
         /// Die that holds it.
         die: DieId,
-        /// Page that it is programmed to.
+        /// Physical page to program.
         to: Ppn,
         /// Logical page that it belongs to.
         lpn: Lpn,

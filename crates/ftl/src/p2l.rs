@@ -26,7 +26,7 @@ pub(crate) struct P2lCache {
 }
 
 impl P2lCache {
-    /// Nothing, yet, of `count` places.
+    /// Begins a cache of `count` pages from number `first` on, none of them known.
     fn begin(&mut self, first: u32, count: u32) {
         self.first = first;
         self.pages.clear();
@@ -50,8 +50,8 @@ impl P2lCache {
 }
 
 impl Ftl {
-    /// From now on what lies at a place is not kept in memory, which saves four bytes a place, but
-    /// asked of the owner when it is to be relocated: [`Media::contents`].
+    /// Stops keeping the reverse map in memory, which saves four bytes a place: the owner is asked
+    /// for the logical page when a place is to be relocated ([`Media::contents`]).
     pub fn leave_contents(&mut self) {
         self.mapping.leave_contents();
     }

@@ -61,12 +61,13 @@ impl Recovery {
         Ok(Self { ftl })
     }
 
-    /// By LPN, the PPN plus one, 0 being none; as [`Ftl::map_entries`] gave it out.
+    /// Map to be filled in: by LPN, the PPN plus one, 0 being none; as [`Ftl::map_entries`] gave it
+    /// out.
     pub fn map_entries_mut(&mut self) -> &mut [u32] {
         self.ftl.mapping.entries_mut()
     }
 
-    /// By LPN, the granules of its extent, as [`Ftl::extent_sizes`] gave them out.
+    /// Extent sizes to be filled in: by LPN, in granules, as [`Ftl::extent_sizes`] gave them out.
     pub fn extent_sizes_mut(&mut self) -> &mut [u8] {
         self.ftl.extents.sizes_mut()
     }
@@ -160,7 +161,7 @@ impl Recovery {
 }
 
 impl Ftl {
-    /// By LPN, the PPN plus one; 0 is none. What an owner saves of the map.
+    /// Returns the map for an owner to save: by LPN, the PPN plus one; 0 is none.
     pub fn map_entries(&self) -> &[u32] {
         self.mapping.entries()
     }

@@ -79,7 +79,7 @@ struct ValidPages {
 }
 
 impl ValidPages {
-    /// Those from `first` on, before `end`.
+    /// Valid pages from `first` on, before `end`.
     fn of(first: Ppn, end: Ppn, mapping: &Mapping) -> Self {
         let mut pages = Self {
             at: first.0,

@@ -22,7 +22,7 @@ pub(crate) enum Use {
     Parts,
 }
 
-/// So many numbers, zero at first.
+/// Table of numbers, zero at first.
 pub(crate) struct Table<T> {
     memory: MmapMut,
     used: Use,

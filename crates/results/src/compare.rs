@@ -10,7 +10,7 @@ use crate::{Run, Step, StepKind, Summary, TargetKind, Written};
 /// on a quiet machine lie about as far apart, and no reader decides by less.
 pub const MEANINGFUL_MIN: f64 = 0.05;
 
-/// One load in every run that has it.
+/// Comparison of all runs under one load.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// A preconditioning, compared by its settled window, or a measurement.

@@ -30,7 +30,7 @@ use crate::compare::{Comparison, Entry, compare, ratio};
 use crate::published::burst;
 use crate::{Run, Step, StepKind, Summary, Target, WarningKind};
 
-/// One number that may be worth a sentence.
+/// Ratio that may be a strength or a weakness.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
     /// Kind of ratio.
@@ -66,7 +66,7 @@ pub enum FindingKind {
     Unsteady,
     /// Standard deviation over average of the latency.
     Deviation,
-    /// Largest latency over the average.
+    /// Largest latency at any load over the average at the greatest load.
     Peak,
     /// IOPS of reads over those of writes.
     ReadOverWrite,

@@ -53,7 +53,7 @@ pub struct Heat {
     pub columns: Vec<HeatColumn>,
 }
 
-/// One span of time.
+/// Column of a heat map: one span of time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeatColumn {
     /// Start in protocol time, in seconds.

@@ -17,7 +17,7 @@ const QUANTILES: [f64; 30] = [
     2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
     2.052, 2.048, 2.045, 2.042,
 ];
-/// The same of the normal distribution.
+/// Quantile 0.975 of the normal distribution, for more degrees of freedom.
 const QUANTILE_NORMAL: f64 = 1.960;
 
 /// A ratio, and the interval in which it lies with a confidence of 95 %.
@@ -121,9 +121,9 @@ pub struct Against {
 /// Two ratios of one group to the first.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Pair {
-    /// Of IOPS: above 1 is better.
+    /// Ratio of IOPS: above 1 is better.
     pub iops: Ratio,
-    /// Of average latency: below 1 is better.
+    /// Ratio of average latency: below 1 is better.
     pub latency: Ratio,
 }
 

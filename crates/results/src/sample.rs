@@ -116,7 +116,7 @@ pub struct Climate {
 }
 
 impl Climate {
-    /// That of two spans of `span_s` and `other_s` seconds, one after the other.
+    /// Merges two consecutive spans, of `span_s` and `other_s` seconds.
     fn merged(self, span_s: f64, other: Self, other_s: f64) -> Self {
         let total_s = (span_s + other_s).max(f64::MIN_POSITIVE);
         let mean = |a: Option<f64>, b: Option<f64>| match (a, b) {
@@ -174,9 +174,9 @@ pub struct Summary {
 /// Pages of 4 KiB that reads asked for over a span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PagesRead {
-    /// All of them.
+    /// Pages that were asked for.
     pub count: u64,
-    /// Those that nobody had written since the purge: the drive answers them from its map.
+    /// Pages of them that nobody had written since the purge: the drive answers them from its map.
     pub unwritten: u64,
 }
 

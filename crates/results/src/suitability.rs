@@ -13,13 +13,13 @@ use crate::baseline::{Headline, is_comparable, place};
 use crate::published::burst;
 use crate::{Run, Step, StepKind, Written};
 
-/// From this ratio of reads to writes on a drive is for work that mostly reads.
+/// Smallest ratio of reads to writes at which a drive is for work that mostly reads.
 pub const READS_MIN: f64 = 2.0;
-/// From this ratio of burst to settled writes on a drive is said to fall.
+/// Smallest ratio of burst to settled writes at which a drive is said to fall.
 pub const FALL_MIN: f64 = 1.5;
-/// Up to this ratio of burst to settled writes a drive keeps its rate.
+/// Largest ratio of burst to settled writes at which a drive keeps its rate.
 pub const KEEP_MAX: f64 = 1.1;
-/// From this ratio of the 99.9th percentile to the average on the tail is said to be slow.
+/// Smallest ratio of the 99.9th percentile to the average at which the tail is said to be slow.
 pub const TAIL_MIN: f64 = 3.0;
 
 /// The numbers of one run that say what its drive is for.

@@ -45,7 +45,7 @@ pub struct Sweep {
     pub points: Vec<Point>,
 }
 
-/// One thing that is swept.
+/// Dimension of the grid.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Dimension {
     /// Key with its unit: `user_capacity_gb`, `threads`, or a key of the drive's file.

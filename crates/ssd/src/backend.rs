@@ -30,7 +30,7 @@ struct Costs {
     t_program: Vec<Nanos>,
     /// Mean over the page types.
     t_program_mean: Nanos,
-    /// By how many page types the pages of an erase block take turns.
+    /// Divider by the number of page types, which the pages of an erase block have in turn.
     page_types: Divider,
     t_erase: Nanos,
     suspend: Option<Nanos>,

@@ -35,7 +35,7 @@ impl Buffer {
         }
     }
 
-    /// From when on the ring takes the next page.
+    /// Time from which the ring takes the next page.
     #[inline]
     pub(crate) const fn admits_at(&self) -> Nanos {
         self.admits_at

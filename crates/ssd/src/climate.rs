@@ -31,14 +31,14 @@ use crate::spec::DriveSpec;
 pub const POWER_WINDOW_S: f64 = 1.0;
 /// Windows without a request after which nothing changes any more: eighteen hours.
 const WINDOWS_IDLE_MAX: u64 = 1 << 16;
-/// By how much the drive cools below its limit before it lets go, in kelvin.
+/// Cooling below the limit at which the drive throttles less, in kelvin.
 const HYSTERESIS_K: f64 = 2.0;
-/// By how much heat holds more, or less, in each window.
+/// Factor by which heat throttles more, or less, in each window.
 const HEAT_STEP: f64 = 1.125;
-/// Most that programs are held: to so much of their own time.
+/// Largest factor by which programs and erases are slowed down.
 const HOLD_MAX: f64 = 64.0;
 
-/// By how much programs and erases take longer than they do, at least 1.
+/// Factor by which programs and erases take longer, at least 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Hold(f64);
 
@@ -121,7 +121,8 @@ pub(crate) struct Climate {
 }
 
 impl Climate {
-    /// That of an idle drive, as warm as idling makes it; none where nothing is known of its heat.
+    /// Returns the state of an idle drive, as warm as idling makes it; `None` if its thermal model
+    /// is not known.
     pub(crate) fn new(spec: &DriveSpec, time_lapse: u32) -> Option<Self> {
         let (energy, thermal, power) = (&spec.energy, &spec.thermal, &spec.power);
         let (energy, thermal, power) = (energy.as_ref()?, thermal.as_ref()?, power.as_ref()?);
@@ -170,7 +171,7 @@ impl Climate {
         self.is_off
     }
 
-    /// By how much programs and erases are held from now on.
+    /// Returns the factor by which programs and erases are slowed down from now on.
     pub(crate) fn hold(&self) -> Hold {
         Hold(self.heat.0.max(self.power.0))
     }
@@ -231,7 +232,7 @@ impl Climate {
         if self.is_off { 0.0 } else { self.energy.idle_w }
     }
 
-    /// One window in which `work` was done.
+    /// Accounts for one window in which `work` was done.
     fn pass(&mut self, work: Work) {
         let window_s = self.window.as_secs_f64();
         let (held_w, free_w) = (work.held / window_s, self.idle_w() + work.free / window_s);

@@ -87,9 +87,9 @@ struct Sectors {
 /// Pages of 4 KiB that host reads asked for since the drive was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PagesRead {
-    /// All of them.
+    /// Mapping units that host reads asked for.
     pub all: u64,
-    /// Those that nobody had written: the map answers them, and no die is busy with them.
+    /// Units of them that nobody had written: the map answers them, and no die is busy with them.
     pub unmapped: u64,
 }
 
@@ -102,7 +102,7 @@ struct Link {
     write_sector_ps: u64,
 }
 
-/// One request on its way.
+/// Request in flight.
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
     request: Request,
@@ -312,7 +312,7 @@ impl Drive {
         }
     }
 
-    /// The same for what a write needs besides, later than [`Drive::prefetch`].
+    /// Prefetches what a write needs besides, later than [`Drive::prefetch`].
     #[inline]
     pub fn prefetch_write(&self, sector: u64) {
         if let Some((module, lpn)) = self.place(sector) {
@@ -349,8 +349,8 @@ impl Drive {
         }
     }
 
-    /// Says what the data of writes from now on is like: a good compressor shortens each 4 KiB of
-    /// it by `percent`, 0 to 100. A drive that does not compress takes no notice.
+    /// Sets the compressibility of the data of writes from now on: a good compressor shortens each
+    /// 4 KiB of it by `percent`, 0 to 100. A drive that does not compress ignores it.
     pub fn set_compressible(&mut self, percent: f64) {
         let Some(header_bytes) = self.extent_header_bytes else { return };
         let bytes = (PAGE_BYTES as f64 * (1.0 - percent / 100.0)).ceil();

@@ -99,8 +99,8 @@ impl Host {
         self.processors.iter_mut().for_each(Processors::forget);
     }
 
-    /// Until when a completion that is due for `thread` at `at` has to wait, if it has to: for the
-    /// end of a stall, or for the thread's processor to wake up.
+    /// Time until which a completion that is due for `thread` at `at` has to wait: the end of a
+    /// stall, or the wake-up of the thread's processor. `None` if it need not wait.
     #[inline]
     pub(crate) fn held_until(&mut self, thread: u16, at: Nanos) -> Option<Nanos> {
         let stalled = self.stalls.held_until(thread, at);

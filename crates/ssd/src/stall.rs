@@ -47,7 +47,7 @@ impl Stalls {
         Self { kinds, none_before: Nanos::MAX, threads_seen }
     }
 
-    /// Until when a completion that is due for `thread` at `at` is held, if it is.
+    /// Time until which a completion that is due for `thread` at `at` is held; `None` if it is not.
     #[inline]
     pub(crate) fn held_until(&mut self, thread: u16, at: Nanos) -> Option<Nanos> {
         if at < self.none_before && u32::from(thread) < self.threads_seen {

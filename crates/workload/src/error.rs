@@ -55,7 +55,7 @@ impl Fault {
         if holds { Ok(()) } else { Err(Self::new(place, text)) }
     }
 
-    /// This fault inside `outer`.
+    /// Returns this fault with `outer` put before its place.
     pub(crate) fn within(self, outer: &str) -> Self {
         let place = if self.place.is_empty() {
             outer.to_owned()

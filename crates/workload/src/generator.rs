@@ -28,7 +28,7 @@ pub struct Span {
 pub struct Job {
     /// Index of the job, from zero.
     pub index: u16,
-    /// Of how many, at least one.
+    /// Jobs in all, at least one.
     pub count: u16,
 }
 

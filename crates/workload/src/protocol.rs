@@ -152,7 +152,7 @@ pub enum Gaps {
     /// Independent of each other: a Poisson process.
     #[default]
     Exponential,
-    /// All alike.
+    /// Equal.
     Constant,
 }
 

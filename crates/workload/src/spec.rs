@@ -1,4 +1,4 @@
-//! One workload: what a request looks like.
+//! Workload: the mix, sizes and addresses of requests.
 
 use blockio::SECTOR_BYTES;
 use serde::{Deserialize, Serialize};
@@ -119,8 +119,8 @@ impl Workload {
         self.read_percent >= 100.0
     }
 
-    /// The same requests, all of them writes: what preconditions a drive for a load that only
-    /// reads. A workload that writes anything preconditions by itself.
+    /// Returns the workload that preconditions a drive for this one: for a load that only reads,
+    /// the same requests as writes, else the load itself.
     #[must_use]
     pub fn preconditioning(&self) -> Self {
         if !self.only_reads() {

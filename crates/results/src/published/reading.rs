@@ -115,7 +115,7 @@ impl Metric {
         })
     }
 
-    /// One value for several: the median, of a maximum the largest.
+    /// Reduces several values to one: the median, of a maximum the largest.
     fn over_range(self, mut values: Vec<f64>) -> Option<f64> {
         values.sort_by(f64::total_cmp);
         match self {

@@ -25,7 +25,7 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// That of `spec` set up as `setup` says.
+    /// Returns the placement of `spec` set up as `setup` says.
     ///
     /// # Errors
     /// Names the format or time lapse that the drive does not have.

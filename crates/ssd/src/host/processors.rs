@@ -45,7 +45,7 @@ impl Processors {
         Nanos(span.0 * self.busy_threads / self.count)
     }
 
-    /// Nothing is outstanding any more.
+    /// Drops everything outstanding.
     pub(super) fn forget(&mut self) {
         self.busy_threads = 0;
         self.outstanding.clear();

@@ -34,7 +34,7 @@ impl Turns {
         next
     }
 
-    /// Nobody waits any more.
+    /// Drops all waiting requests.
     pub(super) fn forget(&mut self) {
         self.threads.clear();
     }

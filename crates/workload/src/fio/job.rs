@@ -1,4 +1,4 @@
-//! One job: what its requests look like, and how it is loaded.
+//! Job of a fio file: the options that it knows, and the workload and load that they make.
 
 use super::{INTERVAL_S, RUNTIME_DEFAULT_S, Refusal, Section, value};
 use crate::{Access, Gaps, Measure, SizeShare, Workload};
@@ -115,7 +115,7 @@ const REFUSED: &[(&[&str], &str)] = &[
     (&["buffered"], "the page cache is no drive: requests go past it"),
 ];
 
-/// Settings of a job as read so far, defaults for the rest.
+/// Settings of a job as read so far, with fio's defaults for the rest.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
     rw: String,
@@ -140,7 +140,7 @@ pub(super) struct Job {
 }
 
 impl Default for Job {
-    /// As fio has it where nothing is said.
+    /// Returns the defaults of fio.
     fn default() -> Self {
         let one = vec![SizeShare { bytes: 4096, percent: 100.0 }];
         Self {

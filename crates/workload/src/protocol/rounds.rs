@@ -19,7 +19,7 @@ pub struct Rounds {
     pub measure: Vec<Measure>,
 }
 
-/// One thing that has to hold still.
+/// Number of a workload that must meet the steady-state rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tracked {

@@ -34,7 +34,7 @@ pub struct Placement {
 const ALIGN_SECTORS: u64 = 8;
 
 impl Placement {
-    /// Of `trace` on a drive of `span`.
+    /// Placement of `trace` on a drive of `span`.
     pub fn new(trace: &Trace, addresses: Addresses, span: Span) -> Self {
         let [span_sectors, space_sectors] =
             [span.sectors, trace.space_sectors()].map(|it| it.max(1));
