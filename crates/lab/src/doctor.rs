@@ -1,4 +1,4 @@
-//! Whether this machine is fit to measure a real drive.
+//! Checks that this machine is fit to measure a real drive.
 
 use std::env;
 use std::path::Path;
@@ -15,17 +15,17 @@ use crate::tuning;
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// What was looked at, such as `fio`.
+    /// Program or setting that was checked, such as `fio`.
     pub name: &'static str,
-    /// How it is.
+    /// Outcome of the check.
     pub state: State,
-    /// What was seen.
+    /// Finding in words, such as a version.
     pub seen: String,
-    /// What to do about it; empty where nothing is to be done.
+    /// Advice to the user; empty where nothing is to be done.
     pub remedy: String,
 }
 
-/// How a thing is.
+/// Outcome of a check, in ascending severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {

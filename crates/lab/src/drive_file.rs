@@ -108,7 +108,8 @@ impl DriveFile {
             .collect()
     }
 
-    /// Whether `key` of the drive that this one is like holds here too.
+    /// True if `key` is inherited from the drive that this one is like. Tables are merged one level
+    /// deep.
     fn is_taken(&self, key: &str) -> bool {
         let mut words = key.split('.');
         let first = words.next().and_then(|word| self.document.get(word));
@@ -165,7 +166,7 @@ impl DriveFile {
         }
     }
 
-    /// Why there is no value at `key`.
+    /// Error for a `key` without a value; its hint names the nearest key.
     fn no_value(&self, key: &str) -> Error {
         let mut known = keys(&self.document);
         if let Some(like) = &self.like {

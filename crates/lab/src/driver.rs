@@ -1,4 +1,4 @@
-//! What carries out a load: a modelled drive, fio on a real one, or a mock.
+//! Drivers that carry out a load: a modelled drive, fio on a real one, or a mock.
 
 #[cfg(test)]
 mod conformance;
@@ -20,7 +20,7 @@ use crate::replay::Replay;
 pub struct Load<'a> {
     /// Name of the step, unique in the run: `4k/precondition`.
     pub step: &'a str,
-    /// What each request looks like.
+    /// Sizes, directions and addresses of the requests.
     pub workload: &'a Workload,
     /// Jobs.
     pub threads: u16,
@@ -46,9 +46,9 @@ pub struct Load<'a> {
 pub struct Fill<'a> {
     /// Name of the step, unique in the run: `4k-read/fill`.
     pub step: &'a str,
-    /// What each request looks like: sequential writes.
+    /// Sizes and addresses of the requests: sequential writes.
     pub workload: &'a Workload,
-    /// How often everything is written, at least once.
+    /// Times that everything is written, at least 1.
     pub passes: u32,
 }
 
@@ -57,11 +57,11 @@ pub struct Fill<'a> {
 pub struct Rate {
     /// Requests due in each second of the drive's own time, above 0.
     pub iops: f64,
-    /// What is between them.
+    /// Distribution of the times between requests.
     pub gaps: Gaps,
 }
 
-/// What a load measured.
+/// Result of a load.
 #[derive(Clone, Debug, Default)]
 pub struct Loaded {
     /// The whole intervals in order: what is judged and drawn over time.
@@ -70,18 +70,18 @@ pub struct Loaded {
     pub counted: Vec<Interval>,
     /// The two parts of the latency; absent where nobody tells them apart.
     pub parts: Option<LatencyParts>,
-    /// What was done, in a sentence or a command line.
+    /// Description of the work for the report: a sentence or a command line.
     pub how: String,
     /// Latencies of all intervals from the time at which each request was due; absent where there
     /// was no rate.
     pub responses: Option<Latencies>,
-    /// Whether the load generator, not the target, kept requests from coming as asked.
+    /// True if the load generator, not the target, kept requests from coming at the rate asked for.
     pub generator_limited: bool,
     /// Requests on average that were asked for and that no interval counts: those that the load
     /// generator was at work on, before it sent them or after they were answered, and those that
     /// had not completed when the last interval ended.
     pub uncounted: f64,
-    /// What the driver noticed.
+    /// Warnings that the driver raises itself.
     pub warnings: Vec<Warning>,
 }
 
@@ -98,17 +98,17 @@ pub struct LatencyParts {
 pub trait Watch {
     /// `done` of the load is over, 0 to 1; `text` says what was seen last, such as `42.6k IOPS`.
     fn progress(&mut self, done: f64, text: &str);
-    /// What the load did lately, before progress is told of.
+    /// Takes the latest figures of the load; called before `progress`.
     fn saw(&mut self, glimpse: Glimpse);
-    /// Whether the load is to end now, keeping what was measured.
+    /// True if the load is to end now, keeping what was measured.
     fn stop(&self) -> bool;
 }
 
 /// Carries out purges and loads on one target.
 pub trait Driver: Send {
-    /// What is measured.
+    /// Returns the target under measurement, for the report.
     fn target(&self) -> Target;
-    /// What it is measured on.
+    /// Returns the platform of the measurement, for the report.
     fn environment(&self) -> Environment;
     /// Returns the target to its state before the first write; says how.
     ///

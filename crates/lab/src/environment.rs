@@ -1,5 +1,5 @@
-//! What a real measurement takes place on: target, device below it, machine; and what of it stands
-//! between the figures and the drive.
+//! Surroundings of a real measurement: target, device below it, machine; and the disturbances among
+//! them that the figures include.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub(crate) mod machine;
 
 pub(crate) use health::Health;
 
-/// How long the device is watched before the first load, to see whether others use it.
+/// Time for which the device is watched before the first load, to see whether others use it.
 const IDLE_CHECK: Duration = Duration::from_millis(300);
 /// Foreign requests a second from which a device is busy.
 const IDLE_IOPS_MAX: f64 = 50.0;
@@ -35,7 +35,7 @@ pub(crate) struct Site {
     mount: Option<Mount>,
     /// The device itself, or the one below a file's file system, where it has one.
     device: Option<Block>,
-    /// What an NBD server told; nothing for targets of this machine.
+    /// Reply of the NBD server; absent for targets of this machine.
     export: Option<Export>,
     /// The other machines that it is on; nothing for targets of this machine.
     hosts: Option<Hosts>,
@@ -48,11 +48,11 @@ pub(crate) struct Site {
 pub(crate) struct Limit {
     /// In degrees Celsius; absent where nothing is known.
     pub(crate) max_c: Option<i64>,
-    /// Whether the user set it.
+    /// True if the user set it.
     pub(crate) is_asked: bool,
 }
 
-/// What the sensors of a drive told at one moment.
+/// Readings of a drive's sensors at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Sensed {
     /// In whole degrees Celsius; absent where nobody tells it.
@@ -152,7 +152,7 @@ impl Site {
         size.unwrap_or(SECTOR_BYTES)
     }
 
-    /// Whether the target takes discards.
+    /// True if the target takes discards.
     pub(crate) fn discards(&self) -> bool {
         if let Some(export) = &self.export {
             return export.trims;
@@ -161,7 +161,7 @@ impl Site {
         limit.is_some_and(|bytes| bytes > 0)
     }
 
-    /// Whether the machine that does the work and holds the drive is this one.
+    /// True if the machine that does the work and holds the drive is this one.
     pub(crate) const fn is_here(&self) -> bool {
         self.export.is_none() && self.hosts.is_none()
     }
@@ -171,7 +171,7 @@ impl Site {
         &self.system
     }
 
-    /// What the drive says of itself, where it says anything.
+    /// Reads the SMART data of the drive; absent where it tells none.
     pub(crate) fn health(&self, tools: &Tools) -> Option<Health> {
         Health::read(tools, self.device.as_ref()?)
     }
@@ -288,7 +288,7 @@ impl Site {
         Environment { sheet: rows.into_iter().map(row).collect() }
     }
 
-    /// What stands between the figures and the drive, for the whole run.
+    /// Warnings for the whole run: disturbances between the figures and the drive.
     pub(crate) fn warnings(&self, direct: bool) -> Vec<Warning> {
         if let Some(hosts) = &self.hosts {
             return vec![unseen(hosts)];
@@ -367,7 +367,7 @@ impl Site {
         Some((WarningKind::PageCache, text.into(), remedy))
     }
 
-    /// What says that the disk is made of software.
+    /// Model or name that shows the disk to be a virtual one; absent for a physical disk.
     fn virtual_disk(&self) -> Option<String> {
         let disk = self.disk()?;
         let model = disk.attribute("device/model").unwrap_or_default();
@@ -395,7 +395,7 @@ impl Site {
     }
 }
 
-/// What is to be said where other machines do the work.
+/// Warning that nothing is known of the drives of other `hosts`.
 fn unseen(hosts: &Hosts) -> Warning {
     Warning {
         kind: WarningKind::Environment,
@@ -414,7 +414,7 @@ fn foreign_iops(before: Option<DiskCounts>, after: Option<DiskCounts>) -> f64 {
     after.requests().saturating_sub(before.requests()) as f64 / IDLE_CHECK.as_secs_f64()
 }
 
-/// What sysfs says of a disk.
+/// Attributes of a disk in sysfs, as rows of the test platform.
 fn device_rows(disk: &Block) -> Vec<(&'static str, String)> {
     let bytes = |name: &str| disk.number(name).map(|bytes| format!("{bytes} B"));
     let firmware =
@@ -446,7 +446,7 @@ fn link(disk: &Block, which: &str) -> Option<(String, String)> {
     of("speed").zip(of("width"))
 }
 
-/// What is said of a link that carries less than its drive could.
+/// Warning text for a PCIe link that carries less than its drive could.
 fn narrow_link(disk: &Block) -> Option<String> {
     let (is, can) = link(disk, "current").zip(link(disk, "max"))?;
     // `16.0 GT/s PCIe`, or `Unknown`.

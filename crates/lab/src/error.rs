@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 use std::fmt;
 
-/// What kind of failure.
+/// Kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The input names something that does not exist or does not fit.
@@ -45,12 +45,12 @@ impl Error {
         self
     }
 
-    /// What kind.
+    /// Kind of the failure.
     pub const fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// What the user can do; empty where nothing is known.
+    /// Hint at what the user can do; empty where nothing is known.
     pub fn remedy(&self) -> &str {
         &self.hint
     }

@@ -1,4 +1,4 @@
-//! Which steps of a plan a published row was measured with.
+//! Match of published rows with the steps of a plan that measure them.
 //!
 //! A row names a workload, a phase and, mostly, a load. A step expresses it when all these agree:
 //!
@@ -17,18 +17,18 @@ use workload::PublishedPhase;
 
 use crate::plan::{Plan, PlannedStep};
 
-/// Why a plan cannot express a row. The later one is the nearer miss.
+/// Reason why a plan cannot express a row. The later one is the nearer miss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Miss {
-    /// No figures of the row's document are expressed by it.
+    /// The plan expresses no figures of the row's document.
     Document,
-    /// It does not have the workload.
+    /// The plan lacks the workload.
     Workload,
-    /// It has the workload, but not in the row's phase.
+    /// The plan has the workload, but not in the row's phase.
     Phase,
-    /// It has several loads, and the row states none.
+    /// The plan has several loads, and the row states none.
     LoadUnstated,
-    /// It does not have the load.
+    /// The plan lacks the load.
     Load,
 }
 
@@ -44,7 +44,8 @@ impl Miss {
     }
 }
 
-/// Where in a run of `plan` the value of `row` stands.
+/// Finds the steps, the part of them and the metric in which a run of `plan` has the value of
+/// `row`.
 ///
 /// # Errors
 /// Says what is missing. No plan expresses a row without a metric of a run.
@@ -65,7 +66,7 @@ pub fn reading(row: &FigureRow, plan: &Plan) -> Result<Reading, Miss> {
     Ok(Reading { metric, steps, part, over, mb_bytes: published.mb_bytes })
 }
 
-/// Whether a step has the workload of `row`, with such data as its mode says.
+/// True if a step has the workload of `row`, with data as compressible as its mode says.
 fn is_about(step: &PlannedStep, row: &FigureRow) -> bool {
     let named = match step.published_as.as_slice() {
         [] => step.workload_name() == row.workload,

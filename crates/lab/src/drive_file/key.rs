@@ -11,7 +11,7 @@ use toml_edit::{Item, TableLike, Value};
 /// A single value of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Leaf {
-    /// Where it stands.
+    /// Path of the value: keys joined by dots.
     pub(super) key: String,
     /// Its value, if that is a number.
     pub(super) number: Option<f64>,
@@ -57,7 +57,7 @@ fn collect_value(key: &str, value: &Value, found: &mut Vec<Leaf>) {
     }
 }
 
-/// What stands in a key for the table at `place` of several.
+/// Word of a key that stands for `table`, one of several: its name, else its `place`, from 0.
 fn word(table: &dyn TableLike, place: usize) -> String {
     named(table).map_or_else(|| place.to_string(), str::to_owned)
 }

@@ -71,7 +71,7 @@ const RATE_MISSED_MAX: f64 = 0.02;
 /// CPU time of a job from which it, not the drive, is measured, in percent of a core.
 const JOB_CPU_PERCENT_MAX: f64 = 90.0;
 
-/// What to measure, and how far one may go.
+/// Target to measure, and the limits within which it may be treated.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The machines that it is on, each with one of its own; absent: this one.
@@ -81,9 +81,9 @@ pub struct Request {
     pub path: PathBuf,
     /// Size of a file that is made or resized; a file that exists keeps its own by default.
     pub size: Option<Bytes>,
-    /// Whether data on it may be destroyed.
+    /// True if data on it may be destroyed.
     pub destroy: bool,
-    /// How a device is returned to its state before the first write.
+    /// Method that returns a device to its state before the first write.
     pub purge: PurgeMethod,
     /// Folder for fio's job files, reports and logs.
     pub raw: PathBuf,
@@ -97,7 +97,8 @@ pub struct Conditions {
     /// Temperature of the drive from which no load goes on, in degrees Celsius; absent: the one
     /// that the drive itself calls critical, where the kernel knows it.
     pub temperature_max_c: Option<i64>,
-    /// Whether settings of this machine are changed for as long as it lasts, see [`crate::tuning`].
+    /// True if settings of this machine are changed for as long as the load lasts, see
+    /// [`crate::tuning`].
     pub is_tuned: bool,
 }
 
@@ -126,7 +127,7 @@ pub struct Fio {
     shortfall: String,
 }
 
-/// What is found out once.
+/// State that all clones of a driver share, found out when the target is opened.
 #[derive(Debug)]
 struct Held {
     /// Put back before anybody else gets hold of the target.
@@ -137,7 +138,7 @@ struct Held {
     engine: Engine,
     warned: AtomicBool,
     limit: Limit,
-    /// What the drive said of itself before the first load of the run.
+    /// SMART data of the drive before the first load of the run; absent where it tells none.
     before: Option<Health>,
     heat: Mutex<Option<Heat>>,
     /// A file that was made for this run and in which nothing was measured yet.
@@ -198,7 +199,7 @@ impl Fio {
         Ok(Self { held, raw, method, unwritten: false, shortfall: String::new() })
     }
 
-    /// What is addressed: less than a MiB at the end may be left out.
+    /// Returns the part of the target that loads address: whole MiB of it.
     fn place(&self) -> Place<'_> {
         let Held { target, site, .. } = &*self.held;
         Place {
@@ -209,7 +210,7 @@ impl Fio {
         }
     }
 
-    /// Whether a read could meet space that was never written.
+    /// True if a read could meet space that was never written.
     fn needs_fill(&self) -> bool {
         self.unwritten || self.held.target.has_holes(self.place().capacity_bytes)
     }
@@ -249,7 +250,7 @@ impl Fio {
         Ok(Some(format!("all {} written {times} in order", Bytes(size))))
     }
 
-    /// What fio did, as far as it came.
+    /// Reads fio's output and logs in `folder`, as far as the load came.
     fn measured(&self, folder: &Path, logging: Logging, load: &Load<'_>) -> Result<Loaded, Error> {
         let output = Output::read(&folder.join(OUTPUT_FILE))?;
         let (mut logs, mut totals) = (Vec::new(), Vec::new());
@@ -349,7 +350,7 @@ impl Fio {
         }
     }
 
-    /// What the run did to the drive so far, as rows of the test platform.
+    /// Wear and heat that the run cost the drive so far, as rows of the test platform.
     fn cost(&self, before: Option<&Health>) -> Vec<HostSheet> {
         let after = before.and_then(|_| self.held.site.health(&Tools::default()));
         let heat = self.held.heat.lock().ok().and_then(|heat| *heat);
@@ -370,7 +371,8 @@ impl Fio {
         format!("fio {version} ({engine}): `fio {arguments}` in {}", folder.display())
     }
 
-    /// What is to be said once, before anything was measured.
+    /// Warnings that are raised once, before anything was measured: those of the whole run, and a
+    /// purge that fell short.
     fn first_warnings(&mut self, step: &str) -> Vec<Warning> {
         let mut warnings = Vec::new();
         if !self.held.warned.swap(true, Ordering::Relaxed) {
@@ -501,8 +503,8 @@ fn tuned_for(target: &Target, site: &Site) -> Result<Tuned, Error> {
     Tuned::begin(site.system(), disk.as_ref())
 }
 
-/// What the drive said of itself before the first session of a run: a session that goes on finds
-/// it beside fio's files.
+/// Returns the SMART data of the drive before the first session of a run, and keeps it beside fio's
+/// files for a session that resumes the run.
 fn health_before(raw: &Path, site: &Site) -> Option<Health> {
     let path = raw.join(HEALTH_FILE);
     if let Some(kept) = fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok()) {
@@ -518,8 +520,9 @@ fn json_of(health: &Health) -> String {
     serde_json::to_string(health).expect("plain numbers")
 }
 
-/// How often a real target is written before its first load, at least: a device twice, as the SNIA
-/// specification preconditions it [snia-pts-2020], so that its over-provisioning is used up too.
+/// Passes that a real target is written before its first load, at least: a device gets two, as the
+/// SNIA specification preconditions it [snia-pts-2020], so that its over-provisioning is used up
+/// too.
 pub(crate) const fn fill_passes(is_file: bool) -> u32 {
     if is_file { 1 } else { 2 }
 }
@@ -564,7 +567,8 @@ fn submission(load: &Load<'_>, parts: &LatencyParts) -> Option<Warning> {
     })
 }
 
-/// What the totals say against the measurement, in which `wanted` requests were to be outstanding.
+/// Warnings that fio's totals raise against the measurement; `wanted` requests were to be
+/// outstanding.
 fn judged(load: &Load<'_>, wanted: f64, output: &Output) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let iops = output.iops();
@@ -593,8 +597,8 @@ fn judged(load: &Load<'_>, wanted: f64, output: &Output) -> Vec<Warning> {
     warnings
 }
 
-/// Whether fio had neither all requests outstanding that it may have, which is `wanted`, nor a core
-/// to spare: then it, not the target, decides how fast requests come.
+/// True if fio had neither all `wanted` requests outstanding nor a core to spare: then it, not the
+/// target, decides how fast requests come.
 fn generator_limited(wanted: f64, output: &Output) -> bool {
     output.outstanding() < wanted * QUEUE_FILLED_MIN || output.cpu_percent() > JOB_CPU_PERCENT_MAX
 }

@@ -8,7 +8,7 @@ use super::{Driver, Fill, Load, Loaded, Watch};
 use crate::progress::Glimpse;
 use crate::{Error, Kind};
 
-/// What drivers that share it were told, in order: `purge`, or the name of a step.
+/// Commands given to the drivers that share it, in order: `purge`, or the name of a step.
 #[derive(Clone, Debug, Default)]
 pub struct Told(Arc<Mutex<Vec<String>>>);
 
@@ -111,7 +111,7 @@ impl Driver for Mock {
     }
 }
 
-/// What a constant latency makes of the load.
+/// Interval at `at_s` in which every request of the load takes `latency_ns`.
 fn interval(load: &Load<'_>, at_s: f64, latency_ns: u64) -> Interval {
     let outstanding = u64::from(load.threads) * u64::from(load.queue_per_thread);
     let a_second = outstanding * 1_000_000_000 / latency_ns;

@@ -40,7 +40,7 @@ use crate::{Error, Kind};
 /// Completions between two looks at whether to stop: some tens of milliseconds.
 const STOP_CHECK_COMPLETIONS: u32 = 1 << 18;
 
-/// What keeps a drive under load.
+/// Load generator in front of a drive.
 trait Pressure {
     /// The drive under load.
     fn drive(&self) -> &Drive;
@@ -62,12 +62,12 @@ trait Pressure {
     fn drain(self, end: Nanos) -> Rest;
 }
 
-/// What was outstanding when a load ended.
+/// Requests that were outstanding when a load ended.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rest {
-    /// When the last of it completed; 0 where nothing was outstanding.
+    /// Completion time of the last of them; 0 where nothing was outstanding.
     completed_at: Nanos,
-    /// How long each of it was on its way when the last interval ended, added up.
+    /// Sum of their ages when the last interval ended.
     waited: Nanos,
 }
 
@@ -108,12 +108,12 @@ struct Timetable {
     time_lapse: u64,
 }
 
-/// What a load measured.
+/// Intervals of a load.
 #[derive(Debug, Default)]
 struct Measured {
     /// Every whole interval.
     intervals: Vec<Interval>,
-    /// What came after the last of them; absent where nothing is left of the load.
+    /// Partial interval after the last whole one; absent where nothing is left of the load.
     rest: Option<Interval>,
 }
 
@@ -176,7 +176,8 @@ impl Model {
         Ok(Self { spec, setup, drive, space, now: Nanos::ZERO })
     }
 
-    /// What was done to measure `intervals`.
+    /// Description of `load` for the report, with the coverage of a trace by the requests in
+    /// `intervals`.
     fn how(&self, load: &Load<'_>, intervals: &[Interval]) -> String {
         let devices = self.spec.device_count();
         let how = how(load, devices, self.setup.time_lapse);

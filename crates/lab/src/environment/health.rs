@@ -1,4 +1,4 @@
-//! What a drive says of itself: temperature, wear, what was written to it, whether it throttled.
+//! SMART data of a drive: temperature, wear, what was written to it, throttling.
 //!
 //! smartctl is asked first, which knows NVMe, SATA and SAS drives; nvme-cli where it is missing. A
 //! question costs the drive a command or two, so that it is asked between loads and never during
@@ -31,7 +31,8 @@ pub(crate) struct Health {
     pub(crate) media_errors: Option<u64>,
     /// Bits of the critical warning; 0 where all is well.
     pub(crate) critical_warning: Option<u64>,
-    /// How often, or for how many minutes, it was too hot to work at full speed.
+    /// Sum of the counters of throttling: minutes too hot and transitions of thermal management.
+    /// Only a rise of it has a meaning.
     pub(crate) throttled: Option<u64>,
 }
 
@@ -107,7 +108,7 @@ impl Health {
         }
     }
 
-    /// It, in a line.
+    /// Summary in one line; empty where nothing is known.
     pub(crate) fn shown(&self) -> String {
         let told = [
             self.temperature_c.map(|celsius| format!("{celsius} °C")),
@@ -122,7 +123,7 @@ impl Health {
         told.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
-    /// What the time since `before` did to the drive, in a line; empty where nothing is known.
+    /// Summary of the wear since `before`, in one line; empty where nothing is known.
     pub(crate) fn since(&self, before: &Self) -> String {
         let risen = |of: fn(&Self) -> Option<u64>| Some(of(self)?.saturating_sub(of(before)?));
         let told = [

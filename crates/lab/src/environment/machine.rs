@@ -4,7 +4,7 @@ use blockio::Bytes;
 
 use crate::system::System;
 
-/// What a report's test platform lists.
+/// Rows about the machine for the test platform of a report.
 pub(super) fn rows(system: &System) -> Vec<(&'static str, String)> {
     let cells = [
         ("CPU", processor(system)),
@@ -28,7 +28,7 @@ pub(crate) fn governor(system: &System) -> Option<String> {
     system.text("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 }
 
-/// How often processors slowed down because they were too hot, since the machine started.
+/// Number of times that processors throttled for heat since the machine started, over all of them.
 pub(crate) fn throttle_count(system: &System) -> u64 {
     let count = |cpu: usize| {
         let path = format!("sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count");
@@ -46,7 +46,7 @@ pub(crate) fn bytes_moved_by(system: &System, id: u32) -> Option<u64> {
     Some(read + written)
 }
 
-/// Who virtualises the machine; nothing where nobody does, as far as the processor tells.
+/// Vendor of the virtual machine; absent on a physical one, as far as the processor tells.
 pub(crate) fn hypervisor(system: &System) -> Option<String> {
     let cpuinfo = system.text("proc/cpuinfo")?;
     let flags = cpuinfo.lines().find(|line| line.starts_with("flags"))?;

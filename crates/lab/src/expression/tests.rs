@@ -1,4 +1,4 @@
-//! Which step expresses which row.
+//! Tests of which step expresses which row.
 
 use results::published::{figures, parse};
 use workload::catalogue;

@@ -1,4 +1,4 @@
-//! What fio issues, for the tests that compare it with what a model issues.
+//! Requests that fio issues, for the tests that compare it with a model.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ impl Watch for Patient {
     }
 }
 
-/// Whether fio can be used here; a test that is skipped says why.
+/// True if fio cannot be used here; then says that a test is skipped.
 #[expect(clippy::print_stderr, reason = "a skipped test says why")]
 pub(in crate::driver) fn is_missing() -> bool {
     let missing = Version::usable().is_err();
@@ -52,7 +52,7 @@ pub(in crate::driver) fn issued(load: &Load<'_>, capacity_bytes: u64, count: usi
 /// Random arrivals of one direction, as fio drew them and as it carried them out.
 pub(in crate::driver) struct Arrivals {
     pub(in crate::driver) op: Op,
-    /// When each was issued, in seconds since the job began.
+    /// Submission times, in seconds since the job began.
     pub(in crate::driver) at_s: Vec<f64>,
     /// The gaps that fio drew, in seconds, in their order but for those below a microsecond, which
     /// come last: fio does not tell them.
@@ -107,7 +107,7 @@ fn text_of(load: &Load<'_>, capacity_bytes: u64, count: usize) -> String {
     format!("{global}\nwrite_iolog=issued.iolog\nnumber_ios={count}\nio_size=1t\n[T{jobs}")
 }
 
-/// What the job in `folder` logged.
+/// Reads the requests that the job in `folder` logged.
 fn logged(folder: &TempDir) -> Vec<Traced> {
     let log = std::fs::read(folder.path().join("issued.iolog")).expect("fio logs");
     let trace = trace::read(log.as_slice(), "issued.iolog").expect("it is an iolog");
@@ -134,7 +134,7 @@ fn run(folder: &TempDir, text: &str) -> Output {
     Output::read(&folder.path().join(OUTPUT_FILE)).expect("fio reports")
 }
 
-/// What each job of `load` is given to replay.
+/// Requests that each job of `load` is given to replay.
 pub(in crate::driver) fn replayed(
     load: &Load<'_>,
     capacity_bytes: u64,
@@ -159,8 +159,8 @@ pub(in crate::driver) fn replayed(
     (0..load.threads).map(of_job).collect()
 }
 
-/// How many requests were outstanding when `load` submitted another on a file: for each job the
-/// shares in percent, by the lower end of each bucket of fio's report.
+/// Queue depths at which `load` submitted its requests on a file: for each job the shares in
+/// percent, by the lower end of each bucket of fio's report.
 pub(in crate::driver) fn depths(load: &Load<'_>) -> Vec<Vec<(u16, f64)>> {
     let folder = TempDir::new().expect("a temporary folder");
     let (path, raw) = (folder.path().join("disk.img"), folder.path().join("raw"));

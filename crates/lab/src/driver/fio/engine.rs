@@ -18,12 +18,12 @@ pub(crate) struct Version {
     pub(super) minor: u32,
 }
 
-/// How fio submits requests.
+/// I/O engine of fio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Engine {
     /// fio's name of it.
     pub(crate) name: &'static str,
-    /// Whether the page cache is passed by.
+    /// True if requests bypass the page cache.
     pub(crate) direct: bool,
 }
 
@@ -153,11 +153,11 @@ impl Engine {
     }
 }
 
-/// Why a block could not be read.
+/// Reason why a block could not be read.
 enum Failed {
     /// fio did not start.
     Start(io::Error),
-    /// fio said this.
+    /// fio's message.
     Read(String),
 }
 

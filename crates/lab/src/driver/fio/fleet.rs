@@ -26,17 +26,17 @@ use super::{fresh_folder, log, write_job};
 use crate::progress::Glimpse;
 use crate::{Error, Kind, Watch};
 
-/// How long the hosts may take to answer a look at their targets.
+/// Time that the hosts may take to answer a probe of their targets.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// How long they may take to trim them.
+/// Time that the hosts may take to trim their targets.
 const TRIM_PATIENCE: Duration = Duration::from_hours(1);
-/// Transfer size of that look, in bytes: a sector of any drive.
+/// Transfer size of a probe, in bytes: a whole number of sectors on any drive.
 const LOOK_BYTES: u64 = 4096;
-/// Where that look begins, in percent of the target.
+/// Offset of a probe, in percent of the target.
 const LOOK_PERCENT: u64 = 99;
-/// Folder in which it is kept.
+/// Folder of the files of a probe.
 const LOOK_FOLDER: &str = "look";
-/// Folder in which a trim is kept.
+/// Folder of the files of a trim.
 const TRIM_FOLDER: &str = "trim";
 
 /// Machines that run `fio --server`, at least one; fio names their logs after them, so that no name
@@ -74,7 +74,7 @@ impl Hosts {
         Ok(Self(hosts))
     }
 
-    /// How many there are.
+    /// Number of hosts, at least 1.
     pub fn count(&self) -> u32 {
         u32::try_from(self.0.len()).expect("a command line is shorter")
     }
@@ -84,7 +84,7 @@ impl Hosts {
         self.0.iter().map(|host| host.name.as_str())
     }
 
-    /// What fio is called with to have them all carry out `job`.
+    /// Returns the arguments with which fio has every host carry out `job`.
     pub(super) fn arguments(&self, job: &str) -> Vec<String> {
         self.0.iter().flat_map(|host| [host.argument(), job.to_owned()]).collect()
     }
@@ -123,7 +123,7 @@ pub(super) struct Fleet {
     pub(super) hosts: Hosts,
     /// Name of the target on each of them.
     pub(super) path: PathBuf,
-    /// What fio can use on all of them.
+    /// Engine that works on all of them.
     pub(super) engine: Engine,
     /// Size of the smallest of the targets, in bytes, whole transfers of a fill.
     pub(super) capacity_bytes: u64,

@@ -1,4 +1,4 @@
-//! What happened around a load: other users of the device, throttling.
+//! Disturbances of a load: other users of the device, throttling.
 //!
 //! Counters are read when the load begins, at every look, and when it has ended. What the device
 //! moved and fio did not ask for is foreign: the kernel counts both, so that neither rounding nor
@@ -17,7 +17,7 @@ const FOREIGN_MAX: f64 = 0.05;
 /// Foreign bytes a second below which nobody is disturbed.
 const FOREIGN_BYTES_PER_S_MIN: f64 = 1e6;
 
-/// What was moved until a moment, in bytes.
+/// Bytes moved until a moment.
 #[derive(Clone, Copy, Debug)]
 struct Moved {
     at: Instant,
@@ -59,7 +59,7 @@ impl<'a> Interference<'a> {
         }
     }
 
-    /// What a reader must know of the load `step`.
+    /// Warnings about other users and throttling during the load `step`.
     pub(super) fn warnings(&self, step: &str, direct: bool) -> Vec<Warning> {
         let after = self.site.health(&Tools::default());
         let warning = |text: String, remedy: &str| Warning {
@@ -84,20 +84,20 @@ impl<'a> Interference<'a> {
     }
 }
 
-/// What a drive that counted more throttling after a load than before it says of that.
+/// Warning text for a drive that counted more throttling after a load than before it.
 fn too_hot(before: Health, after: Health) -> Option<String> {
     let times = after.throttled?.saturating_sub(before.throttled?);
     let at = after.temperature_c.map_or(String::new(), |it| format!(", {it} °C after it"));
     (times > 0).then(|| format!("the drive was too hot to work at full speed{at}"))
 }
 
-/// What is said of processors that were throttled so often before a load and after it.
+/// Warning text for processors whose count of throttling rose from `before` to `after`.
 fn slowed(before: u64, after: u64) -> Option<String> {
     let times = after.saturating_sub(before);
     (times > 0).then(|| format!("the processor was throttled {times} times: it was too hot"))
 }
 
-/// What others moved between two looks, where it is too much.
+/// Warning text for the bytes that others moved between two looks, where it is too much.
 fn foreign(first: &Moved, last: &Moved) -> Option<String> {
     let span_s = last.at.duration_since(first.at).as_secs_f64();
     let device = last.device_bytes.saturating_sub(first.device_bytes) as f64;

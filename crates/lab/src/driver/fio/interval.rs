@@ -21,7 +21,7 @@ use super::output;
 /// Rows of the two logs are of the same moment when this near, in milliseconds.
 const SAME_MOMENT_MS: u64 = 5;
 
-/// What one job logged.
+/// Logs of one job.
 #[derive(Clone, Debug, Default)]
 pub(super) struct JobLog {
     /// Its histogram, row by row.

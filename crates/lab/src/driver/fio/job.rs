@@ -50,7 +50,8 @@ const LOG_TEXT_BYTES_MAX: u64 = 256 << 20;
 /// Merging 4 bins (6 % wide) is the most that percentiles bear.
 pub(super) const COARSENESS_MAX: u32 = 2;
 
-/// What fio is called with in the folder of the job file, on this machine or to have `hosts` do it.
+/// Arguments of fio in the folder of the job file; `hosts` carry it out, or this machine where
+/// there are none.
 pub(super) fn arguments(hosts: Option<&Hosts>) -> Vec<String> {
     let mut all: Vec<String> =
         ["--output-format=json+", "--output=output.json"].map(String::from).into();
@@ -61,7 +62,7 @@ pub(super) fn arguments(hosts: Option<&Hosts>) -> Vec<String> {
     all
 }
 
-/// What the jobs work on.
+/// Target of the jobs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'a> {
     /// The machines that it is on, each with one of its own; absent: this one.
@@ -74,7 +75,7 @@ pub(super) struct Place<'a> {
     pub(super) sector_bytes: u64,
 }
 
-/// How requests are logged.
+/// Resolution of fio's latency logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Logging {
     /// Length of one row, in milliseconds: a multiple of the interval that was asked for.
@@ -225,8 +226,8 @@ fn check_transfers(workload: &Workload, place: Place<'_>, engine: Engine) -> Res
     Ok(())
 }
 
-/// Whether fio of this `version` keeps the rate of `load`: before 3.42 its even gaps are those of
-/// the smallest transfer, so that a mix of sizes comes out 8 to 30 times too slow.
+/// Refuses a rate of `load` that fio of this `version` does not keep: before 3.42 its even gaps are
+/// those of the smallest transfer, so that a mix of sizes comes out 8 to 30 times too slow.
 pub(super) fn check_rate(load: &Load<'_>, version: Version) -> Result<(), Error> {
     let even = load.rate.is_some_and(|rate| rate.gaps == Gaps::Constant);
     if even && load.workload.sizes.len() > 1 && version < Version::RECOMMENDED {
@@ -239,7 +240,7 @@ pub(super) fn check_rate(load: &Load<'_>, version: Version) -> Result<(), Error>
     Ok(())
 }
 
-/// What jobs are to the kernel.
+/// Form in which the kernel runs jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Jobs {
     /// Threads of one process.
@@ -286,7 +287,7 @@ impl Job {
         Ok(())
     }
 
-    /// How long, and what is logged of it; ends with the jobs.
+    /// Adds the length and the logs of a measurement, then its section of `load.threads` jobs.
     pub(super) fn measured(&mut self, load: &Load<'_>, logging: Logging) {
         self.line("time_based", 1);
         if load.ramp_s > 0.0 {

@@ -20,7 +20,7 @@ use std::path::Path;
 use super::job::COARSENESS_MAX;
 use crate::{Error, Kind};
 
-/// Which way a request goes.
+/// Direction of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     /// From the drive.
@@ -32,7 +32,7 @@ pub(super) enum Direction {
 /// One row of a histogram log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {
-    /// When it was written, in milliseconds since the measurement began.
+    /// Time of the entry, in milliseconds since the measurement began.
     pub(super) at_ms: u64,
     /// Direction of its requests.
     pub(super) direction: Direction,
@@ -43,7 +43,7 @@ pub(super) struct Row {
 /// One row of a log of largest latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Largest {
-    /// When it was written, in milliseconds since the measurement began.
+    /// Time of the entry, in milliseconds since the measurement began.
     pub(super) at_ms: u64,
     /// Direction of its requests.
     pub(super) direction: Direction,
@@ -101,8 +101,8 @@ pub(super) fn largest(folder: &Path, host: &str, job: usize) -> Result<Vec<Large
     read(&folder.join(name("latency_lat", host, job)), Largest::parse)
 }
 
-/// Where the first request of `host` went, in bytes from the start of its target; absent where
-/// nothing was logged.
+/// Smallest offset that the first job of `host` logged, in bytes from the start of its target;
+/// absent where nothing was logged.
 pub(super) fn first_offset(folder: &Path, host: &str) -> Result<Option<u64>, Error> {
     let offset = |line: &str| line.split(',').nth(4)?.trim().parse().ok();
     let offsets: Vec<u64> = read(&folder.join(name("latency_clat", host, 1)), offset)?;

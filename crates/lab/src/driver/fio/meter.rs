@@ -1,4 +1,4 @@
-//! What the device below a target did lately, for progress while fio is silent.
+//! Recent load on the device below a target, for progress while fio is silent.
 
 use std::time::Instant;
 
@@ -25,7 +25,7 @@ impl Meter {
         Self { device: device.cloned(), first, last, glimpse: None }
     }
 
-    /// What was seen last; nothing until something is known.
+    /// Returns the latest figures; absent until the first span is over.
     pub(super) fn look(&mut self) -> Option<Glimpse> {
         let counts = self.device.as_ref().and_then(Block::counts);
         if let (Some(counts), Some((at, before))) = (counts, self.last) {

@@ -52,7 +52,7 @@ pub(super) struct Totals {
     pub(super) total_ios: u64,
     /// Requests completed in each second.
     pub(super) iops: f64,
-    /// How long its requests went on, in milliseconds.
+    /// Time from its first request to its last, in milliseconds.
     #[serde(default)]
     pub(super) runtime: f64,
     /// Latency from before the submission to the completion.
@@ -108,8 +108,8 @@ impl Totals {
     }
 }
 
-/// What `jobs` counted in all from the end of the ramp to the last completion, by total latency;
-/// absent where the report has no histograms of it.
+/// Requests that `jobs` counted from the end of the ramp to the last completion, with total
+/// latency; absent where the report lacks its histograms.
 pub(super) fn counted(jobs: &[Job]) -> Option<Interval> {
     let mut all = Interval::default();
     for job in jobs {

@@ -14,19 +14,19 @@ use super::fleet::Hosts;
 use super::job::{self, OUTPUT_FILE};
 use crate::{Error, Kind, Watch};
 
-/// Where fio's own messages go.
+/// File that takes fio's own messages.
 const MESSAGES_FILE: &str = "messages.txt";
-/// How often the process is looked at.
+/// Time between two looks at the process.
 const POLL: Duration = Duration::from_millis(100);
-/// How long fio may take to write its logs after it was asked to end.
+/// Time that fio may take to write its logs after it was asked to end.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// How it ended.
+/// Reason why fio ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// It did all that was asked.
+    /// The jobs are complete.
     Done,
-    /// It was asked to end.
+    /// It was asked to end early.
     Stopped,
 }
 

@@ -31,19 +31,19 @@ use crate::{Error, Kind, PurgeMethod};
 mod ata;
 mod nvme;
 
-/// What is said where nothing could be unmapped.
+/// Description of a purge that could unmap nothing.
 pub(super) const OVERWRITTEN: &str = "not discarded; overwritten in order before the next load";
 
-/// What a purge came to.
+/// Result of a purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Purged {
-    /// What was done.
+    /// Description of the method that was used.
     pub(super) how: String,
-    /// Why it is less than a purge; empty where it is one.
+    /// Reason why it is less than a purge; empty where it is one.
     pub(super) shortfall: String,
 }
 
-/// What became of one way: what was done, or why it was not.
+/// Result of one method: its description, or the reason why it failed.
 type Tried = Result<String, String>;
 
 /// A device that is to be purged.
@@ -205,11 +205,11 @@ impl Device<'_> {
     }
 }
 
-/// Why a way was not taken.
+/// Reason why a method was not used.
 enum Unfit {
-    /// It is one of other kinds of drive.
+    /// The method is one of other kinds of drive.
     Other(&'static str),
-    /// It failed, or was not safe.
+    /// The method failed, or was not safe.
     Refused(String),
 }
 

@@ -36,7 +36,7 @@ fn iolog_name(job: u16) -> String {
     format!("trace.{job}.iolog")
 }
 
-/// Whether fio of this `version` can replay `replay` with `engine`.
+/// Refuses a `replay` that fio of this `version` cannot carry out with `engine`.
 pub(super) fn check(
     replay: &Replay<'_>,
     place: Place<'_>,

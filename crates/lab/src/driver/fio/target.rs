@@ -1,4 +1,4 @@
-//! What the loads go to: a file or a device of this machine, or an export of an NBD server.
+//! Targets of loads: a file or a device of this machine, or an export of an NBD server.
 
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -59,7 +59,7 @@ impl Target {
         }
     }
 
-    /// What fio is to call it.
+    /// Returns the name that fio knows it by: a path, or an NBD address.
     pub(super) fn path(&self) -> &Path {
         match self {
             Self::Local(permit) => permit.path(),
@@ -84,7 +84,7 @@ impl Target {
         }
     }
 
-    /// Whether it is a file with holes below `end_bytes`.
+    /// True if it is a file with holes below `end_bytes`.
     pub(super) fn has_holes(&self, end_bytes: u64) -> bool {
         let first_hole = |permit: &Permit| seek(permit.target(), SeekFrom::Hole(0));
         self.file().is_some_and(|permit| first_hole(permit).is_ok_and(|at| at < end_bytes))
@@ -152,7 +152,7 @@ fn check_room(path: &Path, missing: Bytes, free: Bytes) -> Result<(), Error> {
     Err(Error::new(Kind::Io, text).hint(hint))
 }
 
-/// What to do about a target of `size`, where nothing can be measured.
+/// Error for a target of `size`, which is too small to measure; its hint says what to do.
 fn too_small(request: &Request, target: &Target, size: Bytes) -> Error {
     let text = format!("{} holds {size}, too little to measure", request.path.display());
     let hint = match target {

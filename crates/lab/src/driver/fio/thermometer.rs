@@ -15,10 +15,10 @@ use results::{Climate, Interval};
 use crate::environment::Sensed;
 use crate::{Error, Kind};
 
-/// How often the sensor is read: each time costs an NVMe drive a command, and a SATA drive one
-/// that waits until its queue is empty.
+/// Time between two readings of the sensor: each costs an NVMe drive a command, and a SATA drive
+/// one that waits until its queue is empty.
 const PERIOD: Duration = Duration::from_secs(10);
-/// How often after it was too hot.
+/// Time between two readings after one that was too hot.
 const PERIOD_HOT: Duration = Duration::from_secs(1);
 /// Readings in a row that are too hot before a load ends: one alone may be wrong.
 const HOT_MAX: u32 = 2;
@@ -31,7 +31,7 @@ pub(super) struct Heat {
 }
 
 impl Heat {
-    /// What covers both.
+    /// Returns the range that covers both.
     pub(super) fn and(self, other: Self) -> Self {
         Self { low: self.low.min(other.low), high: self.high.max(other.high) }
     }
@@ -43,14 +43,14 @@ impl fmt::Display for Heat {
     }
 }
 
-/// What was read at one time of a load.
+/// Reading of the sensors at one time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Reading {
     at: Instant,
     sensed: Sensed,
 }
 
-/// What was read under one load.
+/// Readings under one load.
 #[derive(Debug)]
 pub(super) struct Thermometer {
     /// Degrees Celsius from which no load goes on; absent where nothing is too hot.
@@ -117,12 +117,12 @@ impl Thermometer {
         }
     }
 
-    /// Whether the load has to end.
+    /// True if the load has to end.
     pub(super) const fn is_too_hot(&self) -> bool {
         self.hot >= HOT_MAX
     }
 
-    /// What is said of a load that ended for heat.
+    /// Error for a load that ended for heat.
     pub(super) fn refusal(&self) -> Error {
         let (high, max) = (self.heat().map_or(0, |heat| heat.high), self.max_c.unwrap_or(0));
         let text = format!("the drive is {high} °C hot, the load ended: {max} °C is the limit");

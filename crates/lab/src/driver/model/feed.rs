@@ -18,21 +18,21 @@ use crate::{Error, Kind};
 /// what was fetched is still at hand when it is needed.
 const BATCH: usize = 16;
 
-/// What one thread asks.
+/// Request stream of one thread.
 #[derive(Debug)]
 pub(super) struct Feed {
     source: Source,
     /// First sector of its device.
     base: u64,
-    /// What is being asked, from `next` on.
+    /// Current batch, consumed from `next` on.
     batch: [Demand; BATCH],
     next: usize,
-    /// What will be asked then.
+    /// Next batch.
     drawn: [Demand; BATCH],
     thread: u16,
 }
 
-/// Where the requests of a thread come from.
+/// Origin of the requests of a thread.
 #[derive(Debug)]
 enum Source {
     /// Drawn one by one.
@@ -66,8 +66,8 @@ fn placed(replay: &Replay<'_>, drive: &Drive, part: Span) -> Arc<[Demand]> {
 }
 
 impl Feed {
-    /// What each thread asks of `drive`: the threads of `load` for every device of a group, which
-    /// they address alone.
+    /// Creates the feeds of a load: the threads of `load` for every device of `drive`, which they
+    /// address alone.
     ///
     /// # Errors
     /// When a device is too small for the workload.
@@ -89,7 +89,7 @@ impl Feed {
         (0..devices * load.threads).map(new).collect()
     }
 
-    /// What thread number `thread` of all devices draws.
+    /// Random source of thread number `thread`, counted over all devices.
     fn drawn(load: &Load<'_>, thread: u16, span: Span) -> Result<Source, Error> {
         let (device, index) = (u64::from(thread / load.threads), thread % load.threads);
         let job = Job { index, count: load.threads };
@@ -105,7 +105,7 @@ impl Feed {
         Ok(Source::Drawn(Box::new(generator)))
     }
 
-    /// What thread number `thread` asks of the device that begins at `base`.
+    /// Feed of thread number `thread` from `source`, for the device that begins at sector `base`.
     fn new(mut source: Source, base: u64, thread: u16) -> Self {
         let batch = std::array::from_fn(|_| demand(&mut source, base));
         let drawn = std::array::from_fn(|_| demand(&mut source, base));

@@ -1,4 +1,4 @@
-//! What happens in one interval.
+//! Counters of one interval of a modelled load.
 
 use blockio::{Completion, Nanos, Op};
 use results::{Climate, Interval, NandWrites, PagesRead};

@@ -25,7 +25,7 @@ pub(super) struct Open<'a> {
     schedule: Schedule<'a>,
     /// Tags that are on no request; used in turn, so that all threads take part.
     free: VecDeque<u32>,
-    /// When the request of each tag was due.
+    /// Due time of the request that has each tag.
     due_at: Vec<Nanos>,
     queue_per_thread: u32,
     responses: Latencies,
@@ -120,7 +120,7 @@ impl Pressure for Open<'_> {
     }
 }
 
-/// When requests are due.
+/// Due times of requests.
 #[derive(Debug)]
 pub(super) struct Schedule<'a> {
     times: Times<'a>,
@@ -129,7 +129,7 @@ pub(super) struct Schedule<'a> {
     taken: u64,
 }
 
-/// Where the times of requests come from.
+/// Origin of the due times.
 #[derive(Debug)]
 enum Times<'a> {
     /// A rate.
@@ -139,8 +139,8 @@ enum Times<'a> {
 }
 
 impl<'a> Schedule<'a> {
-    /// What `load` asks for from `from` on; absent where each completion is answered by the next
-    /// request.
+    /// Due times of `load`, which begins at `from`; absent for a closed loop, where each completion
+    /// is answered by the next request.
     pub(super) fn of(load: &Load<'a>, from: Nanos) -> Option<Self> {
         if let Some(rate) = load.rate {
             let times = Times::Rate { rng: Rng::new(load.seed).split("arrival"), rate };
@@ -153,7 +153,7 @@ impl<'a> Schedule<'a> {
         Some(Self { times: Times::Trace { replay, from }, next: from, taken: 0 })
     }
 
-    /// When the next request is due; the one after it follows.
+    /// Returns the due time of the next request and advances to the one after it.
     fn take(&mut self) -> Nanos {
         let due = self.next;
         self.taken += 1;
@@ -172,7 +172,7 @@ impl<'a> Schedule<'a> {
     }
 }
 
-/// When the first `count` requests of `load`, which has a rate, are due.
+/// Due times of the first `count` requests of `load`, which has a rate.
 #[cfg(test)]
 pub(in crate::driver) fn due(load: &Load<'_>, count: usize) -> Vec<Nanos> {
     let mut schedule = Schedule::of(load, Nanos::ZERO).expect("the load has a rate");

@@ -14,7 +14,7 @@ use super::meter::Meter;
 use crate::Error;
 use crate::driver::Load;
 
-/// How long a look is.
+/// Length of a short measurement, in requests and bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     /// Requests at least, of the look itself and as much again before it.
@@ -25,7 +25,7 @@ pub(crate) struct Span {
     pub(crate) written_min: u64,
 }
 
-/// What an idle `drive` does under `load` at once; the ramp before it is half as long.
+/// Measures an idle `drive` under `load` at once; the ramp before it is half as long.
 ///
 /// # Errors
 /// When the drive is too small for the load, or a request failed.

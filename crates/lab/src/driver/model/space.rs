@@ -6,7 +6,7 @@ use ssd::{Drive, DriveSpec};
 
 use crate::{Error, Kind};
 
-/// What has been said of a drive's physical space.
+/// Warnings of low physical space that a drive may still raise.
 #[derive(Clone, Debug)]
 pub(super) struct Space {
     /// Shares in percent at which to warn, ascending, that were not passed yet.

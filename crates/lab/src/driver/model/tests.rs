@@ -62,7 +62,7 @@ fn the_last_partial_interval_is_dropped() {
     assert_eq!(ends, [2.0, 4.0, 6.0]);
 }
 
-/// What was warned of, and power and heat, of large writes in `surroundings`.
+/// Kinds of warnings, and power and heat, of a minute of large writes in `surroundings`.
 fn written_in(surroundings: &ssd::Surroundings) -> (Vec<WarningKind>, results::Climate) {
     let spec = ssd::catalogue::find("iodrive-duo").unwrap();
     let spec = spec.surrounded_by(surroundings).unwrap();

@@ -7,21 +7,21 @@ use super::Tried;
 use crate::system::Block;
 use crate::tools::Tools;
 
-/// What a drive is locked with while it erases.
+/// Temporary security password: an ATA drive erases only with one set.
 const PASSWORD: &str = "floatgate";
 
-/// What `hdparm -I` says under `Security`.
+/// ATA security state: the lines of `hdparm -I` under `Security`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Security {
-    /// Whether there is any.
+    /// True if the drive has the security feature set.
     supported: bool,
-    /// Whether a password is set.
+    /// True if a password is set.
     enabled: bool,
-    /// Whether it answers nothing without the password.
+    /// True if the drive refuses access until it is given the password.
     locked: bool,
-    /// Whether it takes no password until the next start.
+    /// True if the drive takes no security commands until its next power cycle.
     frozen: bool,
-    /// Whether the erase covers what the host cannot reach.
+    /// True if the drive has an enhanced erase, which covers reallocated sectors too.
     enhanced: bool,
 }
 

@@ -27,12 +27,12 @@ const SANITIZED: u16 = 1;
 const SANITIZING: u16 = 2;
 const SANITIZED_UNTIL_MEDIA_FAILED: u16 = 4;
 
-/// How often a sanitize is asked how far it is.
+/// Time between two reads of the sanitize log.
 const POLL: Duration = Duration::from_secs(1);
-/// How long a sanitize may take.
+/// Time that a sanitize may take.
 const PATIENCE: Duration = Duration::from_hours(4);
 
-/// What a controller can do, of its identify data.
+/// Capabilities of a controller: fields of its Identify data.
 #[derive(Debug, Deserialize)]
 struct Controller {
     oacs: u64,
@@ -112,7 +112,7 @@ fn whole(block: &Block) -> Result<String, String> {
     Ok(block.node())
 }
 
-/// Whether nothing else of the controller would be erased with it.
+/// Refuses `what`, which erases all namespaces of a controller, if `block` is not the only one.
 fn check_alone(block: &Block, what: &str) -> Result<(), String> {
     let siblings = block.namespaces_beside();
     if siblings.is_empty() {
