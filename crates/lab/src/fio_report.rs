@@ -24,11 +24,11 @@ use crate::{Error, Gaps, Kind, Loaded, Rate};
 /// A run to be, from a report.
 #[derive(Debug)]
 pub struct Imported {
-    /// What was done, as a plan would have it.
+    /// Plan that would have issued the report's jobs.
     pub plan: Plan,
-    /// What it was done to.
+    /// Target of the jobs.
     pub wanted: Wanted,
-    /// What came out.
+    /// Results of the jobs.
     pub outcome: Outcome,
 }
 
@@ -388,7 +388,7 @@ const fn with_percentiles(of: LatencySummary, histogram: &LatencySummary) -> Lat
     }
 }
 
-/// What the report tells of the target: its name. Its capacity is not in it.
+/// Target that the report names. Its capacity is not in a report.
 fn target(report: &Report, title: Option<&str>) -> Target {
     let options =
         || std::iter::once(&report.global).chain(report.jobs.iter().map(|it| &it.options));

@@ -56,7 +56,7 @@ pub trait Watcher: Progress {
     fn searched(&self, evaluations: usize, loss: f64);
 }
 
-/// What is to be found.
+/// Input of a fit: a drive with open numbers, and the figures to fit them to.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
     /// The drive's file.
@@ -65,13 +65,13 @@ pub struct Question<'a> {
     pub free: &'a [Free],
     /// Figures about the drive.
     pub rows: &'a [&'a FigureRow],
-    /// What they are called in the source of the numbers: a file or a run.
+    /// Name of the figures in the source of the numbers: a file or a run.
     pub evidence: &'a str,
     /// The only format whose figures count; all if absent. Others are predicted.
     pub format: Option<&'a str>,
     /// Protocols that express the figures.
     pub plans: &'a [Plan],
-    /// How figures name the drive, where its file does not say.
+    /// Name of the drive in the figures, where its file does not say.
     pub published: Option<&'a PublishedSpec>,
     /// Drives that the swarm looks at.
     pub swarm: usize,
@@ -90,7 +90,7 @@ pub fn read(path: &Path) -> Result<DriveSpec, Error> {
     spec.map_err(|source| Error::new(Kind::Input, "reading the drive").source(source))
 }
 
-/// Finds the open numbers of a drive. Stopped early, it returns the best so far, unverified.
+/// Fits the open numbers of a drive. Stopped early, returns the best so far, unverified.
 ///
 /// # Errors
 /// When the question is at fault, with file and line; or when a model failed.
@@ -174,7 +174,7 @@ impl Table {
     }
 }
 
-/// Why the search does not go by `row`; empty where it does.
+/// Reason why the search does not go by `row`; empty where it does.
 fn unused(
     row: &FigureRow,
     entry: &Entry,
@@ -264,7 +264,8 @@ impl Work<'_> {
         }
     }
 
-    /// What the protocols measure at `point` for the figures that the search did not go by.
+    /// Values that the protocols measure at `point` for the figures that the search did not go by;
+    /// absent where the protocols were stopped or give none.
     fn predicted(&self, point: &[f64]) -> Result<Vec<Option<f64>>, Error> {
         let spec = self.candidates.spec_at(point).expect("the best point is feasible");
         let nothing = || vec![None; self.table.others.len()];
@@ -405,7 +406,7 @@ fn correct(objective: &mut Objective<'_>, at: &Verified) -> Result<(), Error> {
     Ok(())
 }
 
-/// What the protocols' values at a point cost; infinite where they were stopped.
+/// Loss of the protocols' values at a point; infinite where they were stopped.
 fn loss(objective: &Objective<'_>, at: &Verified) -> f64 {
     at.values
         .as_ref()

@@ -1,4 +1,4 @@
-//! Whether a target may be written to, and holding it while it is.
+//! Permission to write to a target, and an exclusive hold on it.
 //!
 //! ```text
 //! path ─► resolved ─► in use? ────► refused, whatever was asked
@@ -53,7 +53,7 @@ impl Permit {
         &self.path
     }
 
-    /// Whether the target is a file; else it is a block device.
+    /// True if the target is a file; else it is a block device.
     pub const fn is_file(&self) -> bool {
         self.is_file
     }

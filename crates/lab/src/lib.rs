@@ -1,4 +1,4 @@
-//! How a drive is measured.
+//! Measurement of drives: plans, drivers, runs, and the studies built on them.
 //!
 //! A protocol becomes a plan, step by step; a [`Driver`] carries it out on a modelled or a real
 //! drive; the run lands in a folder of its own, written atomically.

@@ -28,7 +28,7 @@ pub struct Library {
     roots: Vec<PathBuf>,
 }
 
-/// Where something comes from.
+/// Origin of a workload or a protocol.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
@@ -53,13 +53,13 @@ pub struct Entry<T> {
     /// The thing itself.
     #[serde(flatten)]
     pub value: T,
-    /// Where it comes from.
+    /// Origin of the thing.
     pub origin: Origin,
 }
 
-/// What a library can hold.
+/// Kind of thing that a library can hold: workloads or protocols.
 pub trait Item: Clone + PartialEq + Sized {
-    /// What one is called.
+    /// Word for one in messages.
     const WHAT: &'static str;
     /// Folder of the files.
     const FOLDER: &'static str;
@@ -149,7 +149,7 @@ impl Library {
         all
     }
 
-    /// Why files of the user cannot be used, nearest first.
+    /// Errors in files of the user, nearest folder first.
     pub fn faults<T: Item>(&self) -> Vec<Error> {
         self.read::<T>().into_iter().filter_map(|(_, read)| read.err()).collect()
     }

@@ -22,9 +22,9 @@ use crate::{Error, Kind};
 
 /// Port of servers that name none.
 const PORT: u16 = 10_809;
-/// How long a server may take to answer.
+/// Time that a server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a server may take to trim one stretch.
+/// Time that a server may take to trim one stretch.
 const TRIM_PATIENCE: Duration = Duration::from_mins(2);
 /// Longest stretch that one trim command covers.
 const TRIM_BYTES_MAX: u64 = 1 << 30;
@@ -64,22 +64,22 @@ enum Place {
     Unix(PathBuf),
 }
 
-/// What a server says of an export.
+/// Properties of an export, as its server states them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Export {
     /// Its size in bytes.
     pub(crate) capacity_bytes: u64,
     /// Smallest transfer that it takes, in bytes.
     pub(crate) sector_bytes: u64,
-    /// Whether it refuses writes.
+    /// True if the export refuses writes.
     pub(crate) read_only: bool,
-    /// Whether it takes trims.
+    /// True if the export takes trims.
     pub(crate) trims: bool,
-    /// Whether what one connection wrote is what another reads.
+    /// True if several connections see each other's writes (`NBD_FLAG_CAN_MULTI_CONN`).
     pub(crate) many_connections: bool,
 }
 
-/// Whether `name` is an address of an NBD server, not a path.
+/// True if `name` is an address of an NBD server, not a path.
 pub(crate) fn is_uri(name: &str) -> bool {
     name.split_once("://").is_some_and(|(scheme, _)| {
         scheme == "nbd" || scheme.starts_with("nbd+") || scheme.starts_with("nbds")

@@ -1,4 +1,4 @@
-//! What will happen, step by step: a protocol made concrete.
+//! Plan of a run, step by step: a protocol made concrete.
 //!
 //! ```text
 //! protocol ──► Plan ──► runner ──► Run
@@ -27,7 +27,7 @@ pub struct Plan {
     pub protocol: String,
     /// Heading of the protocol.
     pub protocol_title: String,
-    /// Which published figures it expresses; absent where it stands for none.
+    /// Published figures that the plan expresses; absent where it stands for none.
     #[serde(default)]
     pub published: Option<Published>,
     /// Largest time lapse of a model that nobody chose one for; absent: the drive's own.
@@ -38,7 +38,7 @@ pub struct Plan {
     pub start_purged: bool,
     /// Seed of every random stream.
     pub seed: u64,
-    /// What is done, in order.
+    /// Steps, in order.
     pub steps: Vec<PlannedStep>,
 }
 
@@ -53,7 +53,8 @@ pub struct OneLoad {
     pub precondition_s: f64,
     /// Measurement in protocol seconds.
     pub duration_s: f64,
-    /// When requests come; absent where each completion is answered by the next request.
+    /// Times of requests; absent for a closed loop, where each completion is answered by the next
+    /// request.
     pub pace: Option<Pace>,
     /// The trace that is replayed.
     pub replay: Option<PlannedReplay>,
@@ -64,13 +65,13 @@ pub struct OneLoad {
 pub struct PlannedStep {
     /// Name, unique in the plan: `4k/precondition`, `8k-70-30/8k-70-30/T4Q8`.
     pub id: String,
-    /// What it does.
+    /// Kind of the step.
     pub kind: StepKind,
     /// Name of its suite.
     pub suite: String,
     /// Heading of its suite.
     pub suite_title: String,
-    /// What each request looks like; absent for a purge.
+    /// Sizes, directions and addresses of the requests; absent for a purge.
     pub workload: Option<Workload>,
     /// Names by which published figures know the workload here; none: its own name.
     #[serde(default)]
@@ -94,18 +95,19 @@ pub struct PlannedStep {
     /// The round that it belongs to, from 1; absent outside of rounds.
     #[serde(default)]
     pub round: Option<u32>,
-    /// Which of its numbers decides whether the rounds hold still.
+    /// Metric that decides whether the rounds are in steady state.
     #[serde(default)]
     pub tracked: Option<TrackedMetric>,
-    /// How often a fill writes everything.
+    /// Times that a fill writes everything.
     #[serde(default)]
     pub fill_passes: u32,
-    /// When requests come; absent where each completion is answered by the next request.
+    /// Times of requests; absent for a closed loop, where each completion is answered by the next
+    /// request.
     #[serde(default)]
     pub pace: Option<Pace>,
 }
 
-/// When the requests of a step come.
+/// Times at which the requests of a step come.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pace {
@@ -278,7 +280,7 @@ impl Plan {
         Self { steps: self.steps.iter().filter(needed).cloned().collect(), ..self.clone() }
     }
 
-    /// Whether figures of `document` were measured as this plan measures.
+    /// True if figures of `document` were measured as this plan measures.
     pub fn expresses_document(&self, document: &str) -> bool {
         self.published.as_ref().is_some_and(|Published { documents, .. }| {
             documents.is_empty() || documents.iter().any(|name| name == document)

@@ -1,4 +1,4 @@
-//! How far the work is, for whoever waits.
+//! Progress of runs, for whoever waits.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,25 +10,25 @@ use crate::plan::PlannedStep;
 /// Something moved.
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
-    /// Which run, as the caller labelled it: `stock`.
+    /// Label of the run that the caller gave it: `stock`.
     pub run: &'a str,
-    /// Which step of it.
+    /// Step under way.
     pub step: &'a PlannedStep,
-    /// How much of the step is over, 0 to 1.
+    /// Share of the step that is over, 0 to 1.
     pub step_done: f64,
-    /// Whether the step is over and kept.
+    /// True if the step is over and kept.
     pub step_finished: bool,
-    /// How much of all the runs is over, by protocol time, 0 to 1.
+    /// Share of all the runs that is over, by protocol time, 0 to 1.
     pub done: f64,
     /// Seconds of wall time left at the present pace; absent at the very start.
     pub left_s: Option<f64>,
-    /// What was seen last, such as `42.6k IOPS`; may be empty.
+    /// Latest figures in words, such as `42.6k IOPS`; may be empty.
     pub text: &'a str,
     /// The same in numbers; absent while nothing was measured.
     pub glimpse: Option<Glimpse>,
 }
 
-/// What a load did lately.
+/// Latest figures of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Glimpse {
     /// Requests completed in each second.
@@ -40,7 +40,7 @@ pub struct Glimpse {
 }
 
 impl Glimpse {
-    /// What an interval measured.
+    /// Figures of one interval.
     pub fn of(interval: &Interval) -> Self {
         let Interval { read, write, span_s, read_bytes, write_bytes, .. } = interval;
         let completed = read.count() + write.count();
@@ -52,7 +52,7 @@ impl Glimpse {
         }
     }
 
-    /// What a whole step measured.
+    /// Figures of a whole step.
     pub fn of_summary(summary: &Summary) -> Self {
         let latency = &summary.latency;
         Self {
@@ -65,9 +65,9 @@ impl Glimpse {
 
 /// Whoever waits for runs. Steps of several suites may be under way at once.
 pub trait Progress: Sync {
-    /// Hears of progress.
+    /// Takes a report of progress.
     fn moved(&self, event: &Event<'_>);
-    /// Whether all work is to end now, keeping what was measured.
+    /// True if all work is to end now, keeping what was measured.
     fn stop(&self) -> bool;
 }
 
@@ -95,12 +95,12 @@ pub(crate) struct Tally {
     passed: Mutex<Passed>,
 }
 
-/// What has passed, in seconds.
+/// Time that has passed, in seconds.
 #[derive(Debug, Default)]
 struct Passed {
     /// Protocol time.
     over: f64,
-    /// That part of it that loads took.
+    /// Protocol time that loads took.
     paced: f64,
     /// Wall time of those loads, summed over the workers.
     spent: f64,

@@ -1,4 +1,4 @@
-//! How a device is returned to its state before the first write.
+//! Methods that return a device to its state before the first write.
 
 use std::fmt;
 use std::str::FromStr;

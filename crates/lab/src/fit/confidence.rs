@@ -1,4 +1,4 @@
-//! How well figures determine the numbers that were fitted to them.
+//! Uncertainty of fitted numbers, given the figures that they were fitted to.
 //!
 //! Near the best point a residual is nearly linear in the numbers, so what is known of them is a
 //! normal distribution: the inverse of the sum of what each figure tells and of what was known
@@ -21,12 +21,12 @@ const CORRELATION_MIN: f64 = 0.8;
 /// Ridge that keeps a refit without some figures from running away.
 const RIDGE: f64 = 0.0025;
 
-/// What is known of each number.
+/// Posterior distribution of the fitted numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Confidence {
     /// Standard deviations, on the scale from 0 to 1.
     pub(super) deviations: Vec<f64>,
-    /// Covariances.
+    /// Covariances of each pair of numbers, on the same scale.
     covariance: DMatrix<f64>,
 }
 
@@ -52,7 +52,7 @@ impl Confidence {
         Self { deviations, covariance }
     }
 
-    /// Whether the figures tell next to nothing of the number on `axis`.
+    /// True if the figures tell next to nothing of the number on `axis`.
     pub(super) fn is_undetermined(&self, axis: usize) -> bool {
         self.deviations[axis] > SHARE_LEFT_MAX * DEVIATION_BEFORE
     }

@@ -1,4 +1,4 @@
-//! What is known of the drive: the figures that a fit goes by, and whether they agree.
+//! Figures of the drive that a fit goes by, and contradictions among them.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ const TWICE_MAX: f64 = 0.05;
 pub struct Contradiction {
     /// Names of the rows.
     pub rows: Vec<String>,
-    /// What they say, with numbers.
+    /// Description of the contradiction, with its numbers.
     pub text: String,
 }
 
@@ -73,9 +73,9 @@ fn no_figures(spec: &DriveSpec, table: &[FigureRow], file: &str) -> Error {
     ))
 }
 
-/// What of a row nobody knows, and the nearest that is known.
+/// Refuses a row with an unknown metric or workload: returns the fault, and a hint at known names.
 ///
-/// Known is what a run has, and what the project's own table has though no run does.
+/// Known are those of a run, and those of the project's own table.
 fn check(row: &FigureRow, workloads: &[Workload]) -> Result<(), (String, String)> {
     let own = published::figures();
     let refused = |what: &str, asked: &str, known: BTreeSet<&str>| {
@@ -105,18 +105,18 @@ fn line_of(text: &str, id: &str) -> usize {
     text.lines().position(is_row).map_or(1, |index| index + 1)
 }
 
-/// What a run tells of a drive.
+/// Figures that a run measured of a drive.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// What it measured.
+    /// Rows of the figures.
     pub rows: Vec<FigureRow>,
     /// The plan that it followed, which expresses them.
     pub plan: Plan,
-    /// How they name the drive.
+    /// Name of the drive in the rows.
     pub published: PublishedSpec,
 }
 
-/// What `run`, which followed `plan`, tells of the drive of `spec`.
+/// Figures of the drive of `spec` in `run`, which followed `plan`.
 pub fn of_run(spec: &DriveSpec, run: &Run, plan: Plan) -> Measured {
     let named = PublishedSpec {
         device: spec.name.clone(),
@@ -196,7 +196,7 @@ pub fn contradictions(rows: &[&FigureRow]) -> Vec<Contradiction> {
     found
 }
 
-/// Whether both rows are about one load of one setup in one phase.
+/// True if both rows are about one load of one setup in one phase.
 fn is_same_load(row: &FigureRow, other: &FigureRow) -> bool {
     let same = |a: &str, b: &str| a == b || a == "any" || b == "any";
     row.workload == other.workload
@@ -211,7 +211,7 @@ fn ends(row: &FigureRow) -> Option<(f64, f64)> {
     (row.confidence != Confidence::Garbled).then_some((row.value_low?, row.value_high?))
 }
 
-/// What is wrong where one thing was published with two values.
+/// Contradiction of two rows that give one metric different values; absent where they agree.
 fn twice(row: &FigureRow, other: &FigureRow) -> Option<String> {
     let exact = ["iops", "mb_s", "avg_latency_ms"].contains(&row.metric.as_str());
     if row.metric != other.metric || !exact {
@@ -224,7 +224,8 @@ fn twice(row: &FigureRow, other: &FigureRow) -> Option<String> {
     })
 }
 
-/// What is wrong where a rate and an average latency do not make what was outstanding.
+/// Contradiction of a rate and an average latency whose product is not the requests outstanding
+/// (Little's law); absent where they agree.
 fn little(rate: &FigureRow, latency: &FigureRow) -> Option<String> {
     if rate.metric != "iops" || latency.metric != "avg_latency_ms" {
         return None;

@@ -1,4 +1,4 @@
-//! How far modelled figures are from published ones.
+//! Distance of modelled figures from published ones.
 //!
 //! The residual of a figure is the logarithm of modelled over published, over that of the ratio at
 //! which a validation calls it out of tolerance: 1 at the edge. So rates and averages count most, a
@@ -37,7 +37,8 @@ pub(super) struct Aim {
 }
 
 impl Aim {
-    /// What `row` says, `alike` of them together; nothing where it says no number above 0.
+    /// Aim of `row`, one of `alike` rows that state one fact; absent where it says no number above
+    /// 0.
     pub(super) fn new(row: &FigureRow, alike: usize) -> Option<Self> {
         let (low, high) = (row.value_low?, row.value_high?);
         let (_, most) = tolerance(&row.metric);
@@ -68,7 +69,7 @@ impl Aim {
 pub(super) struct Candidates<'a> {
     pub(super) file: &'a DriveFile,
     pub(super) parameters: &'a [Parameter],
-    /// How figures name the drive, where its file does not say.
+    /// Name of the drive in the figures, where its file does not say.
     pub(super) published: Option<ssd::PublishedSpec>,
 }
 
@@ -83,7 +84,8 @@ impl Candidates<'_> {
         file
     }
 
-    /// Which numbers change where data lies when they leave `start`, as `shortcut` looks at drives.
+    /// Numbers that change where data lies when they leave `start`, as `shortcut` sees drives: a
+    /// flag for each.
     pub(super) fn placing(&self, shortcut: &Shortcut<'_>, start: &[f64]) -> Vec<bool> {
         let placements = |point: &[f64]| shortcut.placements(&self.spec_at(point)?);
         let before = placements(start);
@@ -113,7 +115,7 @@ pub(super) struct Objective<'a> {
     pub(super) aims: &'a [Aim],
     /// Logarithm of what the protocols give over what the shortcut gives, row by row.
     pub(super) corrections: Vec<f64>,
-    /// Whether all of a published range is equally good.
+    /// True if all of a published range is equally good; else its middle is the aim.
     pub(super) ranged: bool,
     /// Numbers that change where data lies, so that each new value costs a drive that settles.
     pub(super) placing: &'a [bool],
@@ -127,7 +129,8 @@ pub(super) struct Objective<'a> {
 }
 
 impl Objective<'_> {
-    /// What the shortcut gives at each of `points`, with its corrections.
+    /// Values that the shortcut gives at each of `points`, with its corrections; absent where a
+    /// point is not feasible, or the model failed.
     pub(super) fn values(&self, points: &[Vec<f64>]) -> Vec<Option<Vec<Option<f64>>>> {
         let drives: Vec<_> = points.iter().map(|point| self.candidates.spec_at(point)).collect();
         *self.evaluations.lock().unwrap_or_else(PoisonError::into_inner) += points.len();

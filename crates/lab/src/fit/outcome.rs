@@ -1,4 +1,4 @@
-//! What a fit found, for people and programs.
+//! Result of a fit, for people and programs.
 
 use results::published::{FigureRow, Phase};
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::figures::Contradiction;
 use crate::validate::tolerance;
 
-/// What a fit found.
+/// Result of a fit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fit {
     /// The drive's file with the numbers that were found.
@@ -26,7 +26,7 @@ pub struct Fit {
     pub evaluations: usize,
     /// Time lapse at which they were.
     pub time_lapse_search: u32,
-    /// Whether the figures are what the protocols measured on the fitted drive; else the fit was
+    /// True if the figures are what the protocols measured on the fitted drive; else the fit was
     /// stopped, and they are estimates from short looks.
     pub verified: bool,
 }
@@ -34,23 +34,23 @@ pub struct Fit {
 /// One number that was fitted.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fitted {
-    /// Where it stands in the drive's file.
+    /// Path of the number in the drive's file, such as `controller.relocate_us`.
     pub path: String,
     /// Least value allowed.
     pub low: f64,
     /// Greatest value allowed.
     pub high: f64,
-    /// What the file said before.
+    /// Value in the file before the fit.
     pub start: f64,
-    /// What was found.
+    /// Fitted value.
     pub value: f64,
     /// One standard deviation of it, in its unit.
     pub deviation: f64,
-    /// Whether the figures tell next to nothing of it.
+    /// True if the figures tell next to nothing of the number.
     pub undetermined: bool,
     /// Numbers whose errors go with its own: only together are they determined.
     pub goes_with: Vec<String>,
-    /// Whether it lies at one of its bounds.
+    /// True if the value lies at one of its bounds.
     pub at_bound: bool,
 }
 
@@ -65,25 +65,25 @@ pub struct Judged {
     pub workload: String,
     /// Load as published: `T16Q16`.
     pub load: String,
-    /// When in a test.
+    /// Phase of the test, as published.
     pub phase: String,
-    /// What, with its unit.
+    /// Metric, whose name implies the unit: `mb_s`.
     pub metric: String,
     /// Published value, lower end.
     pub value_low: Option<f64>,
     /// Published value, upper end.
     pub value_high: Option<f64>,
-    /// What the drive of the file did.
+    /// Value on the drive of the file, before the fit.
     pub start: Option<f64>,
-    /// What the fitted drive does.
+    /// Value on the fitted drive.
     pub fitted: Option<f64>,
     /// Fitted over published; over the nearest end of a range.
     pub ratio: Option<f64>,
-    /// Whether the ratio is within the tolerance of the metric.
+    /// True if the ratio is within the tolerance of the metric.
     pub within: Option<bool>,
     /// The ratio that a fit without this load would give.
     pub ratio_left_out: Option<f64>,
-    /// Why the fit did not go by it; empty where it did.
+    /// Reason why the fit did not go by the figure; empty where it did.
     pub unused: String,
 }
 
@@ -126,19 +126,21 @@ impl Judged {
         self.within = self.ratio.map(|ratio| (least..=most).contains(&ratio));
     }
 
-    /// Which load of which format it is about, on a purged or a settled drive, whatever the metric.
+    /// Format, workload and load of the figure, and true if the drive was purged rather than
+    /// settled; the same for all metrics.
     pub(super) fn place(&self) -> (&str, &str, &str, bool) {
         let format = self.setup.split(' ').next().unwrap_or_default();
         (format, &self.workload, &self.load, self.phase == Phase::Burst.name())
     }
 
-    /// What it states: rates, throughputs and average latencies of one load state one thing.
+    /// Fact that the figure states: rates, throughputs and average latencies of one load state the
+    /// same.
     pub(super) fn fact(&self) -> (&str, (&str, &str, &str, bool), &str) {
         let little = self.is_rate() || self.metric == "avg_latency_ms";
         (&self.setup, self.place(), if little { "rate" } else { &self.metric })
     }
 
-    /// Whether it is a rate or a throughput.
+    /// True if the metric is a rate or a throughput.
     pub fn is_rate(&self) -> bool {
         ["iops", "mb_s"].contains(&self.metric.as_str())
     }

@@ -8,13 +8,13 @@ use toml_edit::Value;
 use crate::drive_file::{DriveFile, Number};
 use crate::{Error, Kind};
 
-/// What a bound is to the start where none was given: a half and the double of it.
+/// Ratio of default bounds to the start: a half and the double of it.
 const BOUND_FACTOR: f64 = 2.0;
 
 /// A number to choose, as asked on the command line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Free {
-    /// Where it stands in the drive's file.
+    /// Path of the number in the drive's file: `controller.relocate_us`.
     pub path: String,
     /// Least and greatest value; absent: half and double of what the file says.
     pub bounds: Option<(f64, f64)>,
@@ -23,15 +23,15 @@ pub struct Free {
 /// A number that the fit may choose.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Parameter {
-    /// Where it stands in the drive's file: `controller.relocate_us`.
+    /// Path of the number in the drive's file: `controller.relocate_us`.
     pub(super) path: String,
     /// Least value.
     pub(super) low: f64,
     /// Greatest value.
     pub(super) high: f64,
-    /// What the file says, where the search begins.
+    /// Value in the file, where the search begins.
     pub(super) start: f64,
-    /// Whether it is a whole number.
+    /// True if the drive's format takes whole numbers only.
     pub(super) whole: bool,
     scale: FitScale,
 }
@@ -66,12 +66,12 @@ impl Parameter {
         self.coordinate(self.start)
     }
 
-    /// Whether the value at coordinate `at` is another than that of the start.
+    /// True if the value at coordinate `at` differs from that of the start.
     pub(super) fn is_moved(&self, at: f64) -> bool {
         self.value(at).to_bits() != self.value(self.begin()).to_bits()
     }
 
-    /// How much the value changes with the coordinate, at `at`.
+    /// Derivative of the value with respect to the coordinate, at `at`.
     pub(super) fn slope(&self, at: f64) -> f64 {
         match self.scale {
             FitScale::Linear => self.high - self.low,
@@ -156,7 +156,7 @@ fn of_spec(file: &DriveFile, numbers: &[Number], fit: &FitSpec) -> Result<Parame
     Ok(Parameter { whole: is_whole(file, number), path, low, high, start, scale })
 }
 
-/// Whether the drive's format takes whole numbers only here: it says so itself.
+/// True if the drive's format takes whole numbers only here: a parse with a fraction tells.
 fn is_whole(file: &DriveFile, number: &Number) -> bool {
     let mut file = file.clone();
     file.replace(&number.key, (number.value + 0.5).into()).expect("a key of the file");

@@ -42,19 +42,19 @@ const PATIENCE: usize = 6;
 /// Loss where no drive can be built.
 const INFEASIBLE: f64 = 1e9;
 
-/// What is searched.
+/// Function whose residuals are searched for their least loss.
 pub(super) trait Landscape: Sync {
     /// Residuals at each of `points`, whose coordinates are 0 to 1.
     fn residuals(&self, points: &[Vec<f64>]) -> Vec<Residuals>;
     /// Distance of the points that may be looked at along `axis`; any may if absent.
     fn spacing(&self, axis: usize) -> Option<f64>;
-    /// Hears of the best point so far.
+    /// Takes the best point so far.
     fn found(&self, best: &Found);
-    /// Whether to end now, with the best so far.
+    /// True if the search is to end now, with the best so far.
     fn stop(&self) -> bool;
 }
 
-/// How much to search.
+/// Size of a search.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Effort {
     /// Points that the swarm evaluates; 0 for none.
@@ -125,7 +125,7 @@ pub(super) fn derivatives(landscape: &dyn Landscape, point: &[f64]) -> DMatrix<f
     })
 }
 
-/// What residuals tell of each pair of axes: `slopes` transposed times `slopes`, each row counted
+/// Normal matrix of weighted least squares: `slopes` transposed times `slopes`, each row counted
 /// `weights` times, plus `ridge` on the diagonal.
 pub(super) fn normal(slopes: &DMatrix<f64>, weights: &[f64], ridge: &[f64]) -> DMatrix<f64> {
     let mut weighted = slopes.clone();
@@ -154,8 +154,8 @@ fn sides(point: &[f64], axis: usize, step: f64) -> [Vec<f64>; 2] {
     })
 }
 
-/// How much a residual counts: as its square near zero, as its amount far off, so that a figure
-/// that no drive can meet does not drag the others away.
+/// Loss of a residual: its square near zero, its amount far off, so that a figure that no drive can
+/// meet does not drag the others away.
 pub(super) fn robust(residual: f64) -> f64 {
     2.0 * ((1.0 + residual * residual).sqrt() - 1.0)
 }

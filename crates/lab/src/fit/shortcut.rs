@@ -1,4 +1,4 @@
-//! What a protocol would measure, found in a moment.
+//! Estimates of what a protocol would measure, from short looks.
 //!
 //! ```text
 //! drive, job of the work_list ──► state before each step: purged, filled or settled (kept)
@@ -48,14 +48,14 @@ pub(super) struct Shortcut<'a> {
     states: Mutex<Vec<(Key, Arc<Drive>)>>,
 }
 
-/// What a state depends on.
+/// Everything that the state of a drive before a look depends on.
 #[derive(Clone, Debug, PartialEq)]
 struct Key {
     placement: Placement,
     before: Before,
 }
 
-/// What was done to a drive before it was looked at.
+/// Preparation of a drive before a look.
 #[derive(Clone, Debug, PartialEq)]
 enum Before {
     Nothing,
@@ -120,7 +120,7 @@ impl<'a> Shortcut<'a> {
         Ok(values.collect())
     }
 
-    /// What has to be looked at for the drive numbered `drive`; nothing where it cannot be built.
+    /// Looks that the drive numbered `drive` needs; absent where it cannot be built.
     fn looks(&self, drive: usize, spec: &DriveSpec) -> Option<Vec<Look<'_>>> {
         let mut looks = Vec::new();
         for (job, it) in self.work_list.jobs().iter().enumerate() {
@@ -134,7 +134,7 @@ impl<'a> Shortcut<'a> {
         Some(looks)
     }
 
-    /// Where data would lie in `spec`, job by job; nothing where it cannot be built.
+    /// Placement of data in `spec`, job by job; absent where it cannot be built.
     pub(super) fn placements(&self, spec: &DriveSpec) -> Option<Vec<Placement>> {
         let jobs = self.work_list.jobs().iter();
         jobs.map(|job| Placement::new(spec, &self.setup(job)).ok()).collect()
@@ -212,7 +212,7 @@ fn time_lapse(spec: &DriveSpec, wanted: &Wanted) -> u32 {
     k
 }
 
-/// How long to look, so that garbage collection is seen at work.
+/// Length of a look, so that garbage collection is seen at work.
 fn span(spec: &DriveSpec) -> Span {
     let geometry = &spec.geometry;
     let superblock_kib = u64::from(geometry.dies_per_bank)
@@ -229,7 +229,7 @@ fn bytes(amount: f64) -> u64 {
     amount as u64
 }
 
-/// What `plan` does to the drive before the `part` of `step`.
+/// Preparation that `plan` gives the drive before the `part` of `step`.
 fn before(plan: &Plan, step: &PlannedStep, part: Part) -> Before {
     let of = |kind| {
         let mut steps = plan.steps.iter();

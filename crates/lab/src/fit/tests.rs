@@ -95,7 +95,7 @@ fn table(lines: &[String]) -> (String, Vec<FigureRow>) {
     (text, rows)
 }
 
-/// What the drive of `text` does, as figures.
+/// Simulates the drive of `text` and returns its figures.
 fn told_by(text: &str) -> Vec<FigureRow> {
     let blank: Vec<String> = TOLD.iter().map(|told| format!("stock,linux,{told},1,1")).collect();
     let (_, mut rows) = table(&blank);
@@ -177,7 +177,7 @@ fn numbers_are_found_again_from_what_the_drive_itself_did() {
     assert!(spec.link.source.starts_with("derived: PCIe"), "{}", spec.link.source);
 }
 
-/// What a run of the drive of `text` tells, through its folder.
+/// Figures of a run of the drive of `text`, written to a folder and read back.
 fn measured_by(text: &str) -> Measured {
     let root = TempDir::new().unwrap();
     let spec = DriveSpec::parse(text, "tiny.toml").unwrap();

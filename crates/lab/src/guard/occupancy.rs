@@ -1,4 +1,4 @@
-//! Who uses a device or a file: mounts, swap, holders, loop devices.
+//! Users of a device or a file: mounts, swap, holders, loop devices.
 
 use std::path::Path;
 
@@ -7,9 +7,9 @@ use crate::system::{Block, System};
 /// One use that forbids writing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Occupancy {
-    /// What uses it, by name.
+    /// Description of the user, by name.
     pub(super) text: String,
-    /// How to end the use.
+    /// Advice on how to end the use.
     pub(super) remedy: String,
 }
 

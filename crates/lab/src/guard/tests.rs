@@ -1,4 +1,4 @@
-//! What the guard refuses, on machines made of plain files and, as root, on loop devices.
+//! Tests of the guard, on machines made of plain files and, as root, on loop devices.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::system::fixture::Machine;
 
 mod loops;
 
-/// Why `node` is refused on `machine` even with `--destroy`; empty where it is not.
+/// Error text for `node` on `machine` with `--destroy`; empty where it is permitted.
 fn refusal(machine: &Machine, node: &str) -> String {
     let block = machine.system().block_at(Path::new(node)).unwrap();
     let refused = check_device(&machine.system(), Path::new(node), &block, true);

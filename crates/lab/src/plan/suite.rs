@@ -199,7 +199,7 @@ fn free(
     }
 }
 
-/// When requests of `measure` come: at its rate, or at the times of its trace.
+/// Pace of `measure`: its rate, or the times of its trace; absent for a closed loop.
 fn paced(measure: &Measure) -> Option<Pace> {
     let rate = measure.rate_iops.map(|iops| Pace::Fixed(Rate { iops, gaps: measure.gaps }));
     rate.or_else(|| Some(Pace::Trace { speed: measure.replay?.speed? }))
