@@ -19,16 +19,16 @@ use workload::{Access, SizeShare, Span, Workload};
 use crate::plan::PlannedStep;
 use crate::{Error, Kind};
 
-/// What a step to come replays.
+/// Trace that a step to come replays.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedReplay {
-    /// Where the trace comes from.
+    /// Origin of the trace.
     pub source: Source,
-    /// Where its requests go on the drive.
+    /// Mapping of its addresses onto the drive.
     pub addresses: Addresses,
 }
 
-/// Where a trace comes from.
+/// Origin of a trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
@@ -43,7 +43,7 @@ pub enum Source {
 pub struct Replay<'a> {
     /// The trace.
     pub trace: &'a Trace,
-    /// Where its requests go on the drive.
+    /// Mapping of its addresses onto the drive.
     pub addresses: Addresses,
     /// Times as fast as the trace was made, above 0; absent: as fast as requests are answered.
     pub speed: Option<f64>,
@@ -85,7 +85,7 @@ pub fn read(path: &Path) -> Result<Trace, Error> {
         .map_err(|source| Error::new(Kind::Input, "reading a trace").source(source))
 }
 
-/// What the requests of `trace` look like, as a workload that is named after its file.
+/// Describes the requests of `trace` as a workload that is named after its file.
 pub fn workload_of(trace: &Trace) -> Workload {
     let statistics = trace.statistics();
     let path = Path::new(trace.name());
@@ -111,7 +111,7 @@ pub fn workload_of(trace: &Trace) -> Workload {
 }
 
 impl Replay<'_> {
-    /// Whether the trace has what its replay needs.
+    /// Checks that the trace has what its replay needs.
     ///
     /// # Errors
     /// When it is to be replayed at times that nobody wrote down.
@@ -129,7 +129,8 @@ impl Replay<'_> {
         Some(self.speed? * count / self.trace.span().as_secs_f64())
     }
 
-    /// What was replayed on a drive of `span`, in words; `requests` of it were measured.
+    /// Description of a replay on a drive of `span`, for the report; `requests` of it were
+    /// measured.
     pub(crate) fn how(&self, span: Span, requests: u64) -> String {
         let Self { trace, addresses, speed } = *self;
         let made_up = if trace.is_synthetic() { "synthetic " } else { "" };
@@ -153,7 +154,7 @@ impl Replay<'_> {
         )
     }
 
-    /// What of the trace's file is left out, in words.
+    /// Lines of the trace's file that were left out, in words; empty where there are none.
     fn skipped(&self) -> String {
         let skipped = self.trace.skipped();
         let mut text = String::new();
@@ -168,7 +169,7 @@ impl Replay<'_> {
         text
     }
 
-    /// When the request numbered `index`, over all repetitions, is due after the first one.
+    /// Due time of the request numbered `index`, over all repetitions, since the first one.
     ///
     /// Between the last request of a repetition and the first of the next lies the mean span.
     pub(crate) fn due(&self, index: u64) -> Nanos {

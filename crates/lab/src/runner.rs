@@ -31,7 +31,7 @@ pub use self::record::Record;
 /// Makes a driver for one suite, at its state before the first write or not: the suite purges it.
 pub type Drivers<'a> = dyn Fn() -> Result<Box<dyn Driver>, Error> + Sync + 'a;
 
-/// Where finished steps go at once, so that an interruption loses none.
+/// Store of finished steps: each goes there at once, so that an interruption loses none.
 pub trait Journal: Sync {
     /// Keeps the record of the step numbered `index` in its plan.
     ///
@@ -39,7 +39,7 @@ pub trait Journal: Sync {
     /// When it could not be kept; the run ends.
     fn keep(&self, index: usize, record: &Record) -> Result<(), Error>;
 
-    /// Hears how far a step is, for whoever looks on.
+    /// Takes the progress of a step, for whoever looks on.
     fn follow(&self, _: &Event<'_>) {}
 }
 
@@ -56,15 +56,15 @@ impl Journal for NoJournal {
 /// One plan to carry out.
 #[expect(missing_debug_implementations, reason = "holds a closure")]
 pub struct Assignment<'a> {
-    /// What to call it in progress, such as its format.
+    /// Name of the run in progress reports, such as its format.
     pub label: &'a str,
-    /// What to do.
+    /// Plan to carry out.
     pub plan: &'a Plan,
-    /// What to do it with.
+    /// Factory of the drivers that carry it out.
     pub drivers: &'a Drivers<'a>,
-    /// Where finished steps go.
+    /// Store of finished steps.
     pub journal: &'a dyn Journal,
-    /// What an earlier session finished, by index in the plan.
+    /// Records that an earlier session finished, by index in the plan.
     pub finished: Vec<(usize, Record)>,
 }
 
@@ -114,7 +114,7 @@ pub fn carry_out(
     Ok(outcomes.into_iter().flatten().collect())
 }
 
-/// What all suites of one call share.
+/// State that all suites of one call share.
 pub(crate) struct Site<'a> {
     progress: &'a dyn Progress,
     tally: Tally,
@@ -122,7 +122,7 @@ pub(crate) struct Site<'a> {
 }
 
 impl Site<'_> {
-    /// Whether work is to end: by wish, or because something else failed.
+    /// True if work is to end: by wish, or because something else failed.
     fn stop(&self) -> bool {
         self.failed.load(Ordering::Relaxed) || self.progress.stop()
     }

@@ -224,12 +224,12 @@ impl Folder {
         Ok(Self { path, order, hold, board })
     }
 
-    /// Where it is.
+    /// Path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What was asked.
+    /// Order of the run.
     pub fn order(&self) -> &Order {
         &self.order
     }

@@ -1,4 +1,4 @@
-//! What is to be measured, found by the name that was given for it.
+//! Subject of a measurement, found by the name that was given for it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub enum Subject {
     Model {
         /// Name in the catalogue, or path of its file.
         name: String,
-        /// What it is.
+        /// Model of the drive.
         spec: Box<DriveSpec>,
     },
     /// A file, a block device, or an NBD server.
@@ -40,7 +40,7 @@ pub enum Subject {
     },
 }
 
-/// Which setups of a subject are meant.
+/// Setups of a subject that are to be measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
     /// Name of a format, `all`, or the first one if absent.
@@ -52,11 +52,11 @@ pub struct Choice {
     pub time_lapse: Option<u32>,
     /// Most that the drive's own is; absent: any.
     pub time_lapse_max: Option<u32>,
-    /// Where a model is, and what feeds it.
+    /// Ambient temperature, airflow and slot power of a model, where they differ from its file.
     pub surroundings: Surroundings,
 }
 
-/// What to measure, as a run remembers it.
+/// Target and setup of a measurement, as a run remembers them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Wanted {
     /// Name in the catalogue, or a path.
@@ -67,17 +67,17 @@ pub struct Wanted {
     pub host: String,
     /// Time lapse of a model; 1 for a real drive.
     pub time_lapse: u32,
-    /// Where a model is, and what feeds it.
+    /// Ambient temperature, airflow and slot power of a model, where they differ from its file.
     #[serde(default)]
     pub surroundings: Surroundings,
 }
 
-/// How a real target may be treated.
+/// Limits within which a real target may be treated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// Whether data on it may be destroyed.
+    /// True if data on it may be destroyed.
     pub destroy: bool,
-    /// How a device is returned to its state before the first write.
+    /// Method that returns a device to its state before the first write.
     pub purge: PurgeMethod,
     /// Size of a file that is made or resized.
     pub size: Option<Bytes>,
@@ -270,7 +270,7 @@ impl Subject {
         }
     }
 
-    /// Whether its suites may run at the same time.
+    /// True if its suites may run at the same time.
     pub const fn runs_in_parallel(&self) -> bool {
         matches!(self, Self::Model { .. })
     }

@@ -1,4 +1,4 @@
-//! What would happen if: one drive under one kind of load, at every point of a grid.
+//! Sweeps: one drive under one kind of load, at every point of a grid.
 //!
 //! ```text
 //! order ──► grid ──► points, each on a drive of its own, in parallel ──► Sweep
@@ -50,7 +50,7 @@ const LOAD_MAX: f64 = 1024.0;
 /// Rounds that a point is taken to need, for the time left.
 const ROUNDS_EXPECTED: f64 = 8.0;
 
-/// What is to be swept.
+/// Order of a sweep: drive, load and dimensions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Order {
     /// Version of this form.
@@ -59,7 +59,7 @@ pub struct Order {
     pub model_version: u32,
     /// Name of the folder; empty until it is made.
     pub id: String,
-    /// When it began, RFC 3339 in UTC; empty until then.
+    /// Start of the sweep, RFC 3339 in UTC; empty until then.
     pub started_at: String,
     /// Text of the drive's file.
     pub drive: String,
@@ -71,7 +71,7 @@ pub struct Order {
     pub time_lapse: Option<u32>,
     /// Seed of every random stream.
     pub seed: u64,
-    /// What each request looks like, where that is not swept.
+    /// Sizes, directions and addresses of the requests, where they are not swept.
     pub workload: Workload,
     /// Jobs, where they are not swept.
     pub threads: u16,
@@ -79,7 +79,7 @@ pub struct Order {
     pub queue_per_thread: u16,
     /// Load that the lifetime in years is for, in decimal GB a day.
     pub load_gb_per_day: Option<f64>,
-    /// What is swept.
+    /// Dimensions of the grid.
     pub dimensions: Vec<Dimension>,
 }
 
@@ -177,7 +177,7 @@ impl Order {
         read(&self.drive).map_or_else(|_| "drive".into(), |drive| drive.name)
     }
 
-    /// Whether this program can go on with it.
+    /// Refuses an order that this program cannot resume: of another schema or model version.
     fn check_version(&self, path: &Path) -> Result<(), Error> {
         if self.schema == SCHEMA && self.model_version == ssd::MODEL_VERSION {
             return Ok(());
@@ -193,7 +193,7 @@ impl Order {
         Err(Error::new(Kind::Input, text).hint("begin a new sweep"))
     }
 
-    /// What waits for a point is told of it as of a step.
+    /// Step that stands for a point in progress reports.
     fn step(&self) -> PlannedStep {
         let (threads, queue_per_thread) = (self.threads, self.queue_per_thread);
         let (precondition_s, duration_s) = (0.0, 1.0);
@@ -282,7 +282,7 @@ fn percent(key: &str, value: &Value) -> Result<f64, Error> {
     })
 }
 
-/// What all points of one sweep share.
+/// State that all points of one sweep share.
 struct Site<'a> {
     order: &'a Order,
     progress: &'a dyn Progress,
@@ -343,7 +343,7 @@ fn outcome(
 struct PointWatch<'a> {
     site: &'a Site<'a>,
     label: String,
-    /// When something was told last.
+    /// Time of the last report.
     since: Instant,
     rounds: u32,
     round_done: f64,

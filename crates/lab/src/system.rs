@@ -11,7 +11,7 @@ mod block;
 
 pub(crate) use block::{Block, DiskCounts};
 
-/// Where `/proc`, `/sys` and `/dev` are read from.
+/// File system root with the machine's `/proc`, `/sys` and `/dev`.
 #[derive(Clone, Debug)]
 pub(crate) struct System {
     root: PathBuf,
@@ -31,11 +31,11 @@ pub(crate) struct DeviceNumber {
 pub(crate) struct Mount {
     /// Device of the file system; major 0 where it has none of its own (tmpfs, btrfs).
     pub(crate) device: DeviceNumber,
-    /// Where it is mounted.
+    /// Mount point.
     pub(crate) point: PathBuf,
     /// Type, such as `ext4`.
     pub(crate) file_system: String,
-    /// What was mounted, such as `/dev/sda2`.
+    /// Mounted device or source, such as `/dev/sda2`.
     pub(crate) source: PathBuf,
 }
 
@@ -59,7 +59,7 @@ impl System {
         (!text.is_empty()).then(|| text.to_owned())
     }
 
-    /// Where `path`, which is below the root, really is.
+    /// Joins the root and `path`, which is relative to it.
     pub(crate) fn path(&self, path: impl AsRef<Path>) -> PathBuf {
         self.root.join(path)
     }
@@ -67,7 +67,7 @@ impl System {
     /// Gives the setting at `path` another value.
     ///
     /// # Errors
-    /// What the kernel says of it.
+    /// Reports the kernel's refusal.
     pub(crate) fn set(&self, path: impl AsRef<Path>, value: &str) -> io::Result<()> {
         fs::write(self.path(path), format!("{value}\n"))
     }

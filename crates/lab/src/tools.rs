@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-/// Where the programs are: on the path, or, in tests, in one folder.
+/// External programs: on the path, or, in tests, in one folder.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tools {
     folder: Option<PathBuf>,
@@ -18,7 +18,7 @@ impl Tools {
         Self { folder: Some(folder.into()) }
     }
 
-    /// What `program` printed.
+    /// Runs `program` and returns its standard output.
     ///
     /// # Errors
     /// Says in one line that it is missing, or what it complained of.
@@ -41,7 +41,7 @@ impl Tools {
         Err(format!("{program} failed: {}", line.unwrap_or(&status)))
     }
 
-    /// What `program` printed, however it ended; nothing where it is missing.
+    /// Standard output of `program`, however it ended; absent where it did not start.
     ///
     /// smartctl tells the state of a drive by its exit status.
     pub(crate) fn text_of<A: AsRef<OsStr>>(

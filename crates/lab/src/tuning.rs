@@ -26,10 +26,10 @@ use serde::{Deserialize, Serialize};
 use crate::system::{Block, System, chosen};
 use crate::{Error, Kind};
 
-/// Where the journal is.
+/// Path of the journal, below the root.
 const JOURNAL: &str = "run/floatgate/tuned.jsonl";
 
-/// What the queue of a drive is to be.
+/// Settings of a drive's queue, and their values under measurement.
 const QUEUE: [(&str, &str); 4] = [
     // Requests reach the drive in the order in which they were sent, each as large as it was.
     ("scheduler", "none"),
@@ -40,12 +40,12 @@ const QUEUE: [(&str, &str); 4] = [
     ("add_random", "0"),
 ];
 
-/// Where the frequencies of processors are decided, a folder for all that share one.
+/// Folder of the kernel's frequency policies: one for each set of processors that share a clock.
 const POLICIES: &str = "sys/devices/system/cpu/cpufreq";
-/// What decides when links of PCI Express sleep.
+/// Path of the policy for power saving of PCI Express links (ASPM).
 const LINKS: &str = "sys/module/pcie_aspm/parameters/policy";
 
-/// A setting, and what it is to be.
+/// A setting and its value under measurement.
 struct Wish {
     name: &'static str,
     path: String,
@@ -55,9 +55,9 @@ struct Wish {
 /// A setting that was changed: a line of the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Change {
-    /// What it is called, such as `scheduler`.
+    /// Name of the setting, such as `scheduler`.
     name: String,
-    /// Where it is, below the root.
+    /// Path of the setting, below the root.
     path: String,
     before: String,
     after: String,
@@ -72,14 +72,14 @@ pub(crate) struct Tuned {
     refused: Vec<String>,
 }
 
-/// What became of one setting of a run that was killed.
+/// Outcome of reverting one setting of a run that was killed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Reverted {
-    /// Which, as a path.
+    /// Path of the setting.
     pub setting: String,
-    /// What was done, or why nothing was.
+    /// Action that was taken, or the reason why none was.
     pub text: String,
-    /// Whether nothing is left to be done.
+    /// True if nothing is left to be done.
     pub is_done: bool,
 }
 
@@ -121,7 +121,7 @@ impl Tuned {
         Ok(())
     }
 
-    /// What was changed, in a line: `scheduler none (was mq-deadline), nomerges 2 (was 0)`.
+    /// Summary of the changes in one line: `scheduler none (was mq-deadline), nomerges 2 (was 0)`.
     pub(crate) fn shown(&self) -> String {
         let mut told: Vec<String> = Vec::new();
         for Change { name, before, after, .. } in &self.changes {
@@ -134,7 +134,7 @@ impl Tuned {
         if told.is_empty() { "nothing was to be changed".into() } else { told.join(", ") }
     }
 
-    /// What the machine would not let be changed.
+    /// Warnings about settings that the machine would not let be changed.
     pub(crate) fn warnings(&self) -> impl Iterator<Item = Warning> {
         self.refused.iter().map(|text| Warning {
             kind: WarningKind::Environment,
@@ -180,12 +180,12 @@ pub(crate) fn left_on(system: &System) -> usize {
     changes_in(&system.text(JOURNAL).unwrap_or_default()).len()
 }
 
-/// Whether a run has the machine tuned that is under way.
+/// True if a run that is under way has the machine tuned.
 pub(crate) fn is_in_use(system: &System) -> bool {
     matches!(Journal::open(system), Err(error) if error.kind() == Kind::Refused)
 }
 
-/// What is to be otherwise than it may be, in the order in which it is changed.
+/// Settings to change, in the order in which they are changed.
 fn wishes(system: &System, disk: Option<&Block>) -> Vec<Wish> {
     let mut wishes = Vec::new();
     if let Some(disk) = disk {
@@ -202,7 +202,7 @@ fn wishes(system: &System, disk: Option<&Block>) -> Vec<Wish> {
     wishes
 }
 
-/// What a setting is; nothing where there is none.
+/// Current value of a setting; absent where there is none.
 fn setting(system: &System, path: &str) -> Option<String> {
     Some(chosen(&system.text(path)?).to_owned())
 }
@@ -259,7 +259,7 @@ impl Journal {
         self.file.write_all(line.as_bytes()).map_err(|source| unwritten(&self.path, source))
     }
 
-    /// It stays where it is: a lock on a file that is gone would hold nobody off.
+    /// Truncates the journal. The file stays: a lock on one that is gone would hold nobody off.
     fn empty(&mut self) -> Result<(), Error> {
         self.file.set_len(0).map_err(|source| unwritten(&self.path, source))
     }

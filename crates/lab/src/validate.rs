@@ -43,26 +43,26 @@ pub struct Row {
     pub threads: String,
     /// Outstanding a job as published.
     pub queue_per_thread: String,
-    /// When in a test.
+    /// Phase of the test, as published.
     pub phase: String,
-    /// What, with its unit.
+    /// Metric, whose name implies the unit: `mb_s`.
     pub metric: String,
     /// Published value, lower end.
     pub value_low: Option<f64>,
     /// Published value, upper end.
     pub value_high: Option<f64>,
-    /// What became of it.
+    /// Verdict on the row.
     #[serde(flatten)]
     pub verdict: Verdict,
 }
 
 impl Row {
-    /// Whether a reviewer measured it; else a data sheet states it.
+    /// True if a reviewer measured the row; else a data sheet states it.
     pub fn is_measured(&self) -> bool {
         self.phase != Phase::Datasheet.name()
     }
 
-    /// What the model made of it; absent where it could not be compared.
+    /// Comparison with the model; absent where there is none.
     pub const fn compared(&self) -> Option<&Compared> {
         match &self.verdict {
             Verdict::In(compared) | Verdict::Out(compared) => Some(compared),
@@ -101,7 +101,7 @@ pub fn number_text(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// What became of one row.
+/// Verdict on one row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "verdict", rename_all = "kebab-case")]
 pub enum Verdict {
@@ -111,7 +111,7 @@ pub enum Verdict {
     Out(Compared),
     /// Cannot be compared yet.
     NotExpressible {
-        /// Why.
+        /// Reason why it cannot be compared.
         reason: String,
     },
 }
@@ -144,7 +144,7 @@ pub fn tolerance(metric: &str) -> (f64, f64) {
     }
 }
 
-/// What rows are compared with.
+/// Models and plans that rows are compared with.
 #[derive(Clone, Copy, Debug)]
 pub struct Bench<'a> {
     /// The models, at the time lapse that is their own.

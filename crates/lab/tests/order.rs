@@ -150,7 +150,7 @@ fn a_model_begins_an_unfinished_suite_again() {
     assert!(second.records.iter().all(|(_, record)| record.warnings.is_empty()));
 }
 
-/// What is said of suites that were not preconditioned in a run of `protocol` on a mock of `kind`.
+/// Warnings about suites that were not preconditioned, in a run of `protocol` on a mock of `kind`.
 fn unprepared(protocol: &str, kind: TargetKind) -> Vec<String> {
     let plan = plan(protocol);
     let (outcome, _) = carried_out(&plan, kind, Vec::new(), &Unwatched);

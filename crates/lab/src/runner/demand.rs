@@ -1,4 +1,4 @@
-//! How far a drive had been written before a step, and what the step has to write.
+//! Bytes written to a drive before a step, and bytes that the step has to write.
 
 use results::steady::Demand;
 use results::{Summary, Target, TargetKind, Written};
@@ -6,8 +6,8 @@ use results::{Summary, Target, TargetKind, Written};
 use super::Record;
 use crate::plan::PlannedStep;
 
-/// What `step`, the one at `index` of its plan, finds and has to write before it can have settled
-/// the drive; `records` are those of its suite, in any order.
+/// Demand of `step`, the one at `index` of its plan: the writes it finds, and the capacity it has
+/// to write before it can have settled the drive. `records` are those of its suite, in any order.
 pub(super) fn of(
     (index, step): (usize, &PlannedStep),
     records: &[(usize, Record)],
@@ -37,14 +37,14 @@ pub(super) fn user_bytes(target: &Target) -> f64 {
     target.user_capacity_bytes as f64 * f64::from(devices)
 }
 
-/// How far the drive was written by `step`, whose ramp is taken to have written as fast.
+/// Bytes written to the drive after `step`, whose ramp is taken to have written as fast.
 pub(super) fn written(demand: &Demand, step: &PlannedStep, summary: Option<&Summary>) -> Written {
     let bytes = summary.map_or(0.0, Summary::written_bytes) * demand.time_lapse;
     let ramp = if step.duration_s > 0.0 { step.ramp_s / step.duration_s } else { 0.0 };
     demand.written(bytes, bytes * ramp)
 }
 
-/// How far it is written after a fill.
+/// Bytes written to the drive after a fill.
 pub(super) fn filled(demand: &Demand, step: &PlannedStep) -> Written {
     let passes = f64::from(step.fill_passes.max(1));
     demand.written(demand.user_bytes * passes, 0.0)

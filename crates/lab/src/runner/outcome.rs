@@ -1,4 +1,4 @@
-//! What became of one plan, and the result that it makes.
+//! Outcome of one plan, and the result that it makes.
 
 use results::{
     Environment, Run, Steady, SteadyEvidence, Step, StepKind, Target, TargetKind, Warning,
@@ -8,16 +8,16 @@ use results::{
 use super::Record;
 use crate::plan::Plan;
 
-/// What became of one plan.
+/// Outcome of one plan.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What was measured.
+    /// Target of the measurement.
     pub target: Target,
-    /// What it was measured on.
+    /// Platform of the measurement.
     pub environment: Environment,
-    /// What was finished, by index in the plan, ascending.
+    /// Records of finished steps, by index in the plan, ascending.
     pub records: Vec<(usize, Record)>,
-    /// Whether it was stopped before the plan was done.
+    /// True if it was stopped before the plan was done.
     pub interrupted: bool,
     /// Steps that need not be carried out, since the rounds before them held still.
     pub spared: usize,

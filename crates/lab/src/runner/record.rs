@@ -1,4 +1,4 @@
-//! What one step left: its figures, its verdict, its warnings.
+//! Record of one step: its figures, its verdict, its warnings.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ use crate::plan::{Pace, PlannedStep};
 pub struct Record {
     /// The step as it goes into the run.
     pub step: Step,
-    /// What a reader must know about it.
+    /// Warnings about its figures.
     pub warnings: Vec<Warning>,
 }
 
@@ -72,7 +72,7 @@ impl Record {
         Self { step: record, warnings }
     }
 
-    /// Whether less was measured than `planned`: fewer whole intervals.
+    /// True if fewer whole intervals were measured than `planned`.
     pub(super) fn is_partial(&self, planned: &PlannedStep) -> bool {
         self.step.duration_s + planned.interval_s <= planned.duration_s
             && !matches!(planned.kind, StepKind::Purge | StepKind::Fill)
@@ -121,8 +121,8 @@ fn cell(step: &PlannedStep) -> Option<Cell> {
 /// the number of requests that come at random.
 const RATE_MISSED_MAX: f64 = 0.02;
 
-/// What became of the rate of `iops` requests a second that `step` asked for. That of a trace is
-/// an average: it tells nothing of the part that was measured.
+/// Compares the rate of `iops` requests a second that `step` asked for with the one reached. That
+/// of a trace is an average: it tells nothing of the part that was measured.
 fn asked_rate(
     step: &PlannedStep,
     iops: f64,

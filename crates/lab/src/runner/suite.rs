@@ -12,7 +12,7 @@ use crate::progress::{Event, Glimpse};
 use crate::replay::Replay;
 use crate::{Driver, Error, Fill, Load, Rate, Watch};
 
-/// What became of one suite.
+/// Outcome of one suite.
 pub(super) struct Suite {
     pub(super) target: Target,
     pub(super) environment: Environment,
@@ -82,7 +82,7 @@ pub(super) fn carry_out(
     Ok(suite)
 }
 
-/// What an earlier session settled in the steps `range`.
+/// Records that an earlier session settled in the steps `range`.
 ///
 /// All of it when nothing is missing. Otherwise the state of the drive is not assumed to have
 /// lasted: a model, whose every bit follows from the seed, starts the suite again; on a real drive
@@ -112,7 +112,7 @@ fn kept(
     }
 }
 
-/// Whether `step` is of a round after those that held still.
+/// True if `step` is of a round after those that reached steady state.
 fn is_spared(step: &PlannedStep, records: &[(usize, Record)], target: &Target) -> bool {
     let Some(round) = step.round else { return false };
     let of_rounds = records.iter().map(|(_, record)| &record.step);
@@ -175,7 +175,7 @@ struct StepWatch<'a> {
     assignment: &'a Assignment<'a>,
     step: &'a PlannedStep,
     told: f64,
-    /// When something was told last.
+    /// Time of the last report.
     since: Instant,
     glimpse: Option<Glimpse>,
 }

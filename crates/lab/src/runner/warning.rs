@@ -1,4 +1,4 @@
-//! What a reader must know before trusting the figures of one step.
+//! Warnings about the figures of one step.
 
 use blockio::{Bytes, Nanos};
 use results::steady::Demand;
@@ -6,10 +6,10 @@ use results::{Steady, SteadyEvidence, Summary, Warning, WarningKind};
 
 use crate::plan::PlannedStep;
 
-/// What was outstanding may fall short of what was asked by this share.
+/// Share by which the requests outstanding may fall short of those asked for.
 const QUEUE_SHORT_MAX: f64 = 0.05;
 
-/// What was outstanding may exceed what was asked by this share.
+/// Share by which the requests outstanding may exceed those asked for.
 const LITTLES_LAW_MAX: f64 = 0.01;
 
 /// Share of the pages read that nobody had written from which a warning tells of it: the rate

@@ -14,7 +14,7 @@ use crate::{Error, Kind};
 pub struct Listed {
     /// Name of its folder.
     pub name: String,
-    /// What was measured.
+    /// Name of the target.
     pub target: String,
     /// Format of a model; empty for a real drive.
     pub format: String,
@@ -26,7 +26,7 @@ pub struct Listed {
     pub planned: usize,
     /// Bytes that its files take.
     pub size_bytes: u64,
-    /// Why it cannot be read; empty where it can.
+    /// Reason why the run cannot be read; empty where it can.
     pub fault: String,
 }
 
@@ -96,7 +96,7 @@ impl Listed {
         }
     }
 
-    /// Whether its plan is done.
+    /// True if its plan is done.
     pub fn is_complete(&self) -> bool {
         self.fault.is_empty() && self.done >= self.planned
     }
@@ -126,7 +126,7 @@ pub(super) fn listed(path: &Path) -> Result<Listed, Error> {
     Ok(Listed { done: kept, ..Listed::of_order(&order) })
 }
 
-/// Why a run cannot be read, in few words.
+/// Cause of `error`, without its context, for a table.
 pub(super) fn cause(error: &Error) -> String {
     let cause = std::error::Error::source(error).map(ToString::to_string);
     cause.unwrap_or_else(|| error.to_string())

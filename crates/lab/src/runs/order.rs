@@ -1,4 +1,4 @@
-//! What was asked of a run: enough to go on with it, and to make its result from what came out.
+//! Order of a run: enough to resume it, and to make its result from the finished steps.
 
 use std::path::Path;
 
@@ -20,13 +20,13 @@ pub struct Order {
     pub schema: u32,
     /// Name of the run.
     pub id: String,
-    /// When it began, RFC 3339 in UTC.
+    /// Start of the run, RFC 3339 in UTC.
     pub started_at: String,
     /// Version of the drive models that it began with.
     pub model_version: u32,
-    /// What to measure.
+    /// Target and setup.
     pub wanted: Wanted,
-    /// What to do.
+    /// Plan of the run.
     pub plan: Plan,
 }
 
@@ -35,7 +35,7 @@ impl Order {
         Self { schema: SCHEMA, id, started_at, model_version: ssd::MODEL_VERSION, wanted, plan }
     }
 
-    /// Whether this program can go on with it.
+    /// Refuses an order that this program cannot resume: of another schema or model version.
     pub(super) fn check(&self, path: &Path) -> Result<(), Error> {
         let refused = |text: String| {
             let text = format!("going on with {}: {text}", path.display());

@@ -21,7 +21,7 @@ use crate::progress::Glimpse;
 
 /// Runs and pages that are told of, the newest.
 const TOLD_MAX: usize = 100;
-/// What reviews end in.
+/// File name extension of pages.
 const SUFFIX: &str = ".html";
 /// Bytes of a page in which its title is looked for.
 const TITLE_WITHIN: u64 = 4096;
@@ -30,13 +30,13 @@ const TITLE_WITHIN: u64 = 4096;
 #[derive(Debug)]
 pub struct RunMonitor {
     runs: Runs,
-    /// What was read of each run, by name.
+    /// Data read of each run, by name.
     known: BTreeMap<String, Known>,
     /// Titles of pages, by name, with the time from which they are.
     titles: BTreeMap<String, (SystemTime, String)>,
 }
 
-/// What is told at once.
+/// Runs and pages at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RunsSnapshot {
     /// The newest first.
@@ -45,17 +45,17 @@ pub struct RunsSnapshot {
     pub pages: Vec<Page>,
 }
 
-/// How a run stands.
+/// State of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunState {
     /// A process carries it out, or will when another one is done.
     Underway,
-    /// It was stopped, or its process is gone, before the plan was done.
+    /// The run was stopped, or its process is gone, before the plan was done.
     Interrupted,
     /// The plan is done.
     Done,
-    /// It cannot be understood.
+    /// The run cannot be read.
     Unreadable,
 }
 
@@ -65,9 +65,9 @@ pub struct SeenRun {
     /// Name, what was measured, and how far.
     #[serde(flatten)]
     pub listed: Listed,
-    /// How it stands.
+    /// State of the run.
     pub state: RunState,
-    /// How far it is; absent while it waits for another one, and when it has ended.
+    /// Progress; absent while the run waits for another one, and when it has ended.
     pub underway: Option<Underway>,
     /// Its plan and what came of it; empty when it has ended.
     pub steps: Vec<SeenStep>,
@@ -78,13 +78,13 @@ pub struct SeenRun {
 pub struct SeenStep {
     /// Its name.
     pub id: String,
-    /// What it does.
+    /// Kind of the step.
     pub kind: StepKind,
     /// Its length in protocol seconds.
     pub length_s: f64,
-    /// Whether it is finished and kept.
+    /// True if the step is finished and kept.
     pub is_done: bool,
-    /// What it measured as a whole.
+    /// Figures of the whole step; absent until it is finished, or where it measures nothing.
     pub result: Option<Glimpse>,
 }
 
@@ -101,7 +101,7 @@ pub struct Page {
     pub written_unix_s: u64,
 }
 
-/// What was read of a run.
+/// Data read of a run.
 #[derive(Debug, Default)]
 struct Known {
     order: Option<Order>,
@@ -111,7 +111,7 @@ struct Known {
     ended: Option<(SystemTime, Listed)>,
 }
 
-/// What of a finished step is told.
+/// Part of a finished step's file that the monitor reads.
 #[derive(Deserialize)]
 struct Finished {
     step: FinishedStep,
@@ -128,7 +128,7 @@ impl RunMonitor {
         Self { runs, known: BTreeMap::new(), titles: BTreeMap::new() }
     }
 
-    /// How everything stands now.
+    /// Reads the folder again and returns the newest runs and pages.
     pub fn look(&mut self) -> RunsSnapshot {
         let names = self.runs.names();
         let newest: Vec<String> = names.into_iter().rev().take(TOLD_MAX).collect();
@@ -251,7 +251,7 @@ fn unreadable(error: &Error) -> SeenRun {
     SeenRun { listed, state: RunState::Unreadable, underway: None, steps: Vec::new() }
 }
 
-/// What stands between `<title>` and `</title>`.
+/// Text between `<title>` and `</title>` of a page, with entities decoded.
 fn title(path: &Path) -> Option<String> {
     let mut bytes = Vec::new();
     File::open(path).ok()?.take(TITLE_WITHIN).read_to_end(&mut bytes).ok()?;

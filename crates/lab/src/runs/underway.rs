@@ -1,4 +1,4 @@
-//! How far a run is, in its folder, for whoever looks on from another process.
+//! Progress of a run, in its folder, for whoever looks on from another process.
 //!
 //! `progress.json` is replaced as a whole, about once a second while something moves, and is gone
 //! when the run has ended. It is not made durable: after a crash nobody needs it, and a drive that
@@ -25,11 +25,11 @@ pub(super) const PROGRESS: &str = "progress.json";
 const SCHEMA: u32 = 1;
 /// Time between two writes of it, but where a step begins or ends.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
-/// How often, and how long apart, it is tried to hold a run that somebody looks at.
+/// Attempts, and the pause between them, to lock a run that somebody looks at.
 const HOLD_TRIES: u32 = 50;
 const HOLD_PAUSE: Duration = Duration::from_millis(10);
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Underway {
     /// Version of this form.
@@ -42,16 +42,16 @@ pub struct Underway {
     pub steps: Vec<StepUnderway>,
 }
 
-/// How far a step is.
+/// Progress of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepUnderway {
     /// Name of the step.
     pub id: String,
     /// Share of it that is over, 0 to 1.
     pub done: f64,
-    /// What is being done, or was seen last; may be empty.
+    /// Current activity or latest figures in words; may be empty.
     pub text: String,
-    /// What was measured last.
+    /// Latest figures.
     pub glimpse: Option<Glimpse>,
 }
 
@@ -142,7 +142,7 @@ pub(super) fn hold(folder: &Path) -> io::Result<File> {
     Err(io::ErrorKind::WouldBlock.into())
 }
 
-/// Whether a process carries out the run of a folder.
+/// True if a process carries out the run of a folder.
 pub(super) fn is_held(folder: &Path) -> bool {
     let Ok(order) = File::open(folder.join(ORDER)) else { return false };
     matches!(order.try_lock_shared(), Err(TryLockError::WouldBlock))

@@ -1,4 +1,4 @@
-//! What is swept, as it is asked for, and the grid of all its values.
+//! Dimensions of a sweep, parsed from the command line, and the grid of all their values.
 //!
 //! Values are a list, `greedy,fifo`, or a range: `400..720` for five numbers evenly apart,
 //! `400..720/9` for nine, `400..720:40` for one every 40.

@@ -1,4 +1,4 @@
-//! How long a drive lasts under a load.
+//! Lifetime of a drive under a load.
 
 use results::sweep::{Lifetime, LifetimeBasis, Settled};
 use ssd::DriveSpec;

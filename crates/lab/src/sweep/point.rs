@@ -103,7 +103,7 @@ impl Setting {
     }
 }
 
-/// What the rounds measured so far.
+/// Figures of the rounds so far.
 #[derive(Debug, Default)]
 struct History {
     samples: Vec<Sample>,

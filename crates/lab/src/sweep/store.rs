@@ -59,12 +59,12 @@ impl Store {
         Ok(Self { path, order })
     }
 
-    /// Where it is.
+    /// Path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What was asked.
+    /// Order of the sweep.
     pub const fn order(&self) -> &Order {
         &self.order
     }

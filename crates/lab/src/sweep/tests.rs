@@ -1,4 +1,4 @@
-//! What is swept, how it is asked for, and what is refused.
+//! Tests of the dimensions of a sweep, and of the orders that are refused.
 
 use super::dimension::{dimension, plain};
 use super::*;

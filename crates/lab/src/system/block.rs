@@ -54,12 +54,12 @@ impl Block {
         self.number("size").unwrap_or_default() * blockio::SECTOR_BYTES
     }
 
-    /// Whether the kernel refuses writes to it.
+    /// True if the kernel refuses writes to it.
     pub(crate) fn read_only(&self) -> bool {
         self.number("ro") == Some(1)
     }
 
-    /// Whether it is a part of a disk.
+    /// True if it is a partition of a disk.
     pub(crate) fn is_partition(&self) -> bool {
         self.folder.join("partition").exists()
     }
@@ -89,17 +89,17 @@ impl Block {
         slaves.iter().flat_map(Self::disks_below).collect()
     }
 
-    /// Whether it is an NVMe namespace or a partition of one.
+    /// True if it is an NVMe namespace or a partition of one.
     pub(crate) fn is_nvme(&self) -> bool {
         self.name.starts_with("nvme")
     }
 
-    /// Whether it is an ATA drive or a partition of one.
+    /// True if it is an ATA drive or a partition of one.
     pub(crate) fn is_ata(&self) -> bool {
         self.disk().attribute("device/vendor").is_some_and(|vendor| vendor == "ATA")
     }
 
-    /// Whether it is connected through USB.
+    /// True if it is connected through USB.
     pub(crate) fn is_on_usb(&self) -> bool {
         self.folder.iter().any(|part| part.to_string_lossy().starts_with("usb"))
     }
@@ -167,7 +167,7 @@ impl Block {
         self.attribute("loop/backing_file").map(PathBuf::from)
     }
 
-    /// What it is, for a person: `dm-0 (LVM volume vg0-home)`.
+    /// Name with the kind of a composed device, for a person: `dm-0 (LVM volume vg0-home)`.
     pub(crate) fn described(&self) -> String {
         let name = &self.name;
         if let Some(level) = self.attribute("md/level") {

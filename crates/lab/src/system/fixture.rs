@@ -69,7 +69,7 @@ impl Machine {
         fs::write(path, format!("{text}\n")).unwrap();
     }
 
-    /// What reads it.
+    /// Reader of the machine's files.
     pub(crate) fn system(&self) -> System {
         System::below(self.folder.path())
     }

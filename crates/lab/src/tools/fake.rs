@@ -28,7 +28,7 @@ impl Fakes {
         self
     }
 
-    /// What calls them.
+    /// Handle that runs them.
     pub(crate) fn tools(&self) -> Tools {
         Tools::in_folder(self.folder.path())
     }

@@ -26,7 +26,7 @@ fn tuned(machine: &Machine) -> Tuned {
     Tuned::begin(&machine.system(), Some(&disk(machine))).unwrap()
 }
 
-/// What scheduler, merging, governors and links are set to.
+/// Current values of scheduler, merging, governors and links.
 fn settings(machine: &Machine) -> [String; 5] {
     let second = GOVERNOR_OF_0.replace("policy0", "policy1");
     let queue = |name: &str| format!("{QUEUE_OF_SDA}/{name}");

@@ -1,4 +1,4 @@
-//! How well a set of rows is reproduced, in a few numbers.
+//! Quality of a model's reproduction of a set of rows, in a few numbers.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use super::{Row, tolerance};
 /// Error of a rate or an average latency that still counts as near, as a share.
 const NEAR: f64 = 0.2;
 
-/// How well rows are reproduced; rows that cannot be compared are not counted.
+/// Agreement of modelled with published rows; rows that cannot be compared are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Tally {
     /// Rates and average latencies; within 20 % is near.
@@ -16,7 +16,7 @@ pub struct Tally {
     pub spread: Share,
 }
 
-/// How many of some rows are near.
+/// Share of some rows that are near.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Share {
     /// Rows that were compared.
@@ -60,7 +60,8 @@ impl Share {
     }
 }
 
-/// Whether `metric` is a rate or an average latency; else a deviation, a maximum or a percentile.
+/// True if `metric` is a rate or an average latency; else it is a deviation, a maximum or a
+/// percentile.
 pub fn is_typical(metric: &str) -> bool {
     matches!(metric, "iops" | "mb_s" | "avg_latency_ms")
 }

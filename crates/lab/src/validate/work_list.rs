@@ -1,4 +1,4 @@
-//! What must be simulated for a set of rows, found once; carried out as often as wanted.
+//! Simulations that a set of rows needs, found once; carried out as often as wanted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +34,7 @@ pub(crate) struct Job {
     pub(crate) plan: Plan,
 }
 
-/// Where the value of one row comes from.
+/// Source of the value of one row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     /// The setup that it is about.
@@ -53,7 +53,8 @@ impl Entry {
 }
 
 impl WorkList {
-    /// What `rows` need of `drives`, each expressed by the first of `plans` that can.
+    /// Collects the simulations of `drives` that `rows` need, each expressed by the first of
+    /// `plans` that can.
     pub fn new(rows: &[&FigureRow], drives: &[DriveSpec], plans: &[Plan]) -> Self {
         let mut steps: BTreeMap<(Wanted, usize), BTreeSet<String>> = BTreeMap::new();
         let needs: Vec<Result<_, String>> = rows
@@ -83,7 +84,7 @@ impl WorkList {
         Self { jobs: jobs.collect(), entries }
     }
 
-    /// Where the value of each row comes from, or why there is none; in the order of the rows.
+    /// Source of the value of each row, or the reason why there is none; in the order of the rows.
     pub fn entries(&self) -> &[Result<Entry, String>] {
         &self.entries
     }
@@ -180,7 +181,7 @@ fn wanted(row: &FigureRow, drives: &[DriveSpec]) -> Result<Wanted, String> {
     })
 }
 
-/// Whether `row` was published for the drive that `spec` models.
+/// True if `row` was published for the drive that `spec` models.
 pub fn is_about(row: &FigureRow, spec: &DriveSpec) -> bool {
     spec.published_as().is_some_and(|(device, capacity_gb)| {
         figures_for(std::slice::from_ref(row), device, capacity_gb).next().is_some()
