@@ -24,9 +24,9 @@ const PATIENCE: Duration = Duration::from_mins(2);
 /// Reason why fio ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// The jobs are complete.
+    /// The jobs ran to their end.
     Done,
-    /// It was asked to end early.
+    /// The jobs were asked to end early.
     Stopped,
 }
 
