@@ -12,7 +12,7 @@ use crate::environment::machine;
 use crate::system::System;
 use crate::tuning;
 
-/// One thing that was looked at.
+/// Result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// Program or setting that was checked, such as `fio`.
@@ -29,11 +29,11 @@ pub struct Check {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// As it should be.
+    /// The check passed.
     Ok,
     /// Measuring works, with a restriction.
     Warn,
-    /// Something does not work without it.
+    /// Something that measurements need is missing.
     Missing,
 }
 
@@ -42,7 +42,7 @@ const FREE_MIN: Bytes = Bytes(2 << 30);
 /// Logical processors below which sixteen jobs disturb each other.
 const PROCESSORS_MIN: usize = 4;
 
-/// Looks at everything that matters; `runs` is the folder in which runs are kept.
+/// Runs all checks; `runs` is the folder in which runs are kept.
 pub fn checks(runs: &Path) -> Vec<Check> {
     let system = System::this_machine();
     let mut checks = vec![fio(Version::installed()), engine()];

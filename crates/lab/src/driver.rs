@@ -41,7 +41,7 @@ pub struct Load<'a> {
     pub seed: u64,
 }
 
-/// Everything written once, in order.
+/// Fill of the target: everything written in order.
 #[derive(Clone, Copy, Debug)]
 pub struct Fill<'a> {
     /// Name of the step, unique in the run: `4k-read/fill`.
@@ -52,7 +52,7 @@ pub struct Fill<'a> {
     pub passes: u32,
 }
 
-/// Requests at times of their own.
+/// Rate of an open loop: requests come whether or not earlier ones completed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rate {
     /// Requests due in each second of the drive's own time, above 0.
@@ -88,13 +88,13 @@ pub struct Loaded {
 /// Latency in two parts, over reads and writes together.
 #[derive(Clone, Debug, Default)]
 pub struct LatencyParts {
-    /// While requests were submitted: fio's `slat`.
+    /// Latency of the submission: fio's `slat`.
     pub submission: Latencies,
-    /// From there to the completion: fio's `clat`.
+    /// Latency from there to the completion: fio's `clat`.
     pub completion: Latencies,
 }
 
-/// Whoever waits for a load: hears of progress, may stop it.
+/// Observer of a load, which takes its progress and may stop it.
 pub trait Watch {
     /// `done` of the load is over, 0 to 1; `text` says what was seen last, such as `42.6k IOPS`.
     fn progress(&mut self, done: f64, text: &str);

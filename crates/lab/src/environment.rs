@@ -43,10 +43,10 @@ pub(crate) struct Site {
     foreign_iops: f64,
 }
 
-/// From which temperature on a drive is not loaded further.
+/// Temperature limit, from which on a drive is not loaded further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limit {
-    /// In degrees Celsius; absent where nothing is known.
+    /// Limit in degrees Celsius; absent where nothing is known.
     pub(crate) max_c: Option<i64>,
     /// True if the user set it.
     pub(crate) is_asked: bool,
@@ -55,9 +55,9 @@ pub(crate) struct Limit {
 /// Readings of a drive's sensors at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Sensed {
-    /// In whole degrees Celsius; absent where nobody tells it.
+    /// Temperature in whole degrees Celsius; absent where no sensor tells it.
     pub(crate) temperature_c: Option<i64>,
-    /// In watts, of the drive alone; absent where it has no sensor of its own.
+    /// Power of the drive alone, in watts; absent where it has no sensor of its own.
     pub(crate) power_w: Option<f64>,
 }
 

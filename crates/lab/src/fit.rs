@@ -50,9 +50,9 @@ const AT_BOUND: f64 = 0.005;
 const SPACING: f64 = 1.0 / 8.0;
 const SPACING_EXACT: f64 = 1.0 / 64.0;
 
-/// Whoever waits for a fit.
+/// Observer of a fit.
 pub trait Watcher: Progress {
-    /// Hears of the least loss so far and of how many drives were looked at.
+    /// Takes the least loss so far and the number of drives that were evaluated.
     fn searched(&self, evaluations: usize, loss: f64);
 }
 
@@ -117,7 +117,7 @@ struct Table {
     used: Vec<usize>,
     agenda_used: WorkList,
     aims: Vec<Aim>,
-    /// Those that are compared in the end only, and what they need.
+    /// Figures that are compared in the end only, and what they need.
     others: Vec<usize>,
     agenda_others: WorkList,
 }

@@ -150,7 +150,7 @@ fn permit_device(
     Ok(Permit { path, target, partitions, is_file: false })
 }
 
-/// Everything about a device that reading the machine tells.
+/// Refuses a device that is read-only or in use, and any device without `destroy`.
 fn check_device(system: &System, path: &Path, block: &Block, destroy: bool) -> Result<(), Error> {
     if system.mounts().is_empty() {
         return Err(refused(path, "what is mounted cannot be read")

@@ -50,7 +50,7 @@ impl fmt::Display for Origin {
 /// A workload or a protocol, and where it comes from.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Entry<T> {
-    /// The thing itself.
+    /// Workload or protocol.
     #[serde(flatten)]
     pub value: T,
     /// Origin of the thing.

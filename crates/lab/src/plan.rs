@@ -111,9 +111,9 @@ pub struct PlannedStep {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pace {
-    /// At a rate.
+    /// Fixed rate.
     Fixed(Rate),
-    /// At a share of what an earlier step of the suite reached.
+    /// Share of the rate that an earlier step of the suite reached.
     Share {
         /// Name of that step.
         of: String,
@@ -122,7 +122,7 @@ pub enum Pace {
         /// Spans between requests.
         gaps: Gaps,
     },
-    /// At the times of the trace that is replayed.
+    /// Times of the trace that is replayed.
     Trace {
         /// So many times as fast, above 0.
         speed: f64,

@@ -63,7 +63,7 @@ impl Glimpse {
     }
 }
 
-/// Whoever waits for runs. Steps of several suites may be under way at once.
+/// Observer of runs. Steps of several suites may be under way at once.
 pub trait Progress: Sync {
     /// Takes a report of progress.
     fn moved(&self, event: &Event<'_>);
@@ -71,7 +71,7 @@ pub trait Progress: Sync {
     fn stop(&self) -> bool;
 }
 
-/// Nobody waits, and nobody stops it.
+/// Observer that ignores progress and never stops a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unwatched;
 
@@ -110,7 +110,7 @@ struct Passed {
 const SPENT_MIN_S: f64 = 2.0;
 
 impl Tally {
-    /// Nothing over of `total_s` protocol seconds, for at most `workers` steps at once.
+    /// Tally of `total_s` protocol seconds, none of them over, for at most `workers` steps at once.
     pub(crate) fn new(total_s: f64, workers: usize) -> Self {
         Self { total_s, workers: workers.max(1) as f64, passed: Mutex::default() }
     }

@@ -22,7 +22,7 @@ pub enum PurgeMethod {
 }
 
 impl PurgeMethod {
-    /// All of them, as they are typed.
+    /// Methods by the names that the command line takes.
     pub const ALL: [(&'static str, Self); 6] = [
         ("auto", Self::Auto),
         ("format", Self::Format),

@@ -265,14 +265,15 @@ impl Folder {
         Ok(run)
     }
 
-    /// The run is under way no more.
+    /// Releases the lock of the run and removes its progress.
     fn let_go(&self) {
         self.board.clear();
         // What cannot be unlocked is when the folder is dropped.
         let _ = self.hold.unlock();
     }
 
-    /// Says whether there is something to go on with; else removes the folder.
+    /// Stops carrying out the run. True if there is something to resume; else its folder is
+    /// removed.
     pub fn give_up(&self) -> bool {
         self.let_go();
         let is_worth = |(_, record): &(usize, Record)| record.step.kind != StepKind::Purge;

@@ -83,12 +83,12 @@ pub struct Access {
     pub size: Option<Bytes>,
     /// Folder for fio's job files, reports and logs, such as `fio` in the folder of the run.
     pub raw: PathBuf,
-    /// Under which conditions it is loaded.
+    /// Conditions under which it is loaded.
     pub conditions: Conditions,
 }
 
 impl Default for Access {
-    /// Nothing may be destroyed, raw output goes where temporary files go.
+    /// Access that destroys nothing and keeps raw output among temporary files.
     fn default() -> Self {
         let raw = env::temp_dir().join(format!("floatgate-{}", process::id()));
         let conditions = Conditions::default();
@@ -104,7 +104,7 @@ impl Access {
 }
 
 impl Wanted {
-    /// As a drive model takes it.
+    /// Setup of a drive model.
     pub(crate) fn setup(&self, seed: u64) -> Setup {
         let Self { format, host, time_lapse, .. } = self.clone();
         Setup { format, host, time_lapse, seed }

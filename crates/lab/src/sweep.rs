@@ -253,7 +253,7 @@ fn toml(value: &Value) -> toml_edit::Value {
     }
 }
 
-/// Of an error of TOML with its excerpt, what is wrong.
+/// Message of a TOML error, without the excerpt before it.
 fn last_line(text: &str) -> String {
     text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned()
 }
@@ -381,7 +381,7 @@ impl Watch for PointWatch<'_> {
         self.tell(share.min(0.95), text, false);
     }
 
-    /// Nobody looks on at a single point.
+    /// Ignores figures: a sweep shows none of a single point.
     fn saw(&mut self, _: Glimpse) {}
 
     fn stop(&self) -> bool {

@@ -12,7 +12,7 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    /// Those in `folder`, and no others.
+    /// Programs in `folder`, and no others.
     #[cfg(test)]
     pub(crate) fn in_folder(folder: impl Into<PathBuf>) -> Self {
         Self { folder: Some(folder.into()) }

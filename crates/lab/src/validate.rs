@@ -41,7 +41,7 @@ pub struct Row {
     pub workload: String,
     /// Jobs as published.
     pub threads: String,
-    /// Outstanding a job as published.
+    /// Requests outstanding for each job, as published.
     pub queue_per_thread: String,
     /// Phase of the test, as published.
     pub phase: String,
@@ -109,7 +109,7 @@ pub enum Verdict {
     In(Compared),
     /// Beyond its tolerance.
     Out(Compared),
-    /// Cannot be compared yet.
+    /// No plan or model can express the row.
     NotExpressible {
         /// Reason why it cannot be compared.
         reason: String,

@@ -212,7 +212,7 @@ fn each_thread_keeps_exactly_its_queue_outstanding() {
     assert!(deviation.abs() < 0.002 + summary.littles_law_edge(), "{deviation}");
 }
 
-/// Waits as long as it takes.
+/// Observer that never stops a load.
 struct Patient;
 
 impl super::Watch for Patient {

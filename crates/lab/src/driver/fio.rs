@@ -61,7 +61,7 @@ mod thermometer;
 /// Size of a file that is made because none was there and no size was given: 1 GiB.
 pub const SIZE_DEFAULT: Bytes = Bytes(1 << 30);
 
-/// Name of the file that keeps what the drive said of itself before a run.
+/// Name of the file that keeps the drive's SMART data from before a run.
 const HEALTH_FILE: &str = "health-before.json";
 
 /// Share of threads times queue below which fio, not the target, decides how fast requests come.
@@ -87,11 +87,11 @@ pub struct Request {
     pub purge: PurgeMethod,
     /// Folder for fio's job files, reports and logs.
     pub raw: PathBuf,
-    /// Under which conditions it is loaded.
+    /// Conditions under which it is loaded.
     pub conditions: Conditions,
 }
 
-/// Under which conditions a target is loaded.
+/// Conditions under which a target is loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Conditions {
     /// Temperature of the drive from which no load goes on, in degrees Celsius; absent: the one
@@ -130,7 +130,7 @@ pub struct Fio {
 /// State that all clones of a driver share, found out when the target is opened.
 #[derive(Debug)]
 struct Held {
-    /// Put back before anybody else gets hold of the target.
+    /// Tuned settings of this machine, put back before the target is released.
     tuned: Option<Tuned>,
     target: Target,
     site: Site,
@@ -146,7 +146,7 @@ struct Held {
 }
 
 impl Held {
-    /// The target was of use: it stays.
+    /// Keeps a file that was made for the run: something was measured in it.
     fn keep(&self) {
         if let Ok(mut unused) = self.unused.lock() {
             *unused = None;
@@ -418,7 +418,7 @@ impl Driver for Fio {
         Ok(purged.how)
     }
 
-    /// In blocks of its own size, whatever the workload's are.
+    /// Fills in blocks of its own size, whatever the workload's are.
     fn fill(&mut self, fill: &Fill<'_>, watch: &mut dyn Watch) -> Result<String, Error> {
         let how = self.write_all(
             &self.raw.join(fill.step),

@@ -13,7 +13,7 @@ use crate::{Error, Kind};
 pub struct Told(Arc<Mutex<Vec<String>>>);
 
 impl Told {
-    /// Everything so far.
+    /// Returns all commands so far.
     pub fn all(&self) -> Vec<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -118,7 +118,7 @@ struct Measured {
 }
 
 impl Measured {
-    /// Everything, where that is more than the whole intervals.
+    /// Whole intervals and the rest; empty where there is no rest.
     fn counted(&self) -> Vec<Interval> {
         let Some(rest) = &self.rest else { return Vec::new() };
         self.intervals.iter().chain([rest]).cloned().collect()
@@ -153,7 +153,7 @@ impl Timetable {
         count.checked_sub(1).map_or(Nanos::ZERO, |last| self.interval_end(last))
     }
 
-    /// The same instant in protocol seconds since the end of the ramp.
+    /// End of interval `index` in protocol seconds since the end of the ramp.
     fn interval_end_protocol_s(&self, index: u64) -> f64 {
         (self.interval_protocol * (index + 1)).as_secs_f64()
     }

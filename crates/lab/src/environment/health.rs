@@ -16,7 +16,7 @@ const DATA_PAGE_BYTES: u64 = 512_000;
 /// Kelvin at 0 °C, as NVMe rounds it.
 const FREEZING_K: i64 = 273;
 
-/// One answer. What a drive does not tell is absent.
+/// SMART data at one moment. Fields that a drive does not tell are absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Health {
     /// Temperature in degrees Celsius.

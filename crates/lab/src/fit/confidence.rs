@@ -31,7 +31,8 @@ pub(super) struct Confidence {
 }
 
 impl Confidence {
-    /// From `slopes`, a row for each figure and a column for each number, and the residuals.
+    /// Computes it from `slopes`, a row for each figure and a column for each number, and the
+    /// residuals.
     pub(super) fn of(slopes: &DMatrix<f64>, residuals: &[f64]) -> Self {
         let axes = slopes.ncols();
         let before = vec![DEVIATION_BEFORE.powi(-2); axes];

@@ -111,7 +111,7 @@ impl Candidates<'_> {
 pub(super) struct Objective<'a> {
     pub(super) candidates: &'a Candidates<'a>,
     pub(super) shortcut: &'a Shortcut<'a>,
-    /// One for each row of the work_list.
+    /// Aims, one for each row of the work list.
     pub(super) aims: &'a [Aim],
     /// Logarithm of what the protocols give over what the shortcut gives, row by row.
     pub(super) corrections: Vec<f64>,

@@ -20,7 +20,7 @@ pub struct Fit {
     /// Median error of the figures used, each predicted by a fit to all loads but its own (linear,
     /// about the best point); as a share, such as 0.08.
     pub left_out_error_median: Option<f64>,
-    /// The same, of rates alone.
+    /// Median error of the rates alone, computed alike.
     pub left_out_rate_error_median: Option<f64>,
     /// Drives that were looked at.
     pub evaluations: usize,
@@ -31,7 +31,7 @@ pub struct Fit {
     pub verified: bool,
 }
 
-/// One number that was fitted.
+/// Number that was fitted.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fitted {
     /// Path of the number in the drive's file, such as `controller.relocate_us`.

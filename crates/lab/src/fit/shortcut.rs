@@ -75,7 +75,7 @@ struct Look<'a> {
 }
 
 impl<'a> Shortcut<'a> {
-    /// For drives like `spec`, with `threads` looks at once.
+    /// Creates a shortcut for drives like `spec`, with `threads` looks at once.
     pub(super) fn new(work_list: &'a WorkList, spec: &DriveSpec, threads: usize) -> Self {
         let setups = work_list.jobs().iter().map(|job| &job.wanted);
         let time_lapse = setups.map(|wanted| time_lapse(spec, wanted)).min().unwrap_or(1);

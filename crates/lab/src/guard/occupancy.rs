@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::system::{Block, System};
 
-/// One use that forbids writing.
+/// Use that forbids writing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Occupancy {
     /// Description of the user, by name.

@@ -144,7 +144,7 @@ mod tests {
         said_of(iops, 0.0)
     }
 
-    /// The same where so many are not counted.
+    /// Warnings as of [`said`], where `uncounted` requests are not counted.
     fn said_of(iops: f64, uncounted: f64) -> Vec<(WarningKind, String)> {
         let protocol = catalogue::find_protocol("enterprise").unwrap();
         let plan = Plan::new(&protocol, &catalogue::workloads(), 1).unwrap();

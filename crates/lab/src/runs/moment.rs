@@ -13,7 +13,7 @@ impl Moment {
         Self(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
     }
 
-    /// As a file name begins with it: `2026-11-21T101503Z`.
+    /// Form that begins file names: `2026-11-21T101503Z`.
     pub(super) fn stamp(self) -> String {
         self.to_string().replace(':', "")
     }

@@ -13,7 +13,7 @@ use crate::{Error, Kind};
 /// Version of the order and of the steps kept beside it.
 const SCHEMA: u32 = 1;
 
-/// The file `order.json`.
+/// Contents of the file `order.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Order {
     /// Version of this form.

@@ -69,18 +69,18 @@ pub struct SeenRun {
     pub state: RunState,
     /// Progress; absent while the run waits for another one, and when it has ended.
     pub underway: Option<Underway>,
-    /// Its plan and what came of it; empty when it has ended.
+    /// Steps of its plan, with the figures of finished ones; empty when it has ended.
     pub steps: Vec<SeenStep>,
 }
 
 /// A step of a run under way.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SeenStep {
-    /// Its name.
+    /// Name of the step.
     pub id: String,
     /// Kind of the step.
     pub kind: StepKind,
-    /// Its length in protocol seconds.
+    /// Length in protocol seconds.
     pub length_s: f64,
     /// True if the step is finished and kept.
     pub is_done: bool,
@@ -93,7 +93,7 @@ pub struct SeenStep {
 pub struct Page {
     /// Name of the file.
     pub name: String,
-    /// Its title.
+    /// Title of the page; its name where it has none.
     pub title: String,
     /// Bytes.
     pub size_bytes: u64,

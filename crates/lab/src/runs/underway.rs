@@ -19,11 +19,11 @@ use super::ORDER;
 use crate::plan::Plan;
 use crate::progress::{Event, Glimpse};
 
-/// The file.
+/// Name of the file.
 pub(super) const PROGRESS: &str = "progress.json";
-/// Version of it.
+/// Version of its form.
 const SCHEMA: u32 = 1;
-/// Time between two writes of it, but where a step begins or ends.
+/// Time between two writes of it, except where a step begins or ends.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
 /// Attempts, and the pause between them, to lock a run that somebody looks at.
 const HOLD_TRIES: u32 = 50;
@@ -73,7 +73,7 @@ struct State {
 }
 
 impl Board {
-    /// For the run of a folder.
+    /// Board of a run in `folder`, which carries out `plan`.
     pub(super) fn new(folder: &Path, plan: &Plan) -> Self {
         let (path, total_s) = (folder.join(PROGRESS), plan.duration_s());
         Self { path, total_s, state: Mutex::default() }

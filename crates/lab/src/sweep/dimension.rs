@@ -124,7 +124,7 @@ fn spread(from: f64, to: f64, count: u32) -> Vec<f64> {
     (0..count).map(|index| rounded(at(index))).collect()
 }
 
-/// Without the tail of digits that binary fractions leave.
+/// Rounds to 9 decimals, which removes the tail of digits that binary fractions leave.
 fn rounded(value: f64) -> f64 {
     (value * 1e9).round() / 1e9
 }

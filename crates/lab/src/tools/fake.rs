@@ -13,7 +13,7 @@ pub(crate) struct Fakes {
 }
 
 impl Fakes {
-    /// No program yet.
+    /// Creates a folder without programs.
     pub(crate) fn none() -> Self {
         Self { folder: TempDir::new().unwrap() }
     }
@@ -33,7 +33,7 @@ impl Fakes {
         Tools::in_folder(self.folder.path())
     }
 
-    /// Everything that was asked, a line each.
+    /// Calls so far, a line each.
     pub(crate) fn asked(&self) -> Vec<String> {
         let log = fs::read_to_string(self.folder.path().join("asked")).unwrap_or_default();
         log.lines().map(str::to_owned).collect()

@@ -21,7 +21,7 @@ pub struct Tally {
 pub struct Share {
     /// Rows that were compared.
     pub rows: usize,
-    /// Those that are near.
+    /// Rows that are near.
     pub near: usize,
     /// Median of `|modelled / published - 1|`; absent where there are no rows.
     pub error_median: Option<f64>,

@@ -14,7 +14,7 @@ use super::{Fio, Request, process, replay, write_job};
 use crate::progress::Glimpse;
 use crate::{Driver as _, Load, Watch};
 
-/// Waits as long as it takes.
+/// Observer that never stops a load.
 struct Patient;
 
 impl Watch for Patient {

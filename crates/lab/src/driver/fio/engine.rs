@@ -12,9 +12,9 @@ use crate::{Error, Kind};
 /// Version of fio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Version {
-    /// Before the point.
+    /// Part before the point.
     pub(super) major: u32,
-    /// After the point.
+    /// Part after the point.
     pub(super) minor: u32,
 }
 
@@ -28,9 +28,9 @@ pub(crate) struct Engine {
 }
 
 impl Version {
-    /// The first in which fixed rates come out right with mixed sizes.
+    /// Oldest version in which fixed rates come out right with mixed sizes.
     pub(crate) const RECOMMENDED: Self = Self { major: 3, minor: 42 };
-    /// The first with `io_uring`; its histogram logs are those of 3.33 and 3.42.
+    /// Oldest version with `io_uring`; its histogram logs are those of 3.33 and 3.42.
     pub(crate) const OLDEST: Self = Self { major: 3, minor: 13 };
 
     /// Reads `fio-3.33` or `fio-3.42-12-gabcdef`.
@@ -83,14 +83,14 @@ pub(super) fn not_started(source: io::Error) -> Error {
 }
 
 impl Engine {
-    /// In order of preference. Through the page cache only when nothing else works.
+    /// Engines in order of preference. The page cache is used only when nothing else works.
     pub(super) const ALL: [Self; 3] = [
         Self { name: "io_uring", direct: true },
         Self { name: "libaio", direct: true },
         Self { name: "io_uring", direct: false },
     ];
 
-    /// The one for NBD servers; nothing of this machine caches what it moves.
+    /// Engine for NBD servers; no cache of this machine is between.
     pub(super) const NBD: Self = Self { name: "nbd", direct: true };
 
     /// fio's key for the target.

@@ -44,7 +44,7 @@ const TRIM_FOLDER: &str = "trim";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hosts(Vec<Host>);
 
-/// One of them.
+/// Machine that runs `fio --server`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Host {
     name: String,
@@ -79,7 +79,7 @@ impl Hosts {
         u32::try_from(self.0.len()).expect("a command line is shorter")
     }
 
-    /// Their names, in order.
+    /// Names of the hosts, in order.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|host| host.name.as_str())
     }
@@ -213,7 +213,7 @@ fn sizes_from(offset: u64) -> (u64, u64) {
     (size(offset.saturating_sub(LOOK_BYTES)), size(offset + LOOK_BYTES))
 }
 
-/// Waits so long.
+/// Observer that stops a load after `patience`.
 struct Patience {
     since: Instant,
     patience: Duration,

@@ -23,9 +23,9 @@ use crate::{Error, Kind};
 /// Direction of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
-    /// From the drive.
+    /// Read from the drive.
     Read,
-    /// To the drive.
+    /// Write to the drive.
     Write,
 }
 

@@ -11,7 +11,7 @@ use super::interval::rounded;
 use crate::driver::LatencyParts;
 use crate::{Error, Kind};
 
-/// Under which fio's client adds up what several hosts did.
+/// Name of the job in which fio's client adds up the results of several hosts.
 const ALL_CLIENTS: &str = "All clients";
 
 /// The report.

@@ -30,12 +30,12 @@ pub(super) enum Ending {
     Stopped,
 }
 
-/// One look at a process that runs.
+/// Observation of a running process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Look {
     /// Seconds since it began.
     pub(super) passed_s: f64,
-    /// Its number.
+    /// Process id.
     pub(super) process: u32,
 }
 

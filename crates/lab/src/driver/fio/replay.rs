@@ -22,7 +22,7 @@ use super::{Engine, job};
 use crate::replay::Replay;
 use crate::{Error, Kind, Load};
 
-/// The first fio that reads version 3 of its iolog.
+/// Oldest fio that reads version 3 of its iolog.
 const TIMED: Version = Version { major: 3, minor: 31 };
 
 /// Requests of all iologs of a step at most: 40 bytes each on disk, and a few hundred in memory.

@@ -20,7 +20,7 @@ use crate::{Error, Kind};
 pub(super) enum Target {
     /// A file or a block device.
     Local(Permit),
-    /// One of the same name on each of several hosts.
+    /// Files or devices of the same name, one on each of several hosts.
     Fleet(Fleet),
     /// An export, under the address that was given.
     Export {

@@ -62,7 +62,7 @@ pub(super) struct Thermometer {
 }
 
 impl Thermometer {
-    /// Nothing read yet of a load that begins at `began`.
+    /// Thermometer without readings, for a load that begins at `began`.
     pub(super) const fn new(max_c: Option<i64>, began: Instant) -> Self {
         Self { max_c, began, read_at: None, readings: Vec::new(), hot: 0 }
     }

@@ -66,7 +66,7 @@ fn requests(bytes: u64, size: f64) -> u64 {
     (bytes as f64 / size) as u64
 }
 
-/// One job for each device, however long it takes.
+/// Load of a fill: one job for each device.
 const fn load<'a>(fill: &Fill<'a>) -> Load<'a> {
     Load {
         step: fill.step,

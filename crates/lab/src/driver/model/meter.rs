@@ -18,7 +18,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// Nothing counted yet; the first interval begins at `at`.
+    /// Meter without counts, whose first interval begins at `at`.
     pub(super) fn new(drive: &Drive, at: Nanos) -> Self {
         Self {
             interval: Interval::default(),

@@ -14,7 +14,7 @@ pub(super) struct Space {
 }
 
 impl Space {
-    /// Nothing said yet.
+    /// Warnings of a drive of `spec`, none of them raised yet.
     pub(super) fn new(spec: &DriveSpec) -> Self {
         let mut warn_percent =
             spec.compression.as_ref().map_or_else(Vec::new, |it| it.warn_percent.clone());

@@ -20,7 +20,7 @@ impl Watch for StopAfter {
     }
 }
 
-/// Without the stalls of its host drivers, which no law of queues knows.
+/// ioDrive Duo without the stalls of its host drivers, which no law of queues knows.
 fn model(time_lapse: u32) -> Model {
     let mut spec = ssd::catalogue::find("iodrive-duo").unwrap();
     spec.hosts.iter_mut().for_each(|host| host.stalls.clear());
