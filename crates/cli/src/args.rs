@@ -61,7 +61,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// What to do.
+/// Subcommands of `floatgate`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a whole test protocol on a drive and write the review
@@ -302,7 +302,7 @@ Examples:
     Man(Man),
 }
 
-/// How a modelled drive is set up.
+/// Setup of a modelled drive.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Model")]
 pub(crate) struct ModelArgs {
@@ -320,7 +320,7 @@ pub(crate) struct ModelArgs {
     pub(crate) seed: u64,
 }
 
-/// What data is written.
+/// Data that a workload writes.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Data")]
 pub(crate) struct DataArgs {
@@ -329,7 +329,7 @@ pub(crate) struct DataArgs {
     pub(crate) compressible: Option<f64>,
 }
 
-/// What is replayed where a protocol replays a trace.
+/// Trace for protocols that replay one.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Data")]
 pub(crate) struct TraceArgs {
@@ -444,7 +444,7 @@ pub(crate) struct Runs {
     pub(crate) json: bool,
 }
 
-/// What to do with runs.
+/// Subcommands of `floatgate runs`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunsCommand {
     /// Lists every run, oldest first

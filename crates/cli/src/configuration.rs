@@ -29,10 +29,10 @@ pub(crate) struct Configuration {
     table: Table,
 }
 
-/// What a file says that was read again.
+/// Options of a server whose configuration file was read again.
 #[derive(Debug)]
 pub(crate) struct Reread {
-    /// What holds from now on, as far as it may change.
+    /// Options of the running server, with the new values of those that may change while it runs.
     pub(crate) serve: Serve,
     /// Keys that say something else now and may not change.
     pub(crate) fixed: Vec<String>,
@@ -89,7 +89,8 @@ fn read(path: &Path) -> Result<Table> {
     text.parse().with_context(|| format!("reading {shown}"))
 }
 
-/// What was typed, with what the file that it names says before it; none if it names none.
+/// Returns the options that were typed, completed by those of the configuration file that they
+/// name; none if they name no file.
 ///
 /// # Errors
 /// When the file cannot be read, or says what no option does.
@@ -116,7 +117,7 @@ fn parsed(words: Vec<OsString>) -> Result<Command, clap::Error> {
     Ok(Cli::from_arg_matches(&matches)?.command)
 }
 
-/// What could be typed instead of a file.
+/// Returns the command-line words that say the same as a configuration file.
 fn words_of(table: &Table) -> Result<Vec<OsString>> {
     let keys = keys();
     let mut words = Vec::new();
@@ -157,7 +158,7 @@ fn keys() -> Vec<String> {
     [VOLUME].into_iter().chain(options).map(str::to_owned).collect()
 }
 
-/// What was typed after the command, the file's own option left out.
+/// Returns the words typed after the command, except the option that names the file.
 fn typed_words() -> impl Iterator<Item = OsString> {
     let mut is_name = false;
     std::env::args_os().skip_while(|word| word != COMMAND).skip(1).filter(move |word| {

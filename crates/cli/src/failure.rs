@@ -1,4 +1,5 @@
-//! How a failure is told: once, from the outside in, with what to do about it.
+//! Text and exit status of a failed command: causes from the outermost inward, each once, and a
+//! hint at the remedy.
 
 use std::fmt;
 use std::io;
@@ -11,18 +12,18 @@ use server::chain_text;
 
 use crate::output;
 
-/// What to do where nothing can be read of a drive.
+/// Hint for a recovery that can read nothing.
 const NOTHING_LEFT: &str =
     "without --checkpoint the newest whole checkpoint is read; where none is, only a copy helps";
 
-/// What was attempted with the drive of a folder, as the context of why it failed.
+/// Attempt to open a drive by its folder, as context for the error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Opening {
     attempt: Attempt,
     folder: PathBuf,
 }
 
-/// What a drive was opened for.
+/// Purpose of opening a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Attempt {
     /// To be used.
@@ -49,7 +50,7 @@ impl Opening {
         Self { attempt: Attempt::Salvage, folder: folder.to_owned() }
     }
 
-    /// What to do about an error.
+    /// Returns the remedy for an error, as a hint.
     fn remedy(&self, error: &OpenError) -> String {
         let is_damage = matches!(error, OpenError::Damaged { .. } | OpenError::DiesMissing { .. });
         if self.attempt == Attempt::Salvage && is_damage {
@@ -97,7 +98,7 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(if is_usage(error) { 2 } else { 1 })
 }
 
-/// Whether what was typed is at fault.
+/// True if the arguments are at fault.
 fn is_usage(error: &anyhow::Error) -> bool {
     error
         .chain()

@@ -23,7 +23,7 @@ use clap::FromArgMatches as _;
 
 use crate::args::{Cli, Command};
 
-/// How a command ended that did not fail.
+/// Outcome of a command that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     /// Done as asked.
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What was typed, and what a configuration says before it.
+/// Parses the command line; options of `serve` are completed from its configuration file.
 fn command() -> Result<Command> {
     let Cli { command } = Cli::from_arg_matches(&args::grouped().get_matches())?;
     match &command {

@@ -20,7 +20,7 @@ pub(crate) fn span(text: &str) -> Result<Duration, String> {
         .map_err(|_| format!("`{text}` is longer than any run"))
 }
 
-/// What a letter without an `i` stands for.
+/// Meaning of a size suffix without `i`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Letters {
     /// Powers of 1000: `4G` is 4 000 000 000 bytes, as on the label of a drive.

@@ -1,4 +1,4 @@
-//! What several commands make of their arguments in the same way.
+//! Interpretation of arguments that several commands share.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -14,11 +14,11 @@ use lab::{Error, Kind};
 
 use crate::args::{DataArgs, ModelArgs, PlaceArgs, TraceArgs};
 
-/// What to do about a table of figures that is none.
+/// Hint for a file of figures that cannot be parsed.
 pub(crate) const FIGURES: &str =
     "`floatgate drives iodrive-duo --figures` prints a table as it is to be";
 
-/// Which setups of a target the arguments mean.
+/// Returns the setup of a target that the arguments select.
 pub(crate) fn choice(format: Option<&str>, model: &ModelArgs) -> Choice {
     Choice {
         time_lapse_max: None,

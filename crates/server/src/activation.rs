@@ -11,12 +11,12 @@ use anyhow::{Context as _, Result, anyhow};
 use export::Listener;
 use listenfd::ListenFd;
 
-/// What begins a place that is a descriptor.
+/// Prefix of a place that names a passed descriptor.
 const PREFIX: &str = "fd:";
 /// The first descriptor that is passed.
 const FIRST: usize = 3;
 
-/// Where a server listens.
+/// Place that a server listens at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place<A> {
     /// At an address of its own choice.

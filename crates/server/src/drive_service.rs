@@ -48,10 +48,10 @@ pub struct DriveService {
     /// Before this server began.
     life: Life,
     event_log: EventLog,
-    /// What the look before saw; held for the whole of a look.
+    /// State seen at the previous look; locked for the whole of a look.
     known: Mutex<Known>,
     history: Mutex<Rings>,
-    /// Who is called when health changes, if anybody is.
+    /// Sender of alerts on changes of health; none if no recipient is configured.
     monitor: OnceLock<Monitor>,
 }
 
@@ -181,7 +181,7 @@ impl DriveService {
         }
     }
 
-    /// How the drive and its server fare.
+    /// Returns the status of the drive and of its server.
     pub fn status(&self) -> Status {
         let Process { cpu_s, memory_bytes } = Process::own();
         let traffic = self.meter.traffic();
@@ -238,7 +238,7 @@ impl DriveService {
         }
     }
 
-    /// What the drive did over a span.
+    /// Returns the activity of the drive over a span.
     pub fn history(&self, span: HistorySpan) -> History {
         locked(&self.history).history(span)
     }
@@ -309,7 +309,8 @@ impl DriveService {
         }
     }
 
-    /// Whether what the drive is for its clients may be changed beneath them.
+    /// Checks a request to purge, format or resize: it must name this drive and allow the change
+    /// while clients use it.
     fn allowed(&self, drive: &str, while_served: bool) -> Result<(), String> {
         let own = self.number();
         match (drive == own, while_served) {
@@ -333,7 +334,7 @@ impl DriveService {
     }
 }
 
-/// What is asked for, after "to".
+/// Returns the infinitive phrase for a request in event messages, to follow "to".
 fn order(request: &Request) -> String {
     match request {
         Request::Status => "tell the status".to_owned(),

@@ -1,4 +1,4 @@
-//! What a server says while it serves: a line an event, to stderr, for people or for programs.
+//! Log of a server: one line per event on stderr, as text or as JSON.
 //!
 //! ```text
 //!   tracing::warn!(client, "…") ──► line ──► queue ──► a thread of its own ──► stderr
@@ -26,10 +26,10 @@ use tracing::{Event, Metadata, Subscriber};
 
 /// Lines that wait for a slow reader.
 const WAITING_MAX: usize = 1024;
-/// How long the last lines may take.
+/// Longest wait for the last lines to be written when the log is dropped.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How much is said; each level says what those before it do, too.
+/// Log level; each includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Level {
     /// What failed
@@ -48,7 +48,7 @@ fn write_line(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// Which events are said, and how.
+/// Level and format of the log, shared with the reloader of the configuration.
 #[derive(Debug)]
 struct Form {
     level: AtomicU8,
@@ -58,7 +58,7 @@ struct Form {
 /// The log of this process, once there is one.
 static FORM: OnceLock<Arc<Form>> = OnceLock::new();
 
-/// What goes to the thread that writes.
+/// Message to the thread that writes.
 enum Message {
     Line(String),
     /// Asks for word once everything before is written.
@@ -168,7 +168,7 @@ impl Subscriber for Listener {
     fn exit(&self, _: &Id) {}
 }
 
-/// What an event says.
+/// Text and fields of an event.
 #[derive(Debug, Default)]
 struct Said {
     text: String,

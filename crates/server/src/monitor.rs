@@ -26,13 +26,13 @@ use crate::drive_service::Alert;
 
 /// Alerts that wait for a slow program.
 const WAITING_MAX: usize = 64;
-/// How long a program may take.
+/// Longest run of an alert program before it is killed.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// How long the last alerts may take when the server ends.
+/// Longest wait for pending alerts when the server ends.
 const LAST_CALLS: Duration = Duration::from_secs(5);
 /// Time between two looks at whether a program has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Where mail is handed over, the first that is there.
+/// Paths of sendmail; the first that exists is used.
 const SENDMAIL: [&str; 3] = ["/usr/sbin/sendmail", "/usr/lib/sendmail", "/usr/bin/sendmail"];
 
 /// Whom to call; looked at before there is anything to tell.
@@ -61,7 +61,7 @@ impl Recipients {
 pub struct About {
     /// Its number.
     pub drive: String,
-    /// What people call it.
+    /// Its name, as shown to people.
     pub name: String,
     /// Its folder.
     pub folder: String,
@@ -140,7 +140,7 @@ fn check_program(program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Who takes mail for an address.
+/// Returns the sendmail program and the address, once that is checked.
 fn post(address: &str) -> Result<(PathBuf, String)> {
     if address.is_empty() || address.starts_with('-') || address.chars().any(char::is_control) {
         bail!("--monitor-mail {address:?} is no address such as root@localhost");
@@ -243,7 +243,7 @@ fn wait(child: &mut Child, deadline: Instant) -> io::Result<Option<ExitStatus>> 
     }
 }
 
-/// What a test tells.
+/// Returns the alert that `--monitor-test` sends.
 pub fn test_alert(health: HealthState) -> Alert {
     Alert {
         event: "test",

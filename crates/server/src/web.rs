@@ -1,4 +1,4 @@
-//! What is shown over HTTP: a served drive, or several drives and the runs of a folder.
+//! HTTP server of the dashboards: one served drive, or several drives and the runs of a folder.
 //!
 //! ```text
 //!   connection ──► request ──► origin check: host name, page of origin ──► content ──┬─► reply
@@ -44,7 +44,7 @@ use self::origin_check::OriginCheck;
 use self::reply::Reply;
 use self::request::{Fault, Request};
 
-/// How long a client may take to encrypt and to send a request, and to take a part of an answer.
+/// Time limit for the TLS handshake and the request of a client, and for each part of an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Pause after the system had nothing left to accept a connection with.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -57,7 +57,7 @@ pub struct Web {
     acceptor: Option<JoinHandle<()>>,
 }
 
-/// What is answered from.
+/// State that the threads of all connections share.
 #[derive(Debug)]
 struct Site {
     content: Content,
@@ -67,18 +67,18 @@ struct Site {
     is_stopping: AtomicBool,
 }
 
-/// How a server is reached, and what lets one change something.
+/// Ways in which a server is reached, and the token that permits changes.
 #[derive(Debug)]
 pub struct Door {
     /// The key to everything that changes a drive.
     pub token: Token,
     /// Names by which it may be reached beside its addresses and `localhost`.
     pub hosts: Vec<String>,
-    /// What clients encrypt by, if they have to.
+    /// TLS that clients have to use; none for plain HTTP.
     pub tls: Option<Tls>,
 }
 
-/// What is shown.
+/// Content of a server.
 #[derive(Debug)]
 pub enum Content {
     /// The page of one drive.

@@ -1,9 +1,9 @@
-//! How the dies of a drive are accessed.
+//! Options for access to the dies of a drive.
 
 use clap::Args;
 use live::Access;
 
-/// What `floatgate serve` asks the system for.
+/// Ways of I/O to the dies that `floatgate serve` asks the system for.
 #[derive(Clone, Copy, Debug, Args)]
 #[command(next_help_heading = "Dies")]
 pub(crate) struct AccessArgs {

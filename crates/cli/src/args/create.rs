@@ -1,4 +1,4 @@
-//! What is typed to make drives that store.
+//! Arguments of `floatgate create`.
 
 use std::path::PathBuf;
 
@@ -55,7 +55,7 @@ pub(crate) struct Create {
     pub(crate) rated_cycles: Option<u32>,
 }
 
-/// How pages are stored.
+/// Compression of pages as they are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Compress {
     /// As they are
@@ -66,7 +66,7 @@ pub(crate) enum Compress {
     Zstd,
 }
 
-/// How dies protect each other.
+/// Protection of a drive against the loss of a die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protection {
     /// Not at all.

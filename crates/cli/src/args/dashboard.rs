@@ -1,4 +1,4 @@
-//! What is typed to look at several drives and at runs.
+//! Arguments of `floatgate dashboard`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What is typed to divide drives that store among exports.
+//! Arguments of `floatgate export`.
 
 use std::path::PathBuf;
 

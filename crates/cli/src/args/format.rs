@@ -1,4 +1,4 @@
-//! What is typed to purge drives that store, and to change what clients see of them.
+//! Arguments of `floatgate purge`, `floatgate format` and `floatgate resize`.
 
 use std::path::PathBuf;
 

@@ -1,10 +1,10 @@
-//! What is typed about the pages of a server, and who reaches them.
+//! Options for the HTTP pages of a server: host names, TLS and client certificates.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-/// How browsers and monitoring reach the pages.
+/// Options for the HTTP pages of a server.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "HTTP")]
 #[expect(clippy::struct_field_names, reason = "they are the names of options")]

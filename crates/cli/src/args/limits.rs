@@ -1,4 +1,4 @@
-//! What is typed to limit what clients may take.
+//! Options that limit the connections and memory of NBD clients.
 
 use blockio::Bytes;
 use clap::Args;

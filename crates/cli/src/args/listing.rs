@@ -1,4 +1,4 @@
-//! What is typed to look at drives, workloads and protocols.
+//! Arguments of `floatgate drives`, `floatgate workloads` and `floatgate protocols`.
 
 use std::path::PathBuf;
 
@@ -33,7 +33,7 @@ pub(crate) struct Listing {
     pub(crate) json: bool,
 }
 
-/// What to do with workloads or protocols.
+/// Subcommands of `floatgate workloads` and `floatgate protocols`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ListingCommand {
     /// Lists all, and where each comes from

@@ -1,4 +1,4 @@
-//! What is typed to look after drives that store.
+//! Arguments of the commands that check, scrub, repair and recover drives, and inject faults.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -75,7 +75,7 @@ pub(crate) struct Inject {
     pub(crate) fault: Fault,
 }
 
-/// What goes wrong with a served drive.
+/// Fault to inject into a served drive.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Fault {
     /// The power goes: what was not durable is lost or torn, and the server is gone

@@ -1,4 +1,4 @@
-//! What is typed to have somebody called when the health of a drive changes.
+//! Options for alerts when the health of a drive changes.
 
 use std::path::PathBuf;
 

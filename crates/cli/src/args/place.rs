@@ -1,9 +1,9 @@
-//! Where a modelled drive is, as it is typed.
+//! Options for the surroundings of a modelled drive: air, airflow and slot power.
 
 use clap::Args;
 use lab::ssd::SlotPower;
 
-/// Where a modelled drive is, and what feeds it.
+/// Surroundings of a modelled drive: temperature and flow of its air, and power of its slot.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Surroundings")]
 pub(crate) struct PlaceArgs {

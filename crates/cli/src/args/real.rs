@@ -1,4 +1,4 @@
-//! What is typed of how a real drive may be treated.
+//! Options for tests on real drives: leave to destroy, purge method, size, limits, tuning.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use lab::subject::Access;
 
 use crate::quantity;
 
-/// How far one may go on a real drive.
+/// Limits to what a test may do to a real drive.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Real drives")]
 pub(crate) struct RealArgs {
@@ -41,7 +41,7 @@ pub(crate) struct RealArgs {
 }
 
 impl RealArgs {
-    /// How a real target may be treated, whose raw output goes to `raw`.
+    /// Returns the access that a test has to a real target; raw output goes to the folder `raw`.
     pub(crate) fn access(&self, raw: PathBuf) -> Access {
         let Self { destroy, purge, size, temperature_max: temperature_max_c, tune } = *self;
         let conditions = Conditions { temperature_max_c, is_tuned: tune };

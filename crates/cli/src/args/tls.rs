@@ -1,10 +1,10 @@
-//! What is typed to have clients encrypt.
+//! Options for encryption of NBD connections.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-/// How connections are encrypted.
+/// Encryption of connections from NBD clients.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Encryption")]
 pub(crate) struct TlsArgs {
@@ -19,7 +19,7 @@ pub(crate) struct TlsArgs {
     pub(crate) tls_verify_peer: bool,
 }
 
-/// Whether clients have to encrypt.
+/// Policy on clients that do not encrypt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Encryption {
     /// They may

@@ -1,4 +1,4 @@
-//! What is typed to make traces and to look at them.
+//! Arguments of `floatgate trace`.
 
 use std::path::PathBuf;
 
