@@ -17,7 +17,7 @@ use crate::{Ending, output, table};
 /// Most findings that are listed.
 const LISTED_MAX: usize = 40;
 
-/// What was found, for programs.
+/// Result of a check as JSON.
 #[derive(Serialize)]
 struct Shown<'a> {
     #[serde(flatten)]
@@ -95,7 +95,7 @@ fn text(report: &Report, repaired: usize) -> String {
     lines.join("\n")
 }
 
-/// How many findings of each kind.
+/// Returns the number of findings of each kind as text.
 fn counts(findings: &[Finding]) -> String {
     let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
     for finding in findings {

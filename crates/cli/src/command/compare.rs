@@ -7,7 +7,7 @@ use lab::runs::{Runs, write_text};
 use crate::args::Compare;
 use crate::{Ending, output, setup};
 
-/// Where the review is written when nobody says where.
+/// Default path of the review; numbered if it exists.
 const OUT: &str = "compare.html";
 
 /// Writes one review of several runs, and prints its path.

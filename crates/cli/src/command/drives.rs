@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::args::Named;
 use crate::{Ending, output, table};
 
-/// What is said of a drive without a model.
+/// Note on a drive that is listed without a model.
 const NO_MODEL: &str = "listed, not validated: no model";
 
 /// Lists the drives, or shows one with every number and its source.
@@ -71,7 +71,7 @@ fn list(drives: &[DriveSpec], listed: &[ListedDrive]) -> String {
     table::columns(&modelled.chain(listed).collect::<Vec<_>>())
 }
 
-/// What is known of a drive without a model.
+/// Returns the title and the data-sheet values of a drive without a model.
 fn known(drive: &ListedDrive) -> String {
     let rows = [
         ["User".to_owned(), format!("{} GB", drive.user_gb)],

@@ -16,15 +16,15 @@ use crate::args;
 use crate::progress::Terminal;
 use crate::{Ending, output, setup, table};
 
-/// What a fit goes by.
+/// Figures that a fit goes by, and the protocols that they were measured with.
 struct Evidence {
-    /// What it is called.
+    /// Name of the file of figures, or of the run.
     name: String,
     /// The text that the rows were read from.
     text: String,
     table: Vec<FigureRow>,
     plans: Vec<Plan>,
-    /// How the rows name the drive, where its file does not say.
+    /// Mapping from the drive's setups to the names in the rows, for a drive file without one.
     published: Option<PublishedSpec>,
 }
 
@@ -95,7 +95,7 @@ fn of_figures(file: Option<&Path>) -> Result<Evidence> {
 /// Seed of the protocols.
 const SEED: u64 = 1;
 
-/// What a run measured, by the protocol that it ran.
+/// Returns the measurements of a run as figures, with the plan that it followed.
 fn of_run(spec: &DriveSpec, dir: &Path, asked: &str) -> Result<Evidence> {
     let runs = Runs::new(dir);
     let run = runs.load(asked)?;

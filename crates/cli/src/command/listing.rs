@@ -1,4 +1,4 @@
-//! What listing workloads and listing protocols have in common: files, and what is made of fio's.
+//! Files of workloads and protocols: their text, faults among them, and import of fio job files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ fn write(folder: &Path, files: &[(PathBuf, String)], overwrite: bool) -> Result<
     Ok(())
 }
 
-/// What of the job file is not in what was made of it.
+/// Prints the options of the job file that were not imported.
 fn tell(imported: &Imported) {
     for note in &imported.notes {
         output::talk(&format!("note: {note}"));

@@ -20,7 +20,7 @@ use crate::{Ending, output};
 
 /// Time between two looks at work that a server does.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// How long a server whose power was cut may take to end.
+/// Longest wait for a server to end after its power was cut.
 const POWER_CUT_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Has a served drive read all that it stores, and says what was found.

@@ -60,7 +60,7 @@ fn sheet(entry: &Entry<Protocol>) -> String {
     )
 }
 
-/// What a suite does, a line each.
+/// Returns the stages of a suite, one row each: suite, action, workload, load.
 fn rows(suite: &Suite) -> Vec<[String; 4]> {
     let line = |what: &str, workload: &str, load: String| {
         [suite.name.clone(), what.to_owned(), workload.to_owned(), load]

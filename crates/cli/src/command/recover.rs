@@ -29,13 +29,13 @@ const LISTED_MAX: usize = 20;
 /// Pages between two looks at the progress.
 const PAGES_AT_ONCE: u32 = 256;
 
-/// What was found.
+/// Result of a recovery.
 #[derive(Debug, Serialize)]
 struct Found {
     /// The checkpoint that it was read from, and all that the dies name.
     checkpoint: u64,
     checkpoints: Vec<u64>,
-    /// What cannot be relied upon.
+    /// Reasons why the data read may not be the data last written.
     doubts: Vec<String>,
     size_bytes: u64,
     /// Pages that were read, those that hold nothing, and those that cannot be read.

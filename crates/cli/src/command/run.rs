@@ -49,8 +49,8 @@ pub(crate) fn run(args: &args::Run) -> Result<Ending> {
     shown(&outcomes.remove(0), args.json.then_some(args.model.seed))
 }
 
-/// Where a load generator keeps its job files and reports: gone when the run is done, kept for
-/// whoever looks for a cause when it failed.
+/// Folder for job files and reports of a load generator: deleted when the run succeeds, kept for
+/// diagnosis when it fails.
 struct Raw {
     path: PathBuf,
     is_kept: Cell<bool>,
@@ -110,7 +110,7 @@ fn load(args: &args::Run) -> OneLoad {
     }
 }
 
-/// What a reader must know before trusting the figures.
+/// Returns the warnings of all steps, which qualify the figures.
 fn warnings(outcome: &Outcome) -> impl Iterator<Item = &Warning> {
     outcome.records.iter().flat_map(|(_, record)| &record.warnings)
 }

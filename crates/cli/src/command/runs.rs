@@ -55,7 +55,7 @@ fn list(listed: &[Listed], dir: &Path) -> Result<()> {
     output::data(&table::columns(&std::iter::once(head).chain(rows).collect::<Vec<_>>()))
 }
 
-/// What a run measured, step by step, and what one must know of it.
+/// Returns the text of a run: one row of results per step, then its warnings.
 fn shown(run: &Run) -> String {
     let Run { id, target, protocol_title, started_at, steps, steps_planned, .. } = run;
     let mut text = format!(

@@ -33,11 +33,11 @@ use crate::failure::Opening;
 use crate::signals::{self, Signal};
 use crate::{Ending, output, setup};
 
-/// How often a server looks at its drive.
+/// Interval between two looks of a server at its drive.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Looks from one keeping of what the drive did to the next.
 const LOOKS_PER_KEEPING: u64 = 60;
-/// How long programs that are being answered may keep a drive from being closed.
+/// Longest wait, before the drive is closed, for answers to management requests under way.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
 /// The file of the drive's folder that holds the token of its page.
@@ -46,8 +46,8 @@ const TOKEN: &str = "web.token";
 /// Exit status of a server whose power was cut, as that of a process that was killed.
 const POWER_CUT: i32 = 137;
 
-/// What is served; and, where that is a drive of a folder, the drive, to be closed in the end, and
-/// who observes it.
+/// Device that is served; if it is the drive of a folder, also that drive, to be closed at the end,
+/// and its service.
 struct Served {
     device: Arc<dyn Device>,
     drive: Option<(Arc<Drive>, Arc<DriveService>)>,
@@ -259,13 +259,13 @@ fn end_without_power(cut: &io::Result<()>) {
     }
 }
 
-/// How a device is offered to clients.
+/// Terms on which a device is exported to clients.
 pub(super) struct Offer<'a> {
     /// Folder of the drive; none for a device in memory.
     pub(super) volume: Option<&'a Path>,
     /// Name of the export that clients get who name none; empty: the first.
     pub(super) default: &'a str,
-    /// Whether commands that change data are refused.
+    /// True if commands that change data are refused.
     pub(super) is_read_only: bool,
     /// The model whose times replies keep to, if they do.
     pub(super) pace: Option<&'a Arc<Pace>>,
@@ -321,7 +321,7 @@ fn paced(args: &Serve) -> Result<Option<Arc<Paced>>> {
     Ok(Some(Arc::new(Paced::new(&spec, Pace::new(drive)))))
 }
 
-/// What clients encrypt by, if they do.
+/// Loads the TLS certificates for NBD clients; none without `--tls-certificates`.
 fn tls(args: &TlsArgs) -> Result<Option<Tls>> {
     let Some(folder) = &args.tls_certificates else { return Ok(None) };
     let demand = match args.tls {
@@ -354,16 +354,7 @@ fn check_pages(args: &Serve) -> Result<()> {
     Ok(())
 }
 
-/// Whom to call at each change of health; none where nobody is to be called.
-fn recipients(args: &MonitorArgs) -> Result<Option<Recipients>> {
-    let recipients = Recipients::new(args.program.clone(), args.mail.as_deref())?;
-    if recipients.is_none() && args.is_test {
-        bail!("--monitor-test calls nobody: give --monitor-program or --monitor-mail");
-    }
-    Ok(recipients)
-}
-
-/// What browsers and monitoring encrypt by, if they do.
+/// Loads the TLS certificates for HTTP; none without `--http-tls-certificates`.
 pub(super) fn http_tls(args: &HttpArgs) -> Result<Option<Tls>> {
     let Some(folder) = &args.http_tls_certificates else { return Ok(None) };
     let loaded = Tls::load(folder, Demand::Required, args.http_tls_verify_peer);
@@ -416,7 +407,7 @@ pub(super) fn warn_of_reach(place: &dyn Display) {
     );
 }
 
-/// What clients find, and where.
+/// Returns the exports with the URIs that clients reach them by.
 pub(super) fn offered(exports: &Exports, listeners: &[Listener]) -> Vec<status::Export> {
     let is_encrypted = exports.tls().is_some_and(|tls| tls.demand() == Demand::Required);
     let uri: fn(&Address, &str) -> String =

@@ -110,7 +110,7 @@ fn problem_rows(problem: &Problem) -> [Row; 2] {
     [row("  problem", problem.text.clone()), row("  next step", problem.remedy.clone())]
 }
 
-/// Where the pages lie that are lost, as far as that is known.
+/// Returns a row for each lost page whose address is known, and one for the number of others.
 fn lost_rows(status: &Status) -> Vec<Row> {
     let sectors = |lba: &u64| row("page lost", format!("sectors {lba} to {}", lba + 7));
     let mut rows: Vec<Row> = status.lost_lbas.iter().map(sectors).collect();
@@ -135,7 +135,7 @@ fn light(led: Led) -> String {
     }
 }
 
-/// What it did in its whole life, where it was ever served.
+/// Returns the lifetime totals of the drive; none if it was never served.
 fn life_row(life: &Life) -> Option<Row> {
     let Life { power_on_s, host_read_bytes, host_written_bytes, media_written_bytes, .. } = *life;
     let text = format!(

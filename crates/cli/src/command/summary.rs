@@ -1,11 +1,11 @@
-//! What came out of a review, for the terminal: the page has the rest.
+//! Summary of a review for the terminal; the page has the details.
 
 use blockio::Nanos;
 use lab::results::{Run, Step, StepKind, Summary};
 
 use crate::table;
 
-/// What stands before the numbers of a row that has lines of its own.
+/// Indent of the numbers below a title with lines of its own.
 const INDENT: &str = "  ";
 
 /// Each run: what its preconditionings ended at, then each workload at the load of its most IOPS;

@@ -83,7 +83,8 @@ fn order(args: &args::Sweep) -> Result<Order> {
     })
 }
 
-/// What is swept: capacity, load, data, then keys of the drive's file in the order given.
+/// Returns the dimensions that are swept: capacity, load, data, then keys of the drive's file in
+/// the order given.
 fn dimensions(args: &args::Sweep) -> Result<Vec<Dimension>> {
     let plain = dimension::plain as fn(&str) -> Result<f64, String>;
     let options = [

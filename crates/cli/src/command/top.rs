@@ -86,7 +86,7 @@ fn screen(span: &Span<'_>, columns: usize) -> String {
     lines.join("\n")
 }
 
-/// What is wrong, and what to do next.
+/// Returns the first `PROBLEMS_MAX` problems with their remedies, and the number of others.
 fn problem_lines(problems: &[Problem], columns: usize) -> Vec<String> {
     let text = |problem: &Problem| format!("! {} {}", problem.text, problem.remedy);
     let told = problems.iter().take(PROBLEMS_MAX);
@@ -110,7 +110,8 @@ fn hanging([name, text]: &[String; 2], columns: usize) -> Vec<String> {
     lines.into_iter().enumerate().map(named).collect()
 }
 
-/// What each die does: those first that do not serve, and of many others the busiest.
+/// Returns the throughput of each die, at most `DIES_MAX`: those not in service first, then the
+/// busiest.
 fn die_rows(span: &Span<'_>, columns: usize) -> Vec<[String; 5]> {
     let speed = |now: u64, then: u64| now.saturating_sub(then) as f64 / span.seconds;
     let mut dies: Vec<(usize, &Die, [f64; 2])> = (0..)

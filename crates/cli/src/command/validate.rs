@@ -75,7 +75,7 @@ fn shown(rows: &[Row]) -> String {
     )
 }
 
-/// How near measured rows are, and apart from them those of data sheets.
+/// Returns the share of rows in tolerance, for measured rows and for those of data sheets apart.
 fn tallied(rows: &[Row]) -> String {
     let line = |what: &str, measured: bool| {
         let Tally { typical, spread } =

@@ -1,5 +1,5 @@
-//! What changed about a drive from one look to the next: sentences for its events and log, and
-//! alerts for whoever is to be called.
+//! Changes of a drive from one look to the next: sentences for its events and log, and alerts for
+//! the monitor.
 //!
 //! ```text
 //!   health then ─┐
@@ -15,7 +15,7 @@ use live::status::{
     Die, DieState, HealthState, Problem, ProblemKind, Rebuild, Scrub, Status, Supply,
 };
 
-/// How bad something that happened is.
+/// Severity of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Gravity {
     /// As it should be.
@@ -28,15 +28,15 @@ pub(super) enum Gravity {
 
 /// Something that happened to a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Change {
+pub struct Change {
     pub gravity: Gravity,
-    /// What happened, sentences.
+    /// Description of the change, in whole sentences.
     pub text: String,
-    /// What whoever is called is told; none where nobody is to be called.
+    /// Alert for the monitor; none if the change calls for none.
     pub alert: Option<Alert>,
 }
 
-/// What a program or a mail tells of a change of health.
+/// Alert that a program or a mail passes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alert {
     /// The kind of the problem, `resolved`, `health-ok` or `test`.
@@ -45,13 +45,13 @@ pub struct Alert {
     pub health: HealthState,
     /// Index of the die that it is about.
     pub die: Option<u32>,
-    /// What happened, a sentence.
+    /// Description of the change, one sentence.
     pub detail: String,
-    /// What to do next, a sentence; empty where nothing is to be done.
+    /// Next step for the operator, one sentence; empty if there is none.
     pub remedy: String,
 }
 
-/// What is known of a drive from the looks before.
+/// State of a drive as of the previous looks.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     /// The problems that were told, each as it was told.
@@ -66,7 +66,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// What has changed until now.
+    /// Returns the changes since the previous look, and remembers the state for the next.
     pub(super) fn look(&mut self, status: &Status) -> Vec<Change> {
         let mut changes = Vec::new();
         changes.extend(self.scrub(status));
@@ -235,7 +235,7 @@ fn ended(problem: &Problem, status: &Status) -> Option<Change> {
     Some(Change { gravity: Gravity::Good, text, alert: Some(alert) })
 }
 
-/// What a scrub found that has ended.
+/// Returns the change that a finished scrub amounts to.
 fn scrubbed(scrub: &Scrub) -> Change {
     let Scrub { rows_done, rows, units_bad, units_restored, pages_lost, .. } = scrub;
     let far = match &scrub.failure {

@@ -1,4 +1,4 @@
-//! What happened to a drive, the last of it in memory and more of it in the drive's folder.
+//! Event log of a drive: the last events in memory, and more of them in the drive's folder.
 //!
 //! The file has a line of JSON for each event. When it has grown large it becomes the old one, so
 //! that there are never more than two. Events are told as well as that goes: a disk that is full

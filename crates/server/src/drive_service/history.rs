@@ -1,4 +1,4 @@
-//! What a served drive did over the last minutes, hour and day, in bounded memory.
+//! Activity of a served drive over the last minutes, hour and day, in bounded memory.
 //!
 //! ```text
 //!   status each second ──► ring of 2 minutes, a step each second ─┐
@@ -19,7 +19,7 @@ use live::status::{
     Climate, Commands, History, HistorySpan, Status, Step, StepCommands, Traffic, Writes,
 };
 
-/// How much earlier than due a step may be taken: looks come about a second apart.
+/// Tolerance by which a step may be taken early: looks come about a second apart.
 const EARLY: Duration = Duration::from_millis(500);
 
 /// The rings of a served drive.
@@ -35,7 +35,7 @@ struct Ring {
     last: Option<Counters>,
 }
 
-/// What counts up.
+/// Counters of a drive, from which steps take differences.
 #[derive(Clone, Debug)]
 struct Counters {
     /// Since the server began.
@@ -71,7 +71,7 @@ impl Rings {
         }
     }
 
-    /// What is kept of a span.
+    /// Returns the steps kept for a span.
     pub(super) fn history(&self, span: HistorySpan) -> History {
         let ring = self.0.iter().find(|ring| ring.span == span);
         History {
@@ -111,7 +111,7 @@ impl Ring {
     }
 }
 
-/// What happened between two looks, `seconds` apart.
+/// Returns the rates between two readings of the counters, `seconds` apart.
 fn step(now: &Counters, then: &Counters, seconds: f64) -> Step {
     let of = |now: &Commands, then: &Commands| commands(&now.since(then), seconds);
     let causes = |of: fn(&Writes) -> u64| {

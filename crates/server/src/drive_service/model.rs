@@ -12,7 +12,7 @@ use live::status::{Climate, Model};
 #[derive(Debug)]
 pub struct Paced {
     name: String,
-    /// What others keep to.
+    /// Timing of the model, which replies to clients keep to.
     pub pace: Arc<Pace>,
     limits: Option<PowerSpec>,
 }
@@ -23,7 +23,7 @@ impl Paced {
         Self { name: spec.name.clone(), pace: Arc::new(pace), limits: spec.power.clone() }
     }
 
-    /// How it fares so long after its time began.
+    /// Returns the status of the model at `age` after its start.
     pub(super) fn status(&self, age: Duration) -> Model {
         let now = Nanos::from_secs_f64(age.as_secs_f64());
         let known = self.pace.climate(now).zip(self.limits.as_ref());

@@ -1,4 +1,4 @@
-//! What is asked to be done to a drive: by POST, with the server's token, and naming the drive.
+//! Actions on a drive: POST requests that carry the server's token and the number of the drive.
 //!
 //! The token is new with every server. Where it is kept in a file, that is for its owner alone:
 //! whoever can read it could use the management sockets as well. Wrong ones are logged, and beyond
@@ -36,7 +36,7 @@ pub struct Token {
 struct Order {
     /// The drive that is meant, so that nobody changes another one by mistake.
     drive: String,
-    /// What is asked, as over the management socket.
+    /// Request to carry out, as on the management socket.
     request: Asked,
 }
 
@@ -90,7 +90,7 @@ impl Token {
         Err(Reply::text(401, "this is not the token that the server drew"))
     }
 
-    /// Whether a text is the token, in a time that does not depend on how much of it is right.
+    /// Returns true if a text equals the token; compares in constant time.
     fn is(&self, text: &str) -> bool {
         let differences = self.text.bytes().zip(text.bytes()).map(|(own, other)| own ^ other);
         text.len() == self.text.len() && differences.fold(0, |all, one| all | one) == 0

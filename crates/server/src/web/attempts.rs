@@ -68,7 +68,8 @@ impl Attempts {
     }
 }
 
-/// What whoever has an address has at least: of IPv6, all of its /64.
+/// Returns the smallest network that one client is assumed to hold: an IPv4 address, or the /64 of
+/// an IPv6 address.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

@@ -12,13 +12,13 @@ use export::{Tls, TlsStream};
 
 /// Bytes that are sent at a time, each within the patience of the connection.
 const SENT_AT_ONCE: usize = 256 << 10;
-/// How long a client that was answered may take to go.
+/// Longest wait for a client to close its end after the answer.
 const LEAVE: Duration = Duration::from_secs(1);
 
 /// A way to one client.
 pub(super) struct Connection {
     peer: IpAddr,
-    /// How long the client may take to receive what is sent at a time.
+    /// Time limit for the client to receive each part that is sent.
     patience: Duration,
     way: RefCell<Way>,
 }
@@ -54,7 +54,7 @@ impl Connection {
         Ok(Self { peer, patience, way: RefCell::new(way) })
     }
 
-    /// Where the client is.
+    /// Returns the address of the client.
     pub(super) const fn peer(&self) -> IpAddr {
         self.peer
     }

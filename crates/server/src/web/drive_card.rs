@@ -1,4 +1,4 @@
-//! What a page of many drives shows of each.
+//! Card of a drive on a page of many drives.
 
 use std::path::Path;
 
@@ -13,19 +13,19 @@ const EVENTS_MAX: usize = 8;
 pub(super) struct DriveCard {
     /// Its folder.
     volume: String,
-    /// What people call it: the name that it was given, or that of its folder.
+    /// Name of the drive: the one that it was given, or that of its folder.
     name: String,
-    /// Whether its locate LED is on, which is known without a server.
+    /// True if its locate LED is on; known without a server.
     pub(super) is_locate_led_on: bool,
-    /// Whether it answered this time.
+    /// True if its server answered the last look.
     pub(super) is_served: bool,
-    /// Why not, where it is not just that nobody serves it.
+    /// Reason for no answer, unless the drive is merely not served.
     pub(super) fault: Option<String>,
-    /// What it answered last.
+    /// Summary of its last answer; none before the first.
     pub(super) drive: Option<Summary>,
 }
 
-/// What of a drive's status fits beside others. Fields mean what they do there.
+/// Part of a drive's status for its card. Fields mean the same as there.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Summary {
     pub(super) drive: String,

@@ -14,18 +14,18 @@ use super::stream::Stream;
 use super::{Visit, action, origin_check, page};
 use crate::drive_service::DriveService;
 
-/// What is said of a drive that is there no more.
+/// Error for a drive whose server is gone.
 pub(super) const UNSERVED: &str = "nobody serves the drive any more";
-/// Where the status comes each second.
+/// Path of the event stream of statuses, one a second.
 pub(super) const STREAM: &str = "/stream";
 
 /// A drive that is shown.
 pub trait Subject: Debug + Send + Sync {
     /// Its number, 16 hexadecimal digits; none once nobody serves it.
     fn number(&self) -> Option<String>;
-    /// How it fares; nothing while nobody serves it.
+    /// Returns its status; none while nobody serves it.
     fn status(&self) -> Option<Status>;
-    /// What it did lately; nothing while nobody serves it.
+    /// Returns its recent activity; none while nobody serves it.
     fn history(&self, span: HistorySpan) -> Option<History>;
     /// Does what is asked.
     fn carry_out(&self, request: &Asked) -> Answer;
@@ -53,7 +53,7 @@ impl Subject for Weak<DriveService> {
     }
 }
 
-/// Where a drive is shown.
+/// Routes of the page of one drive.
 #[derive(Debug)]
 pub struct DriveRoutes {
     subject: Box<dyn Subject>,

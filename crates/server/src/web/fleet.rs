@@ -34,16 +34,16 @@ use super::stream::Stream;
 use super::{Visit, page};
 use crate::chain_text;
 
-/// What all_routes before the number of a drive in the addresses of its page.
+/// Path prefix of the page of a drive, before its number.
 const DRIVES: &str = "/drives/";
-/// What all_routes before the name of a review.
+/// Path prefix of a review, before its name.
 const REVIEWS: &str = "/reviews/";
-/// How long a look waits for drives that have not answered.
+/// Longest wait of a look for the answers of drives.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// How long it is taken for known whether a drive that nobody serves was closed. Looking takes its
-/// dies for a moment, in which a server that starts has to wait.
+/// Time for which the result of checking whether an unserved drive was closed is kept. The check
+/// takes its dies for a moment, during which a server that starts has to wait.
 const CLOSED_KNOWN: Duration = Duration::from_secs(10);
-/// What is said of a drive whose server was killed, or whose machine was.
+/// Fault of an unserved drive that was not closed.
 const UNCLOSED: &str = "Nobody serves it, and it was not closed: its server or its machine failed; \
                         `floatgate serve` recovers what was flushed.";
 /// The socket that may stand for the folder that it lies in.
@@ -59,7 +59,7 @@ pub struct Fleet {
     stream: Stream,
 }
 
-/// What is told each second.
+/// State of all drives and runs, as told each second.
 #[derive(Debug, Serialize)]
 struct Overview {
     drives: Vec<DriveCard>,
@@ -69,21 +69,21 @@ struct Overview {
     sight: Option<RunsSnapshot>,
 }
 
-/// Where a drive lies, whether it is served or not.
+/// Folder of a drive, whether it is served or not, and its last known state.
 #[derive(Debug)]
 struct Berth {
     volume: PathBuf,
     seen: Mutex<Seen>,
 }
 
-/// What is known of a drive.
+/// Last known state of a drive.
 #[derive(Debug)]
 struct Seen {
     card: DriveCard,
     /// The drive's page, and its number.
     routes: Option<(String, Arc<DriveRoutes>)>,
     is_being_asked: bool,
-    /// What is wrong with a drive that nobody serves, if anything is, and when that was seen.
+    /// Fault of a drive that nobody serves, none if it was closed, and the time of that check.
     unserved: Option<(Instant, Option<String>)>,
 }
 
@@ -161,7 +161,8 @@ impl Fleet {
         })
     }
 
-    /// How all of them fare.
+    /// Asks all drives, and returns the state of those that answer in time, and of the others as
+    /// last known.
     fn look(&self) -> Overview {
         let (berths, faults) = self.discover();
         let (answered, answers) = mpsc::channel();
@@ -209,7 +210,8 @@ fn drive_path(path: &str) -> Option<(&str, &str)> {
     Some(rest.split_at(rest.find('/')?))
 }
 
-/// The folders of drives that a place all_routes for, each by its one path.
+/// Returns the folders of the drives at a place: itself, those in it, or the one that a socket or a
+/// configuration belongs to.
 fn volumes(place: &Path) -> Result<Vec<PathBuf>> {
     let shown = place.display();
     let real = |path: &Path| fs::canonicalize(path).with_context(|| format!("looking at {shown}"));
@@ -284,7 +286,8 @@ impl Berth {
         }
     }
 
-    /// What is wrong with the drive, which nobody serves.
+    /// Returns the fault of an unserved drive, from the last check or a new one; none if it was
+    /// closed.
     fn unserved(&self) -> Option<String> {
         let known = self.seen().unserved.clone();
         if let Some((_, fault)) = known.filter(|(at, _)| at.elapsed() < CLOSED_KNOWN) {
@@ -300,7 +303,7 @@ impl Berth {
         fault
     }
 
-    /// What is known now.
+    /// Returns the card of the drive as last known, with a fault if its server has yet to answer.
     fn card(&self) -> DriveCard {
         let seen = self.seen();
         let mut card = seen.card.clone();

@@ -13,17 +13,17 @@ use live::status::{
     Server, Space, Status, Wear, Writes, bucket_end_ns,
 };
 
-/// What [`Metrics::text`] is, for whoever receives it.
+/// Content type of [`Metrics::text`].
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What every name begins with.
+/// Prefix of every metric name.
 const PREFIX: &str = "floatgate";
 const BYTES: &str = "bytes";
 const SECONDS: &str = "seconds";
 const CELSIUS: &str = "celsius";
 const PURE: &str = "";
 
-/// What is kept from one scrape to the next.
+/// State kept from one scrape to the next.
 #[derive(Debug, Default)]
 pub(super) struct Metrics {
     /// Most bytes of metadata seen. What is told falls a little while pages wait in memory for

@@ -1,4 +1,4 @@
-//! Who is answered.
+//! Check of the origin of a request: host name, page of origin, and method.
 //!
 //! A browser sends what any page of the web tells it to, to this machine as to any other. So that
 //! no such page reads a drive, a request is answered only if its host is a number, this machine by
@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use super::reply::Reply;
 use super::request::{Fault, Request};
 
-/// Where things are asked to be done, below the page of each drive.
+/// Path of requests for actions, below the page of each drive.
 pub(super) const ORDERS: &str = "/request";
 
 /// The names and the way by which a server is reached.
@@ -22,7 +22,7 @@ pub(super) struct OriginCheck {
 }
 
 impl OriginCheck {
-    /// How addresses of its pages begin.
+    /// Returns the scheme of the addresses of its pages.
     pub(super) const fn scheme(&self) -> &'static str {
         if self.is_encrypted { "https://" } else { "http://" }
     }

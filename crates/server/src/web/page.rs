@@ -16,7 +16,7 @@ pub(super) fn of_fleet() -> Reply {
     Reply::new(HTML, include_str!("../../assets/fleet.html"))
 }
 
-/// What a page asks for beside itself.
+/// Returns a style sheet or a script of the pages by its path; none if there is none.
 pub(super) fn part(path: &str) -> Option<Reply> {
     let (kind, text) = match path {
         "/base.css" => (CSS, report::GROUND_STYLE),

@@ -19,20 +19,20 @@ Cross-Origin-Resource-Policy: same-origin\r\n\
 Referrer-Policy: no-referrer\r\n\
 X-Content-Type-Options: nosniff\r\n";
 
-/// What the program's own pages may do.
+/// Header lines with the content security policy of the program's own pages.
 pub(super) const OWN: &str = "\
 Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; \
 connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n\
 Cross-Origin-Opener-Policy: same-origin\r\n";
 
-/// What a page from a file may do: it has an origin of its own, which nothing here answers, and
-/// loads nothing.
+/// Header line with the content security policy of a page from a file: it has an origin of its own,
+/// which nothing here answers, and loads nothing.
 const FOREIGN: &str = "\
 Content-Security-Policy: sandbox allow-scripts allow-downloads; default-src 'none'; \
 script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; \
 form-action 'none'; frame-ancestors 'none'\r\n";
 
-/// What is answered.
+/// HTTP response, before it is sent.
 #[derive(Debug)]
 pub(super) struct Reply {
     status: u16,
@@ -44,7 +44,7 @@ pub(super) struct Reply {
 }
 
 impl Reply {
-    /// What was asked for.
+    /// A response of status 200.
     pub(super) fn new(kind: &'static str, body: impl Into<Cow<'static, str>>) -> Self {
         Self { status: 200, kind, policy: OWN, retry_after: None, body: body.into() }
     }
@@ -83,7 +83,8 @@ impl Reply {
     }
 }
 
-/// What stands before a body, with further header lines.
+/// Returns the status line and headers of a response, up to the empty line before its body;
+/// `further` holds more header lines.
 pub(super) fn head(status: u16, kind: &str, further: &str) -> String {
     let reason = match status {
         200 => "OK",

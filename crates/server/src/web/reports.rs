@@ -15,7 +15,7 @@ impl Reports {
         Self(Mutex::new(RunMonitor::new(Runs::new(folder))))
     }
 
-    /// How everything stands.
+    /// Returns the state of all runs and the list of reviews.
     pub(super) fn look(&self) -> RunsSnapshot {
         self.run_monitor().look()
     }

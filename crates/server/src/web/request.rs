@@ -14,7 +14,7 @@ const BODY_BYTES_MAX: usize = 4096;
 /// Bytes that are asked of the system at once.
 const CHUNK_BYTES: usize = 4096;
 
-/// What is asked.
+/// HTTP request.
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) method: String,
@@ -24,12 +24,12 @@ pub(super) struct Request {
     pub(super) body: Vec<u8>,
 }
 
-/// Why there is no request.
+/// Failure to receive a request.
 #[derive(Debug)]
 pub(super) enum Fault {
     /// Nobody is left to be answered.
     Gone(io::Error),
-    /// What came is none: the status of the answer, and why.
+    /// Malformed request: the status of the answer, and the reason.
     Refused(u16, &'static str),
 }
 
@@ -127,7 +127,7 @@ impl Request {
 
 #[cfg(test)]
 impl Request {
-    /// What `text` asks for, line ends and body left out.
+    /// Parses the request line and headers of `text`, which lack line ends and a body.
     pub(super) fn of(text: &str) -> Result<Self, Fault> {
         let text = format!("{}\r\n\r\n", text.replace('\n', "\r\n"));
         Self::parse(text.as_bytes()).map(|parsed| parsed.expect("the text is whole").0)

@@ -1,4 +1,4 @@
-//! What drives do, second by second, for whoever looks on (server-sent events).
+//! Event stream of a page (server-sent events): the state of the drives, once a second.
 //!
 //! ```text
 //!   drive ──► one look a second, if anybody looks on ──► latest ──┬──► viewer
@@ -28,7 +28,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// Tells a browser to come back after a second when the server was gone.
 const GREETING: &[u8] = b"retry: 1000\n\n";
 
-/// What viewers are shown.
+/// Stream that all viewers of a page share.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     latest: Mutex<Latest>,
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(Arc::strong_count(&stream.lock().message), 1, "something is queued");
     }
 
-    /// What `work` returns, unless it waits for ever.
+    /// Returns the result of `work`; panics if it takes longer than `PATIENCE`.
     fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
         let (done, is_done) = mpsc::channel();
         // Whoever waited may have given up.

@@ -17,7 +17,7 @@ use crate::signals::{self, Signal};
 /// Enters and leaves the second screen of a terminal, without a cursor.
 const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l";
 const LEAVE: &str = "\u{1b}[?25h\u{1b}[?1049l";
-/// How often signals are looked for.
+/// Interval between two looks for signals.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Columns and lines where nobody says how many there are.
 const SIZE: (usize, usize) = (80, 24);
