@@ -35,11 +35,11 @@ const HEAT_EDGES_MIN: usize = 3;
 pub(crate) struct Chart {
     /// Name in the page, unique, made of letters, digits and hyphens.
     pub(crate) id: String,
-    /// What is shown.
+    /// Title, such as `Throughput`.
     pub(crate) title: String,
-    /// How to read it, in one sentence; empty where a neighbour says it.
+    /// Hint on how to read it, one sentence; empty for a small chart that a neighbour explains.
     pub(crate) explain: &'static str,
-    /// Where the numbers come from: run, seed, interval; one line a run.
+    /// Sources of the numbers: run, seed, interval; one line a run.
     pub(crate) provenance: Vec<String>,
     /// Warnings that concern its numbers.
     pub(crate) cautions: Vec<String>,
@@ -47,11 +47,11 @@ pub(crate) struct Chart {
     pub(crate) x: Axis,
     /// The vertical axis; for bars, the axis of their length.
     pub(crate) y: Axis,
-    /// Which number stands at the end of each line.
+    /// Kind of number at the end of each line.
     pub(crate) ends: Ends,
     /// True if it is a strip over the width of the page.
     pub(crate) is_wide: bool,
-    /// What is drawn.
+    /// Data that is drawn, by type of chart.
     pub(crate) body: Body,
 }
 
@@ -88,7 +88,7 @@ impl Ends {
     }
 }
 
-/// What a chart draws.
+/// Data of a chart, by its type.
 #[derive(Clone, Debug)]
 pub(crate) enum Body {
     /// Lines, and windows of time marked in the colour of their series.
@@ -111,11 +111,11 @@ pub(crate) enum Body {
 pub(crate) struct Series {
     /// Name in the legend.
     pub(crate) name: String,
-    /// How it looks.
+    /// Colour and dash pattern.
     pub(crate) look: Look,
-    /// Where it goes.
+    /// Points in drawing order, as x and y.
     pub(crate) points: Vec<Point>,
-    /// What each point is, where that is not its place; as long as `points` or empty.
+    /// Names of the points in tooltips, such as their loads; as long as `points` or empty.
     pub(crate) labels: Vec<String>,
 }
 
@@ -147,18 +147,18 @@ impl Look {
 pub(crate) struct Window {
     /// Tone of the run.
     pub(crate) tone: usize,
-    /// Where it begins.
+    /// Start, in the unit of x.
     pub(crate) from: f64,
-    /// Where it ends.
+    /// End, in the unit of x.
     pub(crate) to: f64,
-    /// Whether what it marks was reached.
+    /// True if steady state was reached in it.
     pub(crate) achieved: bool,
 }
 
 /// Bars that belong together.
 #[derive(Clone, Debug)]
 pub(crate) struct Bars {
-    /// What they have in common.
+    /// Name of the group, common to its bars.
     pub(crate) label: String,
     /// One a run.
     pub(crate) bars: Vec<Bar>,
@@ -171,7 +171,7 @@ pub(crate) struct Bar {
     pub(crate) name: String,
     /// Tone of the run.
     pub(crate) tone: usize,
-    /// How long.
+    /// Length, in the unit of the axis.
     pub(crate) value: f64,
 }
 
@@ -268,7 +268,7 @@ impl Chart {
         }
     }
 
-    /// Whether it is one of many small ones, which a neighbour explains.
+    /// True if it is a small multiple, without an explanation of its own.
     const fn is_panel(&self) -> bool {
         self.explain.is_empty()
     }
@@ -345,7 +345,7 @@ impl Chart {
     }
 }
 
-/// What an axis measures, with its unit: `protocol time, h`.
+/// Returns the label of an axis with its unit: `protocol time, h`.
 fn named(axis: &Axis) -> String {
     match axis.unit {
         // Shares are numbers from 0 to 1 here, whatever the page shows.

@@ -81,7 +81,8 @@ fn bars(subjects: &[Subject<'_>], all: &[Comparison]) -> String {
     format!("<div class=\"group\">{legend}<div class=\"charts\">{figures}</div></div>")
 }
 
-/// What a group of repeats is called: as its run, or by how many there are.
+/// Returns the name of a group of repeats: the label of a single run, or the target and the number
+/// of runs.
 fn named(subjects: &[Subject<'_>], group: &[usize]) -> String {
     let first = &subjects[group[0]];
     match group.len() {

@@ -38,7 +38,7 @@ pub(crate) fn section(subjects: &[Subject<'_>], runs: &[Run]) -> String {
             it; nothing is added by hand.</p></section>\n"
 }
 
-/// What would be a pro or a con, and why it is not told; empty without any.
+/// Returns the list of pros and cons that are withheld, with the reasons; empty without any.
 fn not_told(subjects: &[Subject<'_>]) -> String {
     let mut items = String::new();
     for subject in subjects {

@@ -6,7 +6,7 @@ use results::{
     Sample, SheetRow, Steady, Step, StepKind, Summary, Target, TargetKind, Warning, WarningKind,
 };
 
-/// What tells one made-up run from another.
+/// Parameters in which made-up runs differ.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape<'a> {
     pub(crate) format: &'a str,

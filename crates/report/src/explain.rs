@@ -86,7 +86,7 @@ pub(crate) const fn warning(kind: WarningKind) -> &'static str {
     }
 }
 
-/// What a finding of `kind` says when it is a strength, and when it is a weakness.
+/// Returns the titles of a finding of `kind`: as a strength, and as a weakness.
 pub(crate) const fn sentences(kind: FindingKind) -> (&'static str, &'static str) {
     match kind {
         FindingKind::BurstOverSettled => (
@@ -108,7 +108,7 @@ pub(crate) const fn sentences(kind: FindingKind) -> (&'static str, &'static str)
     }
 }
 
-/// What a finding of `kind` judges, in words: a ratio, or whether something was met.
+/// Returns the criterion of a finding of `kind` in words: a ratio, or a rule to be met.
 pub(crate) const fn ratio(kind: FindingKind) -> &'static str {
     match kind {
         FindingKind::BurstOverSettled => "IOPS of the burst ÷ IOPS of the settled window",

@@ -97,7 +97,7 @@ fn bars(subjects: &[Subject<'_>]) -> String {
     html
 }
 
-/// What a headline is, and its unit.
+/// Returns the name and the unit of a headline.
 const fn heading(headline: Headline) -> (&'static str, &'static str) {
     match headline {
         Headline::Write => ("4K random writes", "IOPS"),
@@ -120,7 +120,7 @@ fn own(subject: &Subject<'_>, headlines: &[Headline]) -> Row {
     }
 }
 
-/// What was published of the drive; absent without any of the headlines.
+/// Returns the row of published figures of the drive; none without any of the headlines.
 fn published(subject: &Subject<'_>, headlines: &[Headline]) -> Option<Row> {
     let cell = |headline: &Headline| Some((published_of(subject.run, *headline)?, ""));
     let cells: Vec<_> = headlines.iter().map(cell).collect();
@@ -190,7 +190,8 @@ fn drawn(row: &Row, headlines: &[Headline], rows: &[Row]) -> String {
     html + "</tr>"
 }
 
-/// What the rows are, in two sentences.
+/// Returns the caption of the table: the load and state of the measured rows, and the origin of
+/// other drives' rows.
 fn caption(subjects: &[Subject<'_>], others: &[&BaselineRow]) -> String {
     let loads: Vec<String> = subjects
         .iter()

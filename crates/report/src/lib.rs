@@ -1,4 +1,4 @@
-//! What a reviewer sees: one self-contained HTML file.
+//! Reviews as pages: one self-contained HTML file each.
 //!
 //! [`review`] makes a page of one or more runs, side by side, [`sweep()`] one of a sweep,
 //! [`validation()`] one of models beside published figures. The page loads nothing, reads and

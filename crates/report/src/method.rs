@@ -1,4 +1,4 @@
-//! How it was tested: the steps of each protocol, their lengths, and what time lapse means.
+//! Section on the method: the steps of each protocol, their lengths, and the meaning of time lapse.
 
 use std::fmt::Write as _;
 
@@ -43,7 +43,7 @@ pub(crate) fn section(subjects: &[Subject<'_>], suites: &[Suite<'_>]) -> String 
     html + "</section>\n"
 }
 
-/// What threads and queue mean for several devices that are one target.
+/// Returns a note on the meaning of threads and queue for targets of several devices.
 fn groups(subjects: &[Subject<'_>]) -> String {
     let groups = shared(subjects, |subject| &subject.run.target.devices);
     let of = |(names, devices): (String, &u32)| {
@@ -114,7 +114,8 @@ fn row(title: &str, part: &Part<'_>, steps: &[&Step]) -> String {
     )
 }
 
-/// How well IOPS times average latency agrees with what was outstanding, run by run.
+/// Returns the deviation from Little's law (IOPS times average latency against the requests
+/// outstanding), one paragraph for each run.
 fn littles_law(suites: &[Suite<'_>]) -> String {
     let mut html = String::new();
     let mut subjects: Vec<&Subject<'_>> = Vec::new();
@@ -151,7 +152,7 @@ fn littles_law(suites: &[Suite<'_>]) -> String {
     html
 }
 
-/// What was done in each step, in the words of its driver.
+/// Returns what was done in each step, as its driver reports it.
 fn how(suites: &[Suite<'_>]) -> String {
     let mut items = String::new();
     let subjects = suites.iter().flat_map(|suite| &suite.parts).map(|part| part.subject);

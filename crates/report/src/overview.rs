@@ -41,7 +41,8 @@ fn line(facts: &[&String]) -> String {
     facts.join(" · ")
 }
 
-/// What the runs settle at, under the first load that any of them was preconditioned with.
+/// Returns a sentence on the settled rates under the first load that any run was preconditioned
+/// with, and on the runs that did not settle.
 pub(crate) fn settles(subjects: &[Subject<'_>]) -> String {
     let runs: Vec<_> = subjects.iter().map(|subject| subject.run).collect();
     let comparisons = compare(&runs);
@@ -79,7 +80,8 @@ fn rate(subject: &Subject<'_>, entry: &Entry, is_alone: bool) -> String {
     }
 }
 
-/// How far a drive was written: `2.4 drive writes`.
+/// Returns the bytes written since the purge as a multiple of the capacity: `2.4 drive writes since
+/// the purge`.
 pub(crate) fn written_times(written: &Written) -> String {
     let share = written.since_purge_share;
     let times = if share < 0.1 { format!("{share:.2}") } else { format!("{share:.1}") };
@@ -95,7 +97,7 @@ pub(crate) fn listed(items: &[String]) -> String {
     }
 }
 
-/// What `run` measured and how, in a few words each.
+/// Returns the facts of a run, such as kind of target and protocol, in a few words each.
 fn facts(run: &Run) -> Vec<String> {
     let target = &run.target;
     let kind = match target.kind {

@@ -41,7 +41,7 @@ pub(crate) fn footer(subjects: &[Subject<'_>]) -> String {
             © Leon Sorokin), which is part of this file. This page loads nothing.</p></footer>\n"
 }
 
-/// What to type to get `run` again.
+/// Returns the command line that repeats `run`.
 fn command(run: &Run) -> String {
     let name = if run.target.name.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c)) {
         run.target.name.clone()

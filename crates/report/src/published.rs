@@ -9,7 +9,7 @@ use crate::number;
 use crate::subject::Subject;
 use crate::text::Text;
 
-/// How far a ratio may be from 1 to count as reproduced.
+/// Largest deviation of a ratio from 1 at which a figure counts as reproduced.
 pub(crate) const TOLERANCE: f64 = 0.15;
 
 /// The section; empty where no run has published figures.
@@ -60,7 +60,7 @@ fn table(subjects: &[Subject<'_>], is_asked: fn(&Figure) -> bool) -> String {
     html + "</table></div>"
 }
 
-/// How many comparable figures were reproduced.
+/// Returns a sentence on the number of comparable figures that were reproduced.
 pub(crate) fn tally(subjects: &[Subject<'_>]) -> String {
     let figures = || subjects.iter().flat_map(|subject| &subject.run.published);
     let judged: Vec<bool> = figures().filter_map(|it| it.is_within(TOLERANCE)).collect();

@@ -11,7 +11,7 @@ use crate::number;
 pub(crate) struct Subject<'a> {
     /// The run.
     pub(crate) run: &'a Run,
-    /// What it is called beside the others: what tells it apart from them.
+    /// Name beside the others, made of the properties in which they differ.
     pub(crate) label: String,
     /// Its place, from 0: the colour that it has in every chart.
     pub(crate) index: usize,
@@ -24,11 +24,11 @@ pub(crate) struct Suite<'a> {
     pub(crate) name: &'a str,
     /// Heading.
     pub(crate) title: &'a str,
-    /// What each run did of it.
+    /// Steps of each run that has it.
     pub(crate) parts: Vec<Part<'a>>,
 }
 
-/// What one run did of a suite.
+/// Steps of one run in a suite.
 #[derive(Clone, Debug)]
 pub(crate) struct Part<'a> {
     /// The run.
@@ -126,7 +126,7 @@ pub(crate) fn shared<'a, T: PartialEq>(
 }
 
 impl Subject<'_> {
-    /// Where numbers of `steps` come from: run, seed, interval.
+    /// Returns the sources of the numbers of `steps`: run, seed, interval.
     pub(crate) fn provenance(&self, steps: &[&Step]) -> String {
         let mut intervals: Vec<f64> = steps.iter().map(|step| step.interval_s).collect();
         intervals.dedup();

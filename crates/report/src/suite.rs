@@ -30,7 +30,7 @@ pub(crate) struct Metric {
     pub(crate) title: &'static str,
     /// Its unit.
     pub(crate) unit: Unit,
-    /// Whether its values spread over decades.
+    /// True if its values span decades, so that its axis is logarithmic.
     pub(crate) log: bool,
     /// The number itself.
     pub(crate) of: fn(&Summary) -> f64,
@@ -56,7 +56,7 @@ const EFFICIENCY: Metric = Metric {
     of: |it| it.iops_per_watt().unwrap_or(f64::NAN),
 };
 
-/// What reviews chart besides throughput, in their order.
+/// Latency metrics that reviews chart, in their order.
 pub(crate) const LATENCIES: [Metric; 3] = [
     Metric {
         id: "avg",
@@ -95,7 +95,8 @@ fn metrics(taken: &[Taken<'_>]) -> [Metric; 4] {
 }
 
 impl Metric {
-    /// Which number stands at the end of its line over time: a mean would have the burst in it.
+    /// Returns the number for the end of its line over time: never the mean, which would include
+    /// the burst.
     fn ends(self) -> Ends {
         if self.id == "max" { Ends::Maximum } else { Ends::Last }
     }
@@ -154,7 +155,7 @@ pub(crate) fn charts(suite: &Suite<'_>) -> Vec<Chart> {
     parts.into_iter().flat_map(|of| of(suite, &id)).collect()
 }
 
-/// Where the numbers of `suite` come from, in one note.
+/// Returns a note on the sources of the numbers of `suite`.
 fn sources(suite: &Suite<'_>) -> String {
     let of = |part: &Part<'_>| {
         let steps: Vec<&Step> = part
@@ -175,11 +176,11 @@ fn sources(suite: &Suite<'_>) -> String {
 struct Group<'a> {
     /// Its heading.
     title: &'a str,
-    /// What stands above the charts.
+    /// HTML above the charts.
     lead: &'a str,
-    /// What a decision needs.
+    /// Charts that are always shown.
     charts: &'a [Chart],
-    /// What explains it, shown on asking.
+    /// Further charts, folded until opened.
     more: &'a [Chart],
     /// Tables behind the charts, shown on asking.
     numbers: &'a str,
@@ -216,7 +217,7 @@ impl Group<'_> {
         html + "</div>"
     }
 
-    /// What is to be known of any of the charts, once.
+    /// Returns the cautions of all its charts, each once.
     fn cautions(&self) -> String {
         let mut all: Vec<&String> =
             self.charts.iter().chain(self.more).flat_map(|chart| &chart.cautions).collect();
@@ -304,7 +305,7 @@ fn table(heads: &[String], rows: impl Iterator<Item = Vec<String>>) -> String {
     html + "</tbody></table></div>"
 }
 
-/// Whether a suite mixes reads and writes, so that telling them apart informs.
+/// True if a suite mixes reads and writes, so that charts of each are informative.
 fn is_mixed(summary: &Summary) -> bool {
     summary.read.count > 0 && summary.write.count > 0
 }

@@ -127,7 +127,7 @@ pub(crate) fn contents(sweep: &Sweep) -> String {
     html + "<li><a href=\"#numbers\">The numbers</a></li></ol></nav>"
 }
 
-/// What is swept, with units.
+/// Returns the swept quantities, with units.
 fn swept(sweep: &Sweep) -> Vec<String> {
     keys(sweep).into_iter().map(quantity).collect()
 }
@@ -198,8 +198,8 @@ const UNITS: [(&str, &str); 15] = [
     ("_c", "°C"),
 ];
 
-/// What a key means, with its unit: `user capacity, GB` for `user_capacity_gb`, and
-/// `nand: t program, µs` for `nand.t_program_us`.
+/// Returns the readable name of a key, with its unit: `user capacity, GB` for `user_capacity_gb`,
+/// and `nand: t program, µs` for `nand.t_program_us`.
 fn quantity(key: &str) -> String {
     let unit = UNITS.iter().find_map(|(suffix, unit)| Some((key.strip_suffix(suffix)?, unit)));
     let (name, unit) =

@@ -13,19 +13,19 @@ use crate::text::Text;
 /// A validation, judged.
 #[derive(Clone, Debug)]
 pub struct Validation {
-    /// Where it comes from: versions, seed, counts; one sentence each.
+    /// Conditions of the validation: versions, seed, counts; one sentence each.
     pub conditions: Vec<String>,
-    /// How well figures are reproduced, in short: all of them, then each drive.
+    /// Share of figures that are reproduced: for all of them, then for each drive.
     pub tallies: Vec<TallyLine>,
     /// Every figure that was compared, in the order of the table that they come from.
     pub figures: Vec<Judged>,
     /// Names of the figures that are farthest off, the farthest first.
     pub worst: Vec<String>,
-    /// What is said of them.
+    /// Discussions of the worst figures.
     pub discussions: Vec<Discussion>,
 }
 
-/// How well the figures of one drive are reproduced.
+/// Tallies of the figures of one drive or of another set.
 #[derive(Clone, Debug)]
 pub struct TallyLine {
     /// The drive, or what else the figures have in common.
@@ -36,12 +36,12 @@ pub struct TallyLine {
     pub spread: Tally,
 }
 
-/// How many of some figures are near.
+/// Count of compared figures, and of those near their published values.
 #[derive(Clone, Copy, Debug)]
 pub struct Tally {
     /// Figures that were compared.
     pub figures: usize,
-    /// Those that are near.
+    /// Figures near the published value, by the tolerance of their kind.
     pub near: usize,
     /// Median error as a share; absent where there are no figures.
     pub error_median: Option<f64>,
@@ -58,23 +58,23 @@ pub struct Judged {
     pub model: String,
     /// Workload, load and phase: `4k-rand-write T16Q16, steady`.
     pub load: String,
-    /// What, with its unit.
+    /// Metric, with its unit.
     pub metric: String,
     /// Published value, as it is written.
     pub published: String,
-    /// What the model does, in the unit of the metric.
+    /// Modelled value, in the unit of the metric.
     pub modelled: f64,
     /// Modelled over published, above 0.
     pub ratio: f64,
-    /// Whether it is within the tolerance of the metric.
+    /// True if it is within the tolerance of the metric.
     pub within: bool,
-    /// Whether it is a rate or an average latency; else a deviation, a maximum or a percentile.
+    /// True for a rate or an average latency; false for a deviation, a maximum or a percentile.
     pub is_typical: bool,
-    /// Whether a reviewer measured it; else a data sheet states it.
+    /// True if a reviewer measured it; false if a data sheet states it.
     pub is_measured: bool,
 }
 
-/// What is said of some figures.
+/// Discussion of some figures.
 #[derive(Clone, Debug)]
 pub struct Discussion {
     /// Names of their rows.

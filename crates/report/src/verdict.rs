@@ -73,7 +73,7 @@ fn does(it: &Suitability) -> String {
     format!("{} a second{}", listed(&rates), tail.unwrap_or_default())
 }
 
-/// What it is for; `who` is how the drive is called.
+/// Returns a sentence on the use that a drive is suited for; `who` names the drive.
 fn is_for(it: &Suitability, who: &str) -> String {
     let place = it.write_place.map_or(String::new(), |(place, of)| {
         format!(", number {place} of {of} modelled drives by settled 4K writes")
@@ -123,7 +123,8 @@ fn is_not_for(it: &Suitability) -> String {
     }
 }
 
-/// Who wins, by the rule of [`winner`], over the loads that all of them measured.
+/// Returns a sentence that names the winner by the rule of [`winner`], over the loads that all runs
+/// measured.
 fn winners(subjects: &[Subject<'_>]) -> String {
     let is_settled = |subject: &&Subject<'_>| Suitability::of(subject.run).is_settled;
     if let Some(unsettled) = subjects.iter().find(|it| !is_settled(it))

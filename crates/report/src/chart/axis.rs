@@ -8,13 +8,13 @@ use crate::number;
 /// One axis of a chart.
 #[derive(Clone, Debug)]
 pub(crate) struct Axis {
-    /// What it measures.
+    /// Name of the quantity, such as `Latency`.
     pub(crate) label: Cow<'static, str>,
-    /// In which unit.
+    /// Unit of its values.
     pub(crate) unit: Unit,
-    /// How values are spread.
+    /// Spacing of values, such as linear or logarithmic.
     pub(crate) spacing: Spacing,
-    /// Whether a reader may switch between linear and logarithmic.
+    /// True if a reader may switch between linear and logarithmic.
     pub(crate) switchable: bool,
     /// The least and the greatest value that it shows; absent where its data decide. A linear
     /// axis that is to begin above zero has both as they are.
@@ -44,7 +44,7 @@ impl Slot {
     }
 }
 
-/// What a number on an axis counts.
+/// Unit of the values on an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Requests a second.
@@ -160,7 +160,7 @@ impl Axis {
         Self { slots, ..Self::linear("load", Unit::Load) }
     }
 
-    /// Whether it is linear and begins above zero.
+    /// True if it is linear and begins above zero.
     fn is_cut(&self) -> bool {
         self.spacing == Spacing::Linear && self.domain.is_some_and(|(low, _)| low > 0.0)
     }

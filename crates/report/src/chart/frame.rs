@@ -16,7 +16,7 @@ const LEFT: f64 = 46.0;
 const MARGIN: f64 = 56.0;
 const TOP: f64 = 16.0;
 
-/// Where a chart draws.
+/// Plot area of a chart: its edges in the SVG, and the scales of x and y.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     /// Places of x.
@@ -66,7 +66,7 @@ impl Frame {
         svg
     }
 
-    /// What the numbers at the ends of the lines are.
+    /// Returns the SVG text that names the numbers at the ends of the lines: last, mean or max.
     pub(super) fn name_of_ends(&self, chart: &Chart) -> String {
         format!(
             "<text class=\"axis\" x=\"{}\" y=\"{}\">{}</text>",

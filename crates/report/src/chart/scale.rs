@@ -1,6 +1,6 @@
 //! From values to places: linear, logarithmic and by nines, with ticks at round numbers.
 
-/// How values are spread along an axis.
+/// Spacing of values along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spacing {
     /// Equal differences are equally far apart.

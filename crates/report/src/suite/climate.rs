@@ -20,7 +20,7 @@ struct Kind {
     limits: &'static [Limit],
 }
 
-/// What a limit is, before its value, and its value where it is known.
+/// Text of a limit before its value, and the value; none where it is not known.
 type Limit = (&'static str, fn(&Limits) -> Option<f64>);
 
 const KINDS: [Kind; 2] = [

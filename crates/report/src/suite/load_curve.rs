@@ -157,7 +157,7 @@ fn achieved(rated: &Rated<'_>, taken: &[Taken<'_>], id: &str) -> Chart {
     }
 }
 
-/// Which rates the load generator could not send.
+/// Returns a caution for each rate that the load generator could not send.
 fn limits(taken: &[Taken<'_>]) -> Vec<String> {
     let limited = |(subject, step): &Taken<'_>| {
         let rate = step.rate.as_ref()?;

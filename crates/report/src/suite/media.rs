@@ -1,4 +1,4 @@
-//! What the NAND did during preconditioning: write amplification by cause, free superblocks.
+//! Charts of the NAND during preconditioning: write amplification by cause, free superblocks.
 
 use results::{NandWrites, Step};
 

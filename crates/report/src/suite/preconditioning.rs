@@ -91,7 +91,7 @@ fn some_millis(latency_ns: u64) -> Option<f64> {
     (latency_ns > 0).then(|| millis(latency_ns as f64))
 }
 
-/// How latency spreads over time.
+/// Returns a chart of latency percentiles over time that draws `body`.
 fn spread(taken: &[Taken<'_>], id: &str, x: Axis, body: Body) -> Chart {
     Chart {
         id: format!("{id}-time-spread"),

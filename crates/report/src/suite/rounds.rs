@@ -53,7 +53,7 @@ fn of_part(part: &Part<'_>, steady: &Steady, id: &str) -> Vec<Chart> {
     steady.variables.iter().enumerate().flat_map(of).collect()
 }
 
-/// What is tracked, a row for each round.
+/// Returns the table of tracked metrics, a row for each round.
 fn numbers(part: &Part<'_>) -> String {
     let tracked: Vec<&Step> =
         part.rounds.iter().copied().filter(|step| step.tracked.is_some()).collect();
@@ -194,7 +194,7 @@ fn around(series: &[Series]) -> Option<(f64, f64)> {
     (low >= 0.0 && low < high).then(|| widened(low, high))
 }
 
-/// What a table shows of a cell: its title, the number, and how it is written.
+/// Title of a table, and the number that it shows of a cell.
 type Table = (&'static str, fn(&WindowCell) -> f64);
 
 /// The tables of sizes by mixes over the window: IOPS, throughput, and three latencies.

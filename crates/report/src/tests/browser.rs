@@ -17,7 +17,7 @@ use crate::review;
 
 /// Names that the browser may go by.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
-/// How long it may take on a machine that does much else.
+/// Time limit for the browser, generous for a machine under load.
 const PATIENCE: Duration = Duration::from_mins(3);
 
 /// Runs before the page's own scripts: notes faults, unfolds every chart and has all in view at
@@ -31,7 +31,7 @@ const BEFORE: &str = "<script>window.faults = [];\
     unobserve() {} };</script>";
 /// Begins what the driver leaves.
 const SEEN: &str = "<pre id=\"seen\">";
-/// How often the page is opened at most until the driver came to its end.
+/// Most attempts to open the page until the driver runs to its end.
 const ATTEMPTS: u32 = 4;
 const DRIVER: &str = include_str!("browser.js");
 
@@ -61,7 +61,7 @@ fn browser() -> Option<&'static str> {
     found
 }
 
-/// What `page` has become when the browser is done with it, and what the browser said.
+/// Opens `page` in the browser. Returns the resulting DOM, and the log of the browser.
 fn opened(browser: &str, page: &str) -> (String, String) {
     let folder = TempDir::new().unwrap();
     let (html, dom, said) =
@@ -98,7 +98,7 @@ fn driven(page: &str) -> String {
     format!("{head}{BEFORE}{body}<script>{DRIVER}</script></body></html>\n")
 }
 
-/// What the driver saw.
+/// Returns the result that the driver left in the DOM.
 fn seen(dom: &str) -> Value {
     let (_, rest) = dom.split_once(SEEN).expect("the driver came to its end");
     let (text, _) = rest.split_once("</pre>").unwrap();

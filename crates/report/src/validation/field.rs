@@ -184,7 +184,7 @@ fn placed<'a>(kind: &Kind, mut figures: Vec<&'a Judged>) -> Vec<Dot<'a>> {
     dots
 }
 
-/// Where a ratio lies.
+/// Returns the x coordinate of a ratio on a logarithmic axis, with 1 in the middle.
 fn x(kind: &Kind, ratio: f64) -> f64 {
     let share = ratio.max(f64::MIN_POSITIVE).ln() / kind.end.ln();
     f64::midpoint(LEFT, RIGHT) + share.clamp(-1.0, 1.0) * (RIGHT - LEFT) / 2.0
