@@ -1,4 +1,5 @@
-//! A batch of the journal that says anything, with checksums as they are and with right ones.
+//! Fuzz target for batches of the journal: arbitrary bytes, with checksums as they are and correct
+//! ones.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! A checkpoint that says anything, with checksums as they are and with right ones.
+//! Fuzz target for checkpoints: arbitrary bytes, with checksums as they are and correct ones.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! A whole drive of which any fields say anything, checksums being right.
+//! Fuzz target for whole drives: any fields overwritten with arbitrary values, all checksums
+//! correct.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The header of a die that says anything, with checksums as they are and with right ones.
+//! Fuzz target for headers of dies: arbitrary bytes, with checksums as they are and correct ones.
 
 #![no_main]
 

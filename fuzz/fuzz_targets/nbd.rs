@@ -1,4 +1,4 @@
-//! What any client of the NBD protocol may send, before and after the handshake.
+//! Fuzz target for the NBD server: arbitrary bytes from a client, before and after the handshake.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The stamp of a unit that says anything, with checksums as they are and with right ones.
+//! Fuzz target for stamps of units: arbitrary bytes, with checksums as they are and correct ones.
 
 #![no_main]
 

@@ -22,10 +22,10 @@ use crate::root;
 /// One thing to measure.
 struct Case {
     name: &'static str,
-    /// What it is, for the table.
+    /// Description for the table: drive, its state, and load.
     about: &'static str,
-    /// What MQSim of October 2022 [tavakkol-2018] did for the same, in simulated host I/Os a second
-    /// of wall time: the median of five runs on one core of an AMD EPYC with two virtual
+    /// Rate of MQSim of October 2022 [tavakkol-2018] in the same case, in simulated host I/Os a
+    /// second of wall time: the median of five runs on one core of an AMD EPYC with two virtual
     /// processors.
     mqsim_ios_per_s: Option<f64>,
 }
@@ -61,7 +61,7 @@ const CASES: [Case; 5] = [
 /// Cases that measure something else than a model.
 const OTHERS: [&str; 3] = [overhead::NAME, viewers::NAME, fleet::NAME];
 
-/// What one case measured.
+/// Measurements of one case.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Measured {
     /// Name of the case.

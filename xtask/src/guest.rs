@@ -46,7 +46,7 @@ pub(crate) fn provide() -> Result<()> {
     Ok(())
 }
 
-/// Where the test looks for it: beside the folder for temporary files of tests.
+/// Returns the folder in which the test looks for the kernel: `guest` in the target folder.
 fn folder() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     root().join(target.unwrap_or_else(|| Path::new("target").to_owned())).join("guest")

@@ -25,7 +25,7 @@ pub(crate) fn run(program: &str, args: &[&str], environment: &[(&str, &str)]) ->
     Ok(())
 }
 
-/// Whether `program` with `args` can be run and succeeds; what it prints is not shown.
+/// Returns true if `program` with `args` can be run and succeeds; its output is discarded.
 pub(crate) fn succeeds(program: &str, args: &[&str]) -> bool {
     let command = Command::new(program)
         .args(args)
@@ -37,7 +37,7 @@ pub(crate) fn succeeds(program: &str, args: &[&str]) -> bool {
     command.is_ok_and(|status| status.success())
 }
 
-/// Whether this process may install packages of the system.
+/// Returns true if this process may install system packages.
 pub(crate) fn may_install() -> bool {
     let user = Command::new("id").arg("-u").output();
     let is_root = user.is_ok_and(|output| output.stdout.trim_ascii() == b"0");

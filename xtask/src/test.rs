@@ -14,7 +14,7 @@ struct Tool {
     programs: &'static [&'static str],
     /// Package of the system that holds it.
     package: &'static str,
-    /// What is skipped without it.
+    /// Tests that are skipped without it.
     skipped: &'static str,
 }
 

@@ -206,7 +206,7 @@ fn files_that_documents_name_exist() {
     report(&faults);
 }
 
-/// Whether a piece of code in prose is the name of one source file, with its folder.
+/// Returns true if a piece of code in prose is the path of one source file, folder included.
 fn is_file_name(text: &str) -> bool {
     let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
     let source = [".rs", ".toml", ".csv"].iter().any(|end| text.ends_with(end));

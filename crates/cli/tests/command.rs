@@ -26,7 +26,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// What was refused: exit status, and all of stderr; nothing may be on stdout.
+/// Runs a command that must print nothing to stdout. Returns its exit status and stderr.
 fn refused(args: &[&str]) -> (Option<i32>, String) {
     let output = floatgate(args);
     assert_eq!(stdout(&output), "", "a refusal is no result");

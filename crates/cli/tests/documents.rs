@@ -1,5 +1,5 @@
-//! What documents show is what there is: each block of commands is carried out in a folder of its
-//! document, or says why it is not; each command exists with its options either way.
+//! Checks of the documents: each block of commands is carried out in a folder of its document, or
+//! says why it is not; each command exists with its options either way.
 //!
 //! ```text
 //! ```sh                      carried out, in the order of the document
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 const PROGRAMS: [&str; 2] = ["floatgate ", "cargo run --release -- "];
 /// Languages whose blocks are commands.
 const SHELLS: [&str; 2] = ["sh", "console"];
-/// Why a block is not carried out, and what it must name for that to be a reason: one of these.
+/// Reasons for not carrying out a block, each with words of which the block must contain one.
 const REASONS: [(&str, &[&str]); 6] = [
     // It takes longer than a test may.
     ("slow", &["review", "sweep", "validate", "fit", "serve", "bench", "report"]),
@@ -49,7 +49,7 @@ const REASONS: [(&str, &[&str]); 6] = [
 struct Block {
     /// First word of its information: `sh`.
     language: String,
-    /// What stands behind it: `not-run=slow`.
+    /// Keys and values after the language, such as `not-run=slow`.
     notes: Vec<(String, String)>,
     line: usize,
     text: String,
@@ -218,7 +218,7 @@ fn commands(block: &Block) -> Vec<&str> {
         .collect()
 }
 
-/// What the command that these words name says about itself, if it exists.
+/// Returns the `--help` of the command that these words name; none if it does not exist.
 fn help(words: &[&str]) -> Option<String> {
     let output = Command::new(env!("CARGO_BIN_EXE_floatgate"))
         .args(words)

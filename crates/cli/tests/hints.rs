@@ -16,7 +16,7 @@ fn floatgate_in(dir: &Path, args: &[&str]) -> Output {
         .expect("the command was built")
 }
 
-/// What stands behind `hint: ` of a command that fails.
+/// Returns the last hint of a command that must fail, without `hint: `.
 fn hint(dir: &Path, args: &[&str]) -> String {
     let output = floatgate_in(dir, args);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

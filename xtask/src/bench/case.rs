@@ -18,7 +18,7 @@ const LOADS: usize = 5;
 const PAGE_BYTES: u64 = 4096;
 const SEED: u64 = 1;
 
-/// How a drive is loaded for one case: prepared in turn, then measured.
+/// Steps of one case: a drive is prepared by some workloads in turn, then measured under one.
 struct Plan {
     drive: DriveSpec,
     threads: u16,

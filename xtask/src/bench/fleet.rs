@@ -1,5 +1,5 @@
-//! What it costs to watch many drives on one page: processor time of the dashboard and of the
-//! servers that it asks, with nobody looking on, one, and ten.
+//! Cost of watching many drives on one page: processor time of the dashboard and of the servers
+//! that it asks, with no viewer, one, and ten.
 //!
 //! The drives do nothing else, and one finished review lies beside them.
 
@@ -17,20 +17,20 @@ use super::viewers::{Program, Server, Viewers, floatgate, in_folder};
 pub(super) const NAME: &str = "fleet";
 const DRIVES: usize = 8;
 const SIZE_MIB: u64 = 64;
-/// Who looks on, in turn.
+/// Numbers of viewers, measured in turn.
 const VIEWERS: [usize; 3] = [0, 1, 10];
-/// How often each is measured, of which the median counts.
+/// Measurements for each number of viewers; the median counts.
 const ROUNDS: usize = 3;
-/// How long each time.
+/// Length of each measurement.
 const SPAN: Duration = Duration::from_secs(15);
-/// How long viewers have to come and go before.
+/// Pause after viewers connect, before the measurement begins.
 const REST: Duration = Duration::from_secs(2);
 /// Ticks of processor time in a second, as Linux counts them for every program.
 const TICKS_PER_S: f64 = 100.0;
-/// What a viewer may take of a core, in percent.
+/// Highest share of a core that a viewer may cost, in percent.
 const PERCENT_MAX: f64 = 2.0;
 
-/// What the spans came to.
+/// Results of the benchmark.
 #[derive(Debug, Serialize)]
 pub(super) struct Looking {
     case: &'static str,

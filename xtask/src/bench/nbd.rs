@@ -21,14 +21,14 @@ use crate::root;
 
 /// Bytes of every export, in MiB.
 const SIZE_MIB: u64 = 1024;
-/// How long a server may take to start.
+/// Time limit for a server to start.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The server that ratios are to.
 const REFERENCE: &str = "nbdkit-memory";
-/// What begins a command that is to come before everything else on the machine.
+/// Command prefix that gives a process real-time priority.
 const REALTIME: [&str; 3] = ["chrt", "--rr", "10"];
 
-/// What is put on a server.
+/// Load of fio on a server.
 struct Load {
     name: &'static str,
     rw: &'static str,
@@ -51,16 +51,16 @@ const LOADS: [Load; 9] = [
     Load { flush_every: 1, ..load("durable-write", "randwrite", "4k", 1) },
 ];
 
-/// How a benchmark is carried out.
+/// Options of a benchmark.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options {
     /// Rounds, of which the medians count.
     pub(crate) rounds: u32,
     /// Length of each load in seconds.
     pub(crate) seconds: f64,
-    /// Whether servers and clients come before everything else on the machine.
+    /// True if servers and clients run at real-time priority.
     pub(crate) is_realtime: bool,
-    /// Whether a line of JSON for each server and load is printed instead of tables.
+    /// True if results are printed as a line of JSON for each server and load, instead of tables.
     pub(crate) json: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What the lab costs on a fast target: the IOPS of `floatgate run` beside those of the same fio
+//! Overhead of the lab on a fast target: the IOPS of `floatgate run` beside those of the same fio
 //! job run by hand, and beside those of that job without the logs that the lab asks fio for.
 //!
 //! All three of a round see the same machine; which one is first changes with each round.
@@ -21,17 +21,17 @@ pub(super) const NAME: &str = "fio-overhead";
 const ROUNDS: usize = 7;
 /// Length of each load, in seconds.
 const LOAD_S: f64 = 5.0;
-/// What is read from: memory, where it is, is faster than any drive.
+/// Folders for the target, the first that exists: memory is faster than any drive.
 pub(super) const FOLDERS: [&str; 2] = ["/dev/shm", "/tmp"];
 const SIZE_BYTES: u64 = 256 << 20;
 /// The ratio that the lab must reach.
 const RATIO_MIN: f64 = 0.98;
 
-/// What the rounds came to.
+/// Results of the benchmark.
 #[derive(Debug, Serialize)]
 pub(super) struct Overhead {
     case: &'static str,
-    /// Where the target lay.
+    /// Folder that held the target.
     folder: &'static str,
     /// IOPS through the lab, of each round.
     through_lab: Vec<f64>,

@@ -1,5 +1,5 @@
-//! What it costs a served drive to be watched: its rate with ten viewers of the dashboard's stream
-//! beside that without, in pairs.
+//! Cost of watching a served drive: its rate with ten viewers of the dashboard's stream beside that
+//! without, in pairs.
 //!
 //! Both halves of a pair see the same machine; which one is first changes with each pair. One of
 //! the ten takes nothing of what it is sent.
@@ -27,12 +27,12 @@ const PAIRS: usize = 9;
 const LOAD_S: u32 = 5;
 const SIZE_MIB: u64 = 256;
 const VIEWERS: usize = 10;
-/// How long a server may take to start.
+/// Time limit for a server to start.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The ratio that must be reached.
 const RATIO_MIN: f64 = 0.98;
 
-/// What the pairs came to.
+/// Results of the benchmark.
 #[derive(Debug, Serialize)]
 pub(super) struct Watching {
     case: &'static str,

@@ -1,4 +1,4 @@
-//! What people say of the rows that are farthest from what was published.
+//! Discussions of the rows that are farthest from the published figures.
 
 use std::fs;
 
@@ -37,7 +37,7 @@ impl Discussions {
         toml::from_str(text).context(FILE)
     }
 
-    /// What is said of the row named `id`, if anything is.
+    /// Returns the text that discusses the row named `id`, if there is one.
     pub(crate) fn of(&self, id: &str) -> Option<&str> {
         self.find(id).map(|discussion| discussion.text.trim())
     }

@@ -54,7 +54,7 @@ fn judged(row: &Row) -> Option<Judged> {
     })
 }
 
-/// What is said of the worst rows, once each, the worst first.
+/// Returns the discussions of the worst rows, each once, that of the worst row first.
 fn said(worst: &[&Row], discussions: &Discussions) -> Vec<Discussion> {
     let mut texts = BTreeSet::new();
     let all = worst.iter().filter_map(|row| Some((row, discussions.of(&row.id)?)));

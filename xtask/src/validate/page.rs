@@ -30,7 +30,7 @@ pub(crate) fn page(rows: &[Row], discussions: &Discussions, seed: u64) -> String
     )
 }
 
-/// How many rows are in tolerance, out of it, and neither.
+/// Returns the numbers of rows in tolerance, out of it, and not expressible, as text.
 pub(crate) fn count(rows: &[Row]) -> String {
     let of = |wanted: fn(&Verdict) -> bool| rows.iter().filter(|row| wanted(&row.verdict)).count();
     let inside = of(|verdict| matches!(verdict, Verdict::In(_)));

@@ -16,10 +16,10 @@ const MIB: u64 = 1 << 20;
 /// First byte and bytes of the part with the file system, and of the one that is tested.
 const KEPT: (u64, u64) = (MIB, 32 * MIB);
 const TESTED: (u64, u64) = (33 * MIB, 16 * MIB);
-/// How long anything may take on a machine that does much else.
+/// Time limit for any command, generous for a machine under load.
 const PATIENCE: Duration = Duration::from_mins(3);
 
-/// What is measured of a device, after purge and preconditioning.
+/// Measurements on a device, after purge and preconditioning.
 const MEASURED: [Measured; 2] = [
     Measured { workload: "4k-rand-read", threads: &[1, 2], queues: &[4], seconds: 1 },
     Measured { workload: "8k-70-30", threads: &[2], queues: &[4], seconds: 1 },
@@ -94,7 +94,7 @@ fn floatgate(dir: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// What a command printed once it ended; killed where it does not.
+/// Waits for a command to end, and returns its output. Kills it after `PATIENCE`.
 fn ended(mut child: Child) -> Output {
     let began = Instant::now();
     while child.try_wait().unwrap().is_none() {
@@ -126,7 +126,7 @@ fn run_of(dir: &Path) -> Option<PathBuf> {
     entries.flatten().map(|entry| entry.path()).find(|path| path.is_dir())
 }
 
-/// Whether some process works in a folder below `dir`.
+/// Returns true if the working directory of any process is below `dir`.
 fn is_worked_in(dir: &Path) -> bool {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let mut at = processes.filter_map(|entry| fs::read_link(entry.path().join("cwd")).ok());
@@ -261,8 +261,8 @@ impl Drop for Full {
     }
 }
 
-/// What a review in `dir` with its results on a disk that fills up says, and how many of its steps
-/// are kept.
+/// Returns stderr of a review in `dir` whose results are on a disk that fills up, and the number of
+/// its steps that are kept. None if there is no such disk.
 fn said_when_full(dir: &Path, review: &[&str]) -> Option<(String, usize)> {
     let full = Full::new()?;
     let out = full.0.path().join("runs");

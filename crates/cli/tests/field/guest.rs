@@ -33,18 +33,18 @@ use self::archive::Archive;
 use crate::{Measured, brief, fio_is_missing, skip};
 
 const MIB: u64 = 1 << 20;
-/// Where the only partition of the home begins.
+/// Byte offset of the only partition of the home drive.
 const PARTITION_BYTES: u64 = MIB;
-/// How long the guest may take on a machine that does much else.
+/// Time limit for the guest, generous for a machine under load.
 const PATIENCE: Duration = Duration::from_mins(6);
-/// What the guest runs, besides the command itself.
+/// Programs that the guest runs, besides the command itself.
 const PROGRAMS: [&str; 10] =
     ["sh", "mount", "umount", "cat", "sleep", "sync", "fio", "nvme", "blkdiscard", "setpriv"];
 
 const MEASURED: [Measured; 1] =
     [Measured { workload: "4k-rand-read", threads: &[1], queues: &[1, 4], seconds: 3 }];
 
-/// What the machine is made of; gone when dropped.
+/// Folder of drive images and initial files of the machine, deleted when dropped, and its kernel.
 struct Machine {
     folder: TempDir,
     kernel: PathBuf,
@@ -167,7 +167,7 @@ impl Drop for Running {
     }
 }
 
-/// What the guest prints, line by line.
+/// Returns the output of the guest, line by line.
 fn lines_of(child: &mut Child) -> Receiver<String> {
     let output = BufReader::new(child.stdout.take().unwrap());
     let (sender, receiver) = mpsc::channel();

@@ -8,7 +8,7 @@ mod guest;
 
 use std::process::Command;
 
-/// What a protocol measures once it has preconditioned.
+/// Measurement of a protocol after its preconditioning.
 struct Measured {
     workload: &'static str,
     threads: &'static [u16],

@@ -18,7 +18,7 @@ use super::served::is_there;
 
 /// Names that the browser may go by.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
-/// How long it may take for anything on a machine that does much else.
+/// Time limit for anything, generous for a machine under load.
 const PATIENCE: Duration = Duration::from_mins(3);
 /// Time from one look at a page to the next.
 const LOOK: Duration = Duration::from_millis(100);
@@ -31,7 +31,7 @@ pub(crate) struct Browser {
     /// Number of the last order.
     orders_given: u64,
     session: String,
-    /// What its console and its policies complained of.
+    /// Exceptions of the page and errors in its log, content security policies included.
     pub(crate) faults: Vec<String>,
     _profile: TempDir,
 }
@@ -133,7 +133,7 @@ impl Browser {
         self.order("Emulation.setEmulatedMedia", &media);
     }
 
-    /// What an expression of the page is, once that is there.
+    /// Evaluates an expression in the page, and waits for its promise if it is one.
     pub(crate) fn value(&mut self, expression: &str) -> Value {
         let asked = json!({
             "expression": expression, "awaitPromise": true, "returnByValue": true,

@@ -53,7 +53,7 @@ fn nbdcopy_brings_back_what_it_took_there() {
     check_copies(&Served::start(&["--memory", "64MiB"]));
 }
 
-/// What is copied to a drive of 64 MiB comes back.
+/// Copies 64 MiB to the drive and back, and compares.
 fn check_copies(served: &Served) {
     let (there, back) = (served.path("there.img"), served.path("back.img"));
     noise(&there, 64 << 20);

@@ -13,14 +13,14 @@ use super::browser::Browser;
 use super::dashboard::{Load, assert_fits, carry_out};
 use super::served::{self, Served, assert_done, floatgate, is_there, said};
 
-/// How long a dashboard may take to start, and to answer.
+/// Time limit for a dashboard to start.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A running dashboard, which keeps its token beside it.
 pub(crate) struct Dashboard {
     process: Child,
     folder: TempDir,
-    /// Where it answers, such as `127.0.0.1:8480`.
+    /// Address that it answers at, such as `127.0.0.1:8480`.
     pub(crate) http: String,
 }
 
@@ -51,12 +51,12 @@ impl Dashboard {
         dashboard
     }
 
-    /// What opens its actions.
+    /// Returns the token that its actions require.
     fn token(&self) -> String {
         fs::read_to_string(self.folder.path().join("token")).expect("it drew one")
     }
 
-    /// What is answered to a request with these lines.
+    /// Sends an HTTP request of these lines, and returns the answer.
     fn ask(&self, lines: &[&str]) -> String {
         served::ask(&self.http, lines)
     }
@@ -98,7 +98,7 @@ fn status(folder: &Path, name: &str) -> Value {
     serde_json::from_slice(&told.stdout).expect("JSON")
 }
 
-/// What the card of a drive says.
+/// Returns an expression for the text on the card of a drive.
 fn card(name: &str) -> String {
     format!(
         "[...document.querySelectorAll('.drive')].find((it) => it.querySelector('.name')\

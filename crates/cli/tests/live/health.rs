@@ -13,7 +13,7 @@ use super::clients::noise;
 use super::served::{Served, assert_done, client, create_small_drive, floatgate, is_there, said};
 use super::web::body;
 
-/// How long something may take to be told.
+/// Time limit for a change to be reported.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Waits until something is there.

@@ -20,7 +20,7 @@ const SILENT: usize = 1000;
 const GREEDY: usize = 100;
 const REQUESTS: usize = 4;
 const REQUEST_BYTES: u32 = 32 << 20;
-/// What a server takes at most by default, in KiB.
+/// Limit to the memory of a server with default options, in KiB.
 const MEMORY_KIB_MAX: u64 = 1 << 20;
 /// Within what time whoever asks properly is answered, on a machine that runs other tests too.
 const PROMPT: Duration = Duration::from_secs(10);

@@ -1,5 +1,5 @@
-//! What a server says, and to whom: for people and for programs, and to nobody who listens. What it
-//! takes up of its configuration while it runs, and the sockets that it is given.
+//! Log of a server: for people, for programs, and with no reader at all; also its reload of the
+//! configuration, and the sockets that it is given.
 
 use std::fs::{self, File};
 use std::os::fd::OwnedFd;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::clients::noise;
 use super::served::{Served, client, create_small_drive, floatgate, is_there};
 
-/// How long a server may take to say something.
+/// Time limit for a server to log something.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Waits until a file has a line with this part.

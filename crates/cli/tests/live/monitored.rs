@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use super::served::{Served, client, create_small_drive, is_there};
 use super::web::body;
 
-/// How long Prometheus may take to start, and to look at the drive.
+/// Time limit for Prometheus to start, and to scrape the drive.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 fn contrib(file: &str) -> PathBuf {
@@ -194,7 +194,7 @@ impl Prometheus {
         Some(answer["data"].clone())
     }
 
-    /// What it answers once that is as wanted.
+    /// Repeats a query until its answer is as wanted, and returns that.
     fn ask_until(&self, path: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
         let deadline = Instant::now() + PATIENCE;
         loop {

@@ -1,4 +1,4 @@
-//! What is left of drives that opening refuses, served to clients for reading only.
+//! Recovery of drives that cannot be opened: `floatgate recover` serves them read-only to clients.
 
 use std::fs;
 use std::path::Path;
@@ -69,7 +69,7 @@ fn recover(folder: &Path) -> Command {
     command
 }
 
-/// What comes of an attempt to serve the drive.
+/// Runs `floatgate serve` on the drive, and returns its output once it ends.
 fn serve(folder: &Path) -> Output {
     let address = format!("unix:{}", folder.join("s").display());
     floatgate(folder, &["serve", "volume", "--nbd", &address])

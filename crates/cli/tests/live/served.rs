@@ -14,7 +14,7 @@ use live::{Compression, CreateOptions, Device as _, Drive, Durability};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// How long a server may take to start, or to stop.
+/// Time limit for a server to start, or to stop.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Seconds that a client may take.
 const CLIENT_PATIENCE_S: &str = "300";
@@ -23,9 +23,9 @@ const CLIENT_PATIENCE_S: &str = "300";
 pub(crate) struct Served {
     server: Child,
     folder: Option<TempDir>,
-    /// What clients reach it by.
+    /// NBD URI for clients.
     pub(crate) uri: String,
-    /// Where it answers over HTTP, such as `127.0.0.1:8480`; empty if it does not.
+    /// Address that it answers HTTP at, such as `127.0.0.1:8480`; empty without HTTP.
     pub(crate) http: String,
 }
 
@@ -119,7 +119,7 @@ impl Served {
         served
     }
 
-    /// What is answered over HTTP to a request with these lines.
+    /// Sends an HTTP request of these lines, and returns the answer.
     pub(crate) fn ask(&self, lines: &[&str]) -> String {
         ask(&self.http, lines)
     }
@@ -171,7 +171,7 @@ impl Served {
         self.folder.take().expect("it ran")
     }
 
-    /// What a second server at the same place comes to.
+    /// Runs a second server at the same socket, and returns its output.
     pub(crate) fn second_server(&self) -> Output {
         let folder = self.folder.as_ref().expect("it runs");
         serve(folder).args(["--memory", "64MiB"]).output().expect("the command was built")
@@ -228,7 +228,7 @@ pub(crate) fn small_drive(folder: &Path) -> Drive {
     drive
 }
 
-/// Whether a program is there; says so where it is not.
+/// Returns true if a program is installed; prints that the test is skipped otherwise.
 pub(crate) fn is_there(program: &str) -> bool {
     let found = Command::new("sh").args(["-c", "command -v \"$0\"", program]).output();
     let is_there = found.is_ok_and(|found| found.status.success());
@@ -252,7 +252,7 @@ pub(crate) fn client(program: &str, args: &[&str]) -> String {
     said
 }
 
-/// What is answered over HTTP, at an address, to a request with these lines.
+/// Sends an HTTP request of these lines to an address, and returns the answer.
 pub(crate) fn ask(http: &str, lines: &[&str]) -> String {
     let mut stream = TcpStream::connect(http).expect("it listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a socket takes it");
@@ -263,7 +263,7 @@ pub(crate) fn ask(http: &str, lines: &[&str]) -> String {
     answer
 }
 
-/// What a command said, to whoever.
+/// Returns stdout and stderr of a command.
 pub(crate) fn said(output: &Output) -> String {
     let [out, err] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));
     format!("{out}{err}")

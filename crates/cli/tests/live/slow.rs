@@ -12,8 +12,8 @@ use super::served::{Served, client, is_there};
 const READERS: usize = 10;
 /// Measurements with and without viewers, one after the other.
 const ROUNDS: usize = 3;
-/// How much slower the best with viewers may be than the best without: far more than they cost,
-/// since a machine that tests run on does much else.
+/// Least ratio of the best rate with viewers to the best without. Viewers cost far less, but the
+/// machine that tests run on may be under other load.
 const SHARE_MIN: f64 = 0.5;
 /// Bytes by which the server may grow beside its viewers.
 const GROWTH_MAX: u64 = 24 << 20;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::logged::wait_for;
 use super::served::{Served, create_small_drive, floatgate};
 
-/// What follows the headers of an answer that was no refusal.
+/// Returns the body of an answer, which must be of status 200.
 pub(crate) fn body(answer: &str) -> &str {
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     answer.split_once("\r\n\r\n").expect("headers end").1
@@ -114,7 +114,7 @@ fn the_stream_tells_the_status_each_second_and_a_viewer_that_takes_nothing_harms
     }
 }
 
-/// What is answered to an order, sent with these headers.
+/// Sends an action with these headers, and returns the answer.
 fn ordered(served: &Served, drive: &str, headers: &[&str]) -> String {
     let order =
         format!("{{\"drive\":{drive:?},\"request\":{{\"request\":\"locate\",\"is_lit\":true}}}}");
