@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::root;
 
-/// One thing to measure.
+/// Benchmark case of the model.
 struct Case {
     name: &'static str,
     /// Description for the table: drive, its state, and load.
@@ -76,7 +76,7 @@ pub(crate) struct Measured {
     prepare_s: f64,
     /// Most memory that the process had, in bytes.
     memory_bytes_max: u64,
-    /// The same for each page of 4 KiB of raw capacity.
+    /// Memory divided by the pages of 4 KiB of raw capacity.
     memory_bytes_per_page: f64,
 }
 

@@ -1,4 +1,4 @@
-//! The configuration of a server: a file that says what could be typed.
+//! Configuration file of a server: TOML that says what could be typed.
 //!
 //! Its keys are the names of the options of `floatgate serve`, and `volume`: what holds for an
 //! option, its values, default and conflicts, holds for the key. What is typed beside `--config`
@@ -39,7 +39,7 @@ pub(crate) struct Reread {
 }
 
 impl Configuration {
-    /// That of a server; none where it goes by no file.
+    /// Reads the configuration of a server; none if it has no file.
     ///
     /// # Errors
     /// When it cannot be read any more.

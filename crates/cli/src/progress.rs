@@ -86,7 +86,7 @@ impl Watcher for Terminal {
     }
 }
 
-/// Shows how far a drive that stores has been gone through; silent where nobody watches.
+/// Progress bar of work on the rows of a live drive; hidden if stderr is no terminal.
 #[derive(Debug)]
 pub(crate) struct Rows {
     bar: Option<ProgressBar>,
@@ -102,7 +102,7 @@ impl Rows {
         Self { bar }
     }
 
-    /// So many of so many rows have been gone through.
+    /// Sets the progress to `done` of `all` rows.
     pub(crate) fn moved(&self, done: u64, all: u64) {
         if let Some(bar) = &self.bar {
             bar.set_position(position(done as f64 / all.max(1) as f64));

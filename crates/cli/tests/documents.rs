@@ -163,7 +163,7 @@ impl Block {
         SHELLS.contains(&self.language.as_str()) && self.note("not-run").is_none()
     }
 
-    /// As a shell takes it, with the command that was built.
+    /// Script for a shell, with the command that was built.
     fn script(&self) -> String {
         let lines = self.text.lines().map(|line| line.strip_prefix("$ ").unwrap_or(line));
         let lines = lines.map(|line| line.replace("cargo run --release -- ", "floatgate "));

@@ -1,7 +1,7 @@
 //! The page of a validation: each published figure beside what its model does.
 //!
-//! Whoever validates has judged the figures; here they are only shown: in short, as a field of
-//! ratios drive by drive, the worst with what is said of them, and all of them.
+//! The figures come here judged and are only shown: in short, as a field of ratios drive by drive,
+//! the worst with their discussions, and all of them.
 
 mod field;
 
@@ -47,7 +47,7 @@ pub struct Tally {
     pub error_median: Option<f64>,
 }
 
-/// One figure beside what its model does.
+/// Published figure beside the modelled one.
 #[derive(Clone, Debug)]
 pub struct Judged {
     /// Name of the row.

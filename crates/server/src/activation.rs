@@ -1,4 +1,4 @@
-//! Sockets that whoever started the server listens at already (socket activation).
+//! Sockets passed by whatever started the server (systemd socket activation).
 //!
 //! The protocol is that of `sd_listen_fds(3)`: `LISTEN_PID` names this process, and `LISTEN_FDS`
 //! says how many sockets there are from descriptor 3 on.
@@ -47,7 +47,7 @@ where
 pub struct Passed(ListenFd);
 
 impl Passed {
-    /// Those of this process.
+    /// Takes over the sockets passed to this process.
     pub fn of_process() -> Self {
         Self(ListenFd::from_env())
     }

@@ -1,4 +1,4 @@
-//! A served drive under observation: what its status is made of.
+//! A served drive under observation: its status, history, events and alerts.
 
 mod changes;
 mod event_log;
@@ -29,7 +29,7 @@ use self::history::Rings;
 pub use self::model::Paced;
 use crate::monitor::Monitor;
 
-/// A drive that is served from its folder, and whoever uses it.
+/// Service of a drive that is served from its folder: its status, its clients and its maintenance.
 #[derive(Debug)]
 pub struct DriveService {
     volume: PathBuf,
@@ -86,20 +86,20 @@ impl DriveService {
         }
     }
 
-    /// Has somebody called when health changes.
+    /// Sets the monitor that is told when health changes.
     pub fn call(&self, monitor: Monitor) {
         // It is said once, before anybody looks.
         let _ = self.monitor.set(monitor);
     }
 
-    /// Has whoever is called told of something.
+    /// Sends an alert to the monitor, if there is one.
     pub fn alert(&self, alert: Alert) {
         if let Some(monitor) = self.monitor.get() {
             monitor.tell(alert);
         }
     }
 
-    /// Tells of a modelled drive, too: replies keep to its times.
+    /// Sets the modelled drive whose times replies keep to, for the status.
     pub fn keep_pace_with(&self, model: &Arc<Paced>) {
         // It is said once, before anybody asks.
         let _ = self.model.set(Arc::clone(model));
@@ -213,8 +213,8 @@ impl DriveService {
         status.described(&self.volume)
     }
 
-    /// Takes note of what the drive did and what has happened to it, whether or not anybody asks.
-    /// Returns how it fares.
+    /// Records the activity of the drive and the changes since the previous look, whether or not
+    /// any program asks. Returns its status.
     pub fn look(&self) -> Status {
         let mut known = locked(&self.known);
         let status = self.status();

@@ -5,8 +5,8 @@
 //!                                              └── full: the line is lost, and counted
 //! ```
 //!
-//! Whoever serves waits neither for a disk nor for a reader: where lines are not taken they are
-//! lost, and the next one that is taken says how many.
+//! The server waits neither for a disk nor for a reader: lines that are not taken are lost, and the
+//! next one that is taken says how many.
 
 use std::fmt::Debug;
 use std::io::{self, Write as _};
@@ -48,7 +48,7 @@ fn write_line(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// Level and format of the log, shared with the reloader of the configuration.
+/// Level and format of the log; a reload of the configuration changes them.
 #[derive(Debug)]
 struct Form {
     level: AtomicU8,
@@ -107,7 +107,7 @@ impl Drop for Log {
     }
 }
 
-/// Says from now on what is of `level`, as JSON or for people.
+/// Changes the level and the format of the log, if there is one.
 pub fn change(level: Level, is_json: bool) {
     if let Some(form) = FORM.get() {
         form.level.store(level as u8, Ordering::Relaxed);
@@ -173,7 +173,7 @@ impl Subscriber for Listener {
 struct Said {
     text: String,
     fields: Map<String, Value>,
-    /// Events before it that nobody took.
+    /// Events lost before this one, because the queue was full.
     lost: u64,
 }
 

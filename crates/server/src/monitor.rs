@@ -1,5 +1,5 @@
-//! Whoever is called when the health of a served drive changes: a program, or the owner of a mail
-//! address, as `mdadm --monitor` and `smartd` do it.
+//! Alerts when the health of a served drive changes: a program is run, or a mail sent, as `mdadm
+//! --monitor` and `smartd` do it.
 //!
 //! ```text
 //!   change of health ──► queue ──► a thread of its own ──┬──► PROGRAM EVENT DRIVE DETAIL
@@ -35,7 +35,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Paths of sendmail; the first that exists is used.
 const SENDMAIL: [&str; 3] = ["/usr/sbin/sendmail", "/usr/lib/sendmail", "/usr/bin/sendmail"];
 
-/// Whom to call; looked at before there is anything to tell.
+/// Recipients of alerts; checked when the server starts.
 #[derive(Clone, Debug)]
 pub struct Recipients {
     program: Option<PathBuf>,
@@ -44,7 +44,7 @@ pub struct Recipients {
 }
 
 impl Recipients {
-    /// A program and an address of mail; none where there is neither.
+    /// Returns the recipients that the options name; none if they name none.
     ///
     /// # Errors
     /// When the program cannot be run, the address is none, or nothing takes mail here.
@@ -67,7 +67,7 @@ pub struct About {
     pub folder: String,
 }
 
-/// Calls whoever is to be called, until it is dropped.
+/// Monitor that passes alerts on until it is dropped.
 #[derive(Debug)]
 pub struct Monitor {
     queue: Option<SyncSender<Alert>>,

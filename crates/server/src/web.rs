@@ -7,8 +7,8 @@
 //!                                                                                        by token
 //! ```
 //!
-//! Every request has a connection and a thread of its own, and little time: whoever is slow holds
-//! up neither the others nor the drive.
+//! Every request has a connection and a thread of its own, and little time: a slow client holds up
+//! neither the others nor the drive.
 
 mod action;
 mod attempts;
@@ -87,7 +87,7 @@ pub enum Content {
     Fleet(Fleet),
 }
 
-/// A request that was let in, and whoever is to be answered.
+/// Accepted request, with the connection to answer on.
 struct Visit<'a> {
     request: &'a Request,
     token: &'a Token,

@@ -1,4 +1,4 @@
-//! One case, in the process that measures it.
+//! One benchmark case, run in the process that measures it.
 
 use std::fs;
 use std::time::Instant;
@@ -30,7 +30,7 @@ struct Plan {
 /// A workload, and how long in seconds of virtual time.
 type Step = (Workload, f64);
 
-/// Nobody waits for a benchmark, and nobody stops it.
+/// Watch that shows no progress and never stops the run.
 pub(super) struct Alone;
 
 impl Watch for Alone {

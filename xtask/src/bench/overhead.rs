@@ -39,9 +39,9 @@ pub(super) struct Overhead {
     by_hand: Vec<f64>,
     /// IOPS of the same job by hand, but without logs.
     unlogged: Vec<f64>,
-    /// Median over the rounds of what the lab reached of the same job.
+    /// Median over the rounds of the IOPS through the lab over those by hand.
     ratio: f64,
-    /// The same of the job without logs.
+    /// The same ratio to the job without logs.
     ratio_unlogged: f64,
 }
 

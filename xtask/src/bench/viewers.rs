@@ -38,7 +38,7 @@ pub(super) struct Watching {
     case: &'static str,
     /// Requests a second without viewers, of each pair.
     alone: Vec<f64>,
-    /// The same with them.
+    /// Requests a second with viewers, of each pair.
     watched: Vec<f64>,
     /// Median of the ratios of the pairs.
     ratio: f64,
@@ -47,14 +47,14 @@ pub(super) struct Watching {
 /// A program of ours that runs until it is dropped.
 pub(super) struct Program(pub(super) Child);
 
-/// A served drive, and where it is watched.
+/// Served drive, and the addresses of its socket and page.
 pub(super) struct Server {
     pub(super) program: Program,
     socket: PathBuf,
     http: String,
 }
 
-/// Whoever looks on, until it is dropped.
+/// Connected viewers, which disconnect when dropped.
 pub(super) struct Viewers(Vec<TcpStream>);
 
 impl Watching {

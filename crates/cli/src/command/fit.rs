@@ -24,7 +24,7 @@ struct Evidence {
     text: String,
     table: Vec<FigureRow>,
     plans: Vec<Plan>,
-    /// Mapping from the drive's setups to the names in the rows, for a drive file without one.
+    /// Name and capacity by which the rows identify the drive; none to use those of its file.
     published: Option<PublishedSpec>,
 }
 

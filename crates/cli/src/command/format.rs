@@ -106,7 +106,7 @@ impl Meant {
         Ok(meant)
     }
 
-    /// Finds a drive, and how it fares.
+    /// Finds a drive, and returns its status too.
     fn look(target: &Target) -> Result<(Self, status::Status)> {
         let shown = target.volume.display();
         let mut server = server(&target.volume)?;

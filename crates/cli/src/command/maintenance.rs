@@ -183,7 +183,7 @@ pub(crate) fn inject(args: &Inject) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
-/// Waits until nobody serves a drive whose server hung up.
+/// Waits until the process of a server that hung up has ended.
 fn await_end(volume: &Path) -> Result<()> {
     let deadline = Instant::now() + POWER_CUT_PATIENCE;
     while server(volume)?.is_some() {

@@ -249,8 +249,8 @@ fn injector(args: &Serve) -> Result<Option<Arc<FaultInjector>>> {
     Ok(Some(injector))
 }
 
-/// Ends the process as a power cut does. After one that is not complete it stays, so that whoever
-/// asked for it is told; all commands to the dies fail.
+/// Ends the process as a power cut does. If the cut was incomplete the process stays, so that the
+/// client that asked for it gets the error; all commands to the dies fail.
 #[expect(clippy::exit, reason = "nothing of a process outlives the power")]
 fn end_without_power(cut: &io::Result<()>) {
     match cut {
@@ -345,7 +345,7 @@ fn listen(place: &Place<Address>, passed: &mut Passed, tls: &TlsArgs) -> Result<
     Ok(listener)
 }
 
-/// Refuses what is said of pages where there are none: somebody takes them for encrypted.
+/// Refuses options of HTTP pages without `--http`: a user might take the pages for encrypted.
 fn check_pages(args: &Serve) -> Result<()> {
     let HttpArgs { http_host, http_tls_certificates, .. } = &args.pages;
     if args.http.is_none() && (!http_host.is_empty() || http_tls_certificates.is_some()) {
@@ -361,7 +361,7 @@ pub(super) fn http_tls(args: &HttpArgs) -> Result<Option<Tls>> {
     loaded.map(Some).context("reading the certificates for HTTP")
 }
 
-/// Listens for browsers; warns where other machines may come in.
+/// Listens for browsers; warns if other machines can reach the address.
 pub(super) fn listen_http(
     place: &Place<SocketAddr>,
     passed: &mut Passed,
@@ -391,7 +391,8 @@ fn show(
     Web::start(listener, Content::Drive(routes), Door { token, hosts, tls })
 }
 
-/// Says where browsers come in: at once, since it may hold the token, which is in no log.
+/// Prints the address of the page past the log, since it may hold the token; with JSON, logs it
+/// without the token.
 fn introduce(web: &Web, is_json: bool) {
     if is_json {
         info!("the page is at {}", web.place());

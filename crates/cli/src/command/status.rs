@@ -1,4 +1,4 @@
-//! `floatgate status`: how a drive that stores fares.
+//! `floatgate status`: status of a live drive, served or closed.
 
 use std::io::{self, IsTerminal as _};
 use std::path::Path;

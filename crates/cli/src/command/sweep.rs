@@ -109,7 +109,7 @@ fn dimensions(args: &args::Sweep) -> Result<Vec<Dimension>> {
     Ok(swept)
 }
 
-/// A load is checked with the order; what is none becomes one that is refused there.
+/// Converts a number to a load, saturating; the check of the order refuses what is out of range.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
 fn whole(number: f64) -> u16 {
     number as u16

@@ -75,7 +75,8 @@ fn shown(rows: &[Row]) -> String {
     )
 }
 
-/// Returns the share of rows in tolerance, for measured rows and for those of data sheets apart.
+/// Returns the rows in tolerance and their median error, for measured rows and for those of data
+/// sheets apart.
 fn tallied(rows: &[Row]) -> String {
     let line = |what: &str, measured: bool| {
         let Tally { typical, spread } =

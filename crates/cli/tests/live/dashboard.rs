@@ -133,7 +133,7 @@ fn ask(browser: &mut Browser, action: &str, fields: &[(&str, &str)]) {
     browser.value("document.getElementById('confirm-yes').click()");
 }
 
-/// The same, which is done.
+/// Asks for an action as `ask` does, and waits until it is done.
 pub(crate) fn carry_out(browser: &mut Browser, action: &str, fields: &[(&str, &str)]) {
     ask(browser, action, fields);
     browser.wait_until("document.getElementById('outcome').textContent.endsWith(': Done.')");

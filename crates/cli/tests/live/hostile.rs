@@ -22,7 +22,7 @@ const REQUESTS: usize = 4;
 const REQUEST_BYTES: u32 = 32 << 20;
 /// Limit to the memory of a server with default options, in KiB.
 const MEMORY_KIB_MAX: u64 = 1 << 20;
-/// Within what time whoever asks properly is answered, on a machine that runs other tests too.
+/// Time limit for the answer to a well-behaved client, on a machine that runs other tests too.
 const PROMPT: Duration = Duration::from_secs(10);
 
 /// Connects to a server's pages and sends this, if it is still taken.

@@ -105,7 +105,7 @@ impl Served {
         Self::start_watched_with(folder, address, &[])
     }
 
-    /// The same with these arguments more.
+    /// Starts such a server with these further arguments.
     pub(crate) fn start_watched_with(folder: TempDir, address: &str, args: &[&str]) -> Self {
         let said = folder.path().join("said");
         let stderr = File::create(&said).expect("the folder takes files");

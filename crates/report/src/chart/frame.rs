@@ -9,7 +9,7 @@ use crate::text::Text;
 /// Width of every chart, in units of its own.
 pub(super) const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 270.0;
-/// The same of a strip.
+/// Width and height of a strip.
 const STRIP: (f64, f64) = (1120.0, 190.0);
 const LEFT: f64 = 46.0;
 /// Room for the numbers at the ends of lines.

@@ -18,7 +18,7 @@ const DOTS_MAX: usize = 24;
 const BANDS_MAX: usize = 2;
 /// Distance between labels at the ends of lines.
 const LABEL_GAP: f64 = 12.0;
-/// The same in a panel, whose text is larger for its size.
+/// Distance between them in a small chart, whose text is larger for its size.
 const LABEL_GAP_PANEL: f64 = 20.0;
 /// Width of a label at the end of a curve, such as `120 %`.
 const LABEL_WIDTH: f64 = 36.0;

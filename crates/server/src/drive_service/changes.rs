@@ -17,10 +17,10 @@ use live::status::{
 
 /// Severity of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Gravity {
-    /// As it should be.
+pub enum Gravity {
+    /// Normal operation.
     Good,
-    /// Somebody should look after it.
+    /// Attention is needed.
     Bad,
     /// Data is lost, or writes are refused.
     Grave,

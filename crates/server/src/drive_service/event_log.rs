@@ -70,7 +70,7 @@ impl EventLog {
         self.events().told.iter().cloned().collect()
     }
 
-    /// The next event to write; without one, whoever asks has done writing.
+    /// Takes the next event to write; none ends the turn of the thread that writes.
     fn next_waiting(&self) -> Option<EventRecord> {
         let mut events = self.events();
         let event = events.waiting.pop_front();
@@ -96,7 +96,7 @@ impl EventLog {
 }
 
 impl Events {
-    /// Takes an event in. Returns whether whoever brought it is to write what waits.
+    /// Adds an event. Returns true if the caller has to write the events that wait.
     fn take(&mut self, event: EventRecord) -> bool {
         if self.told.len() == TOLD_MAX {
             self.told.pop_front();

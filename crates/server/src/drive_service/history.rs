@@ -57,7 +57,7 @@ impl Default for Rings {
 }
 
 impl Rings {
-    /// Takes note of how a served drive fares at a time in seconds since the beginning of 1970.
+    /// Records a status at a time in seconds since the beginning of 1970.
     pub(super) fn look(&mut self, status: &Status, at_unix_s: u64) {
         let Some(server) = &status.server else { return };
         let now = Counters {

@@ -8,7 +8,7 @@ use export::Pace;
 use lab::ssd::{DriveSpec, PowerSpec};
 use live::status::{Climate, Model};
 
-/// A modelled drive, and how it fares.
+/// Modelled drive whose times a served drive keeps to.
 #[derive(Debug)]
 pub struct Paced {
     name: String,

@@ -1,8 +1,8 @@
 //! Actions on a drive: POST requests that carry the server's token and the number of the drive.
 //!
-//! The token is new with every server. Where it is kept in a file, that is for its owner alone:
-//! whoever can read it could use the management sockets as well. Wrong ones are logged, and beyond
-//! two they make their address wait before the next is looked at, the right one included.
+//! The token is new with every server. If it is kept in a file, only its owner can read that: such
+//! a user could use the management sockets as well. Wrong tokens are logged, and beyond two they
+//! make their address wait before the next is looked at, the right one included.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -34,7 +34,7 @@ pub struct Token {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Order {
-    /// The drive that is meant, so that nobody changes another one by mistake.
+    /// Number of the drive that is meant, so that another one is not changed by mistake.
     drive: String,
     /// Request to carry out, as on the management socket.
     request: Asked,
@@ -66,7 +66,7 @@ impl Token {
         self.path.as_deref()
     }
 
-    /// True if whoever is at an address has the token; if not, what to answer.
+    /// Checks the `Authorization` header of a client; the error is the answer to send.
     fn check(&self, peer: IpAddr, shown: &str) -> Result<(), Reply> {
         let text = shown.strip_prefix("Bearer ").unwrap_or_default();
         if text.is_empty() {
@@ -118,7 +118,7 @@ impl Drop for Token {
     }
 }
 
-/// Does what is asked, of whoever has the token and names the drive.
+/// Carries out a request that has the token and names the drive.
 pub(super) fn carry_out(visit: &Visit<'_>, subject: &dyn Subject) -> Reply {
     let Visit { request, token, connection, .. } = visit;
     let header = |name| request.header(name).ok().flatten().unwrap_or_default();

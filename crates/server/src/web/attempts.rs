@@ -6,11 +6,11 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Wrong tokens after which nobody waits: people mistype.
+/// Wrong tokens without a wait: people mistype.
 const FREE: u32 = 2;
 /// Wait after the first one beyond these; each further one doubles it.
 const WAIT_MIN: Duration = Duration::from_secs(1);
-/// Longest wait. Whoever sent nothing wrong for so long after it begins anew.
+/// Longest wait. After as long again without a wrong token the count starts over.
 const WAIT_MAX: Duration = Duration::from_mins(1);
 /// Addresses that are remembered; the one whose last wrong token is longest ago is forgotten first.
 const ADDRESSES_MAX: usize = 1024;

@@ -35,7 +35,7 @@ struct Timed {
 }
 
 impl Connection {
-    /// The way to whoever is at the other end of a socket, encrypted where `tls` is given.
+    /// Sets up the connection on a socket, encrypted if `tls` is given.
     ///
     /// # Errors
     /// When the other end is gone, or encryption cannot begin.

@@ -58,7 +58,7 @@ pub(super) struct Summary {
 }
 
 impl DriveCard {
-    /// A drive that nobody was asked about yet.
+    /// Returns the card of a drive that has not been asked yet.
     pub(super) fn of_folder(volume: &Path) -> Self {
         let name = live::name_of(volume);
         Self {
@@ -81,7 +81,7 @@ impl DriveCard {
 }
 
 impl Summary {
-    /// That of a served drive; none where the status is of one that is not.
+    /// Returns the summary of a served drive; none if the status is of a closed one.
     pub(super) fn of(status: Status) -> Option<Self> {
         let server = status.server?;
         let dies_lost = status.dies.iter().filter(|die| die.is_lost).count();

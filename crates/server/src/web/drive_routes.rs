@@ -1,5 +1,5 @@
-//! The page of one drive, and all that is below it: whoever has the drive open, or whoever asks
-//! that over its management socket, stands behind it.
+//! The page of one drive, and all paths below it. Its status comes from the drive itself, or from
+//! its server over the management socket.
 
 use std::fmt::Debug;
 use std::io;
@@ -31,7 +31,7 @@ pub trait Subject: Debug + Send + Sync {
     fn carry_out(&self, request: &Asked) -> Answer;
 }
 
-/// Whoever looks on does not keep the drive from being closed.
+/// Weak, so that viewers do not keep the drive from being closed.
 impl Subject for Weak<DriveService> {
     fn number(&self) -> Option<String> {
         Some(self.upgrade()?.number())

@@ -5,9 +5,9 @@
 //!                  each second         └─► routes: the page of the drive, once it has answered
 //! ```
 //!
-//! Drives come and go: places are gone through at each look, and nobody looks while there is no
-//! viewer. A drive whose server does not answer keeps nobody waiting: it is shown as it was. What
-//! cannot be looked at, and what nobody serves though nobody closed it, is a fault.
+//! Drives come and go: places are searched at each look, and there are no looks without a viewer. A
+//! drive whose server does not answer delays no other: it is shown as last known. A place that
+//! cannot be read, and a drive that is neither served nor closed, is a fault.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -319,7 +319,7 @@ impl Berth {
         self.seen().routes.as_ref().map(|(_, routes)| Arc::clone(routes))
     }
 
-    /// The same, if it is of the drive of this number.
+    /// Returns the drive's page, if the drive has this number.
     fn stand_of(&self, number: &str) -> Option<Arc<DriveRoutes>> {
         let seen = self.seen();
         seen.routes.as_ref().filter(|(own, _)| own == number).map(|(_, routes)| Arc::clone(routes))
@@ -330,7 +330,7 @@ impl Berth {
     }
 }
 
-/// The status of a folder's drive; nothing where nobody serves it.
+/// Returns the status of a folder's drive; none if nobody serves it.
 fn asked(volume: &Path) -> io::Result<Option<Status>> {
     Connection::open(volume)?.map(|mut connection| connection.status()).transpose()
 }

@@ -49,7 +49,7 @@ impl Reply {
         Self { status: 200, kind, policy: OWN, retry_after: None, body: body.into() }
     }
 
-    /// A page that somebody else wrote.
+    /// A page from a file, which this program may not have written.
     pub(super) fn foreign(html: String) -> Self {
         Self { policy: FOREIGN, ..Self::new("text/html; charset=utf-8", html) }
     }
@@ -67,7 +67,7 @@ impl Reply {
         Self { status, ..Self::new(TEXT, format!("{line}\n")) }
     }
 
-    /// The same with the time after which to ask again.
+    /// Adds the time after which to ask again.
     pub(super) fn retried_after(self, wait: Duration) -> Self {
         Self { retry_after: Some(wait), ..self }
     }

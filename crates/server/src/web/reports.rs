@@ -10,7 +10,7 @@ use lab::runs::{RunMonitor, Runs, RunsSnapshot};
 pub(super) struct Reports(Mutex<RunMonitor>);
 
 impl Reports {
-    /// Those of a folder, which need not exist yet.
+    /// Monitors the runs of a folder, which need not exist yet.
     pub(super) fn new(folder: &Path) -> Self {
         Self(Mutex::new(RunMonitor::new(Runs::new(folder))))
     }

@@ -1,4 +1,4 @@
-//! A request, read from whoever may send anything.
+//! HTTP requests, read from untrusted clients.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ pub(super) struct Request {
 /// Failure to receive a request.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// Nobody is left to be answered.
+    /// Connection that failed or ended; there is no client to answer.
     Gone(io::Error),
     /// Malformed request: the status of the answer, and the reason.
     Refused(u16, &'static str),
@@ -102,7 +102,7 @@ impl Request {
     /// The one value of a header, whose name is in small letters; none if it is missing.
     ///
     /// # Errors
-    /// When it is there twice: whoever else reads the request might take the other one.
+    /// When it is there twice: a proxy might take the other one.
     pub(super) fn header(&self, name: &str) -> Result<Option<&str>, Fault> {
         let mut values = self.headers.iter().filter(|(it, _)| it == name).map(|(_, value)| value);
         let first = values.next().map(String::as_str);

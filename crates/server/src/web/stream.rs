@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The viewer that waits longest looks for all of them, so the drive is asked once a second however
-//! many there are, and not at all for nobody. Nothing is queued: a viewer that is slow is given
-//! what is latest when it is ready again.
+//! many there are, and never without a viewer. Nothing is queued: a slow viewer is given the latest
+//! state when it is ready again.
 //!
 //! **Invariants**
 //! - Nothing is asked, sent or dropped that may wait while the lock is held: a drive that does not
@@ -167,7 +167,7 @@ mod tests {
         (Arc::new(listener.accept().unwrap().0), viewer)
     }
 
-    /// Serves whoever is at the other end, who may take so long for what is sent at a time.
+    /// Serves the client at the other end, which has `patience` to receive each part.
     fn serve<T: Serialize>(
         stream: &Stream,
         (all, socket): (&Arc<Connections>, &Arc<TcpStream>),

@@ -19,7 +19,7 @@ const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l";
 const LEAVE: &str = "\u{1b}[?25h\u{1b}[?1049l";
 /// Interval between two looks for signals.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Columns and lines where nobody says how many there are.
+/// Columns and lines of a terminal of unknown size.
 const SIZE: (usize, usize) = (80, 24);
 
 /// A terminal that shows one screen after the other.
@@ -49,7 +49,7 @@ impl Terminal {
         Ok(Some(terminal))
     }
 
-    /// Waits for so long; says whether somebody wants to end it meanwhile.
+    /// Waits for `time`. Returns true as soon as a signal or a key asks to end.
     pub(super) fn is_over_within(&self, time: Duration) -> bool {
         let deadline = Instant::now() + time;
         loop {
