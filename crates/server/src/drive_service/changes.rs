@@ -17,7 +17,7 @@ use live::status::{
 
 /// Severity of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Gravity {
+pub(super) enum Gravity {
     /// Normal operation.
     Good,
     /// Attention is needed.
@@ -28,7 +28,7 @@ pub enum Gravity {
 
 /// Something that happened to a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub(super) struct Change {
     pub gravity: Gravity,
     /// Description of the change, in whole sentences.
     pub text: String,
