@@ -12,9 +12,7 @@ use std::{fmt, io};
 
 use blockio::Bytes;
 
-pub use self::memory::MemoryDevice;
-
-/// When a command that changes data is acknowledged.
+/// Point at which a command that changes data is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// As soon as every later read sees it; a crash before the next flush may undo it.
@@ -28,7 +26,7 @@ pub enum Durability {
 pub struct Allocation {
     /// Bytes from the end of the run before, at least one.
     pub length: u64,
-    /// Whether anything is stored there.
+    /// True if data is stored there; otherwise the run reads as zeroes.
     pub is_stored: bool,
 }
 
@@ -37,11 +35,11 @@ pub struct Allocation {
 pub struct Read<'a> {
     /// First byte.
     pub offset: u64,
-    /// What is filled.
+    /// Destination of the read; its length is that of the range.
     pub buffer: &'a mut [u8],
 }
 
-/// Why a device did not do what it was asked.
+/// Error of a command to a device.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
     /// Part of the range lies beyond the end; nothing was done.
@@ -78,27 +76,27 @@ pub enum DeviceError {
     /// The device is opened for reading only; nothing was done.
     #[error("the device is opened for reading only")]
     ReadOnly,
-    /// What is stored cannot be read back as it was written, and redundancy did not help.
+    /// Stored data cannot be read back as it was written, and redundancy did not help.
     #[error("sector {lba} is lost: {reason}")]
     Unreadable {
         /// Sector of 512 bytes.
         lba: u64,
-        /// What was tried.
+        /// Attempts to read it that failed.
         reason: String,
     },
     /// Something failed earlier that makes any promise impossible until the device is reopened.
     #[error("the device takes no more writes: {reason}; close it, check it, and open it again")]
     Poisoned {
-        /// What failed.
+        /// Earlier failure, with its cause.
         reason: String,
     },
     /// The medium below failed.
     #[error("{attempted}: {source}")]
     Medium {
-        /// What was attempted.
+        /// Operation that failed.
         attempted: String,
-        /// What the system answered.
-        source: io::Error,
+        /// Error that the system returned.
+        source: std::io::Error,
     },
 }
 
@@ -128,7 +126,7 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// Bytes that clients address.
     fn size(&self) -> u64;
 
-    /// Where its first byte lies on the drive that it is part of.
+    /// Byte offset of the device on the drive that it is part of; 0 if it is the whole drive.
     fn origin(&self) -> u64 {
         0
     }
@@ -165,7 +163,8 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// As [`Device::write`].
     fn trim(&self, offset: u64, length: u64, durability: Durability) -> Result<(), DeviceError>;
 
-    /// Which parts of a range are stored, in order; the runs add up to `length`.
+    /// Returns the runs of stored and unstored bytes of a range, in order; their lengths add up to
+    /// `length`.
     ///
     /// # Errors
     /// [`DeviceError::OutOfRange`].

@@ -1,4 +1,4 @@
-//! Where a server listens, as it is typed and as clients are told.
+//! Addresses that a server listens at, as users type them and as clients are told.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub enum Address {
     },
 }
 
-/// Why a text is no address.
+/// Error of a text that is no address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no address: write unix:PATH, tcp:PORT or tcp:HOST:PORT")]
 pub struct AddressError(String);

@@ -29,26 +29,26 @@ pub const NAME_BYTES_MAX: usize = 4096;
 /// A device under the name that clients ask for.
 #[derive(Clone, Debug)]
 pub struct Export {
-    /// What clients ask for; may be empty. At most [`NAME_BYTES_MAX`] bytes.
+    /// Name by which clients ask for it; may be empty. At most [`NAME_BYTES_MAX`] bytes.
     pub name: String,
-    /// What it is, for people.
+    /// Description for people.
     pub description: String,
-    /// What is served.
+    /// Device that clients read and write.
     pub device: Arc<dyn Device>,
-    /// Whether commands that change data are refused.
+    /// True if commands that change data are refused.
     pub is_read_only: bool,
     /// The model whose times replies keep to, if they are not sent at once.
     pub pace: Option<Arc<Pace>>,
 }
 
-/// What one server offers: at least one export, each under a name of its own.
+/// Exports of one server: at least one, each with a name of its own.
 #[derive(Clone, Debug)]
 pub struct Exports {
     exports: Vec<Arc<Export>>,
     tls: Option<Tls>,
 }
 
-/// Why exports cannot be served together.
+/// Reason why exports cannot be served together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExportsError {
     /// There is none.
@@ -88,7 +88,7 @@ impl Exports {
         Self { tls: Some(tls), ..self }
     }
 
-    /// What clients encrypt by, if they may.
+    /// Returns the encryption that clients may use; none if there is none.
     pub const fn tls(&self) -> Option<&Tls> {
         self.tls.as_ref()
     }

@@ -46,10 +46,10 @@ use super::Export;
 
 /// Most bytes that one request reads or writes; clients are told so.
 pub const REQUEST_BYTES_MAX: u32 = 32 << 20;
-/// What clients are told to align requests to for speed, in bytes.
+/// Preferred alignment of requests, in bytes; clients are told so.
 pub const PREFERRED_BYTES: u32 = 4096;
 
-/// Which headers the two sides agreed on.
+/// Format of headers that client and server agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// Replies that are a number and data.
@@ -60,18 +60,18 @@ pub enum Dialect {
     Extended,
 }
 
-/// What a client and the server agreed on.
+/// Terms that a client and the server agreed on in the handshake.
 #[derive(Clone, Debug)]
 pub struct Terms {
-    /// What is served.
+    /// Export that the client uses.
     pub export: Arc<Export>,
-    /// How both speak.
+    /// Format of requests and replies.
     pub dialect: Dialect,
-    /// Whether the client may ask which ranges are stored.
+    /// True if the client may ask which ranges are stored.
     pub reports_allocation: bool,
 }
 
-/// What was made of received bytes.
+/// Progress made with received bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
     /// Bytes that are done with.
@@ -91,7 +91,8 @@ impl Taken {
     }
 }
 
-/// Why a client is dropped: nothing that it sends from here on can be understood.
+/// Protocol violation for which a client is dropped: nothing that it sends afterwards can be
+/// understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// The client asks for what no version of the handshake knows.
@@ -122,9 +123,9 @@ pub enum Violation {
     /// A request does not begin as one.
     #[error("a request begins with {found:#x}, not with {expected:#x}")]
     RequestMagic {
-        /// What is there.
+        /// First four bytes of the request.
         found: u32,
-        /// What the agreed headers begin with.
+        /// Magic of the agreed headers.
         expected: u32,
     },
 }

@@ -24,13 +24,13 @@ use super::Address;
 
 /// Most bytes that the path of a Unix socket may have on Linux.
 const PATH_BYTES_MAX: usize = 107;
-/// What the system is asked to buffer for a client, so that a batch of replies goes in one call.
+/// Size of the send buffer of a client, so that a batch of replies goes in one call.
 const SEND_BUFFER_BYTES: usize = 1 << 20;
-/// How often, and with what pause, the folder of a socket is asked for.
+/// Attempts to lock the folder of a socket, and the pause after each.
 const LOCK_TRIES: u32 = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
-/// Why nobody can listen at an address.
+/// Error of listening at an address.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
     /// Somebody does already.
@@ -38,7 +38,7 @@ pub enum BindError {
     InUse {
         /// The address.
         address: Address,
-        /// Who, where that is known.
+        /// ` by ` and the process that listens there, if it is known; otherwise empty.
         by: String,
     },
     /// The system cannot express the path.
@@ -52,7 +52,7 @@ pub enum BindError {
         /// Its bytes.
         length: usize,
     },
-    /// What lies at the path is not a server's.
+    /// The path exists and is no socket.
     #[error("{path} is in the way and is no socket; remove it, or listen elsewhere")]
     InTheWay {
         /// The path.
@@ -63,7 +63,7 @@ pub enum BindError {
     System {
         /// The address.
         address: Address,
-        /// What the system answered.
+        /// Error that the system returned.
         source: io::Error,
     },
 }
@@ -143,12 +143,12 @@ impl Listener {
         Ok(Self { socket: Listening::Tcp(socket), address, place: None })
     }
 
-    /// Where clients come in, with the port that the system chose.
+    /// Returns the address that clients connect to, with the port that the system chose.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Whether clients of other machines reach it.
+    /// True if clients on other machines can connect.
     pub fn is_reachable_from_outside(&self) -> bool {
         match &self.socket {
             Listening::Unix(_) => false,
@@ -311,7 +311,8 @@ fn lock_folder(path: &Path) -> Option<File> {
     None
 }
 
-/// Whether somebody listens at the socket `path`: ` by PROCESS` as far as that is known.
+/// Connects to the socket `path`. Returns ` by PROCESS` if somebody listens there, an empty text if
+/// the process is not known; none if nobody listens.
 fn listening_at(path: &Path) -> io::Result<Option<String>> {
     // A server that takes no clients any more must not make this one wait.
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;

@@ -18,7 +18,7 @@ const CERTIFICATE: &str = "server-cert.pem";
 const KEY: &str = "server-key.pem";
 const AUTHORITY: &str = "ca-cert.pem";
 
-/// Whether clients have to encrypt.
+/// Obligation of clients to encrypt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Demand {
     /// They may.
@@ -35,7 +35,7 @@ pub struct Tls {
     verifies_clients: bool,
 }
 
-/// Why files are of no use for it.
+/// Error in the files with certificates and keys.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {reason}", path.display())]
 pub struct TlsError {
@@ -75,7 +75,7 @@ impl Tls {
         Ok(Self { config, demand, verifies_clients })
     }
 
-    /// Whether clients have to encrypt.
+    /// Returns whether clients have to encrypt.
     pub const fn demand(&self) -> Demand {
         self.demand
     }
@@ -103,11 +103,11 @@ impl Tls {
     }
 }
 
-/// What goes over a socket encrypted.
+/// Encrypted stream over a socket.
 pub struct TlsStream<S: Read + Write>(StreamOwned<ServerConnection, S>);
 
 impl<S: Read + Write> TlsStream<S> {
-    /// What the encrypted bytes go over.
+    /// Returns the socket below.
     pub fn socket(&mut self) -> &mut S {
         &mut self.0.sock
     }

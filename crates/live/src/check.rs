@@ -28,14 +28,14 @@ use crate::{Drive, FileMedium, Medium, OpenError};
 /// Version of [`Report`] as JSON; a field that goes or changes its meaning raises it.
 pub const SCHEMA: u32 = 1;
 
-/// What a check found.
+/// Result of a check: what was read, and every finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// [`SCHEMA`].
     pub schema: u32,
     /// Number of the drive, 16 hexadecimal digits.
     pub drive: String,
-    /// Whether it was closed.
+    /// State of the drive when it was checked: closed, or left open by a crash.
     pub state: State,
     /// Rows that hold something.
     pub rows: u64,
@@ -43,14 +43,14 @@ pub struct Report {
     pub units: u64,
     /// Pages that are stored, and were looked for where the map has them.
     pub pages: u64,
-    /// What is not as it should be, sorted.
+    /// Deviations from what should be on the dies, sorted.
     pub findings: Vec<Finding>,
 }
 
 /// Something that is not as it should be. Sorted by kind, then by where it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Finding {
-    /// What it concerns.
+    /// Kind of object that is affected.
     pub kind: Kind,
     /// First sector of the page that cannot be read any more.
     pub lba: Option<u64>,
@@ -58,13 +58,13 @@ pub struct Finding {
     pub row: Option<u32>,
     /// Index of the die.
     pub die: Option<u32>,
-    /// What becomes of it.
+    /// Action that removes the finding, if any does.
     pub remedy: Remedy,
-    /// What is wrong.
+    /// Description of the damage, one sentence.
     pub text: String,
 }
 
-/// What a finding concerns, the worst first.
+/// Kind of object that a finding affects, the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -84,7 +84,7 @@ pub enum Kind {
     Parity,
 }
 
-/// What becomes of a finding.
+/// Action that removes a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Remedy {
@@ -99,12 +99,12 @@ pub enum Remedy {
 }
 
 impl Report {
-    /// Whether nothing is wrong but what opening the drive sets right.
+    /// True if every finding is one that opening the drive repairs.
     pub fn is_clean(&self) -> bool {
         self.findings.iter().all(|finding| finding.remedy == Remedy::Open)
     }
 
-    /// How many findings repairing would do away with.
+    /// Returns the number of findings that a repair would remove.
     pub fn repairable(&self) -> usize {
         self.findings.iter().filter(|finding| finding.remedy == Remedy::Repair).count()
     }
@@ -176,7 +176,8 @@ impl Checking<'_> {
         self.findings.push(Finding { kind, lba: None, row: None, die, remedy, text });
     }
 
-    /// What only a crash may leave so.
+    /// Returns the remedy for a state that only a crash may leave: opening the drive if it was not
+    /// closed, otherwise a repair.
     fn remedy(&self) -> Remedy {
         if self.state == State::Unclosed { Remedy::Open } else { Remedy::Repair }
     }

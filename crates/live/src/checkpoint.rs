@@ -27,14 +27,14 @@ const MAGIC: u64 = 0x7470_6b63_5447_4c46; // "FLGTckpt"
 /// Highest number of a checkpoint.
 pub(crate) const NUMBER_MAX: u64 = 1 << 62;
 
-/// What the header of a slot says.
+/// Header of a checkpoint slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Summary {
     pub(crate) drive: u64,
     /// Counts checkpoints; the slot is its rest by two.
     pub(crate) number: u64,
     pub(crate) session: u64,
-    /// What happened before this event is in the map.
+    /// Count of events at the checkpoint: the map has every event before this one.
     pub(crate) order: u64,
     /// The first batch that is not in the map.
     pub(crate) journal: Position,
@@ -63,7 +63,8 @@ impl Summary {
         bytes
     }
 
-    /// What the header of a slot says; none if it is no whole one, or says what cannot be.
+    /// Decodes the header of a slot; none if its length, magic or checksum is wrong, or a value is
+    /// impossible.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let is_whole = bytes.len() as u64 == HEADER_BYTES && is_sealed(bytes);
         (is_whole && u64_at(bytes, 0) == MAGIC).then_some(())?;
@@ -92,7 +93,7 @@ pub(crate) struct Writer {
     number: u64,
     order: u64,
     index: u32,
-    /// Where the next one goes, from the beginning of the slot.
+    /// Offset of the next frame from the beginning of the slot, in bytes.
     at: u64,
     frame: Vec<u8>,
 }

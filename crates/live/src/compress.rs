@@ -16,14 +16,15 @@ use crate::core::Page;
 use crate::layout::PAGE_BYTES;
 use crate::unit::Codec;
 
-/// What a page must become smaller by, in bytes; less is not worth the time of expanding it.
+/// Least saving for which a page is stored compressed, in bytes; less is not worth the time of
+/// expanding it.
 const SAVED_BYTES_MIN: usize = 128;
 /// Bytes that a page may become longer by while it is compressed.
 const SLACK_BYTES: usize = get_maximum_output_size(PAGE_BYTES) - PAGE_BYTES;
 /// Level of Zstandard: more takes several times as long for a few percent.
 const ZSTD_LEVEL: i32 = 1;
 
-/// How a drive stores pages; what does not become smaller is stored as it is.
+/// Compression of pages; one that does not become smaller is stored as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compression {
@@ -37,7 +38,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// What the header of a die says for it.
+    /// Returns the number that stands for it in the header of a die.
     pub(crate) const fn number(self) -> u32 {
         match self {
             Self::None => Codec::Raw as u32,
@@ -46,7 +47,7 @@ impl Compression {
         }
     }
 
-    /// What such a number means.
+    /// Returns the compression that such a number stands for; none if there is no such one.
     pub(crate) fn of_number(number: u32) -> Option<Self> {
         [Self::None, Self::Lz4, Self::Zstd].into_iter().find(|it| it.number() == number)
     }
@@ -94,11 +95,11 @@ impl Compression {
     }
 }
 
-/// What is left of the memory for payloads.
+/// Unused part of the memory for payloads.
 #[derive(Debug)]
 pub(crate) struct Scratch<'a>(pub(crate) &'a mut [u8]);
 
-/// What a thread keeps for its next page: making it anew takes longer than a page.
+/// Compressor state that each thread keeps: making it anew takes longer than compressing a page.
 #[derive(Default)]
 struct Workspace {
     table: CompressTable,

@@ -1,5 +1,5 @@
-//! What changes while a drive is open: the translation layer, the rows that are being filled, and
-//! the count of events.
+//! State that changes while a drive is open: the translation layer, the rows that are being filled,
+//! and the count of events.
 //!
 //! A row is filled unit by unit in memory. Full units are programmed at once, but the row stays in
 //! memory until it is complete, parity included; only then may anything rely on what the media
@@ -65,7 +65,7 @@ impl Page<'_> {
     }
 }
 
-/// Where a page is.
+/// Location of a logical page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Located {
     /// Nowhere: it reads as zeroes.
@@ -83,7 +83,7 @@ pub(crate) struct Core {
     pub(crate) rows: Rows,
     /// Dies that rows leave out which are begun from now on.
     pub(crate) out: DieSet,
-    /// How often that was changed.
+    /// Number of changes of `out`.
     pub(crate) choices: u64,
     pub(crate) open: Vec<OpenRow>,
     pub(crate) order: u64,
@@ -93,7 +93,7 @@ pub(crate) struct Core {
     pub(crate) completed: Completed,
     /// Dies written since they were last made durable.
     pub(crate) dirty: DieSet,
-    /// Whether full units wait in memory, because what is in them may yet be undone by a crash.
+    /// True if full units wait in memory, because a crash may yet undo what is in them.
     pub(crate) holds_programs: bool,
     held: Vec<MediaOp>,
     ops: Vec<MediaOp>,
@@ -101,7 +101,7 @@ pub(crate) struct Core {
     spare: Vec<Vec<u8>>,
     /// Pages known to be lost.
     pub(crate) lost: LostPages,
-    /// What relocation read last: extents, and the table of a unit.
+    /// Extents, and the table of a unit, that relocation read last.
     ahead: Option<Ahead>,
     table: Option<Table>,
     /// Bytes of flash given up by trims and by shorter pages since the last commit: a crash may
@@ -119,7 +119,7 @@ struct Ahead {
     extents: Packed,
 }
 
-/// Why pages wait for their places.
+/// Reason why pages cannot be placed yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// Relocation has to come first.
@@ -173,7 +173,7 @@ impl Core {
         }
     }
 
-    /// Where a page is.
+    /// Returns the location of a page.
     pub(crate) fn locate(&self, layout: &Layout, lpn: Lpn) -> Located {
         match self.place_of(lpn) {
             None => Located::Nowhere,
@@ -187,7 +187,7 @@ impl Core {
         }
     }
 
-    /// What is at a place of a row that is being filled.
+    /// Returns the extent, and its payload, at a place of a row that is being filled.
     pub(crate) fn open_extent(&self, layout: &Layout, ppn: Ppn) -> (Extent, &[u8]) {
         let place = layout.place(ppn);
         let open = self.open.iter().find(|open| open.row == place.row).expect("located there");
@@ -219,7 +219,7 @@ impl Core {
         Ok((pages.len(), None))
     }
 
-    /// What pages that belong together wait for.
+    /// Returns the reason why pages that belong together cannot be placed yet; none if they can.
     ///
     /// Whatever a crash may bring back counts as stored, so that it can never be more than fits.
     pub(crate) fn wait(&self, pages: &[Page<'_>]) -> Option<Wait> {
@@ -345,7 +345,8 @@ impl Core {
         self.append(store, to, (Extent { order, ..extent }, &payload), true);
     }
 
-    /// What is at a place on the media, read together with what lies about it.
+    /// Reads the extent at a place on the media, together with its neighbours; none if it cannot be
+    /// read.
     fn fetch_ahead(&mut self, store: &Store, ppn: Ppn) -> Option<(Extent, Vec<u8>)> {
         let place = store.layout.place(ppn);
         let count = store.layout.shape.unit_pages;
@@ -366,7 +367,7 @@ impl Core {
         Some((extent, payload.to_vec()))
     }
 
-    /// What is at a place, wherever that is; none if it is lost.
+    /// Returns the extent at a place, in memory or on the media; none if it is lost.
     pub(crate) fn fetch(&self, store: &Store, ppn: Ppn) -> Option<(Extent, Vec<u8>)> {
         let row = store.layout.place(ppn).row;
         if self.open.iter().any(|open| open.row == row) {
@@ -499,7 +500,7 @@ impl Core {
         }
     }
 
-    /// Whether anything was placed or trimmed that only memory and unsynced media hold.
+    /// True if anything was placed or trimmed that only memory and unsynced media hold.
     pub(crate) fn is_dirty(&self) -> bool {
         let unjournaled =
             |open: &OpenRow| open.units.iter().any(|unit| unit.journaled < unit.count);

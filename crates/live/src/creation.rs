@@ -14,19 +14,19 @@ use crate::mutants::{self, Mutant};
 use crate::store::{Replica, Store};
 use crate::{Compression, Drive, Medium, OpenError, Shape, recovery};
 
-/// What a drive is to be like.
+/// Parameters of a new drive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
     /// Bytes that clients address, a multiple of 4096.
     pub size: Bytes,
     /// Dies, 1 to 64.
     pub dies: u32,
-    /// Whether one die of each row protects the others.
+    /// True if each row has a unit of parity, so that the drive survives the loss of one die.
     pub is_protected: bool,
     /// Spare space as a share of `size`, above 0: 0.15 costs about four writes for each random one
     /// on a full drive, more space fewer.
     pub over_provisioning: f64,
-    /// How pages are stored.
+    /// Compression of pages.
     pub compression: Compression,
     /// Bytes of data that fit as they are stored, a multiple of 4096 and at most `size`; none: as
     /// many as `size`. On a thin drive, which has fewer, writes fail once they are used up.
@@ -158,7 +158,7 @@ impl Shape {
     }
 }
 
-/// What clients see of a drive.
+/// Capacity of a drive, as clients see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
     /// Bytes that clients address, a multiple of 4096.
@@ -384,13 +384,13 @@ fn gather_if(media: Vec<Box<dyn Medium>>, missing: Missing) -> Result<Gathered, 
     Ok(gathered)
 }
 
-/// What people call a medium.
+/// Returns the name of a medium for messages.
 fn name_of((_, medium): &Found) -> String {
     let name = medium.name();
     if name.is_empty() { "a medium".to_owned() } else { name }
 }
 
-/// Which media are dies of which drive.
+/// Lists the media by the drive that they are dies of, for an error message.
 fn list_drives(drives: &BTreeMap<u64, Vec<Found>>) -> String {
     let of_drive = |(drive, found): (&u64, &Vec<Found>)| {
         let names: Vec<String> = found.iter().map(name_of).collect();
@@ -438,8 +438,8 @@ fn assemble(mut found: Vec<Found>, allowed: Missing) -> Result<Gathered, OpenErr
     Ok(Gathered { store, header, unused })
 }
 
-/// Why a medium is not used as the die that it says it is, of which `taken` has the place; none if
-/// it is to be used.
+/// Returns the reason why a medium is not used as the die that its header names, whose place is
+/// that of `taken`; none if it is to be used.
 fn why_unused(newest: &Header, found: &Found, taken: Option<&dyn Medium>) -> Option<String> {
     let (own, medium) = found;
     let (name, die, needed) = (name_of(found), own.die, newest.shape.die_bytes());
@@ -509,7 +509,7 @@ fn newest_header(medium: &dyn Medium) -> Result<Option<Header>, Unfit> {
     }
 }
 
-/// What `read` finds to be a header; none if it is none, or cannot be read.
+/// Reads and decodes one copy of a header; none if the bytes are no header or cannot be read.
 pub(crate) fn header_copy(
     read: impl FnOnce(&mut [u8]) -> std::io::Result<()>,
 ) -> Result<Option<Header>, Unfit> {

@@ -60,7 +60,7 @@ pub(crate) struct DieRead<'a, 'b> {
     pub(crate) buffers: &'a mut [IoSliceMut<'b>],
 }
 
-/// What stands in the place of the medium of a die that has failed.
+/// Stand-in for the medium of a failed die; every command to it fails.
 #[derive(Debug)]
 struct Gone;
 
@@ -103,7 +103,7 @@ pub(crate) struct Dies {
     filling: AtomicU64,
     /// Those of the failed ones that no row has a unit on, as a [`DieSet`].
     done_without: AtomicU64,
-    /// Whether a row survives the loss of one.
+    /// True if rows have parity, so that each survives the loss of one die.
     is_protected: bool,
     traffic: Vec<Moved>,
 }
@@ -114,7 +114,7 @@ struct Moved {
     read_bytes: AtomicU64,
     written_bytes: AtomicU64,
     failures: AtomicU64,
-    /// What was answered to the last of them.
+    /// Error of the last failed request, and the kind of request.
     failure: Mutex<Option<String>>,
 }
 
@@ -156,7 +156,7 @@ impl Dies {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the drive can do without `die`, besides those that it does without already.
+    /// True if the drive can do without `die`, in addition to the dies that have failed already.
     fn can_lose(&self, die: usize) -> bool {
         let is_spare = self.missed() == DieSet::default() && self.healthy().count() > 1;
         self.is_protected && (self.incomplete().has(die) || is_spare)
@@ -199,7 +199,7 @@ impl Dies {
         true
     }
 
-    /// What each die did since the drive was opened.
+    /// Returns the state and the traffic of each die since the drive was opened.
     pub(crate) fn traffic(&self) -> Vec<crate::status::Die> {
         let (lost, missed, incomplete) = (self.lost(), self.missed(), self.incomplete());
         let die = |(die, moved): (usize, &Moved)| crate::status::Die {
@@ -258,13 +258,14 @@ impl Dies {
         (0..self.count()).map(shared).collect()
     }
 
-    /// How the dies are accessed, and those that take their place should be.
+    /// Returns the access mode of the dies, which replacements are to use as well.
     pub(crate) fn access(&self) -> Access {
         let access = |die| self.shared(die).as_ref()?.as_file().map(FileMedium::access);
         (0..self.count()).find_map(access).unwrap_or_default()
     }
 
-    /// True if files that take the place of dies take their space at once, as the dies did.
+    /// Returns whether files that replace dies are to be preallocated: they are unless a die is
+    /// sparse.
     pub(crate) fn preallocation(&self) -> Preallocation {
         let taken = |die| Some(self.shared(die).as_ref()?.as_file()?.preallocation());
         let is_sparse = (0..self.count()).any(|die| taken(die) == Some(Preallocation::Off));

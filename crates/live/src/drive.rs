@@ -59,11 +59,11 @@ pub struct Drive {
     pages: AtomicU32,
     /// The failed dies that rows were last chosen for, as a [`DieSet`](crate::dies::DieSet).
     adapted: AtomicU64,
-    /// What the host is known to have space for.
+    /// Bytes that clients may write before the host is asked for its free space again.
     headroom: Headroom,
     /// Media that were given when it was opened and are not used, with why.
     unused: Vec<Unused>,
-    /// Why no promise is possible any more.
+    /// Failure after which the drive takes no more writes, if there was one.
     poison: OnceLock<String>,
 }
 
@@ -144,7 +144,7 @@ impl Drive {
         })
     }
 
-    /// What the translation layer did since the drive was opened.
+    /// Returns the counters of the translation layer since the drive was opened.
     ///
     /// # Errors
     /// [`DeviceError::Poisoned`].
@@ -161,7 +161,7 @@ impl Drive {
         Ok((core.ftl.stored(), core.ftl.stored_max()))
     }
 
-    /// What the drive is and how it fares.
+    /// Returns the status of the open drive: state, health, space, wear and traffic.
     pub fn status(&self) -> Status {
         let header = *lock(&self.header);
         let shape = &header.shape;
@@ -212,7 +212,7 @@ impl Drive {
         self.pages.load(Ordering::Acquire)
     }
 
-    /// What is told of the work beside the host.
+    /// Status of background work: rebuild, restoring redundancy, scrub, purge.
     pub(crate) fn maintenance(&self) -> MutexGuard<'_, MaintenanceStatus> {
         lock(&self.maintenance)
     }

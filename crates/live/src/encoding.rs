@@ -38,7 +38,7 @@ pub(crate) fn seal(bytes: &mut [u8]) {
     put(bytes, at, crc.to_le_bytes());
 }
 
-/// Whether bytes end with the checksum of what comes before.
+/// True if bytes end with the checksum of those before it.
 pub(crate) fn is_sealed(bytes: &[u8]) -> bool {
     bytes
         .split_last_chunk()

@@ -1,4 +1,4 @@
-//! Why a drive could not be created or opened.
+//! Errors of creating and opening a drive.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,21 +6,21 @@ use std::path::{Path, PathBuf};
 use crate::DeviceError;
 use crate::header::FORMAT_VERSION;
 
-/// Why a drive could not be created or opened.
+/// Error of creating or opening a drive.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Something about the system's files failed.
     #[error("{attempted}: {source}")]
     System {
-        /// What was attempted.
+        /// Operation that failed.
         attempted: String,
-        /// What the system answered.
+        /// Error that the system returned.
         source: io::Error,
     },
-    /// What was asked for cannot be.
+    /// The request is impossible, such as a capacity that the dies have no room for.
     #[error("{what}")]
     Refused {
-        /// What it is, and what would be possible.
+        /// Description of the request, and of what would be possible.
         what: String,
     },
     /// The folder holds no drive.
@@ -28,7 +28,7 @@ pub enum OpenError {
     NoDrive {
         /// The folder.
         path: PathBuf,
-        /// What is missing.
+        /// Description of what is missing.
         reason: String,
     },
     /// A process has the drive open.
@@ -36,7 +36,7 @@ pub enum OpenError {
     InUse {
         /// The folder.
         path: PathBuf,
-        /// Which one, as far as that is known.
+        /// Name of the process, as far as it is known.
         by: String,
     },
     /// A die is of another format.
@@ -59,15 +59,15 @@ pub enum OpenError {
         missing: u32,
         /// Dies of the drive.
         dies: u32,
-        /// How many the drive can do without.
+        /// Number of dies that the drive can do without.
         spare: u32,
-        /// Why media that were given are not used, each after a semicolon; may be empty.
+        /// Reasons why given media are not used, each after a semicolon; may be empty.
         why: String,
     },
-    /// What must be there is not, and redundancy does not give it back.
+    /// Something that must be there is not, and redundancy does not restore it.
     #[error("the drive is damaged: {what}; nothing was changed")]
     Damaged {
-        /// What is lost.
+        /// Description of what is lost.
         what: String,
     },
     /// The format does not work out.
@@ -83,8 +83,8 @@ impl OpenError {
         Self::System { attempted: attempted.to_owned(), source }
     }
 
-    /// What to do where opening the drive of a folder failed with this: commands as they are to be
-    /// typed, in backticks.
+    /// Returns instructions for a user for whom opening the drive of a folder failed with this
+    /// error: commands as they are to be typed, in backticks.
     pub fn remedy(&self, folder: &Path) -> String {
         let folder = shell_word(folder);
         let recover = format!(

@@ -1,4 +1,4 @@
-//! What goes to and from a client: the bytes of its socket, or what they are encrypted from.
+//! Channel to a client: its socket, plain or encrypted.
 
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ pub(super) struct Channel<'a> {
     tls: Option<Box<ServerConnection>>,
 }
 
-/// How long a call waits for the client.
+/// Blocking or non-blocking mode of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Patience {
     Waits,

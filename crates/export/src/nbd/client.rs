@@ -86,7 +86,7 @@ pub(super) fn terms(device: Arc<dyn Device>, dialect: Dialect) -> Terms {
     Terms { export, dialect, reports_allocation: dialect != Dialect::Simple }
 }
 
-/// What a session answers to `input`, all of which it must take.
+/// Returns the answers of a session to `input`, all of which it must take.
 pub(super) fn answers(session: &mut Session, dialect: Dialect, input: &[u8]) -> Vec<Answer> {
     let mut replies = Replies::new();
     let mut used = 0;

@@ -11,25 +11,25 @@ use super::{Negotiation, Replies, Session, Taken, Terms, Violation};
 use crate::socket::Socket;
 use crate::{Exports, Tls};
 
-/// How long a client may take for the whole handshake.
+/// Time limit of the whole handshake.
 const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
-/// What is received into at first, and again after a long request.
+/// Size of the receive buffer at first, and again after a long request.
 const INBOX_BYTES: usize = 256 << 10;
-/// What is sent at a time of replies that lent memory holds.
+/// Bytes of replies in lent memory that are sent at a time.
 const SENT_AT_ONCE: usize = 256 << 10;
 
-/// How often the rest of a request is looked for before the thread sleeps: some 10 us. Clients send
-/// a header and its data one after the other, so the rest is mostly sooner there than a thread
-/// falls asleep and wakes. Between two looks the client may have this processor.
+/// Polls for the rest of a request before the thread sleeps, some 10 us in all. Clients send a
+/// header and its data one after the other, so the rest mostly arrives sooner than a thread falls
+/// asleep and wakes. Between two polls the client may have this processor.
 const LOOKS: u32 = 24;
 
-/// How a connection ended.
+/// Reason why a connection ended.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Break {
     /// The client sent what cannot be understood.
     #[error(transparent)]
     Violation(#[from] Violation),
-    /// It could not be encrypted, or what came is not what was sent.
+    /// Encryption could not begin, or received data was not authentic.
     #[error("encryption failed: {0}")]
     Encryption(String),
     /// The client did not finish the handshake in time.
@@ -41,7 +41,8 @@ pub(super) enum Break {
     /// Newer clients began a handshake, and this one took too long for its own.
     #[error("too many newer clients began a handshake")]
     Displaced,
-    /// It neither sent the rest of a large request nor took a large reply, and others waited.
+    /// The client neither sent the rest of a large request nor took a large reply, and others
+    /// waited.
     #[error("it moved nothing of a large request while others waited for its memory")]
     Stalled,
     /// Everything ends.
@@ -52,7 +53,7 @@ pub(super) enum Break {
     Gone(io::Error),
 }
 
-/// What was received and is not done with yet.
+/// Received bytes that are not done with yet.
 pub(super) struct Inbox {
     bytes: Vec<u8>,
     /// The part that holds something.
@@ -112,7 +113,8 @@ impl<'a> Connection<'a> {
         self.loan.take()
     }
 
-    /// What an error is where it may be the end of a connection that stalled.
+    /// Converts an I/O error to a reason: [`Break::Stalled`] if the client's lent memory is
+    /// recalled.
     fn told(&self, error: io::Error) -> Break {
         match &self.loan {
             Some(loan) if loan.is_recalled() => Break::Stalled,

@@ -1,4 +1,4 @@
-//! What clients may take: how many of them there are, and memory for what they ask for.
+//! Limits of a server: number of clients, and memory for their requests and replies.
 //!
 //! ```text
 //!   large request ──► wait, first come first served ──► received or read, sent ──► given back
@@ -30,10 +30,10 @@ pub(super) const OWN_BYTES: u64 = 2 * OWN_BUFFER_BYTES as u64 + (256 << 10);
 pub(super) const OWN_BUFFER_BYTES: usize = 1 << 20;
 /// Shared memory without which the largest request could never be carried out.
 const SHARED_BYTES_MIN: u64 = REQUEST_BYTES_MAX as u64 + OWN_BUFFER_BYTES as u64;
-/// How long a client that has shared memory may move nothing while others wait for some.
+/// Time for which a client with shared memory may make no progress while others wait for some.
 const STALL: Duration = Duration::from_secs(3);
 
-/// What all clients of a server may take.
+/// Limits for all clients of a server together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Clients at once that have finished the handshake; at least 1.
@@ -42,7 +42,7 @@ pub struct Limits {
     pub memory_bytes: u64,
 }
 
-/// Why limits are none.
+/// Error of limits within which no client can be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LimitsError {
     /// No client could ever come.
@@ -54,7 +54,7 @@ pub enum LimitsError {
          memory or lower the number of clients"
     )]
     Memory {
-        /// What there is.
+        /// Memory that was given.
         memory: Bytes,
         /// Clients at once.
         connections: usize,
@@ -90,7 +90,7 @@ impl Limits {
         Ok(self)
     }
 
-    /// What is left for large requests.
+    /// Returns the bytes that remain for large requests.
     fn shared_bytes(self) -> u64 {
         let own_bytes = OWN_BYTES.saturating_mul(self.connections as u64);
         self.memory_bytes.saturating_sub(own_bytes).max(SHARED_BYTES_MIN)
@@ -229,7 +229,7 @@ impl State {
 }
 
 impl Loan {
-    /// How much it is.
+    /// Returns the size of the loan in bytes.
     pub(super) fn bytes(&self) -> usize {
         usize::try_from(self.bytes).unwrap_or(usize::MAX)
     }

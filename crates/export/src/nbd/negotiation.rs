@@ -37,16 +37,16 @@ pub struct Negotiation {
     encryption: Encryption,
 }
 
-/// How the connection stands with encryption.
+/// State of encryption of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Encryption {
     /// There is none to be had.
     None,
-    /// It may begin.
+    /// The client may start it.
     Allowed,
-    /// It has to begin before anything is told.
+    /// The client has to start it before it is told anything.
     Required,
-    /// It has begun.
+    /// The connection is encrypted.
     Begun,
 }
 
@@ -54,13 +54,13 @@ enum Encryption {
 enum Stage {
     Flags,
     Options,
-    /// What comes next is encrypted.
+    /// The client is told to start encryption; everything that follows is encrypted.
     Encrypting,
     Agreed(Terms),
     Left,
 }
 
-/// Why an option is refused: an error of the protocol, and what to tell people.
+/// Refusal of an option: error code of the protocol, and text for people.
 struct Refusal {
     answer: u32,
     text: String,
@@ -111,12 +111,12 @@ impl Negotiation {
         }
     }
 
-    /// Whether the handshake is over, one way or the other.
+    /// True if the handshake has ended, in agreement or because the client left.
     pub fn is_over(&self) -> bool {
         matches!(self.stage, Stage::Agreed(_) | Stage::Left)
     }
 
-    /// Whether the handshake goes on once the connection is encrypted.
+    /// True if the handshake continues once the connection is encrypted.
     pub const fn is_encrypting(&self) -> bool {
         matches!(self.stage, Stage::Encrypting)
     }
@@ -129,7 +129,7 @@ impl Negotiation {
         self.allocation_of = None;
     }
 
-    /// What was agreed on, unless the client left.
+    /// Returns the agreed terms; none if the client left.
     pub fn into_terms(self) -> Option<Terms> {
         if let Stage::Agreed(terms) = self.stage { Some(terms) } else { None }
     }
@@ -407,7 +407,7 @@ fn put_context(replies: &mut Replies, option: u32) {
     replies.put(allocation::NAME.as_bytes());
 }
 
-/// What clients may ask of an export.
+/// Returns the transmission flags of an export.
 fn abilities(export: &Export, dialect: Dialect) -> u16 {
     // A device's flush covers what it acknowledged to any client, so several connections to it
     // are as good as one.

@@ -19,10 +19,12 @@ use super::limits::{Loan, OWN_BUFFER_BYTES};
 use super::{REQUEST_BYTES_MAX, Session, Terms};
 use crate::{Lane, Pace};
 
-/// How much is held before no more is received: of the client's own memory, and of what is lent.
+/// Most bytes of replies that are held back before receiving stops: in the client's own memory, and
+/// in lent memory.
 const HELD_BYTES_OWN: usize = OWN_BUFFER_BYTES;
 const HELD_BYTES_LENT: usize = REQUEST_BYTES_MAX as usize;
-/// What is nearer than this is waited for awake: sleeping and waking takes about as long.
+/// Shortest wait for which the thread sleeps: sleeping and waking takes about as long. Shorter ones
+/// are spent polling.
 const NEAR: Nanos = Nanos::from_micros(60);
 
 /// Replies that are not due yet, by ticket.
@@ -89,7 +91,8 @@ fn wait(
 }
 
 impl Held {
-    /// How much may be held now. Nothing is waited for: others may wait for what is held here.
+    /// Returns the most bytes that may be held now. Never waits for memory: others may wait for
+    /// what is held here.
     fn bytes_max(&mut self, connection: &Connection<'_>) -> usize {
         if self.bytes < HELD_BYTES_OWN {
             return HELD_BYTES_OWN;

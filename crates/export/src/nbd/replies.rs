@@ -1,4 +1,4 @@
-//! What waits to be sent to a client, in one piece.
+//! Buffer of replies that wait to be sent to a client, in one piece.
 //!
 //! Data is read straight into it, behind the header that goes before it, so that one call to the
 //! system sends many replies. The bytes behind the filled part are those of earlier replies to the
@@ -29,7 +29,7 @@ impl Replies {
         Self::default()
     }
 
-    /// What is to be sent.
+    /// Returns the bytes to be sent.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.filled]
     }
@@ -39,7 +39,7 @@ impl Replies {
         self.filled
     }
 
-    /// Whether nothing is to be sent.
+    /// True if nothing is to be sent.
     pub fn is_empty(&self) -> bool {
         self.filled == 0
     }

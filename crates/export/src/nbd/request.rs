@@ -8,7 +8,7 @@ const HEADER_BYTES: usize = 28;
 /// Bytes of an extended header, whose length has 64 bits.
 const EXTENDED_HEADER_BYTES: usize = 32;
 
-/// What a client may ask for.
+/// Kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Read,
@@ -29,7 +29,7 @@ pub(super) struct Request {
     pub(super) kind: Kind,
     /// Bits of [`flag`].
     pub(super) flags: u16,
-    /// What the client knows the request by.
+    /// Identifier that the client gave the request; its reply carries it.
     pub(super) cookie: u64,
     /// First byte of the range.
     pub(super) offset: u64,

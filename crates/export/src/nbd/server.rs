@@ -28,40 +28,40 @@ use device::DeviceError;
 const HANDSHAKES_MAX: usize = 64;
 /// Time from one report of clients that were turned away to the next.
 const REPORT_EVERY: Duration = Duration::from_secs(10);
-/// How long clients that are told to go may take their last replies.
+/// Time that clients have for their last replies once the server ends.
 const GRACE: Duration = Duration::from_secs(3);
-/// How long after that a device may still work on the last requests.
+/// Time after [`GRACE`] that a device has to finish the last requests.
 const LAST_GRACE: Duration = Duration::from_secs(30);
 /// Pause after the system had nothing left to accept a client with.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What happened to a client, for whoever watches.
+/// Event in the life of a client, for observers of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It finished the handshake.
+    /// A client finished the handshake.
     Came {
         /// Number of the client, from 1 in order of arrival.
         client: u64,
         /// Name of the export that it uses.
         export: String,
     },
-    /// It went.
+    /// A client disconnected.
     Left {
         /// Its number.
         client: u64,
     },
-    /// It was dropped.
+    /// A client was dropped.
     Dropped {
         /// Its number.
         client: u64,
-        /// Why.
+        /// Reason, as text.
         reason: String,
     },
     /// Clients were turned away. It is told at most every ten seconds.
     TurnedAway {
         /// Number of them since that was told last.
         clients: u64,
-        /// Why the last one was.
+        /// Reason for the last of them, as text.
         reason: String,
     },
 }
@@ -83,9 +83,9 @@ pub struct Server {
 struct Shared {
     exports: Exports,
     limits: Limits,
-    /// What requests and replies of all clients lie in.
+    /// Memory for requests and replies of all clients.
     memory: Arc<Memory>,
-    /// Where models have their zero.
+    /// Start of the server, at which modelled time is zero.
     begun: Instant,
     observer: Box<dyn Observer>,
     clients: Mutex<Clients>,

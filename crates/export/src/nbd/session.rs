@@ -53,11 +53,11 @@ struct Waiting {
     request: Request,
     /// Where its reply begins.
     start: usize,
-    /// Where its data goes.
+    /// Range of the buffer for its data.
     room: Range<usize>,
 }
 
-/// What became of the next request.
+/// Progress made with the next request.
 pub(super) struct Next {
     /// Bytes that are done with.
     pub(super) used_bytes: usize,
@@ -66,21 +66,21 @@ pub(super) struct Next {
     pub(super) wanted_bytes: usize,
     /// Room that replies must have before it can be; zero when they have it.
     pub(super) room_bytes: usize,
-    /// What a drive was asked for, if a drive was.
+    /// Command for the modelled drive, if the request is one.
     pub(super) asked: Option<Asked>,
 }
 
 impl Next {
-    /// What is done with, and no more yet.
+    /// Reports bytes that are done with, and nothing else.
     const fn used(used_bytes: usize) -> Self {
         Self { used_bytes, wanted_bytes: 0, room_bytes: 0, asked: None }
     }
 }
 
-/// Why a request failed.
+/// Failure of a request.
 struct Failure {
     errno: Errno,
-    /// Where, if that is known: first byte.
+    /// First byte that the failure concerns, if it is known.
     offset: Option<u64>,
     text: String,
 }
@@ -161,12 +161,12 @@ impl Session {
         }
     }
 
-    /// Whether requests wait for [`Session::settle`].
+    /// True if requests wait for [`Session::settle`].
     pub fn is_unsettled(&self) -> bool {
         !self.unsettled.is_empty()
     }
 
-    /// Whether the client said that it goes.
+    /// True if the client announced that it disconnects.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
@@ -383,7 +383,8 @@ fn room_bytes(request: &Request) -> usize {
     }
 }
 
-/// What a request is to a drive, of which the export begins at byte `origin`.
+/// Converts a request to a command for the modelled drive; `origin` is the export's first byte on
+/// the drive. None if drives have no such command.
 fn asked(request: &Request, origin: u64) -> Option<Asked> {
     let Request { kind, flags, offset, length, .. } = *request;
     let op = match kind {

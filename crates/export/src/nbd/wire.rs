@@ -58,7 +58,7 @@ pub(super) mod info {
     pub(in super::super) const BLOCK_SIZE: u16 = 3;
 }
 
-/// What an export can do, in its transmission flags.
+/// Transmission flags: commands that an export supports.
 pub(super) mod ability {
     pub(in super::super) const HAS_FLAGS: u16 = 1;
     pub(in super::super) const READ_ONLY: u16 = 1 << 1;

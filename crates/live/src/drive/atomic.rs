@@ -29,7 +29,8 @@ impl Drive {
         self.atomic_bytes_leaving_out(out)
     }
 
-    /// What a superblock holds whose rows leave out these dies.
+    /// Returns the largest atomic write in bytes if rows leave out these dies: the data of a
+    /// superblock, but at most 1/16 of the journal.
     fn atomic_bytes_leaving_out(&self, out: DieSet) -> u64 {
         let layout = &self.store.layout;
         let units = layout.shape.rows * layout.data_units(out);

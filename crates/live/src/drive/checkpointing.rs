@@ -83,7 +83,7 @@ impl Drive {
         core.completed.len() as u64 >= due
     }
 
-    /// Whether so much happened since the last checkpoint that it is time for the next one.
+    /// True if enough events have passed since the last checkpoint that the next one is due.
     pub(super) fn is_checkpoint_due(&self, order: u64) -> bool {
         order >= self.checkpoint_due.load(Ordering::Acquire)
     }
@@ -237,7 +237,7 @@ impl Drive {
 /// takes longer for each of two copies of many short ones than for all of them.
 #[derive(Debug, Default)]
 struct FrameRun {
-    /// Where the first of them begins, from the beginning of the slot.
+    /// Offset of the first frame from the beginning of the slot, in bytes.
     at: u64,
     bytes: Vec<u8>,
 }

@@ -1,4 +1,4 @@
-//! What a drive is for its clients, changed: another size, and nothing stored any more.
+//! Changes of what clients see of a drive: resizing, formatting and purging.
 //!
 //! A drive keeps the arrangement of its dies for good; what changes is how much of it clients may
 //! use. Headers say so, and a checkpoint how many pages its own map has, so that neither depends on
@@ -23,7 +23,7 @@ use crate::{DeviceError, OpenError, Shape};
 /// Spare space of the stock capacity, as a share of it.
 const STOCK_SPARE: f64 = 0.15;
 
-/// What becomes of pages beyond the new end.
+/// Treatment of stored pages beyond the new end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beyond {
     /// The change is refused where any is stored.
@@ -32,11 +32,11 @@ pub enum Beyond {
     Lost,
 }
 
-/// How much of a drive clients are to use.
+/// Capacity that clients are to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UserCapacity {
-    /// What leaves 15 % of it as spare space, as a new drive does unless it is told otherwise.
+    /// Capacity that leaves 15 % of it as spare space, the default of a new drive.
     Stock,
     /// Four fifths of stock, as the reviewed cards had it, for cheaper random writes.
     HighPerformance,
@@ -45,7 +45,7 @@ pub enum UserCapacity {
 }
 
 impl UserCapacity {
-    /// What that is of a drive, which then is not thin.
+    /// Returns this capacity in bytes for `drive`, which is not thin then.
     pub fn of(self, drive: &Drive) -> Capacity {
         let stock = drive.size_with_spare(STOCK_SPARE);
         let page_bytes = PAGE_BYTES as u64;
@@ -135,7 +135,7 @@ impl Drive {
         resized
     }
 
-    /// Whether the drive can have a capacity.
+    /// Checks that the drive can have a capacity.
     ///
     /// # Errors
     /// When it cannot.

@@ -34,7 +34,7 @@ struct Partial<'a> {
     read: usize,
 }
 
-/// What came of several reads.
+/// Results of several reads, in their order.
 type Answers = Vec<Result<(), DeviceError>>;
 
 impl Drive {
@@ -114,7 +114,8 @@ impl Drive {
         lot.iter_mut().map(locate).collect()
     }
 
-    /// Whether a place follows those of a run.
+    /// True if a place continues a run: the next slot of the same unit, in the same life of its
+    /// row.
     fn goes_on(&self, run: &Run, at: Stored) -> bool {
         let place = self.store.layout.place(run.first.ppn);
         let slot = place.slot + u32::try_from(run.count).expect("at most a lot");

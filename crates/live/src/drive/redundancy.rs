@@ -35,7 +35,7 @@ const PAGES_AT_ONCE: u32 = 16;
 /// that the next few writes do not undo it.
 const SLACK_DIVISOR: u32 = 16;
 
-/// How an attempt to restore redundancy ended.
+/// Outcome of an attempt to restore redundancy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     Restored,
@@ -56,7 +56,7 @@ impl Ending {
 }
 
 impl Drive {
-    /// Whether every row survives the loss of any one die.
+    /// True if every row survives the loss of any one die.
     pub fn is_redundant(&self) -> bool {
         let dies = &self.store.dies;
         self.store.layout.shape.is_protected
@@ -259,7 +259,7 @@ impl Core {
         found.is_some_and(|(extent, _)| extent.lpn == lpn && extent.codec != Codec::Lost)
     }
 
-    /// Whether a page lies in a row that has a unit on one of these dies.
+    /// True if a page lies in a row that has a unit on one of these dies.
     fn lacks_unit(&self, layout: &Layout, lpn: Lpn, dies: DieSet) -> bool {
         let out = match self.locate(layout, lpn) {
             Located::Nowhere => return false,

@@ -1,4 +1,4 @@
-//! What a handshake comes to, whole, in pieces, wrong and hostile.
+//! Tests of the handshake: whole, in pieces, malformed and hostile.
 
 use proptest::prelude::*;
 
@@ -33,7 +33,8 @@ fn begun() -> (Negotiation, Replies) {
     (negotiation, replies)
 }
 
-/// What a client is answered that sends its flags and these options, and how it ends.
+/// Returns the answers to a client that sends its flags and these options, and the handshake after
+/// them.
 fn answered(options: &[Vec<u8>]) -> (Vec<Answer>, Negotiation) {
     let (mut negotiation, mut replies) = begun();
     let input = [3_u32.to_be_bytes().to_vec(), options.concat()].concat();
@@ -269,7 +270,7 @@ fn any_options() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    /// Where the network cuts a handshake, and what comes after it, changes nothing.
+    /// Splitting a handshake anywhere changes nothing, whatever follows it.
     #[test]
     fn pieces_of_any_length_come_to_the_same(
         options in any_options(),

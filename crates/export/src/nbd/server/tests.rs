@@ -16,7 +16,7 @@ use device::{Device as _, MemoryDevice};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const HANDSHAKE_BYTES: usize = 28;
-/// When a handshake that goes on ends, at the latest.
+/// Latest end of a handshake that does not finish.
 const HANDSHAKES_END: Duration = Duration::from_secs(10);
 
 struct Rig {
@@ -71,7 +71,7 @@ impl Rig {
         self.events.recv_timeout(PATIENCE).unwrap()
     }
 
-    /// Whether a new client is served.
+    /// True if a new client is served.
     fn serves(&self) -> bool {
         let mut client = self.client();
         client.write_all(&request(kind::READ, 0, (0, 512))).unwrap();
@@ -168,7 +168,7 @@ fn model() -> Arc<Pace> {
     Arc::new(Pace::new(ssd::Drive::new(&spec, &setup).unwrap()))
 }
 
-/// When the model alone is done with `count` writes of 64 KiB that are submitted at once.
+/// Returns the time that the model alone takes for `count` writes of 64 KiB submitted at once.
 fn modelled(count: u64) -> Duration {
     let lane = Lane::new(&model()).unwrap();
     let submit = |number| Asked { op: Op::Write, offset: (number % 16) << 16, length: 1 << 16 };

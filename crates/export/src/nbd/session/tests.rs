@@ -1,4 +1,4 @@
-//! What a session does with requests, whole, in pieces, wrong and hostile.
+//! Tests of a session: requests whole, in pieces, malformed and hostile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -299,7 +299,7 @@ fn any_requests() -> impl Strategy<Value = Vec<Vec<u8>>> {
 }
 
 proptest! {
-    /// Where the network cuts a stream of requests changes no answer and no byte of the device.
+    /// Splitting a stream of requests anywhere changes no answer and no byte of the device.
     #[test]
     fn pieces_of_any_length_are_as_good_as_the_whole(
         requests in any_requests(),
