@@ -28,10 +28,10 @@ pub struct Lane {
     number: u16,
 }
 
-/// What a client asked for, as far as a model is concerned.
+/// Command of a client, as the model needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// What is done.
+    /// Kind of command.
     pub op: Op,
     /// First byte.
     pub offset: u64,
@@ -52,7 +52,7 @@ struct Model {
 struct State {
     is_taken: bool,
     outstanding: u32,
-    /// When the model completed what, until the client was told.
+    /// Completion times in the model, with tickets, of commands whose clients were not told yet.
     completed: BTreeSet<(Nanos, u32)>,
 }
 
@@ -155,8 +155,8 @@ impl Model {
     }
 }
 
-/// Where the model has a range of a device that may be larger than it: the same place, counted
-/// again from the beginning where the model ends.
+/// Maps a range of a device, which may be larger than the model, to the model: the same place,
+/// counted again from the beginning where the model ends.
 fn place(asked: Asked, user_sectors: u64) -> (Lba, u32) {
     let first = asked.offset / SECTOR_BYTES;
     let end = asked.offset.saturating_add(asked.length).div_ceil(SECTOR_BYTES);

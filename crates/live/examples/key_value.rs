@@ -19,7 +19,7 @@ use std::path::Path;
 use live::{Device as _, DeviceError, Drive};
 
 const MAGIC: [u8; 8] = *b"keyvalue";
-/// Where the log begins.
+/// Offset of the log on the drive.
 const LOG_FROM: u64 = 4096;
 
 /// Keys and what they are set to, kept in a drive.

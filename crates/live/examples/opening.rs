@@ -1,4 +1,4 @@
-//! What opening takes after a crash: `opening MIB PAGES FLUSH TIMES [FOLDER]`.
+//! Cost of opening a drive after a crash: `opening MIB PAGES FLUSH TIMES [FOLDER]`.
 //!
 //! A drive of 7+1 dies is filled, then `PAGES` pages are placed at random since a checkpoint, with
 //! a flush after each `FLUSH` of them if that is not 0, and the drive is dropped: that is a crash.
@@ -150,7 +150,7 @@ impl Medium for Memory {
     }
 }
 
-/// Where the dies are.
+/// Storage of the dies: memory, or files in a folder.
 enum Place {
     Memory(Vec<Blocks>, u64),
     Folder(tempfile::TempDir),
@@ -234,7 +234,7 @@ impl Place {
     }
 }
 
-/// What opening a drive took.
+/// Cost of opening a drive.
 struct Opening {
     seconds: f64,
     memory_bytes: u64,

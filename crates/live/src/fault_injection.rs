@@ -30,7 +30,7 @@ use self::medium::Die;
 pub use self::schedule::{Schedule, ScheduleError, When};
 use crate::{Device, Medium};
 
-/// How often the clock of a schedule is looked at.
+/// Interval at which the clock of a schedule is checked.
 const TICK: Duration = Duration::from_millis(20);
 /// Longest stall: who wants more cuts the power.
 const STALL_MS_MAX: u64 = 60 * 60 * 1000;
@@ -50,7 +50,7 @@ pub enum Fault {
     FlipBits {
         /// Its index; none: one that is drawn.
         die: Option<u32>,
-        /// How many of them.
+        /// Number of bits to flip.
         bits: u32,
     },
     /// Every command to any die waits until this time has gone by.
@@ -80,7 +80,8 @@ pub struct FaultInjector {
     planned: Mutex<Vec<(When, Fault)>>,
     /// The power is gone.
     is_cut: AtomicBool,
-    /// What then happens is the owner's, who is told whether the cut is whole.
+    /// Called once the power is cut, with an error if the cut is incomplete; the owner decides what
+    /// follows.
     on_cut: fn(&io::Result<()>),
 }
 

@@ -22,7 +22,7 @@ const MAGIC: &[u8; 16] = b"floatgate die\0\0\0";
 /// Version of everything on a die.
 pub(crate) const FORMAT_VERSION: u32 = 4;
 
-/// What a die says of its drive.
+/// Header of a die: the drive that it belongs to, and the state of that drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     /// Drawn when the drive was created.
@@ -35,7 +35,7 @@ pub(crate) struct Header {
     pub(crate) version_everywhere: u64,
     /// Counts openings; 1 is that of creating it.
     pub(crate) session: u64,
-    /// Whether somebody has it open, or had when the power went.
+    /// True if a process has the drive open, or had when it crashed.
     pub(crate) is_open: bool,
     /// Dies that the drive does without.
     pub(crate) lost: DieSet,
@@ -45,7 +45,7 @@ pub(crate) struct Header {
     pub(crate) left_out: DieSet,
     /// Openings of a drive that had not been closed.
     pub(crate) unsafe_shutdowns: u64,
-    /// Where things stood when it was closed.
+    /// End of the last clean session; all zero if the drive was not closed.
     pub(crate) closing: Closing,
 }
 
@@ -54,36 +54,36 @@ pub(crate) const SESSION_MAX: u64 = (1 << 24) - 2;
 /// Most changes of headers.
 const VERSION_MAX: u64 = 1 << 62;
 
-/// Why a whole header is of no use.
+/// Reason why a header with a valid checksum cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unfit {
-    /// It is of another format.
+    /// The header is of another format version.
     #[error("it has format {0}")]
     Version(u32),
     /// There is no such arrangement.
     #[error(transparent)]
     Shape(#[from] ConfigError),
-    /// It says what no drive ever does.
+    /// A value is impossible.
     #[error("{name} is {value}, which cannot be")]
     Claim {
-        /// What it says that of.
+        /// Name of the value.
         name: &'static str,
-        /// What it says.
+        /// Value that was found.
         value: u64,
     },
 }
 
-/// What opening a closed drive goes on with.
+/// State from which opening a closed drive goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Closing {
     /// Number of the checkpoint that has everything; 0: there is none.
     pub(crate) checkpoint: u64,
-    /// Where the next batch of the journal goes.
+    /// Position of the next batch of the journal.
     pub(crate) journal: Position,
 }
 
 impl Closing {
-    /// Whether the journal can have ended there, as a checkpoint left it.
+    /// True if `checkpoint` is the one named here, and the journal may have ended here after it.
     pub(crate) const fn follows(&self, checkpoint: &Summary, journal_bytes: u64) -> bool {
         let (from, until) = (checkpoint.journal, self.journal);
         checkpoint.number == self.checkpoint
@@ -138,7 +138,7 @@ impl Header {
         bytes
     }
 
-    /// What a copy says; none if it is no header, or not a whole one.
+    /// Decodes one copy; none if the bytes are no header, or an incomplete one.
     ///
     /// # Errors
     /// When it is one of another format, or says what cannot be.

@@ -1,5 +1,5 @@
-//! What a file or block device is on the host: path, model and serial number, by which the right
-//! disk is pulled.
+//! Identity of a file or block device on the host: path, model and serial number, by which the
+//! right disk is pulled.
 //!
 //! Model and serial number are those of udev's database, and where that has none, of sysfs: NVMe
 //! (`device/serial`), SCSI and ATA (`device/vpd_pg80`, unit serial number page), virtio (`serial`).
@@ -21,13 +21,13 @@ pub(crate) struct Identity {
     pub(crate) path: String,
     /// True if nothing is there.
     pub(crate) is_missing: bool,
-    /// Of a block device that names it.
+    /// Model of the block device; none of a file, or if neither source names it.
     pub(crate) model: Option<String>,
-    /// The same.
+    /// Serial number of the block device; none as there.
     pub(crate) serial: Option<String>,
 }
 
-/// Where the system tells of block devices.
+/// Directories of the system that describe block devices.
 #[derive(Clone, Copy, Debug)]
 struct Sources<'a> {
     udev: &'a Path,
@@ -35,7 +35,7 @@ struct Sources<'a> {
 }
 
 impl Identity {
-    /// That of a path.
+    /// Returns the identity of the file or block device at a path.
     pub(crate) fn of(path: &Path) -> Self {
         let sources =
             Sources { udev: Path::new("/run/udev/data"), sysfs: Path::new("/sys/dev/block") };
@@ -83,7 +83,7 @@ impl Sources<'_> {
     }
 }
 
-/// What can be shown of a text that a device made; none where there is nothing.
+/// Returns the printable part of a text that a device reported; none if nothing is left.
 fn printable(bytes: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(bytes);
     let shown = text.chars().filter(|it| !it.is_control()).take(CHARACTERS_MAX);

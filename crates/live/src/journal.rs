@@ -51,17 +51,18 @@ const ROW: u8 = 5;
 /// Bytes of an extent in the list of a row.
 const LISTED_BYTES: usize = 16;
 
-/// What a batch takes with it.
+/// Events that a commit writes to the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// What the host wrote and trimmed.
+    /// Writes and trims of the host.
     Host,
     /// The same, of which all or nothing is to survive: it is placed, so there must be room.
     Together,
-    /// What relocation copied, too: then what it was copied from may go. Nobody waits to be told
-    /// that it is durable, so one copy is enough where rows are not protected.
+    /// Copies made by relocation, too: then the superblocks that they were copied from may be
+    /// erased. Nobody waits to be told that it is durable, so one copy is enough where rows are not
+    /// protected.
     Relocation,
-    /// The same for somebody who waits.
+    /// The same for a caller that waits for it.
     Everything,
     /// All of what rows hold that are being filled, even what the journal holds already: then
     /// earlier batches may go.
@@ -110,7 +111,7 @@ pub(crate) struct Journal {
 const COUNT_MAX: u64 = 1 << 62;
 
 impl Position {
-    /// Whether a batch can lie there.
+    /// True if a batch can lie at this position: it is a multiple of the sector size and in range.
     pub(crate) const fn is_possible(self) -> bool {
         self.at.is_multiple_of(SECTOR_BYTES) && self.at < COUNT_MAX && self.number < COUNT_MAX
     }
@@ -371,7 +372,7 @@ pub(crate) enum Record {
     Extent { journaled: Journaled, ppn: Ppn, row_order: u64 },
     /// Pages that were trimmed.
     Trim(Trim),
-    /// What a superblock held before this event counts no more.
+    /// Everything that a superblock held before this event is void.
     Release { superblock: u32, order: u64 },
     /// Pages that were found lost.
     Lost(Trim),
@@ -391,7 +392,7 @@ pub(crate) struct ListedRow {
     from: usize,
 }
 
-/// Why the end of a journal cannot be told.
+/// Reason why the end of a journal is uncertain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Gap {
     /// No die has the batch whole, though something later is there.
@@ -402,16 +403,16 @@ pub(crate) enum Gap {
     Unreadable(u64),
 }
 
-/// What a journal says from some position on.
+/// Contents of a journal from some position on.
 #[derive(Debug, Default)]
 pub(crate) struct Replay {
     pub(crate) records: Vec<Record>,
     /// The records of each batch as they were read: whoever needs a payload takes it from there,
     /// not from another look, which might find less.
     bodies: Vec<Vec<u8>>,
-    /// Where the next batch goes.
+    /// Position of the next batch.
     pub(crate) end: Position,
-    /// Why that need not be the end.
+    /// Reason why `end` may not be the end; none if it is.
     pub(crate) gap: Option<Gap>,
     /// The session of the last batch; 0: there is none.
     pub(crate) session: u64,
@@ -461,7 +462,7 @@ fn listed_extent(entry: &[u8; LISTED_BYTES]) -> Option<Extent> {
     extent.is_possible().then_some(extent)
 }
 
-/// Where to read a journal.
+/// Parameters for reading a journal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading<'a> {
     pub(crate) store: &'a Store,
@@ -525,10 +526,10 @@ struct Batch {
     lacking: Option<usize>,
 }
 
-/// What the head of a batch says.
+/// Head of a batch, decoded.
 #[derive(Clone, Copy, Debug)]
 struct Head {
-    /// Where it lies, and the link to the one before.
+    /// Position of the batch, and the link to the one before.
     position: Position,
     session: u64,
     /// Copies of it that were written.

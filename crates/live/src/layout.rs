@@ -1,4 +1,4 @@
-//! Where everything lies on the dies; the same arithmetic for every drive.
+//! Layout of structures on the dies, computed in the same way for every drive.
 //!
 //! ```text
 //!  a die     | header | header | journal | checkpoint | checkpoint | erase block 0 | 1 | 2 | …
@@ -47,7 +47,7 @@ const EXTENTS_MAX: u64 = 64;
 /// Longest journal, in bytes.
 const JOURNAL_BYTES_MAX: u64 = 1 << 40;
 
-/// What a format decides for good.
+/// Parameters that a format fixes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Pages of 4 KiB that clients address.
@@ -59,7 +59,7 @@ pub struct Shape {
     pub pages_mappable: u32,
     /// Dies, 1 to 64.
     pub dies: u32,
-    /// Whether one unit of each row protects the others; needs at least 2 dies.
+    /// True if one unit of each row is parity; needs at least 2 dies.
     pub is_protected: bool,
     /// Whole pages that a unit holds.
     pub unit_pages: u32,
@@ -69,7 +69,7 @@ pub struct Shape {
     pub superblocks: u32,
     /// Most extents that a page of flash holds; 1: pages are stored whole.
     pub extents_per_page: u32,
-    /// How pages are stored; anything but [`Compression::None`] needs several extents a page.
+    /// Compression of pages; anything but [`Compression::None`] needs several extents a page.
     pub compression: Compression,
     /// Bytes of the journal, a multiple of 4096.
     pub journal_bytes: u64,
@@ -137,7 +137,8 @@ impl Shape {
         DieSet(u64::MAX >> (DIES_MAX - self.dies))
     }
 
-    /// Whether a row may leave out these dies.
+    /// True if a row may leave out these dies: all exist, rows are protected, and enough data units
+    /// remain.
     pub(crate) const fn may_leave_out(&self, out: DieSet) -> bool {
         self.all_dies().has_all(out)
             && (out.0 == 0 || self.is_protected && out.count() < self.data_units())
@@ -148,7 +149,7 @@ impl Shape {
         self.superblocks * self.rows
     }
 
-    /// What the translation layer is formatted with.
+    /// Returns the configuration of the translation layer.
     pub(crate) const fn config(&self) -> ftl::Config {
         ftl::Config {
             geometry: self.geometry(),
@@ -202,7 +203,7 @@ pub(crate) struct Layout {
     pub(crate) shape: Shape,
     /// Extents that a unit holds at most.
     pub(crate) unit_slots: u32,
-    /// Where a unit's first extent lies.
+    /// Offset of the first extent within a unit, in bytes.
     pub(crate) extents_from: usize,
     pub(crate) unit_bytes: usize,
     pub(crate) slot_bytes: u64,
@@ -241,12 +242,12 @@ impl Layout {
         self.unit_from(self.shape.rows_total())
     }
 
-    /// Where the journal of a metadata region begins.
+    /// Offset on the die of the journal of a metadata region, in bytes.
     pub(crate) const fn journal_from(&self, region: u32) -> u64 {
         2 * HEADER_BYTES + region as u64 * (self.shape.journal_bytes + 2 * self.slot_bytes)
     }
 
-    /// Where a checkpoint slot, 0 or 1, of a metadata region begins.
+    /// Offset on the die of a checkpoint slot, 0 or 1, of a metadata region, in bytes.
     pub(crate) const fn checkpoint_from(&self, region: u32, slot: u64) -> u64 {
         self.journal_from(region) + self.shape.journal_bytes + slot * self.slot_bytes
     }
@@ -257,7 +258,7 @@ impl Layout {
         if turn == 0 { 1 } else { turn }
     }
 
-    /// Where the units of a row begin, on every die.
+    /// Offset on every die of its unit of a row, in bytes.
     pub(crate) const fn unit_from(&self, row: u32) -> u64 {
         self.erase_blocks_from + row as u64 * self.unit_bytes as u64
     }
@@ -342,7 +343,8 @@ impl Layout {
         Ppn(unit.0 + slot / unit_pages * self.superblock_pages + slot % unit_pages)
     }
 
-    /// Where an extent lies within its unit, if that is known from its number alone.
+    /// Offset of an extent within its unit, if its number alone determines it: where pages are
+    /// stored whole.
     #[inline]
     pub(crate) const fn extent_from(&self, slot: u32) -> Option<usize> {
         if self.shape.extents_per_page == 1 {
@@ -352,12 +354,13 @@ impl Layout {
         }
     }
 
-    /// Bytes of the unit that its table takes, the stamp included.
+    /// Offset of an entry of the table within its unit, in bytes.
     pub(crate) const fn entry_from(slot: u32) -> usize {
         STAMP_BYTES + TABLE_HEAD_BYTES + slot as usize * ENTRY_BYTES
     }
 
-    /// What the translation layer counts for an extent of so many bytes, its header included.
+    /// Returns the bytes that the translation layer charges for an extent of so many bytes, its
+    /// header included.
     pub(crate) const fn charged(extent_bytes: usize) -> u64 {
         (extent_bytes * PAGE_BYTES).div_ceil(SLOT_BYTES) as u64
     }

@@ -1,4 +1,4 @@
-//! What a drive did in its whole life.
+//! Lifetime counters of a drive.
 //!
 //! The media know how often a drive was opened and erased; what clients asked for is counted by
 //! whoever serves them, and kept beside the drive: in a file that is replaced as a whole, each
@@ -14,7 +14,7 @@ use crate::volume::replace_file;
 
 const NAME: &str = "lifetime.json";
 
-/// What a drive did in its whole life, as far as it was served.
+/// Lifetime counters of a drive, over all times that it was served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Life {
@@ -37,7 +37,7 @@ pub struct Life {
 }
 
 impl Life {
-    /// What is kept in a drive's folder; nothing yet where nothing is, or what is there is damaged.
+    /// Loads the counters from a drive's folder; all zero if there are none, or they are damaged.
     pub fn load(volume: &Path) -> Self {
         let text = fs::read_to_string(volume.join(NAME)).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()

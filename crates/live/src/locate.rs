@@ -9,7 +9,7 @@ use std::path::Path;
 
 const NAME: &str = "locate";
 
-/// Whether the locate LED of a folder's drive is lit.
+/// True if the locate LED of a folder's drive is lit.
 pub fn is_lit(volume: &Path) -> bool {
     volume.join(NAME).exists()
 }

@@ -35,7 +35,7 @@ impl LostPages {
         Self { words, count, ..Self::default() }
     }
 
-    /// What a checkpoint saves; empty while no page was ever lost.
+    /// Returns the bitmap as a checkpoint saves it; empty while no page was ever lost.
     pub(crate) fn bytes(&self) -> &[u8] {
         cast_slice(&self.words)
     }

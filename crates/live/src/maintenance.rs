@@ -23,7 +23,7 @@ pub struct Maintenance {
     drive: Arc<Drive>,
     rest: Arc<Rest>,
     work: Mutex<Vec<JoinHandle<()>>>,
-    /// Whether scrubs come by themselves.
+    /// True if scrubs run periodically.
     is_scheduled: Mutex<bool>,
 }
 
@@ -32,7 +32,7 @@ pub struct Maintenance {
 struct Rest {
     wishes: Mutex<Wishes>,
     told: Condvar,
-    /// Whether a die is being filled.
+    /// True if a die is being filled.
     filling: Arc<AtomicBool>,
 }
 

@@ -31,27 +31,27 @@ const BACKLOG: i32 = 16;
 const CLIENTS_MAX: usize = 16;
 /// Longest request.
 const REQUEST_BYTES_MAX: u64 = 4096;
-/// How long a client waits for an answer, and the server for a client to take one.
+/// Time limit of a client for an answer, and of the server for a client to take one.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a client may be silent.
+/// Time after which a silent client is disconnected.
 const SILENCE: Duration = Duration::from_mins(1);
 /// Pause after the system had nothing left to accept a client with.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What is asked.
+/// Request of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
-    /// How the drive fares.
+    /// To report the status of the drive.
     Status,
-    /// What the drive did lately.
+    /// To report what the drive did lately.
     History {
-        /// How far back.
+        /// Time span to report.
         span: HistorySpan,
     },
     /// To turn the locate LED on, or to put it out.
     Locate {
-        /// Which of them.
+        /// True to turn it on.
         is_lit: bool,
     },
     /// To go on without a die.
@@ -75,17 +75,17 @@ pub enum Request {
     Purge {
         /// Number of the drive that is meant, as its status has it.
         drive: String,
-        /// Whether that is to be done beneath the clients that use it.
+        /// True to do so while clients use the drive.
         #[serde(default)]
         while_served: bool,
     },
-    /// The same, after which clients have another capacity.
+    /// The same, after which the drive has another capacity.
     Format {
         /// Number of the drive that is meant.
         drive: String,
-        /// What clients see from then on.
+        /// Capacity of the drive afterwards.
         capacity: UserCapacity,
-        /// Whether that is to be done beneath the clients that use it.
+        /// True to do so while clients use the drive.
         #[serde(default)]
         while_served: bool,
     },
@@ -95,41 +95,41 @@ pub enum Request {
         drive: String,
         /// Bytes that clients see from then on.
         size_bytes: u64,
-        /// Whether what is stored beyond the new end may be lost.
+        /// True if data beyond the new end may be lost.
         #[serde(default)]
         discard: bool,
-        /// Whether that is to be done beneath the clients that use it.
+        /// True to do so while clients use the drive.
         #[serde(default)]
         while_served: bool,
     },
-    /// To have something go wrong; only where the server allows that.
+    /// To inject a fault; only where the server allows that.
     InjectFault {
-        /// What.
+        /// Fault to inject.
         fault: Fault,
     },
     /// To begin to read everything that is stored, and to repair what is not as it was written.
     Scrub,
 }
 
-/// What is answered.
+/// Answer of the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "kebab-case")]
 pub enum Answer {
-    /// How the drive fares.
+    /// Status of the drive.
     Status {
-        /// That.
+        /// Status at the time of the request.
         status: Box<Status>,
     },
-    /// What the drive did lately.
+    /// History of the drive.
     History {
-        /// That.
+        /// History over the requested span.
         history: Box<History>,
     },
-    /// It is done, or begun.
+    /// The request was carried out, or its work has begun.
     Done,
     /// The request cannot be answered.
     Refused {
-        /// Why.
+        /// Reason, as text.
         reason: String,
     },
 }
@@ -301,7 +301,7 @@ impl Connection {
         Ok(serde_json::from_str(&line)?)
     }
 
-    /// How the drive fares.
+    /// Asks for the status of the drive.
     ///
     /// # Errors
     /// As [`Connection::ask`], and when the server refuses.

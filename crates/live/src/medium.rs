@@ -1,4 +1,4 @@
-//! What dies are made of: places that bytes can be written to and made durable.
+//! Media that dies are made of: storage that is written at byte offsets and made durable.
 //!
 //! A medium promises little, and nothing more is assumed of it anywhere:
 //! - What was written is read back, until the power goes.
@@ -74,7 +74,8 @@ pub trait Medium: fmt::Debug + Send + Sync {
         let _ = (offset, length);
     }
 
-    /// What the host has for it; none where it has all of its space, or nobody knows.
+    /// Returns the free space of the host beneath the medium; none if all of its space is
+    /// allocated, or that is not known.
     fn host_space(&self) -> Option<HostSpace> {
         None
     }

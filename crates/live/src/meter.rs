@@ -14,7 +14,7 @@ pub struct Metered {
     meter: Arc<Meter>,
 }
 
-/// What clients did since it was made. Many threads may count and look at once.
+/// Counters of clients' commands since the meter was made. Many threads may count and read at once.
 #[derive(Debug)]
 pub struct Meter {
     born: Instant,
@@ -30,7 +30,8 @@ struct Counters {
     bytes: AtomicU64,
     failures: AtomicU64,
     nanos: AtomicU64,
-    /// When the last one ended, in nanoseconds since the meter was made; 0 before the first.
+    /// Completion time of the last command, in nanoseconds since the meter was made; 0 before the
+    /// first.
     ended_at: AtomicU64,
     buckets: [AtomicU64; LATENCY_BUCKETS],
 }
@@ -50,7 +51,7 @@ impl Default for Meter {
 }
 
 impl Meter {
-    /// What was counted so far.
+    /// Returns the counters so far.
     pub fn traffic(&self) -> Traffic {
         let age = nanos(self.born.elapsed());
         Traffic {
@@ -108,7 +109,7 @@ impl Counters {
         self.buckets[bucket(took)].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What was counted until the meter had an age in nanoseconds.
+    /// Returns the counters as of an age of the meter in nanoseconds.
     fn seen(&self, age: u64) -> Commands {
         let ended_at = Some(self.ended_at.load(Ordering::Relaxed)).filter(|at| *at > 0);
         Commands {

@@ -15,7 +15,7 @@ pub(crate) enum Mutant {
     ReleasedEarly,
     /// Trims are not journaled.
     TrimForgotten,
-    /// What happened is replayed in the order in which it is found.
+    /// Events are replayed in the order in which they are found.
     OrderIgnored,
     /// The journal does not say how a payload was compressed.
     CodecForgotten,

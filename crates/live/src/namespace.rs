@@ -32,7 +32,7 @@ const PAGE: u64 = PAGE_BYTES as u64;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Namespace {
-    /// What clients ask for, 1 to 255 bytes.
+    /// Name by which clients ask for it, 1 to 255 bytes.
     pub name: String,
     /// Its first byte on the drive, a multiple of 4096.
     pub offset_bytes: u64,
@@ -132,7 +132,7 @@ impl Namespaces {
         self.0.iter()
     }
 
-    /// Whether the drive is one device.
+    /// True if there is none: clients see the whole drive as one device.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -290,7 +290,7 @@ fn give_up(drive: &Drive, (from, until): (u64, u64), beyond: Beyond) -> Result<(
 }
 
 impl Window {
-    /// Where a range of its own lies on the device below.
+    /// Returns the offset of a range of its own on the device below.
     fn below(&self, offset: u64, length: u64) -> Result<u64, DeviceError> {
         self.check_range(offset, length)?;
         Ok(self.from + offset)

@@ -124,7 +124,7 @@ impl<D> Drop for Queue<D> {
     }
 }
 
-/// What a thread of a queue does until the queue is dropped and empty.
+/// Carries out requests until the queue is dropped and empty; the body of its threads.
 fn carry_out<D>(device: &D, queue: &Mutex<Receiver<Work<D>>>) {
     loop {
         let next = locked(queue).recv();

@@ -13,8 +13,7 @@
 //!   one before it.
 //! - A row that the journal lists was durable: its pages are where the list says, and if they
 //!   cannot be read, reading them fails. Other rows were never acknowledged: one counts if all of
-//!   it
-//!   is what was programmed, or if one unit is missing and the others give it back.
+//!   it is what was programmed, or if one unit is missing and the others give it back.
 //! - No unit may have been programmed after a batch of the journal that is not there.
 //!
 //! Nothing that recovery needs is overwritten before the checkpoint at its end has been taken, so
@@ -47,7 +46,7 @@ use crate::{Drive, OpenError};
 /// Extents that only the journal holds, by page.
 pub(crate) type Pending = BTreeMap<u32, (Extent, Vec<u8>)>;
 
-/// What the newest checkpoint that can be read holds.
+/// Contents of the newest checkpoint that can be read.
 struct Saved {
     summary: Summary,
     /// The next checkpoint's number: higher than any that was begun, and of the other slot.
@@ -62,8 +61,8 @@ struct Saved {
     lost: LostPages,
 }
 
-/// What cannot be accounted for: the first of it refuses the drive, unless it is to be opened all
-/// the same, for reading what is left.
+/// Doubts about a drive that cannot be accounted for. The first one makes opening fail, unless the
+/// drive is salvaged: then all are collected, to read what is left.
 #[derive(Debug, Default)]
 pub(crate) struct Doubts {
     /// True if opening goes on.
@@ -94,7 +93,7 @@ pub(crate) struct Accounted {
     pub(crate) summary: Summary,
     /// Newer checkpoints that cannot be read, by number.
     pub(crate) checkpoints_damaged: Vec<u64>,
-    /// Where the journal ends.
+    /// Position after the last batch of the journal.
     pub(crate) end: Position,
     /// Batches with fewer copies than there should be, and a die that lacks it.
     pub(crate) thin: Vec<(u64, usize)>,
@@ -433,7 +432,7 @@ fn spread(store: &Store, accounted: &Accounted) -> Result<(), OpenError> {
     checkpoint::complete(store, &lacking, summary).map_err(|(_, error)| failed(error))
 }
 
-/// What a checkpoint holds of rows, superblocks and pages.
+/// Tables of a checkpoint: rows, superblocks and pages.
 struct Tables {
     rows: Rows,
     erase_counts: Vec<u32>,
@@ -610,8 +609,8 @@ fn clear_free(layout: &Layout, ftl: &Ftl, rows: &mut Rows) {
 }
 
 impl Scan<'_> {
-    /// What the translation layer has to know of each superblock, and in which order they were
-    /// begun.
+    /// Returns the state of each superblock for the translation layer, and the superblocks in the
+    /// order in which they were begun.
     fn survey(&self, rows: &Rows, erase_counts: &[u32]) -> (Vec<Found>, Vec<SuperblockId>) {
         let layout = &self.store.layout;
         let shape = &layout.shape;

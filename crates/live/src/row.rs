@@ -7,10 +7,10 @@ use bytemuck::{cast_slice, cast_slice_mut};
 use crate::Shape;
 use crate::dies::DieSet;
 
-/// What a row is from the moment at which it is begun until its superblock is erased.
+/// Life of a row, from when it is begun until its superblock is erased.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RowEpoch {
-    /// When it was begun, on the drive's count of events; 0: it holds nothing.
+    /// Count of events when it was begun; 0: the row holds nothing.
     pub(crate) order: u64,
     /// Dies that have no unit of it, since they were lost before.
     pub(crate) out: DieSet,
@@ -33,7 +33,7 @@ impl Rows {
         Self { orders: vec![0; count], outs: vec![0; count] }
     }
 
-    /// How many there are.
+    /// Number of rows.
     pub(crate) fn count(&self) -> u32 {
         u32::try_from(self.orders.len()).expect("made from a u32")
     }
@@ -63,7 +63,7 @@ impl Rows {
         lives.filter(|(_, life)| life.order != 0)
     }
 
-    /// Whether no row leaves out dies that it cannot.
+    /// True if every row leaves out only dies that it may leave out.
     pub(crate) fn are_possible(&self, shape: &Shape) -> bool {
         self.outs.iter().all(|out| shape.may_leave_out(DieSet(*out)))
     }
@@ -73,7 +73,7 @@ impl Rows {
         DieSet(self.held().fold(0, |all, (_, life)| all | life.out.0))
     }
 
-    /// What a checkpoint saves of them.
+    /// Returns the tables that a checkpoint saves.
     pub(crate) fn tables(&self) -> [&[u8]; 2] {
         [cast_slice(&self.orders), cast_slice(&self.outs)]
     }

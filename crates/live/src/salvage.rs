@@ -29,7 +29,7 @@ pub enum Salvaged {
     Unmapped,
     /// Its contents were read, and are what was once written to it.
     Read,
-    /// It is stored, and cannot be read.
+    /// The page is stored, and cannot be read.
     Lost,
 }
 
@@ -80,7 +80,7 @@ impl Salvage {
         Ok(Self { store, core, pending, doubts, checkpoint, checkpoints })
     }
 
-    /// What cannot be relied upon, one sentence each; none where opening would not refuse.
+    /// Returns the doubts about the drive, one sentence each; none if it would open.
     pub fn doubts(&self) -> &[String] {
         &self.doubts
     }
@@ -100,7 +100,7 @@ impl Salvage {
         self.core.ftl.pages_logical()
     }
 
-    /// How its pages are stored.
+    /// Returns the compression of its pages.
     pub const fn compression(&self) -> Compression {
         self.store.layout.shape.compression
     }

@@ -18,19 +18,19 @@ use crate::{DeviceError, Medium};
 
 /// Most lost sectors that the status of a scrub names.
 const LBAS_TOLD_MAX: usize = 1000;
-/// Why work ended that somebody stopped.
+/// Error text of work that was stopped.
 const STOPPED: &str = "it was stopped";
 
-/// What a scrub found.
+/// Result of a scrub.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scrubbed {
     /// Rows that were looked at.
     pub rows: u64,
     /// Units that were not what had been programmed.
     pub units_bad: u64,
-    /// How many of them were written again from the others of their row.
+    /// Bad units that were rewritten from the others of their row.
     pub units_restored: u64,
-    /// Those of them that their row does not give back, and hold no page any more that can be read.
+    /// Bad units that their row does not restore, and that hold no page that can be read any more.
     pub units_vacated: u64,
     /// Pages that were moved from rows with such units, so that they are protected again.
     pub pages_moved: u64,

@@ -1,4 +1,4 @@
-//! What a drive is and how it fares: the one value that text, JSON and metrics are written from.
+//! Status of a drive: the one value that text, JSON and metrics are written from.
 //!
 //! Fields that the NVMe SMART log or the OCP datacenter log has are named as there. What every
 //! field means, and since when it counts, is in `docs/reference/status.md`.
@@ -44,14 +44,14 @@ pub(crate) const LBAS_MAX: usize = 1000;
 /// Bytes of a data unit of the NVMe SMART log.
 const DATA_PAGE_BYTES: u64 = 512_000;
 
-/// What a drive is and how it fares.
+/// Status of a drive: state, health, space, wear and traffic.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// [`SCHEMA`].
     pub schema: u32,
     /// Number of the drive, 16 hexadecimal digits.
     pub drive: String,
-    /// What people call it: the name that it was given, or that of its folder.
+    /// Name for people: the one that it was given, or that of its folder.
     #[serde(default)]
     pub name: String,
     /// Path of its folder; empty where it has none.
@@ -60,17 +60,17 @@ pub struct Status {
     /// Its health, from all the rest.
     #[serde(default)]
     pub health: Health,
-    /// Whether it is open, and sound.
+    /// State of the drive: closed, unclosed, open or failed.
     pub state: State,
-    /// Why a failed drive takes no more writes.
+    /// Failure after which a failed drive takes no more writes.
     pub reason: Option<String>,
-    /// What its light shows.
+    /// State of its activity LED.
     #[serde(default)]
     pub led: Led,
-    /// Whether its locate LED is on.
+    /// True if its locate LED is on.
     #[serde(default)]
     pub is_locate_led_on: bool,
-    /// What its format decided.
+    /// Parameters that its format fixed.
     pub format: Format,
     /// Its health, named as in the NVMe SMART and OCP logs.
     pub smart: Smart,
@@ -88,23 +88,23 @@ pub struct Status {
     /// Parts of it that clients see as devices of their own; none: they see the whole.
     #[serde(default)]
     pub namespaces: Vec<Namespace>,
-    /// What it holds; not known before an unclosed drive has been opened again.
+    /// Space that data takes; not known before an unclosed drive has been opened again.
     pub space: Option<Space>,
     /// Erases so far; known together with `space`.
     pub wear: Option<Wear>,
-    /// What was written since it was opened; only of an open drive.
+    /// Bytes written since it was opened, by cause; only of an open drive.
     pub writes: Option<Writes>,
-    /// What it did in its whole life, as far as it was served.
+    /// Lifetime counters, over all times that it was served.
     #[serde(default)]
     pub life: Life,
     /// Work beside the host, since it was opened.
     #[serde(default)]
     pub maintenance: MaintenanceStatus,
-    /// Who serves it; only of a drive that is served.
+    /// Process that serves it; only of a drive that is served.
     pub server: Option<Server>,
 }
 
-/// Whether a drive is open, and sound.
+/// State of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
@@ -118,7 +118,7 @@ pub enum State {
     Failed,
 }
 
-/// What a format decided.
+/// Parameters that a format fixed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Format {
     /// Bytes that clients address.
@@ -133,11 +133,11 @@ pub struct Format {
     pub over_provisioning_percent: f64,
     /// Dies.
     pub dies: u32,
-    /// Whether one unit of each row protects the others.
+    /// True if one unit of each row is parity.
     pub is_protected: bool,
-    /// Whether pages are stored compressed.
+    /// True if pages are stored compressed.
     pub is_compressed: bool,
-    /// How pages are stored: `none`, `lz4` or `zstd`.
+    /// Compression of pages: `none`, `lz4` or `zstd`.
     pub compression: Compression,
     /// Superblocks.
     pub superblocks: u32,
@@ -171,7 +171,7 @@ pub struct Smart {
     pub physical_media_units_written: Option<u64>,
     /// Thousands of 512 bytes that clients read, since the server began, rounded up.
     pub data_units_read: Option<u64>,
-    /// The same of what they wrote.
+    /// Thousands of 512 bytes that clients wrote, likewise.
     pub data_units_written: Option<u64>,
     /// Reads of clients, since the server began.
     pub host_read_commands: Option<u64>,
@@ -186,7 +186,7 @@ pub struct Smart {
     pub composite_temperature: Option<u16>,
 }
 
-/// What a drive holds.
+/// Space of a drive, and the data in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Space {
     /// Bytes of what clients stored, in whole pages.
@@ -197,7 +197,7 @@ pub struct Space {
     pub stored_bytes_max: u64,
     /// `logical_bytes` by `stored_bytes`; none while nothing is stored.
     pub compression_ratio: Option<f64>,
-    /// How much is left of what data may take.
+    /// Level of free space that data may still take.
     pub supply: Supply,
     /// Superblocks that can be written at once.
     pub superblocks_free: u32,
@@ -206,7 +206,7 @@ pub struct Space {
     pub superblocks: String,
 }
 
-/// How much physical space a drive has left that promised more than it has.
+/// Level of free physical space on a thin drive, as a share of what data may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Supply {
@@ -237,11 +237,11 @@ impl Supply {
 /// Erases of superblocks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Wear {
-    /// Of the one erased least.
+    /// Erases of the superblock erased least.
     pub erase_count_min: u32,
-    /// Of all.
+    /// Mean over all superblocks.
     pub erase_count_mean: f64,
-    /// Of the one erased most.
+    /// Erases of the superblock erased most.
     pub erase_count_max: u32,
 }
 
@@ -268,7 +268,8 @@ pub struct Writes {
     pub metadata_bytes: u64,
     /// All of it by what clients wrote, in whole pages; none before their first.
     pub write_amplification: Option<f64>,
-    /// What clients wrote, in whole pages, by what is stored of it; none before their first.
+    /// Bytes that clients wrote, in whole pages, by the bytes stored of them; none before their
+    /// first.
     pub compression_ratio: Option<f64>,
     /// Superblocks erased.
     pub superblocks_erased: u64,

@@ -36,7 +36,7 @@ struct Piece {
     length: usize,
 }
 
-/// Where extents of a unit begin that follow each other, and where the last of them ends.
+/// Offsets within a unit of extents that follow each other, and the end of the last one.
 type Starts = Vec<usize>;
 
 /// A unit of a row.
@@ -75,7 +75,7 @@ pub(crate) struct Replica {
     pub(crate) region: u32,
 }
 
-/// What never changes while a drive is open.
+/// Parts of a drive that are fixed while it is open.
 #[derive(Debug)]
 pub(crate) struct Store {
     pub(crate) layout: Layout,
@@ -106,12 +106,12 @@ impl Store {
         self.batches.fetch_max(number, Ordering::AcqRel);
     }
 
-    /// Where the copies of a batch lie that begins at a position of the journal.
+    /// Returns the places for the copies of a batch that begins at a position of the journal.
     pub(crate) fn journal_replicas(&self, at: u64) -> Vec<Replica> {
         self.replicas(at / self.layout.journal_turn_bytes())
     }
 
-    /// Where the copies of a checkpoint lie.
+    /// Returns the places for the copies of a checkpoint.
     pub(crate) fn checkpoint_replicas(&self, number: u64) -> Vec<Replica> {
         self.replicas(number)
     }
@@ -244,7 +244,7 @@ impl Store {
         Packed { bytes, extents }
     }
 
-    /// What pieces hold; none where there is none, or it cannot be read.
+    /// Reads pieces; none for a piece that is absent or cannot be read.
     fn read_pieces(&self, pieces: &[Option<Piece>]) -> Vec<Option<Vec<u8>>> {
         let room = |piece: &Option<Piece>| piece.map(|piece| vec![0; piece.length]);
         let mut bytes: Vec<Option<Vec<u8>>> = pieces.iter().map(room).collect();
@@ -267,8 +267,8 @@ impl Store {
         bytes
     }
 
-    /// Where the extents of each run begin, and where the last of them ends, as far as the units
-    /// say so.
+    /// Returns, of each run, the offsets of its extents and the end of the last one, as its unit's
+    /// table has them; none if that cannot be read.
     fn read_starts(&self, runs: &[Run]) -> Vec<Option<Starts>> {
         if self.layout.shape.extents_per_page == 1 {
             let starts = |run: &Run| {
@@ -357,7 +357,8 @@ impl Store {
     }
 }
 
-/// Where extents begin that follow each other, and where the last of them ends.
+/// Returns the offsets of extents that follow each other, and the end of the last one; none if
+/// there is none.
 fn starts(entries: &[Entry]) -> Option<Starts> {
     let last = entries.last()?;
     let until = last.from.checked_add(last.extent.stored_bytes())?;

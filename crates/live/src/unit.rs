@@ -34,7 +34,7 @@ const MAGIC: u32 = 0x5447_4c46; // "FLGT"
 const DATA: u8 = 1;
 const PARITY: u8 = 2;
 
-/// How the payload of an extent is stored.
+/// Encoding of the payload of an extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Codec {
@@ -56,26 +56,26 @@ impl Codec {
     }
 }
 
-/// What is known of an extent besides its payload.
+/// Metadata of an extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) lpn: Lpn,
     pub(crate) codec: Codec,
     /// Bytes of its payload.
     pub(crate) length: u16,
-    /// When it was placed, on the drive's own count of events.
+    /// Count of events when it was placed.
     pub(crate) order: u64,
     pub(crate) payload_crc: u32,
 }
 
 impl Extent {
-    /// Whether `payload` is what was stored.
+    /// True if `payload` has the length and the checksum that were stored.
     pub(crate) fn holds(&self, payload: &[u8]) -> bool {
         payload.len() == usize::from(self.length)
             && (crc32c(payload) == self.payload_crc || mutants::is(Mutant::ChecksumSkipped))
     }
 
-    /// Whether a page can be stored so.
+    /// True if a page can have such a codec and length.
     pub(crate) fn is_possible(&self) -> bool {
         let length = usize::from(self.length);
         match self.codec {
@@ -117,7 +117,7 @@ impl Extent {
         fmix32(crc32c_append(identity.crc(ppn.0), &header[..28]))
     }
 
-    /// What such a header says, if it is one and stands where it belongs.
+    /// Decodes the header of an extent; none unless its checksum is that of this row and place.
     pub(crate) fn parse(header: &[u8], identity: Identity, ppn: Ppn) -> Option<Self> {
         let header = header.first_chunk::<EXTENT_HEADER_BYTES>()?;
         let checksum = Self::header_checksum(header, identity, ppn);
@@ -133,12 +133,12 @@ impl Extent {
     }
 }
 
-/// What checksums cover besides the bytes: the life of a row of one drive.
+/// Identity that checksums cover besides the bytes: the life of a row of one drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     /// Drawn when the drive was created.
     pub(crate) drive: u64,
-    /// When the row was begun; 0 is never.
+    /// Count of events when the row was begun; 0 is never.
     pub(crate) row_order: u64,
 }
 
@@ -149,7 +149,7 @@ impl Identity {
     }
 }
 
-/// What the stamp of a unit says.
+/// Stamp of a unit, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) is_parity: bool,
@@ -202,10 +202,10 @@ impl Stamp {
     }
 }
 
-/// Which stream filled a unit, and how often its superblock had been erased.
+/// Origin of a unit: the stream that filled it, and the erases of its superblock by then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
-    /// Whether relocation did, and not the host.
+    /// True if relocation filled it; otherwise the host did.
     pub(crate) is_relocation: bool,
     pub(crate) erase_count: u32,
 }
@@ -214,7 +214,7 @@ pub(crate) struct Origin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) extent: Extent,
-    /// Where its header lies within the unit.
+    /// Offset of its header within the unit.
     pub(crate) from: usize,
 }
 
@@ -257,7 +257,7 @@ pub(crate) fn read_table(
     (end <= layout.unit_bytes).then_some(origin)
 }
 
-/// What one entry says, unchecked.
+/// Decodes one entry, unchecked but for its codec.
 pub(crate) fn entry(bytes: &[u8]) -> Option<Entry> {
     let extent = Extent {
         lpn: Lpn(u32_at(bytes, 0)),
@@ -318,9 +318,9 @@ pub(crate) struct UnitBuffer {
     pub(crate) bytes: Vec<u8>,
     /// Extents in it.
     pub(crate) count: u32,
-    /// How many of them the journal holds too.
+    /// Extents of it that the journal holds too.
     pub(crate) journaled: u32,
-    /// Where the next one begins.
+    /// Offset of the next extent.
     next: usize,
     /// Bytes from one extent to the next at least: where pages are stored whole, a number tells
     /// where an extent lies, also beyond one that was lost and has no payload.

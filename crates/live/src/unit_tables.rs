@@ -1,4 +1,4 @@
-//! What the media say to the translation layer: which page lies where.
+//! Tables of units, by which the media tell the translation layer which page lies where.
 //!
 //! The table of a unit names the pages in it, so that the way back of the map need not be in
 //! memory; it is read when relocation comes to the unit, whose extents are read next.

@@ -29,7 +29,7 @@ use crate::unit::{self, Codec, Entry, Extent, Identity, Stamp, exclusive_or};
 /// Bytes that are read at a time of a unit that cannot be read in one go.
 const PIECE_BYTES: usize = 4096;
 
-/// What is wrong with a unit.
+/// Damage of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
     /// Its die is lost.
@@ -53,7 +53,7 @@ pub(crate) struct VerifiedUnit {
     pub(crate) flaw: Option<Flaw>,
     /// The unit as it should be; none where the row does not give it back.
     pub(crate) whole: Option<Vec<u8>>,
-    /// What its die gives, zeroes where it gives nothing; none where the die is lost.
+    /// Contents read from its die, zeroes where reading failed; none where the die is lost.
     own: Option<Vec<u8>>,
     /// The sum of the others, where it was asked for.
     sum: Option<Vec<u8>>,
@@ -64,19 +64,19 @@ pub(crate) struct VerifiedUnit {
 pub(crate) struct VerifiedRow {
     row: u32,
     life: RowEpoch,
-    /// By position.
+    /// Units, by position.
     pub(crate) units: Vec<VerifiedUnit>,
-    /// When its last unit was programmed, as far as stamps say.
+    /// Count of events when its last unit was programmed, as far as stamps say.
     pub(crate) programmed_at: u64,
 }
 
 /// Pages that are stored in a row and that its damage concerns.
 #[derive(Debug, Default)]
 pub(crate) struct RowPages {
-    /// Those that can be read: of the whole row where it is protected, since parity protects all of
-    /// it, else of units that the row does not give back.
+    /// Readable pages: of the whole row where it is protected, since parity protects all of it,
+    /// else of units that the row does not restore.
     pub(crate) readable: Vec<Lpn>,
-    /// Those that cannot.
+    /// Pages that cannot be read.
     pub(crate) lost: Vec<Lpn>,
 }
 
@@ -95,7 +95,7 @@ impl VerifiedUnit {
         self.flaw.is_some_and(|flaw| flaw != Flaw::Missing)
     }
 
-    /// What is known of its bytes, the best first.
+    /// Returns the known versions of its bytes, the best first.
     fn sources(&self) -> impl Iterator<Item = &[u8]> {
         [&self.whole, &self.own, &self.sum].into_iter().flatten().map(Vec::as_slice)
     }
@@ -368,7 +368,7 @@ impl Store {
         Some(Stamp { is_parity, position, body_crc, ..like })
     }
 
-    /// What is wrong with a unit that was read and is not what it should be.
+    /// Classifies the damage of a unit that was read and is not what it should be.
     fn flaw(&self, unit: &VerifiedUnit, member: Member) -> Flaw {
         let own = unit.own.as_ref().filter(|own| self.own_stamp(member, own).is_some());
         match own {
@@ -434,7 +434,7 @@ impl Store {
         Some(unit)
     }
 
-    /// What checksums of a unit cover besides its bytes.
+    /// Returns the identity and the place that checksums of a unit cover besides its bytes.
     const fn checked_by(&self, member: Member) -> (Identity, Ppn) {
         (self.identity(member.life.order), self.first(member.row, member.position))
     }

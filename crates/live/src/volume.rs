@@ -29,7 +29,7 @@ const SCHEMA: u32 = 1;
 /// Most characters of a drive's name.
 pub const NAME_CHARACTERS_MAX: usize = 64;
 
-/// What a new drive is to be like, and where.
+/// Parameters of a new drive, and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateOptions {
     /// Folder of the drive, which is made.
@@ -38,11 +38,11 @@ pub struct CreateOptions {
     pub dies: Vec<PathBuf>,
     /// Bytes that clients address, a multiple of 4096.
     pub size: Bytes,
-    /// Whether one die of each row protects the others.
+    /// True if each row has a unit of parity, so that the drive survives the loss of one die.
     pub is_protected: bool,
     /// Spare space as a share of what may be stored, above 0.
     pub over_provisioning: f64,
-    /// How pages are stored.
+    /// Compression of pages.
     pub compression: Compression,
     /// Bytes of data that fit as they are stored, at most `size`; none: as many as `size`.
     pub physical: Option<Bytes>,
@@ -64,14 +64,14 @@ impl CreateOptions {
 #[serde(deny_unknown_fields)]
 struct Volume {
     schema: u32,
-    /// What people call the drive; absent where nobody said.
+    /// Name of the drive for people; absent if it was given none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     /// Erases that every superblock lasts; absent where nobody said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rated_cycles: Option<u32>,
     dies: Vec<PathBuf>,
-    /// Those that take the place of dies that fail.
+    /// Hot spares, which replace dies that fail.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     spares: Vec<PathBuf>,
     /// Parts of the drive that clients see as devices of their own; none: they see the whole.
@@ -79,7 +79,7 @@ struct Volume {
     namespaces: Vec<Namespace>,
 }
 
-/// Whether a folder is that of a drive.
+/// True if a folder is that of a drive.
 pub fn is_volume(folder: &Path) -> bool {
     folder.join(FILE).is_file()
 }
@@ -95,7 +95,7 @@ pub(crate) fn keep_namespaces(volume: &Path, namespaces: &[Namespace]) -> Result
     write(&volume.join(FILE), &described)
 }
 
-/// What people call the drive of a folder: the name that it was given, or else that of the folder.
+/// Returns the name of a folder's drive: the one that it was given, or else that of the folder.
 pub fn name_of(volume: &Path) -> String {
     let given = read(volume).ok().and_then(|described| described.name);
     given.unwrap_or_else(|| {
@@ -114,10 +114,10 @@ pub fn name_drive(volume: &Path, name: &str) -> Result<(), OpenError> {
     write(&volume.join(FILE), &described)
 }
 
-/// True if something may be the name of a drive.
+/// Checks that a text may be the name of a drive.
 ///
 /// # Errors
-/// Says what a name is, where it may not.
+/// When it may not; says what a name is.
 pub fn check_name(name: &str) -> Result<(), String> {
     let characters = name.chars().count();
     let is_fit = (1..=NAME_CHARACTERS_MAX).contains(&characters)
@@ -132,7 +132,7 @@ pub fn check_name(name: &str) -> Result<(), String> {
     ))
 }
 
-/// Where the dies of a folder's drive are, in their order; none where there is no drive.
+/// Returns the paths of the dies of a folder's drive, in their order; empty if there is no drive.
 pub(crate) fn die_paths(volume: &Path) -> Vec<PathBuf> {
     read(volume).map(|described| described.dies).unwrap_or_default()
 }
@@ -151,12 +151,12 @@ pub fn rate_cycles(volume: &Path, cycles: u32) -> Result<(), OpenError> {
     write(&volume.join(FILE), &described)
 }
 
-/// What a new drive has besides its dies.
+/// Options of a new drive besides its dies.
 #[derive(Clone, Debug, Default)]
 pub struct Equipment {
-    /// What people call it; none: as its folder is called.
+    /// Name for people; none: that of its folder.
     pub name: Option<String>,
-    /// True if its files take their space at once.
+    /// Allocation of its files' space, at once or as they are written.
     pub preallocation: Preallocation,
     /// Files, which are made, or block devices: dies that take the place of others.
     pub hot_spares: Vec<PathBuf>,
@@ -196,7 +196,7 @@ pub fn create(options: &CreateOptions, equipment: &Equipment) -> Result<(), Open
     Ok(())
 }
 
-/// What was made of a drive that is not complete yet: it is removed unless it is kept.
+/// Files and folders of a drive that is not complete yet: removed on drop unless it is kept.
 #[derive(Debug, Default)]
 struct Unfinished {
     files: Vec<PathBuf>,
@@ -409,7 +409,7 @@ fn dies_by_index(
     Ok(media)
 }
 
-/// Who serves the drive of a folder, as far as that is known.
+/// Returns the process that serves the drive of a folder, by its id if that is known.
 fn server_of(volume: &Path) -> String {
     let connection = Connection::open(volume).ok().flatten();
     connection.map_or_else(|| "another process".to_owned(), |it| format!("process {}", it.pid()))

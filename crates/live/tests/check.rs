@@ -1,4 +1,4 @@
-//! What a check finds on a drive that nobody has open, and what repairing does about it.
+//! Findings of a check on a drive that nobody has open, and their repair.
 
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;

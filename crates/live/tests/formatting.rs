@@ -30,7 +30,7 @@ fn capacity(bytes: u64) -> Capacity {
     Capacity { size: Bytes(bytes), physical: None }
 }
 
-/// Whether all of a range holds one byte.
+/// True if every byte of a range is `byte`.
 fn holds(drive: &Drive, range: std::ops::Range<u64>, byte: u8) -> bool {
     let mut found = vec![!byte; usize::try_from(range.end - range.start).expect("a small range")];
     drive.read(range.start, &mut found).expect("it is there");

@@ -11,7 +11,7 @@ use live::{
 };
 
 const SIZE_KIB: u64 = 8 << 10;
-/// How long a hot spare may take to be whole.
+/// Time limit for filling a hot spare.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 fn create(folder: &Path, dies: usize) -> (CreateOptions, Drive) {

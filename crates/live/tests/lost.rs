@@ -9,7 +9,7 @@ const PAGE_BYTES: usize = 4096;
 const PAGES: usize = 256;
 const LOST: usize = 97;
 
-/// Whether a page is written once, among others that are written again, and so has to be moved.
+/// True if a page is written once, among others that are rewritten, so that it has to be moved.
 const fn is_kept(page: usize) -> bool {
     page % 16 < 3
 }

@@ -16,7 +16,7 @@ const BYTES_IN_20_NS: u64 = 3;
 #[derive(Debug, Default)]
 struct Clock {
     nanos: AtomicU64,
-    /// Where the head stands.
+    /// Position of the head: the end of the last transfer, in bytes.
     head: AtomicU64,
 }
 
@@ -134,7 +134,7 @@ fn measure(shape: Shape) -> Measured {
     Measured { sequential, random: random(pages / 2) }
 }
 
-/// How many times as fast as the disk by itself pages are written at random.
+/// Returns the speedup of random page writes over those of the disk by itself.
 fn gain(measured: Measured) -> f64 {
     let by_itself = Clock::default();
     by_itself.count(1, 4096);

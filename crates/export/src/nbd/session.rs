@@ -24,7 +24,7 @@ const REPLIES_BYTES_MAX: usize = 128 << 10;
 const RUNS_MAX: usize = 1 << 15;
 /// Longest range that one answer about what is stored covers, in bytes.
 const STATUS_BYTES_MAX: u64 = 4 << 30;
-/// What zeroes are written from.
+/// Source of zeroes that are written.
 static ZEROES: [u8; 1 << 18] = [0; 1 << 18];
 /// Most bytes that stand before the data of a reply.
 const REPLY_HEAD_BYTES_MAX: usize = 64;
@@ -51,9 +51,9 @@ pub struct Session {
 #[derive(Debug)]
 struct Waiting {
     request: Request,
-    /// Where its reply begins.
+    /// Offset of its reply in the buffer of replies.
     start: usize,
-    /// Range of the buffer for its data.
+    /// Range of that buffer for its data.
     room: Range<usize>,
 }
 

@@ -7,16 +7,16 @@ use super::Fault;
 /// Bits that flip where a schedule does not say how many.
 const BITS: u32 = 8;
 
-/// What goes wrong, and when.
+/// Faults to inject, and when.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
-    /// What is left to chance follows from it.
+    /// Seed of every random choice, such as the die whose bits flip.
     pub seed: u64,
-    /// In no order.
+    /// Faults with their times, in any order.
     pub planned: Vec<(When, Fault)>,
 }
 
-/// When a fault comes.
+/// Time at which a fault is injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     /// So many milliseconds after the drive was opened.
@@ -25,10 +25,10 @@ pub enum When {
     AfterCommands(u64),
 }
 
-/// Why a text is no schedule.
+/// Error in the text of a schedule.
 #[derive(Debug, thiserror::Error)]
 pub enum ScheduleError {
-    /// It is no TOML, or not of this form.
+    /// The text is not TOML, or not of this form.
     #[error(transparent)]
     Form(#[from] toml::de::Error),
     /// A fault does not say what it has to.
@@ -36,7 +36,7 @@ pub enum ScheduleError {
     Fault {
         /// Its number, from 1.
         fault: usize,
-        /// What is missing or too much.
+        /// Description of what is missing or superfluous.
         what: &'static str,
     },
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// What every disk's blocks divide.
+/// Alignment of direct I/O in bytes, a multiple of every disk's block size.
 pub(super) const ALIGN: usize = 4096;
 
 /// Zeroed bytes that begin at an address which [`ALIGN`] divides.
@@ -38,9 +38,9 @@ impl Aligned {
 /// Whole blocks about a range of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cover {
-    /// Where they begin.
+    /// Offset of the first block.
     pub(super) offset: u64,
-    /// How many bytes of them lie before the range.
+    /// Bytes of the blocks before the range.
     pub(super) before: usize,
     /// Bytes of all of them.
     pub(super) length: usize,
@@ -54,7 +54,7 @@ impl Cover {
         Self { offset: offset - before as u64, before, length }
     }
 
-    /// Whether it is the range itself.
+    /// True if the blocks are exactly the range, of `length` bytes.
     pub(super) const fn is_exact(&self, length: usize) -> bool {
         self.before == 0 && self.length == length
     }

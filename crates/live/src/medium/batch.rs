@@ -31,11 +31,11 @@ impl MediumRead<'_, '_> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MediumWrite<'a> {
     pub(crate) medium: &'a dyn Medium,
-    /// What is written first, and from which byte on, if anything is.
+    /// Offset and bytes of a write that comes before the sync, if there is one.
     pub(crate) write: Option<(u64, &'a [u8])>,
 }
 
-/// What came of something that was asked for; none: it has to be asked for again, by itself.
+/// Result of a request of a batch; none: it has to be sent again, by itself.
 type Answer = Option<io::Result<()>>;
 
 /// Reads all of them, and says of each whether its buffers were filled.
@@ -163,7 +163,7 @@ fn files<'a>(media: impl ExactSizeIterator<Item = &'a dyn Medium>) -> Option<Vec
     media.map(|medium| medium.as_file().filter(may)).collect()
 }
 
-/// What bytes moved, of which so many were needed, or an error are as an answer.
+/// Converts the bytes that a request moved, of which `needed` were asked for, or its error.
 fn judge(moved: Option<io::Result<usize>>, needed: usize) -> Answer {
     match moved? {
         Ok(moved) => (moved >= needed).then_some(Ok(())),

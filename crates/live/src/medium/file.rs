@@ -22,11 +22,11 @@ use crate::headroom::HostSpace;
 
 /// Bytes of the blocks that the system counts a file's space in.
 const SECTOR_BYTES: u64 = 512;
-/// How often a lock is tried for again, and how long after.
+/// Attempts at a lock, and the pause after each.
 const LOCK_TRIES: u32 = 10;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
-/// How files and block devices are asked for what they hold.
+/// I/O mode of files and block devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// Past the page cache of the system (`O_DIRECT`): what a drive has in memory is then what it
@@ -36,7 +36,7 @@ pub struct Access {
     pub is_ringed: bool,
 }
 
-/// True if the host's space for a file is taken when it is made.
+/// Allocation of the host's space for a file when it is created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Preallocation {
     /// All of it: what is written later never lacks space (`fallocate`).
@@ -73,7 +73,7 @@ pub struct FileMedium {
     path: PathBuf,
     size: u64,
     access: Access,
-    /// True if space was taken for all of it when it was opened.
+    /// Allocation of its space when it was opened.
     preallocation: Preallocation,
     /// Bytes that are read and written at a time, and at multiples of them.
     block_bytes: usize,
@@ -145,7 +145,7 @@ impl FileMedium {
         Ok(Self { file, path, size, access, preallocation, block_bytes, patching })
     }
 
-    /// True if the host's space was taken for all of it when it was opened.
+    /// Returns how its space was allocated when it was opened.
     pub(crate) const fn preallocation(&self) -> Preallocation {
         self.preallocation
     }
@@ -162,7 +162,7 @@ impl FileMedium {
         }
     }
 
-    /// How it is accessed.
+    /// Returns its I/O mode.
     pub(crate) const fn access(&self) -> Access {
         self.access
     }

@@ -17,7 +17,7 @@ use io_uring::{IoUring, opcode};
 pub(super) const AT_ONCE: usize = ENTRIES as usize;
 const ENTRIES: u32 = 64;
 
-/// What a file is asked for.
+/// Request for an `io_uring`.
 #[derive(Debug)]
 pub(super) enum Ask<'a, 'b> {
     /// Fills buffers one after the other. May fill less.
@@ -97,7 +97,7 @@ fn new() -> Option<IoUring> {
     quick.build(ENTRIES).or_else(|_| IoUring::new(ENTRIES)).ok()
 }
 
-/// Whether there is one for this thread.
+/// True if this thread has a ring.
 pub(super) fn is_there() -> bool {
     RING.with_borrow(Option::is_some)
 }
@@ -160,7 +160,7 @@ fn answer(result: i32) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result))
 }
 
-/// Whether asking again may help.
+/// True if an error is transient, so that the request may succeed if it is repeated.
 pub(super) fn is_passing(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, ResourceBusy, WouldBlock};
     matches!(error.kind(), Interrupted | ResourceBusy | WouldBlock)

@@ -1,4 +1,4 @@
-//! What happened to the map since a checkpoint, and in which order.
+//! Events that changed the map since a checkpoint, in order.
 //!
 //! A unit was filled page by page, so what its table says is in order already: a **run**. Few
 //! superblocks are open at a time, so runs overlap with one or two others at most, and one walk
@@ -52,13 +52,13 @@ struct Placed {
 /// Pages of one unit that got their places one after the other.
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    /// That of its first page.
+    /// Count of events at its first page.
     order: u64,
     /// The first place of the unit.
     unit: Ppn,
     /// Number of the next page within the unit.
     slot: u32,
-    /// Where the next page is among all, and where the last one ends.
+    /// Index of the next page among all, and the index at which the run ends.
     at: usize,
     end: usize,
 }
@@ -69,7 +69,7 @@ pub(super) struct Events {
     layout: Layout,
     placed: Vec<Placed>,
     runs: Vec<Run>,
-    /// What the journal says, and the rows do not.
+    /// Events that the journal has and the rows do not, each with its order.
     journaled: Vec<(u64, Event)>,
 }
 
@@ -201,7 +201,7 @@ impl Walk {
     }
 }
 
-/// Where the earliest event is.
+/// Source of the earliest event: a run, or the journal.
 #[derive(Clone, Copy, Debug)]
 enum Choice {
     Run,

@@ -27,7 +27,7 @@ pub(super) struct Scan<'a> {
     pub(super) session: u64,
 }
 
-/// What a scan found, besides the events.
+/// Result of a scan, besides the events.
 #[derive(Debug, Default)]
 pub(super) struct Scanned {
     /// Rows that count and were not listed, and the same as records for the journal.
@@ -71,7 +71,7 @@ struct FoundUnit<'a> {
     bytes: &'a [u8],
 }
 
-/// What rows are read into, one after the other.
+/// Buffers into which rows are read, one after the other.
 struct Room {
     /// Stamps, die by die.
     heads: Vec<u8>,
@@ -173,7 +173,7 @@ impl<'a> Scan<'a> {
         is_of(&unit.stamp, member).then_some(unit)
     }
 
-    /// What a die has of a row, in whatever life, if the stamp says that it belongs there.
+    /// Reads a die's unit of a row, of whatever life, if its stamp says that it belongs there.
     fn unit_on<'b>(&self, die: usize, row: u32, bytes: &'b mut [u8]) -> Option<FoundUnit<'b>> {
         let layout = &self.store.layout;
         self.store.dies.read(die, layout.unit_from(row), bytes).ok()?;
@@ -309,7 +309,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Whether a stamp is that of a unit of a row's life.
+/// True if a stamp is that of a unit of this life of the row.
 fn is_of(stamp: &Stamp, member: Member) -> bool {
     let Member { position, life, .. } = member;
     (stamp.position, stamp.identity.row_order, stamp.out) == (position, life.order, life.out)

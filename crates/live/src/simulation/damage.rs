@@ -19,7 +19,7 @@ use crate::{Device as _, Drive, OpenError, Shape};
 const PAGE_SECTORS: usize = 8;
 const PAGE_BYTES: usize = PAGE_SECTORS * BYTES;
 
-/// What came of damage.
+/// Result of trying damage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Drives that were damaged.
@@ -30,7 +30,7 @@ pub struct Outcome {
     pub pages_lost: u64,
 }
 
-/// How much is damaged.
+/// Extent of the damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extent {
     /// Something on one die.
@@ -39,7 +39,7 @@ enum Extent {
     Anywhere,
 }
 
-/// What a drive held before it is damaged.
+/// State of a drive before it is damaged.
 pub(super) struct Before<'a> {
     pub(super) disks: &'a Disks,
     /// The same disks some time ago, if there was such a time, and no die has failed.
@@ -221,7 +221,7 @@ fn look(
     Ok(outcome)
 }
 
-/// What can be read is read after a scrub too, and after the drive was closed and opened.
+/// Checks that every page that was readable is so after a scrub, and after closing and opening.
 fn look_again(
     drive: Drive,
     disks: &Disks,

@@ -13,7 +13,7 @@ const SECTOR_BYTES: usize = 512;
 
 type Sector = [u8; SECTOR_BYTES];
 
-/// What goes wrong on a disk besides the power.
+/// Fault of a disk, besides loss of power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Nothing.
@@ -38,19 +38,19 @@ struct Written {
 /// One disk.
 #[derive(Clone, Debug)]
 struct Image {
-    /// What every read sees.
+    /// Contents that reads return.
     now: Vec<u8>,
-    /// What survives for certain.
+    /// Contents that survive a power cut for certain.
     durable: Vec<u8>,
-    /// What was written since, whole sectors, earliest first.
+    /// Sectors written since the last sync, whole ones, earliest first.
     pending: Vec<Written>,
     fault: Fault,
 }
 
-/// Where the tables of units lie on every disk, and whether they cannot be read.
+/// Location of the tables of units, the same on every disk; the default matches no read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tables {
-    /// Where the first unit begins.
+    /// Offset of the first unit.
     pub(super) first: u64,
     /// Bytes of a unit, of its stamp, and of stamp and table.
     pub(super) unit_bytes: u64,
@@ -59,7 +59,7 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// Whether somebody who reads there is after a table: reads it, and nothing behind it.
+    /// True if a read ends within a table, beyond the stamp of the unit: it is for the table.
     fn are_wanted(&self, offset: u64, bytes: usize) -> bool {
         let end = (offset + bytes as u64).checked_sub(self.first);
         let in_unit = end.and_then(|end| end.checked_rem(self.unit_bytes));
@@ -123,7 +123,7 @@ impl Disks {
         Self { rack: Arc::new(Mutex::new(rack)) }
     }
 
-    /// What every read sees, disk by disk.
+    /// Returns the contents that reads return, disk by disk.
     pub(crate) fn contents(&self) -> Vec<Vec<u8>> {
         self.rack().images.iter().map(|image| image.now.clone()).collect()
     }
@@ -140,7 +140,7 @@ impl Disks {
         self.rack().commands_left = Some(commands);
     }
 
-    /// Whether the power went.
+    /// True if the power is cut.
     pub fn is_cut(&self) -> bool {
         self.rack().is_cut
     }
@@ -150,7 +150,7 @@ impl Disks {
         self.rack().commands
     }
 
-    /// What a disk does wrong from now on.
+    /// Sets the fault of a disk from now on.
     pub fn set_fault(&self, disk: usize, fault: Fault) {
         self.rack().images[disk].fault = fault;
     }
@@ -258,7 +258,8 @@ impl Disks {
     }
 }
 
-/// What a sector is when the power comes back.
+/// Draws the contents of a sector after a power cut: its durable ones, an unsynced version, or part
+/// of both.
 fn survivor(rng: &mut Rng, bias: u64, durable: &[u8], versions: &[Sector]) -> Sector {
     let mut old = [0; SECTOR_BYTES];
     old.copy_from_slice(&durable[..SECTOR_BYTES]);
@@ -327,7 +328,7 @@ impl Image {
         self.durable[range].copy_from_slice(content);
     }
 
-    /// What was written is durable.
+    /// Makes durable whatever was written.
     fn sync(&mut self) {
         for Written { first, sectors } in self.pending.drain(..) {
             let range = first * SECTOR_BYTES..(first + sectors.len()) * SECTOR_BYTES;

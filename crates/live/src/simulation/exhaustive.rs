@@ -55,7 +55,7 @@ pub fn exhaust(shape: &Shape, script: &[Step]) -> Result<u64, String> {
     Ok(states)
 }
 
-/// What came of flipping bits one by one.
+/// Result of flipping bits one by one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flipped {
     /// Bytes of which a bit was flipped, each on a drive of its own.
@@ -174,8 +174,8 @@ fn check(disks: &Disks, mut history: History) -> Result<(), String> {
     history.check_recovered(0, &bytes)
 }
 
-/// Which of so many sectors survive: every way, or where they are too many each one alone, all but
-/// each one, none and all.
+/// Returns the subsets of sectors that survive: every one, or if those are too many each sector
+/// alone, all but each, none and all.
 fn subsets(count: usize) -> Vec<Box<dyn Fn(usize) -> bool>> {
     if count <= SUBSETS_MAX {
         let all = 0..1_usize << count;

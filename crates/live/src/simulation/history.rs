@@ -7,7 +7,7 @@ pub(super) const BYTES: usize = 512;
 /// A content of a sector: 0 is all zeroes, any other number a pattern of its own.
 pub(super) type Version = u64;
 
-/// What was written, sector by sector.
+/// History of what was written, sector by sector.
 #[derive(Clone, Debug)]
 pub(super) struct History {
     /// The contents that a crash may leave, the present one last.
@@ -47,7 +47,7 @@ impl History {
         bytes
     }
 
-    /// What is written from now on survives all or not at all.
+    /// Begins a group of writes that survive all or not at all.
     pub(super) fn begin_group(&mut self) {
         self.group = Some(Vec::new());
     }
@@ -93,7 +93,7 @@ impl History {
         self.check_read(first, bytes)
     }
 
-    /// What was written to these sectors is durable: a crash leaves it.
+    /// Makes the present contents of these sectors durable: a crash leaves them.
     pub(super) fn settle(&mut self, first: usize, count: usize) {
         for allowed in &mut self.allowed[first..first + count] {
             allowed.drain(..allowed.len() - 1);

@@ -118,7 +118,7 @@ impl Structure {
         self.is_one(&example);
     }
 
-    /// Whether a drive takes bytes for one.
+    /// True if a drive accepts bytes as this structure.
     ///
     /// # Panics
     /// When what comes of them cannot be: that is what this is for.
@@ -240,7 +240,7 @@ fn example_batch(layout: &Layout) -> Vec<u8> {
     journal.finish(2).1.to_vec()
 }
 
-/// Where the first batch lies.
+/// Position of the first batch.
 const FROM: Position = Position { at: 0, number: 1, link: 0 };
 
 fn is_batch(layout: &Layout, bytes: &[u8]) -> bool {
@@ -366,20 +366,20 @@ impl Medium for Slab {
 pub struct Image {
     layout: Layout,
     dies: Vec<Vec<u8>>,
-    /// Where structures lie: die, from, bytes.
+    /// Structures on the dies: die, offset, bytes.
     structures: Vec<(usize, usize, usize)>,
 }
 
 /// Bytes that are put somewhere into a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// Which of the structures; counted on from the first after the last.
+    /// Index of the structure; counted on from the first after the last.
     pub structure: u16,
-    /// Where in it, likewise.
+    /// Offset within it, likewise.
     pub at: u16,
-    /// How many of the bytes: 1 to 8.
+    /// Number of bytes to write, modulo 8, less one.
     pub bytes: u8,
-    /// What is put there, little-endian.
+    /// Bytes to write, little-endian.
     pub value: u64,
 }
 
@@ -490,7 +490,7 @@ fn use_drive(drive: &Drive, seed: u64) {
     }
 }
 
-/// Where structures lie on the dies, of those that hold something.
+/// Finds the structures on the dies that hold something.
 fn structures(layout: &Layout, dies: &[Vec<u8>]) -> Vec<(usize, usize, usize)> {
     let at = |bytes: u64| usize::try_from(bytes).expect("a small drive");
     let mut found = Vec::new();

@@ -12,7 +12,7 @@ use crate::{
     Beyond, Capacity, Compression, Device, DeviceError, Drive, Durability, OpenError, Shape, format,
 };
 
-/// What a run did.
+/// Counters of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Commands of the host.
@@ -72,7 +72,7 @@ pub struct Failure {
     pub seed: u64,
     /// Command of the host after which it was seen.
     pub operation: u64,
-    /// What was wrong.
+    /// Description of the broken promise.
     pub what: String,
 }
 
@@ -87,7 +87,7 @@ impl std::error::Error for Failure {}
 const PAGE_SECTORS: usize = 8;
 const PAGE_BYTES: u64 = 4096;
 
-/// How a run ended early.
+/// Reason why a run ended early.
 enum Stop {
     /// The power is gone.
     Cut,
@@ -110,7 +110,7 @@ struct Run {
     tally: Tally,
     /// Pages that the drive may be made to have.
     pages_mappable: u32,
-    /// Whether one die may fail, none doing wrong otherwise.
+    /// True if one die may fail, because none has another fault.
     may_lose_die: bool,
     /// True if rows are protected and no die does wrong.
     is_honest: bool,
@@ -136,7 +136,7 @@ pub fn simulate_damage(seed: u64, operations: u64, copies: u32) -> Result<Tally,
     simulate_with(seed, operations, Damage::Often(copies))
 }
 
-/// How often copies of the dies are damaged.
+/// Frequency at which copies of the dies are damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Damage {
     /// At a third of all times that the power is off.
@@ -207,7 +207,8 @@ fn draw_shape(rng: &mut Rng) -> Shape {
     shape
 }
 
-/// Where nothing else needs them, tables may be unreadable as soon as the drive has been opened.
+/// Draws whether tables of units become unreadable once the drive is open, where nothing else needs
+/// them.
 fn draw_hidden(shape: &Shape, seed: u64) -> Tables {
     let layout = Layout::new(shape);
     let is_hidden = Rng::new(seed).split("tables").below(3) == 0;

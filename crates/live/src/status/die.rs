@@ -33,21 +33,21 @@ pub struct Die {
     pub written_bytes: u64,
     /// Requests that it failed since, those not counted that found it failed already.
     pub failures: u64,
-    /// What it answered to the last of these.
+    /// Error of the last of these, and the kind of request.
     #[serde(default)]
     pub failure: Option<String>,
 }
 
-/// True if a die serves; of two the worse is the greater.
+/// State of a die; of two the worse is the greater.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DieState {
-    /// It holds all that it should.
+    /// The die holds all that it should.
     #[default]
     Good,
-    /// It is being filled with what belongs there.
+    /// The die is being filled with what belongs there.
     Rebuilding,
-    /// It has failed or is missing.
+    /// The die has failed or is missing.
     Failed,
 }
 
@@ -71,7 +71,7 @@ impl Die {
         }
     }
 
-    /// Where it is on the host: its path, and of a block device model and serial number.
+    /// Location of the die on the host: its path, and of a block device model and serial number.
     pub fn place(&self) -> Option<String> {
         let path = self.path.clone()?;
         let named = [("model", &self.model), ("serial", &self.serial)];

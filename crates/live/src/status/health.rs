@@ -37,7 +37,7 @@ const WORN_OUT_PERCENT: u8 = 100;
 pub struct Health {
     /// The worst of what its problems are.
     pub state: HealthState,
-    /// What is wrong, the worst first.
+    /// Problems of the drive, the worst first.
     pub problems: Vec<Problem>,
 }
 
@@ -70,21 +70,21 @@ impl HealthState {
 /// Something that is wrong with a drive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// What it is about.
+    /// Kind of the problem.
     pub kind: ProblemKind,
-    /// What it makes of the drive's health.
+    /// Health of the drive that the problem alone makes.
     pub severity: HealthState,
     /// Index of the die that it is about, where it is about one.
     pub die: Option<u32>,
     /// Number of what is counted, such as pages lost; 1 where nothing is.
     pub count: u64,
-    /// What is wrong, a sentence.
+    /// Description of the problem, a sentence.
     pub text: String,
-    /// What to do next, a sentence.
+    /// Instruction for the operator, a sentence.
     pub remedy: String,
 }
 
-/// What a problem is about.
+/// Kind of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProblemKind {
@@ -247,7 +247,7 @@ fn space(status: &Status) -> Option<Problem> {
     Some(problem(ProblemKind::Space, severity, text, "Trim or delete data.".to_owned()))
 }
 
-/// What the last scrub left; one that is under way takes nothing back.
+/// Returns the problem that the last scrub left; one that is under way removes nothing.
 fn scrub(status: &Status) -> Option<Problem> {
     let scrubs = &status.maintenance.scrubs;
     let left = scrubs.units_left;

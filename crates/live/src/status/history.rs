@@ -1,8 +1,8 @@
-//! What a served drive did over the last minutes, hour and day, as its server keeps it in memory.
+//! History of a served drive: its last minutes, hour and day, kept in memory by its server.
 
 use serde::{Deserialize, Serialize};
 
-/// How far back a history goes, and in what steps.
+/// Time span of a history, and the length of its steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum HistorySpan {
     /// Two minutes, in steps of a second.
@@ -48,10 +48,10 @@ impl HistorySpan {
     }
 }
 
-/// What a drive did in each of some steps, the latest at the end.
+/// History of a drive in steps, the latest at the end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct History {
-    /// How far back it may go.
+    /// Time span that it may cover.
     pub span: HistorySpan,
     /// Seconds of a step.
     pub step_s: u32,
@@ -61,17 +61,17 @@ pub struct History {
     pub steps: Vec<Step>,
 }
 
-/// What a drive did from the step before until this one. Rates are over that time; percentiles are
-/// those of the commands that ended in it, never averages of percentiles.
+/// Traffic of a drive from the step before until this one. Rates are over that time; percentiles
+/// are those of the commands that ended in it, never averages of percentiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// Its end, in seconds since the beginning of 1970, UTC.
     pub at_unix_s: u64,
-    /// Commands of clients by kind.
+    /// Reads of clients.
     pub reads: StepCommands,
-    /// The same.
+    /// Writes of clients.
     pub writes: StepCommands,
-    /// The same.
+    /// Flushes of clients.
     pub flushes: StepCommands,
     /// Bytes a second written to the dies: host, relocation, wear, parity, metadata.
     pub written_bytes_per_s: [u64; 5],
@@ -85,7 +85,7 @@ pub struct Step {
     pub stored_bytes: Option<u64>,
 }
 
-/// What commands of a kind did in a step.
+/// Rates and latencies of one kind of command in a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepCommands {
     /// Commands a second.

@@ -4,30 +4,30 @@ use serde::{Deserialize, Serialize};
 
 use super::{State, Status};
 
-/// How long after a command its light is on, in nanoseconds.
+/// Time for which the activity LED stays on after a command, in nanoseconds.
 const ACTIVITY_NS: u64 = 1_000_000_000;
 
-/// What the light of a drive shows; of several reasons the one that comes last here.
+/// State of a drive's activity LED; of several that apply, the last one here is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Led {
     /// Nobody has the drive open.
     #[default]
     Off,
-    /// It is open, and nobody asks for anything.
+    /// The drive is open and idle.
     Attached,
-    /// It was read within the last second.
+    /// The drive was read within the last second.
     Read,
-    /// It was written within the last second.
+    /// The drive was written within the last second.
     Write,
-    /// It takes no more writes.
+    /// The drive takes no more writes.
     Failed,
     /// Somebody looks for it.
     Locate,
 }
 
 impl Led {
-    /// What the light of a drive shows whose status is all there.
+    /// Returns the state of the LED for a status that is complete otherwise.
     pub(super) fn of(status: &Status) -> Self {
         let traffic = status.server.as_ref().map(|server| &server.traffic);
         let is_recent = |idle_ns: Option<u64>| idle_ns.is_some_and(|idle| idle < ACTIVITY_NS);

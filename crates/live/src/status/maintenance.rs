@@ -1,4 +1,4 @@
-//! What looking after a drive adds to its status: a die that is being restored, a scrub.
+//! Status of background work on a drive: rebuild, restoring redundancy, scrub and purge.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,26 +21,26 @@ pub struct MaintenanceStatus {
 /// Everything that was stored, being erased.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Purge {
-    /// Whether it is still under way.
+    /// True while the purge runs.
     pub is_running: bool,
     /// Superblocks that were erased.
     pub superblocks_done: u64,
     /// Superblocks of the drive.
     pub superblocks: u64,
-    /// Why it ended before its time.
+    /// Reason why it ended early; none if it did not.
     pub failure: Option<String>,
 }
 
 /// Pages that are moved to rows without the dies that have failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Redundancy {
-    /// Whether it is still under way.
+    /// True while the work runs.
     pub is_running: bool,
     /// Pages that were gone through.
     pub pages_done: u64,
     /// Pages of the drive.
     pub pages: u64,
-    /// Why a further die may not fail.
+    /// Reason why a further die may not fail; none if one may, or the work still runs.
     pub failure: Option<String>,
 }
 
@@ -49,7 +49,7 @@ pub struct Redundancy {
 pub struct Rebuild {
     /// Its index.
     pub die: u32,
-    /// Whether it is still under way.
+    /// True while the rebuild runs.
     pub is_running: bool,
     /// Rows that were gone through.
     pub rows_done: u64,
@@ -58,14 +58,14 @@ pub struct Rebuild {
     /// Units that the rest of their rows did not give back.
     #[serde(default)]
     pub units_lost: u64,
-    /// Why it ended before its time.
+    /// Reason why it ended early; none if it did not.
     pub failure: Option<String>,
 }
 
 /// A reading of everything that is stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scrub {
-    /// Whether it is still under way.
+    /// True while the scrub runs.
     pub is_running: bool,
     /// Rows that were gone through.
     pub rows_done: u64,
@@ -73,10 +73,10 @@ pub struct Scrub {
     pub rows: u64,
     /// Units that were not as they had been programmed.
     pub units_bad: u64,
-    /// How many of them were written again.
+    /// Bad units that were rewritten.
     pub units_restored: u64,
-    /// Those of them that the rest of their row does not give back, and hold no page any more that
-    /// can be read.
+    /// Bad units that the rest of their row does not restore, and that hold no page that can be
+    /// read any more.
     #[serde(default)]
     pub units_vacated: u64,
     /// Pages that were moved from rows with such units.
@@ -87,14 +87,14 @@ pub struct Scrub {
     pub pages_lost: u64,
     /// First sectors of those pages, at most 1000 of them.
     pub lost_lbas: Vec<u64>,
-    /// Why it ended before its time.
+    /// Reason why it ended early; none if it did not.
     pub failure: Option<String>,
     /// True if somebody had it end, for which that is no failure of the drive.
     #[serde(default)]
     pub was_stopped: bool,
 }
 
-/// What scrubs found that have ended, since the drive was opened.
+/// Totals of the scrubs that have ended since the drive was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Scrubs {
@@ -104,12 +104,12 @@ pub struct Scrubs {
     pub completed: u64,
     /// Units that were not as programmed.
     pub units_bad: u64,
-    /// Those of them that were written again.
+    /// Bad units that were rewritten.
     pub units_restored: u64,
     /// Units that the last one to go through everything left as they were, since the rest of their
     /// rows did not give them back.
     pub units_left: u64,
-    /// Why the last one failed; none where it went through everything or was stopped.
+    /// Error of the last one that was not stopped; none if it went through everything.
     pub failure: Option<String>,
     /// Pages that the last one to go through everything found lost.
     pub pages_lost: u64,

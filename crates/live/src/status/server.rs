@@ -1,4 +1,4 @@
-//! What serving a drive adds to its status: the process, exports, clients and their commands.
+//! Status of a server: the process, exports, clients and their commands.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ pub struct Server {
     pub cpu_s: f64,
     /// Bytes of memory that it has resident.
     pub memory_bytes: u64,
-    /// What it offers.
+    /// Exports that clients may use.
     pub exports: Vec<Export>,
     /// Clients that are there.
     pub clients: Vec<Client>,
@@ -26,12 +26,12 @@ pub struct Server {
     pub clients_came: u64,
     /// Clients that were dropped or turned away.
     pub clients_refused: u64,
-    /// What all clients did.
+    /// Commands of all clients, by kind.
     pub traffic: Traffic,
     /// The modelled drive whose times replies keep to, if they do.
     #[serde(default)]
     pub model: Option<Model>,
-    /// What happened last, the latest at the end; of earlier servers, too.
+    /// Latest events, the last at the end; of earlier servers, too.
     #[serde(default)]
     pub events: Vec<EventRecord>,
 }
@@ -80,20 +80,20 @@ impl Climate {
 pub struct EventRecord {
     /// Milliseconds since the beginning of 1970, UTC.
     pub at_unix_ms: u64,
-    /// What it was, in words.
+    /// Description of the event.
     pub what: String,
 }
 
 /// An export.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Export {
-    /// What clients ask for; may be empty.
+    /// Name by which clients ask for it; may be empty.
     pub name: String,
     /// Bytes that clients address.
     pub size_bytes: u64,
-    /// Whether commands that change data are refused.
+    /// True if commands that change data are refused.
     pub is_read_only: bool,
-    /// Where clients reach it.
+    /// URIs at which clients reach it.
     pub uris: Vec<String>,
 }
 
@@ -122,25 +122,25 @@ pub struct Traffic {
 /// Commands of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commands {
-    /// How many ended.
+    /// Commands that ended.
     pub commands: u64,
     /// Bytes of those that succeeded.
     pub bytes: u64,
-    /// Those that failed.
+    /// Commands that failed.
     pub failures: u64,
     /// Nanoseconds since the last one ended; none before the first.
     #[serde(default)]
     pub idle_ns: Option<u64>,
     /// Their latencies together, in nanoseconds.
     pub latency_ns_sum: u64,
-    /// How many took how long: below 1024 ns, then each bucket twice as far as the one before.
+    /// Histogram of latencies: commands below 1024 ns, then each bucket up to twice the one before.
     pub latency_buckets: [u64; LATENCY_BUCKETS],
 }
 
 /// Ticks in which Linux tells processor time.
 const TICKS_PER_S: f64 = 100.0;
 
-/// What a process takes of its machine.
+/// Resources that a process uses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Process {
     /// Seconds of processor time so far.
@@ -165,7 +165,7 @@ impl Process {
 }
 
 impl Commands {
-    /// Those that are not among `earlier`, which were counted before.
+    /// Returns the commands since `earlier`, which was taken before from the same counters.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let (now, then) = (&self.latency_buckets, &earlier.latency_buckets);
@@ -194,7 +194,7 @@ impl Commands {
     }
 }
 
-/// Where a bucket of latencies ends, in nanoseconds.
+/// Returns the upper bound of a latency bucket, in nanoseconds.
 pub const fn bucket_end_ns(bucket: usize) -> u64 {
     1024 << bucket
 }
