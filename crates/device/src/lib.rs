@@ -70,7 +70,7 @@ pub enum DeviceError {
     HostFull {
         /// Bytes that must be free for a write.
         needed: u64,
-        /// Bytes that are.
+        /// Bytes that are free.
         free: u64,
     },
     /// The device is opened for reading only; nothing was done.
@@ -84,7 +84,7 @@ pub enum DeviceError {
         /// Attempts to read it that failed.
         reason: String,
     },
-    /// Something failed earlier that makes any promise impossible until the device is reopened.
+    /// An earlier failure makes any promise impossible until the device is reopened.
     #[error("the device takes no more writes: {reason}; close it, check it, and open it again")]
     Poisoned {
         /// Earlier failure, with its cause.

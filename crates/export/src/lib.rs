@@ -51,13 +51,13 @@ pub struct Exports {
 /// Reason why exports cannot be served together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExportsError {
-    /// There is none.
+    /// No export was given.
     #[error("nothing to serve")]
     Nothing,
-    /// Two have one name.
+    /// Two exports have the same name.
     #[error("two exports are named `{0}`; clients could reach only one of them")]
     Twice(String),
-    /// A name does not fit in the protocol.
+    /// A name is longer than the protocol allows.
     #[error("an export's name has {0} bytes, the limit is {NAME_BYTES_MAX}")]
     LongName(usize),
 }
@@ -82,7 +82,7 @@ impl Exports {
         Ok(Self { exports: exports.into_iter().map(Arc::new).collect(), tls: None })
     }
 
-    /// The same for clients that encrypt.
+    /// Adds encryption, which clients may or have to use, as `tls` demands.
     #[must_use]
     pub fn encrypted(self, tls: Tls) -> Self {
         Self { tls: Some(tls), ..self }
@@ -93,13 +93,13 @@ impl Exports {
         self.tls.as_ref()
     }
 
-    /// The export that a client means by `name`; the empty name means the first.
+    /// Finds the export that a client asks for by `name`; the empty name means the first.
     pub fn find(&self, name: &str) -> Option<&Arc<Export>> {
         let named = self.exports.iter().find(|export| export.name == name);
         named.or_else(|| self.exports.first().filter(|_| name.is_empty()))
     }
 
-    /// All of them, in order.
+    /// Returns the exports, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Export>> {
         self.exports.iter()
     }

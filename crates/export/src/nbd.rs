@@ -56,7 +56,7 @@ pub enum Dialect {
     Simple,
     /// Replies in chunks with kinds and messages.
     Structured,
-    /// The same, and lengths of 64 bits.
+    /// Structured replies, with lengths of 64 bits.
     Extended,
 }
 
@@ -104,7 +104,7 @@ pub enum Violation {
     /// An option longer than any that makes sense.
     #[error("option {option} has {length} bytes, the limit is {limit}")]
     LongOption {
-        /// Its number.
+        /// Number of the option.
         option: u32,
         /// Bytes of its data.
         length: u32,

@@ -33,7 +33,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(50);
 /// Error of listening at an address.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
-    /// Somebody does already.
+    /// A server listens there already.
     #[error("{address} is in use{by}; stop that server, or listen elsewhere")]
     InUse {
         /// The address.
@@ -49,7 +49,7 @@ pub enum BindError {
     LongPath {
         /// The path.
         path: PathBuf,
-        /// Its bytes.
+        /// Bytes of the path.
         length: usize,
     },
     /// The path exists and is no socket.

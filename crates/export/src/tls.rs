@@ -21,9 +21,9 @@ const AUTHORITY: &str = "ca-cert.pem";
 /// Obligation of clients to encrypt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Demand {
-    /// They may.
+    /// Clients may encrypt.
     Allowed,
-    /// They learn nothing before they do.
+    /// Clients learn nothing before they encrypt.
     Required,
 }
 

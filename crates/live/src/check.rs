@@ -47,7 +47,7 @@ pub struct Report {
     pub findings: Vec<Finding>,
 }
 
-/// Something that is not as it should be. Sorted by kind, then by where it is.
+/// Deviation from what should be on the dies. Sorted by kind, then by place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Finding {
     /// Kind of object that is affected.
@@ -88,7 +88,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Remedy {
-    /// Nothing helps: it is lost.
+    /// None: the data is lost.
     None,
     /// Another die has to take the place of this one.
     Replace,

@@ -139,7 +139,7 @@ pub(crate) fn seal_frame(frame: &mut [u8]) {
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
     store: &'a Store,
-    /// Those whose header names it.
+    /// Copies whose header names it.
     pub(crate) replicas: Vec<Replica>,
     pub(crate) summary: Summary,
     index: u32,

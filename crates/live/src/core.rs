@@ -194,7 +194,7 @@ impl Core {
         open.units[place.unit as usize].extent(place.slot)
     }
 
-    /// Nothing of any row counts any more.
+    /// Voids the contents of all rows.
     pub(crate) fn forget_rows(&mut self) {
         self.rows = Rows::new(self.rows.count());
         (self.ahead, self.table) = (None, None);

@@ -51,12 +51,12 @@ impl FromIterator<usize> for DieSet {
     }
 }
 
-/// Something to be read from a die.
+/// Request to read from a die.
 #[derive(Debug)]
 pub(crate) struct DieRead<'a, 'b> {
     pub(crate) die: usize,
     pub(crate) offset: u64,
-    /// Filled one after the other.
+    /// Buffers, filled one after the other.
     pub(crate) buffers: &'a mut [IoSliceMut<'b>],
 }
 
@@ -97,11 +97,11 @@ pub(crate) struct Dies {
     media: Vec<RwLock<Bay>>,
     /// Held while one of the sets that follow is changed.
     changing: Mutex<()>,
-    /// The failed ones, as a [`DieSet`].
+    /// Failed dies, as a [`DieSet`].
     lost: AtomicU64,
-    /// Those whose contents are being restored, as a [`DieSet`].
+    /// Dies whose contents are being restored, as a [`DieSet`].
     filling: AtomicU64,
-    /// Those of the failed ones that no row has a unit on, as a [`DieSet`].
+    /// Failed dies that no row has a unit on, as a [`DieSet`].
     done_without: AtomicU64,
     /// True if rows have parity, so that each survives the loss of one die.
     is_protected: bool,
@@ -119,7 +119,7 @@ struct Moved {
 }
 
 impl Moved {
-    /// Takes note of a request that failed; what the last one was answered is kept.
+    /// Notes a failed request, and keeps its error as the last one.
     fn fail(&self, what: &str, error: &io::Error) {
         self.failures.fetch_add(1, Ordering::Relaxed);
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
@@ -230,7 +230,7 @@ impl Dies {
         self.lost.fetch_and(!(1 << die), Ordering::AcqRel);
     }
 
-    /// A die that was being filled holds all that it should.
+    /// Notes that a die that was being filled holds all that it should.
     pub(crate) fn settle(&self, die: usize) {
         let _changing = self.changing();
         self.filling.fetch_and(!(1 << die), Ordering::AcqRel);

@@ -9,7 +9,7 @@ use crate::header::FORMAT_VERSION;
 /// Error of creating or opening a drive.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Something about the system's files failed.
+    /// A call to the system failed.
     #[error("{attempted}: {source}")]
     System {
         /// Operation that failed.
@@ -26,7 +26,7 @@ pub enum OpenError {
     /// The folder holds no drive.
     #[error("{}: {reason}", path.display())]
     NoDrive {
-        /// The folder.
+        /// Folder of the drive.
         path: PathBuf,
         /// Description of what is missing.
         reason: String,
@@ -34,7 +34,7 @@ pub enum OpenError {
     /// A process has the drive open.
     #[error("{} is in use by {by}; stop that first", path.display())]
     InUse {
-        /// The folder.
+        /// Folder of the drive.
         path: PathBuf,
         /// Name of the process, as far as it is known.
         by: String,
@@ -47,7 +47,7 @@ pub enum OpenError {
     Version {
         /// Index of the die as it was named.
         die: usize,
-        /// Its format.
+        /// Version of its format.
         found: u32,
     },
     /// More dies are missing than the drive can do without.
@@ -55,9 +55,9 @@ pub enum OpenError {
         "{missing} of {dies} dies are missing or have failed, {spare} can be done without{why}"
     )]
     DiesMissing {
-        /// Dies that are not there.
+        /// Number of dies that are missing.
         missing: u32,
-        /// Dies of the drive.
+        /// Number of dies of the drive.
         dies: u32,
         /// Number of dies that the drive can do without.
         spare: u32,
@@ -70,10 +70,10 @@ pub enum OpenError {
         /// Description of what is lost.
         what: String,
     },
-    /// The format does not work out.
+    /// The parameters of the format are impossible.
     #[error(transparent)]
     Format(#[from] ftl::ConfigError),
-    /// Bringing the drive back failed half-way; it may be tried again.
+    /// Recovery of the drive failed half-way; it may be tried again.
     #[error(transparent)]
     Device(#[from] DeviceError),
 }

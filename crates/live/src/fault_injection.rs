@@ -35,7 +35,7 @@ const TICK: Duration = Duration::from_millis(20);
 /// Longest stall: who wants more cuts the power.
 const STALL_MS_MAX: u64 = 60 * 60 * 1000;
 
-/// Something that goes wrong.
+/// Fault to inject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "fault", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Fault {
@@ -43,12 +43,12 @@ pub enum Fault {
     CutPower,
     /// Every command to a die fails from now on.
     FailDie {
-        /// Its index.
+        /// Index of the die.
         die: u32,
     },
     /// Bits of what a die holds flip.
     FlipBits {
-        /// Its index; none: one that is drawn.
+        /// Index of the die; none: a random one.
         die: Option<u32>,
         /// Number of bits to flip.
         bits: u32,

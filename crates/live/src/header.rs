@@ -29,23 +29,24 @@ pub(crate) struct Header {
     pub(crate) drive: u64,
     pub(crate) die: u32,
     pub(crate) shape: Shape,
-    /// Counts changes of headers.
+    /// Number of this change of the header, counted up.
     pub(crate) version: u64,
-    /// The last version that had reached every die before this one was begun.
+    /// Number of the last change that had reached every die before this one was begun.
     pub(crate) version_everywhere: u64,
-    /// Counts openings; 1 is that of creating it.
+    /// Number of openings; 1 is that of creating it.
     pub(crate) session: u64,
     /// True if a process has the drive open, or had when it crashed.
     pub(crate) is_open: bool,
     /// Dies that the drive does without.
     pub(crate) lost: DieSet,
-    /// Those of them that no row which counts has a unit on.
+    /// Dies among `lost` that no row in use has a unit on.
     pub(crate) done_without: DieSet,
     /// Dies that some row may leave out.
     pub(crate) left_out: DieSet,
     /// Openings of a drive that had not been closed.
     pub(crate) unsafe_shutdowns: u64,
-    /// End of the last clean session; all zero if the drive was not closed.
+    /// Checkpoint and end of the journal when the drive was last closed; zero if it was recovered
+    /// since.
     pub(crate) closing: Closing,
 }
 
@@ -60,7 +61,7 @@ pub(crate) enum Unfit {
     /// The header is of another format version.
     #[error("it has format {0}")]
     Version(u32),
-    /// There is no such arrangement.
+    /// The parameters of the drive are impossible.
     #[error(transparent)]
     Shape(#[from] ConfigError),
     /// A value is impossible.

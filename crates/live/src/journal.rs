@@ -56,7 +56,7 @@ const LISTED_BYTES: usize = 16;
 pub(crate) enum Scope {
     /// Writes and trims of the host.
     Host,
-    /// The same, of which all or nothing is to survive: it is placed, so there must be room.
+    /// The same as an atomic group: the writes are placed, so there must be room.
     Together,
     /// Copies made by relocation, too: then the superblocks that they were copied from may be
     /// erased. Nobody waits to be told that it is durable, so one copy is enough where rows are not
@@ -94,20 +94,20 @@ pub(crate) struct Journal {
     pub(crate) session: u64,
     pub(crate) size: u64,
     pub(crate) head: Position,
-    /// The earliest batch that is needed.
+    /// Monotonic offset of the earliest batch that is needed.
     pub(crate) tail: u64,
-    /// Rows that were completed before this event are listed.
+    /// Count of events before which every completed row is listed.
     pub(crate) listed: u64,
-    /// Everything before this event is durable, in as many copies as there should be.
+    /// Count of events before which everything is durable, in as many copies as there should be.
     pub(crate) committed: u64,
     /// True if the last batch has a single copy, so that damage to it would look like its absence.
     pub(crate) is_end_single: bool,
-    /// The batch that is being made.
+    /// Batch that is being assembled.
     batch: Vec<u8>,
     records: u32,
 }
 
-/// Positions and numbers stay below this, so that counting on never ends.
+/// Limit of positions and numbers, low enough that counting on never overflows.
 const COUNT_MAX: u64 = 1 << 62;
 
 impl Position {
@@ -365,10 +365,10 @@ pub(crate) struct Journaled {
     from: usize,
 }
 
-/// One thing that a batch says.
+/// Record of a batch.
 #[derive(Clone, Debug)]
 pub(crate) enum Record {
-    /// An extent, and where it was to lie in which life of its row.
+    /// An extent, its place, and the life of the row that it was placed in.
     Extent { journaled: Journaled, ppn: Ppn, row_order: u64 },
     /// Pages that were trimmed.
     Trim(Trim),
@@ -688,7 +688,7 @@ pub(crate) fn completed_bytes_due(layout: &Layout) -> u64 {
     (layout.shape.journal_bytes.saturating_sub(18 * row) / 24).min(COMPLETED_BYTES_MAX)
 }
 
-/// As many as are listed of 512 MiB of pages.
+/// Most bytes of that list: as many as 512 MiB of pages take.
 const COMPLETED_BYTES_MAX: u64 = 2 << 20;
 /// Largest buffer that is kept for the next batch or list; larger ones are rare.
 const KEPT_BYTES_MAX: usize = 1 << 18;

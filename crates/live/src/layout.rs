@@ -137,8 +137,8 @@ impl Shape {
         DieSet(u64::MAX >> (DIES_MAX - self.dies))
     }
 
-    /// True if a row may leave out these dies: all exist, rows are protected, and enough data units
-    /// remain.
+    /// True if a row may leave out these dies: none, or, where rows are protected, so few that a
+    /// data unit remains.
     pub(crate) const fn may_leave_out(&self, out: DieSet) -> bool {
         self.all_dies().has_all(out)
             && (out.0 == 0 || self.is_protected && out.count() < self.data_units())

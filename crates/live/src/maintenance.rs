@@ -1,6 +1,6 @@
-//! Whoever looks after an open drive while its clients go on: dies that fail and are replaced, by a
-//! spare one without being told to, and scrubs, each by a thread of its own that ends when the
-//! maintenance is told to stop.
+//! Maintenance of an open drive while its clients go on: it fills hot spares when dies fail,
+//! replaces dies, and scrubs, each in a thread of its own that ends when the maintenance is
+//! stopped.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::volume::{Replacement, add_spare, forget_spare, next_spare};
 use crate::{Beyond, Drive, Namespaces, OpenError, UserCapacity};
 
-/// Time between two looks at whether a die has failed, and after redundancy could not be restored.
+/// Interval of checks for failed dies, and pause after redundancy could not be restored.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
@@ -36,7 +36,7 @@ struct Rest {
     filling: Arc<AtomicBool>,
 }
 
-/// Leave to fill a die, of which there is one at a time; given back when dropped.
+/// Permission to fill a die, which only one thread has at a time; given back when dropped.
 #[derive(Debug)]
 struct Turn(Arc<AtomicBool>);
 
@@ -48,11 +48,11 @@ impl Drop for Turn {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Wishes {
-    /// Everything is to end.
+    /// True if all work is to end.
     is_over: bool,
-    /// A scrub is wanted now, whatever was planned.
+    /// True if a scrub is wanted now, whatever was planned.
     wants_scrub: bool,
-    /// In what time everything is to be scrubbed once.
+    /// Time in which everything is to be scrubbed once.
     period: Duration,
 }
 
@@ -125,7 +125,7 @@ impl Maintenance {
     /// Gives the drive a hot spare, as [`add_spare`] does.
     ///
     /// # Errors
-    /// As there.
+    /// As [`add_spare`].
     pub fn add_spare(&self, new: &Path) -> Result<(), OpenError> {
         add_spare(&self.volume, &self.drive, new)
     }

@@ -25,63 +25,63 @@ use crate::fault_injection::Fault;
 use crate::status::{History, HistorySpan, Status};
 
 const NAME: &str = "manage.sock";
-/// Clients that wait for the server to take them in.
+/// Clients that may wait to be accepted.
 const BACKLOG: i32 = 16;
 /// Most clients at once.
 const CLIENTS_MAX: usize = 16;
-/// Longest request.
+/// Bytes of the longest request.
 const REQUEST_BYTES_MAX: u64 = 4096;
 /// Time limit of a client for an answer, and of the server for a client to take one.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Time after which a silent client is disconnected.
 const SILENCE: Duration = Duration::from_mins(1);
-/// Pause after the system had nothing left to accept a client with.
+/// Pause after the system had no resources left to accept a client.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Request of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
-    /// To report the status of the drive.
+    /// Reports the status of the drive.
     Status,
-    /// To report what the drive did lately.
+    /// Reports what the drive did lately.
     History {
         /// Time span to report.
         span: HistorySpan,
     },
-    /// To turn the locate LED on, or to put it out.
+    /// Turns the locate LED on or off.
     Locate {
         /// True to turn it on.
         is_lit: bool,
     },
-    /// To go on without a die.
+    /// Fails a die: the drive goes on without it.
     FailDie {
-        /// Its index.
+        /// Index of the die.
         die: usize,
     },
-    /// To begin to fill another die with what belongs on one that has failed.
+    /// Begins to fill a replacement with what belongs on a die that has failed.
     ReplaceDie {
-        /// Its index.
+        /// Index of the failed die.
         die: usize,
         /// File, which is made, or block device, whose contents are lost; an absolute path.
         path: PathBuf,
     },
-    /// To have another die at hand, which takes the place of the next one that fails.
+    /// Adds a hot spare, which replaces the next die that fails.
     AddSpare {
         /// File, which is made, or block device, whose contents are lost; an absolute path.
         path: PathBuf,
     },
-    /// To begin to erase everything that is stored.
+    /// Begins to erase everything that is stored.
     Purge {
-        /// Number of the drive that is meant, as its status has it.
+        /// Number of the drive to erase, as its status has it.
         drive: String,
         /// True to do so while clients use the drive.
         #[serde(default)]
         while_served: bool,
     },
-    /// The same, after which the drive has another capacity.
+    /// Erases likewise, and then gives the drive another capacity.
     Format {
-        /// Number of the drive that is meant.
+        /// Number of the drive to format.
         drive: String,
         /// Capacity of the drive afterwards.
         capacity: UserCapacity,
@@ -89,11 +89,11 @@ pub enum Request {
         #[serde(default)]
         while_served: bool,
     },
-    /// To give clients another size, keeping what is stored.
+    /// Gives the drive another size, keeping what is stored.
     Resize {
-        /// Number of the drive that is meant.
+        /// Number of the drive to resize.
         drive: String,
-        /// Bytes that clients see from then on.
+        /// Bytes that clients address afterwards.
         size_bytes: u64,
         /// True if data beyond the new end may be lost.
         #[serde(default)]
@@ -102,12 +102,12 @@ pub enum Request {
         #[serde(default)]
         while_served: bool,
     },
-    /// To inject a fault; only where the server allows that.
+    /// Injects a fault; only where the server allows that.
     InjectFault {
         /// Fault to inject.
         fault: Fault,
     },
-    /// To begin to read everything that is stored, and to repair what is not as it was written.
+    /// Begins a scrub: reads everything that is stored, and repairs what is not as it was written.
     Scrub,
 }
 
@@ -127,14 +127,14 @@ pub enum Answer {
     },
     /// The request was carried out, or its work has begun.
     Done,
-    /// The request cannot be answered.
+    /// The request was refused.
     Refused {
         /// Reason, as text.
         reason: String,
     },
 }
 
-/// The socket of a drive, answered by a thread of its own until it is dropped.
+/// Management socket of a drive, served by a thread of its own until it is dropped.
 #[derive(Debug)]
 pub struct Management {
     listener: Arc<UnixListener>,
@@ -144,7 +144,7 @@ pub struct Management {
 }
 
 impl Management {
-    /// Answers whoever asks about the drive of a folder, which the caller has open.
+    /// Begins to serve requests about the drive of a folder, which the caller has open.
     ///
     /// # Errors
     /// When the system refuses.
@@ -181,7 +181,7 @@ impl Drop for Management {
     }
 }
 
-/// The address of a folder's socket, however long the path of the folder is.
+/// Returns the address of a folder's socket, however long the path of the folder is.
 fn address(folder: &File) -> io::Result<SocketAddrUnix> {
     Ok(SocketAddrUnix::new(format!("/proc/self/fd/{}/{NAME}", folder.as_raw_fd()))?)
 }
@@ -263,7 +263,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects to the process that serves the drive of a folder; none if nobody does.
+    /// Connects to the process that serves the drive of a folder; none if no process does.
     ///
     /// # Errors
     /// What the system answered, such as that this user may not.
@@ -283,15 +283,15 @@ impl Connection {
         Ok(Some(Self { stream: BufReader::new(stream), pid }))
     }
 
-    /// The process at the other end.
+    /// Returns the id of the process at the other end.
     pub const fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request, and waits for the answer.
     ///
     /// # Errors
-    /// When there is none in time, or it is none.
+    /// When there is no answer in time, or it is malformed.
     pub fn ask(&mut self, request: &Request) -> io::Result<Answer> {
         self.stream.get_mut().write_all(&line_of(request)?)?;
         let mut line = String::new();
@@ -316,7 +316,7 @@ impl Connection {
         }
     }
 
-    /// Has something done, or begun.
+    /// Sends a request that is answered once it is carried out, or its work has begun.
     ///
     /// # Errors
     /// As [`Connection::ask`], and when the server refuses.

@@ -85,7 +85,7 @@ impl Namespace {
 }
 
 impl Namespaces {
-    /// Those of the drive of a folder.
+    /// Reads the namespaces of the drive of a folder.
     ///
     /// # Errors
     /// When there is no drive, or they cannot be.
@@ -106,7 +106,7 @@ impl Namespaces {
         Ok(listed)
     }
 
-    /// Those of a new drive of so many bytes, one after the other.
+    /// Lays out the namespaces of a new drive of so many bytes, one after the other.
     ///
     /// # Errors
     /// When they do not fit, or two have one name.

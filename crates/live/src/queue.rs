@@ -25,7 +25,7 @@ use std::thread::{self, JoinHandle};
 
 use crate::{Device, DeviceError, Drive, Durability};
 
-/// Something that a thread does with the device.
+/// Work that a thread does with the device.
 type Work<D> = Box<dyn FnOnce(&D) + Send>;
 
 /// Calls to a device that do not make their callers wait. Dropping it waits for what was asked.

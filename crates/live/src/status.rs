@@ -57,7 +57,7 @@ pub struct Status {
     /// Path of its folder; empty where it has none.
     #[serde(default)]
     pub folder: String,
-    /// Its health, from all the rest.
+    /// Health of the drive, derived from all the rest.
     #[serde(default)]
     pub health: Health,
     /// State of the drive: closed, unclosed, open or failed.
@@ -110,7 +110,7 @@ pub struct Status {
 pub enum State {
     /// Closed properly.
     Closed,
-    /// Nobody has it open, and whoever had did not close it: opening brings it back.
+    /// Not closed by the process that had it open: opening it recovers it.
     Unclosed,
     /// Open.
     Open,

@@ -38,13 +38,13 @@ const PARITY: u8 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Codec {
-    /// As it is.
+    /// Uncompressed.
     Raw = 0,
     /// LZ4 block.
     Lz4 = 1,
     /// Zstandard frame.
     Zstd = 2,
-    /// Nothing: what was here could not be saved from a medium that failed.
+    /// No payload: the page could not be saved from a medium that failed.
     Lost = 255,
 }
 

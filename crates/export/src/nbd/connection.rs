@@ -45,7 +45,7 @@ pub(super) enum Break {
     /// waited.
     #[error("it moved nothing of a large request while others waited for its memory")]
     Stalled,
-    /// Everything ends.
+    /// The server ends.
     #[error("the server ends")]
     Over,
     /// The client went without saying so, or the network did.

@@ -71,7 +71,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The same limits, if clients can be served within them.
+    /// Returns the limits, if clients can be served within them.
     ///
     /// # Errors
     /// When there may be no client, or too little memory for so many.
@@ -100,17 +100,17 @@ impl Limits {
 /// The memory that clients share.
 pub(super) struct Memory {
     state: Mutex<State>,
-    /// Told whenever some is given back.
+    /// Signalled whenever memory is given back.
     freed: Condvar,
 }
 
 struct State {
     free_bytes: u64,
-    /// Those who wait, by number, the first at the front.
+    /// Numbers of the requests for memory that wait, the first at the front.
     queue: VecDeque<u64>,
-    /// Those who have some.
+    /// Loans, by the number of their request.
     loans: BTreeMap<u64, Lent>,
-    /// The next one's.
+    /// Number of the latest request for memory.
     number: u64,
     is_over: bool,
 }

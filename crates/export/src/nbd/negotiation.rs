@@ -40,7 +40,7 @@ pub struct Negotiation {
 /// State of encryption of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Encryption {
-    /// There is none to be had.
+    /// The server does not offer it.
     None,
     /// The client may start it.
     Allowed,

@@ -47,12 +47,12 @@ pub enum Event {
     },
     /// A client disconnected.
     Left {
-        /// Its number.
+        /// Number of the client.
         client: u64,
     },
     /// A client was dropped.
     Dropped {
-        /// Its number.
+        /// Number of the client.
         client: u64,
         /// Reason, as text.
         reason: String,
@@ -68,7 +68,7 @@ pub enum Event {
 
 /// Whoever watches a server. Any thread may call it.
 pub trait Observer: Send + Sync {
-    /// Is told what happened.
+    /// Takes note of an event.
     fn saw(&self, event: &Event);
 }
 
@@ -89,7 +89,7 @@ struct Shared {
     begun: Instant,
     observer: Box<dyn Observer>,
     clients: Mutex<Clients>,
-    /// Told whenever a client is gone.
+    /// Signalled whenever a client is gone.
     went: Condvar,
 }
 
@@ -107,7 +107,7 @@ struct Clients {
 /// Clients that were turned away.
 #[derive(Default)]
 struct TurnedAway {
-    /// Those that nobody was told of yet.
+    /// Clients not reported yet.
     untold: u64,
     told_at: Option<Instant>,
 }

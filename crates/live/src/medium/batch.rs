@@ -12,12 +12,12 @@ use super::{FileMedium, Medium};
 /// one disk are slower made durable than one after the other; many disks are not.
 const SYNCED_AT_ONCE_MIN: usize = 3;
 
-/// Something to be read.
+/// Request to read from a medium.
 #[derive(Debug)]
 pub(crate) struct MediumRead<'a, 'b> {
     pub(crate) medium: &'a dyn Medium,
     pub(crate) offset: u64,
-    /// Filled one after the other.
+    /// Buffers, filled one after the other.
     pub(crate) buffers: &'a mut [IoSliceMut<'b>],
 }
 
@@ -27,7 +27,7 @@ impl MediumRead<'_, '_> {
     }
 }
 
-/// Something to be made durable.
+/// Request to make a medium durable.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MediumWrite<'a> {
     pub(crate) medium: &'a dyn Medium,

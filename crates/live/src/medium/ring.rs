@@ -13,7 +13,7 @@ use io_uring::squeue::{Entry, Flags};
 use io_uring::types::{Fd, FsyncFlags};
 use io_uring::{IoUring, opcode};
 
-/// Most that is asked for in one go.
+/// Most requests of one call.
 pub(super) const AT_ONCE: usize = ENTRIES as usize;
 const ENTRIES: u32 = 64;
 
@@ -22,34 +22,34 @@ const ENTRIES: u32 = 64;
 pub(super) enum Ask<'a, 'b> {
     /// Fills buffers one after the other. May fill less.
     Read {
-        /// Of which file.
+        /// File to read from.
         file: BorrowedFd<'a>,
-        /// From which byte on.
+        /// Offset of the first byte.
         offset: u64,
-        /// At most 1024 of them.
+        /// Buffers, at most 1024.
         buffers: &'a mut [IoSliceMut<'b>],
     },
     /// Fills one buffer. May fill less.
     ReadInto {
-        /// Of which file.
+        /// File to read from.
         file: BorrowedFd<'a>,
-        /// From which byte on.
+        /// Offset of the first byte.
         offset: u64,
-        /// Less than 4 GiB.
+        /// Destination, less than 4 GiB.
         buffer: &'a mut [u8],
     },
     /// Writes, and then does what is asked next; that is not even begun when less was written.
     WriteThen {
-        /// To which file.
+        /// File to write to.
         file: BorrowedFd<'a>,
-        /// From which byte on.
+        /// Offset of the first byte.
         offset: u64,
-        /// Less than 4 GiB.
+        /// Bytes to write, less than 4 GiB.
         bytes: &'a [u8],
     },
     /// Makes data durable.
     Sync {
-        /// Of which file.
+        /// File to sync.
         file: BorrowedFd<'a>,
     },
 }

@@ -22,10 +22,10 @@ use crate::layout::Layout;
 use crate::mutants::{self, Mutant};
 use crate::unit::Extent;
 
-/// Pages by which whoever walks is told ahead what comes.
+/// Pages by which a walk announces a page ahead of its event.
 const AHEAD: usize = 24;
 
-/// Something that happened to the map.
+/// Event that changed the map.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
     /// A page got a place on the media, where it is counted as so many bytes. The page `soon` will
@@ -39,11 +39,11 @@ pub(super) enum Event {
     Lost { first: Lpn, pages: u32 },
 }
 
-/// A page that got a place: eight bytes, since a large drive has millions of them.
+/// Page that got a place: eight bytes, since a large drive has millions of them.
 #[derive(Clone, Copy, Debug)]
 struct Placed {
     lpn: u32,
-    /// Counted from the order of its run.
+    /// Count of events, relative to that of its run.
     order: u16,
     /// Bytes that it is counted as, at most a page.
     bytes: u16,
@@ -63,7 +63,7 @@ struct Run {
     end: usize,
 }
 
-/// All that happened.
+/// Events of all units and of the journal.
 #[derive(Debug)]
 pub(super) struct Events {
     layout: Layout,

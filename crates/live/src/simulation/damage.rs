@@ -24,7 +24,7 @@ const PAGE_BYTES: usize = PAGE_SECTORS * BYTES;
 pub struct Outcome {
     /// Drives that were damaged.
     pub damaged: u64,
-    /// Those that opening refused.
+    /// Drives that opening refused.
     pub refused: u64,
     /// Pages that could not be read of those that opened.
     pub pages_lost: u64,
@@ -33,7 +33,7 @@ pub struct Outcome {
 /// Extent of the damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extent {
-    /// Something on one die.
+    /// Damage to one die.
     Die(usize),
     /// Much, anywhere.
     Anywhere,

@@ -16,7 +16,7 @@ type Sector = [u8; SECTOR_BYTES];
 /// Fault of a disk, besides loss of power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing.
+    /// No fault.
     None,
     /// Some writes go elsewhere on the disk.
     Misdirected,

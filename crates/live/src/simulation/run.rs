@@ -110,7 +110,7 @@ struct Run {
     tally: Tally,
     /// Pages that the drive may be made to have.
     pages_mappable: u32,
-    /// True if one die may fail, because none has another fault.
+    /// True if a die may be failed: rows are protected, and no disk has another fault.
     may_lose_die: bool,
     /// True if rows are protected and no die does wrong.
     is_honest: bool,

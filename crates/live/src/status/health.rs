@@ -47,7 +47,7 @@ pub struct Health {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum HealthState {
-    /// Nothing is to be done.
+    /// No action is needed.
     #[default]
     Ok,
     /// All data is there and is served, and somebody has to do something so that it stays so.
@@ -67,7 +67,7 @@ impl HealthState {
     }
 }
 
-/// Something that is wrong with a drive.
+/// Problem of a drive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
     /// Kind of the problem.

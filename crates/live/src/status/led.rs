@@ -1,4 +1,4 @@
-//! The light of a drive: what the card in front of you would show, as an ioDrive's does.
+//! Activity LED of a drive: what the card in front of you would show, as an ioDrive's does.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ const ACTIVITY_NS: u64 = 1_000_000_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Led {
-    /// Nobody has the drive open.
+    /// No process has the drive open.
     #[default]
     Off,
     /// The drive is open and idle.
@@ -22,7 +22,7 @@ pub enum Led {
     Write,
     /// The drive takes no more writes.
     Failed,
-    /// Somebody looks for it.
+    /// The locate LED is on.
     Locate,
 }
 

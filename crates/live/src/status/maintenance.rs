@@ -18,7 +18,7 @@ pub struct MaintenanceStatus {
     pub purge: Option<Purge>,
 }
 
-/// Everything that was stored, being erased.
+/// Erasure of everything that was stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Purge {
     /// True while the purge runs.

@@ -8,7 +8,7 @@ pub const LATENCY_BUCKETS: usize = 24;
 /// The process that serves a drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Server {
-    /// Its number.
+    /// Id of the process.
     pub pid: u32,
     /// Version of the program.
     pub version: String,
@@ -75,7 +75,7 @@ impl Climate {
     }
 }
 
-/// Something that happened to a drive.
+/// Event in the history of a drive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventRecord {
     /// Milliseconds since the beginning of 1970, UTC.
