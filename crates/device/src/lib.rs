@@ -12,6 +12,8 @@ use std::{fmt, io};
 
 use blockio::Bytes;
 
+pub use self::memory::MemoryDevice;
+
 /// Point at which a command that changes data is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
@@ -96,7 +98,7 @@ pub enum DeviceError {
         /// Operation that failed.
         attempted: String,
         /// Error that the system returned.
-        source: std::io::Error,
+        source: io::Error,
     },
 }
 
