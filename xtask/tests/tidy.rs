@@ -61,6 +61,33 @@ fn sources_are_tidy() {
     report(&faults);
 }
 
+/// Words that a doc comment does not open with: they make a riddle of what should be a name.
+const RIDDLES: [&str; 9] = ["What", "Whether", "How", "Where", "It", "Which", "Who", "Why", "When"];
+
+#[test]
+fn doc_comments_open_with_what_a_thing_is() {
+    let mut faults = Vec::new();
+    for path in files(root(), &["rs"]) {
+        let text = read(&path);
+        let mut was_comment = false;
+        for (index, line) in text.lines().enumerate() {
+            let line = line.trim_start();
+            let comment = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
+            let first = comment.and_then(|text| text.split_whitespace().next());
+            if !was_comment && first.is_some_and(|word| RIDDLES.contains(&word)) {
+                faults.push(format!(
+                    "{}:{}: opens with {:?}: name the thing, or say what it does",
+                    shown(&path),
+                    index + 1,
+                    first.unwrap_or_default()
+                ));
+            }
+            was_comment = comment.is_some();
+        }
+    }
+    report(&faults);
+}
+
 #[test]
 fn file_names_are_nouns() {
     let mut faults = Vec::new();

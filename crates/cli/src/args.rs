@@ -494,7 +494,7 @@ pub(crate) struct Compare {
     /// Folder that holds the runs
     #[arg(long, default_value = "runs", value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// Where to write the review [default: compare.html, or compare-2.html where that is there]
+    /// File of the review [default: compare.html, or compare-2.html where that is there]
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// Replaces the file that is there
@@ -622,7 +622,7 @@ pub(crate) struct Fit {
     /// Seed of the search: the same seed finds the same drive
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Where to write the fitted drive [default: DRIVE-fitted.toml beside the file]
+    /// File of the fitted drive [default: DRIVE-fitted.toml beside the file]
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// Replaces the file that is there
@@ -670,11 +670,11 @@ pub(crate) struct Serve {
     /// Serves a drive in memory of this size, which is empty at first and gone at the end
     #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
     pub(crate) memory: Option<Bytes>,
-    /// Where clients come in: unix:PATH, tcp:PORT (loopback), tcp:HOST:PORT, or fd:N where the
+    /// Address for NBD clients: unix:PATH, tcp:PORT (loopback), tcp:HOST:PORT, or fd:N where the
     /// socket was passed; may be repeated
     #[arg(long, required_unless_present = "config", value_name = "ADDRESS")]
     pub(crate) nbd: Vec<Place<Address>>,
-    /// Where browsers and monitoring come in: HOST:PORT, of the loopback at best, or fd:N
+    /// Address for browsers and monitoring: HOST:PORT, of the loopback at best, or fd:N
     #[arg(long, conflicts_with = "memory", value_name = "ADDRESS")]
     pub(crate) http: Option<Place<SocketAddr>>,
     /// File of what else could be typed here: options by name, and `volume`; what is typed wins
@@ -694,7 +694,7 @@ pub(crate) struct Serve {
     /// Reads all that is stored once in this time, such as 7d, and repairs it
     #[arg(long, value_parser = quantity::span, value_name = "TIME", conflicts_with = "memory")]
     pub(crate) scrub: Option<Duration>,
-    /// How much is said on stderr
+    /// Least severe messages to print on stderr
     #[arg(long, value_enum, default_value_t = Level::Info, value_name = "LEVEL")]
     pub(crate) log_level: Level,
     /// Says it as a line of JSON an event
@@ -758,7 +758,7 @@ pub(crate) struct Top {
 pub(crate) struct Locate {
     /// Folder of the drive
     pub(crate) volume: PathBuf,
-    /// Whether it is to be lit
+    /// State of the LED
     #[arg(value_enum)]
     pub(crate) switch: Switch,
 }

@@ -32,13 +32,13 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Log level; each includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Level {
-    /// What failed
+    /// Failures
     Error,
-    /// What may fail, and what was refused
+    /// Failures, risks and refusals
     Warn,
-    /// What was begun, asked for, and ended
+    /// Also the start and end of work, and requests
     Info,
-    /// Which clients come and go
+    /// Also clients that connect and disconnect
     Debug,
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct Create {
     /// Files, which are made, or block devices, whose contents are lost: the dies, 1 to 64
     #[arg(long, required = true, value_delimiter = ',', value_name = "PATHS")]
     pub(crate) dies: Vec<PathBuf>,
-    /// What people call the drive, shown wherever it is [default: the name of its folder]
+    /// Name of the drive, shown wherever it is listed [default: the name of its folder]
     #[arg(long, value_parser = name)]
     pub(crate) name: Option<String>,
     /// Size that clients see, such as 4g
@@ -39,7 +39,7 @@ pub(crate) struct Create {
     /// Dies that take the place of others when those fail: files, which are made, or block devices
     #[arg(long, value_delimiter = ',', value_name = "PATHS")]
     pub(crate) hot_spares: Vec<PathBuf>,
-    /// How pages are stored; what does not become smaller is stored as it is
+    /// Compression of pages; a page that does not become smaller is stored as it is
     #[arg(long, value_enum, default_value_t = Compress::None)]
     pub(crate) compress: Compress,
     /// Leave the dies' files sparse: they take space as they are written, and writes fail once the

@@ -17,7 +17,7 @@ pub(crate) struct Dashboard {
     /// Folder of runs, to see those under way and open the reviews of others
     #[arg(long, value_name = "DIR")]
     pub(crate) runs: Option<PathBuf>,
-    /// Where browsers and monitoring come in: HOST:PORT, of the loopback at best, or fd:N
+    /// Address for browsers and monitoring: HOST:PORT, of the loopback at best, or fd:N
     #[arg(long, default_value = "127.0.0.1:8480", value_name = "ADDRESS")]
     pub(crate) http: Place<SocketAddr>,
     /// File for the token, new with each start, without which nothing can be changed

@@ -45,7 +45,7 @@ Examples:
 pub(crate) struct Format {
     #[command(flatten)]
     pub(crate) target: Target,
-    /// What clients see from then on: stock, high-performance, or a size such as 48g
+    /// New user capacity: stock, high-performance, or a size such as 48g
     #[arg(long, value_parser = capacity)]
     pub(crate) capacity: UserCapacity,
 }

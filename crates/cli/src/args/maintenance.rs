@@ -70,7 +70,7 @@ pub(crate) struct AddSpare {
 pub(crate) struct Inject {
     /// Folder of the drive, which a server has open that was started with `--fault-injection`
     pub(crate) volume: PathBuf,
-    /// What goes wrong
+    /// Fault to inject
     #[command(subcommand)]
     pub(crate) fault: Fault,
 }
@@ -90,13 +90,13 @@ pub(crate) enum Fault {
         /// Index of the die [default: one that is drawn]
         #[arg(long)]
         die: Option<u32>,
-        /// How many bits
+        /// Number of bits
         #[arg(long, default_value_t = 8)]
         bits: u32,
     },
     /// Nothing is answered for this time, such as 2s
     Stall {
-        /// How long
+        /// Length of the stall
         #[arg(value_parser = quantity::span)]
         time: Duration,
     },

@@ -19,7 +19,7 @@ pub(crate) struct RealArgs {
     /// Needed for a block device, an NBD server, and for a file that exists and is not empty.
     #[arg(long)]
     pub(crate) destroy: bool,
-    /// How a device is purged: auto, format, sanitize, secure-erase, discard or overwrite
+    /// Method of purging a device: auto, format, sanitize, secure-erase, discard or overwrite
     ///
     /// A way that is named and does not work is an error; auto takes the next one.
     #[arg(long, value_name = "METHOD", default_value = "auto")]

@@ -11,7 +11,7 @@ pub(crate) struct TlsArgs {
     /// Folder of server-cert.pem, server-key.pem and ca-cert.pem: clients encrypt
     #[arg(long, value_name = "DIR")]
     pub(crate) tls_certificates: Option<PathBuf>,
-    /// Whether clients have to encrypt
+    /// Demand on clients to encrypt
     #[arg(long, value_enum, default_value_t = Encryption::Required)]
     pub(crate) tls: Encryption,
     /// Takes in only clients with a certificate that ca-cert.pem signed

@@ -16,7 +16,7 @@ pub(crate) enum TraceCommand {
 /// `floatgate trace make`.
 #[derive(Debug, Args)]
 pub(crate) struct TraceMake {
-    /// Where to write it, as a fio iolog
+    /// File to write, a fio iolog
     pub(crate) file: PathBuf,
     /// Workload with the statistics, in its trace table
     #[arg(long, default_value = "mail-server", value_name = "NAME")]

@@ -354,6 +354,15 @@ fn check_pages(args: &Serve) -> Result<()> {
     Ok(())
 }
 
+/// Recipients of alerts at each change of health; none where nobody is to be called.
+fn recipients(args: &MonitorArgs) -> Result<Option<Recipients>> {
+    let recipients = Recipients::new(args.program.clone(), args.mail.as_deref())?;
+    if recipients.is_none() && args.is_test {
+        bail!("--monitor-test calls nobody: give --monitor-program or --monitor-mail");
+    }
+    Ok(recipients)
+}
+
 /// Loads the TLS certificates for HTTP; none without `--http-tls-certificates`.
 pub(super) fn http_tls(args: &HttpArgs) -> Result<Option<Tls>> {
     let Some(folder) = &args.http_tls_certificates else { return Ok(None) };

@@ -53,7 +53,8 @@ impl OriginCheck {
         }
     }
 
-    /// True if a host is an address, `localhost` or an allowed name: no other page can rebind these.
+    /// True if a host is an address, `localhost` or an allowed name: no other page can rebind
+    /// these.
     fn is_own_host(&self, host: &str) -> bool {
         let is_port = |port: &str| !port.is_empty() && port.bytes().all(|it| it.is_ascii_digit());
         let name = match host.rsplit_once(':') {
