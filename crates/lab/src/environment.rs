@@ -446,7 +446,7 @@ fn link(disk: &Block, which: &str) -> Option<(String, String)> {
     of("speed").zip(of("width"))
 }
 
-/// Warning text for a PCIe link that carries less than its drive could.
+/// Warning text for a `PCIe` link that carries less than its drive could.
 fn narrow_link(disk: &Block) -> Option<String> {
     let (is, can) = link(disk, "current").zip(link(disk, "max"))?;
     // `16.0 GT/s PCIe`, or `Unknown`.

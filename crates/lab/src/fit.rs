@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! drive.toml ──► parameters ─┐                    ┌─► shortcut: thousands of short looks
-//! figures ──► contradictions ┴─► work_list ──────────┤        │ corrected by
+//! figures ──► contradictions ┴─► work list ──────────┤        │ corrected by
 //!                                                 └─► the protocols, at three points
 //!        search: start ──► descent, swarm, descent ──► undetermined numbers go back
 //!                  └──► corrected, polished ──► residuals, certainty, left-out errors
@@ -115,11 +115,11 @@ struct Table {
     judged: Vec<Judged>,
     /// Figures that the search goes by, by index in `judged`, and what they need.
     used: Vec<usize>,
-    agenda_used: WorkList,
+    work_used: WorkList,
     aims: Vec<Aim>,
     /// Figures that are compared in the end only, and what they need.
     others: Vec<usize>,
-    agenda_others: WorkList,
+    work_others: WorkList,
 }
 
 impl Table {
@@ -157,12 +157,12 @@ impl Table {
         let alike = |index| used.iter().filter(|other| fact(other) == fact(index)).count();
         let aims = used.iter().map(|index| Aim::new(question.rows[*index], alike(index)));
         let aims = aims.map(|aim| aim.expect("a value of 0 is not used")).collect();
-        let agenda_of = |indices: &[usize]| {
+        let work_of = |indices: &[usize]| {
             let rows: Vec<_> = indices.iter().map(|index| question.rows[*index]).collect();
             WorkList::new(&rows, drives, question.plans)
         };
-        let (agenda_used, agenda_others) = (agenda_of(&used), agenda_of(&others));
-        Ok(Self { judged, used, agenda_used, aims, others, agenda_others })
+        let (work_used, work_others) = (work_of(&used), work_of(&others));
+        Ok(Self { judged, used, work_used, aims, others, work_others })
     }
 
     /// A number for each figure used that those of one load share, in whatever metric and phase of
@@ -219,7 +219,7 @@ struct Verified {
 
 impl Work<'_> {
     fn fit(&self, spec: &DriveSpec, contradictions: Vec<Contradiction>) -> Result<Fit, Error> {
-        let shortcut = Shortcut::new(&self.table.agenda_used, spec, self.question.threads);
+        let shortcut = Shortcut::new(&self.table.work_used, spec, self.question.threads);
         let placing = self.candidates.placing(&shortcut, &self.start);
         let mut objective = Objective {
             candidates: self.candidates,
@@ -257,7 +257,7 @@ impl Work<'_> {
             return Ok(Verified { point, values: None });
         }
         let (threads, watcher) = (self.question.threads, self.watcher);
-        match self.table.agenda_used.values(&[spec], threads, &Relay(watcher)) {
+        match self.table.work_used.values(&[spec], threads, &Relay(watcher)) {
             Ok(values) => Ok(Verified { point, values: Some(values) }),
             Err(_) if self.watcher.stop() => Ok(Verified { point, values: None }),
             Err(error) => Err(error),
@@ -273,7 +273,7 @@ impl Work<'_> {
             return Ok(nothing());
         }
         let (threads, watcher) = (self.question.threads, self.watcher);
-        let values = self.table.agenda_others.values(&[spec], threads, &Relay(watcher));
+        let values = self.table.work_others.values(&[spec], threads, &Relay(watcher));
         if self.watcher.stop() { Ok(values.unwrap_or_else(|_| nothing())) } else { values }
     }
 

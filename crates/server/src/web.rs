@@ -3,7 +3,7 @@
 //! ```text
 //!   connection ──► request ──► origin check: host name, page of origin ──► content ──┬─► reply
 //!                                                                                    ├─► stream
-//!                                         of a drive (drive_routes), or many (fleet) └─► action,
+//!                                         of a drive (drive routes), or many (fleet) └─► action,
 //!                                                                                        by token
 //! ```
 //!

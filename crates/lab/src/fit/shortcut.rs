@@ -1,7 +1,7 @@
 //! Estimates of what a protocol would measure, from short looks.
 //!
 //! ```text
-//! drive, job of the work_list ──► state before each step: purged, filled or settled (kept)
+//! drive, job of the work list ──► state before each step: purged, filled or settled (kept)
 //!                                   └──► behind the candidate's timing, a short look at the load
 //! ```
 //!
@@ -39,7 +39,7 @@ const SUPERBLOCKS: f64 = 1.5;
 /// States kept at once.
 const STATES_MAX: usize = 48;
 
-/// Finds what the jobs of an work_list would measure.
+/// Finds what the jobs of a work list would measure.
 #[derive(Debug)]
 pub(super) struct Shortcut<'a> {
     work_list: &'a WorkList,

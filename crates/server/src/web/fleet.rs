@@ -152,7 +152,7 @@ impl Fleet {
     fn routes(&self, number: &str) -> Option<Arc<DriveRoutes>> {
         let find = || {
             let berths = self.berths();
-            berths.values().find_map(|berth| berth.stand_of(number))
+            berths.values().find_map(|berth| berth.routes_of(number))
         };
         find().or_else(|| {
             // Whoever comes by a bookmark may be the first to look.
@@ -320,7 +320,7 @@ impl Berth {
     }
 
     /// Returns the drive's page, if the drive has this number.
-    fn stand_of(&self, number: &str) -> Option<Arc<DriveRoutes>> {
+    fn routes_of(&self, number: &str) -> Option<Arc<DriveRoutes>> {
         let seen = self.seen();
         seen.routes.as_ref().filter(|(own, _)| own == number).map(|(_, routes)| Arc::clone(routes))
     }
