@@ -52,7 +52,7 @@ pub enum OpenError {
     },
     /// More dies are missing than the drive can do without.
     #[error(
-        "{missing} of {dies} dies are missing or have failed, {spare} can be done without{why}"
+        "{missing} of {dies} dies are missing or have failed, {spare} may be{why}"
     )]
     DiesMissing {
         /// Number of dies that are missing.

@@ -299,11 +299,11 @@ impl DriveService {
         let order = order(request);
         match done {
             Ok(()) => {
-                self.tell(&format!("Somebody asked to {order}: done, or begun."));
+                self.tell(&format!("Request to {order}: accepted."));
                 Answer::Done
             }
             Err(error) => {
-                self.tell(&format!("Somebody asked to {order}, which was refused: {error}."));
+                self.tell(&format!("Request to {order}: refused: {error}."));
                 Answer::Refused { reason: error }
             }
         }

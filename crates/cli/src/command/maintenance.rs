@@ -96,7 +96,7 @@ pub(crate) fn fail_die(args: &FailDie) -> Result<Ending> {
         let further = if restored? { "a further die may fail" } else { "no further die may fail" };
         output::talk(&format!("with what {shown} stores, {further}"));
     }
-    output::talk(&format!("{shown} does without die {die}; `floatgate replace-die` gives another"));
+    output::talk(&format!("die {die} of {shown} is offline; `floatgate replace-die` replaces it"));
     Ok(Ending::Done)
 }
 

@@ -176,7 +176,7 @@ fn close(drive: Option<(Arc<Drive>, Arc<DriveService>)>) -> Result<Ending> {
     if let Some((drive, service)) = drive {
         service.look();
         keep_life(&service, true);
-        service.tell("The server ended.");
+        service.tell("The server stopped.");
         service.maintenance.stop();
         drop(service);
         let deadline = Instant::now() + LAST_ANSWERS;
@@ -205,7 +205,7 @@ impl Served {
         let drive = drive.with_context(|| Opening::of(volume))?;
         let drive = Arc::new(drive);
         let service = Arc::new(DriveService::new(volume, Arc::clone(&drive), injector));
-        service.tell(&format!("The server began, process {}.", std::process::id()));
+        service.tell(&format!("The server started, process {}.", std::process::id()));
         info!("the dies are accessed {access}");
         for unused in drive.unused_media() {
             warn!("{unused}");

@@ -54,8 +54,8 @@ fn programs_are_told_each_event_as_a_line_of_json() {
     let events: Vec<Value> =
         text.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
     let what = |event: &Value| event["what"].as_str().unwrap().to_owned();
-    assert!(what(&events[0]).starts_with("The server began, process "), "{text}");
-    assert_eq!(what(events.last().unwrap()), "The server ended.");
+    assert!(what(&events[0]).starts_with("The server started, process "), "{text}");
+    assert_eq!(what(events.last().unwrap()), "The server stopped.");
     assert!(events.iter().all(|event| event["at_unix_ms"].as_u64().unwrap() > 0), "{text}");
     let of_client = events.iter().find(|event| event["client"] == 1).unwrap();
     assert!(["debug", "warn"].contains(&of_client["level"].as_str().unwrap()), "{of_client}");

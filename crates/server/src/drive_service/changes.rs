@@ -170,7 +170,7 @@ impl Known {
         let before = self.hot_spares.replace(left)?;
         (left < before).then(|| {
             bad(format!(
-                "A hot spare took the place of one that failed; {} left.",
+                "A hot spare replaced a failed die; {} left.",
                 if left == 1 { "1 is".to_owned() } else { format!("{left} are") }
             ))
         })

@@ -178,7 +178,7 @@ impl Sheet {
 
     fn dies(&mut self, dies: &[Die]) {
         let lost = dies.iter().filter(|die| die.is_lost).count();
-        self.gauges(("dies_lost", PURE, "Dies that the drive does without"), &[(None, lost)]);
+        self.gauges(("dies_lost", PURE, "Dies that are missing or have failed"), &[(None, lost)]);
         let indices: Vec<String> = (0..dies.len()).map(|index| index.to_string()).collect();
         let name = self.begin(Kind::Info, ("die", PURE, "What a die is on the host")) + "_info";
         for (index, die) in indices.iter().zip(dies) {
