@@ -51,9 +51,7 @@ pub enum OpenError {
         found: u32,
     },
     /// More dies are missing than the drive can do without.
-    #[error(
-        "{missing} of {dies} dies are missing or have failed, {spare} may be{why}"
-    )]
+    #[error("{missing} of {dies} dies are missing or have failed, {spare} may be{why}")]
     DiesMissing {
         /// Number of dies that are missing.
         missing: u32,

@@ -83,7 +83,9 @@ fn a_drive_remembers_its_life_and_what_happened_to_it() {
     assert_eq!(status["server"]["traffic"]["writes"]["bytes"], 0);
     assert_eq!(status["life"]["host_written_bytes"], 65_536, "{}", status["life"]);
     let events = status["server"]["events"].to_string();
-    for expected in ["The server started, process ", "Client 1 disconnected.", "The server stopped."] {
+    for expected in
+        ["The server started, process ", "Client 1 disconnected.", "The server stopped."]
+    {
         assert!(events.contains(expected), "no `{expected}` in {events}");
     }
 }
