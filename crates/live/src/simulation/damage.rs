@@ -95,7 +95,7 @@ fn apply(before: &Before<'_>, disks: &Disks, extent: Extent, rng: &mut Rng) -> V
         Extent::Die(die) => (die, below(rng, 2)),
         Extent::Anywhere => (below(rng, dies), below(rng, 2)),
     };
-    let die_hit = before.wrong_die.unwrap_or(die_hit);
+    let journal_hit = before.wrong_die.unwrap_or(die_hit);
     let earlier = before.earlier.filter(|_| dies > 1 && rng.below(4) == 0);
     let mut done = Vec::new();
     for _ in 0..count {
@@ -103,7 +103,7 @@ fn apply(before: &Before<'_>, disks: &Disks, extent: Extent, rng: &mut Rng) -> V
             Extent::Die(die) => die,
             Extent::Anywhere => below(rng, dies),
         };
-        if let Some(earlier) = earlier.filter(|_| die == die_hit && rng.below(3) == 0) {
+        if let Some(earlier) = earlier.filter(|_| die == journal_hit && rng.below(3) == 0) {
             disks.roll_back(die, earlier);
             done.push(format!("die {die} rolled back"));
             continue;
@@ -112,7 +112,7 @@ fn apply(before: &Before<'_>, disks: &Disks, extent: Extent, rng: &mut Rng) -> V
         let (part, range) = place(before.shape, region, disks.disk_bytes(), rng);
         let is_spared = match part {
             Part::Header => die != die_hit || !before.is_complete,
-            Part::Journal => die != die_hit || before.is_journal_single,
+            Part::Journal => die != journal_hit || before.is_journal_single,
             Part::Checkpoint | Part::Unit => false,
         };
         if is_spared {
