@@ -51,8 +51,8 @@ pub(super) struct Before<'a> {
     pub(super) is_complete: bool,
     /// True if all dies are there, none doing wrong: then damage to one die loses nothing.
     pub(super) is_redundant: bool,
-    /// The die that does wrong by itself: it may have lost its copy of a batch already, so that no
-    /// other copy may be damaged.
+    /// The die that does wrong by itself: it may have lost its copy of the last batch already, so
+    /// that the other copy may not go back to an earlier image.
     pub(super) wrong_die: Option<usize>,
     /// True if the journal has a single copy: one die is left of a drive that has room for one on
     /// each. Nobody can tell then whether there was a last batch.
@@ -95,7 +95,7 @@ fn apply(before: &Before<'_>, disks: &Disks, extent: Extent, rng: &mut Rng) -> V
         Extent::Die(die) => (die, below(rng, 2)),
         Extent::Anywhere => (below(rng, dies), below(rng, 2)),
     };
-    let journal_hit = before.wrong_die.unwrap_or(die_hit);
+    let rolled_back = before.wrong_die.unwrap_or(die_hit);
     let earlier = before.earlier.filter(|_| dies > 1 && rng.below(4) == 0);
     let mut done = Vec::new();
     for _ in 0..count {
@@ -103,7 +103,7 @@ fn apply(before: &Before<'_>, disks: &Disks, extent: Extent, rng: &mut Rng) -> V
             Extent::Die(die) => die,
             Extent::Anywhere => below(rng, dies),
         };
-        if let Some(earlier) = earlier.filter(|_| die == journal_hit && rng.below(3) == 0) {
+        if let Some(earlier) = earlier.filter(|_| die == rolled_back && rng.below(3) == 0) {
             disks.roll_back(die, earlier);
             done.push(format!("die {die} rolled back"));
             continue;
@@ -112,7 +112,7 @@ fn apply(before: &Before<'_>, disks: &Disks, extent: Extent, rng: &mut Rng) -> V
         let (part, range) = place(before.shape, region, disks.disk_bytes(), rng);
         let is_spared = match part {
             Part::Header => die != die_hit || !before.is_complete,
-            Part::Journal => die != journal_hit || before.is_journal_single,
+            Part::Journal => die != die_hit || before.is_journal_single,
             Part::Checkpoint | Part::Unit => false,
         };
         if is_spared {

@@ -263,8 +263,11 @@ impl Run {
             self.disks.hide(Tables::default());
             let lost = drive.lost_dies();
             let is_complete = lost.is_empty();
-            let is_journal_single =
-                self.shape.regions() == 1 && lost.len() + 1 == self.shape.dies as usize;
+            // Where damage is frequent, it is let in all the same: most of it is not the last
+            // batch, and mutants are found by what it does to the others.
+            let is_journal_single = self.damaged == Damage::Seldom
+                && self.shape.regions() == 1
+                && lost.len() + 1 == self.shape.dies as usize;
             match stop {
                 Some(Stop::Broken(what)) => return Err(what),
                 Some(Stop::Done) => self.close(drive)?,
