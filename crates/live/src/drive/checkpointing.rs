@@ -37,11 +37,6 @@ pub(super) const fn mark_due_after(order: u64) -> u64 {
     order + MARK_INTERVAL
 }
 
-/// The error of a checkpoint for which the journal has no room.
-fn no_room() -> DeviceError {
-    DeviceError::Poisoned { reason: "the journal has no room left for a checkpoint".to_owned() }
-}
-
 impl Drive {
     /// True if so much was completed since rows were listed last that it is time for it.
     pub(super) fn is_mark_due(&self, core: &Core) -> bool {
@@ -121,7 +116,9 @@ impl Drive {
                 erase_counts = ids.map(|id| core.ftl.erase_count(id)).collect();
             })?;
             if begun.is_none() {
-                return self.noting(Err(no_room()));
+                return self.noting(Err(DeviceError::Poisoned {
+                    reason: "the journal has no room left for a checkpoint".to_owned(),
+                }));
             }
         }
         let saved = self.save(&mut summary, &rows, &erase_counts);
@@ -197,8 +194,7 @@ impl Drive {
         let committed = self.commit_to(&mut journal, Scope::Everything, |_| ())?;
         if committed.is_none() {
             // What was reserved for it is gone: everything once more needs no more than that.
-            let committed = self.commit_to(&mut journal, Scope::Again, |_| ())?;
-            committed.ok_or_else(no_room)?;
+            self.commit_to(&mut journal, Scope::Again, |_| ())?;
         }
         Ok(())
     }
