@@ -14,5 +14,5 @@ mod run;
 
 pub use damage::Outcome;
 pub use disk::{Disks, Fault};
-pub use exhaustive::{Flipped, Step, exhaust, flip_each};
+pub use exhaustive::{Flipped, PACKED, PROTECTED, SINGLE, Step, exhaust, flip_each};
 pub use run::{Failure, Tally, simulate, simulate_damage};

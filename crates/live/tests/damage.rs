@@ -3,35 +3,8 @@
 
 #![expect(clippy::print_stdout, reason = "what comes of every byte is told to who asks for it")]
 
-use live::simulation::{Flipped, Step, flip_each};
-use live::{Compression, Shape};
-
-const SINGLE: Shape = Shape {
-    pages_logical: 6,
-    pages_stored_max: 6,
-    pages_mappable: 6,
-    dies: 1,
-    is_protected: false,
-    unit_pages: 1,
-    rows: 3,
-    superblocks: 13,
-    extents_per_page: 1,
-    compression: Compression::None,
-    journal_bytes: 32 * 4096,
-};
-
-const PROTECTED: Shape = Shape { dies: 3, is_protected: true, journal_bytes: 96 * 4096, ..SINGLE };
-
-const PACKED: Shape = Shape {
-    pages_logical: 8,
-    pages_stored_max: 8,
-    pages_mappable: 8,
-    unit_pages: 3,
-    extents_per_page: 4,
-    compression: Compression::Lz4,
-    journal_bytes: 80 * 4096,
-    ..SINGLE
-};
+use live::Shape;
+use live::simulation::{Flipped, PACKED, PROTECTED, SINGLE, Step, flip_each};
 
 use Step::{Checkpoint, Flush, Trim, Write};
 
@@ -60,14 +33,16 @@ const SCRIPT: [Step; 20] = [
     Write(4),
 ];
 
-/// Of the payloads some bytes are as good as all; a stride that no structure's length shares a
-/// factor with comes by each kind of field.
-const STRIDE: usize = 97;
+/// Bytes from one flipped bit to the next: `FLOATGATE_FLIP_STRIDE`, or a number that no
+/// structure's length shares a factor with, so that each kind of field has its turn.
+fn stride() -> usize {
+    let typed = std::env::var("FLOATGATE_FLIP_STRIDE");
+    typed.map_or(97, |text| text.parse().expect("FLOATGATE_FLIP_STRIDE is a number of bytes"))
+}
 
-/// Flips a bit of each `stride`-th byte of a drive after a crash, and of one that was closed, and
-/// prints what came of it.
-fn flip(shape: &Shape, stride: usize) -> [Flipped; 2] {
-    [false, true].map(|is_closed| match flip_each(shape, &SCRIPT, is_closed, stride) {
+/// Flips bits of a drive after a crash, and of one that was closed, and prints what came of it.
+fn flip(shape: &Shape) -> [Flipped; 2] {
+    [false, true].map(|is_closed| match flip_each(shape, &SCRIPT, is_closed, stride()) {
         Ok(flipped) => {
             let Shape { dies, compression, .. } = shape;
             println!("dies: {dies}, {compression:?}, closed: {is_closed}: {flipped:?}");
@@ -77,52 +52,22 @@ fn flip(shape: &Shape, stride: usize) -> [Flipped; 2] {
     })
 }
 
-/// Checks what came of flips of a drive of one die.
-fn check_single(shape: &Shape, stride: usize) {
-    for flipped in flip(shape, stride) {
-        let Flipped { bytes, refused, lossy, .. } = flipped;
-        assert!(bytes > 20_000 / stride as u64 && lossy > 0, "{flipped:?}");
-        // Headers, journal and checkpoints are there twice.
-        assert!(refused < bytes / 20, "{flipped:?}");
-    }
-}
-
-/// Checks that flips of a protected drive did no harm.
-fn check_protected(stride: usize) {
-    for flipped in flip(&PROTECTED, stride) {
-        let Flipped { bytes, refused, lossy, .. } = flipped;
-        assert!(bytes > 50_000 / stride as u64 && refused == 0 && lossy == 0, "{flipped:?}");
-    }
-}
-
 #[test]
 fn no_flipped_bit_of_a_single_die_is_silent() {
     for shape in [SINGLE, PACKED] {
-        check_single(&shape, STRIDE);
+        for flipped in flip(&shape) {
+            let Flipped { bytes, refused, lossy, .. } = flipped;
+            assert!(bytes > 20_000 / stride() as u64 && lossy > 0, "{flipped:?}");
+            // Headers, journal and checkpoints are there twice.
+            assert!(refused < bytes / 20, "{flipped:?}");
+        }
     }
 }
 
 #[test]
 fn no_flipped_bit_of_a_protected_drive_loses_anything() {
-    check_protected(STRIDE);
-}
-
-// Every byte: `cargo test -p live --test damage -- --ignored --nocapture`.
-
-#[test]
-#[ignore = "takes minutes"]
-fn no_flipped_byte_of_a_single_die_is_silent() {
-    check_single(&SINGLE, 1);
-}
-
-#[test]
-#[ignore = "takes minutes"]
-fn no_flipped_byte_of_a_die_that_compresses_is_silent() {
-    check_single(&PACKED, 1);
-}
-
-#[test]
-#[ignore = "takes minutes"]
-fn no_flipped_byte_of_a_protected_drive_loses_anything() {
-    check_protected(1);
+    for flipped in flip(&PROTECTED) {
+        let Flipped { bytes, refused, lossy, .. } = flipped;
+        assert!(bytes > 50_000 / stride() as u64 && refused == 0 && lossy == 0, "{flipped:?}");
+    }
 }

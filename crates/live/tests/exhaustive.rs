@@ -1,35 +1,7 @@
 //! Every cut of the power in short scripts, and what survives in every way.
 
-use live::simulation::{Step, exhaust};
+use live::simulation::{PACKED, PROTECTED, SINGLE, Step, exhaust};
 use live::{Compression, Shape};
-
-const SINGLE: Shape = Shape {
-    pages_logical: 6,
-    pages_stored_max: 6,
-    pages_mappable: 6,
-    dies: 1,
-    is_protected: false,
-    unit_pages: 1,
-    rows: 3,
-    superblocks: 13,
-    extents_per_page: 1,
-    compression: Compression::None,
-    journal_bytes: 32 * 4096,
-};
-
-const PROTECTED: Shape = Shape { dies: 3, is_protected: true, journal_bytes: 96 * 4096, ..SINGLE };
-
-/// Three pages a unit may hold up to twelve extents of seeded, unevenly compressible data.
-const PACKED: Shape = Shape {
-    pages_logical: 8,
-    pages_stored_max: 8,
-    pages_mappable: 8,
-    unit_pages: 3,
-    extents_per_page: 4,
-    compression: Compression::Lz4,
-    journal_bytes: 80 * 4096,
-    ..SINGLE
-};
 
 fn check(shape: &Shape, script: &[Step]) {
     match exhaust(shape, script) {

@@ -5,7 +5,39 @@ use blockio::Rng;
 
 use super::disk::Disks;
 use super::history::{BYTES, History};
-use crate::{Device as _, Drive, Durability, Shape, format};
+use crate::{Compression, Device as _, Drive, Durability, Shape, format};
+
+/// A drive of one die, as small as one can be.
+pub const SINGLE: Shape = Shape {
+    pages_logical: 6,
+    pages_stored_max: 6,
+    pages_mappable: 6,
+    dies: 1,
+    is_protected: false,
+    unit_pages: 1,
+    rows: 3,
+    superblocks: 13,
+    extents_per_page: 1,
+    compression: Compression::None,
+    journal_bytes: 32 * 4096,
+};
+
+/// A drive of two dies with data and one with parity.
+pub const PROTECTED: Shape =
+    Shape { dies: 3, is_protected: true, journal_bytes: 96 * 4096, ..SINGLE };
+
+/// A drive that compresses: three pages a unit may hold up to twelve extents of seeded, unevenly
+/// compressible data.
+pub const PACKED: Shape = Shape {
+    pages_logical: 8,
+    pages_stored_max: 8,
+    pages_mappable: 8,
+    unit_pages: 3,
+    extents_per_page: 4,
+    compression: Compression::Lz4,
+    journal_bytes: 80 * 4096,
+    ..SINGLE
+};
 
 /// One command of a short script, on whole pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
