@@ -37,6 +37,11 @@ pub(super) const fn mark_due_after(order: u64) -> u64 {
     order + MARK_INTERVAL
 }
 
+/// The error of a checkpoint for which the journal has no room.
+fn no_room() -> DeviceError {
+    DeviceError::Poisoned { reason: "the journal has no room left for a checkpoint".to_owned() }
+}
+
 impl Drive {
     /// True if so much was completed since rows were listed last that it is time for it.
     pub(super) fn is_mark_due(&self, core: &Core) -> bool {
@@ -116,9 +121,7 @@ impl Drive {
                 erase_counts = ids.map(|id| core.ftl.erase_count(id)).collect();
             })?;
             if begun.is_none() {
-                return self.noting(Err(DeviceError::Poisoned {
-                    reason: "the journal has no room left for a checkpoint".to_owned(),
-                }));
+                return self.noting(Err(no_room()));
             }
         }
         let saved = self.save(&mut summary, &rows, &erase_counts);
@@ -194,7 +197,8 @@ impl Drive {
         let committed = self.commit_to(&mut journal, Scope::Everything, |_| ())?;
         if committed.is_none() {
             // What was reserved for it is gone: everything once more needs no more than that.
-            self.commit_to(&mut journal, Scope::Again, |_| ())?;
+            let committed = self.commit_to(&mut journal, Scope::Again, |_| ())?;
+            committed.ok_or_else(no_room)?;
         }
         Ok(())
     }

@@ -55,8 +55,9 @@ impl Drive {
         let (order, dirty, held, is_empty, freed) = {
             let mut core = self.core_mut()?;
             // Checkpoints themselves may use what the rest leaves.
-            let reserve = if matches!(scope, Scope::Again | Scope::Together) { 1 } else { 3 };
-            if journal.used() + reserve * self.bytes_at_most(&core) > journal.size {
+            let reserve = if scope == Scope::Together { 1 } else { 3 };
+            let has_reserve = journal.used() + reserve * self.bytes_at_most(&core) <= journal.size;
+            if !has_reserve && scope != Scope::Again {
                 return Ok(None);
             }
             let held = if scope.is_host() { 0 } else { core.ftl.held_erased().len() };
@@ -70,6 +71,10 @@ impl Drive {
             };
             journal.begin();
             journal.collect(&mut core, &self.store.layout, scope);
+            // The last way to a checkpoint: what counts is the batch, not the largest there can be.
+            if !has_reserve && !journal.has_room_for_batch() {
+                return Ok(None);
+            }
             see(&mut core);
             (core.order, dirty, held, is_empty, core.freed)
         };
