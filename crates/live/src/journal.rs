@@ -566,6 +566,19 @@ impl Head {
     }
 }
 
+/// The last batch that is whole in one copy of the ring: its number and its session, and its range
+/// in bytes.
+pub(crate) fn last_batch(ring: &[u8]) -> Option<((u64, u64), std::ops::Range<usize>)> {
+    let whole = ring.as_chunks::<512>().0.iter().enumerate().filter_map(|(sector, bytes)| {
+        let head = Head::parse(&bytes[..HEAD_BYTES], u64_at(bytes, 8))?;
+        let from = sector * bytes.len();
+        let end = from + HEAD_BYTES + usize::try_from(head.length).ok()?;
+        let is_whole = crc32c::crc32c(ring.get(from + HEAD_BYTES..end)?) == head.body_crc;
+        is_whole.then_some(((head.position.number, head.session), from..end))
+    });
+    whole.max_by_key(|(last, _)| *last)
+}
+
 /// A copy of a batch, as far as its head was read.
 #[derive(Clone, Copy, Debug)]
 struct Found {

@@ -13,6 +13,7 @@ use blockio::Rng;
 use super::disk::{Disks, Fault};
 use super::history::{BYTES, History, Version};
 use crate::check::{Kind, check_media};
+use crate::journal::last_batch;
 use crate::layout::{HEADER_BYTES, Layout};
 use crate::{Device as _, Drive, OpenError, Shape};
 
@@ -51,12 +52,6 @@ pub(super) struct Before<'a> {
     pub(super) is_complete: bool,
     /// True if all dies are there, none doing wrong: then damage to one die loses nothing.
     pub(super) is_redundant: bool,
-    /// The die that does wrong by itself: it may have lost its copy of the last batch already, so
-    /// that the other copy may not go back to an earlier image.
-    pub(super) wrong_die: Option<usize>,
-    /// True if the journal has a single copy: one die is left of a drive that has room for one on
-    /// each. Nobody can tell then whether there was a last batch.
-    pub(super) is_journal_single: bool,
 }
 
 /// Damages a copy of the disks, opens what is left, and looks at all of it.
@@ -73,8 +68,10 @@ pub(super) fn try_damage(before: &Before<'_>, rng: &mut Rng) -> Result<Outcome, 
     }
     let dies = before.shape.dies as usize;
     let extent = if rng.below(2) == 0 { Extent::Die(below(rng, dies)) } else { Extent::Anywhere };
-    let what = apply(before, &disks, extent, rng);
     let must_open = before.is_redundant && matches!(extent, Extent::Die(_));
+    // Of the last batch one copy stays: else nobody could tell what is gone from what never was.
+    let kept = if must_open { None } else { last_batch_of(before.shape, &disks) };
+    let what = apply(before, &disks, (extent, kept), rng);
     look(before, &disks, must_open, rng).map_err(|broken| format!("{broken}, after {what:?}"))
 }
 
@@ -82,59 +79,86 @@ fn below(rng: &mut Rng, limit: usize) -> usize {
     usize::try_from(rng.below(limit as u64)).expect("below a usize")
 }
 
-/// Damages disks; says how.
-fn apply(before: &Before<'_>, disks: &Disks, extent: Extent, rng: &mut Rng) -> Vec<String> {
+/// A copy of the last batch.
+#[derive(Clone, Debug)]
+struct Copy {
+    die: usize,
+    bytes: Range<usize>,
+}
+
+/// A copy of the last batch of the journal, if any is whole.
+fn last_batch_of(shape: &Shape, disks: &Disks) -> Option<Copy> {
+    let layout = Layout::new(shape);
+    let offset = |bytes: u64| usize::try_from(bytes).expect("a small drive");
+    let regions = (0..shape.regions()).map(|region| offset(layout.journal_from(region)));
+    let rings = regions.flat_map(|from| (0..shape.dies as usize).map(move |die| (die, from)));
+    let last = rings.filter_map(|(die, from)| {
+        let ring = from..from + offset(shape.journal_bytes);
+        let (last, bytes) = disks.with_content(die, |content| last_batch(&content[ring]))?;
+        Some((last, Copy { die, bytes: from + bytes.start..from + bytes.end }))
+    });
+    last.max_by_key(|(last, _)| *last).map(|(_, copy)| copy)
+}
+
+/// Damages disks, but for the copy of the last batch that is kept; returns descriptions of it.
+fn apply(
+    before: &Before<'_>,
+    disks: &Disks,
+    (extent, kept): (Extent, Option<Copy>),
+    rng: &mut Rng,
+) -> Vec<String> {
     let dies = before.shape.dies as usize;
-    let count = match extent {
-        Extent::Die(_) => 1 + rng.below(4),
-        Extent::Anywhere => 1 + rng.below(40),
+    let keeps = |die| kept.as_ref().is_some_and(|kept| kept.die == die);
+    let (count, die_hit) = match extent {
+        Extent::Die(die) => (1 + rng.below(4), die),
+        Extent::Anywhere => (1 + rng.below(40), below(rng, dies)),
     };
-    // Of the two copies of a batch one is left, and where dies are rolled back, one is not and says
-    // so in its header: else nobody could tell what is gone from what never was.
-    let (die_hit, region_hit) = match extent {
-        Extent::Die(die) => (die, below(rng, 2)),
-        Extent::Anywhere => (below(rng, dies), below(rng, 2)),
-    };
-    let rolled_back = before.wrong_die.unwrap_or(die_hit);
     let earlier = before.earlier.filter(|_| dies > 1 && rng.below(4) == 0);
+    let header_bytes = usize::try_from(HEADER_BYTES).expect("a header");
+    let header_copy = [0..header_bytes, header_bytes..2 * header_bytes][below(rng, 2)].clone();
     let mut done = Vec::new();
     for _ in 0..count {
         let die = match extent {
             Extent::Die(die) => die,
             Extent::Anywhere => below(rng, dies),
         };
-        if let Some(earlier) = earlier.filter(|_| die == rolled_back && rng.below(3) == 0) {
+        if let Some(earlier) = earlier.filter(|_| !keeps(die) && rng.below(3) == 0) {
             disks.roll_back(die, earlier);
             done.push(format!("die {die} rolled back"));
             continue;
         }
-        let region = if dies == 1 { region_hit } else { below(rng, 2) };
-        let (part, range) = place(before.shape, region, disks.disk_bytes(), rng);
-        let is_spared = match part {
-            Part::Header => die != die_hit || !before.is_complete,
-            Part::Journal => die != die_hit || before.is_journal_single,
-            Part::Checkpoint | Part::Unit => false,
-        };
-        if is_spared {
-            continue;
+        let (part, mut range) = place(before.shape, below(rng, 2), disks.disk_bytes(), rng);
+        if part == Part::Header && (die != die_hit || dies > 1 && keeps(die)) {
+            // The headers of the other dies say which dies have failed, and whether one is an
+            // earlier image. Else either copy is enough.
+            if !before.is_complete || earlier.is_some() {
+                continue;
+            }
+            range = header_copy.clone();
         }
+        // Every copy of what lies at the same place of each die.
+        let is_everywhere = extent == Extent::Anywhere && part.has_copies() && rng.below(4) == 0;
+        let hit = if is_everywhere { 0..dies } else { die..die + 1 };
         let at = range.start + below(rng, range.len());
-        let length = match rng.below(6) {
-            0..3 => 1,
-            3 => BYTES,
-            4 => PAGE_BYTES,
-            _ => 16 * PAGE_BYTES,
-        };
+        let length = [1, 1, 1, BYTES, PAGE_BYTES, 16 * PAGE_BYTES][below(rng, 6)];
         let at = if length == 1 { at } else { (at / BYTES * BYTES).max(range.start) };
-        let end = range.end.min(at + length);
+        let bytes = at..range.end.min(at + length);
         let bit = 1 << rng.below(8);
         let is_zeroed = rng.below(3) == 0;
-        disks.damage(die, at..end, |byte| match length {
-            1 => byte ^ bit,
-            _ if is_zeroed => 0,
-            _ => rng.next_u64().to_le_bytes()[0],
-        });
-        done.push(format!("{part:?} of die {die}, {} bytes at {at}", end - at));
+        for die in hit {
+            let overlaps = |kept: &Copy| {
+                kept.die == die && bytes.start < kept.bytes.end && kept.bytes.start < bytes.end
+            };
+            if kept.as_ref().is_some_and(overlaps) {
+                continue;
+            }
+            disks.damage(die, bytes.clone(), |byte| match length {
+                1 => byte ^ bit,
+                _ if is_zeroed => 0,
+                _ => rng.next_u64().to_le_bytes()[0],
+            });
+            done.push(format!("{part:?} of die {die}, {} bytes at {at}", bytes.len()));
+        }
     }
     done
 }
@@ -146,6 +170,13 @@ enum Part {
     Journal,
     Checkpoint,
     Unit,
+}
+
+impl Part {
+    /// True if other dies may hold the same.
+    const fn has_copies(self) -> bool {
+        matches!(self, Self::Journal | Self::Checkpoint)
+    }
 }
 
 /// A part of a die that is to be damaged, each often enough.

@@ -128,6 +128,11 @@ impl Disks {
         self.rack().images.iter().map(|image| image.now.clone()).collect()
     }
 
+    /// Calls `see` with what reads of a disk return.
+    pub(super) fn with_content<T>(&self, disk: usize, see: impl FnOnce(&[u8]) -> T) -> T {
+        see(&self.rack().images[disk].now)
+    }
+
     /// The disks as media of a drive.
     pub fn media(&self) -> Vec<Box<dyn Medium>> {
         let count = self.rack().images.len();

@@ -114,8 +114,6 @@ struct Run {
     may_lose_die: bool,
     /// True if rows are protected and no die does wrong.
     is_honest: bool,
-    /// The die that does wrong by itself.
-    wrong_die: Option<usize>,
     /// Tables that cannot be read while the drive is open.
     hidden: Tables,
 }
@@ -163,7 +161,6 @@ fn simulate_with(seed: u64, operations: u64, damaged: Damage) -> Result<Tally, F
         pages_mappable: shape.pages_mappable,
         may_lose_die: false,
         is_honest: false,
-        wrong_die: None,
         hidden: draw_hidden(&shape, seed),
     };
     let result = format(run.disks.media(), &shape, seed)
@@ -235,7 +232,6 @@ impl Run {
         };
         if is_protected && culprit < self.disks.media().len() {
             self.disks.set_fault(culprit, fault);
-            self.wrong_die = (fault != Fault::None).then_some(culprit);
             self.may_lose_die = fault == Fault::None;
             self.is_honest = fault == Fault::None;
         } else {
@@ -261,19 +257,13 @@ impl Run {
             self.tally.saved_bytes += counters.host_saved_bytes;
             self.tally.maps_searched += drive.core().map_or(0, |core| core.ftl.searches());
             self.disks.hide(Tables::default());
-            let lost = drive.lost_dies();
-            let is_complete = lost.is_empty();
-            // Where damage is frequent, it is let in all the same: most of it is not the last
-            // batch, and mutants are found by what it does to the others.
-            let is_journal_single = self.damaged == Damage::Seldom
-                && self.shape.regions() == 1
-                && lost.len() + 1 == self.shape.dies as usize;
+            let is_complete = drive.lost_dies().is_empty();
             match stop {
                 Some(Stop::Broken(what)) => return Err(what),
                 Some(Stop::Done) => self.close(drive)?,
                 Some(Stop::Cut) | None => self.crash(drive),
             }
-            self.damage(is_complete, is_journal_single)?;
+            self.damage(is_complete)?;
             drive = self.open()?;
             // It went while the size was changed, or not.
             self.see_size(&drive);
@@ -283,7 +273,7 @@ impl Run {
     }
 
     /// Now and then copies of the disks are damaged while the power is off, and opened.
-    fn damage(&mut self, is_complete: bool, is_journal_single: bool) -> Result<(), String> {
+    fn damage(&mut self, is_complete: bool) -> Result<(), String> {
         let copies = match self.damaged {
             Damage::Seldom => u32::from(self.damage.below(3) == 0),
             Damage::Often(copies) => copies,
@@ -296,8 +286,6 @@ impl Run {
                 shape: &self.shape,
                 is_complete,
                 is_redundant: self.is_honest && is_complete,
-                wrong_die: self.wrong_die,
-                is_journal_single,
             };
             let outcome = damage::try_damage(&before, &mut self.damage)?;
             self.tally.damaged += outcome.damaged;
