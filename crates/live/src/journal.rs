@@ -573,8 +573,9 @@ pub(crate) fn last_batch(ring: &[u8]) -> Option<((u64, u64), std::ops::Range<usi
         let head = Head::parse(&bytes[..HEAD_BYTES], u64_at(bytes, 8))?;
         let from = sector * bytes.len();
         let end = from + HEAD_BYTES + usize::try_from(head.length).ok()?;
+        let is_at_its_place = head.position.at % ring.len() as u64 == from as u64;
         let is_whole = crc32c::crc32c(ring.get(from + HEAD_BYTES..end)?) == head.body_crc;
-        is_whole.then_some(((head.position.number, head.session), from..end))
+        (is_at_its_place && is_whole).then_some(((head.position.number, head.session), from..end))
     });
     whole.max_by_key(|(last, _)| *last)
 }
