@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::DeviceError;
-use crate::header::FORMAT_VERSION;
+use crate::format::header::FORMAT_VERSION;
 
 /// Error of creating or opening a drive.
 #[derive(Debug, thiserror::Error)]

@@ -2,60 +2,41 @@
 //!
 //! [`Drive`] is a [`Device`] over dies, which are files, block devices or anything else that is a
 //! [`Medium`]. The crate `export` offers it to clients over a protocol.
+//!
+//! The rooms, from the lowest up: `mutants`; `medium`; `fault_injection`; `format`, the structures
+//! of the media without I/O; `error`; `status`, types alone; `management`; `engine`; `volume`;
+//! `simulation`. A file uses its own room and lower ones, which a test keeps.
 
-pub mod check;
-mod checkpoint;
-mod compress;
-mod core;
-mod creation;
-mod dies;
-mod drive;
-mod encoding;
+mod engine;
 mod error;
 pub mod fault_injection;
-mod header;
-mod headroom;
-mod identity;
-mod journal;
-mod layout;
-mod lifetime;
-pub mod locate;
-mod lost;
-mod maintenance;
+mod format;
 pub mod management;
 mod medium;
-mod meter;
 mod mutants;
-mod namespace;
-mod queue;
-mod recovery;
-mod row;
-mod salvage;
-mod scrub;
 pub mod simulation;
 pub mod status;
-mod store;
-mod unit;
-mod unit_tables;
-mod verification;
 mod volume;
 
 pub use ::device::{Allocation, Device, DeviceError, Durability, MemoryDevice, Read};
-pub use compress::Compression;
-pub use creation::{Capacity, Plan, format};
-pub use drive::{Beyond, Drive, UserCapacity};
+pub use engine::creation::{Capacity, Plan, format};
+pub use engine::drive::{Beyond, Drive, UserCapacity};
+pub use engine::queue::{Pending, Queue};
+pub use engine::scrub::Scrubbed;
 pub use error::OpenError;
-pub use headroom::HostSpace;
-pub use layout::Shape;
-pub use lifetime::Life;
-pub use maintenance::Maintenance;
-pub use medium::{Access, FileMedium, Medium, Preallocation};
-pub use meter::{Meter, Metered};
-pub use namespace::{Namespace, Namespaces};
-pub use queue::{Pending, Queue};
-pub use salvage::{Salvage, Salvaged};
-pub use scrub::Scrubbed;
-pub use volume::{
-    CreateOptions, Equipment, NAME_CHARACTERS_MAX, Replacement, Shortage, add_spare, check_name,
-    create, host_shortages, hot_spares, is_volume, name_drive, name_of, rate_cycles, rated_cycles,
+pub use format::compress::Compression;
+pub use format::layout::Shape;
+pub use medium::{Access, FileMedium, HostSpace, Medium, Preallocation};
+pub use status::{Life, Namespace};
+pub use volume::folder::{
+    CreateOptions, Equipment, NAME_CHARACTERS_MAX, Replacement, check_name, create, is_volume,
+    name_drive, name_of, rate_cycles, rated_cycles,
 };
+pub use volume::hot_spares::{add_spare, hot_spares};
+pub use volume::inspect::{inspect, was_closed};
+pub use volume::maintenance::Maintenance;
+pub use volume::meter::{Meter, Metered};
+pub use volume::namespace::Namespaces;
+pub use volume::salvage::{Salvage, Salvaged};
+pub use volume::shortages::{Shortage, host_shortages};
+pub use volume::{check, locate};

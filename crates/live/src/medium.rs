@@ -18,10 +18,19 @@ use std::io::{self, IoSliceMut};
 pub(crate) use self::batch::{MediumRead, MediumWrite, read_all, write_and_sync};
 pub use self::file::{Access, FileMedium, Preallocation};
 
-use crate::headroom::HostSpace;
-
 /// Zeroes that are written at a time.
 const ZEROES_BYTES: usize = 1 << 20;
+
+/// Space of the host that a die lies on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostSpace {
+    /// Number of the file system.
+    pub system: u64,
+    /// Bytes that the die may still take.
+    pub lacking: u64,
+    /// Bytes that are free.
+    pub free: u64,
+}
 
 /// Bytes at positions. Many threads may call at once.
 pub trait Medium: fmt::Debug + Send + Sync {

@@ -5,6 +5,7 @@
 //! does, and how copies of the dies are damaged while the power is off. An oracle knows for each
 //! sector which contents are allowed.
 
+mod content;
 mod damage;
 mod disk;
 mod exhaustive;

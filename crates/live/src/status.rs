@@ -7,11 +7,10 @@ mod die;
 mod health;
 mod history;
 mod led;
+mod life;
 mod maintenance;
+mod namespace;
 mod server;
-
-use std::fs;
-use std::path::Path;
 
 use ftl::{Ftl, SuperblockId, SuperblockState};
 use serde::{Deserialize, Serialize};
@@ -20,19 +19,17 @@ pub use self::die::{Die, DieState};
 pub use self::health::{Health, HealthState, Problem, ProblemKind, warning_names};
 pub use self::history::{History, HistorySpan, Step, StepCommands};
 pub use self::led::Led;
+pub use self::life::Life;
 pub use self::maintenance::{MaintenanceStatus, Purge, Rebuild, Redundancy, Scrub, Scrubs};
+pub use self::namespace::Namespace;
 pub use self::server::{
     Client, Climate, Commands, EventRecord, Export, LATENCY_BUCKETS, Model, Process, Server,
     Traffic, bucket_end_ns,
 };
-use crate::creation::{Gathered, gather};
-use crate::header::Header;
-use crate::identity::Identity;
-use crate::layout::PAGE_BYTES;
-use crate::recovery::view;
-use crate::row::Rows;
-use crate::volume::{die_paths, hot_spares, name_of, namespaces, open_dies, rated_cycles};
-use crate::{Compression, FileMedium, Life, Namespace, OpenError, Shape, locate};
+use crate::format::header::Header;
+use crate::format::layout::PAGE_BYTES;
+use crate::format::row::Rows;
+use crate::{Compression, Shape};
 
 /// Version of [`Status`] as JSON; a field that goes or changes its meaning raises it.
 pub const SCHEMA: u32 = 1;
@@ -277,53 +274,6 @@ pub struct Writes {
     pub trimmed_bytes: u64,
 }
 
-/// The status of the drive of a folder that no process has open; nothing is changed.
-///
-/// # Errors
-/// When there is none, it is in use, or it is damaged.
-pub fn inspect(volume: &Path) -> Result<Status, OpenError> {
-    let Gathered { store, header, .. } = gather(open_dies(volume, FileMedium::view)?)?;
-    let shape = &store.layout.shape;
-    let closed = if header.is_open { None } else { view(&store, &header)? };
-    let (ftl, lost) = closed.unzip();
-    let lost = lost.unwrap_or_default();
-    let status = Status {
-        schema: SCHEMA,
-        drive: named(store.drive),
-        name: String::new(),
-        folder: String::new(),
-        health: Health::default(),
-        state: if header.is_open { State::Unclosed } else { State::Closed },
-        reason: None,
-        led: Led::Off,
-        is_locate_led_on: false,
-        format: Format::of(shape),
-        smart: Smart::of(&header, ftl.as_ref()),
-        pages_lost: lost.count(),
-        lost_lbas: lost.lbas(LBAS_MAX),
-        dies: store.dies.traffic(),
-        hot_spares: 0,
-        namespaces: namespaces(volume)?,
-        space: ftl.as_ref().map(Space::of),
-        wear: ftl.as_ref().map(Wear::of),
-        writes: None,
-        life: Life::load(volume),
-        maintenance: MaintenanceStatus::default(),
-        server: None,
-    };
-    Ok(status.rated(rated_cycles(volume)).described(volume))
-}
-
-/// True if the drive of a folder that no process has open was closed by whoever had; reads no more
-/// than the headers of its dies, and changes nothing.
-///
-/// # Errors
-/// As [`inspect`].
-pub fn was_closed(volume: &Path) -> Result<bool, OpenError> {
-    let Gathered { header, .. } = gather(open_dies(volume, FileMedium::view)?)?;
-    Ok(!header.is_open)
-}
-
 /// The number of a drive, as it is shown.
 pub(crate) fn named(drive: u64) -> String {
     format!("{drive:016x}")
@@ -366,22 +316,6 @@ impl Status {
         let known = self.wear.as_ref().zip(cycles);
         self.smart.percentage_used = known.map(|(wear, cycles)| wear.percentage_used(cycles));
         self
-    }
-
-    /// Adds what the drive's folder says of it: its name, what its dies are on the host, the hot
-    /// spares that are left, and whether its locate LED is on; then judges its health. To be done
-    /// last.
-    #[must_use]
-    pub fn described(mut self, volume: &Path) -> Self {
-        self.name = name_of(volume);
-        let folder = fs::canonicalize(volume).unwrap_or_else(|_| volume.to_owned());
-        self.folder = folder.display().to_string();
-        for (die, path) in self.dies.iter_mut().zip(&die_paths(volume)) {
-            die.identify(Identity::of(path));
-        }
-        self.hot_spares = u32::try_from(hot_spares(volume).len()).unwrap_or(u32::MAX);
-        self.is_locate_led_on = locate::is_lit(volume);
-        self.judged()
     }
 
     /// With health, critical warning and light as all the rest has it.

@@ -154,7 +154,7 @@ fn a_die_that_is_made_to_fail_is_done_without() {
         assert!(found == content(block, 1), "block {block}");
     }
     drop((device, injector));
-    assert_eq!(live::status::inspect(&options.volume).unwrap().smart.critical_warning, 4);
+    assert_eq!(live::inspect(&options.volume).unwrap().smart.critical_warning, 4);
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use blockio::Bytes;
-use live::status::{HealthState, ProblemKind, Status, inspect};
+use live::inspect;
+use live::status::{HealthState, ProblemKind, Status};
 use live::{Compression, CreateOptions, Device as _, Drive, Durability, name_drive};
 
 const SIZE_KIB: u64 = 8 << 10;

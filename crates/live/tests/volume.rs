@@ -4,8 +4,9 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use blockio::Bytes;
+use live::inspect;
 use live::management::{Answer, Connection, Management};
-use live::status::{Space, State, inspect};
+use live::status::{Space, State};
 use live::{
     Compression, CreateOptions, Device, Drive, Durability, Equipment, OpenError, Preallocation,
     Queue, Replacement, create,

@@ -116,7 +116,7 @@ impl Meant {
                 bail!("process {by} serves {shown}; stop that first, or allow it: --while-served");
             }
             Some(server) => server.status().context("asking the server")?,
-            None => status::inspect(&target.volume)?,
+            None => live::inspect(&target.volume)?,
         };
         Ok((Self { drive: status.drive.clone(), server }, status))
     }

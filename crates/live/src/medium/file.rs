@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 use super::aligned::{ALIGN, Aligned, Cover};
 use super::{Medium, ZEROES_BYTES, overwrite, ring};
-use crate::headroom::HostSpace;
+use crate::medium::HostSpace;
 
 /// Bytes of the blocks that the system counts a file's space in.
 const SECTOR_BYTES: u64 = 512;

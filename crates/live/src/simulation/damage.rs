@@ -12,9 +12,9 @@ use blockio::Rng;
 
 use super::disk::{Disks, Fault};
 use super::history::{BYTES, History, Version};
-use crate::check::{Kind, check_media};
-use crate::journal::last_batch;
-use crate::layout::{HEADER_BYTES, Layout};
+use crate::format::journal::last_batch;
+use crate::format::layout::{HEADER_BYTES, Layout};
+use crate::volume::check::{Kind, check_media};
 use crate::{Device as _, Drive, OpenError, Shape};
 
 const PAGE_SECTORS: usize = 8;
@@ -52,6 +52,9 @@ pub(super) struct Before<'a> {
     pub(super) is_complete: bool,
     /// True if all dies are there, none doing wrong: then damage to one die loses nothing.
     pub(super) is_redundant: bool,
+    /// The die that does wrong by itself: its header may be an earlier one already, so that no other
+    /// die may go back to one.
+    pub(super) wrong_die: Option<usize>,
 }
 
 /// Damages a copy of the disks, opens what is left, and looks at all of it.
@@ -92,9 +95,12 @@ fn last_batch_of(shape: &Shape, disks: &Disks) -> Option<Copy> {
     let offset = |bytes: u64| usize::try_from(bytes).expect("a small drive");
     let regions = (0..shape.regions()).map(|region| offset(layout.journal_from(region)));
     let rings = regions.flat_map(|from| (0..shape.dies as usize).map(move |die| (die, from)));
+    let size = offset(shape.journal_bytes);
     let last = rings.filter_map(|(die, from)| {
-        let ring = from..from + offset(shape.journal_bytes);
-        let (last, bytes) = disks.with_content(die, |content| last_batch(&content[ring]))?;
+        let (last, bytes) = disks.with_content(die, |content| {
+            let read = |range: Range<usize>| content.range(from + range.start..from + range.end);
+            last_batch(size, read)
+        })?;
         Some((last, Copy { die, bytes: from + bytes.start..from + bytes.end }))
     });
     last.max_by_key(|(last, _)| *last).map(|(_, copy)| copy)
@@ -122,7 +128,8 @@ fn apply(
             Extent::Die(die) => die,
             Extent::Anywhere => below(rng, dies),
         };
-        if let Some(earlier) = earlier.filter(|_| !keeps(die) && rng.below(3) == 0) {
+        let may_roll_back = !keeps(die) && before.wrong_die.is_none_or(|wrong| wrong == die);
+        if let Some(earlier) = earlier.filter(|_| may_roll_back && rng.below(3) == 0) {
             disks.roll_back(die, earlier);
             done.push(format!("die {die} rolled back"));
             continue;
@@ -296,7 +303,10 @@ fn read_all(
 }
 
 /// A check before opening names every page that cannot be read.
-fn check_told(told: Result<crate::check::Report, OpenError>, lost: &[usize]) -> Result<(), String> {
+fn check_told(
+    told: Result<crate::volume::check::Report, OpenError>,
+    lost: &[usize],
+) -> Result<(), String> {
     let report = told.map_err(|error| format!("it opens, though a check says {error}"))?;
     let named = |page: &&usize| {
         let lba = (**page * PAGE_SECTORS) as u64;

@@ -1,5 +1,6 @@
 //! Media in memory that keep, lose or tear what was not synced when the power goes.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
@@ -7,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use blockio::Rng;
 
+use super::content::Content;
 use crate::Medium;
 
 const SECTOR_BYTES: usize = 512;
@@ -39,9 +41,9 @@ struct Written {
 #[derive(Clone, Debug)]
 struct Image {
     /// Contents that reads return.
-    now: Vec<u8>,
+    now: Content,
     /// Contents that survive a power cut for certain.
-    durable: Vec<u8>,
+    durable: Content,
     /// Sectors written since the last sync, whole ones, earliest first.
     pending: Vec<Written>,
     fault: Fault,
@@ -98,8 +100,8 @@ impl Disks {
     pub fn new(count: usize, bytes: usize, rng: Rng) -> Self {
         let bytes = bytes.next_multiple_of(SECTOR_BYTES);
         let image = Image {
-            now: vec![0; bytes],
-            durable: vec![0; bytes],
+            now: Content::zeroes(bytes),
+            durable: Content::zeroes(bytes),
             pending: Vec::new(),
             fault: Fault::None,
         };
@@ -108,11 +110,9 @@ impl Disks {
 
     /// Disks with these contents.
     pub(super) fn holding(contents: Vec<Vec<u8>>, rng: Rng) -> Self {
-        let image = |now: Vec<u8>| Image {
-            durable: now.clone(),
-            now,
-            pending: Vec::new(),
-            fault: Fault::None,
+        let image = |bytes: Vec<u8>| {
+            let now = Content::of(&bytes);
+            Image { durable: now.clone(), now, pending: Vec::new(), fault: Fault::None }
         };
         Self::of(contents.into_iter().map(image).collect(), rng)
     }
@@ -125,11 +125,13 @@ impl Disks {
 
     /// Returns the contents that reads return, disk by disk.
     pub(crate) fn contents(&self) -> Vec<Vec<u8>> {
-        self.rack().images.iter().map(|image| image.now.clone()).collect()
+        let rack = self.rack();
+        let contents = rack.images.iter().map(|image| image.now.range(0..image.now.len()));
+        contents.map(Cow::into_owned).collect()
     }
 
     /// Calls `see` with what reads of a disk return.
-    pub(super) fn with_content<T>(&self, disk: usize, see: impl FnOnce(&[u8]) -> T) -> T {
+    pub(super) fn with_content<T>(&self, disk: usize, see: impl FnOnce(&Content) -> T) -> T {
         see(&self.rack().images[disk].now)
     }
 
@@ -174,10 +176,12 @@ impl Disks {
     pub fn damage(&self, disk: usize, range: Range<usize>, mut change: impl FnMut(u8) -> u8) {
         let image = &mut self.rack().images[disk];
         assert!(image.pending.is_empty(), "damage comes while the power is off");
-        for at in range.start..range.end.min(image.now.len()) {
-            image.now[at] = change(image.now[at]);
-            image.durable[at] = image.now[at];
+        let end = range.end.min(image.now.len());
+        let mut bytes = image.now.range(range.start..end).into_owned();
+        for byte in &mut bytes {
+            *byte = change(*byte);
         }
+        image.leave(range.start, &bytes);
     }
 
     /// Puts an earlier image of a disk in its place.
@@ -191,8 +195,8 @@ impl Disks {
     pub fn replace(&self, disk: usize) -> Box<dyn Medium> {
         let mut rack = self.rack();
         let image = &mut rack.images[disk];
-        image.now.fill(0);
-        image.durable.fill(0);
+        image.now = Content::zeroes(image.now.len());
+        image.durable = image.now.clone();
         image.pending.clear();
         image.fault = Fault::None;
         Box::new(Disk { rack: Arc::clone(&self.rack), index: disk })
@@ -227,8 +231,9 @@ impl Disks {
         for image in &mut rack.images {
             for (sector, versions) in image.versions() {
                 let at = sector * SECTOR_BYTES;
-                let kept = survivor(&mut rack.rng, bias, &image.durable[at..], &versions);
-                image.leave(sector, &kept);
+                let durable = image.durable.range(at..at + SECTOR_BYTES);
+                let kept = survivor(&mut rack.rng, bias, &durable, &versions);
+                image.leave(at, &kept);
             }
             image.pending.clear();
         }
@@ -245,11 +250,11 @@ impl Disks {
             for (sector, versions) in image.versions() {
                 let at = sector * SECTOR_BYTES;
                 let mut kept = [0; SECTOR_BYTES];
-                kept.copy_from_slice(&image.durable[at..at + SECTOR_BYTES]);
+                image.durable.read(at, &mut kept);
                 if survives(index) {
                     kept = *versions.last().expect("written at least once");
                 }
-                image.leave(sector, &kept);
+                image.leave(at, &kept);
                 index += 1;
             }
             image.pending.clear();
@@ -309,9 +314,10 @@ impl Rack {
 
 impl Image {
     fn write(&mut self, offset: usize, bytes: &[u8]) {
-        self.now[offset..offset + bytes.len()].copy_from_slice(bytes);
+        self.now.write(offset, bytes);
         let (first, end) = (offset / SECTOR_BYTES, (offset + bytes.len()).div_ceil(SECTOR_BYTES));
-        let sectors = self.now[first * SECTOR_BYTES..end * SECTOR_BYTES].as_chunks().0.to_vec();
+        let written = self.now.range(first * SECTOR_BYTES..end * SECTOR_BYTES);
+        let sectors = written.as_chunks().0.to_vec();
         self.pending.push(Written { first, sectors });
     }
 
@@ -326,18 +332,17 @@ impl Image {
         versions
     }
 
-    /// A sector holds this, for certain.
-    fn leave(&mut self, sector: usize, content: &Sector) {
-        let range = sector * SECTOR_BYTES..(sector + 1) * SECTOR_BYTES;
-        self.now[range.clone()].copy_from_slice(content);
-        self.durable[range].copy_from_slice(content);
+    /// Bytes from an offset on are these, for certain.
+    fn leave(&mut self, at: usize, bytes: &[u8]) {
+        self.now.write(at, bytes);
+        self.durable.write(at, bytes);
     }
 
     /// Makes durable whatever was written.
     fn sync(&mut self) {
         for Written { first, sectors } in self.pending.drain(..) {
-            let range = first * SECTOR_BYTES..(first + sectors.len()) * SECTOR_BYTES;
-            self.durable[range.clone()].copy_from_slice(&self.now[range]);
+            let at = first * SECTOR_BYTES;
+            self.durable.write(at, &self.now.range(at..at + sectors.len() * SECTOR_BYTES));
         }
     }
 }
@@ -368,10 +373,10 @@ impl Medium for Disk {
         if image.fault == Fault::Rot && rack.rng.below(16) == 0 && !buffer.is_empty() {
             let byte = at + index(rack.rng.below(buffer.len() as u64));
             let bit = 1 << rack.rng.below(8);
-            image.now[byte] ^= bit;
-            image.durable[byte] ^= bit;
+            let flipped = image.now.range(byte..byte + 1)[0] ^ bit;
+            image.leave(byte, &[flipped]);
         }
-        buffer.copy_from_slice(&image.now[at..at + buffer.len()]);
+        image.now.read(at, buffer);
         Ok(())
     }
 

@@ -10,20 +10,26 @@ use blockio::Rng;
 use ftl::{Lpn, Ppn};
 
 use super::disk::Disks;
-use crate::checkpoint::{Summary, Writer, seal_frame};
-use crate::core::{Core, Trim};
-use crate::dies::{DieSet, Dies};
-use crate::encoding::{put, seal, u32_at, u64_at};
-use crate::header::{Closing, Header};
-use crate::journal::{self, Journal, Position, Reading, Scope, seal_batch};
-use crate::layout::{
+use crate::engine::checkpoint::{Writer, seal_frame};
+use crate::engine::core::Core;
+use crate::engine::dies::Dies;
+use crate::engine::journal::{Journal, Scope};
+use crate::engine::recovery::whole_copies;
+use crate::engine::replay::{self, Reading};
+use crate::engine::store::Store;
+use crate::format::checkpoint_header::CheckpointHeader;
+use crate::format::die_set::DieSet;
+use crate::format::encoding::{put, seal, u32_at, u64_at};
+use crate::format::header::{Closing, Header};
+use crate::format::journal::Trim;
+use crate::format::journal::seal_batch;
+use crate::format::layout::{
     ENTRY_BYTES, EXTENT_HEADER_BYTES, FRAME_HEAD_BYTES, HEADER_BYTES, Layout, Place, STAMP_BYTES,
     TABLE_HEAD_BYTES,
 };
-use crate::recovery::whole_copies;
-use crate::row::{RowEpoch, Rows};
-use crate::store::Store;
-use crate::unit::{self, Codec, Extent, Identity, Origin, Stamp, UnitBuffer};
+use crate::format::position::Position;
+use crate::format::row::{RowEpoch, Rows};
+use crate::format::unit::{self, Codec, Extent, Identity, Origin, Stamp, UnitBuffer};
 use crate::{Compression, Device as _, Drive, Durability, Medium, Shape, format};
 
 /// Number of every hostile drive.
@@ -246,7 +252,7 @@ const FROM: Position = Position { at: 0, number: 1, link: 0 };
 fn is_batch(layout: &Layout, bytes: &[u8]) -> bool {
     let dies = slab(layout, layout.journal_from(0), bytes.to_vec());
     let store = Store::new(layout.clone(), dies, DRIVE);
-    let replay = journal::read(Reading { store: &store, from: FROM, is_thorough: true });
+    let replay = replay::read(Reading { store: &store, from: FROM, is_thorough: true });
     assert!(replay.end.at <= SHAPE.journal_bytes);
     replay.gap.is_none() && replay.end != FROM
 }
@@ -277,7 +283,7 @@ fn example_slot(layout: &Layout) -> Vec<u8> {
 
 /// A slot with a checkpoint of these tables.
 fn slot_of(pages: u32, tables: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
-    let summary = Summary {
+    let summary = CheckpointHeader {
         drive: DRIVE,
         number: 2,
         session: 2,
@@ -298,7 +304,9 @@ fn slot_of(pages: u32, tables: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
 fn is_slot(layout: &Layout, bytes: &[u8]) -> bool {
     let dies = slab(layout, layout.checkpoint_from(0, 0), bytes.to_vec());
     let store = Store::new(layout.clone(), dies, DRIVE);
-    let Some(summary) = bytes.get(..PAGE_BYTES).and_then(Summary::parse) else { return false };
+    let Some(summary) = bytes.get(..PAGE_BYTES).and_then(CheckpointHeader::parse) else {
+        return false;
+    };
     let whole = whole_copies(&store, summary.number).expect("the shape can be");
     !whole.is_empty()
 }

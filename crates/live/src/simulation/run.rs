@@ -7,7 +7,7 @@ use blockio::{Bytes, Rng, SECTOR_BYTES};
 use super::damage::{self, Before};
 use super::disk::{Disks, Fault, Tables};
 use super::history::{BYTES, History};
-use crate::layout::{Layout, STAMP_BYTES};
+use crate::format::layout::{Layout, STAMP_BYTES};
 use crate::{
     Beyond, Capacity, Compression, Device, DeviceError, Drive, Durability, OpenError, Shape, format,
 };
@@ -114,6 +114,8 @@ struct Run {
     may_lose_die: bool,
     /// True if rows are protected and no die does wrong.
     is_honest: bool,
+    /// The die that does wrong by itself.
+    wrong_die: Option<usize>,
     /// Tables that cannot be read while the drive is open.
     hidden: Tables,
 }
@@ -161,6 +163,7 @@ fn simulate_with(seed: u64, operations: u64, damaged: Damage) -> Result<Tally, F
         pages_mappable: shape.pages_mappable,
         may_lose_die: false,
         is_honest: false,
+        wrong_die: None,
         hidden: draw_hidden(&shape, seed),
     };
     let result = format(run.disks.media(), &shape, seed)
@@ -234,6 +237,7 @@ impl Run {
             self.disks.set_fault(culprit, fault);
             self.may_lose_die = fault == Fault::None;
             self.is_honest = fault == Fault::None;
+            self.wrong_die = (fault != Fault::None).then_some(culprit);
         } else {
             self.is_honest = is_protected;
         }
@@ -286,6 +290,7 @@ impl Run {
                 shape: &self.shape,
                 is_complete,
                 is_redundant: self.is_honest && is_complete,
+                wrong_die: self.wrong_die,
             };
             let outcome = damage::try_damage(&before, &mut self.damage)?;
             self.tally.damaged += outcome.damaged;

@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::identity::Identity;
-
 /// A die.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Die {
@@ -77,12 +75,5 @@ impl Die {
         let named = [("model", &self.model), ("serial", &self.serial)];
         let known = named.iter().filter_map(|(name, it)| Some(format!("{name} {}", it.as_ref()?)));
         Some([path].into_iter().chain(known).collect::<Vec<_>>().join(", "))
-    }
-
-    /// Takes up what it is on the host.
-    pub(super) fn identify(&mut self, identity: Identity) {
-        let Identity { path, is_missing, model, serial } = identity;
-        self.is_missing = is_missing;
-        (self.path, self.model, self.serial) = (Some(path), model, serial);
     }
 }

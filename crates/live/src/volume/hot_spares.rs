@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf, absolute};
 
 use blockio::Bytes;
 
-use super::{FILE, Unfinished, Volume, is_device, new_die, read, write};
+use super::folder::{FILE, Unfinished, Volume, is_device, new_die, read, write};
 use crate::{Access, Drive, OpenError};
 
 impl Volume {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use blockio::Bytes;
 
-use super::read;
+use super::folder::read;
 
 /// Bytes of the blocks that the system counts a file's space in.
 const SECTOR_BYTES: u64 = 512;

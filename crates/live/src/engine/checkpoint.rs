@@ -1,0 +1,214 @@
+//! Checkpoints: the map as it was at some moment, so that only what came later has to be replayed.
+//!
+//! Two slots, written in turn, each in two copies: on two dies, or twice on the only one. The map
+//! is copied piece by piece while the host goes on, so that pieces are of different moments; that
+//! is set right by the replay, which begins where the copying began. The header of a slot is
+//! written last, once everything that its pieces refer to is durable on all copies.
+//!
+//! Reading takes each frame from the first copy that has it whole.
+//!
+//! ```text
+//!  header 4096 | magic | drive | number | session | order | journal | pages | crc
+//!  frame 32+   | number of the checkpoint | index | bytes | crc | order | saved, up to 1 MiB
+//! ```
+//!
+//! A frame without bytes is all zeroes. The order is that of the header: after a crash the same
+//! number is taken again, and a frame of the attempt before must not pass for one of this.
+
+use std::io;
+
+use crate::engine::store::{Replica, Store};
+use crate::format::checkpoint_header::CheckpointHeader;
+use crate::format::encoding::{is_sealed, put, seal, u32_at, u64_at};
+use crate::format::layout::{FRAME_BYTES, FRAME_HEAD_BYTES, HEADER_BYTES};
+
+/// Frames, written one after the other.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    number: u64,
+    order: u64,
+    index: u32,
+    /// Offset of the next frame from the beginning of the slot, in bytes.
+    at: u64,
+    frame: Vec<u8>,
+}
+
+impl Writer {
+    pub(crate) fn new(summary: &CheckpointHeader) -> Self {
+        let CheckpointHeader { number, order, .. } = *summary;
+        Self { number, order, index: 0, at: HEADER_BYTES, frame: Vec::new() }
+    }
+
+    pub(crate) const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The next frame holding `bytes`, and where it goes within the slot.
+    pub(crate) fn frame(&mut self, bytes: &[u8]) -> (u64, &[u8]) {
+        self.frame.clear();
+        self.frame.resize(FRAME_HEAD_BYTES, 0);
+        if !is_zero(bytes) {
+            self.frame.extend_from_slice(bytes);
+        }
+        let length = u32::try_from(self.frame.len() - FRAME_HEAD_BYTES).expect("1 MiB at most");
+        put(&mut self.frame, 0, self.number.to_le_bytes());
+        put(&mut self.frame, 8, self.index.to_le_bytes());
+        put(&mut self.frame, 12, length.to_le_bytes());
+        put(&mut self.frame, 20, self.order.to_le_bytes());
+        seal_frame(&mut self.frame);
+        let at = self.at;
+        self.at += (FRAME_HEAD_BYTES + bytes.len()) as u64;
+        self.index += 1;
+        (at, &self.frame)
+    }
+}
+
+/// Puts the checksums of a frame into its head.
+pub(crate) fn seal_frame(frame: &mut [u8]) {
+    let (head, saved) = frame.split_at_mut(FRAME_HEAD_BYTES);
+    put(head, 16, crc32c::crc32c(saved).to_le_bytes());
+    seal(head);
+}
+
+/// A checkpoint that is being read from its copies.
+#[derive(Debug)]
+pub(crate) struct Reader<'a> {
+    store: &'a Store,
+    /// Copies whose header names it.
+    pub(crate) replicas: Vec<Replica>,
+    pub(crate) summary: CheckpointHeader,
+    index: u32,
+    at: u64,
+}
+
+impl Reader<'_> {
+    /// The same checkpoint from its beginning, from one of its copies alone.
+    pub(crate) fn of_one(&self, replica: Replica) -> Self {
+        let (store, summary) = (self.store, self.summary);
+        Self { store, replicas: vec![replica], summary, index: 0, at: HEADER_BYTES }
+    }
+
+    /// Fills `bytes` with what was saved, frame by frame.
+    ///
+    /// # Errors
+    /// When a frame is not what was written.
+    pub(crate) fn fill(&mut self, bytes: &mut [u8]) -> io::Result<()> {
+        for part in bytes.chunks_mut(FRAME_BYTES) {
+            self.frame(part)?;
+        }
+        Ok(())
+    }
+
+    /// Fills `table`, which may be shorter or longer than the one of `saved` bytes that was saved:
+    /// the rest stays as it is, or is left.
+    ///
+    /// # Errors
+    /// As [`Reader::fill`].
+    pub(crate) fn fill_resized(&mut self, table: &mut [u8], saved: usize) -> io::Result<()> {
+        if table.len() == saved {
+            return self.fill(table);
+        }
+        let mut part = vec![0; FRAME_BYTES.min(saved)];
+        for from in (0..saved).step_by(FRAME_BYTES) {
+            let length = FRAME_BYTES.min(saved - from);
+            let part = &mut part[..length];
+            self.frame(part)?;
+            let kept = table.get_mut(from..).unwrap_or_default();
+            let kept_length = kept.len().min(length);
+            kept[..kept_length].copy_from_slice(&part[..kept_length]);
+        }
+        Ok(())
+    }
+
+    /// The next frame, from the first copy that has it whole.
+    fn frame(&mut self, part: &mut [u8]) -> io::Result<()> {
+        let mut failed = Err(io::Error::other("no copy of the checkpoint is there"));
+        for replica in &self.replicas {
+            failed = self.frame_of(*replica, part);
+            if failed.is_ok() {
+                break;
+            }
+        }
+        failed?;
+        self.index += 1;
+        self.at += (FRAME_HEAD_BYTES + part.len()) as u64;
+        Ok(())
+    }
+
+    fn frame_of(&self, Replica { die, region }: Replica, part: &mut [u8]) -> io::Result<()> {
+        let mut head = [0; FRAME_HEAD_BYTES];
+        let slot = self.store.layout.checkpoint_from(region, self.summary.number % 2);
+        let (dies, from) = (&self.store.dies, slot + self.at);
+        dies.read(die, from, &mut head)?;
+        let length = u32_at(&head, 12) as usize;
+        let is_next = is_sealed(&head)
+            && u64_at(&head, 0) == self.summary.number
+            && u64_at(&head, 20) == self.summary.order
+            && u32_at(&head, 8) == self.index
+            && (length == part.len() || length == 0);
+        if !is_next {
+            return Err(io::Error::other("a frame of the checkpoint is missing"));
+        }
+        if length == 0 {
+            // Memory that was never written to costs nothing, and stays so.
+            if !is_zero(part) {
+                part.fill(0);
+            }
+            return Ok(());
+        }
+        dies.read(die, from + FRAME_HEAD_BYTES as u64, part)?;
+        if crc32c::crc32c(part) != u32_at(&head, 16) {
+            return Err(io::Error::other("a frame of the checkpoint fails its checksum"));
+        }
+        Ok(())
+    }
+}
+
+/// Makes durable what was written to the slots of all copies, and only then says there that it is a
+/// checkpoint.
+///
+/// # Errors
+/// The first die that failed and cannot be done without.
+pub(crate) fn complete(
+    store: &Store,
+    replicas: &[Replica],
+    summary: &CheckpointHeader,
+) -> Result<(), (usize, io::Error)> {
+    store.dies.sync_all(replicas.iter().map(|it| it.die).collect())?;
+    let slot = |it: &Replica| (it.die, store.layout.checkpoint_from(it.region, summary.number % 2));
+    let headers: Vec<(usize, u64)> = replicas.iter().map(slot).collect();
+    store.dies.write_durably(&headers, &summary.encode())
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    let (chunks, rest) = bytes.as_chunks::<64>();
+    chunks.iter().all(|chunk| *chunk == [0; 64]) && rest.iter().all(|byte| *byte == 0)
+}
+
+/// The checkpoints of this drive that any copy names, the newest first.
+pub(crate) fn find(store: &Store) -> Vec<Reader<'_>> {
+    let mut found: Vec<Reader<'_>> = Vec::new();
+    let mut header = vec![0; usize::try_from(HEADER_BYTES).expect("a page")];
+    for replica in store.replicas_all() {
+        for slot in 0..2 {
+            let from = store.layout.checkpoint_from(replica.region, slot);
+            if store.dies.read(replica.die, from, &mut header).is_err() {
+                continue;
+            }
+            let is_own = |it: &CheckpointHeader| it.drive == store.drive && it.number % 2 == slot;
+            let Some(summary) = CheckpointHeader::parse(&header).filter(is_own) else { continue };
+            match found.iter_mut().find(|reader| reader.summary == summary) {
+                Some(reader) => reader.replicas.push(replica),
+                None => found.push(Reader {
+                    store,
+                    replicas: vec![replica],
+                    summary,
+                    index: 0,
+                    at: HEADER_BYTES,
+                }),
+            }
+        }
+    }
+    found.sort_by_key(|reader| std::cmp::Reverse(reader.summary.number));
+    found
+}

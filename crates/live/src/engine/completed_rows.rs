@@ -1,0 +1,92 @@
+//! Rows that are complete and not yet listed in the journal.
+
+use crate::engine::open_row::OpenRow;
+use crate::format::encoding::put;
+use crate::format::journal::{LISTED_BYTES, RECORD_BYTES, ROW};
+use crate::format::layout::Layout;
+use crate::format::row::RowEpoch;
+use crate::format::unit::{Entry, Origin};
+
+/// Rows that were completed and are in no batch yet, as records of one.
+#[derive(Debug, Default)]
+pub(crate) struct Completed {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) rows: u32,
+}
+
+impl Completed {
+    pub(crate) const fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(KEPT_BYTES_MAX);
+        self.rows = 0;
+    }
+
+    /// Adds a row that is complete, with each of its extents.
+    pub(crate) fn add(&mut self, open: &OpenRow) {
+        let begin = self.begin();
+        for unit in &open.units {
+            self.bytes.extend_from_slice(&unit.count.to_le_bytes());
+            for entry in unit.entries() {
+                self.bytes.extend_from_slice(&entry[..LISTED_BYTES]);
+            }
+        }
+        let life = RowEpoch { order: open.order, out: open.out };
+        self.end(begin, (open.row, life, open.origin), open.units.len());
+    }
+
+    /// Adds a row that was found complete, by the tables of its data units.
+    pub(crate) fn add_tables(&mut self, of: (u32, RowEpoch, Origin), units: &[Vec<Entry>]) {
+        let begin = self.begin();
+        for table in units {
+            let count = u32::try_from(table.len()).expect("the extents of a unit");
+            self.bytes.extend_from_slice(&count.to_le_bytes());
+            for Entry { extent, .. } in table {
+                let from = self.bytes.len();
+                self.bytes.resize(from + LISTED_BYTES, 0);
+                extent.put_name(&mut self.bytes[from..]);
+            }
+        }
+        self.end(begin, of, units.len());
+    }
+
+    fn begin(&mut self) -> usize {
+        let begin = self.bytes.len();
+        self.bytes.resize(begin + RECORD_BYTES, 0);
+        begin
+    }
+
+    /// Ends the record that began at `begin`, of a row with so many data units.
+    fn end(&mut self, begin: usize, (row, life, origin): (u32, RowEpoch, Origin), units: usize) {
+        let length = u32::try_from(self.bytes.len() - begin - RECORD_BYTES).expect("a row");
+        let record = &mut self.bytes[begin..begin + RECORD_BYTES];
+        record[0] = ROW;
+        record[1] = u8::from(origin.is_relocation);
+        put(record, 2, u16::try_from(units).expect("64 dies").to_le_bytes());
+        put(record, 4, row.to_le_bytes());
+        put(record, 8, life.order.to_le_bytes());
+        put(record, 16, life.out.0.to_le_bytes());
+        put(record, 24, origin.erase_count.to_le_bytes());
+        put(record, 28, length.to_le_bytes());
+        self.rows += 1;
+    }
+}
+
+/// Bytes of the list of completed rows from which on it is time to commit it: a share of what the
+/// journal has room for besides three batches of the largest size.
+pub(crate) fn completed_bytes_due(layout: &Layout) -> u64 {
+    let row = layout.unit_bytes as u64 * u64::from(layout.shape.dies);
+    (layout.shape.journal_bytes.saturating_sub(18 * row) / 24).min(COMPLETED_BYTES_MAX)
+}
+
+/// Most bytes of that list: as many as 512 MiB of pages take.
+const COMPLETED_BYTES_MAX: u64 = 2 << 20;
+/// Largest buffer that is kept for the next batch or list; larger ones are rare.
+pub(crate) const KEPT_BYTES_MAX: usize = 1 << 18;

@@ -1,0 +1,411 @@
+//! The dies of a drive: media, some of which may have failed.
+
+use std::collections::BTreeMap;
+use std::io::{self, IoSliceMut};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+
+use crate::format::die_set::DieSet;
+use crate::medium::{MediumRead, MediumWrite, read_all, write_and_sync};
+use crate::mutants::{self, Mutant};
+use crate::status::DieState;
+use crate::{Access, DeviceError, FileMedium, Medium, Preallocation};
+use device::is_host_full;
+
+/// Request to read from a die.
+#[derive(Debug)]
+pub(crate) struct DieRead<'a, 'b> {
+    pub(crate) die: usize,
+    pub(crate) offset: u64,
+    /// Buffers, filled one after the other.
+    pub(crate) buffers: &'a mut [IoSliceMut<'b>],
+}
+
+/// Stand-in for the medium of a failed die; every command to it fails.
+#[derive(Debug)]
+struct Gone;
+
+impl Gone {
+    fn error<T>() -> io::Result<T> {
+        Err(io::Error::new(io::ErrorKind::NotConnected, "the die has failed"))
+    }
+}
+
+impl Medium for Gone {
+    fn size(&self) -> u64 {
+        0
+    }
+
+    fn read_at(&self, _: u64, _: &mut [u8]) -> io::Result<()> {
+        Self::error()
+    }
+
+    fn write_at(&self, _: u64, _: &[u8]) -> io::Result<()> {
+        Self::error()
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Self::error()
+    }
+}
+
+/// The place of a medium; none: the die has failed.
+type Bay = Option<Box<dyn Medium>>;
+
+/// All dies; those that failed are without medium.
+#[derive(Debug)]
+pub(crate) struct Dies {
+    media: Vec<RwLock<Bay>>,
+    /// Held while one of the sets that follow is changed.
+    changing: Mutex<()>,
+    /// Failed dies, as a [`DieSet`].
+    lost: AtomicU64,
+    /// Dies whose contents are being restored, as a [`DieSet`].
+    filling: AtomicU64,
+    /// Failed dies that no row has a unit on, as a [`DieSet`].
+    done_without: AtomicU64,
+    /// True if rows have parity, so that each survives the loss of one die.
+    is_protected: bool,
+    traffic: Vec<Moved>,
+}
+
+/// Bytes moved since the drive was opened, and requests that failed.
+#[derive(Debug, Default)]
+struct Moved {
+    read_bytes: AtomicU64,
+    written_bytes: AtomicU64,
+    failures: AtomicU64,
+    /// Error of the last failed request, and the kind of request.
+    failure: Mutex<Option<String>>,
+}
+
+impl Moved {
+    /// Notes a failed request, and keeps its error as the last one.
+    fn fail(&self, what: &str, error: &io::Error) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        *failure = Some(format!("{what} error: {error}"));
+    }
+}
+
+impl Dies {
+    pub(crate) fn new(media: Vec<Option<Box<dyn Medium>>>, is_protected: bool) -> Self {
+        let mut lost = DieSet::default();
+        for (die, medium) in media.iter().enumerate() {
+            if medium.is_none() {
+                lost.add(die);
+            }
+        }
+        let media: Vec<_> = media.into_iter().map(RwLock::new).collect();
+        let mut traffic = Vec::new();
+        traffic.resize_with(media.len(), Moved::default);
+        let lost = AtomicU64::new(lost.0);
+        let [filling, done_without] = [0; 2].map(AtomicU64::new);
+        let changing = Mutex::new(());
+        Self { media, changing, lost, filling, done_without, is_protected, traffic }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.media.len()
+    }
+
+    pub(crate) fn lost(&self) -> DieSet {
+        DieSet(self.lost.load(Ordering::Acquire))
+    }
+
+    fn changing(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// True if the drive can do without `die`, in addition to the dies that have failed already.
+    fn can_lose(&self, die: usize) -> bool {
+        let is_spare = self.missed() == DieSet::default() && self.healthy().count() > 1;
+        self.is_protected && (self.incomplete().has(die) || is_spare)
+    }
+
+    /// Dies without which some row lacks a unit.
+    pub(crate) fn missed(&self) -> DieSet {
+        DieSet(self.incomplete().0 & !self.done_without().0)
+    }
+
+    /// Failed dies that no row has a unit on.
+    pub(crate) fn done_without(&self) -> DieSet {
+        DieSet(self.done_without.load(Ordering::Acquire) & self.incomplete().0)
+    }
+
+    /// Says which of the failed dies no row has a unit on; refuses where rows would lack more than
+    /// one.
+    pub(crate) fn do_without(&self, dies: DieSet) -> bool {
+        let _changing = self.changing();
+        let missed = DieSet(self.incomplete().0 & !dies.0);
+        let is_possible = missed.count() <= u32::from(self.is_protected);
+        if is_possible {
+            self.done_without.store(dies.0, Ordering::Release);
+        }
+        is_possible
+    }
+
+    /// Goes on without a die, if the drive can do without it; says whether it can.
+    pub(crate) fn lose(&self, die: usize) -> bool {
+        let _changing = self.changing();
+        if !self.can_lose(die) {
+            return false;
+        }
+        if !self.incomplete().has(die) {
+            self.done_without.fetch_and(!(1 << die), Ordering::AcqRel);
+        }
+        self.lost.fetch_or(1 << die, Ordering::AcqRel);
+        self.filling.fetch_and(!(1 << die), Ordering::AcqRel);
+        *self.media[die].write().unwrap_or_else(PoisonError::into_inner) = None;
+        true
+    }
+
+    /// Returns the state and the traffic of each die since the drive was opened.
+    pub(crate) fn traffic(&self) -> Vec<crate::status::Die> {
+        let (lost, missed, incomplete) = (self.lost(), self.missed(), self.incomplete());
+        let die = |(die, moved): (usize, &Moved)| crate::status::Die {
+            state: match (lost.has(die), incomplete.has(die)) {
+                (true, _) => DieState::Failed,
+                (false, true) => DieState::Rebuilding,
+                (false, false) => DieState::Good,
+            },
+            is_lost: lost.has(die),
+            has_degraded_rows: missed.has(die),
+            read_bytes: moved.read_bytes.load(Ordering::Relaxed),
+            written_bytes: moved.written_bytes.load(Ordering::Relaxed),
+            failures: moved.failures.load(Ordering::Relaxed),
+            failure: moved.failure.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            ..crate::status::Die::default()
+        };
+        self.traffic.iter().enumerate().map(die).collect()
+    }
+
+    /// Puts an empty medium in the place of a die that failed.
+    pub(crate) fn fill(&self, die: usize, medium: Box<dyn Medium>) {
+        let _changing = self.changing();
+        let failure = &self.traffic[die].failure;
+        *failure.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.traffic[die].failures.store(0, Ordering::Relaxed);
+        *self.media[die].write().unwrap_or_else(PoisonError::into_inner) = Some(medium);
+        self.filling.fetch_or(1 << die, Ordering::AcqRel);
+        self.lost.fetch_and(!(1 << die), Ordering::AcqRel);
+    }
+
+    /// Notes that a die that was being filled holds all that it should.
+    pub(crate) fn settle(&self, die: usize) {
+        let _changing = self.changing();
+        self.filling.fetch_and(!(1 << die), Ordering::AcqRel);
+    }
+
+    /// Dies that hold nothing, or not yet all that they should.
+    pub(crate) fn incomplete(&self) -> DieSet {
+        DieSet(self.lost().0 | self.filling.load(Ordering::Acquire))
+    }
+
+    /// Dies that have not failed, in order.
+    pub(crate) fn healthy(&self) -> impl Iterator<Item = usize> + use<> {
+        let lost = self.lost();
+        (0..self.count()).filter(move |die| !lost.has(*die))
+    }
+
+    fn shared(&self, die: usize) -> RwLockReadGuard<'_, Bay> {
+        self.media[die].read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Those of the dies in a set, by index. They are asked for in the order of their numbers, so
+    /// that nobody waits for somebody who waits for him.
+    fn shared_all(&self, which: DieSet) -> Vec<Option<RwLockReadGuard<'_, Bay>>> {
+        let shared = |die| which.has(die).then(|| self.shared(die));
+        (0..self.count()).map(shared).collect()
+    }
+
+    /// Returns the access mode of the dies, which replacements are to use as well.
+    pub(crate) fn access(&self) -> Access {
+        let access = |die| self.shared(die).as_ref()?.as_file().map(FileMedium::access);
+        (0..self.count()).find_map(access).unwrap_or_default()
+    }
+
+    /// Returns whether files that replace dies are to be preallocated: they are unless a die is
+    /// sparse.
+    pub(crate) fn preallocation(&self) -> Preallocation {
+        let taken = |die| Some(self.shared(die).as_ref()?.as_file()?.preallocation());
+        let is_sparse = (0..self.count()).any(|die| taken(die) == Some(Preallocation::Off));
+        if is_sparse { Preallocation::Off } else { Preallocation::Full }
+    }
+
+    /// Bytes that must be free on a host for `wanted` more to be written, and those that are, where
+    /// that is scarcest; none where all dies have all of their space.
+    pub(crate) fn host_lacking(&self, wanted: u64) -> Option<(u64, u64)> {
+        let mut systems: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+        for die in 0..self.count() {
+            let Some(space) = medium(&self.shared(die)).host_space() else { continue };
+            let (lacking, free) = systems.entry(space.system).or_default();
+            *lacking += space.lacking;
+            *free = space.free;
+        }
+        let lacking = systems.into_values().filter(|(lacking, _)| *lacking > 0);
+        let needed = lacking.map(|(lacking, free)| (lacking.min(wanted), free));
+        needed.min_by_key(|(needed, free)| (free.saturating_sub(*needed), *free))
+    }
+
+    pub(crate) fn read(&self, die: usize, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let bytes = buffer.len();
+        let read = medium(&self.shared(die)).read_at(offset, buffer);
+        self.count_read(die, bytes, read)
+    }
+
+    /// As [`Dies::read`]; nothing follows if it fails.
+    pub(crate) fn peek(&self, die: usize, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        medium(&self.shared(die)).read_at(offset, buffer)
+    }
+
+    /// Reads all of them, and says of each whether its buffers were filled.
+    pub(crate) fn read_all(&self, reads: &mut [DieRead<'_, '_>]) -> Vec<io::Result<()>> {
+        let which = reads.iter().map(|read| read.die).collect();
+        let shared = self.shared_all(which);
+        let mut below = Vec::with_capacity(reads.len());
+        for DieRead { die, offset, buffers } in reads.iter_mut() {
+            let medium = medium(shared[*die].as_ref().expect("one of those"));
+            below.push(MediumRead { medium, offset: *offset, buffers });
+        }
+        let answers = read_all(&mut below);
+        let count = |(read, answer): (&DieRead<'_, '_>, _)| {
+            let bytes = read.buffers.iter().map(|buffer| buffer.len()).sum();
+            self.count_read(read.die, bytes, answer)
+        };
+        reads.iter().zip(answers).map(count).collect()
+    }
+
+    fn count_read(&self, die: usize, bytes: usize, read: io::Result<()>) -> io::Result<()> {
+        if self.lost().has(die) {
+            // Nothing was asked of it.
+            return read;
+        }
+        let moved = &self.traffic[die];
+        match &read {
+            Ok(()) => {
+                moved.read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+            }
+            Err(error) => {
+                moved.fail("read", error);
+            }
+        }
+        read
+    }
+
+    pub(crate) fn write(&self, die: usize, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let written = medium(&self.shared(die)).write_at(offset, bytes);
+        self.count_write(die, bytes.len(), written)
+    }
+
+    /// As [`Dies::write`]; goes on without the die if it fails, where that is possible.
+    pub(crate) fn write_or_lose(&self, die: usize, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.write(die, offset, bytes)
+            .or_else(|error| if self.lose_for(die, &error) { Ok(()) } else { Err(error) })
+    }
+
+    /// Goes on without a die of which a write or a sync failed, if the drive can do without it, and
+    /// says whether it does. A host without space is no fault of the die.
+    pub(crate) fn lose_for(&self, die: usize, error: &io::Error) -> bool {
+        !is_host_full(error) && self.lose(die)
+    }
+
+    fn count_write(&self, die: usize, bytes: usize, written: io::Result<()>) -> io::Result<()> {
+        let is_host_full = written.as_ref().is_err_and(is_host_full);
+        if is_host_full || self.lost().has(die) {
+            return written;
+        }
+        let moved = &self.traffic[die];
+        match &written {
+            Ok(()) => {
+                moved.written_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+            }
+            Err(error) => moved.fail("write", error),
+        }
+        written
+    }
+
+    /// Has what lies there read as zeroes, once it is synced.
+    pub(crate) fn erase(&self, die: usize, offset: u64, length: u64) -> io::Result<()> {
+        let erased = medium(&self.shared(die)).erase(offset, length);
+        self.count_write(die, 0, erased)
+    }
+
+    pub(crate) fn sync(&self, die: usize) -> io::Result<()> {
+        medium(&self.shared(die)).sync()
+    }
+
+    /// Makes durable what was written to `dies`; goes on without those that fail where it can.
+    ///
+    /// # Errors
+    /// The first die that failed and cannot be done without.
+    pub(crate) fn sync_all(&self, dies: DieSet) -> Result<(), (usize, io::Error)> {
+        self.make_durable(dies, &[], &[])
+    }
+
+    /// Writes `bytes` at each of these dies and offsets, and makes them durable. Goes on without
+    /// dies that fail where it can.
+    ///
+    /// # Errors
+    /// The first die that failed and cannot be done without.
+    pub(crate) fn write_durably(
+        &self,
+        writes: &[(usize, u64)],
+        bytes: &[u8],
+    ) -> Result<(), (usize, io::Error)> {
+        // Of two on one die the first goes before the one that is synced.
+        let is_last = |index: usize, die: usize| writes[index + 1..].iter().all(|it| it.0 != die);
+        let mut last = Vec::with_capacity(writes.len());
+        for (index, (die, offset)) in writes.iter().copied().enumerate() {
+            if is_last(index, die) {
+                last.push((die, offset));
+            } else {
+                self.write_or_lose(die, offset, bytes).map_err(|error| (die, error))?;
+            }
+        }
+        self.make_durable(DieSet::default(), &last, bytes)
+    }
+
+    /// Makes durable what was written to `dies`, and `bytes` at each of `writes`, one a die, which
+    /// are written first.
+    fn make_durable(
+        &self,
+        dies: DieSet,
+        writes: &[(usize, u64)],
+        bytes: &[u8],
+    ) -> Result<(), (usize, io::Error)> {
+        if mutants::is(Mutant::FlushDropped) {
+            return writes.iter().try_for_each(|(die, offset)| {
+                self.write(*die, *offset, bytes).map_err(|error| (*die, error))
+            });
+        }
+        let copies: DieSet = writes.iter().map(|(die, _)| *die).collect();
+        let which = DieSet((dies.0 | copies.0) & !self.lost().0);
+        let shared = self.shared_all(which);
+        let below = |die: usize| {
+            let medium = medium(shared[die].as_ref().expect("one of those"));
+            let write = writes.iter().find(|write| write.0 == die);
+            MediumWrite { medium, write: write.map(|(_, offset)| (*offset, bytes)) }
+        };
+        let asked: Vec<MediumWrite<'_>> = which.iter().map(below).collect();
+        let answers = write_and_sync(&asked);
+        drop(shared);
+        for (die, answer) in which.iter().zip(answers) {
+            let bytes = if copies.has(die) { bytes.len() } else { 0 };
+            match self.count_write(die, bytes, answer) {
+                Err(error) if !self.lose_for(die, &error) => return Err((die, error)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn medium(bay: &Bay) -> &dyn Medium {
+    bay.as_deref().unwrap_or(&Gone)
+}
+
+/// An error of the medium, with what was attempted.
+pub(crate) fn medium_error(attempted: String) -> impl FnOnce(io::Error) -> DeviceError {
+    move |source| DeviceError::Medium { attempted, source }
+}

@@ -1,0 +1,332 @@
+//! The drive that stores: a [`Device`] over dies.
+//!
+//! ```text
+//!  write ─► core (exclusive): place, copy into the row's unit, program full units ─► acknowledged
+//!  read  ─► core (shared): where? ─► medium, checked ─► stripe, if it was not right
+//!  flush ─► journal: sync the dies that were written; what is in unfinished rows goes to the ring
+//! ```
+//!
+//! Locks are taken in this order: checkpoints, journal, core, header. No thread waits for another
+//! beyond them, and none is handed a request.
+
+mod atomic;
+mod checkpointing;
+mod committing;
+mod formatting;
+mod reading;
+mod redundancy;
+mod writing;
+
+pub use self::formatting::{Beyond, UserCapacity};
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{
+    Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+};
+
+use blockio::Bytes;
+use ftl::Lpn;
+
+use crate::engine::core::{Core, Located};
+use crate::engine::gathering::Unused;
+use crate::engine::headroom::Headroom;
+use crate::engine::journal::{Journal, Scope};
+use crate::engine::store::Store;
+use crate::format::header::{Closing, Header};
+use crate::format::layout::PAGE_BYTES;
+use crate::status::{
+    self, Format, Health, Led, MaintenanceStatus, Smart, Space, State, Status, Wear,
+};
+use crate::{Allocation, Device, DeviceError, Durability, Life, Read};
+
+/// A drive over dies. Dropping it is what a crash of the process is; see [`Drive::close`].
+#[derive(Debug)]
+pub struct Drive {
+    store: Store,
+    core: RwLock<Core>,
+    journal: Mutex<Journal>,
+    /// Number of the next checkpoint.
+    checkpoints: Mutex<u64>,
+    /// Event from which on it is due, whatever the journal holds.
+    checkpoint_due: AtomicU64,
+    /// Event from which on it is time to say what is durable, though nobody flushes.
+    mark_due: AtomicU64,
+    header: Mutex<Header>,
+    maintenance: Mutex<MaintenanceStatus>,
+    /// The count of events, and the number of the next checkpoint, when it was opened.
+    opened_at: (u64, u64),
+    /// Pages that clients address.
+    pages: AtomicU32,
+    /// The failed dies that rows were last chosen for, as a [`DieSet`](crate::format::die_set::DieSet).
+    adapted: AtomicU64,
+    /// Bytes that clients may write before the host is asked for its free space again.
+    headroom: Headroom,
+    /// Media that were given when it was opened and are not used, with why.
+    unused: Vec<Unused>,
+    /// Failure after which the drive takes no more writes, if there was one.
+    poison: OnceLock<String>,
+}
+
+impl Drive {
+    pub(crate) fn assemble(
+        store: Store,
+        core: Core,
+        journal: Journal,
+        (header, checkpoint): (Header, u64),
+    ) -> Self {
+        Self {
+            opened_at: (core.order, checkpoint),
+            checkpoint_due: AtomicU64::new(checkpointing::due_after(core.order, &store)),
+            mark_due: AtomicU64::new(checkpointing::mark_due_after(core.order)),
+            pages: AtomicU32::new(core.ftl.pages_logical()),
+            adapted: AtomicU64::new(core.out.0),
+            store,
+            core: RwLock::new(core),
+            journal: Mutex::new(journal),
+            checkpoints: Mutex::new(checkpoint),
+            header: Mutex::new(header),
+            maintenance: Mutex::default(),
+            headroom: Headroom::default(),
+            unused: Vec::new(),
+            poison: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn set_unused_media(&mut self, unused: Vec<Unused>) {
+        self.unused = unused;
+    }
+
+    /// Media that were given when the drive was opened and are not used as dies, one sentence each:
+    /// of another drive, with an earlier state, or too short.
+    pub fn unused_media(&self) -> impl Iterator<Item = &str> {
+        self.unused.iter().map(|unused| unused.text.as_str())
+    }
+
+    /// Pages that are known to be lost: they were found unreadable, in this session or before, and
+    /// were neither written nor trimmed since.
+    ///
+    /// # Errors
+    /// [`DeviceError::Poisoned`].
+    pub fn lost_pages(&self) -> Result<u64, DeviceError> {
+        Ok(self.core()?.lost.count())
+    }
+
+    /// First sectors of up to `most` of the pages that are known to be lost, in order.
+    ///
+    /// # Errors
+    /// [`DeviceError::Poisoned`].
+    pub fn lost_lbas(&self, most: usize) -> Result<Vec<u64>, DeviceError> {
+        Ok(self.core()?.lost.lbas(most))
+    }
+
+    /// Makes everything durable and says so on the media, so that opening is quick.
+    ///
+    /// # Errors
+    /// As [`Device::flush`]; what was flushed before is safe all the same.
+    pub fn close(self) -> Result<(), DeviceError> {
+        let now = (self.core()?.order, *lock(&self.checkpoints));
+        let mut checkpoint = lock(&self.header).closing.checkpoint;
+        if now != self.opened_at || checkpoint == 0 {
+            // What rows hold that are not complete would have to be written anew.
+            self.noting(self.core_mut()?.finish_rows(&self.store))?;
+            self.commit(Scope::Everything)?;
+            self.checkpoint()?;
+            checkpoint = *lock(&self.checkpoints) - 1;
+        }
+        let journal = self.journal()?.head;
+        let mut header = lock(&self.header);
+        header.is_open = false;
+        header.closing = Closing { checkpoint, journal };
+        let written = header.write(&self.store.dies);
+        written.map_err(|(die, source)| DeviceError::Medium {
+            attempted: format!("writing the header of die {die}"),
+            source,
+        })
+    }
+
+    /// Returns the counters of the translation layer since the drive was opened.
+    ///
+    /// # Errors
+    /// [`DeviceError::Poisoned`].
+    pub fn counters(&self) -> Result<ftl::Counters, DeviceError> {
+        Ok(*self.core()?.ftl.counters())
+    }
+
+    /// Space that data takes, and the most that it may take.
+    ///
+    /// # Errors
+    /// [`DeviceError::Poisoned`].
+    pub fn space(&self) -> Result<(Bytes, Bytes), DeviceError> {
+        let core = self.core()?;
+        Ok((core.ftl.stored(), core.ftl.stored_max()))
+    }
+
+    /// Returns the status of the open drive: state, health, space, wear and traffic.
+    pub fn status(&self) -> Status {
+        let header = *lock(&self.header);
+        let shape = &header.shape;
+        let reason = self.poison.get().cloned();
+        // After a panic numbers may be off; they are asked for all the more.
+        let core = self.core.read().unwrap_or_else(PoisonError::into_inner);
+        let maintenance = lock(&self.maintenance).clone();
+        let status = Status {
+            schema: status::SCHEMA,
+            drive: status::named(self.store.drive),
+            name: String::new(),
+            folder: String::new(),
+            health: Health::default(),
+            state: State::Open,
+            reason: None,
+            led: Led::Attached,
+            is_locate_led_on: false,
+            format: Format::of(shape),
+            smart: Smart::of(&header, Some(&core.ftl)),
+            pages_lost: core.lost.count(),
+            lost_lbas: core.lost.lbas(status::LBAS_MAX),
+            dies: self.store.dies.traffic(),
+            hot_spares: 0,
+            namespaces: Vec::new(),
+            space: Some(Space::of(&core.ftl)),
+            wear: Some(Wear::of(&core.ftl)),
+            writes: None,
+            life: Life::default(),
+            maintenance,
+            server: None,
+        };
+        status.opened(&core.ftl, core.lost.found(), reason).judged()
+    }
+
+    /// Bytes that each die has at least.
+    pub fn die_bytes(&self) -> Bytes {
+        self.store.layout.shape.die_bytes()
+    }
+
+    /// Dies that the drive does without, by index.
+    pub fn lost_dies(&self) -> Vec<usize> {
+        let lost = self.store.dies.lost();
+        (0..self.store.dies.count()).filter(|die| lost.has(*die)).collect()
+    }
+
+    /// Pages that clients address.
+    pub(crate) fn pages(&self) -> u32 {
+        self.pages.load(Ordering::Acquire)
+    }
+
+    /// Status of background work: rebuild, restoring redundancy, scrub, purge.
+    pub(crate) fn maintenance(&self) -> MutexGuard<'_, MaintenanceStatus> {
+        lock(&self.maintenance)
+    }
+
+    pub(crate) const fn store(&self) -> &Store {
+        &self.store
+    }
+
+    pub(crate) fn core(&self) -> Result<RwLockReadGuard<'_, Core>, DeviceError> {
+        self.core.read().map_err(|_| self.panicked())
+    }
+
+    pub(crate) fn core_mut(&self) -> Result<RwLockWriteGuard<'_, Core>, DeviceError> {
+        self.core.write().map_err(|_| self.panicked())
+    }
+
+    fn journal(&self) -> Result<MutexGuard<'_, Journal>, DeviceError> {
+        self.journal.lock().map_err(|_| self.panicked())
+    }
+
+    fn panicked(&self) -> DeviceError {
+        let reason = self.poison.get_or_init(|| "a thread of the drive panicked".to_owned());
+        DeviceError::Poisoned { reason: reason.clone() }
+    }
+
+    /// Refuses to go on after a failure.
+    fn check_sound(&self) -> Result<(), DeviceError> {
+        match self.poison.get() {
+            Some(reason) => Err(DeviceError::Poisoned { reason: reason.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes note of a failure that makes any further promise impossible.
+    fn noting<T>(&self, result: Result<T, DeviceError>) -> Result<T, DeviceError> {
+        if let Err(error @ DeviceError::Medium { .. }) = &result {
+            let _ = self.poison.set(error.to_string());
+        }
+        result
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The part of a page that a range covers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    pub(crate) lpn: Lpn,
+    /// First byte within the page.
+    pub(crate) from: usize,
+    pub(crate) length: usize,
+}
+
+/// The pages that `length` bytes from `offset` on lie in.
+pub(crate) fn parts(offset: u64, length: u64) -> impl Iterator<Item = Part> {
+    let page_bytes = PAGE_BYTES as u64;
+    let mut at = offset;
+    let end = offset + length;
+    std::iter::from_fn(move || {
+        let lpn = u32::try_from(at / page_bytes).ok()?;
+        let until = end.min((u64::from(lpn) + 1) * page_bytes);
+        let from = usize::try_from(at % page_bytes).ok()?;
+        let length = usize::try_from(until.checked_sub(at)?).ok().filter(|length| *length > 0)?;
+        at = until;
+        Some(Part { lpn: Lpn(lpn), from, length })
+    })
+}
+
+impl Device for Drive {
+    fn size(&self) -> u64 {
+        u64::from(self.pages()) * PAGE_BYTES as u64
+    }
+
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
+        self.read_ranges(&mut [Read { offset, buffer }]).pop().expect("one answer to one read")
+    }
+
+    fn read_many(&self, reads: &mut [Read<'_>]) -> Vec<Result<(), DeviceError>> {
+        self.read_ranges(reads)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8], durability: Durability) -> Result<(), DeviceError> {
+        self.check_range(offset, bytes.len() as u64)?;
+        self.check_sound()?;
+        self.headroom.take(&self.store, bytes.len() as u64)?;
+        self.noting(self.write_range(offset, bytes))?;
+        self.settle(durability)
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        self.commit(Scope::Host)
+    }
+
+    fn trim(&self, offset: u64, length: u64, durability: Durability) -> Result<(), DeviceError> {
+        self.check_range(offset, length)?;
+        self.check_sound()?;
+        self.noting(self.trim_range(offset, length))?;
+        self.settle(durability)
+    }
+
+    fn allocations(&self, offset: u64, length: u64) -> Result<Vec<Allocation>, DeviceError> {
+        self.check_range(offset, length)?;
+        let core = self.core()?;
+        let mut runs: Vec<Allocation> = Vec::new();
+        for Part { lpn, length, .. } in parts(offset, length) {
+            let is_stored = core.locate(&self.store.layout, lpn) != Located::Nowhere;
+            let length = length as u64;
+            match runs.last_mut().filter(|run| run.is_stored == is_stored) {
+                Some(run) => run.length += length,
+                None => runs.push(Allocation { length, is_stored }),
+            }
+        }
+        Ok(runs)
+    }
+}

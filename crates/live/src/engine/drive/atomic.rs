@@ -1,0 +1,131 @@
+//! Writes of several ranges that a crash leaves all or not at all.
+//!
+//! They are placed while full units wait in memory, and one batch of the journal takes all of them:
+//! it is whole or it is none. Units are programmed once it is durable.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::PoisonError;
+
+use ftl::Lpn;
+
+use super::{Drive, parts};
+use crate::engine::core::Core;
+use crate::engine::journal::Scope;
+use crate::format::compress::Scratch;
+use crate::format::die_set::DieSet;
+use crate::format::layout::PAGE_BYTES;
+use crate::format::unit::Page;
+use crate::{Device as _, DeviceError};
+
+/// Pages as they will be, by number.
+type Pages = BTreeMap<u32, Box<[u8; PAGE_BYTES]>>;
+
+impl Drive {
+    /// Most bytes of one atomic write, whole pages being counted; less where rows leave out dies
+    /// that have failed.
+    pub fn atomic_bytes_max(&self) -> u64 {
+        // After a panic nothing can be written anyway.
+        let out = self.core.read().unwrap_or_else(PoisonError::into_inner).out;
+        self.atomic_bytes_leaving_out(out)
+    }
+
+    /// Returns the largest atomic write in bytes if rows leave out these dies: the data of a
+    /// superblock, but at most 1/16 of the journal.
+    fn atomic_bytes_leaving_out(&self, out: DieSet) -> u64 {
+        let layout = &self.store.layout;
+        let units = layout.shape.rows * layout.data_units(out);
+        let superblock = u64::from(units * layout.shape.unit_pages) * PAGE_BYTES as u64;
+        superblock.min(layout.shape.journal_bytes / 16)
+    }
+
+    /// Writes several ranges, in order where they overlap: all of them, durably, or none.
+    ///
+    /// # Errors
+    /// As [`crate::Device::write`], and [`DeviceError::Unreadable`] where part of a page is
+    /// replaced that cannot be read. Ranges beyond [`Drive::atomic_bytes_max`] are out of range.
+    pub fn atomic_write(&self, ranges: &[(u64, &[u8])]) -> Result<(), DeviceError> {
+        let mut total = 0;
+        for (offset, bytes) in ranges {
+            self.check_range(*offset, bytes.len() as u64)?;
+            total += (parts(*offset, bytes.len() as u64).count() * PAGE_BYTES) as u64;
+        }
+        self.headroom.take(&self.store, total)?;
+        loop {
+            self.check_sound()?;
+            let mut journal = self.journal()?;
+            let core = self.core_mut()?;
+            let size = self.atomic_bytes_leaving_out(core.out);
+            if total > size {
+                let offset = ranges.first().map_or(0, |(offset, _)| *offset);
+                return Err(DeviceError::OutOfRange { offset, length: total, size });
+            }
+            if core.ftl.needs_room() {
+                drop(journal);
+                self.give_room(core)?;
+                continue;
+            }
+            // Pages that relocation saves meanwhile come on top of these.
+            let wanted = 3 * self.bytes_at_most(&core) + 8 * total;
+            if journal.used() + wanted > journal.size {
+                drop(core);
+                drop(journal);
+                self.checkpoint()?;
+                continue;
+            }
+            if let Err(lpn) = self.place_held(core, ranges)? {
+                drop(journal);
+                self.give_space(self.core_mut()?, lpn)?;
+                continue;
+            }
+            let committed = self.commit_to(&mut journal, Scope::Together, |_| ())?;
+            assert!(committed.is_some(), "there was room for more than this");
+            return self.noting(self.core_mut()?.release_programs(&self.store));
+        }
+    }
+
+    /// Places all pages, or none where there is no space for them; then says which is the first.
+    fn place_held(
+        &self,
+        mut core: std::sync::RwLockWriteGuard<'_, Core>,
+        ranges: &[(u64, &[u8])],
+    ) -> Result<Result<(), Lpn>, DeviceError> {
+        // Whatever can fail comes before the first page has its place.
+        let pages = self.merged(&core, ranges)?;
+        let compression = self.store.layout.shape.compression;
+        let mut room = compression.room(pages.len());
+        let mut room = Scratch(&mut room);
+        let pages = pages.iter();
+        let packed = pages.map(|(lpn, page)| compression.pack(Lpn(*lpn), &page[..], &mut room));
+        let packed: Vec<Page<'_>> = packed.collect();
+        if let (Some(_), Some(page)) = (core.wait(&packed), packed.first()) {
+            return Ok(Err(page.lpn));
+        }
+        core.holds_programs = true;
+        let placed = packed.iter().try_for_each(|page| core.place(&self.store, page));
+        self.noting(placed).map(Ok)
+    }
+
+    fn merged(&self, core: &Core, ranges: &[(u64, &[u8])]) -> Result<Pages, DeviceError> {
+        let mut pages = Pages::new();
+        for (offset, bytes) in ranges {
+            let mut rest = *bytes;
+            for part in parts(*offset, bytes.len() as u64) {
+                let (here, after) = rest.split_at(part.length);
+                rest = after;
+                let page = match pages.entry(part.lpn.0) {
+                    Entry::Occupied(known) => known.into_mut(),
+                    Entry::Vacant(free) => {
+                        let mut page = Box::new([0; PAGE_BYTES]);
+                        if part.length < PAGE_BYTES {
+                            core.read_page(&self.store, part.lpn, &mut page)?;
+                        }
+                        free.insert(page)
+                    }
+                };
+                page[part.from..part.from + part.length].copy_from_slice(here);
+            }
+        }
+        Ok(pages)
+    }
+}

@@ -1,0 +1,144 @@
+//! Commits: what a flush does.
+//!
+//! What rows hold that are not complete goes to the journal, so that a flush after each page costs
+//! one short write and one sync for each copy of the journal. Rows that were completed since the
+//! last commit are made durable first, and then listed in the batch: whoever finds the batch knows
+//! that they were there. Many that flush at once share one commit.
+
+use super::{Drive, lock};
+use crate::DeviceError;
+use crate::engine::completed_rows::completed_bytes_due;
+use crate::engine::core::Core;
+use crate::engine::dies::medium_error;
+use crate::engine::journal::{Journal, Scope};
+use crate::format::die_set::DieSet;
+use crate::format::header::Header;
+use crate::mutants::{self, Mutant};
+
+/// Checkpoints that may be taken to make room for one commit: others may fill it meanwhile.
+const TRIES: u32 = 1000;
+
+impl Drive {
+    /// Makes everything of `scope` durable that happened before.
+    pub(crate) fn commit(&self, scope: Scope) -> Result<(), DeviceError> {
+        let before = self.core()?.order;
+        for _ in 0..TRIES {
+            self.check_sound()?;
+            let mut journal = self.journal()?;
+            if scope == Scope::Host && journal.committed >= before {
+                return Ok(());
+            }
+            if self.commit_to(&mut journal, scope, |_| ())?.is_some() {
+                let is_due = journal.used() > journal.size / 2;
+                drop(journal);
+                // Another thread may be at it already.
+                return if is_due && self.checkpoints.try_lock().is_ok() {
+                    self.checkpoint()
+                } else {
+                    Ok(())
+                };
+            }
+            drop(journal);
+            self.checkpoint()?;
+        }
+        let reason = "checkpoints leave no room in the journal".to_owned();
+        Err(DeviceError::Poisoned { reason })
+    }
+
+    /// Does so with the journal at hand, if it has room; `see` is shown the state that is made
+    /// durable.
+    pub(super) fn commit_to(
+        &self,
+        journal: &mut Journal,
+        scope: Scope,
+        see: impl FnOnce(&mut Core),
+    ) -> Result<Option<()>, DeviceError> {
+        self.check_sound()?;
+        let (order, dirty, held, is_empty, freed) = {
+            let mut core = self.core_mut()?;
+            // Checkpoints themselves may use what the rest leaves.
+            let reserve = if scope == Scope::Together { 1 } else { 3 };
+            let has_reserve = journal.used() + reserve * self.bytes_at_most(&core) <= journal.size;
+            if !has_reserve && scope != Scope::Again {
+                return Ok(None);
+            }
+            let held = if scope.is_host() { 0 } else { core.ftl.held_erased().len() };
+            let is_proven = !journal.is_end_single || scope == Scope::Relocation;
+            let is_empty = !core.is_dirty() && scope != Scope::Again && held == 0 && is_proven;
+            // What is in rows that are not complete is in the batch.
+            let dirty = if core.completed.is_empty() && scope.is_host() {
+                DieSet::default()
+            } else {
+                std::mem::take(&mut core.dirty)
+            };
+            journal.begin();
+            journal.collect(&mut core, &self.store.layout, scope);
+            // The last way to a checkpoint: what counts is the batch, not the largest there can be.
+            if !has_reserve && !journal.has_room_for_batch() {
+                return Ok(None);
+            }
+            see(&mut core);
+            (core.order, dirty, held, is_empty, core.freed)
+        };
+        if !is_empty {
+            self.noting(self.make_durable(journal, scope, dirty))?;
+        }
+        if !journal.is_end_single {
+            journal.committed = order;
+        }
+        if !scope.is_host() || freed > 0 {
+            let mut core = self.core_mut()?;
+            core.freed -= freed;
+            core.ftl.release_erased(held);
+        }
+        Ok(Some(()))
+    }
+
+    /// Bytes that a batch takes of the ring at most.
+    pub(super) fn bytes_at_most(&self, core: &Core) -> u64 {
+        let shape = &self.store.layout.shape;
+        let row_bytes = self.store.layout.unit_bytes as u64 * u64::from(shape.dies);
+        // The list may grow so far until somebody commits it.
+        let listed = completed_bytes_due(&self.store.layout).max(core.completed.len() as u64);
+        2 * (row_bytes * (core.open.len() as u64 + 1)
+            + core.trims.len() as u64 * 32
+            + core.ftl.held_erased().len() as u64 * 32
+            + listed
+            + 4096)
+    }
+
+    /// Makes durable what was written to the dies, and then the batch, which says so.
+    pub(super) fn make_durable(
+        &self,
+        journal: &mut Journal,
+        scope: Scope,
+        dirty: DieSet,
+    ) -> Result<(), DeviceError> {
+        if !mutants::is(Mutant::JournalBeforeRows) {
+            let failed = |(die, source)| medium_error(format!("syncing die {die}"))(source);
+            self.store.dies.sync_all(dirty).map_err(failed)?;
+        }
+        journal.write(&self.store, scope)?;
+        self.keep_header()
+    }
+
+    /// Says on the remaining dies which ones have been lost, if that has changed, and has rows that
+    /// are begun from then on leave them out.
+    pub(crate) fn keep_header(&self) -> Result<(), DeviceError> {
+        let told = self.tell_header()?;
+        self.adapt_rows(told)
+    }
+
+    /// Says on the remaining dies which ones have been lost, if that has changed; returns them.
+    pub(super) fn tell_header(&self) -> Result<DieSet, DeviceError> {
+        let dies = &self.store.dies;
+        let mut header = lock(&self.header);
+        let is_told = |header: &Header| {
+            (header.lost, header.done_without) == (dies.incomplete(), dies.done_without())
+        };
+        while !is_told(&header) {
+            header.write_to_all(dies)?;
+        }
+        Ok(header.lost)
+    }
+}

@@ -1,0 +1,280 @@
+//! Changes of what clients see of a drive: resizing, formatting and purging.
+//!
+//! A drive keeps the arrangement of its dies for good; what changes is how much of it clients may
+//! use. Headers say so, and a checkpoint how many pages its own map has, so that neither depends on
+//! the other after a crash.
+
+use std::sync::atomic::Ordering;
+
+use blockio::Bytes;
+use serde::{Deserialize, Serialize};
+
+use ftl::{ConfigError, Lpn};
+
+use super::{Drive, lock};
+use crate::engine::core::Core;
+use crate::engine::creation::Capacity;
+use crate::engine::dies::medium_error;
+use crate::engine::journal::{Journal, Scope};
+use crate::format::journal::Trim;
+use crate::format::layout::{HEADER_BYTES, PAGE_BYTES, lba};
+use crate::status::Purge;
+use crate::{DeviceError, OpenError, Shape};
+
+/// Spare space of the stock capacity, as a share of it.
+const STOCK_SPARE: f64 = 0.15;
+
+/// Treatment of stored pages beyond the new end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beyond {
+    /// The change is refused where any is stored.
+    Kept,
+    /// They are trimmed.
+    Lost,
+}
+
+/// Capacity that clients are to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UserCapacity {
+    /// Capacity that leaves 15 % of it as spare space, the default of a new drive.
+    Stock,
+    /// Four fifths of stock, as the reviewed cards had it, for cheaper random writes.
+    HighPerformance,
+    /// So many bytes, a multiple of 4096.
+    Bytes(u64),
+}
+
+impl UserCapacity {
+    /// Returns this capacity in bytes for `drive`, which is not thin then.
+    pub fn of(self, drive: &Drive) -> Capacity {
+        let stock = drive.size_with_spare(STOCK_SPARE);
+        let page_bytes = PAGE_BYTES as u64;
+        let size = match self {
+            Self::Stock => stock,
+            Self::HighPerformance => Bytes(stock.0 / page_bytes * 4 / 5 * page_bytes),
+            Self::Bytes(bytes) => Bytes(bytes),
+        };
+        Capacity { size, physical: None }
+    }
+}
+
+impl Drive {
+    /// Changes how much clients may address and store; what they stored stays, but for pages beyond
+    /// the new end. Clients that are connected learn of it when they come again.
+    ///
+    /// # Errors
+    /// When the dies have no room for that, or something would be lost that is to be kept; then
+    /// nothing has changed.
+    pub fn resize(&self, capacity: &Capacity, beyond: Beyond) -> Result<(), OpenError> {
+        let (pages, stored_max) = self.checked(capacity)?;
+        // No checkpoint may be under way, since its map has one length.
+        let checkpoints = lock(&self.checkpoints);
+        let mut core = self.core_mut()?;
+        if let (Beyond::Kept, Some(lpn)) = (beyond, core.first_stored_from(pages)) {
+            let lba = lba(lpn);
+            let what = format!("sectors from {lba} on are stored, beyond the new end");
+            return Err(OpenError::refused(format!("{what}; trim them first")));
+        }
+        core.resize(pages, stored_max)?;
+        self.pages.store(pages, Ordering::Release);
+        let mut header = lock(&self.header);
+        (header.shape.pages_logical, header.shape.pages_stored_max) = (pages, stored_max);
+        self.noting(header.write_to_all(&self.store.dies))?;
+        drop(header);
+        drop(core);
+        drop(checkpoints);
+        Ok(self.checkpoint()?)
+    }
+
+    /// Forgets everything that is stored and erases it from the dies: from what rows hold no more,
+    /// and from the journal.
+    ///
+    /// # Errors
+    /// As [`crate::Device::trim`].
+    pub fn purge(&self) -> Result<(), DeviceError> {
+        self.purge_while(|_, _| true)
+    }
+
+    /// As [`Drive::purge`], for as long as `go_on` says so, which is told before each superblock
+    /// how many of how many have been erased: everything is forgotten before the first one.
+    ///
+    /// # Errors
+    /// As [`Drive::purge`].
+    pub fn purge_while(&self, go_on: impl FnMut(u64, u64) -> bool) -> Result<(), DeviceError> {
+        let superblocks = u64::from(self.store.layout.shape.superblocks);
+        let begun = Purge { is_running: true, superblocks, ..Purge::default() };
+        self.maintenance().purge = Some(begun);
+        let purged = self.noting(self.forget_all().and_then(|()| self.erase_unused(go_on)));
+        if let Some(purge) = &mut self.maintenance().purge {
+            purge.is_running = false;
+            purge.failure = match &purged {
+                Ok(()) if purge.superblocks_done < superblocks => Some("it was stopped".to_owned()),
+                Ok(()) => None,
+                Err(error) => Some(error.to_string()),
+            };
+        }
+        purged
+    }
+
+    /// Purges the drive and gives it another capacity.
+    ///
+    /// # Errors
+    /// When the dies have no room for that, before anything has changed; and as [`Drive::purge`].
+    pub fn reformat_while(
+        &self,
+        capacity: UserCapacity,
+        go_on: impl FnMut(u64, u64) -> bool,
+    ) -> Result<(), OpenError> {
+        let capacity = capacity.of(self);
+        self.checked(&capacity)?;
+        self.purge_while(go_on)?;
+        let resized = self.resize(&capacity, Beyond::Lost);
+        if let (Err(error), Some(purge)) = (&resized, &mut self.maintenance().purge) {
+            purge.failure = Some(error.to_string());
+        }
+        resized
+    }
+
+    /// Checks that the drive can have a capacity.
+    ///
+    /// # Errors
+    /// When it cannot.
+    pub fn check_capacity(&self, capacity: UserCapacity) -> Result<(), OpenError> {
+        self.checked(&capacity.of(self)).map(|_| ())
+    }
+
+    /// The most that clients may address while so much spare space is left, as a share of it.
+    pub fn size_with_spare(&self, spare: f64) -> Bytes {
+        let shape = &self.store.layout.shape;
+        let config = shape.config();
+        let usable = shape.superblocks.saturating_sub(config.superblocks_reserved() + 1);
+        let pages = f64::from(usable) * f64::from(shape.superblock_pages());
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "pages")]
+        let pages = (pages * config.reliable_share() / (1.0 + spare)) as u64;
+        Bytes(pages.max(1) * PAGE_BYTES as u64)
+    }
+
+    /// A capacity in pages, if the drive can have it.
+    fn checked(&self, capacity: &Capacity) -> Result<(u32, u32), OpenError> {
+        let (pages, stored_max) = capacity.pages()?;
+        let shape = &self.store.layout.shape;
+        if pages > shape.pages_mappable {
+            let most = Bytes(u64::from(shape.pages_mappable) * PAGE_BYTES as u64);
+            let what = format!("{} for clients, the dies have room for a map of", capacity.size);
+            return Err(OpenError::refused(format!("{what} {most}")));
+        }
+        Shape { pages_logical: pages, pages_stored_max: stored_max, ..*shape }.config().check()?;
+        Ok((pages, stored_max))
+    }
+
+    /// Forgets what is stored, durably, in both checkpoints too.
+    fn forget_all(&self) -> Result<(), DeviceError> {
+        {
+            // What is written together waits for its batch of the journal.
+            let _journal = self.journal()?;
+            self.core_mut()?.forget_all();
+        }
+        self.commit(Scope::Everything)?;
+        self.checkpoint()?;
+        self.checkpoint()
+    }
+
+    /// Erases from the dies whatever counts no more.
+    fn erase_unused(&self, mut go_on: impl FnMut(u64, u64) -> bool) -> Result<(), DeviceError> {
+        let layout = &self.store.layout;
+        let superblocks = layout.shape.superblocks;
+        for superblock in 0..superblocks {
+            if !go_on(superblock.into(), superblocks.into()) {
+                return Ok(());
+            }
+            let rows = layout.rows_of(superblock);
+            // Nothing is begun there meanwhile.
+            let core = self.core_mut()?;
+            let is_unused = |row: u32| {
+                core.rows.life(row).order == 0 && !core.open.iter().any(|open| open.row == row)
+            };
+            if rows.clone().all(is_unused) {
+                self.erase(layout.unit_from(rows.start), layout.unit_from(rows.end))?;
+            } else {
+                for row in rows.filter(|row| is_unused(*row)) {
+                    self.erase(layout.unit_from(row), layout.unit_from(row + 1))?;
+                }
+            }
+            drop(core);
+            if let Some(purge) = &mut self.maintenance().purge {
+                purge.superblocks_done = u64::from(superblock) + 1;
+            }
+        }
+        // The journal will not reach back to the checkpoint before the last one any more.
+        let checkpoints = lock(&self.checkpoints);
+        let older = *checkpoints % 2;
+        for region in 0..layout.shape.regions() {
+            let slot = layout.checkpoint_from(region, older);
+            self.erase(slot, slot + HEADER_BYTES)?;
+        }
+        self.sync_healthy()?;
+        let journal = self.journal()?;
+        for region in 0..layout.shape.regions() {
+            let journal_from = layout.journal_from(region);
+            for (from, until) in journal.unused() {
+                self.erase(journal_from + from, journal_from + until)?;
+            }
+        }
+        self.sync_healthy()
+    }
+
+    /// Erases what lies there on every die.
+    fn erase(&self, from: u64, until: u64) -> Result<(), DeviceError> {
+        let dies = &self.store.dies;
+        for die in dies.healthy() {
+            match dies.erase(die, from, until - from) {
+                Err(error) if dies.lose_for(die, &error) => {}
+                erased => erased.map_err(medium_error(format!("erasing die {die}")))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Core {
+    /// Forgets every page, and erases every superblock.
+    fn forget_all(&mut self) {
+        let (order, pages) = (self.next_order(), self.ftl.pages_logical());
+        self.giving_up(|core| core.ftl.purge());
+        self.trims.clear();
+        self.lost.clear(Lpn(0), pages);
+        self.trims.push(Trim { first: Lpn(0), pages, order });
+        self.forget_rows();
+    }
+
+    /// Has other numbers of pages; those beyond the end are forgotten.
+    fn resize(&mut self, pages: u32, stored_max: u32) -> Result<(), ConfigError> {
+        let before = self.ftl.pages_logical();
+        self.giving_up(|core| core.ftl.resize(pages, stored_max))?;
+        if pages < before {
+            let order = self.next_order();
+            self.trims.push(Trim { first: Lpn(pages), pages: before - pages, order });
+            self.lost.clear(Lpn(pages), before - pages);
+        }
+        Ok(())
+    }
+
+    /// The first page from `first` on that is stored.
+    fn first_stored_from(&self, first: u32) -> Option<Lpn> {
+        let entries = self.ftl.map_entries().iter().zip(0..).skip(first as usize);
+        entries.filter(|(entry, _)| **entry != 0).map(|(_, lpn)| Lpn(lpn)).next()
+    }
+}
+
+impl Journal {
+    /// The parts of the ring that hold no batch which is needed.
+    fn unused(&self) -> Vec<(u64, u64)> {
+        let (from, until) = (self.head.at % self.size, self.tail % self.size);
+        match self.used() {
+            0 => vec![(0, self.size)],
+            _ if from <= until => vec![(from, until)],
+            _ => vec![(from, self.size), (0, until)],
+        }
+    }
+}

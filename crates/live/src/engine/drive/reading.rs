@@ -1,0 +1,206 @@
+//! Reads: where is it, is it what it should be, and if not, what does its stripe say.
+//!
+//! The lock is held for the first question only. A row that is erased and written anew meanwhile
+//! has another life, which checksums tell; then the question is asked again.
+//!
+//! What came in together is looked for together, and asked of the dies at once.
+
+use ftl::Lpn;
+
+use super::{Drive, Part, parts};
+use crate::engine::core::{Located, unreadable};
+use crate::engine::store::{Packed, Run, Stored};
+use crate::format::compress;
+use crate::format::layout::{PAGE_BYTES, Place};
+use crate::format::unit::{Codec, Extent};
+use crate::{Device as _, DeviceError, Read};
+
+/// Most pages that are looked for while others wait, and asked for at once.
+const LOT_PAGES: usize = 64;
+
+type PageBytes = [u8; PAGE_BYTES];
+
+/// A page, and which of several reads it is for.
+struct Wanted<'a> {
+    lpn: Lpn,
+    page: &'a mut PageBytes,
+    read: usize,
+}
+
+/// A page of which a read wants only a part.
+struct Partial<'a> {
+    part: Part,
+    page: PageBytes,
+    wanted: &'a mut [u8],
+    read: usize,
+}
+
+/// Results of several reads, in their order.
+type Answers = Vec<Result<(), DeviceError>>;
+
+impl Drive {
+    pub(super) fn read_ranges(&self, reads: &mut [Read<'_>]) -> Answers {
+        let check = |read: &Read<'_>| self.check_range(read.offset, read.buffer.len() as u64);
+        let mut answers: Answers = reads.iter().map(check).collect();
+        let (mut pages, mut partials) = (Vec::new(), Vec::new());
+        let valid = (0..).zip(reads).zip(&answers).filter(|(_, answer)| answer.is_ok());
+        for ((read, Read { offset, buffer }), _) in valid {
+            let mut rest = &mut **buffer;
+            for part in parts(*offset, rest.len() as u64) {
+                let (wanted, after) = rest.split_at_mut(part.length);
+                rest = after;
+                if part.length < PAGE_BYTES {
+                    partials.push(Partial { part, page: [0; PAGE_BYTES], wanted, read });
+                } else {
+                    let page = wanted.as_mut_array().expect("all of a page");
+                    pages.push(Wanted { lpn: part.lpn, page, read });
+                }
+            }
+        }
+        for Partial { part, page, read, .. } in &mut partials {
+            pages.push(Wanted { lpn: part.lpn, page, read: *read });
+        }
+        for lot in pages.chunks_mut(LOT_PAGES) {
+            self.read_lot(lot, &mut answers);
+        }
+        for Partial { part, page, wanted, .. } in &mut partials {
+            wanted.copy_from_slice(&page[part.from..part.from + part.length]);
+        }
+        answers
+    }
+
+    fn read_lot(&self, lot: &mut [Wanted<'_>], answers: &mut Answers) {
+        let located = self.locate_lot(lot, answers);
+        let mut runs: Vec<Run> = Vec::new();
+        let mut stored = Vec::with_capacity(lot.len());
+        for (wanted, located) in lot.iter_mut().zip(located) {
+            let Located::Stored(at) = located else { continue };
+            stored.push(wanted);
+            match runs.last_mut().filter(|run| self.goes_on(run, at)) {
+                Some(run) => run.count += 1,
+                None => runs.push(Run { first: at, count: 1 }),
+            }
+        }
+        if runs.is_empty() {
+            return;
+        }
+        if self.store.layout.shape.extents_per_page == 1 {
+            self.read_whole(&runs, &mut stored, answers);
+        } else {
+            self.read_packed(&runs, &mut stored, answers);
+        }
+    }
+
+    /// Finds pages, and gives what is in memory at once.
+    fn locate_lot(&self, lot: &mut [Wanted<'_>], answers: &mut Answers) -> Vec<Located> {
+        let layout = &self.store.layout;
+        let core = self.core();
+        let locate = |wanted: &mut Wanted<'_>| {
+            let Wanted { lpn, page, read } = wanted;
+            let Ok(core) = &core else {
+                answers[*read] = Err(self.panicked());
+                return Located::Nowhere;
+            };
+            let located = core.locate(layout, *lpn);
+            match located {
+                Located::Nowhere => page.fill(0),
+                Located::Open(ppn) => {
+                    let (extent, payload) = core.open_extent(layout, ppn);
+                    note(&mut answers[*read], open_page(*lpn, extent, payload, page));
+                }
+                Located::Stored(_) => {}
+            }
+            located
+        };
+        lot.iter_mut().map(locate).collect()
+    }
+
+    /// True if a place continues a run: the next slot of the same unit, in the same life of its
+    /// row.
+    fn goes_on(&self, run: &Run, at: Stored) -> bool {
+        let place = self.store.layout.place(run.first.ppn);
+        let slot = place.slot + u32::try_from(run.count).expect("at most a lot");
+        let is_in_unit = slot < self.store.layout.unit_slots;
+        is_in_unit
+            && self.store.layout.place(at.ppn) == Place { slot, ..place }
+            && at.life == run.first.life
+    }
+
+    fn read_whole(&self, runs: &[Run], stored: &mut [&mut Wanted<'_>], answers: &mut Answers) {
+        let mut pages: Vec<_> = stored.iter_mut().map(|wanted| &mut *wanted.page).collect();
+        let extents = self.store.read_runs(runs, &mut pages);
+        for (Wanted { lpn, page, read }, extent) in stored.iter_mut().zip(extents) {
+            let is_right = |extent: Extent| extent.lpn == *lpn && extent.codec == Codec::Raw;
+            if !extent.is_some_and(is_right) {
+                note(&mut answers[*read], self.read_again(*lpn, page));
+            }
+        }
+    }
+
+    fn read_packed(&self, runs: &[Run], stored: &mut [&mut Wanted<'_>], answers: &mut Answers) {
+        let mut stored = stored.iter_mut();
+        for (packed, run) in self.store.read_packs(runs).iter().zip(runs) {
+            let mut found = packed.iter().flat_map(Packed::iter);
+            for Wanted { lpn, page, read } in stored.by_ref().take(run.count) {
+                let extent = found.next().flatten().filter(|(extent, _)| extent.lpn == *lpn);
+                let done = match extent {
+                    Some((extent, payload)) => open_page(*lpn, extent, payload, page),
+                    None => self.read_again(*lpn, page),
+                };
+                note(&mut answers[*read], done);
+            }
+        }
+    }
+
+    /// Reads one page by itself, from its stripe if its place does not give it back.
+    fn read_again(&self, lpn: Lpn, page: &mut PageBytes) -> Result<(), DeviceError> {
+        let mut failed = None;
+        loop {
+            let located = {
+                let core = self.core()?;
+                let located = core.locate(&self.store.layout, lpn);
+                if let Located::Open(ppn) = located {
+                    let (extent, payload) = core.open_extent(&self.store.layout, ppn);
+                    return open_page(lpn, extent, payload, page);
+                }
+                located
+            };
+            let Located::Stored(stored) = located else {
+                page.fill(0);
+                return Ok(());
+            };
+            if failed == Some(stored) {
+                let mut core = self.core_mut()?;
+                if core.locate(&self.store.layout, lpn) == located {
+                    core.note_lost([lpn]);
+                }
+                return Err(unreadable(lpn));
+            }
+            let store = &self.store;
+            let is_it = |(extent, _): &(Extent, Vec<u8>)| extent.lpn == lpn;
+            let found = store.read_extent(stored).filter(is_it);
+            let found = found.or_else(|| store.reconstruct_extent(stored).filter(is_it));
+            let found = found.or_else(|| store.rescue_extent(stored).filter(is_it));
+            if let Some((extent, payload)) = found {
+                return open_page(lpn, extent, &payload, page);
+            }
+            failed = Some(stored);
+        }
+    }
+}
+
+/// Keeps the first failure.
+fn note(answer: &mut Result<(), DeviceError>, done: Result<(), DeviceError>) {
+    if answer.is_ok() {
+        *answer = done;
+    }
+}
+
+fn open_page(
+    lpn: Lpn,
+    extent: Extent,
+    payload: &[u8],
+    page: &mut PageBytes,
+) -> Result<(), DeviceError> {
+    compress::expand(extent.codec, payload, page).ok_or_else(|| unreadable(lpn))
+}

@@ -1,0 +1,275 @@
+//! Full redundancy without the dies that have failed (Adaptive Flashback): rows leave them out, and
+//! pages of rows that lack a unit are moved to such rows while the host goes on.
+//!
+//! ```text
+//!  a die fails ─► headers say so ─► rows that are begun leave it out
+//!              ─► pages of older rows are moved ─► checkpoint ─► headers: it is done without
+//! ```
+//!
+//! Invariants:
+//! - A row lacks at most one of its units: the dies that rows leave out are all incomplete ones,
+//!   or all but one.
+//! - A die is done without only while no page lies in a row that has a unit on it.
+//! - Rows leave out a die only once headers say that rows may.
+
+use std::sync::RwLockWriteGuard;
+use std::sync::atomic::Ordering;
+
+use ftl::Lpn;
+
+use super::Drive;
+use crate::DeviceError;
+use crate::engine::core::{Core, Located};
+use crate::engine::journal::Scope;
+use crate::engine::store::Store;
+use crate::format::die_set::DieSet;
+use crate::format::layout::{Layout, PAGE_BYTES};
+use crate::format::row::RowEpoch;
+use crate::format::unit::Codec;
+use crate::mutants::{self, Mutant};
+use crate::status::Redundancy;
+
+/// Pages that are looked at before others get their turn.
+const PAGES_AT_ONCE: u32 = 16;
+/// Share of the pages that may be stored which must fit besides, before rows leave out dies, so
+/// that the next few writes do not undo it.
+const SLACK_DIVISOR: u32 = 16;
+
+/// Outcome of an attempt to restore redundancy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    Restored,
+    NoSpace,
+    Overtaken,
+    Stopped,
+}
+
+impl Ending {
+    const fn failure(self) -> Option<&'static str> {
+        match self {
+            Self::Restored => None,
+            Self::NoSpace => Some("too little space is left without the failed dies"),
+            Self::Overtaken => Some("dies or the space that is left changed meanwhile"),
+            Self::Stopped => Some("it was stopped"),
+        }
+    }
+}
+
+impl Drive {
+    /// True if every row survives the loss of any one die.
+    pub fn is_redundant(&self) -> bool {
+        let dies = &self.store.dies;
+        self.store.layout.shape.is_protected
+            && dies.missed() == DieSet::default()
+            && dies.healthy().count() > 1
+    }
+
+    /// Moves what lies in rows that lack a unit to rows without the dies that have failed, while
+    /// the host goes on; says whether a further die may fail then. It may not where too little
+    /// space is left, or only one die.
+    ///
+    /// `go_on` is told now and then how many pages of how many have been gone through; once it says
+    /// no, nothing more is moved. [`Drive::status`] tells how far it is.
+    ///
+    /// # Errors
+    /// As [`crate::Device::write`].
+    pub fn restore_redundancy_while(
+        &self,
+        go_on: impl FnMut(u64, u64) -> bool,
+    ) -> Result<bool, DeviceError> {
+        if self.is_redundant() || !self.store.layout.shape.is_protected {
+            return Ok(self.is_redundant());
+        }
+        let pages = u64::from(self.pages());
+        let begun = Redundancy { is_running: true, pages, ..Redundancy::default() };
+        self.maintenance().redundancy = Some(begun);
+        let moved = self.noting(self.move_lacking(go_on));
+        if let Some(redundancy) = &mut self.maintenance().redundancy {
+            redundancy.is_running = false;
+            redundancy.failure = match &moved {
+                Ok(ending) => ending.failure().map(str::to_owned),
+                Err(error) => Some(error.to_string()),
+            };
+        }
+        Ok(moved? == Ending::Restored)
+    }
+
+    /// As [`Drive::restore_redundancy_while`], to its end.
+    ///
+    /// # Errors
+    /// As [`Drive::restore_redundancy_while`].
+    pub fn restore_redundancy(&self) -> Result<bool, DeviceError> {
+        self.restore_redundancy_while(|_, _| true)
+    }
+
+    fn move_lacking(&self, mut go_on: impl FnMut(u64, u64) -> bool) -> Result<Ending, DeviceError> {
+        let told = self.tell_header()?;
+        let (out, choices) = {
+            let mut core = self.core_mut()?;
+            core.choose_rows(&self.store, told)?;
+            (core.out, core.choices)
+        };
+        if !out.has_all(told) {
+            return Ok(Ending::NoSpace);
+        }
+        let pages = self.pages();
+        for first in (0..pages).step_by(PAGES_AT_ONCE as usize) {
+            if !go_on(first.into(), pages.into()) {
+                return Ok(Ending::Stopped);
+            }
+            if self.core()?.choices != choices {
+                return Ok(Ending::Overtaken);
+            }
+            let end = pages.min(first.saturating_add(PAGES_AT_ONCE));
+            self.move_pages(first..end, out)?;
+            if let Some(redundancy) = &mut self.maintenance().redundancy {
+                redundancy.pages_done = end.into();
+            }
+        }
+        // From here on nothing refers to the rows that were left, and all copies of the journal
+        // that are needed are on dies that have not failed.
+        self.commit(Scope::Everything)?;
+        self.checkpoint()?;
+        let is_done_without = {
+            let core = self.core_mut()?;
+            let dies = &self.store.dies;
+            core.choices == choices && dies.incomplete().has_all(out) && dies.do_without(out)
+        };
+        self.tell_header()?;
+        let is_restored = is_done_without && self.is_redundant();
+        Ok(if is_restored { Ending::Restored } else { Ending::Overtaken })
+    }
+
+    /// Moves those of some pages that lie in rows which do not leave out all of these dies.
+    fn move_pages(&self, pages: std::ops::Range<u32>, out: DieSet) -> Result<(), DeviceError> {
+        let mut lpn = pages.start;
+        while lpn < pages.end {
+            let mut core = self.core_mut()?;
+            while lpn < pages.end && !core.ftl.needs_room() {
+                let lacks_unit = core.lacks_unit(&self.store.layout, Lpn(lpn), out);
+                if lacks_unit && !mutants::is(Mutant::DoneWithoutEarly) {
+                    core.relocate_page(&self.store, Lpn(lpn))?;
+                }
+                lpn += 1;
+            }
+            self.give_room(core)?;
+        }
+        Ok(())
+    }
+
+    /// Moves those of some pages that can be read, and still lie in a row that is in this life, to
+    /// other rows, while the host goes on; says how many those were.
+    ///
+    /// # Errors
+    /// As [`crate::Device::write`].
+    pub(crate) fn vacate_row(
+        &self,
+        row: u32,
+        life: RowEpoch,
+        pages: &[Lpn],
+    ) -> Result<u64, DeviceError> {
+        let mut moved = 0;
+        let mut rest = pages.iter();
+        while !rest.as_slice().is_empty() {
+            self.check_sound()?;
+            let mut core = self.core_mut()?;
+            if core.rows.life(row) != life {
+                break;
+            }
+            while !core.ftl.needs_room() {
+                let Some(lpn) = rest.next() else { break };
+                if core.is_readable_in(&self.store, *lpn, row) {
+                    self.noting(core.relocate_page(&self.store, *lpn))?;
+                    moved += 1;
+                }
+            }
+            self.noting(self.give_room(core))?;
+        }
+        Ok(moved)
+    }
+
+    /// Has rows leave out the dies that have failed as headers tell, if that was not looked at yet.
+    pub(super) fn adapt_rows(&self, told: DieSet) -> Result<(), DeviceError> {
+        if self.adapted.swap(told.0, Ordering::AcqRel) != told.0 {
+            let mut core = self.core_mut()?;
+            self.noting(core.choose_rows(&self.store, told))?;
+        }
+        Ok(())
+    }
+
+    /// Has rows lack a unit again where rows without the failed dies have too little space; says
+    /// whether that gave any.
+    pub(super) fn spend_redundancy(
+        &self,
+        core: RwLockWriteGuard<'_, Core>,
+    ) -> Result<bool, DeviceError> {
+        if !core.ftl.is_short_of_rows() {
+            return Ok(false);
+        }
+        let dies = &self.store.dies;
+        let done_without = dies.done_without();
+        let kept =
+            if done_without == core.out { done_without.without_first() } else { done_without };
+        drop(core);
+        loop {
+            if !dies.do_without(kept) {
+                return Ok(false);
+            }
+            self.tell_header()?;
+            let mut core = self.core_mut()?;
+            // Somebody may have found meanwhile that a die can be done without.
+            if kept.has_all(dies.done_without()) {
+                self.noting(core.leave_out(&self.store, kept))?;
+                return Ok(true);
+            }
+        }
+    }
+}
+
+impl Core {
+    /// Has rows leave out all of these dies, which have failed, if what is stored fits then with
+    /// something to spare; else those that are done without already.
+    ///
+    /// Whatever a crash may bring back counts as stored.
+    pub(crate) fn choose_rows(&mut self, store: &Store, failed: DieSet) -> Result<(), DeviceError> {
+        let shape = &store.layout.shape;
+        let more = self.freed.div_ceil(PAGE_BYTES as u64)
+            + u64::from(self.ftl.config().pages_stored_max / SLACK_DIVISOR);
+        let is_possible = shape.may_leave_out(failed)
+            && (failed == self.out || self.ftl.fits_leaving_out(failed.count(), more));
+        let out = if is_possible { failed } else { store.dies.done_without() };
+        self.leave_out(store, out)
+    }
+
+    /// Has rows that are begun from now on leave out these dies.
+    pub(crate) fn leave_out(&mut self, store: &Store, out: DieSet) -> Result<(), DeviceError> {
+        if out != self.out {
+            self.finish_rows(store)?;
+            self.out = out;
+            self.choices += 1;
+            self.ftl.leave_out(out.count());
+        }
+        Ok(())
+    }
+
+    /// True if a page lies in a row and can be read.
+    fn is_readable_in(&self, store: &Store, lpn: Lpn, row: u32) -> bool {
+        let ppn = self.place_of(lpn).filter(|ppn| store.layout.place(*ppn).row == row);
+        let found = ppn.and_then(|ppn| self.fetch(store, ppn));
+        found.is_some_and(|(extent, _)| extent.lpn == lpn && extent.codec != Codec::Lost)
+    }
+
+    /// True if a page lies in a row that has a unit on one of these dies.
+    fn lacks_unit(&self, layout: &Layout, lpn: Lpn, dies: DieSet) -> bool {
+        let out = match self.locate(layout, lpn) {
+            Located::Nowhere => return false,
+            Located::Stored(stored) => stored.life.out,
+            Located::Open(ppn) => {
+                let row = layout.place(ppn).row;
+                let open = self.open.iter().find(|open| open.row == row);
+                open.expect("located there").out
+            }
+        };
+        !out.has_all(dies)
+    }
+}

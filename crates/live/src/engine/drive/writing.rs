@@ -1,0 +1,217 @@
+//! Writes and trims.
+
+use std::sync::RwLockWriteGuard;
+
+use ftl::Lpn;
+
+use super::{Drive, Part, parts};
+use crate::engine::core::{Core, TRIMS_MAX, Wait};
+use crate::engine::journal::Scope;
+use crate::format::compress::Scratch;
+use crate::format::journal::Trim;
+use crate::format::layout::PAGE_BYTES;
+use crate::format::unit::Page;
+use crate::mutants::{self, Mutant};
+use crate::{DeviceError, Durability};
+
+/// Most pages that are written or trimmed before others get their turn.
+const PAGES_AT_ONCE: usize = 64;
+const TRIMMED_AT_ONCE: u32 = 1 << 16;
+
+impl Drive {
+    /// Sees to what a command asked for besides its effect.
+    pub(super) fn settle(&self, durability: Durability) -> Result<(), DeviceError> {
+        match durability {
+            Durability::Volatile => Ok(()),
+            Durability::Durable => self.commit(Scope::Host),
+        }
+    }
+
+    pub(super) fn write_range(&self, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        let mut rest = bytes;
+        let mut at = offset;
+        while let Some(part) = parts(at, rest.len() as u64).next() {
+            let whole = if part.length == PAGE_BYTES { rest.len() / PAGE_BYTES } else { 0 };
+            let taken =
+                if whole == 0 { part.length } else { whole.min(PAGES_AT_ONCE) * PAGE_BYTES };
+            let (here, after) = rest.split_at(taken);
+            if whole == 0 {
+                self.change(part, |page| page.copy_from_slice(here))?;
+            } else {
+                self.write_pages(part.lpn, here)?;
+            }
+            rest = after;
+            at += taken as u64;
+        }
+        Ok(())
+    }
+
+    /// Writes whole pages, at most [`PAGES_AT_ONCE`], from `first` on.
+    fn write_pages(&self, first: Lpn, bytes: &[u8]) -> Result<(), DeviceError> {
+        let compression = self.store.layout.shape.compression;
+        let pages = bytes.as_chunks::<PAGE_BYTES>().0;
+        let mut room = compression.room(pages.len());
+        let mut room = Scratch(&mut room);
+        let pages = (first.0..).map(Lpn).zip(pages);
+        let packed = pages.map(|(lpn, page)| compression.pack(lpn, page, &mut room));
+        self.place_all(&packed.collect::<Vec<Page<'_>>>())
+    }
+
+    /// Gives pages their places, and relocation its turn whenever it has to come first.
+    fn place_all(&self, pages: &[Page<'_>]) -> Result<(), DeviceError> {
+        let mut rest = pages;
+        let (mut is_due, mut is_mark_due) = (false, false);
+        while !rest.is_empty() {
+            let mut core = self.core_mut()?;
+            let (placed, wait) = core.place_pages(&self.store, rest)?;
+            is_due = self.is_checkpoint_due(core.order);
+            is_mark_due = self.is_mark_due(&core);
+            rest = &rest[placed..];
+            match (wait, rest.first()) {
+                (Some(Wait::NoCapacity), Some(page)) => self.give_space(core, page.lpn)?,
+                _ => self.give_room(core)?,
+            }
+        }
+        if is_mark_due {
+            self.keep_marks()?;
+        }
+        if is_due { self.keep_checkpoints() } else { Ok(()) }
+    }
+
+    /// Changes part of a page.
+    fn change(&self, part: Part, change: impl Fn(&mut [u8])) -> Result<(), DeviceError> {
+        let compression = self.store.layout.shape.compression;
+        let mut room = compression.room(1);
+        loop {
+            let mut core = self.core_mut()?;
+            let mut page = [0; PAGE_BYTES];
+            core.read_page(&self.store, part.lpn, &mut page)?;
+            change(&mut page[part.from..part.from + part.length]);
+            let packed = compression.pack(part.lpn, &page, &mut Scratch(&mut room));
+            match core.wait(&[packed]) {
+                Some(Wait::NeedsGc) => self.give_room(core)?,
+                Some(Wait::NoCapacity) => self.give_space(core, part.lpn)?,
+                None => {
+                    core.place(&self.store, &packed)?;
+                    return self.give_room(core);
+                }
+            }
+        }
+    }
+
+    /// Makes durable that space was given up, so that it may be used, or else gives up redundancy
+    /// that takes space.
+    ///
+    /// # Errors
+    /// [`DeviceError::NoSpace`] where there is neither.
+    pub(super) fn give_space(
+        &self,
+        core: RwLockWriteGuard<'_, Core>,
+        lpn: Lpn,
+    ) -> Result<(), DeviceError> {
+        if core.freed > 0 {
+            drop(core);
+            return self.commit(Scope::Host);
+        }
+        if self.spend_redundancy(core)? {
+            return Ok(());
+        }
+        let length = PAGE_BYTES as u64;
+        Err(DeviceError::NoSpace { offset: u64::from(lpn.0) * length, length })
+    }
+
+    /// Relocates while there is too little room, and makes usable what relocation has gained.
+    pub(super) fn give_room<'a>(
+        &'a self,
+        mut core: RwLockWriteGuard<'a, Core>,
+    ) -> Result<(), DeviceError> {
+        loop {
+            while core.ftl.needs_room() && core.ftl.held_erased().is_empty() {
+                if !core.relocate_unit(&self.store)? {
+                    let reason = "relocation found nothing to gain".to_owned();
+                    return Err(DeviceError::Poisoned { reason });
+                }
+            }
+            let (holds, needs) = (!core.ftl.held_erased().is_empty(), core.ftl.needs_room());
+            drop(core);
+            if holds && mutants::is(Mutant::ReleasedEarly) {
+                let mut core = self.core_mut()?;
+                let held = core.ftl.held_erased().len();
+                core.ftl.release_erased(held);
+            } else if holds {
+                self.commit(Scope::Relocation)?;
+            }
+            if !needs {
+                return Ok(());
+            }
+            core = self.core_mut()?;
+        }
+    }
+
+    pub(super) fn trim_range(&self, offset: u64, length: u64) -> Result<(), DeviceError> {
+        if length == 0 {
+            return Ok(());
+        }
+        let page_bytes = PAGE_BYTES as u64;
+        let (first, end) = (offset.div_ceil(page_bytes), (offset + length) / page_bytes);
+        let pages = u64::from(self.pages());
+        if (first, end) == (0, pages) {
+            return self.trim_all();
+        }
+        let ends = parts(offset, length.min(page_bytes)).take(1);
+        let last = parts(offset + length - 1, 1);
+        let mut zeroed: Option<Lpn> = None;
+        for Part { lpn, .. } in ends.chain(last) {
+            let Some(part) = parts_of(offset, length, lpn) else { continue };
+            if part.length < PAGE_BYTES && zeroed.replace(lpn) != Some(lpn) {
+                self.zero(part)?;
+            }
+        }
+        let number = |page: u64| u32::try_from(page).expect("within the device");
+        let mut at = number(first);
+        while u64::from(at) < end {
+            let pages = TRIMMED_AT_ONCE.min(number(end) - at);
+            self.trim_pages(Lpn(at), pages)?;
+            at += pages;
+        }
+        Ok(())
+    }
+
+    /// Makes part of a page zero, if anything is stored there.
+    fn zero(&self, part: Part) -> Result<(), DeviceError> {
+        let is_stored = self.core()?.place_of(part.lpn).is_some();
+        if is_stored { self.change(part, |page| page.fill(0)) } else { Ok(()) }
+    }
+
+    fn trim_pages(&self, first: Lpn, pages: u32) -> Result<(), DeviceError> {
+        let mut core = self.core_mut()?;
+        let order = core.next_order();
+        // The drive may have become smaller meanwhile.
+        let end = core.ftl.pages_logical().min(first.0 + pages);
+        core.giving_up(|core| (first.0..end).for_each(|lpn| core.ftl.trim(Lpn(lpn))));
+        core.lost.clear(first, pages);
+        if !mutants::is(Mutant::TrimForgotten) {
+            core.trims.push(Trim { first, pages, order });
+        }
+        let is_much = core.trims.len() >= TRIMS_MAX;
+        drop(core);
+        if is_much { self.commit(Scope::Host) } else { Ok(()) }
+    }
+
+    fn trim_all(&self) -> Result<(), DeviceError> {
+        let mut core = self.core_mut()?;
+        let (order, pages) = (core.next_order(), core.ftl.pages_logical());
+        core.giving_up(|core| core.ftl.trim_all());
+        core.lost.clear(Lpn(0), pages);
+        core.trims.push(Trim { first: Lpn(0), pages, order });
+        Ok(())
+    }
+}
+
+/// The part of a page that a range covers, if it does.
+fn parts_of(offset: u64, length: u64, lpn: Lpn) -> Option<Part> {
+    let page_bytes = PAGE_BYTES as u64;
+    let (from, until) = (u64::from(lpn.0) * page_bytes, (u64::from(lpn.0) + 1) * page_bytes);
+    let (first, end) = (offset.max(from), (offset + length).min(until));
+    (first < end).then(|| parts(first, end - first).next())?
+}

@@ -1,0 +1,226 @@
+//! The dies of a drive, found among media by their headers.
+
+use std::collections::BTreeMap;
+
+use blockio::Bytes;
+
+use crate::engine::dies::Dies;
+use crate::engine::header_copies::header_copy;
+use crate::engine::store::Store;
+use crate::format::header::{Header, Unfit};
+use crate::format::layout::{HEADER_BYTES, Layout};
+use crate::mutants::{self, Mutant};
+use crate::{Medium, OpenError, Shape};
+
+/// The dies of a drive, found among media that were given in any order.
+#[derive(Debug)]
+pub(crate) struct Gathered {
+    pub(crate) store: Store,
+    /// The newest header.
+    pub(crate) header: Header,
+    /// Media that are not used, with why: one sentence each.
+    pub(crate) unused: Vec<Unused>,
+}
+
+/// A medium that is not used as a die.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unused {
+    /// The die of the drive that it says it is; none where it is none of them.
+    pub(crate) die: Option<u32>,
+    pub(crate) text: String,
+}
+
+/// The drive that media are the dies of, given in any order, and its newest header.
+///
+/// Media of another drive, copies that hold an earlier state, and media that are too short are left
+/// aside, so that a protected drive opens without them.
+///
+/// # Errors
+/// When that leaves too few dies, naming each medium that was left aside, or when media of more
+/// than one drive could be opened.
+pub(crate) fn gather(media: Vec<Box<dyn Medium>>) -> Result<Gathered, OpenError> {
+    gather_if(media, Missing::Limited)
+}
+
+/// As [`gather`], however many dies are missing, and with those that hold an earlier state where
+/// there is no other one: for reading what is left.
+///
+/// # Errors
+/// When none of the media is a die, or they are dies of several drives.
+pub(crate) fn gather_all(media: Vec<Box<dyn Medium>>) -> Result<Gathered, OpenError> {
+    gather_if(media, Missing::Any)
+}
+
+/// Limit on missing dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Missing {
+    /// As many as the drive can do without.
+    Limited,
+    /// Any number, as long as one is there.
+    Any,
+}
+
+fn gather_if(media: Vec<Box<dyn Medium>>, missing: Missing) -> Result<Gathered, OpenError> {
+    let (found, unfit) = headers_of(media);
+    let mut drives: BTreeMap<u64, Vec<Found>> = BTreeMap::new();
+    for (header, medium) in found {
+        drives.entry(header.drive).or_default().push((header, medium));
+    }
+    if drives.is_empty() {
+        let none = || OpenError::refused("none of the media is a die of a drive".to_owned());
+        return Err(unfit.unwrap_or_else(none));
+    }
+    let several = drives.len() > 1;
+    let all = if several { list_drives(&drives) } else { String::new() };
+    let names: BTreeMap<u64, Vec<String>> =
+        drives.iter().map(|(drive, found)| (*drive, found.iter().map(name_of).collect())).collect();
+    let (mut usable, mut failed) = (Vec::new(), None);
+    for found in drives.into_values() {
+        match assemble(found, missing) {
+            Ok(gathered) => usable.push(gathered),
+            Err(error) => {
+                failed.get_or_insert(error);
+            }
+        }
+    }
+    let Some(mut gathered) = usable.pop() else {
+        let failed = unfit.or(failed).expect("some drive was looked at");
+        return Err(if several { OpenError::refused(format!("{failed}; {all}")) } else { failed });
+    };
+    if !usable.is_empty() {
+        let what = format!("{all}: give the dies of one drive alone");
+        return Err(OpenError::refused(what));
+    }
+    let others = names.into_iter().filter(|(drive, _)| *drive != gathered.header.drive);
+    let foreign = |name: String| {
+        let text = format!("{name} is a die of another drive and is not used");
+        Unused { die: None, text }
+    };
+    gathered.unused.extend(others.flat_map(|(_, names)| names).map(foreign));
+    Ok(gathered)
+}
+
+/// Returns the name of a medium for messages.
+fn name_of((_, medium): &Found) -> String {
+    let name = medium.name();
+    if name.is_empty() { "a medium".to_owned() } else { name }
+}
+
+/// Lists the media by the drive that they are dies of, for an error message.
+fn list_drives(drives: &BTreeMap<u64, Vec<Found>>) -> String {
+    let of_drive = |(drive, found): (&u64, &Vec<Found>)| {
+        let names: Vec<String> = found.iter().map(name_of).collect();
+        format!("{} of drive {drive:016x}", names.join(", "))
+    };
+    let all: Vec<String> = drives.iter().map(of_drive).collect();
+    format!("the media are dies of {} drives ({})", drives.len(), all.join("; "))
+}
+
+/// The drive that these media, all of which name it, are dies of.
+fn assemble(mut found: Vec<Found>, allowed: Missing) -> Result<Gathered, OpenError> {
+    // Of two that say they are the same die, the one that knows more.
+    found.sort_by_key(|(header, _)| std::cmp::Reverse(header.version));
+    let header = found.first().expect("one at least").0;
+    let shape = header.shape;
+    check_relations(&found, &shape)?;
+    let mut slots: Vec<Option<Box<dyn Medium>>> = Vec::new();
+    slots.resize_with(shape.dies as usize, || None);
+    let mut unused = Vec::new();
+    for found in found {
+        let die = found.0.die as usize;
+        let is_any = allowed == Missing::Any;
+        if header.lost.has(die) && !is_any {
+            continue;
+        }
+        let why = why_unused(&header, &found, slots[die].as_deref());
+        if is_any && slots[die].is_none() && found.1.size() >= shape.die_bytes().0 {
+            unused.extend(why.map(|text| Unused { die: Some(found.0.die), text }));
+            slots[die] = Some(found.1);
+        } else if let Some(text) = why {
+            unused.push(Unused { die: Some(found.0.die), text });
+        } else {
+            slots[die] = Some(found.1);
+        }
+    }
+    let dies = Dies::new(slots, shape.is_protected);
+    dies.do_without(header.done_without);
+    let (missing, spare) = (dies.missed().count(), u32::from(shape.is_protected));
+    if missing > spare && allowed == Missing::Limited {
+        let why: Vec<String> = unused.iter().map(|it| format!("; {}", it.text)).collect();
+        let (dies, why) = (shape.dies, why.concat());
+        return Err(OpenError::DiesMissing { missing, dies, spare, why });
+    }
+    let store = Store::new(Layout::new(&shape), dies, header.drive);
+    Ok(Gathered { store, header, unused })
+}
+
+/// Returns the reason why a medium is not used as the die that its header names, whose place is
+/// that of `taken`; none if it is to be used.
+fn why_unused(newest: &Header, found: &Found, taken: Option<&dyn Medium>) -> Option<String> {
+    let (own, medium) = found;
+    let (name, die, needed) = (name_of(found), own.die, newest.shape.die_bytes());
+    if medium.size() < needed.0 {
+        // As good as missing: nothing says what else of it is gone.
+        let size = Bytes(medium.size());
+        return Some(format!("{name}, die {die}, has {size}, {needed} are needed"));
+    }
+    if newest.is_stale(own) && !mutants::is(Mutant::StaleDiesTaken) {
+        return Some(format!(
+            "{name}, die {die}, holds an earlier state of the drive (version {} of its header, all \
+             dies had {})",
+            own.version, newest.version_everywhere
+        ));
+    }
+    taken.map(|taken| format!("{name} is another copy of die {die}, which {} is", taken.name()))
+}
+
+/// A medium with the header of a die.
+type Found = (Header, Box<dyn Medium>);
+
+/// The media that are dies, each with its newest header; and why another one is none, if it says
+/// that it were.
+fn headers_of(media: Vec<Box<dyn Medium>>) -> (Vec<Found>, Option<OpenError>) {
+    let (mut found, mut unfit) = (Vec::new(), None);
+    for (die, medium) in media.into_iter().enumerate() {
+        match newest_header(&*medium) {
+            Ok(Some(header)) => found.push((header, medium)),
+            Ok(None) => {}
+            Err(Unfit::Version(found)) => unfit = Some(OpenError::Version { die, found }),
+            Err(error) => {
+                let what = format!("the header of die {die} says what cannot be: {error}");
+                unfit.get_or_insert(OpenError::Damaged { what });
+            }
+        }
+    }
+    (found, unfit)
+}
+
+/// Checks that media are dies of one arrangement.
+fn check_relations(found: &[Found], shape: &Shape) -> Result<(), OpenError> {
+    // Of what was decided for good every die says the same, however old its header is.
+    let is_other = |(header, _): &&Found| {
+        let Shape { pages_logical, pages_stored_max, .. } = *shape;
+        Shape { pages_logical, pages_stored_max, ..header.shape } != *shape
+    };
+    match found.iter().find(is_other) {
+        Some((header, _)) => {
+            let what = format!("die {} says that dies are arranged in another way", header.die);
+            Err(OpenError::Damaged { what })
+        }
+        None => Ok(()),
+    }
+}
+
+/// The newest header of a medium that is whole and can be.
+fn newest_header(medium: &dyn Medium) -> Result<Option<Header>, Unfit> {
+    let copies = [0, 1].map(|copy| header_copy(|bytes| medium.read_at(copy * HEADER_BYTES, bytes)));
+    // One of another format stays in the way: that one may be the newer one.
+    if let Some(version) = copies.iter().find(|it| matches!(it, Err(Unfit::Version(_)))) {
+        return version.clone();
+    }
+    let newest = copies.iter().flatten().flatten().max_by_key(|header| header.version);
+    match newest {
+        Some(header) => Ok(Some(*header)),
+        None => copies.into_iter().find(Result::is_err).unwrap_or(Ok(None)),
+    }
+}

@@ -1,0 +1,48 @@
+//! Space of the host beneath sparse dies: writes are refused before it runs out, and go on once
+//! there is some again.
+//!
+//! A die that finds the host full in the middle of a program cannot go on before the drive is
+//! opened again. So what is free is asked for ahead of that, each few rows that clients write.
+//!
+//! Invariants:
+//! - Nothing has changed where a write is refused here.
+//! - Dies that have all of their space are never asked for it again.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::DeviceError;
+use crate::engine::store::Store;
+
+/// Rows that must be free on the host: what is written between two looks, relocation included, and
+/// what others take meanwhile.
+const ROWS_MIN: u64 = 16;
+/// Share of those that clients write between two looks.
+const LOOKS: u64 = 8;
+
+/// Bytes that clients may write before the host is asked again.
+#[derive(Debug, Default)]
+pub(crate) struct Headroom(AtomicU64);
+
+impl Headroom {
+    /// Takes note that so many bytes are to be written.
+    ///
+    /// # Errors
+    /// [`DeviceError::HostFull`] where the host has too little space for what follows.
+    pub(crate) fn take(&self, store: &Store, bytes: u64) -> Result<(), DeviceError> {
+        let take = |left: u64| left.checked_sub(bytes);
+        if self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
+            return Ok(());
+        }
+        let layout = &store.layout;
+        let wanted = ROWS_MIN * layout.unit_bytes as u64 * u64::from(layout.shape.dies);
+        let left = match store.dies.host_lacking(wanted) {
+            None => u64::MAX / 2,
+            Some((needed, free)) if free < needed => {
+                return Err(DeviceError::HostFull { needed, free });
+            }
+            Some(_) => (wanted / LOOKS).saturating_sub(bytes),
+        };
+        self.0.store(left, Ordering::Relaxed);
+        Ok(())
+    }
+}

@@ -1,0 +1,229 @@
+//! The journal: what must be durable before its row is complete, and which rows are.
+//!
+//! A ring of bytes, each part of it in two copies on two dies, so that losing a die together with
+//! the power loses nothing; a drive of one die keeps both copies there. Which dies hold a copy
+//! changes as the ring goes round, so that none wears first.
+//!
+//! A **batch** is what one commit adds: extents of rows that are being filled, as they are stored,
+//! trims, the rows that were completed, page by page, superblocks whose contents nothing needs any
+//! more, and pages that were found lost.
+//!
+//! Invariants:
+//! - Batches follow each other by number across sessions; each carries the checksum of the head of
+//!   the one before (its **link**), begins a sector, and no sector is written twice before the ring
+//!   comes round.
+//! - At most the last batch is not durable: each is synced before the next one is written. So a
+//!   batch that is not whole is the end, unless a later one is found: then the media has failed.
+//! - A row that a batch lists was durable before the batch was written. So whatever is found of it
+//!   later, its pages are known to have existed.
+
+use crate::DeviceError;
+use crate::engine::completed_rows::KEPT_BYTES_MAX;
+use crate::engine::core::Core;
+use crate::engine::dies::medium_error;
+use crate::engine::store::Store;
+use crate::format::encoding::{put, u32_at};
+use crate::format::journal::{
+    HEAD_BYTES, LOST, MAGIC, RECORD_BYTES, RELEASE, TRIM, add_extent, seal_batch,
+};
+use crate::format::layout::{Layout, Place, REPLICAS};
+use crate::format::position::{Position, SECTOR_BYTES};
+use crate::mutants::{self, Mutant};
+
+/// Events that a commit writes to the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Writes and trims of the host.
+    Host,
+    /// The same as an atomic group: the writes are placed, so there must be room.
+    Together,
+    /// Copies made by relocation, too: then the superblocks that they were copied from may be
+    /// erased. Nobody waits to be told that it is durable, so one copy is enough where rows are not
+    /// protected.
+    Relocation,
+    /// The same for a caller that waits for it.
+    Everything,
+    /// All of what rows hold that are being filled, even what the journal holds already: then
+    /// earlier batches may go.
+    Again,
+}
+
+impl Scope {
+    /// True if a batch takes only what the host wrote and trimmed.
+    pub(crate) const fn is_host(self) -> bool {
+        matches!(self, Self::Host | Self::Together)
+    }
+}
+
+/// The end of the journal, where batches are added.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    pub(crate) drive: u64,
+    pub(crate) session: u64,
+    pub(crate) size: u64,
+    pub(crate) head: Position,
+    /// Monotonic offset of the earliest batch that is needed.
+    pub(crate) tail: u64,
+    /// Count of events before which every completed row is listed.
+    pub(crate) listed: u64,
+    /// Count of events before which everything is durable, in as many copies as there should be.
+    pub(crate) committed: u64,
+    /// True if the last batch has a single copy, so that damage to it would look like its absence.
+    pub(crate) is_end_single: bool,
+    /// Batch that is being assembled.
+    batch: Vec<u8>,
+    records: u32,
+}
+
+impl Journal {
+    pub(crate) fn new(drive: u64, session: u64, size: u64, head: Position) -> Self {
+        let (tail, batch) = (head.at, Vec::new());
+        Self {
+            drive,
+            session,
+            size,
+            head,
+            tail,
+            listed: 0,
+            committed: 0,
+            is_end_single: false,
+            batch,
+            records: 0,
+        }
+    }
+
+    /// Bytes of the ring that are in use.
+    pub(crate) const fn used(&self) -> u64 {
+        self.head.at - self.tail
+    }
+
+    /// True if the batch fits between head and tail, wherever it begins: one that does not fit
+    /// before the end of the ring leaves less than its length unused there.
+    pub(crate) fn has_room_for_batch(&self) -> bool {
+        self.used() + 2 * (self.batch.len() as u64 + 4096) <= self.size
+    }
+
+    /// Begins a batch.
+    pub(crate) fn begin(&mut self) {
+        self.batch.clear();
+        self.batch.resize(HEAD_BYTES, 0);
+        self.records = 0;
+    }
+
+    /// Adds what `core` has for `scope`.
+    pub(crate) fn collect(&mut self, core: &mut Core, layout: &Layout, scope: Scope) {
+        for trim in core.trims.drain(..) {
+            self.add(TRIM, trim.first.0, trim.order, trim.pages);
+        }
+        for lost in core.lost.take_unsaved() {
+            self.add(LOST, lost.first.0, lost.order, lost.pages);
+        }
+        self.list_rows(core);
+        if !scope.is_host() {
+            for superblock in core.ftl.held_erased() {
+                self.add(RELEASE, superblock.0, core.order, 0);
+            }
+        }
+        for open in &mut core.open {
+            if open.origin.is_relocation && scope.is_host() {
+                continue;
+            }
+            for (unit, position) in open.units.iter_mut().zip(0..) {
+                let first = if scope == Scope::Again { 0 } else { unit.journaled };
+                for slot in first..unit.count {
+                    let place = Place { row: open.row, unit: position, slot };
+                    let (extent, payload) = unit.extent(slot);
+                    add_extent(&mut self.batch, extent, payload, (open.order, layout.ppn(place)));
+                    self.records += 1;
+                }
+                unit.journaled = unit.count;
+            }
+        }
+    }
+
+    /// Adds the rows that were completed since they were listed last. They must be durable before
+    /// the batch is written.
+    pub(crate) fn list_rows(&mut self, core: &mut Core) {
+        if !mutants::is(Mutant::RowsUnlisted) {
+            self.batch.extend_from_slice(&core.completed.bytes);
+            self.records += core.completed.rows;
+        }
+        core.completed.clear();
+        self.listed = core.order;
+    }
+
+    fn add(&mut self, kind: u8, first: u32, order: u64, count: u32) {
+        let mut record = [0; RECORD_BYTES];
+        record[0] = kind;
+        put(&mut record, 4, first.to_le_bytes());
+        put(&mut record, 8, order.to_le_bytes());
+        put(&mut record, 16, count.to_le_bytes());
+        self.batch.extend_from_slice(&record);
+        self.records += 1;
+    }
+
+    /// Bytes that the batch will take of the ring, and where it will lie.
+    fn extent_of_batch(&self) -> (u64, u64) {
+        let bytes = (self.batch.len() as u64).next_multiple_of(SECTOR_BYTES);
+        let place = self.head.at % self.size;
+        let skipped = if place + bytes > self.size { self.size - place } else { 0 };
+        (self.head.at + skipped, bytes)
+    }
+
+    /// Ends the batch, of which there will be so many copies, with head and padding; returns where
+    /// it lies and its bytes.
+    pub(crate) fn finish(&mut self, copies: usize) -> (u64, &[u8]) {
+        let (at, bytes) = self.extent_of_batch();
+        let body = u64::try_from(self.batch.len() - HEAD_BYTES).expect("a length");
+        let head = &mut self.batch[..HEAD_BYTES];
+        let numbers = [
+            (0, MAGIC),
+            (8, self.drive),
+            (16, self.session),
+            (24, self.head.number),
+            (32, at),
+            (48, self.head.link.into()),
+        ];
+        for (place, number) in numbers {
+            put(head, place, number.to_le_bytes());
+        }
+        put(head, 52, u32::try_from(copies).expect("a few").to_le_bytes());
+        let body = u32::try_from(body).expect("a batch is far below 4 GiB");
+        put(head, 40, body.to_le_bytes());
+        put(head, 44, self.records.to_le_bytes());
+        seal_batch(&mut self.batch);
+        self.batch.resize(usize::try_from(bytes).expect("a length"), 0);
+        assert!(at % self.size + bytes <= self.size, "a batch does not wrap");
+        (at, &self.batch)
+    }
+
+    /// Writes the batch, and makes it durable. What it lists must be durable already.
+    pub(crate) fn write(&mut self, store: &Store, scope: Scope) -> Result<(), DeviceError> {
+        let is_single = scope == Scope::Relocation && !store.layout.shape.is_protected;
+        let copies = if is_single { 1 } else { REPLICAS };
+        let (at, bytes) = self.finish(copies);
+        let length = bytes.len() as u64;
+        let mut replicas = store.journal_replicas(at);
+        replicas.truncate(copies);
+        let place = at % store.layout.shape.journal_bytes;
+        let writes: Vec<(usize, u64)> = replicas
+            .iter()
+            .map(|it| (it.die, store.layout.journal_from(it.region) + place))
+            .collect();
+        store.dies.write_durably(&writes, bytes).map_err(|(die, source)| {
+            medium_error(format!("writing the journal and syncing die {die}"))(source)
+        })?;
+        let is_written = replicas.iter().any(|it| !store.dies.lost().has(it.die));
+        assert!(is_written, "one die is left");
+        let link = u32_at(bytes, HEAD_BYTES - 4);
+        let next = Position { at: at + length, number: self.head.number + 1, link };
+        assert!(next.at - self.tail <= self.size, "no batch that is needed was written over");
+        if self.batch.capacity() > KEPT_BYTES_MAX {
+            self.batch = Vec::new();
+        }
+        self.head = next;
+        self.is_end_single = is_single;
+        store.note_batches(next.number);
+        Ok(())
+    }
+}

@@ -1,0 +1,173 @@
+//! Pages known to be lost: what they held can be read neither from their places nor from the rest
+//! of their rows.
+//!
+//! A page stays in this set, across openings, until it is written or trimmed, so that a loss that
+//! was found once is told until somebody has dealt with it. Reads do not look here: the page's own
+//! checksums fail.
+//!
+//! Invariant: `count` is the number of bits that are set in `words`.
+
+use bytemuck::{cast_slice, cast_slice_mut};
+use ftl::Lpn;
+
+use crate::format::journal::Trim;
+use crate::format::layout::lba;
+
+/// The set of pages known to be lost, one bit a page once there is any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LostPages {
+    words: Vec<u64>,
+    count: u64,
+    /// Pages that were added and are in no batch of the journal yet.
+    unsaved: Vec<Trim>,
+    /// Pages that were ever added since the drive was opened.
+    found: u64,
+}
+
+impl LostPages {
+    /// The set that a checkpoint saved, as [`LostPages::bytes`] gave it out.
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
+        if bytes.iter().all(|byte| *byte == 0) {
+            return Self::default();
+        }
+        let mut words = vec![0; bytes.len() / 8];
+        cast_slice_mut::<u64, u8>(&mut words).copy_from_slice(&bytes[..bytes.len() / 8 * 8]);
+        let count = words.iter().map(|word: &u64| u64::from(word.count_ones())).sum();
+        Self { words, count, ..Self::default() }
+    }
+
+    /// Returns the bitmap as a checkpoint saves it; empty while no page was ever lost.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        cast_slice(&self.words)
+    }
+
+    /// Pages in the set.
+    pub(crate) const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Pages that were added since the drive was opened, whatever became of them.
+    pub(crate) const fn found(&self) -> u64 {
+        self.found
+    }
+
+    /// First sectors of up to `most` of the pages, in order.
+    pub(crate) fn lbas(&self, most: usize) -> Vec<u64> {
+        self.iter().take(most).map(lba).collect()
+    }
+
+    /// True if a page is in the set.
+    pub(crate) fn has(&self, lpn: Lpn) -> bool {
+        self.words.get(lpn.0 as usize / 64).is_some_and(|word| word >> (lpn.0 % 64) & 1 != 0)
+    }
+
+    /// Adds a page that was found lost at an event, to be told to the journal; says whether it was
+    /// not known.
+    pub(crate) fn find(&mut self, lpn: Lpn, order: u64) -> bool {
+        let is_new = self.set(lpn);
+        self.found += u64::from(is_new);
+        if is_new {
+            let goes_on = |last: &&mut Trim| last.first.0 + last.pages == lpn.0;
+            match self.unsaved.last_mut().filter(goes_on) {
+                Some(last) => (last.pages, last.order) = (last.pages + 1, order),
+                None => self.unsaved.push(Trim { first: lpn, pages: 1, order }),
+            }
+        }
+        is_new
+    }
+
+    /// Adds a page; says whether it was not there.
+    pub(crate) fn set(&mut self, lpn: Lpn) -> bool {
+        let index = lpn.0 as usize / 64;
+        if self.words.len() <= index {
+            self.words.resize(index + 1, 0);
+        }
+        let (word, bit) = (&mut self.words[index], 1_u64 << (lpn.0 % 64));
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        self.count += u64::from(is_new);
+        is_new
+    }
+
+    /// Takes pages out: they were written or trimmed.
+    #[inline]
+    pub(crate) fn clear(&mut self, first: Lpn, pages: u32) {
+        if self.count > 0 {
+            self.clear_some(first.0, first.0.saturating_add(pages));
+        }
+    }
+
+    fn clear_some(&mut self, first: u32, end: u32) {
+        let known = u32::try_from(self.words.len() * 64).unwrap_or(u32::MAX);
+        for lpn in first..end.min(known) {
+            let (word, bit) = (&mut self.words[lpn as usize / 64], 1_u64 << (lpn % 64));
+            self.count -= u64::from(*word & bit != 0);
+            *word &= !bit;
+        }
+        assert!(
+            self.count <= self.words.len() as u64 * 64,
+            "no more pages are lost than the set has room for"
+        );
+    }
+
+    /// True if pages were added that no batch of the journal tells.
+    pub(crate) const fn is_unsaved(&self) -> bool {
+        !self.unsaved.is_empty()
+    }
+
+    /// Ranges that were added since this was asked last.
+    pub(crate) fn take_unsaved(&mut self) -> Vec<Trim> {
+        std::mem::take(&mut self.unsaved)
+    }
+
+    /// The pages in the set, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Lpn> {
+        (0_u32..).zip(&self.words).flat_map(|(index, word)| {
+            let word = *word;
+            (0..64).filter(move |bit| word >> bit & 1 != 0).map(move |bit| Lpn(index * 64 + bit))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn it_is_a_set_of_pages_that_a_checkpoint_gives_back(
+            steps in prop::collection::vec((0..300_u32, 1..80_u32, any::<bool>()), 0..60),
+        ) {
+            let (mut lost, mut expected) = (LostPages::default(), BTreeSet::new());
+            for (first, pages, is_found) in steps {
+                if is_found {
+                    prop_assert_eq!(lost.find(Lpn(first), 1), expected.insert(first));
+                } else {
+                    lost.clear(Lpn(first), pages);
+                    expected.retain(|lpn| !(first..first + pages).contains(lpn));
+                }
+                prop_assert_eq!(lost.count(), expected.len() as u64);
+            }
+            prop_assert!(lost.iter().map(|lpn| lpn.0).eq(expected.iter().copied()));
+            let again = LostPages::of_bytes(lost.bytes());
+            prop_assert!(again.iter().eq(lost.iter()) && again.count() == lost.count());
+            prop_assert!((0..400).all(|lpn| again.has(Lpn(lpn)) == expected.contains(&lpn)));
+        }
+    }
+
+    #[test]
+    fn pages_found_one_after_the_other_are_one_range_for_the_journal() {
+        let mut lost = LostPages::default();
+        for (lpn, order) in [(5, 1), (6, 2), (6, 3), (9, 4)] {
+            lost.find(Lpn(lpn), order);
+        }
+        let ranges = lost.take_unsaved();
+        let trim = |first, pages, order| Trim { first: Lpn(first), pages, order };
+        assert_eq!(ranges, [trim(5, 2, 2), trim(9, 1, 4)]);
+        assert!(!lost.is_unsaved());
+    }
+}

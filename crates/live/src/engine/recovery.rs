@@ -1,0 +1,669 @@
+//! Opening a drive, whether it was closed or the power went.
+//!
+//! ```text
+//!  headers ─► newest checkpoint ─► batches since ─► rows since ─► events in order ─► map
+//!          ─► what only the journal holds is written anew ─► checkpoint ─► host
+//! ```
+//!
+//! First everything is **accounted for**, and nothing is written: what a later structure proves to
+//! have existed must be there, or opening refuses and leaves the evidence as it is. Only then
+//! headers, units and the journal are written.
+//!
+//! - A newer checkpoint that cannot be read is done without where the journal reaches back to the
+//!   one before it.
+//! - A row that the journal lists was durable: its pages are where the list says, and if they
+//!   cannot be read, reading them fails. Other rows were never acknowledged: one counts if all of
+//!   it is what was programmed, or if one unit is missing and the others give it back.
+//! - No unit may have been programmed after a batch of the journal that is not there.
+//!
+//! Nothing that recovery needs is overwritten before the checkpoint at its end has been taken, so
+//! it may be interrupted as often as the power likes.
+
+mod events;
+mod rows;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use blockio::Bytes;
+use bytemuck::cast_slice_mut;
+use ftl::{Found, Ftl, Lpn, Ppn, Recovery, SuperblockId, SuperblockState};
+
+use self::events::{Event, Events};
+use self::rows::{Scan, Scanned};
+use crate::engine::checkpoint::{self, Reader};
+use crate::engine::core::Core;
+use crate::engine::drive::Drive;
+use crate::engine::gathering::{Gathered, gather};
+use crate::engine::journal::Journal;
+use crate::engine::lost::LostPages;
+use crate::engine::replay::{self, Reading, Replay};
+use crate::engine::store::{Replica, Store};
+use crate::format::checkpoint_header::CheckpointHeader;
+use crate::format::die_set::DieSet;
+use crate::format::header::{Closing, Header};
+use crate::format::journal::{Journaled, ListedRow, Record};
+use crate::format::layout::{
+    EXTENT_HEADER_BYTES, FRAME_BYTES, HEADER_BYTES, Layout, PAGE_BYTES, Place,
+};
+use crate::format::position::Position;
+use crate::format::row::Rows;
+use crate::format::unit::Extent;
+use crate::format::unit::Page;
+use crate::mutants::{self, Mutant};
+use crate::{Medium, OpenError};
+
+/// Extents that only the journal holds, by page.
+pub(crate) type Pending = BTreeMap<u32, (Extent, Vec<u8>)>;
+
+/// Contents of the newest checkpoint that can be read.
+struct Saved {
+    summary: CheckpointHeader,
+    /// The next checkpoint's number: higher than any that was begun, and of the other slot.
+    next: u64,
+    /// The copies that name it.
+    holders: Vec<Replica>,
+    /// Newer ones that cannot be read.
+    damaged: Vec<CheckpointHeader>,
+    rows: Rows,
+    erase_counts: Vec<u32>,
+    map: Recovery,
+    lost: LostPages,
+}
+
+/// Doubts about a drive that cannot be accounted for. The first one makes opening fail, unless the
+/// drive is salvaged: then all are collected, to read what is left.
+#[derive(Debug, Default)]
+pub(crate) struct Doubts {
+    /// True if opening goes on.
+    pub(crate) is_salvage: bool,
+    /// True if every copy is read whole, to tell which are damaged.
+    pub(crate) is_thorough: bool,
+    /// The checkpoint that a salvage begins with; none: the newest.
+    pub(crate) checkpoint: Option<u64>,
+    pub(crate) found: Vec<String>,
+}
+
+impl Doubts {
+    fn raise(&mut self, what: String) -> Result<(), OpenError> {
+        if !self.is_salvage {
+            return Err(damaged(what));
+        }
+        self.found.push(what);
+        Ok(())
+    }
+}
+
+/// A drive as its dies have it, all of which is accounted for. Nothing was written.
+pub(crate) struct Accounted {
+    pub(crate) ftl: Ftl,
+    pub(crate) rows: Rows,
+    pub(crate) lost: LostPages,
+    /// The checkpoint that it was found by.
+    pub(crate) summary: CheckpointHeader,
+    /// Newer checkpoints that cannot be read, by number.
+    pub(crate) checkpoints_damaged: Vec<u64>,
+    /// Position after the last batch of the journal.
+    pub(crate) end: Position,
+    /// Batches with fewer copies than there should be, and a die that lacks it.
+    pub(crate) thin: Vec<(u64, usize)>,
+    /// Batches that cannot be read, and are not needed: the drive was closed, and its checkpoint
+    /// has everything.
+    pub(crate) batches_lost: u64,
+    /// Rows that no list names: what was not flushed may have torn them.
+    pub(crate) unlisted: BTreeSet<u32>,
+    /// Pages that only the journal holds.
+    pub(crate) pending: Pending,
+    next: u64,
+    holders: Vec<Replica>,
+    scanned: Scanned,
+}
+
+impl Drive {
+    /// Opens a drive from its media, in any order; what a crash left is brought back first.
+    ///
+    /// A die may be missing where the drive is protected.
+    ///
+    /// # Errors
+    /// When the media are not the dies of one drive, or it is damaged; then nothing was changed.
+    pub fn open_media(media: Vec<Box<dyn Medium>>) -> Result<Self, OpenError> {
+        let Gathered { store, header, unused } = gather(media)?;
+        let mut drive = open(store, header)?;
+        drive.set_unused_media(unused);
+        Ok(drive)
+    }
+}
+
+/// Opens a drive: accounts for everything, and only then writes.
+fn open(store: Store, mut header: Header) -> Result<Drive, OpenError> {
+    let closed = if header.is_open { None } else { as_closed(&store, &header)? };
+    let begin = |header: &mut Header| {
+        header.session += 1;
+        header.unsafe_shutdowns += u64::from(header.is_open);
+        header.is_open = true;
+        let written = header.write(&store.dies);
+        written.map_err(|(_, source)| OpenError::medium("writing a header", source))
+    };
+    if let Some(closed) = closed {
+        begin(&mut header)?;
+        return go_on(store, header, closed);
+    }
+    let mut accounted = account(&store, &header, &mut Doubts::default())?;
+    header.closing = Closing::default();
+    header.left_out = DieSet(accounted.rows.left_out().0 | store.dies.incomplete().0);
+    begin(&mut header)?;
+    spread(&store, &accounted)?;
+    accounted.scanned.mend(&store);
+    recover(store, header, accounted)
+}
+
+/// Brings a drive back that was accounted for; its header has been raised to a session of its own.
+fn recover(store: Store, header: Header, accounted: Accounted) -> Result<Drive, OpenError> {
+    let Accounted { ftl, rows, lost, summary, end, pending, next, scanned, .. } = accounted;
+    let mut core = Core::new(ftl, rows, (header.session << 40) + 1);
+    core.lost = lost;
+    // What was read, and is relied upon from now on, need not have been durable.
+    for die in store.dies.healthy() {
+        store.dies.sync(die).map_err(|source| OpenError::medium("syncing a die", source))?;
+    }
+    core.completed = scanned.unlisted;
+    store.note_batches(end.number);
+    // As many as before the crash, or fewer: what is written anew finds the space that it had.
+    core.leave_out(&store, store.dies.done_without())?;
+    for (lpn, (extent, payload)) in &pending {
+        let Extent { codec, payload_crc, .. } = *extent;
+        if !core.ftl.can_write() {
+            let what = "no superblock is left for what only the journal holds";
+            return Err(damaged(what.to_owned()));
+        }
+        core.place(&store, &Page { lpn: Lpn(*lpn), codec, payload, payload_crc })?;
+    }
+    let mut journal =
+        Journal::new(store.drive, header.session, store.layout.shape.journal_bytes, end);
+    journal.tail = summary.journal.at;
+    let drive = Drive::assemble(store, core, journal, (header, next));
+    drive.checkpoint()?;
+    Ok(drive)
+}
+
+/// A drive that was closed: its checkpoint has everything.
+struct Closed {
+    ftl: Ftl,
+    rows: Rows,
+    lost: LostPages,
+    summary: CheckpointHeader,
+    next: u64,
+    held: Vec<SuperblockId>,
+}
+
+/// A drive as it was closed; none where its checkpoint is not the one that the header names, or the
+/// journal goes on, so that it has to be recovered.
+///
+/// Superblocks that come back free may hold rows that the checkpoint counts. They wait for the next
+/// commit, as those do that are erased.
+fn as_closed(store: &Store, header: &Header) -> Result<Option<Closed>, OpenError> {
+    let Ok(saved) = load(store, &Doubts::default()) else { return Ok(None) };
+    let Saved { summary, next, mut rows, erase_counts, map, lost, .. } = saved;
+    let is_taken = mutants::is(Mutant::OneHeaderCopy)
+        && header.closing.follows(&summary, store.layout.shape.journal_bytes);
+    if !is_taken && !is_complete(store, header, &summary) {
+        return Ok(None);
+    }
+    let released = BTreeMap::new();
+    let scan = Scan::new(store, &summary, &released, rows.left_out());
+    let mut ftl = finish(&scan, map, &rows, &erase_counts, &mut Doubts::default())?;
+    ftl.hold_erased();
+    let counts = |id: &SuperblockId| {
+        let mut rows_of = store.layout.rows_of(id.0);
+        ftl.superblock_state(*id) == SuperblockState::Free
+            && rows_of.any(|row| rows.life(row).order != 0)
+    };
+    let held = (0..store.layout.shape.superblocks).map(SuperblockId).filter(counts).collect();
+    clear_free(&store.layout, &ftl, &mut rows);
+    Ok(Some(Closed { ftl, rows, lost, summary, next, held }))
+}
+
+/// True if a checkpoint is the one that the header of a closed drive names, and the journal ends
+/// where the header says: it has everything, and nothing of the journal is needed.
+fn is_complete(store: &Store, header: &Header, summary: &CheckpointHeader) -> bool {
+    let Closing { journal: from, .. } = header.closing;
+    header.closing.follows(summary, store.layout.shape.journal_bytes)
+        && !replay::goes_on(Reading { store, from, is_thorough: false })
+}
+
+/// The map of a drive that was closed, and its lost pages; none where it has to be recovered.
+///
+/// # Errors
+/// When it is damaged.
+pub(crate) fn view(store: &Store, header: &Header) -> Result<Option<(Ftl, LostPages)>, OpenError> {
+    Ok(as_closed(store, header)?.map(|closed| (closed.ftl, closed.lost)))
+}
+
+/// Goes on with a drive that was closed; nothing but its headers is written.
+fn go_on(store: Store, header: Header, closed: Closed) -> Result<Drive, OpenError> {
+    let Closed { mut ftl, rows, lost, summary, next, held } = closed;
+    ftl.hold_back(&held);
+    let mut core = Core::new(ftl, rows, (header.session << 40) + 1);
+    core.lost = lost;
+    core.leave_out(&store, store.dies.done_without())?;
+    let (size, end) = (store.layout.shape.journal_bytes, header.closing.journal);
+    store.note_batches(end.number);
+    let mut journal = Journal::new(store.drive, header.session, size, end);
+    journal.tail = summary.journal.at;
+    Ok(Drive::assemble(store, core, journal, (header, next)))
+}
+
+/// Accounts for what lies on the dies of a drive; nothing is written.
+///
+/// # Errors
+/// What must be there and is not.
+pub(crate) fn account(
+    store: &Store,
+    header: &Header,
+    doubts: &mut Doubts,
+) -> Result<Accounted, OpenError> {
+    let saved = load(store, doubts)?;
+    let replay = replay::read(Reading {
+        store,
+        from: saved.summary.journal,
+        is_thorough: doubts.is_thorough,
+    });
+    let is_complete = !header.is_open && is_complete(store, header, &saved.summary);
+    if !is_complete {
+        check_journal(&saved, header, &replay, doubts)?;
+    }
+    let Saved { summary, next, holders, damaged, mut rows, mut erase_counts, mut map, mut lost } =
+        saved;
+    let released = released(&replay);
+    for (superblock, order) in &released {
+        for row in store.layout.rows_of(*superblock) {
+            if rows.life(row).order < *order {
+                rows.forget(row..row + 1);
+            }
+        }
+    }
+    let mut events = Events::new(&store.layout);
+    list_rows(store, (&replay, &released), (&mut rows, &mut erase_counts), &mut events, &summary);
+    let left_out = DieSet(header.left_out.0 | rows.left_out().0);
+    let mut scan = Scan::new(store, &summary, &released, left_out);
+    scan.session = replay.session.max(summary.session);
+    let scanned = scan.run(&mut rows, &mut erase_counts, &mut events);
+    let end = if is_complete { header.closing.journal } else { replay.end };
+    let batches_lost = end.number.saturating_sub(replay.end.number);
+    if scanned.batches > end.number && !mutants::is(Mutant::StaleDiesTaken) {
+        let (found, end) = (scanned.batches, end.number);
+        doubts.raise(format!(
+            "a unit was programmed after batch {} of the journal, whose copies end before batch \
+             {end}",
+            found - 1
+        ))?;
+    }
+    let extents = list_records(&store.layout, &replay, &rows, &mut events);
+    let pending = apply(events, &extents, (&mut map, &mut lost), summary.order);
+    let pending = pending.into_iter().map(|(lpn, journaled)| {
+        let payload = replay.payload(&journaled).to_vec();
+        (lpn, (journaled.extent, payload))
+    });
+    let pending: Pending = pending.collect();
+    let thin = replay.thin;
+    let mut ftl = finish(&scan, map, &rows, &erase_counts, doubts)?;
+    ftl.hold_erased();
+    clear_free(&store.layout, &ftl, &mut rows);
+    let unlisted = scanned.rows.clone();
+    let checkpoints_damaged = damaged.iter().map(|summary| summary.number).collect();
+    Ok(Accounted {
+        ftl,
+        rows,
+        lost,
+        summary,
+        checkpoints_damaged,
+        end,
+        thin,
+        batches_lost,
+        unlisted,
+        pending,
+        next,
+        holders,
+        scanned,
+    })
+}
+
+/// Checks that the journal tells all that happened since the checkpoint.
+fn check_journal(
+    saved: &Saved,
+    header: &Header,
+    replay: &Replay,
+    doubts: &mut Doubts,
+) -> Result<(), OpenError> {
+    let number = saved.summary.number;
+    let before = |what: String| match saved.damaged.first() {
+        Some(CheckpointHeader { number: newer, .. }) => {
+            format!("checkpoint {newer} cannot be read, and since checkpoint {number} {what}")
+        }
+        None => what,
+    };
+    if mutants::is(Mutant::OlderCheckpoint) && !saved.damaged.is_empty() {
+        return Ok(());
+    }
+    if let Some(gap) = replay.gap {
+        doubts.raise(before(gap.to_string()))?;
+    }
+    let known = saved.damaged.iter().map(|it| it.journal.number).max().unwrap_or(0);
+    let closed_at = if header.is_open { 0 } else { header.closing.journal.number };
+    let expected = known.max(closed_at);
+    let end = replay.end.number;
+    if mutants::is(Mutant::StaleDiesTaken) {
+        return Ok(());
+    }
+    if replay.gap.is_none() && end < expected {
+        let last = expected - 1;
+        doubts.raise(before(format!("batch {end} of the journal is lost, the last was {last}")))?;
+    }
+    Ok(())
+}
+
+/// By superblock the last event before which nothing of it counts.
+fn released(replay: &Replay) -> BTreeMap<u32, u64> {
+    let releases = replay.records.iter().filter_map(|record| match record {
+        Record::Release { superblock, order } => Some((*superblock, *order)),
+        _ => None,
+    });
+    releases.collect()
+}
+
+/// Takes the rows that the journal lists as they were when they were durable.
+fn list_rows(
+    store: &Store,
+    (replay, released): (&Replay, &BTreeMap<u32, u64>),
+    (rows, erase_counts): (&mut Rows, &mut [u32]),
+    events: &mut Events,
+    summary: &CheckpointHeader,
+) {
+    for record in &replay.records {
+        let Record::Row(listed) = record else { continue };
+        let ListedRow { row, life, origin, .. } = *listed;
+        let superblock = row / store.layout.shape.rows;
+        if released.get(&superblock).is_some_and(|order| life.order < *order) {
+            continue;
+        }
+        rows.set(row, life);
+        let erased = &mut erase_counts[superblock as usize];
+        *erased = origin.erase_count.max(*erased);
+        for (position, extents) in (0..).zip(replay.units(listed)) {
+            events.add_unit(store.first(row, position), extents, summary.order);
+        }
+    }
+}
+
+/// Looks at a drive over media that may not be written, whether it was closed or not.
+pub(crate) fn look(store: &Store, header: &Header) -> Result<Accounted, OpenError> {
+    account(store, header, &mut Doubts { is_thorough: true, ..Doubts::default() })
+}
+
+fn damaged(what: String) -> OpenError {
+    OpenError::Damaged { what }
+}
+
+/// Loads the newest checkpoint that can be read.
+fn load(store: &Store, doubts: &Doubts) -> Result<Saved, OpenError> {
+    let readers = checkpoint::find(store);
+    let numbers: Vec<u64> = readers.iter().map(|reader| reader.summary.number).collect();
+    let highest = numbers.iter().copied().max().unwrap_or(0);
+    let mut unreadable = Vec::new();
+    let is_wanted = |reader: &Reader<'_>| {
+        doubts.checkpoint.is_none_or(|number| reader.summary.number == number)
+    };
+    for mut reader in readers.into_iter().filter(is_wanted) {
+        let summary = reader.summary;
+        let is_possible = summary.pages <= store.layout.shape.pages_mappable;
+        let tables = if is_possible { load_tables(&store.layout, &mut reader)? } else { None };
+        let Some(Tables { rows, erase_counts, map, lost }) = tables else {
+            unreadable.push(summary);
+            continue;
+        };
+        let next = highest + 1 + u64::from((highest + 1) % 2 == summary.number % 2);
+        let (holders, damaged) = (reader.replicas, unreadable);
+        return Ok(Saved { summary, next, holders, damaged, rows, erase_counts, map, lost });
+    }
+    Err(damaged(match doubts.checkpoint {
+        Some(number) => format!("no die holds checkpoint {number} whole"),
+        None => "no die holds a whole checkpoint".to_owned(),
+    }))
+}
+
+/// Numbers of the checkpoints that any die names, the newest first.
+pub(crate) fn checkpoint_numbers(store: &Store) -> Vec<u64> {
+    checkpoint::find(store).iter().map(|reader| reader.summary.number).collect()
+}
+
+/// Has a checkpoint in both copies. One that the power cut off may be in a single one; the one
+/// before it is written over soon, and then no die is to be the only one that knows.
+fn spread(store: &Store, accounted: &Accounted) -> Result<(), OpenError> {
+    let (dies, layout, summary) = (&store.dies, &store.layout, &accounted.summary);
+    let mut lacking = store.checkpoint_replicas(summary.number);
+    lacking.retain(|it| !accounted.holders.contains(it));
+    let mut whole = whole_copies(store, summary.number)?.into_iter();
+    let Some(from) = whole.next().filter(|_| !lacking.is_empty()) else { return Ok(()) };
+    let slot = |it: Replica| layout.checkpoint_from(it.region, summary.number % 2);
+    let failed = |source| OpenError::medium("copying a checkpoint", source);
+    let mut piece = vec![0; FRAME_BYTES];
+    for at in (HEADER_BYTES..layout.slot_bytes).step_by(FRAME_BYTES) {
+        let length = usize::try_from(layout.slot_bytes - at).unwrap_or(FRAME_BYTES);
+        let piece = &mut piece[..length.min(FRAME_BYTES)];
+        dies.read(from.die, slot(from) + at, piece).map_err(failed)?;
+        for to in lacking.iter().filter(|it| !dies.lost().has(it.die)) {
+            dies.write_or_lose(to.die, slot(*to) + at, piece).map_err(failed)?;
+        }
+    }
+    checkpoint::complete(store, &lacking, summary).map_err(|(_, error)| failed(error))
+}
+
+/// Tables of a checkpoint: rows, superblocks and pages.
+struct Tables {
+    rows: Rows,
+    erase_counts: Vec<u32>,
+    map: Recovery,
+    lost: LostPages,
+}
+
+/// The tables of a checkpoint, if it is whole.
+fn load_tables(layout: &Layout, reader: &mut Reader<'_>) -> Result<Option<Tables>, OpenError> {
+    let shape = &layout.shape;
+    let mut rows = Rows::new(shape.rows_total());
+    let mut erase_counts = vec![0_u32; shape.superblocks as usize];
+    let mut map = Recovery::new(&shape.config())?;
+    let mut lost = vec![0; shape.lost_map_bytes()];
+    let [orders, outs] = rows.tables_mut();
+    let pages = reader.summary.pages as usize;
+    let sizes = usize::from(shape.extents_per_page > 1);
+    let filled = reader
+        .fill(orders)
+        .and_then(|()| reader.fill(outs))
+        .and_then(|()| reader.fill(cast_slice_mut(&mut erase_counts)))
+        .and_then(|()| reader.fill_resized(cast_slice_mut(map.map_entries_mut()), pages * 4))
+        .and_then(|()| reader.fill_resized(map.extent_sizes_mut(), pages * sizes))
+        .and_then(|()| reader.fill(&mut lost));
+    let is_whole = filled.is_ok() && rows.are_possible(shape);
+    let mut lost = LostPages::of_bytes(&lost);
+    let end = u32::try_from(map.map_entries_mut().len()).unwrap_or(u32::MAX);
+    lost.clear(Lpn(end), u32::MAX - end);
+    Ok(is_whole.then_some(Tables { rows, erase_counts, map, lost }))
+}
+
+/// The copies that have a checkpoint whole, by its number.
+pub(crate) fn whole_copies(store: &Store, number: u64) -> Result<Vec<Replica>, OpenError> {
+    let mut whole = Vec::new();
+    for reader in checkpoint::find(store).iter().filter(|it| it.summary.number == number) {
+        for replica in &reader.replicas {
+            if load_tables(&store.layout, &mut reader.of_one(*replica))?.is_some() {
+                whole.push(*replica);
+            }
+        }
+    }
+    Ok(whole)
+}
+
+/// Adds what the journal says besides the rows that it lists; returns extents by their index in the
+/// events.
+fn list_records(
+    layout: &Layout,
+    replay: &Replay,
+    rows: &Rows,
+    events: &mut Events,
+) -> Vec<Journaled> {
+    let mut extents = Vec::new();
+    for record in &replay.records {
+        match *record {
+            Record::Trim(trim) => {
+                events.add(trim.order, Event::Trim { first: trim.first, pages: trim.pages });
+            }
+            Record::Lost(lost) => {
+                events.add(lost.order, Event::Lost { first: lost.first, pages: lost.pages });
+            }
+            Record::Release { .. } | Record::Row(_) => {}
+            Record::Extent { journaled, ppn, row_order } => {
+                // Where its row is whole, that says the same.
+                if rows.life(layout.place(ppn).row).order != row_order {
+                    let Extent { lpn, order, .. } = journaled.extent;
+                    let index = u32::try_from(extents.len()).expect("a journal is below 16 TiB");
+                    extents.push(journaled);
+                    events.add(order, Event::Journaled { lpn, ppn, index });
+                }
+            }
+        }
+    }
+    extents
+}
+
+/// Applies events in the order in which they happened; returns extents that only the journal holds,
+/// by page.
+fn apply(
+    events: Events,
+    extents: &[Journaled],
+    (map, lost): (&mut Recovery, &mut LostPages),
+    since: u64,
+) -> BTreeMap<u32, Journaled> {
+    let mut pending = BTreeMap::new();
+    let end = map.map_entries_mut().len();
+    // What lies beyond the end was given up when the drive became smaller.
+    let is_within = |lpn: Lpn| (lpn.0 as usize) < end;
+    for (order, event) in events.in_order() {
+        match event {
+            Event::Placed { lpn, .. } | Event::Journaled { lpn, .. } if !is_within(lpn) => {}
+            Event::Placed { lpn, ppn, bytes, soon } => {
+                map.prefetch(soon);
+                // Only what was lost has no payload.
+                if u64::from(bytes) == Layout::charged(EXTENT_HEADER_BYTES) {
+                    lost.set(lpn);
+                } else {
+                    lost.clear(lpn, 1);
+                }
+                // What is pending is nowhere else.
+                if !map.set_place(lpn, Some((ppn, Bytes(u64::from(bytes))))) {
+                    pending.remove(&lpn.0);
+                }
+            }
+            Event::Journaled { lpn, ppn, index } => {
+                if order >= since || map.place(lpn) == Some(ppn) {
+                    lost.clear(lpn, 1);
+                    map.set_place(lpn, None);
+                    pending.insert(lpn.0, extents[index as usize]);
+                }
+            }
+            // The map of the checkpoint knows of what came before it.
+            Event::Trim { .. } | Event::Lost { .. } if order < since => {}
+            Event::Lost { first, pages } => {
+                (first.0..first.0.saturating_add(pages))
+                    .map(Lpn)
+                    .filter(|it| is_within(*it))
+                    .for_each(|lpn| {
+                        lost.set(lpn);
+                    });
+            }
+            Event::Trim { first, pages } => {
+                lost.clear(first, pages);
+                let range = (first.0 as usize).min(end)..((first.0 + pages) as usize).min(end);
+                map.map_entries_mut()[range.clone()].fill(0);
+                if let Some(sizes) = map.extent_sizes_mut().get_mut(range) {
+                    sizes.fill(0);
+                }
+                let after = pending.split_off(&first.0);
+                pending.extend(after.into_iter().filter(|(lpn, _)| *lpn >= first.0 + pages));
+            }
+        }
+    }
+    pending
+}
+
+/// The translation layer of a map.
+fn finish(
+    scan: &Scan<'_>,
+    map: Recovery,
+    rows: &Rows,
+    erase_counts: &[u32],
+    doubts: &mut Doubts,
+) -> Result<Ftl, OpenError> {
+    let (found, closed) = scan.survey(rows, erase_counts);
+    let ftl = map.finish(&found, &closed).map_err(|error| damaged(error.to_string()))?;
+    check_places(&scan.store.layout, &ftl, rows).or_else(|what| doubts.raise(what))?;
+    Ok(ftl)
+}
+
+/// Checks that every page of the map lies in a row that counts.
+fn check_places(layout: &Layout, ftl: &Ftl, rows: &Rows) -> Result<(), String> {
+    let shape = &layout.shape;
+    let row_pages = shape.data_units() * shape.unit_pages;
+    let lost = (0..shape.rows_total()).filter(|row| rows.life(*row).order == 0);
+    for row in lost {
+        for layer in 0..shape.extents_per_page {
+            let slot = layer * shape.unit_pages;
+            let Ppn(first) = layout.ppn(Place { row, unit: 0, slot });
+            if let Some(Lpn(lpn)) = ftl.page_within(first..first + row_pages) {
+                return Err(format!("row {row} is lost, which holds page {lpn}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn clear_free(layout: &Layout, ftl: &Ftl, rows: &mut Rows) {
+    for superblock in 0..layout.shape.superblocks {
+        if ftl.superblock_state(SuperblockId(superblock)) == SuperblockState::Free {
+            rows.forget(layout.rows_of(superblock));
+        }
+    }
+}
+
+impl Scan<'_> {
+    /// Returns the state of each superblock for the translation layer, and the superblocks in the
+    /// order in which they were begun.
+    fn survey(&self, rows: &Rows, erase_counts: &[u32]) -> (Vec<Found>, Vec<SuperblockId>) {
+        let layout = &self.store.layout;
+        let shape = &layout.shape;
+        let mut begun = Vec::new();
+        let mut found = Vec::new();
+        for (id, erase_count) in (0..shape.superblocks).zip(erase_counts) {
+            let of_superblock = layout.rows_of(id);
+            let is_held = |row: &u32| rows.life(*row).order != 0;
+            let last = of_superblock.clone().rev().find(is_held);
+            let written = last.map_or(0, |row| row + 1 - of_superblock.start);
+            let goes_on = last
+                .filter(|row| row + 1 < of_superblock.end)
+                .and_then(|row| self.stream(row, rows.life(row)));
+            let units_written = written * shape.data_units();
+            found.push(Found { erase_count: *erase_count, units_written, goes_on });
+            let orders = of_superblock.filter(is_held).map(|row| rows.life(row).order);
+            begun.extend(orders.min().map(|order| (order, SuperblockId(id))));
+        }
+        begun.sort_unstable();
+        (found, begun.into_iter().map(|(_, id)| id).collect())
+    }
+}
+
+/// Bytes that an extent is counted as.
+fn charged(extent: &Extent) -> u16 {
+    if mutants::is(Mutant::SizeForgotten) {
+        return 1;
+    }
+    let bytes = Layout::charged(extent.stored_bytes()).min(PAGE_BYTES as u64);
+    u16::try_from(bytes).expect("at most a page")
+}

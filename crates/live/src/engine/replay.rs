@@ -1,0 +1,257 @@
+//! The journal read back: batches from a position on, each from the first die that has it whole.
+
+use crate::engine::completed_rows::completed_bytes_due;
+use crate::engine::store::{Replica, Store};
+use crate::format::journal::{
+    HEAD_BYTES, Head, Journaled, LISTED_BYTES, ListedRow, RECORD_BYTES, Record, listed_extent,
+    listed_unit, parse,
+};
+use crate::format::layout::{Layout, REPLICAS};
+use crate::format::position::{Position, SECTOR_BYTES};
+use crate::format::unit::Extent;
+use crate::mutants::{self, Mutant};
+
+/// Reason why the end of a journal is uncertain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Gap {
+    /// No die has the batch whole, though something later is there.
+    #[error("batch {0} of the journal is lost, though a later one was written")]
+    Lost(u64),
+    /// Copies of what may be the next batch cannot be read.
+    #[error("where batch {0} of the journal would lie cannot be read")]
+    Unreadable(u64),
+}
+
+/// Contents of a journal from some position on.
+#[derive(Debug, Default)]
+pub(crate) struct Replay {
+    pub(crate) records: Vec<Record>,
+    /// The records of each batch as they were read: whoever needs a payload takes it from there,
+    /// not from another look, which might find less.
+    bodies: Vec<Vec<u8>>,
+    /// Position of the next batch.
+    pub(crate) end: Position,
+    /// Reason why `end` may not be the end; none if it is.
+    pub(crate) gap: Option<Gap>,
+    /// The session of the last batch; 0: there is none.
+    pub(crate) session: u64,
+    /// Batches of which fewer copies were found than there should be, and a die that lacks it.
+    pub(crate) thin: Vec<(u64, usize)>,
+}
+
+impl Replay {
+    /// The payload of an extent.
+    pub(crate) fn payload(&self, journaled: &Journaled) -> &[u8] {
+        let length = usize::from(journaled.extent.length);
+        &self.bodies[journaled.body][journaled.from..journaled.from + length]
+    }
+
+    /// The extents of a listed row, unit by unit.
+    pub(crate) fn units(
+        &self,
+        row: &ListedRow,
+    ) -> impl Iterator<Item = impl Iterator<Item = Extent>> {
+        let mut rest = &self.bodies[row.body][row.from..];
+        let units = row.units;
+        (0..units).map(move |_| {
+            let (unit, after) = listed_unit(rest).expect("checked as it was read");
+            rest = after;
+            unit.iter().map(|entry| listed_extent(entry).expect("checked as it was read"))
+        })
+    }
+}
+
+/// Parameters for reading a journal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading<'a> {
+    pub(crate) store: &'a Store,
+    pub(crate) from: Position,
+    /// True if every copy is read whole, to tell which are damaged.
+    pub(crate) is_thorough: bool,
+}
+
+/// Reads batches from a position on, each from the first die that has it whole, to where no further
+/// one follows.
+pub(crate) fn read(reading: Reading<'_>) -> Replay {
+    let store = reading.store;
+    let mut replay = Replay { end: reading.from, ..Replay::default() };
+    let size = reading.size();
+    let mut failed = [0; 2];
+    while replay.gap.is_none() {
+        failed = [0; 2];
+        let [there, wrapped] = &mut failed;
+        let place = replay.end.at % size;
+        let found = reading.batch(replay.end, place, there).or_else(|| {
+            let from_zero = Position { at: replay.end.at + size - place, ..replay.end };
+            reading.batch(from_zero, 0, wrapped)
+        });
+        let Some(batch) = found else { break };
+        let index = replay.bodies.len();
+        if parse(&batch.body, index, &store.layout, &mut replay.records).is_none() {
+            replay.gap = Some(Gap::Lost(replay.end.number));
+            break;
+        }
+        if let Some(die) = batch.lacking {
+            replay.thin.push((replay.end.number, die));
+        }
+        (replay.end, replay.session) = (batch.end, batch.session);
+        replay.bodies.push(batch.body);
+    }
+    if replay.gap.is_none() && reading.has_later(replay.end) {
+        replay.gap = Some(Gap::Lost(replay.end.number));
+    }
+    // One copy that says nothing of a batch is enough, unless a die with another one is missing.
+    let unread = failed.into_iter().max().unwrap_or(0);
+    let is_unknown = unread > 0 && unread + store.dies.missed().count() as usize >= REPLICAS;
+    if replay.gap.is_none() && is_unknown {
+        replay.gap = Some(Gap::Unreadable(replay.end.number));
+    }
+    replay
+}
+
+/// True if a batch follows at a position: then somebody went on there.
+pub(crate) fn goes_on(reading: Reading<'_>) -> bool {
+    let (at, size) = (reading.from, reading.size());
+    let place = at.at % size;
+    let from_zero = Position { at: at.at + size - place, ..at };
+    reading.batch(at, place, &mut 0).is_some() || reading.batch(from_zero, 0, &mut 0).is_some()
+}
+
+struct Batch {
+    body: Vec<u8>,
+    session: u64,
+    end: Position,
+    /// A die that should have a copy of it, and has none.
+    lacking: Option<usize>,
+}
+
+/// A copy of a batch, as far as its head was read.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    replica: Replica,
+    head: Head,
+}
+
+impl Reading<'_> {
+    const fn size(&self) -> u64 {
+        self.store.layout.shape.journal_bytes
+    }
+
+    /// The batch at a position, from the dies that should have it, else from any other one. Copies
+    /// that could not be read are counted in `failed`.
+    fn batch(&self, at: Position, place: u64, failed: &mut usize) -> Option<Batch> {
+        (place + HEAD_BYTES as u64 <= self.size()).then_some(())?;
+        let expected = self.store.journal_replicas(at.at);
+        let mut found: Vec<Found> = Vec::new();
+        for replica in &expected {
+            let head = self.head(*replica, at, place, failed);
+            found.extend(head.map(|head| Found { replica: *replica, head }));
+        }
+        if found.len() < expected.len() {
+            let others = self.store.replicas_all().filter(|it| !expected.contains(it));
+            let head = |replica| {
+                let head = self.head(replica, at, place, &mut 0)?;
+                Some(Found { replica, head })
+            };
+            found.extend(others.filter_map(head));
+        }
+        // Of two that a crash of recovery left, the later.
+        found.sort_by_key(|it| std::cmp::Reverse(it.head.session));
+        let mut body = None;
+        found.retain(|it| {
+            if body.is_some() && !self.is_thorough {
+                return true;
+            }
+            let own = self.body(it.replica, &it.head, place).map(|own| (own, it.head));
+            let is_whole = own.is_some();
+            body = body.take().or(own);
+            is_whole
+        });
+        let (body, head) = body?;
+        let missing = self.store.dies.lost().count() as usize;
+        let copies = (head.copies as usize).saturating_sub(missing);
+        let is_thin = found.len() < copies;
+        let has = |it: &&Replica| !found.iter().any(|found| found.replica == **it);
+        let lacking = expected.iter().find(has).map(|it| it.die).filter(|_| is_thin);
+        let bytes = HEAD_BYTES as u64 + u64::from(head.length);
+        let end = Position {
+            at: at.at + bytes.next_multiple_of(SECTOR_BYTES),
+            number: at.number + 1,
+            link: head.crc,
+        };
+        Some(Batch { body, session: head.session, end, lacking })
+    }
+
+    /// The head of the batch that lies at `place`, if it is the one of that position.
+    fn head(&self, replica: Replica, at: Position, place: u64, failed: &mut usize) -> Option<Head> {
+        let from = self.store.layout.journal_from(replica.region) + place;
+        let mut head = [0; HEAD_BYTES];
+        if self.store.dies.read(replica.die, from, &mut head).is_err() {
+            *failed += 1;
+            return None;
+        }
+        let head = Head::parse(&head, self.store.drive)?;
+        let bytes = HEAD_BYTES as u64 + u64::from(head.length);
+        (head.position == at && place + bytes <= self.size()).then_some(head)
+    }
+
+    /// The records of a batch, if they are whole.
+    fn body(&self, replica: Replica, head: &Head, place: u64) -> Option<Vec<u8>> {
+        let from = self.store.layout.journal_from(replica.region) + place;
+        let mut body = vec![0; head.length as usize];
+        self.store.dies.read(replica.die, from + HEAD_BYTES as u64, &mut body).ok()?;
+        (crc32c::crc32c(&body) == head.body_crc).then_some(body)
+    }
+
+    /// True if any die has a batch that comes after `end`, or one there that follows another
+    /// history.
+    fn has_later(&self, end: Position) -> bool {
+        if mutants::is(Mutant::LaterBatchesIgnored) {
+            return false;
+        }
+        let mut chunk = vec![0; 1 << 18];
+        let is_later = |head: Head| {
+            let Position { number, link, .. } = head.position;
+            number > end.number || number == end.number && link != end.link
+        };
+        self.store.replicas_all().any(|replica| {
+            self.windows(end).into_iter().any(|(from, until)| {
+                (from..until).step_by(chunk.len()).any(|at| {
+                    let length = usize::try_from(until - at).unwrap_or(usize::MAX);
+                    let part = &mut chunk[..length.min(1 << 18)];
+                    let from = self.store.layout.journal_from(replica.region) + at;
+                    if self.store.dies.read(replica.die, from, part).is_err() {
+                        return false;
+                    }
+                    let sectors = part.as_chunks::<512>().0.iter();
+                    let mut heads = sectors
+                        .filter_map(|sector| Head::parse(&sector[..HEAD_BYTES], self.store.drive));
+                    heads.any(is_later)
+                })
+            })
+        })
+    }
+
+    /// The parts of the ring where the batches after `end` would lie, two of the largest at least.
+    fn windows(&self, end: Position) -> Vec<(u64, u64)> {
+        let size = self.size();
+        let from = end.at % size;
+        let length = (2 * largest_batch(&self.store.layout)).min(size);
+        if from + length <= size {
+            // One that did not fit before the end of the ring begins at 0.
+            let wrapped = if from + length / 2 > size { length } else { 0 };
+            return vec![(from, from + length), (0, wrapped)];
+        }
+        vec![(from, size), (0, length.min(from))]
+    }
+}
+
+/// Bytes that a batch has at most: all of three rows, the list of rows, trims and releases.
+fn largest_batch(layout: &Layout) -> u64 {
+    let row = layout.unit_bytes as u64 * u64::from(layout.shape.dies);
+    let listed = completed_bytes_due(layout)
+        + u64::from(layout.unit_slots) * u64::from(layout.shape.dies) * LISTED_BYTES as u64;
+    let records = (crate::engine::core::TRIMS_MAX as u64 + u64::from(layout.shape.superblocks))
+        * RECORD_BYTES as u64;
+    4 * row + 2 * listed + 2 * records
+}

@@ -1,0 +1,327 @@
+//! Looking after what is stored: a scrub, and dies that fail and are replaced, while the host goes
+//! on.
+
+use std::io;
+
+use ftl::Lpn;
+
+use crate::engine::core::Core;
+use crate::engine::dies::medium_error;
+use crate::engine::drive::Drive;
+use crate::engine::journal::Scope;
+use crate::engine::store::Store;
+use crate::format::layout::{PAGE_BYTES, lba};
+use crate::format::row::RowEpoch;
+use crate::format::unit::Stamp;
+use crate::status::{Rebuild, Scrub};
+use crate::{DeviceError, Medium};
+
+/// Most lost sectors that the status of a scrub names.
+const LBAS_TOLD_MAX: usize = 1000;
+/// Error text of work that was stopped.
+const STOPPED: &str = "it was stopped";
+
+/// Result of a scrub.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scrubbed {
+    /// Rows that were looked at.
+    pub rows: u64,
+    /// Units that were not what had been programmed.
+    pub units_bad: u64,
+    /// Bad units that were rewritten from the others of their row.
+    pub units_restored: u64,
+    /// Bad units that their row does not restore, and that hold no page that can be read any more.
+    pub units_vacated: u64,
+    /// Pages that were moved from rows with such units, so that they are protected again.
+    pub pages_moved: u64,
+    /// Sectors, in steps of eight, of pages that cannot be read any more.
+    pub lost_lbas: Vec<u64>,
+}
+
+impl Drive {
+    /// Verifies every byte of every row that is stored, parity too; where `repair` is set, writes
+    /// again from the rest of its row what is not right, and moves what can be read away from units
+    /// that the rest does not give back. What cannot be read stays where it is.
+    ///
+    /// # Errors
+    /// [`DeviceError::Poisoned`], [`DeviceError::Medium`].
+    pub fn scrub(&self, repair: bool) -> Result<Scrubbed, DeviceError> {
+        self.scrub_while(repair, |_, _| true)
+    }
+
+    /// As [`Drive::scrub`], for as long as `go_on` says so, which is told before each row how many
+    /// rows of how many have been gone through. [`Drive::status`] tells how far it is.
+    ///
+    /// # Errors
+    /// As [`Drive::scrub`].
+    pub fn scrub_while(
+        &self,
+        repair: bool,
+        go_on: impl FnMut(u64, u64) -> bool,
+    ) -> Result<Scrubbed, DeviceError> {
+        let rows = u64::from(self.store().layout.shape.rows_total());
+        self.maintenance().scrub = Some(Scrub { is_running: true, rows, ..Scrub::default() });
+        let scrubbed = self.scrub_rows(repair, go_on);
+        let mut maintenance = self.maintenance();
+        let is_whole = maintenance.scrub.as_ref().is_some_and(|scrub| scrub.rows_done == rows);
+        match &scrubbed {
+            Ok(_) if is_whole => maintenance.end_scrub(None, false),
+            Ok(_) => maintenance.end_scrub(Some(STOPPED.to_owned()), true),
+            Err(error) => maintenance.end_scrub(Some(error.to_string()), false),
+        }
+        drop(maintenance);
+        scrubbed
+    }
+
+    fn scrub_rows(
+        &self,
+        repair: bool,
+        mut go_on: impl FnMut(u64, u64) -> bool,
+    ) -> Result<Scrubbed, DeviceError> {
+        let mut found = Scrubbed::default();
+        let rows = self.store().layout.shape.rows_total();
+        for row in 0..rows {
+            if !go_on(row.into(), rows.into()) {
+                break;
+            }
+            self.scrub_row(row, repair, &mut found)?;
+            if let Some(scrub) = &mut self.maintenance().scrub {
+                scrub.rows_done = u64::from(row) + 1;
+                (scrub.units_bad, scrub.units_restored) = (found.units_bad, found.units_restored);
+                (scrub.units_vacated, scrub.pages_moved) = (found.units_vacated, found.pages_moved);
+                scrub.pages_lost = found.lost_lbas.len() as u64;
+                let told = scrub.lost_lbas.len();
+                let untold = found.lost_lbas.iter().skip(told).take(LBAS_TOLD_MAX - told);
+                scrub.lost_lbas.extend(untold);
+            }
+        }
+        if found.units_restored > 0 {
+            self.sync_healthy()?;
+        }
+        if found.units_vacated > 0 {
+            // What opening after a crash would have to read of those rows, it need not any more.
+            self.checkpoint()?;
+        }
+        self.look_for_lost()?;
+        Ok(found)
+    }
+
+    fn scrub_row(&self, row: u32, repair: bool, found: &mut Scrubbed) -> Result<(), DeviceError> {
+        let life = self.core()?.rows.life(row);
+        if life.order == 0 {
+            return Ok(());
+        }
+        found.rows += 1;
+        if let Some(tables) = self.store().right_tables(row, life) {
+            let core = self.core()?;
+            // It may have been erased meanwhile.
+            let is_current = core.rows.life(row) == life;
+            if !is_current || self.store().have_pages(&core.ftl, row, &tables) {
+                return Ok(());
+            }
+        }
+        // Again, with nothing moving.
+        let mut core = self.core_mut()?;
+        if core.rows.life(row) != life {
+            return Ok(());
+        }
+        let (units, pages) = self.scrub_bad_row(&mut core, (row, life), repair, found);
+        drop(core);
+        if units > 0 && repair {
+            let moved = self.vacate_row(row, life, &pages);
+            found.pages_moved += moved.as_ref().ok().copied().unwrap_or(0);
+            match moved {
+                Ok(_) => found.units_vacated += units,
+                Err(error @ DeviceError::Medium { .. }) => return Err(error),
+                // What cannot be moved stays, as far as it can be read.
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets of pages that are known to be lost those that can be read again.
+    fn look_for_lost(&self) -> Result<(), DeviceError> {
+        let lost: Vec<Lpn> = self.core()?.lost.iter().collect();
+        for lpn in lost {
+            let mut core = self.core_mut()?;
+            let mut page = [0; PAGE_BYTES];
+            if core.read_page(self.store(), lpn, &mut page).is_ok() {
+                core.lost.clear(lpn, 1);
+            }
+        }
+        Ok(())
+    }
+
+    /// Restores what it can of a row in which something is not right; says how many of its units
+    /// that leaves, and which pages that can be read should not stay beside them.
+    fn scrub_bad_row(
+        &self,
+        core: &mut Core,
+        (row, life): (u32, RowEpoch),
+        repair: bool,
+        found: &mut Scrubbed,
+    ) -> (u64, Vec<Lpn>) {
+        let store = self.store();
+        let verified = store.verify(row, life, None);
+        let pages = verified.pages(store, &core.ftl);
+        core.note_lost(pages.lost.iter().copied());
+        found.lost_lbas.extend(pages.lost.iter().copied().map(lba));
+        let mut left = 0;
+        for unit in verified.units.iter().filter(|unit| unit.is_bad()) {
+            // What holds nothing that counts, and cannot be restored, waits for its next life.
+            if unit.whole.is_none() && pages.is_empty() {
+                continue;
+            }
+            found.units_bad += 1;
+            let write = |whole| store.dies.write(unit.die, store.layout.unit_from(row), whole);
+            match &unit.whole {
+                Some(whole) if repair && write(whole).is_ok() => found.units_restored += 1,
+                Some(_) => {}
+                None => left += 1,
+            }
+        }
+        (left, pages.readable)
+    }
+
+    /// Goes on without a die.
+    ///
+    /// # Errors
+    /// [`DeviceError::Unreadable`] is never returned here; [`DeviceError::Medium`] where the drive
+    /// cannot do without it, and then nothing was changed.
+    pub fn fail_die(&self, die: usize) -> Result<(), DeviceError> {
+        let dies = &self.store().dies;
+        let is_lost = {
+            let _still = self.core_mut()?;
+            die < dies.count() && dies.lose(die)
+        };
+        if !is_lost {
+            let refused = "the drive cannot do without it";
+            return Err(medium_error(format!("failing die {die}"))(io::Error::other(refused)));
+        }
+        self.keep_header()
+    }
+
+    /// Puts an empty medium in the place of a die that has failed, and restores what belongs there
+    /// while the host goes on. Until that has ended, the die counts as failed after a crash.
+    ///
+    /// # Errors
+    /// [`DeviceError::Medium`] where the die has not failed, or the medium is too small or fails.
+    pub fn replace_die(&self, die: usize, medium: Box<dyn Medium>) -> Result<(), DeviceError> {
+        self.replace_die_while(die, medium, |_, _| true)
+    }
+
+    /// As [`Drive::replace_die`], for as long as `go_on` says so, which is told before each row how
+    /// many rows of how many have been gone through. [`Drive::status`] tells how far it is.
+    ///
+    /// # Errors
+    /// As [`Drive::replace_die`], and when it was stopped; then the die counts as failed.
+    pub fn replace_die_while(
+        &self,
+        die: usize,
+        medium: Box<dyn Medium>,
+        go_on: impl FnMut(u64, u64) -> bool,
+    ) -> Result<(), DeviceError> {
+        let store = self.store();
+        let refuse = |why: String| Err(replacing(die)(io::Error::other(why)));
+        if die >= store.dies.count() || !store.dies.lost().has(die) {
+            return refuse("it has not failed".to_owned());
+        }
+        let (size, needed) = (medium.size(), store.layout.die_bytes());
+        if size < needed {
+            return refuse(format!("the medium has {size} bytes, {needed} are needed"));
+        }
+        let (rows, index) = (u64::from(store.layout.shape.rows_total()), die_number(die));
+        let begun = Rebuild { die: index, is_running: true, rows, ..Rebuild::default() };
+        self.maintenance().rebuild = Some(begun);
+        let filled = self.fill_die(die, medium, go_on);
+        if filled.is_err() && store.dies.incomplete().has(die) {
+            let _still = self.core_mut()?;
+            store.dies.lose(die);
+        }
+        if let Some(rebuild) = &mut self.maintenance().rebuild {
+            rebuild.is_running = false;
+            rebuild.failure = filled.as_ref().err().map(ToString::to_string);
+        }
+        filled
+    }
+
+    fn fill_die(
+        &self,
+        die: usize,
+        medium: Box<dyn Medium>,
+        mut go_on: impl FnMut(u64, u64) -> bool,
+    ) -> Result<(), DeviceError> {
+        let store = self.store();
+        {
+            let core = self.core_mut()?;
+            store.dies.fill(die, medium);
+            core.program_again(store, die).map_err(medium_error(format!(
+                "writing rows that are being filled to die {die}"
+            )))?;
+        }
+        let rows = store.layout.shape.rows_total();
+        let mut units_lost = 0;
+        for row in 0..rows {
+            if !go_on(row.into(), rows.into()) {
+                return Err(replacing(die)(io::Error::other(STOPPED)));
+            }
+            // Nothing moves while a unit is restored, or it might overwrite what is newer.
+            let core = self.core_mut()?;
+            let life = core.rows.life(row);
+            let position = store.layout.position(row, die, life.out);
+            if let Some(position) = position.filter(|_| life.order != 0) {
+                let verified = store.verify(row, life, Some(position));
+                match verified.unit(position).and_then(|unit| unit.whole.as_ref()) {
+                    Some(unit) => store
+                        .dies
+                        .write(die, store.layout.unit_from(row), unit)
+                        .map_err(medium_error(format!("restoring row {row} of die {die}")))?,
+                    // What the others do not give back is lost with or without this die.
+                    None => units_lost += 1,
+                }
+            }
+            drop(core);
+            if let Some(rebuild) = &mut self.maintenance().rebuild {
+                (rebuild.rows_done, rebuild.units_lost) = (u64::from(row) + 1, units_lost);
+            }
+        }
+        self.commit(Scope::Everything)?;
+        self.sync_healthy()?;
+        store.dies.settle(die);
+        self.keep_header()?;
+        self.checkpoint()
+    }
+
+    /// Makes durable what was written to any die.
+    pub(crate) fn sync_healthy(&self) -> Result<(), DeviceError> {
+        let dies = &self.store().dies;
+        for die in dies.healthy() {
+            dies.sync(die).map_err(medium_error(format!("syncing die {die}")))?;
+        }
+        Ok(())
+    }
+}
+
+fn die_number(die: usize) -> u32 {
+    u32::try_from(die).expect("at most 64 dies")
+}
+
+fn replacing(die: usize) -> impl FnOnce(io::Error) -> DeviceError {
+    medium_error(format!("replacing die {die}"))
+}
+
+impl Core {
+    /// Writes the units of unfinished rows that belong on a die and were programmed without it.
+    fn program_again(&self, store: &Store, die: usize) -> io::Result<()> {
+        for open in &self.open {
+            let position = store.layout.position(open.row, die, open.out);
+            let unit = position.and_then(|position| open.units.get(position as usize));
+            let Some(unit) = unit else { continue };
+            if Stamp::parse(&unit.bytes).is_some() {
+                store.dies.write(die, store.layout.unit_from(open.row), &unit.bytes)?;
+            }
+        }
+        Ok(())
+    }
+}

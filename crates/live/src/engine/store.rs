@@ -1,0 +1,366 @@
+//! The dies as a store of extents: reading one, verified, and again from its stripe.
+
+use std::io::{self, IoSliceMut};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ftl::Ppn;
+
+use crate::engine::dies::{DieRead, Dies};
+use crate::format::layout::{
+    ENTRY_BYTES, EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, Place, REPLICAS, SLOT_BYTES, STAMP_BYTES,
+};
+use crate::format::row::RowEpoch;
+use crate::format::unit::{self, Entry, Extent, Identity, exclusive_or};
+
+/// A place on the media and the life of its row: enough to tell what is read from what is not
+/// there any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stored {
+    pub(crate) ppn: Ppn,
+    pub(crate) life: RowEpoch,
+}
+
+/// Places that follow each other in one unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) first: Stored,
+    pub(crate) count: usize,
+}
+
+/// A piece of a die.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    die: usize,
+    offset: u64,
+    length: usize,
+}
+
+/// Offsets within a unit of extents that follow each other, and the end of the last one.
+type Starts = Vec<usize>;
+
+/// A unit of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Member {
+    pub(crate) row: u32,
+    pub(crate) position: u32,
+    pub(crate) life: RowEpoch,
+}
+
+/// Extents as they lie one after the other in a unit.
+#[derive(Debug)]
+pub(crate) struct Packed {
+    bytes: Vec<u8>,
+    /// Each of them that is what it should be, and where its payload begins.
+    extents: Vec<Option<(Extent, usize)>>,
+}
+
+impl Packed {
+    /// One of them.
+    pub(crate) fn get(&self, index: u32) -> Option<(Extent, &[u8])> {
+        let (extent, from) = (*self.extents.get(index as usize)?)?;
+        Some((extent, &self.bytes[from..from + usize::from(extent.length)]))
+    }
+
+    /// The extents and their payloads, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Option<(Extent, &[u8])>> {
+        (0..).zip(&self.extents).map(|(index, _)| self.get(index))
+    }
+}
+
+/// A place for one copy of the journal and the checkpoints: a metadata region of a die.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Replica {
+    pub(crate) die: usize,
+    pub(crate) region: u32,
+}
+
+/// Parts of a drive that are fixed while it is open.
+#[derive(Debug)]
+pub(crate) struct Store {
+    pub(crate) layout: Layout,
+    pub(crate) dies: Dies,
+    /// Drawn when the drive was created.
+    pub(crate) drive: u64,
+    /// Batches of the journal with a lower number are durable.
+    batches: AtomicU64,
+}
+
+impl Store {
+    pub(crate) const fn identity(&self, row_order: u64) -> Identity {
+        Identity { drive: self.drive, row_order }
+    }
+
+    /// The dies of a drive.
+    pub(crate) const fn new(layout: Layout, dies: Dies, drive: u64) -> Self {
+        Self { layout, dies, drive, batches: AtomicU64::new(0) }
+    }
+
+    /// The number below which batches of the journal are durable.
+    pub(crate) fn batches_durable(&self) -> u64 {
+        self.batches.load(Ordering::Acquire)
+    }
+
+    /// Takes note that batches with a lower number are durable.
+    pub(crate) fn note_batches(&self, number: u64) {
+        self.batches.fetch_max(number, Ordering::AcqRel);
+    }
+
+    /// Returns the places for the copies of a batch that begins at a position of the journal.
+    pub(crate) fn journal_replicas(&self, at: u64) -> Vec<Replica> {
+        self.replicas(at / self.layout.journal_turn_bytes())
+    }
+
+    /// Returns the places for the copies of a checkpoint.
+    pub(crate) fn checkpoint_replicas(&self, number: u64) -> Vec<Replica> {
+        self.replicas(number)
+    }
+
+    /// The places for copies whose turn it is: on the dies that hold all that they should, in turn,
+    /// each die once before any holds both copies.
+    fn replicas(&self, turn: u64) -> Vec<Replica> {
+        let incomplete = self.dies.incomplete();
+        let whole: Vec<usize> = (0..self.dies.count()).filter(|it| !incomplete.has(*it)).collect();
+        let first = usize::try_from(turn % (whole.len() as u64).max(1)).expect("an index");
+        let in_turn = whole[first..].iter().chain(&whole[..first]);
+        (0..self.layout.shape.regions())
+            .flat_map(|region| in_turn.clone().map(move |die| Replica { die: *die, region }))
+            .take(REPLICAS)
+            .collect()
+    }
+
+    /// All places where copies may lie, on dies that have not failed.
+    pub(crate) fn replicas_all(&self) -> impl Iterator<Item = Replica> + use<> {
+        let regions = self.layout.shape.regions();
+        self.dies
+            .healthy()
+            .flat_map(move |die| (0..regions).map(move |region| Replica { die, region }))
+    }
+
+    /// The first place of a unit.
+    pub(crate) const fn first(&self, row: u32, position: u32) -> Ppn {
+        self.layout.ppn(Place { row, unit: position, slot: 0 })
+    }
+
+    /// Reads pages that are stored whole: all of the runs, into `pages` one after the other. Says
+    /// of each of them what it is, if it is what it should be.
+    pub(crate) fn read_runs(
+        &self,
+        runs: &[Run],
+        pages: &mut [&mut [u8; PAGE_BYTES]],
+    ) -> Vec<Option<Extent>> {
+        let mut headers = vec![[0; EXTENT_HEADER_BYTES]; pages.len()];
+        let mut buffers = Vec::with_capacity(2 * pages.len());
+        for (header, page) in headers.iter_mut().zip(pages.iter_mut()) {
+            buffers.push(IoSliceMut::new(header));
+            buffers.push(IoSliceMut::new(&mut **page));
+        }
+        let mut rest = &mut buffers[..];
+        let mut reads = Vec::with_capacity(runs.len());
+        for Run { first, count } in runs {
+            let place = self.layout.place(first.ppn);
+            let from = self.layout.extent_from(place.slot).expect("stored whole");
+            let (die, unit_from) = self.unit_of(*first);
+            let offset = unit_from + from as u64;
+            let (buffers, after) = std::mem::take(&mut rest).split_at_mut(2 * count);
+            rest = after;
+            reads.push(DieRead { die, offset, buffers });
+        }
+        let answers = self.dies.read_all(&mut reads);
+        drop(buffers);
+        let mut extents = Vec::with_capacity(pages.len());
+        let mut found = headers.iter().zip(pages.iter());
+        for (Run { first, count }, answer) in runs.iter().zip(answers) {
+            let identity = self.identity(first.life.order);
+            for (ppn, (header, page)) in (first.ppn.0..).map(Ppn).zip(found.by_ref().take(*count)) {
+                let extent = Extent::parse(header, identity, ppn).filter(|_| answer.is_ok());
+                extents.push(extent.filter(|extent| extent.holds(&page[..])));
+            }
+        }
+        extents
+    }
+
+    /// The die that the unit of a place is on, and where that begins there.
+    fn unit_of(&self, of: Stored) -> (usize, u64) {
+        let place = self.layout.place(of.ppn);
+        let die = self.layout.die(place.row, place.unit, of.life.out);
+        (die, self.layout.unit_from(place.row))
+    }
+
+    /// Part of the unit that a place is in.
+    fn piece(&self, of: Stored, part: Range<usize>) -> Piece {
+        let (die, unit_from) = self.unit_of(of);
+        Piece { die, offset: unit_from + part.start as u64, length: part.len() }
+    }
+
+    /// Reads the extents of runs, or as many of each as its unit has.
+    pub(crate) fn read_packs(&self, runs: &[Run]) -> Vec<Option<Packed>> {
+        let starts = self.read_starts(runs);
+        self.read_between(runs.iter().map(|run| run.first).zip(starts).collect())
+    }
+
+    /// Reads up to `count` extents that lie one after the other in a unit, from `first` on, in one
+    /// go; none where one is not what it should be. `table` is that of the unit, if it is at hand.
+    pub(crate) fn read_extents(
+        &self,
+        first: Stored,
+        count: u32,
+        table: Option<&[Entry]>,
+    ) -> Option<Packed> {
+        let place = self.layout.place(first.ppn);
+        let slots = place.slot as usize..(place.slot + count) as usize;
+        let Some(table) = table else {
+            return self.read_packs(&[Run { first, count: count as usize }]).pop()?;
+        };
+        let starts = starts(table.get(slots.start..slots.end.min(table.len()))?);
+        self.read_between(vec![(first, starts)]).pop()?
+    }
+
+    /// Reads what lies between the first and the last start of each run.
+    fn read_between(&self, runs: Vec<(Stored, Option<Starts>)>) -> Vec<Option<Packed>> {
+        let piece = |(first, starts): &(Stored, Option<Starts>)| {
+            let (from, until) = (*starts.as_ref()?.first()?, *starts.as_ref()?.last()?);
+            // Nobody has looked at the table's checksum.
+            let is_within = from >= STAMP_BYTES && until <= self.layout.unit_bytes;
+            (is_within && from <= until).then(|| self.piece(*first, from..until))
+        };
+        let read = self.read_pieces(&runs.iter().map(piece).collect::<Vec<_>>());
+        let pack = |((first, starts), bytes): ((Stored, Option<Starts>), Option<Vec<u8>>)| {
+            Some(self.pack(first, &starts?, bytes?))
+        };
+        runs.into_iter().zip(read).map(pack).collect()
+    }
+
+    fn pack(&self, first: Stored, starts: &[usize], bytes: Vec<u8>) -> Packed {
+        let place = self.layout.place(first.ppn);
+        let identity = self.identity(first.life.order);
+        let found = |(slot, start): (u32, &usize)| {
+            let ppn = self.layout.ppn(Place { slot, ..place });
+            let at = start.checked_sub(starts[0])?;
+            let (extent, _) = unit::extent_in(&bytes, at, identity, ppn)?;
+            Some((extent, at + EXTENT_HEADER_BYTES))
+        };
+        let extents = (place.slot..).zip(&starts[..starts.len() - 1]).map(found).collect();
+        Packed { bytes, extents }
+    }
+
+    /// Reads pieces; none for a piece that is absent or cannot be read.
+    fn read_pieces(&self, pieces: &[Option<Piece>]) -> Vec<Option<Vec<u8>>> {
+        let room = |piece: &Option<Piece>| piece.map(|piece| vec![0; piece.length]);
+        let mut bytes: Vec<Option<Vec<u8>>> = pieces.iter().map(room).collect();
+        let buffer = |bytes| [IoSliceMut::new(bytes)];
+        let mut buffers: Vec<_> = bytes.iter_mut().flatten().map(|it| buffer(it)).collect();
+        let read = |(piece, buffers): (&Piece, _)| DieRead {
+            die: piece.die,
+            offset: piece.offset,
+            buffers,
+        };
+        let buffers_of = buffers.iter_mut().map(|buffer| &mut buffer[..]);
+        let mut reads: Vec<_> = pieces.iter().flatten().zip(buffers_of).map(read).collect();
+        let mut answers = self.dies.read_all(&mut reads).into_iter();
+        drop(buffers);
+        for bytes in bytes.iter_mut().filter(|bytes| bytes.is_some()) {
+            if answers.next().is_none_or(|answer| answer.is_err()) {
+                *bytes = None;
+            }
+        }
+        bytes
+    }
+
+    /// Returns, of each run, the offsets of its extents and the end of the last one, as its unit's
+    /// table has them; none if that cannot be read.
+    fn read_starts(&self, runs: &[Run]) -> Vec<Option<Starts>> {
+        if self.layout.shape.extents_per_page == 1 {
+            let starts = |run: &Run| {
+                let from = self.layout.extent_from(self.layout.place(run.first.ppn).slot)?;
+                Some((0..=run.count).map(|index| from + index * SLOT_BYTES).collect())
+            };
+            return runs.iter().map(starts).collect();
+        }
+        let entries = |run: &Run| {
+            let from = Layout::entry_from(self.layout.place(run.first.ppn).slot);
+            Some(self.piece(run.first, from..from + run.count * ENTRY_BYTES))
+        };
+        let tables = self.read_pieces(&runs.iter().map(entries).collect::<Vec<_>>());
+        let parse = |table: Option<Vec<u8>>| {
+            let table = table?;
+            let entries = table.as_chunks::<ENTRY_BYTES>().0.iter();
+            let entries = entries.map_while(|it| unit::entry(it));
+            // What follows the last entry is zeroes.
+            let entries: Vec<Entry> = entries.take_while(|entry| entry.from > 0).collect();
+            starts(&entries)
+        };
+        tables.into_iter().map(parse).collect()
+    }
+
+    /// Reads the extent at a place; none if it is not what it should be.
+    pub(crate) fn read_extent(&self, stored: Stored) -> Option<(Extent, Vec<u8>)> {
+        let place = self.layout.place(stored.ppn);
+        let (die, unit_from) = self.unit_of(stored);
+        let read =
+            |from: usize, buffer: &mut [u8]| self.dies.read(die, unit_from + from as u64, buffer);
+        self.extent_by(stored, place, read)
+    }
+
+    /// The extent at a place, from the other units of its stripe.
+    pub(crate) fn reconstruct_extent(&self, stored: Stored) -> Option<(Extent, Vec<u8>)> {
+        if !self.layout.shape.is_protected {
+            return None;
+        }
+        let place = self.layout.place(stored.ppn);
+        let member = Member { row: place.row, position: place.unit, life: stored.life };
+        let read = |from: usize, buffer: &mut [u8]| self.reconstruct(member, from, buffer);
+        self.extent_by(stored, place, read)
+    }
+
+    fn extent_by(
+        &self,
+        stored: Stored,
+        place: Place,
+        read: impl Fn(usize, &mut [u8]) -> io::Result<()>,
+    ) -> Option<(Extent, Vec<u8>)> {
+        let (from, bytes) = if let Some(from) = self.layout.extent_from(place.slot) {
+            (from, SLOT_BYTES)
+        } else {
+            let mut entry = [0; ENTRY_BYTES];
+            read(Layout::entry_from(place.slot), &mut entry).ok()?;
+            // Nobody has looked at the table's checksum: the extent's own header says how long it
+            // is, as it does for whoever verifies the row.
+            let from = unit::entry(&entry)?.from;
+            let left = self.layout.unit_bytes.checked_sub(from)?;
+            (from, left.min(SLOT_BYTES))
+        };
+        (from >= STAMP_BYTES && from + bytes <= self.layout.unit_bytes).then_some(())?;
+        let mut buffer = vec![0; bytes];
+        read(from, &mut buffer).ok()?;
+        let identity = self.identity(stored.life.order);
+        let (extent, _) = unit::extent_in(&buffer, 0, identity, stored.ppn)?;
+        buffer.truncate(extent.stored_bytes());
+        buffer.drain(..EXTENT_HEADER_BYTES);
+        Some((extent, buffer))
+    }
+
+    /// Part of a unit, not of its stamp, from all other units of the row.
+    ///
+    /// # Errors
+    /// When one of them cannot be read. What comes out is only as good as what they hold.
+    pub(crate) fn reconstruct(&self, of: Member, from: usize, sum: &mut [u8]) -> io::Result<()> {
+        let Member { row, position, life } = of;
+        sum.fill(0);
+        let mut member = vec![0; sum.len()];
+        let offset = self.layout.unit_from(row) + from as u64;
+        for other in self.layout.positions(life.out).filter(|other| *other != position) {
+            self.dies.read(self.layout.die(row, other, life.out), offset, &mut member)?;
+            exclusive_or(sum, &member);
+        }
+        Ok(())
+    }
+}
+
+/// Returns the offsets of extents that follow each other, and the end of the last one; none if
+/// there is none.
+fn starts(entries: &[Entry]) -> Option<Starts> {
+    let last = entries.last()?;
+    let until = last.from.checked_add(last.extent.stored_bytes())?;
+    Some(entries.iter().map(|entry| entry.from).chain([until]).collect())
+}

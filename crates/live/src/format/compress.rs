@@ -1,0 +1,204 @@
+//! Pages and payloads: what is stored of a page, and the page that comes of it.
+//!
+//! Each page is compressed by itself, so that reading one takes one. What does not become smaller
+//! by [`SAVED_BYTES_MIN`] is stored as it is, and costs no time to read.
+
+use std::cell::RefCell;
+
+use ftl::Lpn;
+use lz4_flex::block::{
+    CompressTable, compress_into_with_table, decompress_into, get_maximum_output_size,
+};
+use serde::{Deserialize, Serialize};
+use zstd::bulk::{Compressor, Decompressor};
+
+use crate::format::layout::PAGE_BYTES;
+use crate::format::unit::Codec;
+use crate::format::unit::Page;
+
+/// Least saving for which a page is stored compressed, in bytes; less is not worth the time of
+/// expanding it.
+const SAVED_BYTES_MIN: usize = 128;
+/// Bytes that a page may become longer by while it is compressed.
+const SLACK_BYTES: usize = get_maximum_output_size(PAGE_BYTES) - PAGE_BYTES;
+/// Level of Zstandard: more takes several times as long for a few percent.
+const ZSTD_LEVEL: i32 = 1;
+
+/// Compression of pages; one that does not become smaller is stored as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Compression {
+    /// As they are.
+    #[default]
+    None,
+    /// LZ4, which takes a few microseconds a page.
+    Lz4,
+    /// Zstandard: smaller, and slower.
+    Zstd,
+}
+
+impl Compression {
+    /// Returns the number that stands for it in the header of a die.
+    pub(crate) const fn number(self) -> u32 {
+        match self {
+            Self::None => Codec::Raw as u32,
+            Self::Lz4 => Codec::Lz4 as u32,
+            Self::Zstd => Codec::Zstd as u32,
+        }
+    }
+
+    /// Returns the compression that such a number stands for; none if there is no such one.
+    pub(crate) fn of_number(number: u32) -> Option<Self> {
+        [Self::None, Self::Lz4, Self::Zstd].into_iter().find(|it| it.number() == number)
+    }
+
+    /// Memory for the payloads of so many pages.
+    pub(crate) fn room(self, pages: usize) -> Vec<u8> {
+        match self {
+            Self::None => Vec::new(),
+            Self::Lz4 | Self::Zstd => vec![0; pages * PAGE_BYTES + SLACK_BYTES],
+        }
+    }
+
+    /// A page as it is to be stored, its payload taken from the beginning of `room` where it
+    /// becomes smaller.
+    pub(crate) fn pack<'a>(self, lpn: Lpn, page: &'a [u8], room: &mut Scratch<'a>) -> Page<'a> {
+        let (codec, payload) = match self.shrink(page, room.0) {
+            None => (Codec::Raw, page),
+            Some((codec, length)) => {
+                let (payload, rest) = std::mem::take(&mut room.0).split_at_mut(length);
+                room.0 = rest;
+                (codec, &*payload)
+            }
+        };
+        Page { lpn, codec, payload, payload_crc: crc32c::crc32c(payload) }
+    }
+
+    /// Compresses a page to the beginning of `room`; says how and how long, if that is worth it.
+    fn shrink(self, page: &[u8], room: &mut [u8]) -> Option<(Codec, usize)> {
+        WORKSPACE.with_borrow_mut(|workspace| {
+            let (codec, length) = match self {
+                Self::None => return None,
+                Self::Lz4 => {
+                    let table = &mut workspace.table;
+                    (Codec::Lz4, compress_into_with_table(page, room, table).ok()?)
+                }
+                Self::Zstd => {
+                    let known = workspace.compressor.take();
+                    let compressor = known.or_else(|| Compressor::new(ZSTD_LEVEL).ok())?;
+                    let compressor = workspace.compressor.insert(compressor);
+                    (Codec::Zstd, compressor.compress_to_buffer(page, room).ok()?)
+                }
+            };
+            (length + SAVED_BYTES_MIN <= PAGE_BYTES).then_some((codec, length))
+        })
+    }
+}
+
+/// Unused part of the memory for payloads.
+#[derive(Debug)]
+pub(crate) struct Scratch<'a>(pub(crate) &'a mut [u8]);
+
+/// Compressor state that each thread keeps: making it anew takes longer than compressing a page.
+#[derive(Default)]
+struct Workspace {
+    table: CompressTable,
+    compressor: Option<Compressor<'static>>,
+    decompressor: Option<Decompressor<'static>>,
+}
+
+thread_local! {
+    static WORKSPACE: RefCell<Workspace> = RefCell::default();
+}
+
+/// Turns a payload into the page that it was made from; none if it is none.
+pub(crate) fn expand(codec: Codec, payload: &[u8], page: &mut [u8; PAGE_BYTES]) -> Option<()> {
+    let length = match codec {
+        Codec::Raw => {
+            *page = payload.try_into().ok()?;
+            PAGE_BYTES
+        }
+        Codec::Lz4 => decompress_into(payload, page).ok()?,
+        Codec::Zstd => WORKSPACE.with_borrow_mut(|workspace| {
+            let known = workspace.decompressor.take();
+            let decompressor = known.or_else(|| Decompressor::new().ok())?;
+            let decompressor = workspace.decompressor.insert(decompressor);
+            decompressor.decompress_to_buffer(payload, &mut page[..]).ok()
+        })?,
+        Codec::Lost => return None,
+    };
+    (length == PAGE_BYTES).then_some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ALL: [Compression; 3] = [Compression::None, Compression::Lz4, Compression::Zstd];
+
+    /// A page of which so many bytes are random, and the rest is one byte.
+    fn page(random: usize, seed: u64) -> [u8; PAGE_BYTES] {
+        let mut rng = blockio::Rng::new(seed);
+        let mut page = [7; PAGE_BYTES];
+        page[..random].fill_with(|| u8::try_from(rng.below(256)).unwrap());
+        page
+    }
+
+    fn packed(compression: Compression, page: &[u8]) -> (Codec, Vec<u8>) {
+        let mut room = compression.room(1);
+        let packed = compression.pack(Lpn(3), page, &mut Scratch(&mut room));
+        assert_eq!(packed.payload_crc, crc32c::crc32c(packed.payload));
+        (packed.codec, packed.payload.to_vec())
+    }
+
+    proptest! {
+        #[test]
+        fn every_page_comes_back(random in 0..=PAGE_BYTES, seed: u64) {
+            let page = page(random, seed);
+            for compression in ALL {
+                let (codec, payload) = packed(compression, &page);
+                let mut found = [1; PAGE_BYTES];
+                prop_assert_eq!(expand(codec, &payload, &mut found), Some(()));
+                prop_assert!(found == page);
+            }
+        }
+
+        #[test]
+        fn what_is_no_payload_is_never_a_page_and_harms_nobody(
+            payload in prop::collection::vec(any::<u8>(), 0..300),
+        ) {
+            let mut page = [0; PAGE_BYTES];
+            for codec in [Codec::Raw, Codec::Lz4, Codec::Zstd, Codec::Lost] {
+                let found = expand(codec, &payload, &mut page);
+                prop_assert!(found.is_none() || codec == Codec::Lz4);
+            }
+        }
+    }
+
+    #[test]
+    fn random_bytes_are_stored_as_they_are_and_halves_as_halves() {
+        for compression in [Compression::Lz4, Compression::Zstd] {
+            let random = page(PAGE_BYTES, 1);
+            assert_eq!(packed(compression, &random), (Codec::Raw, random.to_vec()));
+            let (codec, payload) = packed(compression, &page(PAGE_BYTES / 2, 1));
+            assert_eq!(u32::from(codec as u8), compression.number());
+            assert!((2048..2100).contains(&payload.len()), "{}", payload.len());
+        }
+    }
+
+    #[test]
+    fn many_pages_share_their_room() {
+        let pages: Vec<_> = (0..4).map(|seed| page(1000 * seed, seed as u64)).collect();
+        let mut room = Compression::Lz4.room(4);
+        let mut left = Scratch(&mut room);
+        let packed: Vec<Page<'_>> =
+            pages.iter().map(|page| Compression::Lz4.pack(Lpn(0), page, &mut left)).collect();
+        for (packed, page) in packed.iter().zip(&pages) {
+            let mut found = [0; PAGE_BYTES];
+            expand(packed.codec, packed.payload, &mut found).unwrap();
+            assert!(found == *page);
+        }
+    }
+}

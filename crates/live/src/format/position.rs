@@ -1,0 +1,24 @@
+//! Positions in the journal.
+
+/// Bytes that every position in the journal is a multiple of.
+pub(crate) const SECTOR_BYTES: u64 = 512;
+/// Limit of positions and numbers, low enough that counting on never overflows.
+const COUNT_MAX: u64 = 1 << 62;
+
+/// Position of a batch in the journal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Position {
+    /// Monotonic offset in bytes; `at % size` is the place in the ring.
+    pub(crate) at: u64,
+    /// Number of the batch.
+    pub(crate) number: u64,
+    /// Checksum of the head of the batch before; 0 for the first one.
+    pub(crate) link: u32,
+}
+
+impl Position {
+    /// True if a batch can lie at this position: it is a multiple of the sector size and in range.
+    pub(crate) const fn is_possible(self) -> bool {
+        self.at.is_multiple_of(SECTOR_BYTES) && self.at < COUNT_MAX && self.number < COUNT_MAX
+    }
+}

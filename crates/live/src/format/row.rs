@@ -1,0 +1,85 @@
+//! Rows: the life that each of them is in, and the dies that it leaves out.
+
+use std::ops::Range;
+
+use bytemuck::{cast_slice, cast_slice_mut};
+
+use crate::Shape;
+use crate::format::die_set::DieSet;
+
+/// Life of a row, from when it is begun until its superblock is erased.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RowEpoch {
+    /// Count of events when it was begun; 0: the row holds nothing.
+    pub(crate) order: u64,
+    /// Dies that have no unit of it, since they were lost before.
+    pub(crate) out: DieSet,
+}
+
+/// The lives of all rows of a drive.
+#[derive(Clone, Debug)]
+pub(crate) struct Rows {
+    orders: Vec<u64>,
+    outs: Vec<u64>,
+}
+
+impl Rows {
+    /// Bytes of memory for each row.
+    pub(crate) const BYTES: u64 = 16;
+
+    /// Rows that hold nothing.
+    pub(crate) fn new(count: u32) -> Self {
+        let count = count as usize;
+        Self { orders: vec![0; count], outs: vec![0; count] }
+    }
+
+    /// Number of rows.
+    pub(crate) fn count(&self) -> u32 {
+        u32::try_from(self.orders.len()).expect("made from a u32")
+    }
+
+    #[inline]
+    pub(crate) fn life(&self, row: u32) -> RowEpoch {
+        let row = row as usize;
+        RowEpoch { order: self.orders[row], out: DieSet(self.outs[row]) }
+    }
+
+    pub(crate) fn set(&mut self, row: u32, life: RowEpoch) {
+        let row = row as usize;
+        (self.orders[row], self.outs[row]) = (life.order, life.out.0);
+    }
+
+    pub(crate) fn forget(&mut self, rows: Range<u32>) {
+        for row in rows {
+            self.set(row, RowEpoch::default());
+        }
+    }
+
+    /// All rows that hold something.
+    pub(crate) fn held(&self) -> impl Iterator<Item = (u32, RowEpoch)> {
+        let all = (0_u32..).zip(&self.orders).zip(&self.outs);
+        let lives =
+            all.map(|((row, order), out)| (row, RowEpoch { order: *order, out: DieSet(*out) }));
+        lives.filter(|(_, life)| life.order != 0)
+    }
+
+    /// True if every row leaves out only dies that it may leave out.
+    pub(crate) fn are_possible(&self, shape: &Shape) -> bool {
+        self.outs.iter().all(|out| shape.may_leave_out(DieSet(*out)))
+    }
+
+    /// Dies that some row leaves out.
+    pub(crate) fn left_out(&self) -> DieSet {
+        DieSet(self.held().fold(0, |all, (_, life)| all | life.out.0))
+    }
+
+    /// Returns the tables that a checkpoint saves.
+    pub(crate) fn tables(&self) -> [&[u8]; 2] {
+        [cast_slice(&self.orders), cast_slice(&self.outs)]
+    }
+
+    /// The same, to be filled in.
+    pub(crate) fn tables_mut(&mut self) -> [&mut [u8]; 2] {
+        [cast_slice_mut(&mut self.orders), cast_slice_mut(&mut self.outs)]
+    }
+}

@@ -1,0 +1,440 @@
+//! Units: what is programmed in one go, and the extents in it.
+//!
+//! ```text
+//!  stamp 64   | magic kind position | row | order of the row | programmed at | drive | … | crc
+//!  table head | extents | stream, erase count | crc of the table
+//!  entry 24   | lpn | length | codec | order | where | crc of the payload
+//!  …
+//!  extent 32+ | lpn | length | codec | order | crc of the payload | crc of this header
+//! ```
+//!
+//! A parity unit has a stamp of its own; the rest of it is the exclusive or of the rests of the
+//! row's data units.
+//!
+//! Checksums of tables and extents cover where they belong: drive, row, life of the row, position.
+//! So what was written for another place, or for this one in an earlier life, is never taken for
+//! what should be there.
+//!
+//! Parity adds units up by exclusive or, and so does CRC-32C: the sum of an odd number of units
+//! would have right checksums for the sum of their places. With damaged parity, three pages that
+//! were written in sequence could then pass for a fourth. So these checksums are [`fmix32`] of the
+//! CRC-32C, which does not add up.
+
+use crc32c::{crc32c, crc32c_append};
+use ftl::{Lpn, Ppn};
+
+use crate::format::die_set::DieSet;
+use crate::format::encoding::{is_sealed, put, seal, u16_at, u32_at, u64_at};
+use crate::format::layout::{
+    ENTRY_BYTES, EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, SLOT_BYTES, STAMP_BYTES, TABLE_HEAD_BYTES,
+};
+use crate::mutants::{self, Mutant};
+
+const MAGIC: u32 = 0x5447_4c46; // "FLGT"
+const DATA: u8 = 1;
+const PARITY: u8 = 2;
+
+/// Encoding of the payload of an extent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Codec {
+    /// Uncompressed.
+    Raw = 0,
+    /// LZ4 block.
+    Lz4 = 1,
+    /// Zstandard frame.
+    Zstd = 2,
+    /// No payload: the page could not be saved from a medium that failed.
+    Lost = 255,
+}
+
+impl Codec {
+    pub(crate) fn parse(byte: u8) -> Option<Self> {
+        [Self::Raw, Self::Lz4, Self::Zstd, Self::Lost]
+            .into_iter()
+            .find(|codec| *codec as u8 == byte)
+    }
+}
+
+/// Metadata of an extent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) lpn: Lpn,
+    pub(crate) codec: Codec,
+    /// Bytes of its payload.
+    pub(crate) length: u16,
+    /// Count of events when it was placed.
+    pub(crate) order: u64,
+    pub(crate) payload_crc: u32,
+}
+
+impl Extent {
+    /// True if `payload` has the length and the checksum that were stored.
+    pub(crate) fn holds(&self, payload: &[u8]) -> bool {
+        payload.len() == usize::from(self.length)
+            && (crc32c(payload) == self.payload_crc || mutants::is(Mutant::ChecksumSkipped))
+    }
+
+    /// True if a page can have such a codec and length.
+    pub(crate) fn is_possible(&self) -> bool {
+        let length = usize::from(self.length);
+        match self.codec {
+            Codec::Raw => length == PAGE_BYTES,
+            Codec::Lz4 | Codec::Zstd => (1..PAGE_BYTES).contains(&length),
+            Codec::Lost => length == 0,
+        }
+    }
+
+    /// Bytes that it takes within a unit.
+    pub(crate) const fn stored_bytes(&self) -> usize {
+        EXTENT_HEADER_BYTES + self.length as usize
+    }
+
+    /// The header that stands before its payload at `ppn` of a row that began at `row_order`.
+    pub(crate) fn header(&self, identity: Identity, ppn: Ppn) -> [u8; EXTENT_HEADER_BYTES] {
+        let mut header = [0; EXTENT_HEADER_BYTES];
+        self.put_name(&mut header);
+        put(&mut header, 16, self.payload_crc.to_le_bytes());
+        Self::seal(&mut header, identity, ppn);
+        header
+    }
+
+    /// The first 16 bytes of a header, of an entry of a table and of an entry of a row's list.
+    pub(crate) fn put_name(&self, bytes: &mut [u8]) {
+        put(bytes, 0, self.lpn.0.to_le_bytes());
+        put(bytes, 4, self.length.to_le_bytes());
+        bytes[6] = self.codec as u8;
+        put(bytes, 8, self.order.to_le_bytes());
+    }
+
+    /// Ends a header with its checksum.
+    pub(crate) fn seal(header: &mut [u8], identity: Identity, ppn: Ppn) {
+        let checksum = Self::header_checksum(header, identity, ppn);
+        put(header, 28, checksum.to_le_bytes());
+    }
+
+    fn header_checksum(header: &[u8], identity: Identity, ppn: Ppn) -> u32 {
+        fmix32(crc32c_append(identity.crc(ppn.0), &header[..28]))
+    }
+
+    /// Decodes the header of an extent; none unless its checksum is that of this row and place.
+    pub(crate) fn parse(header: &[u8], identity: Identity, ppn: Ppn) -> Option<Self> {
+        let header = header.first_chunk::<EXTENT_HEADER_BYTES>()?;
+        let checksum = Self::header_checksum(header, identity, ppn);
+        (u32_at(header, 28) == checksum).then_some(())?;
+        let extent = Self {
+            lpn: Lpn(u32_at(header, 0)),
+            length: u16_at(header, 4),
+            codec: Codec::parse(header[6])?,
+            order: u64_at(header, 8),
+            payload_crc: u32_at(header, 16),
+        };
+        extent.is_possible().then_some(extent)
+    }
+}
+
+/// Identity that checksums cover besides the bytes: the life of a row of one drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    /// Drawn when the drive was created.
+    pub(crate) drive: u64,
+    /// Count of events when the row was begun; 0 is never.
+    pub(crate) row_order: u64,
+}
+
+impl Identity {
+    fn crc(self, place: u32) -> u32 {
+        let crc = crc32c(&self.drive.to_le_bytes());
+        crc32c_append(crc32c_append(crc, &self.row_order.to_le_bytes()), &place.to_le_bytes())
+    }
+}
+
+/// Stamp of a unit, decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub(crate) is_parity: bool,
+    pub(crate) row: u32,
+    pub(crate) position: u32,
+    pub(crate) identity: Identity,
+    /// The drive's count of events when the unit was programmed.
+    pub(crate) programmed_at: u64,
+    /// Parity: checksum of the rest of the unit.
+    pub(crate) body_crc: u32,
+    /// Dies that the row leaves out.
+    pub(crate) out: DieSet,
+    /// Batches of the journal that were durable when the unit was programmed: those with a lower
+    /// number.
+    pub(crate) batches: u64,
+}
+
+impl Stamp {
+    pub(crate) fn write(&self, unit: &mut [u8]) {
+        let stamp = &mut unit[..STAMP_BYTES];
+        stamp.fill(0);
+        put(stamp, 0, MAGIC.to_le_bytes());
+        stamp[4] = if self.is_parity { PARITY } else { DATA };
+        put(stamp, 8, self.row.to_le_bytes());
+        put(stamp, 12, self.position.to_le_bytes());
+        put(stamp, 16, self.identity.drive.to_le_bytes());
+        put(stamp, 24, self.identity.row_order.to_le_bytes());
+        put(stamp, 32, self.programmed_at.to_le_bytes());
+        put(stamp, 40, self.body_crc.to_le_bytes());
+        put(stamp, 44, self.out.0.to_le_bytes());
+        put(stamp, 52, self.batches.to_le_bytes());
+        seal(stamp);
+    }
+
+    pub(crate) fn parse(unit: &[u8]) -> Option<Self> {
+        let stamp = unit.first_chunk::<STAMP_BYTES>()?;
+        let known = u32_at(stamp, 0) == MAGIC && matches!(stamp[4], DATA | PARITY);
+        // A row of order 0 was never begun.
+        let is_one = known && is_sealed(stamp) && u64_at(stamp, 24) != 0;
+        is_one.then(|| Self {
+            is_parity: stamp[4] == PARITY,
+            row: u32_at(stamp, 8),
+            position: u32_at(stamp, 12),
+            identity: Identity { drive: u64_at(stamp, 16), row_order: u64_at(stamp, 24) },
+            programmed_at: u64_at(stamp, 32),
+            body_crc: u32_at(stamp, 40),
+            out: DieSet(u64_at(stamp, 44)),
+            batches: u64_at(stamp, 52),
+        })
+    }
+}
+
+/// Origin of a unit: the stream that filled it, and the erases of its superblock by then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// True if relocation filled it; otherwise the host did.
+    pub(crate) is_relocation: bool,
+    pub(crate) erase_count: u32,
+}
+
+/// An entry of a unit's table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) extent: Extent,
+    /// Offset of its header within the unit.
+    pub(crate) from: usize,
+}
+
+/// The table of a unit, read from its bytes; none if the checksum says that it is not one, or if
+/// its extents do not lie one after the other within the unit.
+///
+/// `unit` reaches at least to the end of the table; `first` is the unit's first place.
+pub(crate) fn table(
+    layout: &Layout,
+    unit: &[u8],
+    identity: Identity,
+    first: Ppn,
+) -> Option<(Origin, Vec<Entry>)> {
+    let mut entries = Vec::new();
+    let origin = read_table(layout, unit, (identity, first), &mut entries)?;
+    Some((origin, entries))
+}
+
+/// As [`table`], into `entries`, which hold nothing of worth where there is none.
+pub(crate) fn read_table(
+    layout: &Layout,
+    unit: &[u8],
+    (identity, first): (Identity, Ppn),
+    entries: &mut Vec<Entry>,
+) -> Option<Origin> {
+    entries.clear();
+    let head = unit.get(STAMP_BYTES..STAMP_BYTES + TABLE_HEAD_BYTES)?;
+    let count = u32_at(head, 0);
+    (count <= layout.unit_slots).then_some(())?;
+    let covered = unit.get(STAMP_BYTES + TABLE_HEAD_BYTES..Layout::entry_from(count))?;
+    (u32_at(head, 12) == table_checksum(head, covered, identity, first)).then_some(())?;
+    let origin = Origin { is_relocation: u32_at(head, 4) != 0, erase_count: u32_at(head, 8) };
+    let mut end = layout.extents_from;
+    for bytes in covered.as_chunks::<ENTRY_BYTES>().0 {
+        let entry = entry(bytes)?;
+        (entry.from >= end && entry.extent.is_possible()).then_some(())?;
+        end = entry.from + entry.extent.stored_bytes();
+        entries.push(entry);
+    }
+    (end <= layout.unit_bytes).then_some(origin)
+}
+
+/// Decodes one entry, unchecked but for its codec.
+pub(crate) fn entry(bytes: &[u8]) -> Option<Entry> {
+    let extent = Extent {
+        lpn: Lpn(u32_at(bytes, 0)),
+        length: u16_at(bytes, 4),
+        codec: Codec::parse(bytes[6])?,
+        order: u64_at(bytes, 8),
+        payload_crc: u32_at(bytes, 20),
+    };
+    Some(Entry { extent, from: u32_at(bytes, 16) as usize })
+}
+
+fn table_checksum(head: &[u8], covered: &[u8], identity: Identity, first: Ppn) -> u32 {
+    fmix32(crc32c_append(crc32c_append(identity.crc(first.0), &head[..12]), covered))
+}
+
+/// The finalizer of `MurmurHash3` [appleby-2011]: a bijection of 32 bits, so that what the CRC
+/// tells apart stays apart, in which no bit is a sum of others.
+const fn fmix32(crc: u32) -> u32 {
+    let hash = (crc ^ (crc >> 16)).wrapping_mul(0x85eb_ca6b);
+    let hash = (hash ^ (hash >> 13)).wrapping_mul(0xc2b2_ae35);
+    hash ^ (hash >> 16)
+}
+
+/// The extent at a place of a unit whose bytes are all at hand, if it is whole.
+pub(crate) fn extent_in(
+    unit: &[u8],
+    from: usize,
+    identity: Identity,
+    ppn: Ppn,
+) -> Option<(Extent, &[u8])> {
+    let header = unit.get(from..from + EXTENT_HEADER_BYTES)?;
+    let extent = Extent::parse(header, identity, ppn)?;
+    let payload = unit.get(from + EXTENT_HEADER_BYTES..from + extent.stored_bytes())?;
+    extent.holds(payload).then_some((extent, payload))
+}
+
+/// Makes the bytes of a data unit zero that belong neither to its table nor to an extent; says
+/// whether any was not. A write that the power tore leaves what was there before.
+pub(crate) fn clear_gaps(unit: &mut [u8], table: &[Entry]) -> bool {
+    let count = u32::try_from(table.len()).expect("the extents of a unit");
+    let mut begin = Layout::entry_from(count);
+    let mut is_changed = false;
+    let ends = table.iter().map(|entry| (entry.from, entry.from + entry.extent.stored_bytes()));
+    for (from, end) in ends.chain([(unit.len(), unit.len())]) {
+        let gap = &mut unit[begin..from];
+        if gap.iter().any(|byte| *byte != 0) {
+            gap.fill(0);
+            is_changed = true;
+        }
+        begin = end;
+    }
+    is_changed
+}
+
+/// A unit that is being filled.
+#[derive(Debug)]
+pub(crate) struct UnitBuffer {
+    pub(crate) bytes: Vec<u8>,
+    /// Extents in it.
+    pub(crate) count: u32,
+    /// Extents of it that the journal holds too.
+    pub(crate) journaled: u32,
+    /// Offset of the next extent.
+    next: usize,
+    /// Bytes from one extent to the next at least: where pages are stored whole, a number tells
+    /// where an extent lies, also beyond one that was lost and has no payload.
+    stride: usize,
+}
+
+impl UnitBuffer {
+    /// An empty unit, in `bytes` of the right length whatever they hold.
+    pub(crate) fn new(layout: &Layout, mut bytes: Vec<u8>) -> Self {
+        bytes.clear();
+        bytes.resize(layout.unit_bytes, 0);
+        let stride = if layout.shape.extents_per_page == 1 { SLOT_BYTES } else { 0 };
+        Self { bytes, count: 0, journaled: 0, next: layout.extents_from, stride }
+    }
+
+    /// Puts an extent at the next place, which is `ppn`.
+    pub(crate) fn append(&mut self, extent: &Extent, payload: &[u8], identity: Identity, ppn: Ppn) {
+        let entry = Layout::entry_from(self.count);
+        let (begin, data) = (self.next, self.next + EXTENT_HEADER_BYTES);
+        let header = extent.header(identity, ppn);
+        self.bytes[begin..data].copy_from_slice(&header);
+        self.bytes[data..data + payload.len()].copy_from_slice(payload);
+        let table = &mut self.bytes[entry..entry + ENTRY_BYTES];
+        table[..16].copy_from_slice(&header[..16]);
+        let from = u32::try_from(begin).expect("a unit is far below 4 GiB");
+        put(table, 16, from.to_le_bytes());
+        put(table, 20, extent.payload_crc.to_le_bytes());
+        self.count += 1;
+        self.next = (data + payload.len()).max(begin + self.stride);
+    }
+
+    /// The extent in `slot`, as it was put there.
+    pub(crate) fn extent(&self, slot: u32) -> (Extent, &[u8]) {
+        let at = Layout::entry_from(slot);
+        let entry = entry(&self.bytes[at..at + ENTRY_BYTES]).expect("appended as an entry");
+        let data = entry.from + EXTENT_HEADER_BYTES;
+        (entry.extent, &self.bytes[data..data + usize::from(entry.extent.length)])
+    }
+
+    /// The entries of the extents in it, as the table will have them.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &[u8; ENTRY_BYTES]> {
+        let table = &self.bytes[Layout::entry_from(0)..Layout::entry_from(self.count)];
+        table.as_chunks::<ENTRY_BYTES>().0.iter()
+    }
+
+    /// Finishes the table and stamps the unit.
+    pub(crate) fn finish(&mut self, stamp: &Stamp, origin: Origin, first: Ppn) {
+        let until = Layout::entry_from(self.count);
+        let table = &mut self.bytes[STAMP_BYTES..until];
+        put(table, 0, self.count.to_le_bytes());
+        put(table, 4, u32::from(origin.is_relocation).to_le_bytes());
+        put(table, 8, origin.erase_count.to_le_bytes());
+        seal_table(table, stamp.identity, first);
+        stamp.write(&mut self.bytes);
+    }
+}
+
+/// Puts the checksum of a table into its head.
+pub(crate) fn seal_table(table: &mut [u8], identity: Identity, first: Ppn) {
+    let (head, covered) = table.split_at_mut(TABLE_HEAD_BYTES);
+    let checksum = table_checksum(head, covered, identity, first);
+    put(head, 12, checksum.to_le_bytes());
+}
+
+/// Adds `other` to `sum`, bit by bit.
+pub(crate) fn exclusive_or(sum: &mut [u8], other: &[u8]) {
+    for (sum, other) in sum.iter_mut().zip(other) {
+        *sum ^= other;
+    }
+}
+
+/// A page as it is to be stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Page<'a> {
+    pub(crate) lpn: Lpn,
+    pub(crate) codec: Codec,
+    pub(crate) payload: &'a [u8],
+    pub(crate) payload_crc: u32,
+}
+
+impl Page<'_> {
+    /// Bytes that it takes within a unit.
+    pub(crate) const fn extent_bytes(&self) -> usize {
+        EXTENT_HEADER_BYTES + self.payload.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sums of as many neighbours are not found to be the neighbour that is missing, although their
+    /// pages and places add up to its page and its place.
+    #[test]
+    fn extents_do_not_add_up_to_another_extent() {
+        let identity = Identity { drive: 7, row_order: 9 };
+        let extent = |at: u32| {
+            let payload = [u8::try_from(at).unwrap(); PAGE_BYTES];
+            let extent = Extent {
+                lpn: Lpn(8 + at),
+                codec: Codec::Raw,
+                length: u16::try_from(PAGE_BYTES).unwrap(),
+                order: u64::from(40 + at),
+                payload_crc: crc32c(&payload),
+            };
+            let header = extent.header(identity, Ppn(4 + at));
+            [header.as_slice(), &payload].concat()
+        };
+        let mut sum = extent(0);
+        assert!(extent_in(&sum, 0, identity, Ppn(4)).is_some());
+        exclusive_or(&mut sum, &extent(1));
+        exclusive_or(&mut sum, &extent(2));
+        assert_eq!(sum[..4], extent(3)[..4], "the page of the missing one");
+        assert_eq!(crc32c(&sum[EXTENT_HEADER_BYTES..]), u32_at(&sum, 16), "its payload adds up");
+        assert!(extent_in(&sum, 0, identity, Ppn(7)).is_none());
+    }
+}

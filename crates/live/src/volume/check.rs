@@ -1,0 +1,335 @@
+//! Checking a drive that nobody has open: everything that lies on its dies, against everything
+//! else that does.
+//!
+//! ```text
+//!  headers ─► checkpoint ─► journal ─► map, as opening would have it ─► every row: each unit, the
+//!  sum of all, and what the map looks for in it
+//! ```
+//!
+//! Dies are opened for reading only. What a crash left behind is looked at as recovery would, in
+//! memory.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::gathering::{Gathered, Unused, gather};
+use crate::engine::header_copies::header_copy;
+use crate::engine::recovery::{Accounted, look, whole_copies};
+use crate::engine::store::Store;
+use crate::format::header::Header;
+use crate::format::layout::lba;
+use crate::format::layout::{HEADER_BYTES, REPLICAS};
+use crate::format::row::RowEpoch;
+use crate::status::{State, named};
+use crate::volume::folder::open_dies;
+use crate::volume::verification::{Flaw, RowPages, VerifiedRow, VerifiedUnit};
+use crate::{Drive, FileMedium, Medium, OpenError};
+
+/// Version of [`Report`] as JSON; a field that goes or changes its meaning raises it.
+pub const SCHEMA: u32 = 1;
+
+/// Result of a check: what was read, and every finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Number of the drive, 16 hexadecimal digits.
+    pub drive: String,
+    /// State of the drive when it was checked: closed, or left open by a crash.
+    pub state: State,
+    /// Rows that hold something.
+    pub rows: u64,
+    /// Units of them that were read.
+    pub units: u64,
+    /// Pages that are stored, and were looked for where the map has them.
+    pub pages: u64,
+    /// Deviations from what should be on the dies, sorted.
+    pub findings: Vec<Finding>,
+}
+
+/// Deviation from what should be on the dies. Sorted by kind, then by place.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Finding {
+    /// Kind of object that is affected.
+    pub kind: Kind,
+    /// First sector of the page that cannot be read any more.
+    pub lba: Option<u64>,
+    /// Row of the drive.
+    pub row: Option<u32>,
+    /// Index of the die.
+    pub die: Option<u32>,
+    /// Action that removes the finding, if any does.
+    pub remedy: Remedy,
+    /// Description of the damage, one sentence.
+    pub text: String,
+}
+
+/// Kind of object that a finding affects, the worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A page that cannot be read any more.
+    LostPage,
+    /// A die that is missing, or has failed.
+    Die,
+    /// A copy of a die's header.
+    Header,
+    /// A copy of the checkpoint.
+    Checkpoint,
+    /// A copy of the journal.
+    Journal,
+    /// A unit with data.
+    Unit,
+    /// A unit with parity.
+    Parity,
+}
+
+/// Action that removes a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Remedy {
+    /// None: the data is lost.
+    None,
+    /// Another die has to take the place of this one.
+    Replace,
+    /// Repairing writes it again from what is whole, or moves what can be read away from it.
+    Repair,
+    /// A crash left it so; opening the drive sets it right.
+    Open,
+}
+
+impl Report {
+    /// True if every finding is one that opening the drive repairs.
+    pub fn is_clean(&self) -> bool {
+        self.findings.iter().all(|finding| finding.remedy == Remedy::Open)
+    }
+
+    /// Returns the number of findings that a repair would remove.
+    pub fn repairable(&self) -> usize {
+        self.findings.iter().filter(|finding| finding.remedy == Remedy::Repair).count()
+    }
+}
+
+/// Checks the drive of a folder, which is not changed. `moved` is told before each row how many
+/// rows of how many have been gone through.
+///
+/// # Errors
+/// When there is no drive, it is in use, or so damaged that it could not be opened.
+pub fn check(volume: &Path, moved: impl FnMut(u64, u64)) -> Result<Report, OpenError> {
+    check_media(open_dies(volume, FileMedium::view)?, moved)
+}
+
+/// As [`check`], of a drive over media.
+pub(crate) fn check_media(
+    media: Vec<Box<dyn Medium>>,
+    moved: impl FnMut(u64, u64),
+) -> Result<Report, OpenError> {
+    let Gathered { store, header, unused } = gather(media)?;
+    let viewed = look(&store, &header)?;
+    let state = if header.is_open { State::Unclosed } else { State::Closed };
+    let mut checking = Checking { store: &store, viewed: &viewed, state, findings: Vec::new() };
+    checking.headers(&header, &unused);
+    checking.known_losses();
+    checking.copies()?;
+    let (rows, units) = checking.rows(moved);
+    let mut findings = checking.findings;
+    findings.sort();
+    let pages = viewed.ftl.map_entries().iter().filter(|entry| **entry != 0).count() as u64;
+    Ok(Report {
+        schema: SCHEMA,
+        drive: named(store.drive),
+        state,
+        rows,
+        units,
+        pages: pages + viewed.pending.len() as u64,
+        findings,
+    })
+}
+
+/// Opens the drive of a folder, writes again what can be restored, and closes it.
+///
+/// # Errors
+/// As [`Drive::open`], [`Drive::scrub`] and [`Drive::close`].
+pub fn repair(volume: &Path, mut moved: impl FnMut(u64, u64)) -> Result<(), OpenError> {
+    let drive = Drive::open(volume)?;
+    let going_on = |done, all| {
+        moved(done, all);
+        true
+    };
+    drive.scrub_while(true, going_on)?;
+    // Checkpoint and journal anew, on all dies that hold them.
+    drive.checkpoint()?;
+    Ok(drive.close()?)
+}
+
+/// A check that is under way.
+struct Checking<'a> {
+    store: &'a Store,
+    viewed: &'a Accounted,
+    state: State,
+    findings: Vec<Finding>,
+}
+
+impl Checking<'_> {
+    fn find(&mut self, kind: Kind, die: usize, remedy: Remedy, text: String) {
+        let die = u32::try_from(die).ok();
+        self.findings.push(Finding { kind, lba: None, row: None, die, remedy, text });
+    }
+
+    /// Returns the remedy for a state that only a crash may leave: opening the drive if it was not
+    /// closed, otherwise a repair.
+    fn remedy(&self) -> Remedy {
+        if self.state == State::Unclosed { Remedy::Open } else { Remedy::Repair }
+    }
+
+    fn headers(&mut self, newest: &Header, unused: &[Unused]) {
+        for Unused { text, .. } in unused.iter().filter(|unused| unused.die.is_none()) {
+            let (kind, remedy, text) = (Kind::Die, Remedy::Replace, text.clone());
+            self.findings.push(Finding { kind, lba: None, row: None, die: None, remedy, text });
+        }
+        let lost = self.store.dies.lost();
+        for die in 0..self.store.dies.count() {
+            if lost.has(die) {
+                let why = match (newest.done_without.has(die), newest.lost.has(die)) {
+                    (true, _) => "has failed; rows were rebuilt without it",
+                    (false, true) => "has failed",
+                    (false, false) => "is missing",
+                };
+                let given = unused.iter().find(|unused| unused.die == u32::try_from(die).ok());
+                let text = given.map_or_else(|| format!("die {die} {why}"), |it| it.text.clone());
+                self.find(Kind::Die, die, Remedy::Replace, text);
+                continue;
+            }
+            for copy in 0..2 {
+                let read = |bytes: &mut [u8]| self.store.dies.read(die, copy * HEADER_BYTES, bytes);
+                let is_own = |header: &Header| {
+                    header.drive == self.store.drive && header.die as usize == die
+                };
+                if !header_copy(read).is_ok_and(|header| header.is_some_and(|it| is_own(&it))) {
+                    let text = format!("copy {copy} of the header of die {die} is not whole");
+                    self.find(Kind::Header, die, self.remedy(), text);
+                }
+            }
+        }
+    }
+
+    /// Pages that are known to be lost.
+    fn known_losses(&mut self) {
+        for page in self.viewed.lost.iter() {
+            let lba = lba(page);
+            self.findings.push(Finding {
+                kind: Kind::LostPage,
+                lba: Some(lba),
+                row: None,
+                die: None,
+                remedy: Remedy::None,
+                text: format!("sectors {lba} to {} are lost", lba + 7),
+            });
+        }
+    }
+
+    /// The copies of the checkpoint and of the journal.
+    fn copies(&mut self) -> Result<(), OpenError> {
+        let number = self.viewed.summary.number;
+        for damaged in &self.viewed.checkpoints_damaged {
+            let text =
+                format!("checkpoint {damaged} cannot be read, opening goes back to {number}");
+            let (kind, remedy) = (Kind::Checkpoint, Remedy::Open);
+            self.findings.push(Finding { kind, lba: None, row: None, die: None, remedy, text });
+        }
+        let whole = whole_copies(self.store, number)?;
+        let missing = self.store.dies.lost().count() as usize;
+        for replica in self.store.checkpoint_replicas(number) {
+            if !whole.contains(&replica) && whole.len() + missing < REPLICAS {
+                let die = replica.die;
+                let text = format!("die {die} does not hold checkpoint {number} whole");
+                self.find(Kind::Checkpoint, die, self.remedy(), text);
+            }
+        }
+        if self.viewed.batches_lost > 0 {
+            let text = format!(
+                "{} batches of the journal cannot be read; checkpoint {number} has all that they \
+                 held",
+                self.viewed.batches_lost
+            );
+            let (kind, remedy) = (Kind::Journal, Remedy::Repair);
+            self.findings.push(Finding { kind, lba: None, row: None, die: None, remedy, text });
+        }
+        for (batch, die) in &self.viewed.thin {
+            let text = format!("die {die} does not hold batch {batch} of the journal whole");
+            self.find(Kind::Journal, *die, self.remedy(), text);
+        }
+        Ok(())
+    }
+
+    /// Every row that holds something; says how many those were, and their units.
+    fn rows(&mut self, mut moved: impl FnMut(u64, u64)) -> (u64, u64) {
+        let (mut rows, mut units) = (0, 0);
+        let total = u64::from(self.store.layout.shape.rows_total());
+        for (row, life) in self.viewed.rows.held() {
+            moved(row.into(), total);
+            rows += 1;
+            units += self.row(row, life);
+        }
+        moved(total, total);
+        (rows, units)
+    }
+
+    /// One row; says how many of its units were read.
+    fn row(&mut self, row: u32, life: RowEpoch) -> u64 {
+        let (store, ftl) = (self.store, &self.viewed.ftl);
+        let lost = store.dies.lost();
+        let is_there = |position: &u32| !lost.has(store.layout.die(row, *position, life.out));
+        let units = store.layout.positions(life.out).filter(is_there).count() as u64;
+        let tables = store.right_tables(row, life);
+        if !tables.is_some_and(|tables| store.have_pages(ftl, row, &tables)) {
+            let verified = store.verify(row, life, None);
+            let pages = verified.pages(store, ftl);
+            self.bad_units(row, &verified, &pages);
+            self.lost_pages(row, &pages);
+        }
+        units
+    }
+
+    fn bad_units(&mut self, row: u32, verified: &VerifiedRow, pages: &RowPages) {
+        let is_unsettled = self.viewed.unlisted.contains(&row);
+        for VerifiedUnit { position, die, flaw, whole, .. } in &verified.units {
+            let what = match flaw {
+                None | Some(Flaw::Missing) => continue,
+                // It holds nothing that counts, and waits for its next life.
+                Some(_) if whole.is_none() && pages.is_empty() => continue,
+                Some(Flaw::Unreadable) => "cannot be read",
+                Some(Flaw::Damaged) => "is not as it was programmed",
+                Some(Flaw::Stray) => "has bytes beside its pages that were never written",
+                Some(Flaw::Unequal) => "is not the sum of the row's data",
+            };
+            let is_parity = self.store.layout.is_parity(*position);
+            let (kind, name) =
+                if is_parity { (Kind::Parity, "parity") } else { (Kind::Unit, "unit") };
+            let (remedy, then) = match whole {
+                Some(_) if is_unsettled => (Remedy::Open, ""),
+                Some(_) => (Remedy::Repair, ""),
+                None if pages.readable.is_empty() => (Remedy::None, ""),
+                None => (Remedy::Repair, "; what can be read is moved away from it"),
+            };
+            let text = format!("{name} of row {row} on die {die} {what}{then}");
+            let die = u32::try_from(*die).ok();
+            self.findings.push(Finding { kind, lba: None, row: Some(row), die, remedy, text });
+        }
+    }
+
+    fn lost_pages(&mut self, row: u32, pages: &RowPages) {
+        for page in pages.lost.iter().filter(|page| !self.viewed.lost.has(**page)) {
+            let lba = lba(*page);
+            self.findings.push(Finding {
+                kind: Kind::LostPage,
+                lba: Some(lba),
+                row: Some(row),
+                die: None,
+                remedy: Remedy::None,
+                text: format!("sectors {lba} to {} are lost", lba + 7),
+            });
+        }
+    }
+}

@@ -1,0 +1,474 @@
+//! Drives by name: a folder that says where the dies are.
+
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf, absolute};
+use std::sync::Arc;
+
+use blockio::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::creation::{Plan, format};
+use crate::fault_injection::FaultInjector;
+use crate::format::layout::Layout;
+use crate::management::Connection;
+use crate::volume::hot_spares::{add_spare, forget_spare};
+use crate::{
+    Access, Compression, DeviceError, Drive, FileMedium, Medium, Namespace, Namespaces, OpenError,
+    Preallocation, Shape,
+};
+
+pub(super) const FILE: &str = "volume.toml";
+const SCHEMA: u32 = 1;
+/// Most characters of a drive's name.
+pub const NAME_CHARACTERS_MAX: usize = 64;
+
+/// Parameters of a new drive, and its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateOptions {
+    /// Folder of the drive, which is made.
+    pub volume: PathBuf,
+    /// Files, which are made, or block devices, whose contents are lost: the dies, 1 to 64.
+    pub dies: Vec<PathBuf>,
+    /// Bytes that clients address, a multiple of 4096.
+    pub size: Bytes,
+    /// True if each row has a unit of parity, so that the drive survives the loss of one die.
+    pub is_protected: bool,
+    /// Spare space as a share of what may be stored, above 0.
+    pub over_provisioning: f64,
+    /// Compression of pages.
+    pub compression: Compression,
+    /// Bytes of data that fit as they are stored, at most `size`; none: as many as `size`.
+    pub physical: Option<Bytes>,
+    /// Bytes of pages that each die programs in one go, a power of two from 16 KiB to 4 MiB; none:
+    /// 256 KiB, less on small drives.
+    pub unit: Option<Bytes>,
+}
+
+impl CreateOptions {
+    /// The drive apart from where it is.
+    const fn plan(&self, dies: u32) -> Plan {
+        let Self { size, is_protected, over_provisioning, compression, physical, unit, .. } = *self;
+        Plan { size, dies, is_protected, over_provisioning, compression, physical, unit }
+    }
+}
+
+/// Contents of the folder's file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Volume {
+    schema: u32,
+    /// Name of the drive for people; absent if it was given none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// Erases that every superblock lasts; absent where nobody said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rated_cycles: Option<u32>,
+    pub(super) dies: Vec<PathBuf>,
+    /// Hot spares, which replace dies that fail.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) spares: Vec<PathBuf>,
+    /// Parts of the drive that clients see as devices of their own; none: they see the whole.
+    #[serde(default, rename = "export", skip_serializing_if = "Vec::is_empty")]
+    namespaces: Vec<Namespace>,
+}
+
+/// True if a folder is that of a drive.
+pub fn is_volume(folder: &Path) -> bool {
+    folder.join(FILE).is_file()
+}
+
+/// The namespaces that a folder lists, unchecked.
+pub(crate) fn namespaces(volume: &Path) -> Result<Vec<Namespace>, OpenError> {
+    Ok(read(volume)?.namespaces)
+}
+
+/// Lists namespaces in a folder instead of those that were.
+pub(crate) fn keep_namespaces(volume: &Path, namespaces: &[Namespace]) -> Result<(), OpenError> {
+    let described = Volume { namespaces: namespaces.to_vec(), ..read(volume)? };
+    write(&volume.join(FILE), &described)
+}
+
+/// Returns the name of a folder's drive: the one that it was given, or else that of the folder.
+pub fn name_of(volume: &Path) -> String {
+    let given = read(volume).ok().and_then(|described| described.name);
+    given.unwrap_or_else(|| {
+        let folder = fs::canonicalize(volume).unwrap_or_else(|_| volume.to_owned());
+        folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned()
+    })
+}
+
+/// Gives the drive of a folder a name.
+///
+/// # Errors
+/// When the name is none, there is no drive, or the system refuses.
+pub fn name_drive(volume: &Path, name: &str) -> Result<(), OpenError> {
+    check_name(name).map_err(OpenError::refused)?;
+    let described = Volume { name: Some(name.to_owned()), ..read(volume)? };
+    write(&volume.join(FILE), &described)
+}
+
+/// Checks that a text may be the name of a drive.
+///
+/// # Errors
+/// When it may not; says what a name is.
+pub fn check_name(name: &str) -> Result<(), String> {
+    let characters = name.chars().count();
+    let is_fit = (1..=NAME_CHARACTERS_MAX).contains(&characters)
+        && name.trim() == name
+        && !name.chars().any(char::is_control);
+    if is_fit {
+        return Ok(());
+    }
+    Err(format!(
+        "{name:?} has {characters} characters, must be 1 to {NAME_CHARACTERS_MAX}, none of them a \
+         control character, and no space at either end"
+    ))
+}
+
+/// Returns the paths of the dies of a folder's drive, in their order; empty if there is no drive.
+pub(crate) fn die_paths(volume: &Path) -> Vec<PathBuf> {
+    read(volume).map(|described| described.dies).unwrap_or_default()
+}
+
+/// Erases that every superblock of a folder's drive is rated for, if that was said.
+pub fn rated_cycles(volume: &Path) -> Option<u32> {
+    read(volume).ok()?.rated_cycles
+}
+
+/// Says how many erases every superblock of a folder's drive is rated for.
+///
+/// # Errors
+/// When there is no drive, or the system refuses.
+pub fn rate_cycles(volume: &Path, cycles: u32) -> Result<(), OpenError> {
+    let described = Volume { rated_cycles: Some(cycles), ..read(volume)? };
+    write(&volume.join(FILE), &described)
+}
+
+/// Options of a new drive besides its dies.
+#[derive(Clone, Debug, Default)]
+pub struct Equipment {
+    /// Name for people; none: that of its folder.
+    pub name: Option<String>,
+    /// Allocation of its files' space, at once or as they are written.
+    pub preallocation: Preallocation,
+    /// Files, which are made, or block devices: dies that take the place of others.
+    pub hot_spares: Vec<PathBuf>,
+    /// Erases that every superblock is rated for; none: nobody says.
+    pub rated_cycles: Option<u32>,
+    /// Parts of it that clients see as devices of their own; none: they see the whole.
+    pub namespaces: Namespaces,
+}
+
+/// Creates an empty drive, which is closed then.
+///
+/// # Errors
+/// When something is in the way, too small, or cannot be; then nothing is left behind.
+pub fn create(options: &CreateOptions, equipment: &Equipment) -> Result<(), OpenError> {
+    let Equipment { name, preallocation, hot_spares, rated_cycles, namespaces } = equipment;
+    name.as_deref().map_or(Ok(()), check_name).map_err(OpenError::refused)?;
+    let volume = &options.volume;
+    let mut unfinished = Unfinished::default();
+    unfinished.make(options, *preallocation)?;
+    let drive = Drive::open(volume)?;
+    for spare in hot_spares {
+        let is_new = !spare.exists();
+        add_spare(volume, &drive, spare)?;
+        unfinished.files.extend(is_new.then(|| spare.clone()));
+    }
+    drive.close()?;
+    if let Some(name) = name {
+        name_drive(volume, name)?;
+    }
+    if let Some(cycles) = rated_cycles {
+        rate_cycles(volume, *cycles)?;
+    }
+    if !namespaces.is_empty() {
+        namespaces.keep(volume)?;
+    }
+    unfinished.keep();
+    Ok(())
+}
+
+/// Files and folders of a drive that is not complete yet: removed on drop unless it is kept.
+#[derive(Debug, Default)]
+pub(super) struct Unfinished {
+    pub(super) files: Vec<PathBuf>,
+    /// Folders, the outermost first.
+    folders: Vec<PathBuf>,
+}
+
+impl Unfinished {
+    /// Makes the folder and the dies of a drive, and formats them.
+    fn make(
+        &mut self,
+        options: &CreateOptions,
+        preallocation: Preallocation,
+    ) -> Result<(), OpenError> {
+        let dies = u32::try_from(options.dies.len()).unwrap_or(u32::MAX);
+        let shape = options.plan(dies).shape()?;
+        let path = options.volume.join(FILE);
+        if path.exists() {
+            let what = format!("{} exists: remove it or name another", path.display());
+            return Err(OpenError::refused(what));
+        }
+        self.make_folder(&options.volume)?;
+        let mut media: Vec<Box<dyn Medium>> = Vec::new();
+        for die in &options.dies {
+            let medium = new_die(die, &shape, (Access::default(), preallocation));
+            let attempted = || format!("making {} a die", die.display());
+            media.push(medium.map_err(|source| OpenError::medium(&attempted(), source))?);
+            self.files.extend((!is_device(die)).then(|| die.clone()));
+        }
+        let drive = draw().map_err(|source| OpenError::medium("drawing a number", source))?;
+        format(media, &shape, drive)?;
+        let paths: io::Result<Vec<PathBuf>> = options.dies.iter().map(absolute).collect();
+        let dies = paths.map_err(|source| OpenError::medium("finding the dies", source))?;
+        let (spares, namespaces) = (Vec::new(), Vec::new());
+        self.files.push(path.clone());
+        let (name, rated_cycles) = (None, None);
+        write(&path, &Volume { schema: SCHEMA, name, rated_cycles, dies, spares, namespaces })
+    }
+
+    /// Makes a folder and those that it lies in.
+    fn make_folder(&mut self, folder: &Path) -> Result<(), OpenError> {
+        let missing =
+            folder.ancestors().take_while(|it| !it.as_os_str().is_empty() && !it.exists());
+        self.folders = missing.map(Path::to_owned).collect();
+        self.folders.reverse();
+        let shown = folder.display();
+        fs::create_dir_all(folder)
+            .map_err(|source| OpenError::medium(&format!("making the folder {shown}"), source))
+    }
+
+    /// The drive is complete.
+    pub(super) fn keep(mut self) {
+        (self.files, self.folders) = Default::default();
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // Whoever made it is told why it is not complete; what cannot be removed stays.
+        for file in &self.files {
+            let _ = fs::remove_file(file);
+        }
+        for folder in self.folders.iter().rev() {
+            let _ = fs::remove_dir_all(folder);
+        }
+    }
+}
+
+impl Drive {
+    /// Creates an empty drive, whose files have all the space that they need, and opens it.
+    ///
+    /// # Errors
+    /// When something is in the way, too small, or cannot be; then nothing is left behind.
+    pub fn create(options: &CreateOptions) -> Result<Self, OpenError> {
+        let mut unfinished = Unfinished::default();
+        unfinished.make(options, Preallocation::default())?;
+        let drive = Self::open(&options.volume)?;
+        unfinished.keep();
+        Ok(drive)
+    }
+
+    /// Opens the drive of a folder.
+    ///
+    /// # Errors
+    /// When there is none, it is in use, or it is damaged.
+    pub fn open(volume: &Path) -> Result<Self, OpenError> {
+        Self::open_as(volume, Access::default())
+    }
+
+    /// As [`Drive::open`], with its dies accessed as wanted, and those that take their place.
+    ///
+    /// # Errors
+    /// As [`Drive::open`], and when they cannot be accessed so.
+    pub fn open_as(volume: &Path, access: Access) -> Result<Self, OpenError> {
+        Self::open_media(open_dies(volume, |path| FileMedium::open(path, access))?)
+    }
+
+    /// As [`Drive::open_as`], over media into which faults may be injected; none into dies that
+    /// take the place of others later.
+    ///
+    /// # Errors
+    /// As [`Drive::open_as`].
+    pub fn open_with_faults(
+        volume: &Path,
+        access: Access,
+        injector: &Arc<FaultInjector>,
+    ) -> Result<Self, OpenError> {
+        let dies = dies_by_index(volume, |path| FileMedium::open(path, access))?;
+        let media = injector.media(dies);
+        Self::open_media(media.into_iter().flatten().collect())
+    }
+}
+
+/// A die that is to take the place of one that has failed.
+#[derive(Debug)]
+pub struct Replacement {
+    volume: PathBuf,
+    die: usize,
+    path: PathBuf,
+    medium: Box<dyn Medium>,
+}
+
+impl Replacement {
+    /// Makes a new file, or takes a block device, for a die that has failed, and names it in the
+    /// drive's folder. What the drive had there before may be given again, and so may a hot spare.
+    ///
+    /// # Errors
+    /// When the die has not failed, or the new one cannot take its place.
+    pub fn prepare(
+        volume: &Path,
+        drive: &Drive,
+        die: usize,
+        new: &Path,
+    ) -> Result<Self, OpenError> {
+        let mut described = read(volume)?;
+        let count = described.dies.len();
+        let Some(path) = described.dies.get_mut(die) else {
+            return Err(OpenError::refused(format!("the drive has {count} dies, none is {die}")));
+        };
+        if !drive.lost_dies().contains(&die) {
+            return Err(OpenError::refused(format!("die {die} has not failed; fail it first")));
+        }
+        let failed =
+            |what: &str, source| OpenError::medium(&format!("{what} {}", new.display()), source);
+        let absolute = absolute(new).map_err(|error| failed("finding", error))?;
+        let dies = &drive.store().dies;
+        let (access, preallocation) = (dies.access(), dies.preallocation());
+        let is_ours = *path == absolute || described.spares.contains(&absolute);
+        let medium = if is_ours && absolute.exists() {
+            FileMedium::open(new, access).map(|medium| Box::new(medium) as Box<dyn Medium>)
+        } else {
+            new_die(new, &drive.store().layout.shape, (access, preallocation))
+        };
+        let medium = medium.map_err(|error| failed("making", error))?;
+        let (found, needed) = (Bytes(medium.size()), drive.die_bytes());
+        if found < needed {
+            let new = new.display();
+            return Err(OpenError::refused(format!("{new} has {found}, {needed} are needed")));
+        }
+        // Before anything counts on it: until it is whole, headers say that the die has failed.
+        path.clone_from(&absolute);
+        write(&volume.join(FILE), &described)?;
+        Ok(Self { volume: volume.to_owned(), die, path: absolute, medium })
+    }
+
+    /// Restores what belongs there, for as long as `go_on` says so, which is told before each row
+    /// how many rows of how many have been gone through.
+    ///
+    /// # Errors
+    /// As [`Drive::replace_die_while`].
+    pub fn carry_out(
+        self,
+        drive: &Drive,
+        go_on: impl FnMut(u64, u64) -> bool,
+    ) -> Result<(), DeviceError> {
+        drive.replace_die_while(self.die, self.medium, go_on)?;
+        // One that stays a spare would be filled again when it fails as a die; that is all.
+        let _ = forget_spare(&self.volume, &self.path);
+        Ok(())
+    }
+}
+
+/// The dies of a folder that are there, each opened by `open`.
+pub(crate) fn open_dies(
+    volume: &Path,
+    open: impl Fn(&Path) -> io::Result<FileMedium>,
+) -> Result<Vec<Box<dyn Medium>>, OpenError> {
+    Ok(dies_by_index(volume, open)?.into_iter().flatten().collect())
+}
+
+/// All dies of a folder in their order, none where one is missing.
+fn dies_by_index(
+    volume: &Path,
+    open: impl Fn(&Path) -> io::Result<FileMedium>,
+) -> Result<Vec<Option<Box<dyn Medium>>>, OpenError> {
+    let mut media: Vec<Option<Box<dyn Medium>>> = Vec::new();
+    for die in &read(volume)?.dies {
+        match open(die) {
+            Ok(medium) => media.push(Some(Box::new(medium))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => media.push(None),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return Err(OpenError::InUse { path: volume.to_owned(), by: server_of(volume) });
+            }
+            Err(source) => {
+                let attempted = format!("opening the die {}", die.display());
+                return Err(OpenError::System { attempted, source });
+            }
+        }
+    }
+    Ok(media)
+}
+
+/// Returns the process that serves the drive of a folder, by its id if that is known.
+fn server_of(volume: &Path) -> String {
+    let connection = Connection::open(volume).ok().flatten();
+    connection.map_or_else(|| "another process".to_owned(), |it| format!("process {}", it.pid()))
+}
+
+pub(super) fn read(volume: &Path) -> Result<Volume, OpenError> {
+    let path = volume.join(FILE);
+    let none = |reason: String| OpenError::NoDrive { path: volume.to_owned(), reason };
+    let text = fs::read_to_string(&path).map_err(|error| none(format!("{FILE}: {error}")))?;
+    let read: Volume = toml::from_str(&text).map_err(|error| none(format!("{FILE}: {error}")))?;
+    if read.schema != SCHEMA {
+        return Err(none(format!("{FILE} has schema {}, must be {SCHEMA}", read.schema)));
+    }
+    Ok(read)
+}
+
+pub(super) fn write(path: &Path, volume: &Volume) -> Result<(), OpenError> {
+    let text = toml::to_string(volume).expect("paths and a number");
+    let written = replace_file(path, text.as_bytes());
+    written.map_err(|source| OpenError::medium(&format!("writing {}", path.display()), source))
+}
+
+/// Replaces a file of a folder, whole or not at all.
+pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut next = path.as_os_str().to_owned();
+    next.push(".new");
+    let replaced = fs::File::create(&next)
+        .and_then(|mut file| io::Write::write_all(&mut file, bytes).and_then(|()| file.sync_all()))
+        .and_then(|()| fs::rename(&next, path));
+    if replaced.is_err() {
+        // The file that was there stays, and nothing beside it.
+        let _ = fs::remove_file(&next);
+    }
+    replaced?;
+    let folder = path.parent().expect("it lies in a folder");
+    fs::File::open(folder)?.sync_all()
+}
+
+/// A file that did not exist, or a block device.
+pub(super) fn new_die(
+    path: &Path,
+    shape: &Shape,
+    (access, preallocation): (Access, Preallocation),
+) -> io::Result<Box<dyn Medium>> {
+    if is_device(path) {
+        return Ok(Box::new(FileMedium::open(path, access)?));
+    }
+    let layout = Layout::new(shape);
+    let medium = FileMedium::create(path, layout.die_bytes(), access, preallocation)?;
+    // Whatever becomes of data, the journal and the checkpoints can be written.
+    if let Err(error) = medium.reserve(layout.unit_from(0)) {
+        let _ = fs::remove_file(path);
+        return Err(error);
+    }
+    Ok(Box::new(medium))
+}
+
+pub(super) fn is_device(path: &Path) -> bool {
+    fs::metadata(path)
+        .is_ok_and(|it| std::os::unix::fs::FileTypeExt::is_block_device(&it.file_type()))
+}
+
+/// A number that no other drive has.
+fn draw() -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}

@@ -1,0 +1,83 @@
+//! The status of a drive that no process has open, and what its folder adds to any status.
+
+use std::fs;
+use std::path::Path;
+
+use crate::engine::gathering::{Gathered, gather};
+use crate::engine::recovery::view;
+use crate::status::{
+    Format, Health, LBAS_MAX, Led, MaintenanceStatus, SCHEMA, Smart, Space, State, Status, Wear,
+    named,
+};
+use crate::volume::folder::{die_paths, name_of, namespaces, open_dies, rated_cycles};
+use crate::volume::hot_spares::hot_spares;
+use crate::volume::identity::Identity;
+use crate::volume::locate;
+use crate::{FileMedium, Life, OpenError};
+
+/// The status of the drive of a folder that no process has open; nothing is changed.
+///
+/// # Errors
+/// When there is none, it is in use, or it is damaged.
+pub fn inspect(volume: &Path) -> Result<Status, OpenError> {
+    let Gathered { store, header, .. } = gather(open_dies(volume, FileMedium::view)?)?;
+    let shape = &store.layout.shape;
+    let closed = if header.is_open { None } else { view(&store, &header)? };
+    let (ftl, lost) = closed.unzip();
+    let lost = lost.unwrap_or_default();
+    let status = Status {
+        schema: SCHEMA,
+        drive: named(store.drive),
+        name: String::new(),
+        folder: String::new(),
+        health: Health::default(),
+        state: if header.is_open { State::Unclosed } else { State::Closed },
+        reason: None,
+        led: Led::Off,
+        is_locate_led_on: false,
+        format: Format::of(shape),
+        smart: Smart::of(&header, ftl.as_ref()),
+        pages_lost: lost.count(),
+        lost_lbas: lost.lbas(LBAS_MAX),
+        dies: store.dies.traffic(),
+        hot_spares: 0,
+        namespaces: namespaces(volume)?,
+        space: ftl.as_ref().map(Space::of),
+        wear: ftl.as_ref().map(Wear::of),
+        writes: None,
+        life: Life::load(volume),
+        maintenance: MaintenanceStatus::default(),
+        server: None,
+    };
+    Ok(status.rated(rated_cycles(volume)).described(volume))
+}
+
+/// True if the drive of a folder that no process has open was closed by whoever had; reads no more
+/// than the headers of its dies, and changes nothing.
+///
+/// # Errors
+/// As [`inspect`].
+pub fn was_closed(volume: &Path) -> Result<bool, OpenError> {
+    let Gathered { header, .. } = gather(open_dies(volume, FileMedium::view)?)?;
+    Ok(!header.is_open)
+}
+
+impl Status {
+    /// Adds what the drive's folder says of it: its name, what its dies are on the host, the hot
+    /// spares that are left, and whether its locate LED is on; then judges its health. To be done
+    /// last.
+    #[must_use]
+    pub fn described(mut self, volume: &Path) -> Self {
+        self.name = name_of(volume);
+        let folder = fs::canonicalize(volume).unwrap_or_else(|_| volume.to_owned());
+        self.folder = folder.display().to_string();
+        for (die, path) in self.dies.iter_mut().zip(&die_paths(volume)) {
+            let Identity { path, is_missing, model, serial } = Identity::of(path);
+            die.is_missing = is_missing;
+            (die.path, die.model, die.serial) = (Some(path), model, serial);
+        }
+        self.hot_spares = u32::try_from(hot_spares(volume).len()).unwrap_or(u32::MAX);
+        self.is_locate_led_on = locate::is_lit(volume);
+        self.judged()
+    }
+}

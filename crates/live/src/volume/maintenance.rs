@@ -1,0 +1,333 @@
+//! Maintenance of an open drive while its clients go on: it fills hot spares when dies fail,
+//! replaces dies, and scrubs, each in a thread of its own that ends when the maintenance is
+//! stopped.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::volume::folder::Replacement;
+use crate::volume::hot_spares::{add_spare, forget_spare, next_spare};
+use crate::{Beyond, Drive, Namespaces, OpenError, UserCapacity};
+
+/// Interval of checks for failed dies, and pause after redundancy could not be restored.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+
+/// Looks after a drive of a folder. Dropping it stops what is under way.
+#[derive(Debug)]
+pub struct Maintenance {
+    volume: PathBuf,
+    drive: Arc<Drive>,
+    rest: Arc<Rest>,
+    work: Mutex<Vec<JoinHandle<()>>>,
+    /// True if scrubs run periodically.
+    is_scheduled: Mutex<bool>,
+}
+
+/// Pauses that end early when there is something else to be done, or nothing more.
+#[derive(Debug, Default)]
+struct Rest {
+    wishes: Mutex<Wishes>,
+    told: Condvar,
+    /// True if a die is being filled.
+    filling: Arc<AtomicBool>,
+}
+
+/// Permission to fill a die, which only one thread has at a time; given back when dropped.
+#[derive(Debug)]
+struct Turn(Arc<AtomicBool>);
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Wishes {
+    /// True if all work is to end.
+    is_over: bool,
+    /// True if a scrub is wanted now, whatever was planned.
+    wants_scrub: bool,
+    /// Time in which everything is to be scrubbed once.
+    period: Duration,
+}
+
+impl Rest {
+    /// Waits as long as `left` says for the period that is wished for, or until somebody wishes
+    /// something else; says what.
+    fn wait(&self, left: impl Fn(Duration) -> Duration) -> Wishes {
+        let mut wishes = locked(&self.wishes);
+        loop {
+            let left = left(wishes.period);
+            if wishes.is_over || wishes.wants_scrub || left.is_zero() {
+                return *wishes;
+            }
+            let waited = self.told.wait_timeout(wishes, left);
+            wishes = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Takes a pause of its own length; says whether to go on.
+    fn pause(&self, pause: Duration) -> bool {
+        let wishes = locked(&self.wishes);
+        let waited = self.told.wait_timeout_while(wishes, pause, |wishes| !wishes.is_over);
+        !waited.unwrap_or_else(PoisonError::into_inner).0.is_over
+    }
+
+    /// Leave to fill a die; none while another one is being filled.
+    fn turn(&self) -> Option<Turn> {
+        let is_taken = self.filling.swap(true, Ordering::AcqRel);
+        (!is_taken).then(|| Turn(Arc::clone(&self.filling)))
+    }
+
+    fn wish(&self, change: impl FnOnce(&mut Wishes)) {
+        change(&mut locked(&self.wishes));
+        self.told.notify_all();
+    }
+
+    /// Takes up the wish for a scrub, if there is one.
+    fn takes_up_scrub(&self) -> bool {
+        std::mem::take(&mut locked(&self.wishes).wants_scrub)
+    }
+}
+
+impl Maintenance {
+    /// Looks after the drive of a folder.
+    pub fn new(volume: &Path, drive: Arc<Drive>) -> Self {
+        let (rest, work, is_scheduled) = (Arc::default(), Mutex::default(), Mutex::default());
+        Self { volume: volume.to_owned(), drive, rest, work, is_scheduled }
+    }
+
+    /// Puts a new file, or a block device, in the place of a die that has failed, and begins to
+    /// restore what belongs there; [`Drive::status`] says how far that is.
+    ///
+    /// # Errors
+    /// When the die has not failed, or the new one cannot take its place.
+    pub fn replace_die(&self, die: usize, new: &Path) -> Result<(), OpenError> {
+        let Some(turn) = self.rest.turn() else {
+            return Err(OpenError::refused("another die is being replaced; wait for it".into()));
+        };
+        let replacement = Replacement::prepare(&self.volume, &self.drive, die, new)?;
+        self.begin("rebuild", move |drive, rest, begun| {
+            // Its status says how it went.
+            let _ = replacement.carry_out(drive, |_, _| {
+                tell(begun);
+                rest.pause(Duration::ZERO)
+            });
+            drop(turn);
+        })
+    }
+
+    /// Gives the drive a hot spare, as [`add_spare`] does.
+    ///
+    /// # Errors
+    /// As [`add_spare`].
+    pub fn add_spare(&self, new: &Path) -> Result<(), OpenError> {
+        add_spare(&self.volume, &self.drive, new)
+    }
+
+    /// From now on, when a die fails, fills a spare one with what belongs there; where there is
+    /// none, moves what lies in rows that lack a unit, so that a further die may fail, as long as
+    /// there is space.
+    ///
+    /// # Errors
+    /// When the system refuses a thread.
+    pub fn keep_redundant(&self) -> Result<(), OpenError> {
+        let volume = self.volume.clone();
+        self.begin("redundancy", move |drive, rest, told| {
+            tell(told);
+            let mut pause = LOOK_EVERY;
+            while rest.pause(pause) {
+                pause = LOOK_EVERY;
+                if drive.lost_dies().is_empty() || is_spared(&volume, drive, rest) {
+                    continue;
+                }
+                if !drive.is_redundant() {
+                    // Its status says how it went.
+                    let is_done = drive.restore_redundancy_while(|_, _| rest.pause(Duration::ZERO));
+                    if !matches!(is_done, Ok(true)) {
+                        pause = LOOK_AGAIN;
+                    }
+                }
+            }
+        })
+    }
+
+    /// Begins a scrub that repairs what it can, and takes no more than half of the time of one
+    /// thread. One that is spread over a longer time is given up for it.
+    ///
+    /// # Errors
+    /// When one is under way.
+    pub fn scrub(&self) -> Result<(), OpenError> {
+        if *locked(&self.is_scheduled) {
+            self.rest.wish(|wishes| wishes.wants_scrub = true);
+            return Ok(());
+        }
+        if self.drive.status().maintenance.scrub.is_some_and(|it| it.is_running) {
+            return Err(OpenError::refused("a scrub is under way; wait for it".to_owned()));
+        }
+        self.begin("scrub", scrub_now)
+    }
+
+    /// Scrubs again and again, each time spread evenly over `period`; where it does already, over
+    /// that from now on.
+    ///
+    /// # Errors
+    /// When the system refuses a thread.
+    pub fn scrub_every(&self, period: Duration) -> Result<(), OpenError> {
+        self.rest.wish(|wishes| wishes.period = period);
+        if std::mem::replace(&mut *locked(&self.is_scheduled), true) {
+            return Ok(());
+        }
+        self.begin("scrub", |drive, rest, told| {
+            loop {
+                let begun = Instant::now();
+                if rest.takes_up_scrub() {
+                    scrub_now(drive, rest, told);
+                } else {
+                    // Its status says how it went.
+                    let _ = drive.scrub_while(true, |done, all| {
+                        tell(told);
+                        let share = done as f64 / all.max(1) as f64;
+                        let wishes = rest
+                            .wait(|period| period.mul_f64(share).saturating_sub(begun.elapsed()));
+                        !wishes.is_over && !wishes.wants_scrub
+                    });
+                }
+                if rest.wait(|period| period.saturating_sub(begun.elapsed())).is_over {
+                    return;
+                }
+            }
+        })
+    }
+
+    /// Begins to erase everything that is stored.
+    ///
+    /// # Errors
+    /// When that is under way already.
+    pub fn purge(&self) -> Result<(), OpenError> {
+        self.begin_purge(|drive, go_on| {
+            // Its status says how it went.
+            let _ = drive.purge_while(go_on);
+        })
+    }
+
+    /// Begins to erase everything that is stored, after which clients have another capacity.
+    ///
+    /// # Errors
+    /// When something is being erased already, or the drive cannot have that capacity.
+    pub fn format(&self, capacity: UserCapacity) -> Result<(), OpenError> {
+        self.drive.check_capacity(capacity)?;
+        Namespaces::allow(&self.volume, &self.drive, capacity)?;
+        self.begin_purge(move |drive, go_on| {
+            // Its status says how it went.
+            let _ = drive.reformat_while(capacity, go_on);
+        })
+    }
+
+    /// Gives clients another size, keeping what is stored, unless what lies beyond the new end is
+    /// to be lost.
+    ///
+    /// # Errors
+    /// As [`Drive::resize`].
+    pub fn resize(&self, bytes: u64, beyond: Beyond) -> Result<(), OpenError> {
+        let capacity = UserCapacity::Bytes(bytes);
+        Namespaces::allow(&self.volume, &self.drive, capacity)?;
+        self.drive.resize(&capacity.of(&self.drive), beyond)
+    }
+
+    fn begin_purge(
+        &self,
+        purge: impl FnOnce(&Drive, &mut dyn FnMut(u64, u64) -> bool) + Send + 'static,
+    ) -> Result<(), OpenError> {
+        if self.drive.status().maintenance.purge.is_some_and(|it| it.is_running) {
+            return Err(OpenError::refused("a purge is under way; wait for it".to_owned()));
+        }
+        self.begin("purge", move |drive, rest, begun| {
+            purge(drive, &mut |_, _| {
+                tell(begun);
+                rest.pause(Duration::ZERO)
+            });
+        })
+    }
+
+    /// Ends what is under way, and waits until it has.
+    pub fn stop(&self) {
+        self.rest.wish(|wishes| wishes.is_over = true);
+        // Whoever begins something now does not wait for all that ends.
+        let work = std::mem::take(&mut *locked(&self.work));
+        for worker in work {
+            // One that panicked is gone as well.
+            let _ = worker.join();
+        }
+    }
+
+    /// Has `work` done by a thread of its own; returns when it has told that it has begun, so that
+    /// whoever asks how far it is does not hear of the work before it.
+    fn begin(
+        &self,
+        name: &str,
+        work: impl FnOnce(&Drive, &Rest, &Sender<()>) + Send + 'static,
+    ) -> Result<(), OpenError> {
+        let (drive, rest) = (Arc::clone(&self.drive), Arc::clone(&self.rest));
+        let (begun, begins) = mpsc::channel();
+        let worker = thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || work(&drive, &rest, &begun))
+            .map_err(|source| {
+                OpenError::medium(&format!("starting a thread for a {name}"), source)
+            })?;
+        let mut workers = locked(&self.work);
+        workers.retain(|worker| !worker.is_finished());
+        workers.push(worker);
+        drop(workers);
+        // Work that ended before it began tells nothing.
+        let _ = begins.recv();
+        Ok(())
+    }
+}
+
+impl Drop for Maintenance {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Fills a hot spare with what belongs on one that has failed; says whether there is nothing else
+/// to be done now, since one was filled, is being, or was given up for the next one.
+fn is_spared(volume: &Path, drive: &Drive, rest: &Rest) -> bool {
+    let Some((die, spare)) = next_spare(volume, &drive.lost_dies()) else { return false };
+    let Some(_turn) = rest.turn() else { return true };
+    let replacement = Replacement::prepare(volume, drive, die, &spare);
+    let goes_on = || rest.pause(Duration::ZERO);
+    // The drive's status says how it went.
+    let is_filled = replacement.is_ok_and(|it| it.carry_out(drive, |_, _| goes_on()).is_ok());
+    // One that failed by itself is none.
+    is_filled || !goes_on() || forget_spare(volume, &spare).is_ok()
+}
+
+/// A scrub that rests as long as it works.
+fn scrub_now(drive: &Drive, rest: &Rest, told: &Sender<()>) {
+    let mut begun = Instant::now();
+    // Its status says how it went.
+    let _ = drive.scrub_while(true, |_, _| {
+        tell(told);
+        let goes_on = rest.pause(begun.elapsed());
+        begun = Instant::now();
+        goes_on
+    });
+}
+
+/// Tells whoever waits for the beginning; later there is nobody.
+fn tell(begun: &Sender<()>) {
+    let _ = begun.send(());
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,318 @@
+//! Reading what is left of a drive that opening refuses.
+//!
+//! Opening refuses a drive of which something is proven to have existed and is not there. A salvage
+//! goes on from the newest state that proves itself, or from an earlier checkpoint if that is
+//! wanted, says what is doubtful, and reads pages with the same checks as an open drive: what is
+//! returned was written to that page once, though it may not be what was written last. Nothing is
+//! written to the dies. It is a [`Device`] that refuses writes, so that it can be exported.
+
+use std::path::Path;
+
+use ftl::Lpn;
+
+use crate::engine::core::{Core, unreadable};
+use crate::engine::drive::{Part, parts};
+use crate::engine::gathering::{Gathered, gather_all};
+use crate::engine::recovery::{Accounted, Doubts, Pending, account, checkpoint_numbers};
+use crate::engine::store::Store;
+use crate::format::compress;
+use crate::format::layout::PAGE_BYTES;
+use crate::volume::folder::open_dies;
+use crate::{
+    Allocation, Compression, Device, DeviceError, Durability, FileMedium, Medium, OpenError,
+};
+
+/// A page of a salvaged drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Salvaged {
+    /// Nothing is stored: it reads as zeroes.
+    Unmapped,
+    /// Its contents were read, and are what was once written to it.
+    Read,
+    /// The page is stored, and cannot be read.
+    Lost,
+}
+
+/// A drive that is opened for reading what is left of it.
+#[derive(Debug)]
+pub struct Salvage {
+    store: Store,
+    core: Core,
+    /// Pages that only the journal holds.
+    pending: Pending,
+    doubts: Vec<String>,
+    checkpoint: u64,
+    checkpoints: Vec<u64>,
+}
+
+impl Salvage {
+    /// Opens the drive of a folder for reading, from a checkpoint by its number or else from the
+    /// newest that can be read.
+    ///
+    /// # Errors
+    /// When there is no drive, it is in use, no die has a header, or no such checkpoint is whole.
+    pub fn open(volume: &Path, checkpoint: Option<u64>) -> Result<Self, OpenError> {
+        Self::open_media(open_dies(volume, FileMedium::view)?, checkpoint)
+    }
+
+    /// As [`Salvage::open`], of the drive whose dies these media are, in any order.
+    ///
+    /// # Errors
+    /// As [`Salvage::open`].
+    pub fn open_media(
+        media: Vec<Box<dyn Medium>>,
+        checkpoint: Option<u64>,
+    ) -> Result<Self, OpenError> {
+        let Gathered { store, header, unused } = gather_all(media)?;
+        let mut doubts = Doubts { is_salvage: true, checkpoint, ..Doubts::default() };
+        doubts.found.extend(unused.into_iter().map(|unused| unused.text));
+        let checkpoints = checkpoint_numbers(&store);
+        let accounted = account(&store, &header, &mut doubts)?;
+        let Accounted { ftl, rows, summary, pending, checkpoints_damaged, .. } = accounted;
+        if checkpoint.is_none() {
+            let newer = checkpoints_damaged.iter().map(|it| {
+                format!("checkpoint {it} cannot be read, what follows is from {}", summary.number)
+            });
+            doubts.found.extend(newer);
+        }
+        let core = Core::new(ftl, rows, u64::MAX >> 1);
+        let (doubts, checkpoint) = (doubts.found, summary.number);
+        Ok(Self { store, core, pending, doubts, checkpoint, checkpoints })
+    }
+
+    /// Returns the doubts about the drive, one sentence each; none if it would open.
+    pub fn doubts(&self) -> &[String] {
+        &self.doubts
+    }
+
+    /// The number of the checkpoint that it was opened from.
+    pub const fn checkpoint(&self) -> u64 {
+        self.checkpoint
+    }
+
+    /// Numbers of the checkpoints that the dies name, the newest first.
+    pub fn checkpoints(&self) -> &[u64] {
+        &self.checkpoints
+    }
+
+    /// Pages of 4096 bytes that clients addressed.
+    pub fn pages(&self) -> u32 {
+        self.core.ftl.pages_logical()
+    }
+
+    /// Returns the compression of its pages.
+    pub const fn compression(&self) -> Compression {
+        self.store.layout.shape.compression
+    }
+
+    /// Reads a page; `page` is zeroes unless its contents were read.
+    pub fn read(&self, index: u32, page: &mut [u8; PAGE_BYTES]) -> Salvaged {
+        let lpn = Lpn(index);
+        if let Some((extent, payload)) = self.pending.get(&index) {
+            let expanded = compress::expand(extent.codec, payload, page);
+            return expanded.map_or(Salvaged::Lost, |()| Salvaged::Read);
+        }
+        if !self.is_stored(lpn) {
+            page.fill(0);
+            return Salvaged::Unmapped;
+        }
+        if self.core.read_page(&self.store, lpn, page).is_ok() {
+            Salvaged::Read
+        } else {
+            page.fill(0);
+            Salvaged::Lost
+        }
+    }
+
+    fn is_stored(&self, lpn: Lpn) -> bool {
+        self.pending.contains_key(&lpn.0) || self.core.place_of(lpn).is_some()
+    }
+}
+
+impl Device for Salvage {
+    fn size(&self) -> u64 {
+        u64::from(self.pages()) * PAGE_BYTES as u64
+    }
+
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
+        self.check_range(offset, buffer.len() as u64)?;
+        let mut page = [0; PAGE_BYTES];
+        let mut rest = &mut *buffer;
+        for Part { lpn, from, length } in parts(offset, rest.len() as u64) {
+            let (here, after) = rest.split_at_mut(length);
+            if Self::read(self, lpn.0, &mut page) == Salvaged::Lost {
+                return Err(unreadable(lpn));
+            }
+            here.copy_from_slice(&page[from..from + length]);
+            rest = after;
+        }
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8], _: Durability) -> Result<(), DeviceError> {
+        self.check_range(offset, bytes.len() as u64)?;
+        Err(DeviceError::ReadOnly)
+    }
+
+    /// Does nothing: nothing was acknowledged.
+    fn flush(&self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn trim(&self, offset: u64, length: u64, _: Durability) -> Result<(), DeviceError> {
+        self.check_range(offset, length)?;
+        Err(DeviceError::ReadOnly)
+    }
+
+    fn allocations(&self, offset: u64, length: u64) -> Result<Vec<Allocation>, DeviceError> {
+        self.check_range(offset, length)?;
+        let mut runs: Vec<Allocation> = Vec::new();
+        for Part { lpn, length, .. } in parts(offset, length) {
+            let (length, is_stored) = (length as u64, self.is_stored(lpn));
+            match runs.last_mut().filter(|run| run.is_stored == is_stored) {
+                Some(run) => run.length += length,
+                None => runs.push(Allocation { length, is_stored }),
+            }
+        }
+        Ok(runs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blockio::Rng;
+
+    use super::*;
+    use crate::format::layout::Layout;
+    use crate::simulation::Disks;
+    use crate::{Drive, Shape, format};
+
+    const SHAPE: Shape = Shape {
+        pages_logical: 60,
+        pages_stored_max: 60,
+        pages_mappable: 60,
+        dies: 1,
+        is_protected: false,
+        unit_pages: 2,
+        rows: 4,
+        superblocks: 24,
+        extents_per_page: 1,
+        compression: Compression::None,
+        journal_bytes: 1 << 20,
+    };
+
+    /// A drive with two generations of pages, the second written after a checkpoint, and a crash.
+    fn crashed() -> Disks {
+        let bytes = usize::try_from(SHAPE.die_bytes().0).expect("a small drive");
+        let disks = Disks::new(1, bytes, Rng::new(0));
+        format(disks.media(), &SHAPE, 1).unwrap();
+        let drive = Drive::open_media(disks.media()).unwrap();
+        for page in 0..20 {
+            drive.write(page * 4096, &[1; 4096], Durability::Volatile).unwrap();
+        }
+        drive.checkpoint().unwrap();
+        for page in 0..10 {
+            drive.write(page * 4096, &[2; 4096], Durability::Durable).unwrap();
+        }
+        drop(drive);
+        disks
+    }
+
+    #[test]
+    fn what_is_whole_raises_no_doubt_and_is_read_as_it_is() {
+        let salvage = Salvage::open_media(crashed().media(), None).unwrap();
+        assert_eq!(salvage.doubts(), [] as [&str; 0]);
+        let mut page = [0; PAGE_BYTES];
+        for index in 0..SHAPE.pages_logical {
+            let read = salvage.read(index, &mut page);
+            let expected = match index {
+                0..10 => (Salvaged::Read, 2),
+                10..20 => (Salvaged::Read, 1),
+                _ => (Salvaged::Unmapped, 0),
+            };
+            assert_eq!((read, page[7]), expected, "page {index}");
+        }
+    }
+
+    #[test]
+    fn a_gap_in_the_journal_that_opening_refuses_is_a_doubt_and_the_rest_is_read() {
+        let disks = crashed();
+        let layout = Layout::new(&SHAPE);
+        let heads: Vec<usize> = (0..SHAPE.regions())
+            .map(|region| usize::try_from(layout.journal_from(region)).unwrap())
+            .collect();
+        // Both copies of a batch in the middle of those since the checkpoint.
+        let mut journal = vec![0; usize::try_from(SHAPE.journal_bytes).unwrap()];
+        disks.media()[0].read_at(layout.journal_from(0), &mut journal).unwrap();
+        let is_batch = |at: &usize| journal[*at..].starts_with(b"FLGTjrnl");
+        let batches: Vec<usize> = (0..journal.len()).step_by(512).filter(is_batch).collect();
+        let middle = batches[batches.len() - 5];
+        for head in heads {
+            disks.damage(0, head + middle + 100..head + middle + 101, |byte| byte ^ 1);
+        }
+        let refused = Drive::open_media(disks.media()).unwrap_err().to_string();
+        assert!(refused.contains("is lost, though a later one was written"), "{refused}");
+        let salvage = Salvage::open_media(disks.media(), None).unwrap();
+        let [gap, unit] = salvage.doubts() else { panic!("{:?}", salvage.doubts()) };
+        assert!(refused.contains(gap) && unit.contains("a unit was programmed after batch"));
+        let mut page = [0; PAGE_BYTES];
+        let newer = (0..20).filter(|index| {
+            assert_eq!(salvage.read(*index, &mut page), Salvaged::Read);
+            page[0] == 2
+        });
+        // Those that were flushed before the gap, and what later units give back.
+        assert!(newer.count() >= 6);
+    }
+
+    #[test]
+    fn it_is_a_device_that_is_read_as_the_drive_was_and_refuses_writes() {
+        let disks = crashed();
+        let before = disks.contents();
+        let salvage = Salvage::open_media(disks.media(), None).unwrap();
+        let device: &dyn Device = &salvage;
+        assert_eq!(device.size(), 60 * 4096);
+        let mut across = [9; 6000];
+        device.read(19 * 4096 - 100, &mut across).unwrap();
+        assert!(across[..100 + 4096].iter().all(|byte| *byte == 1));
+        assert!(across[100 + 4096..].iter().all(|byte| *byte == 0), "never written");
+        let runs = device.allocations(0, device.size()).unwrap();
+        let runs: Vec<_> = runs.iter().map(|run| (run.length / 4096, run.is_stored)).collect();
+        assert_eq!(runs, [(20, true), (40, false)]);
+        let written = device.write(0, &[1; 512], Durability::Volatile);
+        assert!(matches!(written, Err(DeviceError::ReadOnly)), "{written:?}");
+        let trimmed = device.trim(0, 4096, Durability::Durable);
+        assert!(matches!(trimmed, Err(DeviceError::ReadOnly)), "{trimmed:?}");
+        let beyond = device.read(60 * 4096 - 1, &mut [0; 2]);
+        assert!(matches!(beyond, Err(DeviceError::OutOfRange { .. })), "{beyond:?}");
+        device.flush().unwrap();
+        assert!(disks.contents() == before, "a die was written");
+    }
+
+    #[test]
+    fn a_page_that_is_lost_is_an_error_with_its_sector() {
+        let disks = crashed();
+        let salvage = Salvage::open_media(disks.media(), None).unwrap();
+        let layout = &salvage.store.layout;
+        let place = layout.place(salvage.core.place_of(Lpn(15)).unwrap());
+        let extents = usize::try_from(layout.unit_from(place.row)).unwrap() + layout.extents_from;
+        // What is behind the header of the extent.
+        let payload = extents + place.slot as usize * 4128 + 32;
+        disks.damage(0, payload..payload + 1, |byte| byte ^ 1);
+        let device: &dyn Device = &salvage;
+        let lost = device.read(14 * 4096, &mut [0; 8192]).unwrap_err();
+        assert!(matches!(lost, DeviceError::Unreadable { lba: 120, .. }), "{lost}");
+        device.read(14 * 4096, &mut [0; 4096]).unwrap();
+    }
+
+    #[test]
+    fn an_earlier_checkpoint_is_read_where_it_is_asked_for() {
+        let disks = crashed();
+        let salvage = Salvage::open_media(disks.media(), None).unwrap();
+        let [newest, earlier] = salvage.checkpoints() else { panic!("two slots") };
+        assert_eq!(salvage.checkpoint(), *newest);
+        let salvage = Salvage::open_media(disks.media(), Some(*earlier)).unwrap();
+        assert_eq!(salvage.checkpoint(), *earlier);
+        let missing = Salvage::open_media(disks.media(), Some(77)).unwrap_err().to_string();
+        assert!(missing.contains("no die holds checkpoint 77 whole"), "{missing}");
+    }
+}
