@@ -31,8 +31,8 @@ pub(crate) enum Mutant {
     OlderCheckpoint,
     /// Dies that were told less than others count as they are.
     StaleDiesTaken,
-    /// A die is done without before what lies on rows that lack it has been moved.
-    DoneWithoutEarly,
+    /// A die is removed before what lies on rows that have a unit on it has been moved.
+    RemovedEarly,
 }
 
 #[cfg(test)]
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_die_done_without_too_early_is_found() {
-        assert!(is_found(Mutant::DoneWithoutEarly));
+    fn a_die_removed_too_early_is_found() {
+        assert!(is_found(Mutant::RemovedEarly));
     }
 }

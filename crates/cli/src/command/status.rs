@@ -5,9 +5,10 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use blockio::text::{bytes, counted};
+use live::inspect;
 use live::status::{
     Commands, Format, HealthState, Led, MaintenanceStatus, Model, Problem, Scrub, Server, Smart,
-    Space, State, Status, Supply, Wear, Writes, inspect, warning_names,
+    Space, State, Status, Supply, Wear, Writes, warning_names,
 };
 use live::{Compression, Life, Namespace};
 

@@ -8,8 +8,8 @@
 //! Reading takes each frame from the first copy that has it whole.
 //!
 //! ```text
-//!  header 4096 | magic | drive | number | session | order | journal | pages | crc
-//!  frame 32+   | number of the checkpoint | index | bytes | crc | order | saved, up to 1 MiB
+//!  header 4096 | magic | drive | number | session | seq | journal | pages | crc
+//!  frame 32+   | number of the checkpoint | index | bytes | crc | seq | saved, up to 1 MiB
 //! ```
 //!
 //! A frame without bytes is all zeroes. The order is that of the header: after a crash the same
@@ -26,7 +26,7 @@ use crate::format::layout::{FRAME_BYTES, FRAME_HEAD_BYTES, HEADER_BYTES};
 #[derive(Debug)]
 pub(crate) struct Writer {
     number: u64,
-    order: u64,
+    seq: u64,
     index: u32,
     /// Offset of the next frame from the beginning of the slot, in bytes.
     at: u64,
@@ -35,8 +35,8 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn new(summary: &CheckpointHeader) -> Self {
-        let CheckpointHeader { number, order, .. } = *summary;
-        Self { number, order, index: 0, at: HEADER_BYTES, frame: Vec::new() }
+        let CheckpointHeader { number, seq, .. } = *summary;
+        Self { number, seq, index: 0, at: HEADER_BYTES, frame: Vec::new() }
     }
 
     pub(crate) const fn number(&self) -> u64 {
@@ -54,7 +54,7 @@ impl Writer {
         put(&mut self.frame, 0, self.number.to_le_bytes());
         put(&mut self.frame, 8, self.index.to_le_bytes());
         put(&mut self.frame, 12, length.to_le_bytes());
-        put(&mut self.frame, 20, self.order.to_le_bytes());
+        put(&mut self.frame, 20, self.seq.to_le_bytes());
         seal_frame(&mut self.frame);
         let at = self.at;
         self.at += (FRAME_HEAD_BYTES + bytes.len()) as u64;
@@ -143,7 +143,7 @@ impl Reader<'_> {
         let length = u32_at(&head, 12) as usize;
         let is_next = is_sealed(&head)
             && u64_at(&head, 0) == self.summary.number
-            && u64_at(&head, 20) == self.summary.order
+            && u64_at(&head, 20) == self.summary.seq
             && u32_at(&head, 8) == self.index
             && (length == part.len() || length == 0);
         if !is_next {
@@ -168,7 +168,7 @@ impl Reader<'_> {
 /// checkpoint.
 ///
 /// # Errors
-/// The first die that failed and cannot be done without.
+/// The first die that failed and the drive needs.
 pub(crate) fn complete(
     store: &Store,
     replicas: &[Replica],

@@ -38,7 +38,7 @@ impl Completed {
                 self.bytes.extend_from_slice(&entry[..LISTED_BYTES]);
             }
         }
-        let life = RowEpoch { order: open.order, out: open.out };
+        let life = RowEpoch { seq: open.seq, out: open.out };
         self.end(begin, (open.row, life, open.origin), open.units.len());
     }
 
@@ -71,7 +71,7 @@ impl Completed {
         record[1] = u8::from(origin.is_relocation);
         put(record, 2, u16::try_from(units).expect("64 dies").to_le_bytes());
         put(record, 4, row.to_le_bytes());
-        put(record, 8, life.order.to_le_bytes());
+        put(record, 8, life.seq.to_le_bytes());
         put(record, 16, life.out.0.to_le_bytes());
         put(record, 24, origin.erase_count.to_le_bytes());
         put(record, 28, length.to_le_bytes());

@@ -6,7 +6,7 @@
 //! holds of it. What must be durable earlier goes to the journal too ([`crate::engine::journal`]).
 //!
 //! Invariants:
-//! - `order` counts every event that changes what a page is or where it is: of all that survives a
+//! - `seq` counts every event that changes what a page is or where it is: of all that survives a
 //!   crash, the event with the highest order is what holds.
 //! - `rows` has the life of each row that is complete, and of no other.
 //! - Rows that are begun leave out the dies of `out`, and the translation layer as many units.
@@ -24,10 +24,10 @@ use crate::engine::unit_tables::{MediaAdapter, Table};
 use crate::format::compress;
 use crate::format::die_set::DieSet;
 use crate::format::journal::Trim;
-use crate::format::layout::{Layout, PAGE_BYTES, Place, STAMP_BYTES};
+use crate::format::layout::{Layout, PAGE_BYTES, Place, UNIT_HEADER_BYTES};
 use crate::format::row::{RowEpoch, Rows};
 use crate::format::unit::Page;
-use crate::format::unit::{Codec, Extent, Origin, Stamp, UnitBuffer, exclusive_or};
+use crate::format::unit::{Codec, Extent, Origin, UnitBuffer, UnitHeader, exclusive_or};
 
 /// Trims that are kept in memory before they are journaled.
 pub(crate) const TRIMS_MAX: usize = 4096;
@@ -53,7 +53,7 @@ pub(crate) struct Core {
     /// Number of changes of `out`.
     pub(crate) choices: u64,
     pub(crate) open: Vec<OpenRow>,
-    pub(crate) order: u64,
+    pub(crate) seq: u64,
     /// Trims that are not in the journal.
     pub(crate) trims: Vec<Trim>,
     /// Rows that were completed and that no batch of the journal lists yet.
@@ -96,14 +96,14 @@ pub(crate) enum Wait {
 }
 
 impl Core {
-    pub(crate) fn new(ftl: Ftl, rows: Rows, order: u64) -> Self {
+    pub(crate) fn new(ftl: Ftl, rows: Rows, seq: u64) -> Self {
         Self {
             ftl,
             rows,
             out: DieSet::default(),
             choices: 0,
             open: Vec::new(),
-            order,
+            seq,
             trims: Vec::new(),
             completed: Completed::default(),
             dirty: DieSet::default(),
@@ -119,9 +119,9 @@ impl Core {
     }
 
     /// The next event.
-    pub(crate) const fn next_order(&mut self) -> u64 {
-        self.order += 1;
-        self.order - 1
+    pub(crate) const fn next_seq(&mut self) -> u64 {
+        self.seq += 1;
+        self.seq - 1
     }
 
     /// The place of a page; none beyond the end of a drive that became smaller meanwhile.
@@ -134,8 +134,8 @@ impl Core {
     pub(crate) fn note_lost(&mut self, pages: impl IntoIterator<Item = Lpn>) {
         for lpn in pages {
             if self.place_of(lpn).is_some() && !self.lost.has(lpn) {
-                let order = self.next_order();
-                self.lost.find(lpn, order);
+                let seq = self.next_seq();
+                self.lost.find(lpn, seq);
             }
         }
     }
@@ -227,7 +227,7 @@ impl Core {
             lpn: page.lpn,
             codec: page.codec,
             length: u16::try_from(page.payload.len()).expect("at most a page"),
-            order: self.next_order(),
+            seq: self.next_seq(),
             payload_crc: page.payload_crc,
         };
         self.ftl.expect_extents_of(Bytes(Layout::charged(page.extent_bytes())));
@@ -300,16 +300,16 @@ impl Core {
     /// Copies an extent to a new place. What cannot be read is remembered as lost, so that reading
     /// it goes on to fail.
     fn relocate(&mut self, store: &Store, lpn: Lpn, (from, to): (Ppn, Ppn)) {
-        let order = self.next_order();
+        let seq = self.next_seq();
         let found = self.fetch_ahead(store, from).or_else(|| self.fetch(store, from));
         let (extent, payload) = found.unwrap_or_else(|| {
-            let none = Extent { lpn, codec: Codec::Lost, length: 0, order, payload_crc: 0 };
+            let none = Extent { lpn, codec: Codec::Lost, length: 0, seq, payload_crc: 0 };
             (none, Vec::new())
         });
         if extent.codec == Codec::Lost {
-            self.lost.find(lpn, order);
+            self.lost.find(lpn, seq);
         }
-        self.append(store, to, (Extent { order, ..extent }, &payload), true);
+        self.append(store, to, (Extent { seq, ..extent }, &payload), true);
     }
 
     /// Reads the extent at a place on the media, together with its neighbours; none if it cannot be
@@ -320,7 +320,7 @@ impl Core {
         let first = Place { slot: place.slot / count * count, ..place };
         let life = self.rows.life(place.row);
         // Rows that are being filled hold nothing yet.
-        (life.order != 0).then_some(())?;
+        (life.seq != 0).then_some(())?;
         let is_it = |ahead: &Ahead| (ahead.first, ahead.life) == (first, life);
         if !self.ahead.as_ref().is_some_and(is_it) {
             let stored = Stored { ppn: store.layout.ppn(first), life };
@@ -382,7 +382,7 @@ impl Core {
         let open = &mut self.open[index];
         let unit = &mut open.units[place.unit as usize];
         assert_eq!(unit.count, place.slot, "extents follow each other");
-        unit.append(&extent, payload, store.identity(open.order), ppn);
+        unit.append(&extent, payload, store.identity(open.seq), ppn);
     }
 
     fn begin_row(&mut self, store: &Store, row: u32, is_relocation: bool) -> usize {
@@ -397,9 +397,9 @@ impl Core {
             Vec::new()
         };
         let origin = Origin { is_relocation, erase_count };
-        let order = self.next_order();
+        let seq = self.next_seq();
         let out = self.out;
-        self.open.push(OpenRow { row, order, origin, out, units: Vec::new(), parity });
+        self.open.push(OpenRow { row, seq, origin, out, units: Vec::new(), parity });
         self.open.len() - 1
     }
 
@@ -410,7 +410,7 @@ impl Core {
         row: u32,
         (die, is_parity): (u32, bool),
     ) -> Result<(), DeviceError> {
-        let programmed_at = self.next_order();
+        let programmed_at = self.next_seq();
         let index = self.open.iter().position(|open| open.row == row).expect("it holds extents");
         let open = &mut self.open[index];
         let whole = DieSet::default();
@@ -418,14 +418,22 @@ impl Core {
         if !is_parity && position >= store.layout.data_units(open.out) {
             return Ok(());
         }
-        let identity = store.identity(open.order);
+        let identity = store.identity(open.seq);
         let out = open.out;
         let batches = store.batches_durable();
-        let mut stamp =
-            Stamp { is_parity, row, position, identity, programmed_at, body_crc: 0, out, batches };
+        let mut unit_header = UnitHeader {
+            is_parity,
+            row,
+            position,
+            identity,
+            programmed_at,
+            body_crc: 0,
+            out,
+            batches,
+        };
         let bytes = if is_parity {
-            stamp.body_crc = crc32c::crc32c(&open.parity[STAMP_BYTES..]);
-            stamp.write(&mut open.parity);
+            unit_header.body_crc = crc32c::crc32c(&open.parity[UNIT_HEADER_BYTES..]);
+            unit_header.write(&mut open.parity);
             &open.parity
         } else {
             if open.units.len() == position as usize {
@@ -433,9 +441,12 @@ impl Core {
                 open.units.push(UnitBuffer::new(&store.layout, bytes));
             }
             let unit = &mut open.units[position as usize];
-            unit.finish(&stamp, open.origin, store.first(row, position));
+            unit.finish(&unit_header, open.origin, store.first(row, position));
             if store.layout.shape.is_protected {
-                exclusive_or(&mut open.parity[STAMP_BYTES..], &unit.bytes[STAMP_BYTES..]);
+                exclusive_or(
+                    &mut open.parity[UNIT_HEADER_BYTES..],
+                    &unit.bytes[UNIT_HEADER_BYTES..],
+                );
             }
             &unit.bytes
         };
@@ -458,9 +469,9 @@ impl Core {
     /// A row is whole on the media.
     fn complete(&mut self, index: usize) {
         let open = self.open.swap_remove(index);
-        assert_eq!(self.rows.life(open.row).order, 0, "a row is completed once in its life");
+        assert_eq!(self.rows.life(open.row).seq, 0, "a row is completed once in its life");
         self.completed.add(&open);
-        self.rows.set(open.row, RowEpoch { order: open.order, out: open.out });
+        self.rows.set(open.row, RowEpoch { seq: open.seq, out: open.out });
         self.spare.extend(open.units.into_iter().map(|unit| unit.bytes));
         if !open.parity.is_empty() {
             self.spare.push(open.parity);

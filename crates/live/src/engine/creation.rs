@@ -228,7 +228,7 @@ pub fn format(media: Vec<Box<dyn Medium>>, shape: &Shape, drive: u64) -> Result<
         drive,
         number: 1,
         session: 1,
-        order: 1 << 40,
+        seq: 1 << 40,
         journal: Position { at: 0, number: 1, link: 0 },
         pages: shape.pages_logical,
     };
@@ -244,7 +244,7 @@ pub fn format(media: Vec<Box<dyn Medium>>, shape: &Shape, drive: u64) -> Result<
         session: 1,
         is_open: false,
         lost: DieSet::default(),
-        done_without: DieSet::default(),
+        removed: DieSet::default(),
         left_out: DieSet::default(),
         unsafe_shutdowns: 0,
         closing: Closing { checkpoint: summary.number, journal: summary.journal },

@@ -63,7 +63,7 @@ pub(crate) struct Dies {
     /// Dies whose contents are being restored, as a [`DieSet`].
     filling: AtomicU64,
     /// Failed dies that no row has a unit on, as a [`DieSet`].
-    done_without: AtomicU64,
+    removed: AtomicU64,
     /// True if rows have parity, so that each survives the loss of one die.
     is_protected: bool,
     traffic: Vec<Moved>,
@@ -100,9 +100,9 @@ impl Dies {
         let mut traffic = Vec::new();
         traffic.resize_with(media.len(), Moved::default);
         let lost = AtomicU64::new(lost.0);
-        let [filling, done_without] = [0; 2].map(AtomicU64::new);
+        let [filling, removed] = [0; 2].map(AtomicU64::new);
         let changing = Mutex::new(());
-        Self { media, changing, lost, filling, done_without, is_protected, traffic }
+        Self { media, changing, lost, filling, removed, is_protected, traffic }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -125,22 +125,22 @@ impl Dies {
 
     /// Dies without which some row lacks a unit.
     pub(crate) fn missed(&self) -> DieSet {
-        DieSet(self.incomplete().0 & !self.done_without().0)
+        DieSet(self.incomplete().0 & !self.removed().0)
     }
 
     /// Failed dies that no row has a unit on.
-    pub(crate) fn done_without(&self) -> DieSet {
-        DieSet(self.done_without.load(Ordering::Acquire) & self.incomplete().0)
+    pub(crate) fn removed(&self) -> DieSet {
+        DieSet(self.removed.load(Ordering::Acquire) & self.incomplete().0)
     }
 
     /// Says which of the failed dies no row has a unit on; refuses where rows would lack more than
     /// one.
-    pub(crate) fn do_without(&self, dies: DieSet) -> bool {
+    pub(crate) fn remove(&self, dies: DieSet) -> bool {
         let _changing = self.changing();
         let missed = DieSet(self.incomplete().0 & !dies.0);
         let is_possible = missed.count() <= u32::from(self.is_protected);
         if is_possible {
-            self.done_without.store(dies.0, Ordering::Release);
+            self.removed.store(dies.0, Ordering::Release);
         }
         is_possible
     }
@@ -152,7 +152,7 @@ impl Dies {
             return false;
         }
         if !self.incomplete().has(die) {
-            self.done_without.fetch_and(!(1 << die), Ordering::AcqRel);
+            self.removed.fetch_and(!(1 << die), Ordering::AcqRel);
         }
         self.lost.fetch_or(1 << die, Ordering::AcqRel);
         self.filling.fetch_and(!(1 << die), Ordering::AcqRel);
@@ -338,7 +338,7 @@ impl Dies {
     /// Makes durable what was written to `dies`; goes on without those that fail where it can.
     ///
     /// # Errors
-    /// The first die that failed and cannot be done without.
+    /// The first die that failed and the drive needs.
     pub(crate) fn sync_all(&self, dies: DieSet) -> Result<(), (usize, io::Error)> {
         self.make_durable(dies, &[], &[])
     }
@@ -347,7 +347,7 @@ impl Dies {
     /// dies that fail where it can.
     ///
     /// # Errors
-    /// The first die that failed and cannot be done without.
+    /// The first die that failed and the drive needs.
     pub(crate) fn write_durably(
         &self,
         writes: &[(usize, u64)],

@@ -50,14 +50,15 @@ pub struct Drive {
     /// Event from which on it is due, whatever the journal holds.
     checkpoint_due: AtomicU64,
     /// Event from which on it is time to say what is durable, though nobody flushes.
-    mark_due: AtomicU64,
+    listing_due: AtomicU64,
     header: Mutex<Header>,
     maintenance: Mutex<MaintenanceStatus>,
     /// The count of events, and the number of the next checkpoint, when it was opened.
     opened_at: (u64, u64),
     /// Pages that clients address.
     pages: AtomicU32,
-    /// The failed dies that rows were last chosen for, as a [`DieSet`](crate::format::die_set::DieSet).
+    /// The failed dies that rows were last chosen for, as a
+    /// [`DieSet`](crate::format::die_set::DieSet).
     adapted: AtomicU64,
     /// Bytes that clients may write before the host is asked for its free space again.
     headroom: Headroom,
@@ -75,9 +76,9 @@ impl Drive {
         (header, checkpoint): (Header, u64),
     ) -> Self {
         Self {
-            opened_at: (core.order, checkpoint),
-            checkpoint_due: AtomicU64::new(checkpointing::due_after(core.order, &store)),
-            mark_due: AtomicU64::new(checkpointing::mark_due_after(core.order)),
+            opened_at: (core.seq, checkpoint),
+            checkpoint_due: AtomicU64::new(checkpointing::due_after(core.seq, &store)),
+            listing_due: AtomicU64::new(checkpointing::listing_due_after(core.seq)),
             pages: AtomicU32::new(core.ftl.pages_logical()),
             adapted: AtomicU64::new(core.out.0),
             store,
@@ -124,7 +125,7 @@ impl Drive {
     /// # Errors
     /// As [`Device::flush`]; what was flushed before is safe all the same.
     pub fn close(self) -> Result<(), DeviceError> {
-        let now = (self.core()?.order, *lock(&self.checkpoints));
+        let now = (self.core()?.seq, *lock(&self.checkpoints));
         let mut checkpoint = lock(&self.header).closing.checkpoint;
         if now != self.opened_at || checkpoint == 0 {
             // What rows hold that are not complete would have to be written anew.

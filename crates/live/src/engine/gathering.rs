@@ -143,7 +143,7 @@ fn assemble(mut found: Vec<Found>, allowed: Missing) -> Result<Gathered, OpenErr
         }
     }
     let dies = Dies::new(slots, shape.is_protected);
-    dies.do_without(header.done_without);
+    dies.remove(header.removed);
     let (missing, spare) = (dies.missed().count(), u32::from(shape.is_protected));
     if missing > spare && allowed == Missing::Limited {
         let why: Vec<String> = unused.iter().map(|it| format!("; {}", it.text)).collect();

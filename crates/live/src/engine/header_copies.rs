@@ -34,7 +34,7 @@ impl Header {
     pub(crate) fn write(&mut self, dies: &Dies) -> Result<(), (usize, io::Error)> {
         let were_lost = self.lost;
         self.lost = dies.incomplete();
-        self.done_without = dies.done_without();
+        self.removed = dies.removed();
         self.left_out = DieSet(self.left_out.0 | self.lost.0);
         let (first, others): (Vec<usize>, Vec<usize>) =
             dies.healthy().partition(|die| were_lost.has(*die));

@@ -113,15 +113,15 @@ impl Journal {
     /// Adds what `core` has for `scope`.
     pub(crate) fn collect(&mut self, core: &mut Core, layout: &Layout, scope: Scope) {
         for trim in core.trims.drain(..) {
-            self.add(TRIM, trim.first.0, trim.order, trim.pages);
+            self.add(TRIM, trim.first.0, trim.seq, trim.pages);
         }
         for lost in core.lost.take_unsaved() {
-            self.add(LOST, lost.first.0, lost.order, lost.pages);
+            self.add(LOST, lost.first.0, lost.seq, lost.pages);
         }
         self.list_rows(core);
         if !scope.is_host() {
             for superblock in core.ftl.held_erased() {
-                self.add(RELEASE, superblock.0, core.order, 0);
+                self.add(RELEASE, superblock.0, core.seq, 0);
             }
         }
         for open in &mut core.open {
@@ -133,7 +133,7 @@ impl Journal {
                 for slot in first..unit.count {
                     let place = Place { row: open.row, unit: position, slot };
                     let (extent, payload) = unit.extent(slot);
-                    add_extent(&mut self.batch, extent, payload, (open.order, layout.ppn(place)));
+                    add_extent(&mut self.batch, extent, payload, (open.seq, layout.ppn(place)));
                     self.records += 1;
                 }
                 unit.journaled = unit.count;
@@ -149,14 +149,14 @@ impl Journal {
             self.records += core.completed.rows;
         }
         core.completed.clear();
-        self.listed = core.order;
+        self.listed = core.seq;
     }
 
-    fn add(&mut self, kind: u8, first: u32, order: u64, count: u32) {
+    fn add(&mut self, kind: u8, first: u32, seq: u64, count: u32) {
         let mut record = [0; RECORD_BYTES];
         record[0] = kind;
         put(&mut record, 4, first.to_le_bytes());
-        put(&mut record, 8, order.to_le_bytes());
+        put(&mut record, 8, seq.to_le_bytes());
         put(&mut record, 16, count.to_le_bytes());
         self.batch.extend_from_slice(&record);
         self.records += 1;

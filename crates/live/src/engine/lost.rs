@@ -63,14 +63,14 @@ impl LostPages {
 
     /// Adds a page that was found lost at an event, to be told to the journal; says whether it was
     /// not known.
-    pub(crate) fn find(&mut self, lpn: Lpn, order: u64) -> bool {
+    pub(crate) fn find(&mut self, lpn: Lpn, seq: u64) -> bool {
         let is_new = self.set(lpn);
         self.found += u64::from(is_new);
         if is_new {
             let goes_on = |last: &&mut Trim| last.first.0 + last.pages == lpn.0;
             match self.unsaved.last_mut().filter(goes_on) {
-                Some(last) => (last.pages, last.order) = (last.pages + 1, order),
-                None => self.unsaved.push(Trim { first: lpn, pages: 1, order }),
+                Some(last) => (last.pages, last.seq) = (last.pages + 1, seq),
+                None => self.unsaved.push(Trim { first: lpn, pages: 1, seq }),
             }
         }
         is_new
@@ -162,11 +162,11 @@ mod tests {
     #[test]
     fn pages_found_one_after_the_other_are_one_range_for_the_journal() {
         let mut lost = LostPages::default();
-        for (lpn, order) in [(5, 1), (6, 2), (6, 3), (9, 4)] {
-            lost.find(Lpn(lpn), order);
+        for (lpn, seq) in [(5, 1), (6, 2), (6, 3), (9, 4)] {
+            lost.find(Lpn(lpn), seq);
         }
         let ranges = lost.take_unsaved();
-        let trim = |first, pages, order| Trim { first: Lpn(first), pages, order };
+        let trim = |first, pages, seq| Trim { first: Lpn(first), pages, seq };
         assert_eq!(ranges, [trim(5, 2, 2), trim(9, 1, 4)]);
         assert!(!lost.is_unsaved());
     }

@@ -7,7 +7,7 @@ use crate::format::unit::{Origin, UnitBuffer};
 #[derive(Debug)]
 pub(crate) struct OpenRow {
     pub(crate) row: u32,
-    pub(crate) order: u64,
+    pub(crate) seq: u64,
     pub(crate) origin: Origin,
     /// Dies that it leaves out.
     pub(crate) out: DieSet,

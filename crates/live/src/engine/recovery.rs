@@ -9,7 +9,7 @@
 //! have existed must be there, or opening refuses and leaves the evidence as it is. Only then
 //! headers, units and the journal are written.
 //!
-//! - A newer checkpoint that cannot be read is done without where the journal reaches back to the
+//! - A newer checkpoint that cannot be read is passed over where the journal reaches back to the
 //!   one before it.
 //! - A row that the journal lists was durable: its pages are where the list says, and if they
 //!   cannot be read, reading them fails. Other rows were never acknowledged: one counts if all of
@@ -168,7 +168,7 @@ fn recover(store: Store, header: Header, accounted: Accounted) -> Result<Drive, 
     core.completed = scanned.unlisted;
     store.note_batches(end.number);
     // As many as before the crash, or fewer: what is written anew finds the space that it had.
-    core.leave_out(&store, store.dies.done_without())?;
+    core.leave_out(&store, store.dies.removed())?;
     for (lpn, (extent, payload)) in &pending {
         let Extent { codec, payload_crc, .. } = *extent;
         if !core.ftl.can_write() {
@@ -215,7 +215,7 @@ fn as_closed(store: &Store, header: &Header) -> Result<Option<Closed>, OpenError
     let counts = |id: &SuperblockId| {
         let mut rows_of = store.layout.rows_of(id.0);
         ftl.superblock_state(*id) == SuperblockState::Free
-            && rows_of.any(|row| rows.life(row).order != 0)
+            && rows_of.any(|row| rows.life(row).seq != 0)
     };
     let held = (0..store.layout.shape.superblocks).map(SuperblockId).filter(counts).collect();
     clear_free(&store.layout, &ftl, &mut rows);
@@ -244,7 +244,7 @@ fn go_on(store: Store, header: Header, closed: Closed) -> Result<Drive, OpenErro
     ftl.hold_back(&held);
     let mut core = Core::new(ftl, rows, (header.session << 40) + 1);
     core.lost = lost;
-    core.leave_out(&store, store.dies.done_without())?;
+    core.leave_out(&store, store.dies.removed())?;
     let (size, end) = (store.layout.shape.journal_bytes, header.closing.journal);
     store.note_batches(end.number);
     let mut journal = Journal::new(store.drive, header.session, size, end);
@@ -274,9 +274,9 @@ pub(crate) fn account(
     let Saved { summary, next, holders, damaged, mut rows, mut erase_counts, mut map, mut lost } =
         saved;
     let released = released(&replay);
-    for (superblock, order) in &released {
+    for (superblock, seq) in &released {
         for row in store.layout.rows_of(*superblock) {
-            if rows.life(row).order < *order {
+            if rows.life(row).seq < *seq {
                 rows.forget(row..row + 1);
             }
         }
@@ -298,7 +298,7 @@ pub(crate) fn account(
         ))?;
     }
     let extents = list_records(&store.layout, &replay, &rows, &mut events);
-    let pending = apply(events, &extents, (&mut map, &mut lost), summary.order);
+    let pending = apply(events, &extents, (&mut map, &mut lost), summary.seq);
     let pending = pending.into_iter().map(|(lpn, journaled)| {
         let payload = replay.payload(&journaled).to_vec();
         (lpn, (journaled.extent, payload))
@@ -364,7 +364,7 @@ fn check_journal(
 /// By superblock the last event before which nothing of it counts.
 fn released(replay: &Replay) -> BTreeMap<u32, u64> {
     let releases = replay.records.iter().filter_map(|record| match record {
-        Record::Release { superblock, order } => Some((*superblock, *order)),
+        Record::Release { superblock, seq } => Some((*superblock, *seq)),
         _ => None,
     });
     releases.collect()
@@ -382,14 +382,14 @@ fn list_rows(
         let Record::Row(listed) = record else { continue };
         let ListedRow { row, life, origin, .. } = *listed;
         let superblock = row / store.layout.shape.rows;
-        if released.get(&superblock).is_some_and(|order| life.order < *order) {
+        if released.get(&superblock).is_some_and(|seq| life.seq < *seq) {
             continue;
         }
         rows.set(row, life);
         let erased = &mut erase_counts[superblock as usize];
         *erased = origin.erase_count.max(*erased);
         for (position, extents) in (0..).zip(replay.units(listed)) {
-            events.add_unit(store.first(row, position), extents, summary.order);
+            events.add_unit(store.first(row, position), extents, summary.seq);
         }
     }
 }
@@ -472,11 +472,11 @@ fn load_tables(layout: &Layout, reader: &mut Reader<'_>) -> Result<Option<Tables
     let mut erase_counts = vec![0_u32; shape.superblocks as usize];
     let mut map = Recovery::new(&shape.config())?;
     let mut lost = vec![0; shape.lost_map_bytes()];
-    let [orders, outs] = rows.tables_mut();
+    let [seqs, outs] = rows.tables_mut();
     let pages = reader.summary.pages as usize;
     let sizes = usize::from(shape.extents_per_page > 1);
     let filled = reader
-        .fill(orders)
+        .fill(seqs)
         .and_then(|()| reader.fill(outs))
         .and_then(|()| reader.fill(cast_slice_mut(&mut erase_counts)))
         .and_then(|()| reader.fill_resized(cast_slice_mut(map.map_entries_mut()), pages * 4))
@@ -514,19 +514,19 @@ fn list_records(
     for record in &replay.records {
         match *record {
             Record::Trim(trim) => {
-                events.add(trim.order, Event::Trim { first: trim.first, pages: trim.pages });
+                events.add(trim.seq, Event::Trim { first: trim.first, pages: trim.pages });
             }
             Record::Lost(lost) => {
-                events.add(lost.order, Event::Lost { first: lost.first, pages: lost.pages });
+                events.add(lost.seq, Event::Lost { first: lost.first, pages: lost.pages });
             }
             Record::Release { .. } | Record::Row(_) => {}
-            Record::Extent { journaled, ppn, row_order } => {
+            Record::Extent { journaled, ppn, row_seq } => {
                 // Where its row is whole, that says the same.
-                if rows.life(layout.place(ppn).row).order != row_order {
-                    let Extent { lpn, order, .. } = journaled.extent;
+                if rows.life(layout.place(ppn).row).seq != row_seq {
+                    let Extent { lpn, seq, .. } = journaled.extent;
                     let index = u32::try_from(extents.len()).expect("a journal is below 16 TiB");
                     extents.push(journaled);
-                    events.add(order, Event::Journaled { lpn, ppn, index });
+                    events.add(seq, Event::Journaled { lpn, ppn, index });
                 }
             }
         }
@@ -546,7 +546,7 @@ fn apply(
     let end = map.map_entries_mut().len();
     // What lies beyond the end was given up when the drive became smaller.
     let is_within = |lpn: Lpn| (lpn.0 as usize) < end;
-    for (order, event) in events.in_order() {
+    for (seq, event) in events.in_order() {
         match event {
             Event::Placed { lpn, .. } | Event::Journaled { lpn, .. } if !is_within(lpn) => {}
             Event::Placed { lpn, ppn, bytes, soon } => {
@@ -563,14 +563,14 @@ fn apply(
                 }
             }
             Event::Journaled { lpn, ppn, index } => {
-                if order >= since || map.place(lpn) == Some(ppn) {
+                if seq >= since || map.place(lpn) == Some(ppn) {
                     lost.clear(lpn, 1);
                     map.set_place(lpn, None);
                     pending.insert(lpn.0, extents[index as usize]);
                 }
             }
             // The map of the checkpoint knows of what came before it.
-            Event::Trim { .. } | Event::Lost { .. } if order < since => {}
+            Event::Trim { .. } | Event::Lost { .. } if seq < since => {}
             Event::Lost { first, pages } => {
                 (first.0..first.0.saturating_add(pages))
                     .map(Lpn)
@@ -612,7 +612,7 @@ fn finish(
 fn check_places(layout: &Layout, ftl: &Ftl, rows: &Rows) -> Result<(), String> {
     let shape = &layout.shape;
     let row_pages = shape.data_units() * shape.unit_pages;
-    let lost = (0..shape.rows_total()).filter(|row| rows.life(*row).order == 0);
+    let lost = (0..shape.rows_total()).filter(|row| rows.life(*row).seq == 0);
     for row in lost {
         for layer in 0..shape.extents_per_page {
             let slot = layer * shape.unit_pages;
@@ -643,7 +643,7 @@ impl Scan<'_> {
         let mut found = Vec::new();
         for (id, erase_count) in (0..shape.superblocks).zip(erase_counts) {
             let of_superblock = layout.rows_of(id);
-            let is_held = |row: &u32| rows.life(*row).order != 0;
+            let is_held = |row: &u32| rows.life(*row).seq != 0;
             let last = of_superblock.clone().rev().find(is_held);
             let written = last.map_or(0, |row| row + 1 - of_superblock.start);
             let goes_on = last
@@ -651,8 +651,8 @@ impl Scan<'_> {
                 .and_then(|row| self.stream(row, rows.life(row)));
             let units_written = written * shape.data_units();
             found.push(Found { erase_count: *erase_count, units_written, goes_on });
-            let orders = of_superblock.filter(is_held).map(|row| rows.life(row).order);
-            begun.extend(orders.min().map(|order| (order, SuperblockId(id))));
+            let seqs = of_superblock.filter(is_held).map(|row| rows.life(row).seq);
+            begun.extend(seqs.min().map(|seq| (seq, SuperblockId(id))));
         }
         begun.sort_unstable();
         (found, begun.into_iter().map(|(_, id)| id).collect())

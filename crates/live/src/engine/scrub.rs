@@ -12,7 +12,7 @@ use crate::engine::journal::Scope;
 use crate::engine::store::Store;
 use crate::format::layout::{PAGE_BYTES, lba};
 use crate::format::row::RowEpoch;
-use crate::format::unit::Stamp;
+use crate::format::unit::UnitHeader;
 use crate::status::{Rebuild, Scrub};
 use crate::{DeviceError, Medium};
 
@@ -108,7 +108,7 @@ impl Drive {
 
     fn scrub_row(&self, row: u32, repair: bool, found: &mut Scrubbed) -> Result<(), DeviceError> {
         let life = self.core()?.rows.life(row);
-        if life.order == 0 {
+        if life.seq == 0 {
             return Ok(());
         }
         found.rows += 1;
@@ -270,7 +270,7 @@ impl Drive {
             let core = self.core_mut()?;
             let life = core.rows.life(row);
             let position = store.layout.position(row, die, life.out);
-            if let Some(position) = position.filter(|_| life.order != 0) {
+            if let Some(position) = position.filter(|_| life.seq != 0) {
                 let verified = store.verify(row, life, Some(position));
                 match verified.unit(position).and_then(|unit| unit.whole.as_ref()) {
                     Some(unit) => store
@@ -318,7 +318,7 @@ impl Core {
             let position = store.layout.position(open.row, die, open.out);
             let unit = position.and_then(|position| open.units.get(position as usize));
             let Some(unit) = unit else { continue };
-            if Stamp::parse(&unit.bytes).is_some() {
+            if UnitHeader::parse(&unit.bytes).is_some() {
                 store.dies.write(die, store.layout.unit_from(open.row), &unit.bytes)?;
             }
         }

@@ -8,7 +8,8 @@ use ftl::Ppn;
 
 use crate::engine::dies::{DieRead, Dies};
 use crate::format::layout::{
-    ENTRY_BYTES, EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, Place, REPLICAS, SLOT_BYTES, STAMP_BYTES,
+    ENTRY_BYTES, EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, Place, REPLICAS, SLOT_BYTES,
+    UNIT_HEADER_BYTES,
 };
 use crate::format::row::RowEpoch;
 use crate::format::unit::{self, Entry, Extent, Identity, exclusive_or};
@@ -87,8 +88,8 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    pub(crate) const fn identity(&self, row_order: u64) -> Identity {
-        Identity { drive: self.drive, row_order }
+    pub(crate) const fn identity(&self, row_seq: u64) -> Identity {
+        Identity { drive: self.drive, row_seq }
     }
 
     /// The dies of a drive.
@@ -171,7 +172,7 @@ impl Store {
         let mut extents = Vec::with_capacity(pages.len());
         let mut found = headers.iter().zip(pages.iter());
         for (Run { first, count }, answer) in runs.iter().zip(answers) {
-            let identity = self.identity(first.life.order);
+            let identity = self.identity(first.life.seq);
             for (ppn, (header, page)) in (first.ppn.0..).map(Ppn).zip(found.by_ref().take(*count)) {
                 let extent = Extent::parse(header, identity, ppn).filter(|_| answer.is_ok());
                 extents.push(extent.filter(|extent| extent.holds(&page[..])));
@@ -221,7 +222,7 @@ impl Store {
         let piece = |(first, starts): &(Stored, Option<Starts>)| {
             let (from, until) = (*starts.as_ref()?.first()?, *starts.as_ref()?.last()?);
             // Nobody has looked at the table's checksum.
-            let is_within = from >= STAMP_BYTES && until <= self.layout.unit_bytes;
+            let is_within = from >= UNIT_HEADER_BYTES && until <= self.layout.unit_bytes;
             (is_within && from <= until).then(|| self.piece(*first, from..until))
         };
         let read = self.read_pieces(&runs.iter().map(piece).collect::<Vec<_>>());
@@ -233,7 +234,7 @@ impl Store {
 
     fn pack(&self, first: Stored, starts: &[usize], bytes: Vec<u8>) -> Packed {
         let place = self.layout.place(first.ppn);
-        let identity = self.identity(first.life.order);
+        let identity = self.identity(first.life.seq);
         let found = |(slot, start): (u32, &usize)| {
             let ppn = self.layout.ppn(Place { slot, ..place });
             let at = start.checked_sub(starts[0])?;
@@ -330,17 +331,17 @@ impl Store {
             let left = self.layout.unit_bytes.checked_sub(from)?;
             (from, left.min(SLOT_BYTES))
         };
-        (from >= STAMP_BYTES && from + bytes <= self.layout.unit_bytes).then_some(())?;
+        (from >= UNIT_HEADER_BYTES && from + bytes <= self.layout.unit_bytes).then_some(())?;
         let mut buffer = vec![0; bytes];
         read(from, &mut buffer).ok()?;
-        let identity = self.identity(stored.life.order);
+        let identity = self.identity(stored.life.seq);
         let (extent, _) = unit::extent_in(&buffer, 0, identity, stored.ppn)?;
         buffer.truncate(extent.stored_bytes());
         buffer.drain(..EXTENT_HEADER_BYTES);
         Some((extent, buffer))
     }
 
-    /// Part of a unit, not of its stamp, from all other units of the row.
+    /// Part of a unit, not of its unit header, from all other units of the row.
     ///
     /// # Errors
     /// When one of them cannot be read. What comes out is only as good as what they hold.

@@ -14,7 +14,7 @@ use ftl::{Lpn, Media, MediaOp, Ppn};
 
 use crate::engine::open_row::OpenRow;
 use crate::engine::store::{Member, Store};
-use crate::format::layout::STAMP_BYTES;
+use crate::format::layout::UNIT_HEADER_BYTES;
 use crate::format::row::Rows;
 use crate::format::unit::{self, Entry};
 
@@ -52,7 +52,7 @@ impl Media for MediaAdapter<'_> {
             return;
         }
         let life = self.rows.life(place.row);
-        if life.order == 0 {
+        if life.seq == 0 {
             // A row that is begun by what waits to be done.
             return;
         }
@@ -72,7 +72,7 @@ impl Store {
     /// where that does not help.
     fn table(&self, of: Member) -> Option<Vec<Entry>> {
         let Member { row, position, life } = of;
-        let (identity, first) = (self.identity(life.order), self.first(row, position));
+        let (identity, first) = (self.identity(life.seq), self.first(row, position));
         let mut bytes = vec![0; self.layout.extents_from];
         let die = self.layout.die(row, position, life.out);
         let read = self.dies.read(die, self.layout.unit_from(row), &mut bytes);
@@ -82,7 +82,7 @@ impl Store {
             return Some(entries);
         }
         self.layout.shape.is_protected.then_some(())?;
-        self.reconstruct(of, STAMP_BYTES, &mut bytes[STAMP_BYTES..]).ok()?;
+        self.reconstruct(of, UNIT_HEADER_BYTES, &mut bytes[UNIT_HEADER_BYTES..]).ok()?;
         unit::table(&self.layout, &bytes, identity, first).map(|(_, entries)| entries)
     }
 }

@@ -33,7 +33,7 @@ struct State {
     /// By its number, what a sector held before it was written since the last sync.
     before: BTreeMap<u64, Sector>,
     /// The same sectors, in the order in which they were written.
-    order: VecDeque<u64>,
+    seq: VecDeque<u64>,
 }
 
 impl State {
@@ -58,7 +58,7 @@ impl State {
         for (sector, held) in sectors.zip(held.as_chunks::<SECTOR_BYTES>().0) {
             if let Entry::Vacant(free) = self.before.entry(sector) {
                 free.insert(*held);
-                self.order.push_back(sector);
+                self.seq.push_back(sector);
             }
         }
         Ok(())
@@ -90,7 +90,7 @@ impl Halted<'_> {
                 done = done.and(written);
             }
         }
-        self.state.order.clear();
+        self.state.seq.clear();
         done
     }
 }
@@ -137,7 +137,7 @@ impl Die {
         }
         state.remember(&*self.medium, offset, bytes.len())?;
         while state.before.len() > SECTORS_MAX {
-            let Some(oldest) = state.order.pop_front() else { break };
+            let Some(oldest) = state.seq.pop_front() else { break };
             state.before.remove(&oldest);
         }
         self.medium.write_at(offset, bytes)
@@ -148,7 +148,7 @@ impl Die {
         state.check()?;
         self.medium.sync()?;
         state.before.clear();
-        state.order.clear();
+        state.seq.clear();
         Ok(())
     }
 }

@@ -17,7 +17,7 @@ pub(crate) struct CheckpointHeader {
     pub(crate) number: u64,
     pub(crate) session: u64,
     /// Count of events at the checkpoint: the map has every event before this one.
-    pub(crate) order: u64,
+    pub(crate) seq: u64,
     /// The first batch that is not in the map.
     pub(crate) journal: Position,
     /// Logical pages that the map has.
@@ -32,7 +32,7 @@ impl CheckpointHeader {
             self.drive,
             self.number,
             self.session,
-            self.order,
+            self.seq,
             self.journal.at,
             self.journal.number,
             self.journal.link.into(),
@@ -54,7 +54,7 @@ impl CheckpointHeader {
             drive: u64_at(bytes, 8),
             number: u64_at(bytes, 16),
             session: u64_at(bytes, 24),
-            order: u64_at(bytes, 32),
+            seq: u64_at(bytes, 32),
             journal: Position {
                 at: u64_at(bytes, 40),
                 number: u64_at(bytes, 48),

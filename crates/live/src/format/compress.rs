@@ -53,41 +53,41 @@ impl Compression {
     }
 
     /// Memory for the payloads of so many pages.
-    pub(crate) fn room(self, pages: usize) -> Vec<u8> {
+    pub(crate) fn scratch(self, pages: usize) -> Vec<u8> {
         match self {
             Self::None => Vec::new(),
             Self::Lz4 | Self::Zstd => vec![0; pages * PAGE_BYTES + SLACK_BYTES],
         }
     }
 
-    /// A page as it is to be stored, its payload taken from the beginning of `room` where it
+    /// A page as it is to be stored, its payload taken from the beginning of `scratch` where it
     /// becomes smaller.
-    pub(crate) fn pack<'a>(self, lpn: Lpn, page: &'a [u8], room: &mut Scratch<'a>) -> Page<'a> {
-        let (codec, payload) = match self.shrink(page, room.0) {
+    pub(crate) fn pack<'a>(self, lpn: Lpn, page: &'a [u8], scratch: &mut Scratch<'a>) -> Page<'a> {
+        let (codec, payload) = match self.shrink(page, scratch.0) {
             None => (Codec::Raw, page),
             Some((codec, length)) => {
-                let (payload, rest) = std::mem::take(&mut room.0).split_at_mut(length);
-                room.0 = rest;
+                let (payload, rest) = std::mem::take(&mut scratch.0).split_at_mut(length);
+                scratch.0 = rest;
                 (codec, &*payload)
             }
         };
         Page { lpn, codec, payload, payload_crc: crc32c::crc32c(payload) }
     }
 
-    /// Compresses a page to the beginning of `room`; says how and how long, if that is worth it.
-    fn shrink(self, page: &[u8], room: &mut [u8]) -> Option<(Codec, usize)> {
+    /// Compresses a page to the beginning of `scratch`; says how and how long, if that is worth it.
+    fn shrink(self, page: &[u8], scratch: &mut [u8]) -> Option<(Codec, usize)> {
         WORKSPACE.with_borrow_mut(|workspace| {
             let (codec, length) = match self {
                 Self::None => return None,
                 Self::Lz4 => {
                     let table = &mut workspace.table;
-                    (Codec::Lz4, compress_into_with_table(page, room, table).ok()?)
+                    (Codec::Lz4, compress_into_with_table(page, scratch, table).ok()?)
                 }
                 Self::Zstd => {
                     let known = workspace.compressor.take();
                     let compressor = known.or_else(|| Compressor::new(ZSTD_LEVEL).ok())?;
                     let compressor = workspace.compressor.insert(compressor);
-                    (Codec::Zstd, compressor.compress_to_buffer(page, room).ok()?)
+                    (Codec::Zstd, compressor.compress_to_buffer(page, scratch).ok()?)
                 }
             };
             (length + SAVED_BYTES_MIN <= PAGE_BYTES).then_some((codec, length))
@@ -147,8 +147,8 @@ mod tests {
     }
 
     fn packed(compression: Compression, page: &[u8]) -> (Codec, Vec<u8>) {
-        let mut room = compression.room(1);
-        let packed = compression.pack(Lpn(3), page, &mut Scratch(&mut room));
+        let mut scratch = compression.scratch(1);
+        let packed = compression.pack(Lpn(3), page, &mut Scratch(&mut scratch));
         assert_eq!(packed.payload_crc, crc32c::crc32c(packed.payload));
         (packed.codec, packed.payload.to_vec())
     }
@@ -191,8 +191,8 @@ mod tests {
     #[test]
     fn many_pages_share_their_room() {
         let pages: Vec<_> = (0..4).map(|seed| page(1000 * seed, seed as u64)).collect();
-        let mut room = Compression::Lz4.room(4);
-        let mut left = Scratch(&mut room);
+        let mut scratch = Compression::Lz4.scratch(4);
+        let mut left = Scratch(&mut scratch);
         let packed: Vec<Page<'_>> =
             pages.iter().map(|page| Compression::Lz4.pack(Lpn(0), page, &mut left)).collect();
         for (packed, page) in packed.iter().zip(&pages) {

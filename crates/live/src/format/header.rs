@@ -36,7 +36,7 @@ pub(crate) struct Header {
     /// Dies that the drive does without.
     pub(crate) lost: DieSet,
     /// Dies among `lost` that no row in use has a unit on.
-    pub(crate) done_without: DieSet,
+    pub(crate) removed: DieSet,
     /// Dies that some row may leave out.
     pub(crate) left_out: DieSet,
     /// Openings of a drive that had not been closed.
@@ -119,7 +119,7 @@ impl Header {
             (88, self.session),
             (96, self.lost.0),
             (104, self.unsafe_shutdowns),
-            (112, self.done_without.0),
+            (112, self.removed.0),
             (120, self.left_out.0),
             (128, u64::from(shape.pages_mappable)),
             (136, self.closing.checkpoint),
@@ -158,7 +158,7 @@ impl Header {
             is_open: u32_at(bytes, 60) != 0,
             lost: DieSet(u64_at(bytes, 96)),
             unsafe_shutdowns: u64_at(bytes, 104),
-            done_without: DieSet(u64_at(bytes, 112)),
+            removed: DieSet(u64_at(bytes, 112)),
             left_out: DieSet(u64_at(bytes, 120)),
             closing: Closing {
                 checkpoint: u64_at(bytes, 136),
@@ -187,8 +187,8 @@ impl Header {
             ("unsafe_shutdowns", self.unsafe_shutdowns, self.unsafe_shutdowns < self.session),
             ("lost", self.lost.0, dies.has_all(self.lost)),
             ("left_out", self.left_out.0, dies.has_all(self.left_out)),
-            ("done_without", self.done_without.0, self.lost.has_all(self.done_without)),
-            ("done_without", self.done_without.0, shape.may_leave_out(self.done_without)),
+            ("removed", self.removed.0, self.lost.has_all(self.removed)),
+            ("removed", self.removed.0, shape.may_leave_out(self.removed)),
             ("closing.checkpoint", checkpoint, checkpoint <= NUMBER_MAX),
             ("closing.journal", journal.at, journal.is_possible()),
         ];

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!  batch 64   | magic | drive | session | number | position | bytes records | link | crc crc
-//!  extent 32+ | 1 codec length lpn | order | order of the row | ppn, crc of the payload | payload
-//!  trim 32    | 2           lpn    | order | pages
-//!  release 32 | 3       superblock | order
-//!  lost 32    | 4           lpn    | order | pages
-//!  row 32+    | 5 stream units row | order of the row | dies left out | erase count, bytes |
-//!             | for each data unit: extents 4, then each: lpn length codec order 16
+//!  extent 32+ | 1 codec length lpn | seq | seq of the row | ppn, crc of the payload | payload
+//!  trim 32    | 2           lpn    | seq | pages
+//!  release 32 | 3       superblock | seq
+//!  lost 32    | 4           lpn    | seq | pages
+//!  row 32+    | 5 stream units row | seq of the row | dies left out | erase count, bytes |
+//!             | for each data unit: extents 4, then each: lpn length codec seq 16
 //! ```
 
 use std::borrow::Cow;
@@ -39,7 +39,7 @@ pub(crate) const LISTED_BYTES: usize = 16;
 pub(crate) struct Trim {
     pub(crate) first: Lpn,
     pub(crate) pages: u32,
-    pub(crate) order: u64,
+    pub(crate) seq: u64,
 }
 
 /// Head of a batch, decoded.
@@ -108,7 +108,7 @@ pub(crate) fn add_extent(batch: &mut Vec<u8>, extent: Extent, payload: &[u8], pl
     record[1] = if mutants::is(Mutant::CodecForgotten) { 0 } else { extent.codec as u8 };
     put(&mut record, 2, extent.length.to_le_bytes());
     put(&mut record, 4, extent.lpn.0.to_le_bytes());
-    put(&mut record, 8, extent.order.to_le_bytes());
+    put(&mut record, 8, extent.seq.to_le_bytes());
     put(&mut record, 16, place.0.to_le_bytes());
     put(&mut record, 24, place.1.0.to_le_bytes());
     put(&mut record, 28, extent.payload_crc.to_le_bytes());
@@ -128,11 +128,11 @@ pub(crate) struct Journaled {
 #[derive(Clone, Debug)]
 pub(crate) enum Record {
     /// An extent, its place, and the life of the row that it was placed in.
-    Extent { journaled: Journaled, ppn: Ppn, row_order: u64 },
+    Extent { journaled: Journaled, ppn: Ppn, row_seq: u64 },
     /// Pages that were trimmed.
     Trim(Trim),
     /// Everything that a superblock held before this event is void.
-    Release { superblock: u32, order: u64 },
+    Release { superblock: u32, seq: u64 },
     /// Pages that were found lost.
     Lost(Trim),
     /// A row that was complete and durable.
@@ -165,7 +165,7 @@ pub(crate) fn listed_extent(entry: &[u8; LISTED_BYTES]) -> Option<Extent> {
         lpn: Lpn(u32_at(entry, 0)),
         length: u16_at(entry, 4),
         codec: Codec::parse(entry[6])?,
-        order: u64_at(entry, 8),
+        seq: u64_at(entry, 8),
         payload_crc: 0,
     };
     extent.is_possible().then_some(extent)
@@ -182,12 +182,12 @@ pub(crate) fn parse(
     while !rest.is_empty() {
         let (record, after) = rest.split_at_checked(RECORD_BYTES)?;
         rest = after;
-        let (first, order) = (u32_at(record, 4), u64_at(record, 8));
+        let (first, seq) = (u32_at(record, 4), u64_at(record, 8));
         records.push(match record[0] {
             TRIM | LOST => {
                 let pages = u32_at(record, 16);
                 first.checked_add(pages)?;
-                let range = Trim { first: Lpn(first), pages, order };
+                let range = Trim { first: Lpn(first), pages, seq };
                 if record[0] == TRIM { Record::Trim(range) } else { Record::Lost(range) }
             }
             ROW => {
@@ -197,23 +197,23 @@ pub(crate) fn parse(
                 rest = after;
                 Record::Row(parse_row(record, list, (number, from), layout)?)
             }
-            RELEASE => Record::Release { superblock: first, order },
+            RELEASE => Record::Release { superblock: first, seq },
             EXTENT => {
                 let extent = Extent {
                     lpn: Lpn(first),
                     codec: Codec::parse(record[1])?,
                     length: u16_at(record, 2),
-                    order,
+                    seq,
                     payload_crc: u32_at(record, 28),
                 };
                 let from = body.len() - rest.len();
                 let (payload, after) = rest.split_at_checked(usize::from(extent.length))?;
                 rest = after;
-                let (row_order, ppn) = (u64_at(record, 16), Ppn(u32_at(record, 24)));
+                let (row_seq, ppn) = (u64_at(record, 16), Ppn(u32_at(record, 24)));
                 (extent.is_possible() && extent.holds(payload) && ppn.0 < layout.places())
                     .then_some(())?;
                 let journaled = Journaled { extent, body: number, from };
-                Record::Extent { journaled, ppn, row_order }
+                Record::Extent { journaled, ppn, row_seq }
             }
             _ => return None,
         });
@@ -229,10 +229,10 @@ fn parse_row(
     layout: &Layout,
 ) -> Option<ListedRow> {
     let out = DieSet(u64_at(record, 16));
-    let life = RowEpoch { order: u64_at(record, 8), out };
+    let life = RowEpoch { seq: u64_at(record, 8), out };
     let units = u32::from(u16_at(record, 2));
     let row = u32_at(record, 4);
-    let is_possible = life.order != 0
+    let is_possible = life.seq != 0
         && row < layout.shape.rows_total()
         && layout.shape.may_leave_out(out)
         && units == layout.data_units(out);

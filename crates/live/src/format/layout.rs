@@ -4,7 +4,7 @@
 //!  a die     | header | header | journal | checkpoint | checkpoint | erase block 0 | 1 | 2 | …
 //!            journal and checkpoints twice where the drive has one die or two
 //!  a row     one unit on each die, the last position holding parity; each row begins one die on
-//!  a unit    | stamp | table of its extents | extent | extent | …
+//!  a unit    | unit header | table of its extents | extent | extent | …
 //! ```
 
 use std::ops::RangeInclusive;
@@ -20,8 +20,8 @@ pub(crate) const PAGE_BYTES: usize = 4096;
 pub(crate) const EXTENT_HEADER_BYTES: usize = 32;
 /// Bytes that a page takes which is stored whole.
 pub(crate) const SLOT_BYTES: usize = PAGE_BYTES + EXTENT_HEADER_BYTES;
-/// Bytes of the stamp that a unit begins with.
-pub(crate) const STAMP_BYTES: usize = 64;
+/// Bytes of the unit header that a unit begins with.
+pub(crate) const UNIT_HEADER_BYTES: usize = 64;
 /// Bytes before the entries of a table.
 pub(crate) const TABLE_HEAD_BYTES: usize = 16;
 /// Bytes of an entry of a table.
@@ -214,7 +214,7 @@ pub(crate) struct Layout {
 impl Layout {
     pub(crate) fn new(shape: &Shape) -> Self {
         let unit_slots = shape.unit_pages * shape.extents_per_page;
-        let extents_from = STAMP_BYTES + TABLE_HEAD_BYTES + unit_slots as usize * ENTRY_BYTES;
+        let extents_from = UNIT_HEADER_BYTES + TABLE_HEAD_BYTES + unit_slots as usize * ENTRY_BYTES;
         let unit_bytes = extents_from + shape.unit_pages as usize * SLOT_BYTES;
         let align = if unit_bytes >= 1 << 16 { 4096 } else { 512 };
         let saved = u64::from(shape.rows_total()) * 16
@@ -356,7 +356,7 @@ impl Layout {
 
     /// Offset of an entry of the table within its unit, in bytes.
     pub(crate) const fn entry_from(slot: u32) -> usize {
-        STAMP_BYTES + TABLE_HEAD_BYTES + slot as usize * ENTRY_BYTES
+        UNIT_HEADER_BYTES + TABLE_HEAD_BYTES + slot as usize * ENTRY_BYTES
     }
 
     /// Returns the bytes that the translation layer charges for an extent of so many bytes, its

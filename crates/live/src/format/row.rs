@@ -11,7 +11,7 @@ use crate::format::die_set::DieSet;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RowEpoch {
     /// Count of events when it was begun; 0: the row holds nothing.
-    pub(crate) order: u64,
+    pub(crate) seq: u64,
     /// Dies that have no unit of it, since they were lost before.
     pub(crate) out: DieSet,
 }
@@ -19,7 +19,7 @@ pub(crate) struct RowEpoch {
 /// The lives of all rows of a drive.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
-    orders: Vec<u64>,
+    seqs: Vec<u64>,
     outs: Vec<u64>,
 }
 
@@ -30,23 +30,23 @@ impl Rows {
     /// Rows that hold nothing.
     pub(crate) fn new(count: u32) -> Self {
         let count = count as usize;
-        Self { orders: vec![0; count], outs: vec![0; count] }
+        Self { seqs: vec![0; count], outs: vec![0; count] }
     }
 
     /// Number of rows.
     pub(crate) fn count(&self) -> u32 {
-        u32::try_from(self.orders.len()).expect("made from a u32")
+        u32::try_from(self.seqs.len()).expect("made from a u32")
     }
 
     #[inline]
     pub(crate) fn life(&self, row: u32) -> RowEpoch {
         let row = row as usize;
-        RowEpoch { order: self.orders[row], out: DieSet(self.outs[row]) }
+        RowEpoch { seq: self.seqs[row], out: DieSet(self.outs[row]) }
     }
 
     pub(crate) fn set(&mut self, row: u32, life: RowEpoch) {
         let row = row as usize;
-        (self.orders[row], self.outs[row]) = (life.order, life.out.0);
+        (self.seqs[row], self.outs[row]) = (life.seq, life.out.0);
     }
 
     pub(crate) fn forget(&mut self, rows: Range<u32>) {
@@ -57,10 +57,9 @@ impl Rows {
 
     /// All rows that hold something.
     pub(crate) fn held(&self) -> impl Iterator<Item = (u32, RowEpoch)> {
-        let all = (0_u32..).zip(&self.orders).zip(&self.outs);
-        let lives =
-            all.map(|((row, order), out)| (row, RowEpoch { order: *order, out: DieSet(*out) }));
-        lives.filter(|(_, life)| life.order != 0)
+        let all = (0_u32..).zip(&self.seqs).zip(&self.outs);
+        let lives = all.map(|((row, seq), out)| (row, RowEpoch { seq: *seq, out: DieSet(*out) }));
+        lives.filter(|(_, life)| life.seq != 0)
     }
 
     /// True if every row leaves out only dies that it may leave out.
@@ -75,11 +74,11 @@ impl Rows {
 
     /// Returns the tables that a checkpoint saves.
     pub(crate) fn tables(&self) -> [&[u8]; 2] {
-        [cast_slice(&self.orders), cast_slice(&self.outs)]
+        [cast_slice(&self.seqs), cast_slice(&self.outs)]
     }
 
     /// The same, to be filled in.
     pub(crate) fn tables_mut(&mut self) -> [&mut [u8]; 2] {
-        [cast_slice_mut(&mut self.orders), cast_slice_mut(&mut self.outs)]
+        [cast_slice_mut(&mut self.seqs), cast_slice_mut(&mut self.outs)]
     }
 }

@@ -1,14 +1,14 @@
 //! Units: what is programmed in one go, and the extents in it.
 //!
 //! ```text
-//!  stamp 64   | magic kind position | row | order of the row | programmed at | drive | … | crc
+//!  unit header 64   | magic kind position | row | seq of the row | programmed at | drive | … | crc
 //!  table head | extents | stream, erase count | crc of the table
-//!  entry 24   | lpn | length | codec | order | where | crc of the payload
+//!  entry 24   | lpn | length | codec | seq | where | crc of the payload
 //!  …
-//!  extent 32+ | lpn | length | codec | order | crc of the payload | crc of this header
+//!  extent 32+ | lpn | length | codec | seq | crc of the payload | crc of this header
 //! ```
 //!
-//! A parity unit has a stamp of its own; the rest of it is the exclusive or of the rests of the
+//! A parity unit has a header of its own; the rest of it is the exclusive or of the rests of the
 //! row's data units.
 //!
 //! Checksums of tables and extents cover where they belong: drive, row, life of the row, position.
@@ -26,7 +26,8 @@ use ftl::{Lpn, Ppn};
 use crate::format::die_set::DieSet;
 use crate::format::encoding::{is_sealed, put, seal, u16_at, u32_at, u64_at};
 use crate::format::layout::{
-    ENTRY_BYTES, EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, SLOT_BYTES, STAMP_BYTES, TABLE_HEAD_BYTES,
+    ENTRY_BYTES, EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, SLOT_BYTES, TABLE_HEAD_BYTES,
+    UNIT_HEADER_BYTES,
 };
 use crate::mutants::{self, Mutant};
 
@@ -64,7 +65,7 @@ pub(crate) struct Extent {
     /// Bytes of its payload.
     pub(crate) length: u16,
     /// Count of events when it was placed.
-    pub(crate) order: u64,
+    pub(crate) seq: u64,
     pub(crate) payload_crc: u32,
 }
 
@@ -104,7 +105,7 @@ impl Extent {
         put(bytes, 0, self.lpn.0.to_le_bytes());
         put(bytes, 4, self.length.to_le_bytes());
         bytes[6] = self.codec as u8;
-        put(bytes, 8, self.order.to_le_bytes());
+        put(bytes, 8, self.seq.to_le_bytes());
     }
 
     /// Ends a header with its checksum.
@@ -126,7 +127,7 @@ impl Extent {
             lpn: Lpn(u32_at(header, 0)),
             length: u16_at(header, 4),
             codec: Codec::parse(header[6])?,
-            order: u64_at(header, 8),
+            seq: u64_at(header, 8),
             payload_crc: u32_at(header, 16),
         };
         extent.is_possible().then_some(extent)
@@ -139,19 +140,19 @@ pub(crate) struct Identity {
     /// Drawn when the drive was created.
     pub(crate) drive: u64,
     /// Count of events when the row was begun; 0 is never.
-    pub(crate) row_order: u64,
+    pub(crate) row_seq: u64,
 }
 
 impl Identity {
     fn crc(self, place: u32) -> u32 {
         let crc = crc32c(&self.drive.to_le_bytes());
-        crc32c_append(crc32c_append(crc, &self.row_order.to_le_bytes()), &place.to_le_bytes())
+        crc32c_append(crc32c_append(crc, &self.row_seq.to_le_bytes()), &place.to_le_bytes())
     }
 }
 
-/// Stamp of a unit, decoded.
+/// Header of a unit, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub(crate) struct UnitHeader {
     pub(crate) is_parity: bool,
     pub(crate) row: u32,
     pub(crate) position: u32,
@@ -167,37 +168,37 @@ pub(crate) struct Stamp {
     pub(crate) batches: u64,
 }
 
-impl Stamp {
+impl UnitHeader {
     pub(crate) fn write(&self, unit: &mut [u8]) {
-        let stamp = &mut unit[..STAMP_BYTES];
-        stamp.fill(0);
-        put(stamp, 0, MAGIC.to_le_bytes());
-        stamp[4] = if self.is_parity { PARITY } else { DATA };
-        put(stamp, 8, self.row.to_le_bytes());
-        put(stamp, 12, self.position.to_le_bytes());
-        put(stamp, 16, self.identity.drive.to_le_bytes());
-        put(stamp, 24, self.identity.row_order.to_le_bytes());
-        put(stamp, 32, self.programmed_at.to_le_bytes());
-        put(stamp, 40, self.body_crc.to_le_bytes());
-        put(stamp, 44, self.out.0.to_le_bytes());
-        put(stamp, 52, self.batches.to_le_bytes());
-        seal(stamp);
+        let unit_header = &mut unit[..UNIT_HEADER_BYTES];
+        unit_header.fill(0);
+        put(unit_header, 0, MAGIC.to_le_bytes());
+        unit_header[4] = if self.is_parity { PARITY } else { DATA };
+        put(unit_header, 8, self.row.to_le_bytes());
+        put(unit_header, 12, self.position.to_le_bytes());
+        put(unit_header, 16, self.identity.drive.to_le_bytes());
+        put(unit_header, 24, self.identity.row_seq.to_le_bytes());
+        put(unit_header, 32, self.programmed_at.to_le_bytes());
+        put(unit_header, 40, self.body_crc.to_le_bytes());
+        put(unit_header, 44, self.out.0.to_le_bytes());
+        put(unit_header, 52, self.batches.to_le_bytes());
+        seal(unit_header);
     }
 
     pub(crate) fn parse(unit: &[u8]) -> Option<Self> {
-        let stamp = unit.first_chunk::<STAMP_BYTES>()?;
-        let known = u32_at(stamp, 0) == MAGIC && matches!(stamp[4], DATA | PARITY);
+        let unit_header = unit.first_chunk::<UNIT_HEADER_BYTES>()?;
+        let known = u32_at(unit_header, 0) == MAGIC && matches!(unit_header[4], DATA | PARITY);
         // A row of order 0 was never begun.
-        let is_one = known && is_sealed(stamp) && u64_at(stamp, 24) != 0;
+        let is_one = known && is_sealed(unit_header) && u64_at(unit_header, 24) != 0;
         is_one.then(|| Self {
-            is_parity: stamp[4] == PARITY,
-            row: u32_at(stamp, 8),
-            position: u32_at(stamp, 12),
-            identity: Identity { drive: u64_at(stamp, 16), row_order: u64_at(stamp, 24) },
-            programmed_at: u64_at(stamp, 32),
-            body_crc: u32_at(stamp, 40),
-            out: DieSet(u64_at(stamp, 44)),
-            batches: u64_at(stamp, 52),
+            is_parity: unit_header[4] == PARITY,
+            row: u32_at(unit_header, 8),
+            position: u32_at(unit_header, 12),
+            identity: Identity { drive: u64_at(unit_header, 16), row_seq: u64_at(unit_header, 24) },
+            programmed_at: u64_at(unit_header, 32),
+            body_crc: u32_at(unit_header, 40),
+            out: DieSet(u64_at(unit_header, 44)),
+            batches: u64_at(unit_header, 52),
         })
     }
 }
@@ -241,10 +242,10 @@ pub(crate) fn read_table(
     entries: &mut Vec<Entry>,
 ) -> Option<Origin> {
     entries.clear();
-    let head = unit.get(STAMP_BYTES..STAMP_BYTES + TABLE_HEAD_BYTES)?;
+    let head = unit.get(UNIT_HEADER_BYTES..UNIT_HEADER_BYTES + TABLE_HEAD_BYTES)?;
     let count = u32_at(head, 0);
     (count <= layout.unit_slots).then_some(())?;
-    let covered = unit.get(STAMP_BYTES + TABLE_HEAD_BYTES..Layout::entry_from(count))?;
+    let covered = unit.get(UNIT_HEADER_BYTES + TABLE_HEAD_BYTES..Layout::entry_from(count))?;
     (u32_at(head, 12) == table_checksum(head, covered, identity, first)).then_some(())?;
     let origin = Origin { is_relocation: u32_at(head, 4) != 0, erase_count: u32_at(head, 8) };
     let mut end = layout.extents_from;
@@ -263,7 +264,7 @@ pub(crate) fn entry(bytes: &[u8]) -> Option<Entry> {
         lpn: Lpn(u32_at(bytes, 0)),
         length: u16_at(bytes, 4),
         codec: Codec::parse(bytes[6])?,
-        order: u64_at(bytes, 8),
+        seq: u64_at(bytes, 8),
         payload_crc: u32_at(bytes, 20),
     };
     Some(Entry { extent, from: u32_at(bytes, 16) as usize })
@@ -366,15 +367,15 @@ impl UnitBuffer {
         table.as_chunks::<ENTRY_BYTES>().0.iter()
     }
 
-    /// Finishes the table and stamps the unit.
-    pub(crate) fn finish(&mut self, stamp: &Stamp, origin: Origin, first: Ppn) {
+    /// Finishes the table and unit headers the unit.
+    pub(crate) fn finish(&mut self, unit_header: &UnitHeader, origin: Origin, first: Ppn) {
         let until = Layout::entry_from(self.count);
-        let table = &mut self.bytes[STAMP_BYTES..until];
+        let table = &mut self.bytes[UNIT_HEADER_BYTES..until];
         put(table, 0, self.count.to_le_bytes());
         put(table, 4, u32::from(origin.is_relocation).to_le_bytes());
         put(table, 8, origin.erase_count.to_le_bytes());
-        seal_table(table, stamp.identity, first);
-        stamp.write(&mut self.bytes);
+        seal_table(table, unit_header.identity, first);
+        unit_header.write(&mut self.bytes);
     }
 }
 
@@ -416,14 +417,14 @@ mod tests {
     /// pages and places add up to its page and its place.
     #[test]
     fn extents_do_not_add_up_to_another_extent() {
-        let identity = Identity { drive: 7, row_order: 9 };
+        let identity = Identity { drive: 7, row_seq: 9 };
         let extent = |at: u32| {
             let payload = [u8::try_from(at).unwrap(); PAGE_BYTES];
             let extent = Extent {
                 lpn: Lpn(8 + at),
                 codec: Codec::Raw,
                 length: u16::try_from(PAGE_BYTES).unwrap(),
-                order: u64::from(40 + at),
+                seq: u64::from(40 + at),
                 payload_crc: crc32c(&payload),
             };
             let header = extent.header(identity, Ppn(4 + at));

@@ -52,8 +52,8 @@ pub(super) struct Before<'a> {
     pub(super) is_complete: bool,
     /// True if all dies are there, none doing wrong: then damage to one die loses nothing.
     pub(super) is_redundant: bool,
-    /// The die that does wrong by itself: its header may be an earlier one already, so that no other
-    /// die may go back to one.
+    /// The die that does wrong by itself: its header may be an earlier one already, so that no
+    /// other die may go back to one.
     pub(super) wrong_die: Option<usize>,
 }
 
@@ -202,7 +202,7 @@ fn place(shape: &Shape, region: usize, bytes: usize, rng: &mut Rng) -> (Part, Ra
             (Part::Checkpoint, slot..slot + at(layout.slot_bytes))
         }
         4 => {
-            // Stamp and table of a unit.
+            // UnitHeader and table of a unit.
             let row = u32::try_from(rng.below(shape.rows_total().into())).expect("a row");
             let from = at(layout.unit_from(row));
             (Part::Unit, from..from + layout.extents_from + 64)

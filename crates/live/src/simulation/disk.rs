@@ -54,18 +54,18 @@ struct Image {
 pub(super) struct Tables {
     /// Offset of the first unit.
     pub(super) first: u64,
-    /// Bytes of a unit, of its stamp, and of stamp and table.
+    /// Bytes of a unit, of its unit header, and of unit header and table.
     pub(super) unit_bytes: u64,
-    pub(super) stamp_bytes: u64,
+    pub(super) unit_header_bytes: u64,
     pub(super) length: u64,
 }
 
 impl Tables {
-    /// True if a read ends within a table, beyond the stamp of the unit: it is for the table.
+    /// True if a read ends within a table, beyond the unit header of the unit: it is for the table.
     fn are_wanted(&self, offset: u64, bytes: usize) -> bool {
         let end = (offset + bytes as u64).checked_sub(self.first);
         let in_unit = end.and_then(|end| end.checked_rem(self.unit_bytes));
-        in_unit.is_some_and(|end| end > self.stamp_bytes && end <= self.length)
+        in_unit.is_some_and(|end| end > self.unit_header_bytes && end <= self.length)
     }
 }
 

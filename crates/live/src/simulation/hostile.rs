@@ -24,12 +24,12 @@ use crate::format::header::{Closing, Header};
 use crate::format::journal::Trim;
 use crate::format::journal::seal_batch;
 use crate::format::layout::{
-    ENTRY_BYTES, EXTENT_HEADER_BYTES, FRAME_HEAD_BYTES, HEADER_BYTES, Layout, Place, STAMP_BYTES,
-    TABLE_HEAD_BYTES,
+    ENTRY_BYTES, EXTENT_HEADER_BYTES, FRAME_HEAD_BYTES, HEADER_BYTES, Layout, Place,
+    TABLE_HEAD_BYTES, UNIT_HEADER_BYTES,
 };
 use crate::format::position::Position;
 use crate::format::row::{RowEpoch, Rows};
-use crate::format::unit::{self, Codec, Extent, Identity, Origin, Stamp, UnitBuffer};
+use crate::format::unit::{self, Codec, Extent, Identity, Origin, UnitBuffer, UnitHeader};
 use crate::{Compression, Device as _, Drive, Durability, Medium, Shape, format};
 
 /// Number of every hostile drive.
@@ -56,8 +56,8 @@ const SHAPE: Shape = Shape {
     journal_bytes: 80 * 4096,
 };
 
-/// The life of the row that hostile stamps, tables and extents belong to.
-const IDENTITY: Identity = Identity { drive: DRIVE, row_order: 1 << 40 };
+/// The life of the row that hostile unit headers, tables and extents belong to.
+const IDENTITY: Identity = Identity { drive: DRIVE, row_seq: 1 << 40 };
 const FIRST: Ppn = Ppn(0);
 
 /// A structure on the media.
@@ -65,8 +65,8 @@ const FIRST: Ppn = Ppn(0);
 pub enum Structure {
     /// The header of a die.
     Header,
-    /// The stamp of a unit.
-    Stamp,
+    /// The header of a unit.
+    UnitHeader,
     /// A unit with its table.
     Table,
     /// An extent.
@@ -80,14 +80,14 @@ pub enum Structure {
 impl Structure {
     /// All of them.
     pub const ALL: [Self; 6] =
-        [Self::Header, Self::Stamp, Self::Table, Self::Extent, Self::Batch, Self::Checkpoint];
+        [Self::Header, Self::UnitHeader, Self::Table, Self::Extent, Self::Batch, Self::Checkpoint];
 
     /// One as a drive writes it.
     pub fn example(self) -> Vec<u8> {
         let layout = Layout::new(&SHAPE);
         match self {
             Self::Header => header().encode(),
-            Self::Stamp => example_unit(&layout)[..STAMP_BYTES].to_vec(),
+            Self::UnitHeader => example_unit(&layout)[..UNIT_HEADER_BYTES].to_vec(),
             Self::Table => example_unit(&layout),
             Self::Extent => example_extent(),
             Self::Batch => example_batch(&layout),
@@ -100,12 +100,14 @@ impl Structure {
         let layout = Layout::new(&SHAPE);
         match self {
             Self::Header if bytes.len() >= 4 => seal(bytes),
-            Self::Stamp if bytes.len() >= STAMP_BYTES => seal(&mut bytes[..STAMP_BYTES]),
+            Self::UnitHeader if bytes.len() >= UNIT_HEADER_BYTES => {
+                seal(&mut bytes[..UNIT_HEADER_BYTES]);
+            }
             Self::Table => seal_table(&layout, bytes, IDENTITY, FIRST),
             Self::Extent => seal_extent(bytes, IDENTITY, FIRST),
             Self::Batch => seal_journaled(bytes),
             Self::Checkpoint => seal_slot(&layout, bytes),
-            Self::Header | Self::Stamp => {}
+            Self::Header | Self::UnitHeader => {}
         }
     }
 
@@ -132,7 +134,7 @@ impl Structure {
         let layout = Layout::new(&SHAPE);
         match self {
             Self::Header => Header::parse(bytes).is_ok_and(|it| it.is_some_and(|it| is_sound(&it))),
-            Self::Stamp => Stamp::parse(bytes).is_some(),
+            Self::UnitHeader => UnitHeader::parse(bytes).is_some(),
             Self::Table => is_table(&layout, bytes),
             Self::Extent => unit::extent_in(bytes, 0, IDENTITY, FIRST).is_some(),
             Self::Batch => is_batch(&layout, bytes),
@@ -151,7 +153,7 @@ fn header() -> Header {
         session: 2,
         is_open: true,
         lost: DieSet::default(),
-        done_without: DieSet::default(),
+        removed: DieSet::default(),
         left_out: DieSet::default(),
         unsafe_shutdowns: 0,
         closing: Closing::default(),
@@ -171,8 +173,8 @@ fn example_extents() -> [(Extent, Vec<u8>); 2] {
     let extent = |lpn, codec, payload: Vec<u8>| {
         let length = u16::try_from(payload.len()).expect("at most a page");
         let payload_crc = crc32c::crc32c(&payload);
-        let order = IDENTITY.row_order + 1 + u64::from(lpn);
-        (Extent { lpn: Lpn(lpn), codec, length, order, payload_crc }, payload)
+        let seq = IDENTITY.row_seq + 1 + u64::from(lpn);
+        (Extent { lpn: Lpn(lpn), codec, length, seq, payload_crc }, payload)
     };
     [extent(3, Codec::Raw, vec![3; PAGE_BYTES]), extent(5, Codec::Lz4, vec![5; 1000])]
 }
@@ -188,17 +190,17 @@ fn example_unit(layout: &Layout) -> Vec<u8> {
         let ppn = layout.ppn(Place { row: 0, unit: 0, slot });
         buffer.append(&extent, &payload, IDENTITY, ppn);
     }
-    let stamp = Stamp {
+    let unit_header = UnitHeader {
         is_parity: false,
         row: 0,
         position: 0,
         identity: IDENTITY,
-        programmed_at: IDENTITY.row_order + 9,
+        programmed_at: IDENTITY.row_seq + 9,
         body_crc: 0,
         out: DieSet::default(),
         batches: 5,
     };
-    buffer.finish(&stamp, Origin { is_relocation: false, erase_count: 4 }, FIRST);
+    buffer.finish(&unit_header, Origin { is_relocation: false, erase_count: 4 }, FIRST);
     buffer.bytes
 }
 
@@ -213,9 +215,11 @@ fn is_table(layout: &Layout, bytes: &[u8]) -> bool {
 }
 
 fn seal_table(layout: &Layout, unit: &mut [u8], identity: Identity, first: Ppn) {
-    let Some(head) = unit.get(STAMP_BYTES..STAMP_BYTES + TABLE_HEAD_BYTES) else { return };
+    let Some(head) = unit.get(UNIT_HEADER_BYTES..UNIT_HEADER_BYTES + TABLE_HEAD_BYTES) else {
+        return;
+    };
     let count = u32_at(head, 0).min(layout.unit_slots);
-    if let Some(table) = unit.get_mut(STAMP_BYTES..Layout::entry_from(count)) {
+    if let Some(table) = unit.get_mut(UNIT_HEADER_BYTES..Layout::entry_from(count)) {
         unit::seal_table(table, identity, first);
     }
 }
@@ -233,10 +237,10 @@ fn seal_extent(bytes: &mut [u8], identity: Identity, ppn: Ppn) {
 fn example_batch(layout: &Layout) -> Vec<u8> {
     let config = SHAPE.config();
     let ftl = ftl::Ftl::format(&config).expect("a shape that can be");
-    let mut core = Core::new(ftl, Rows::new(SHAPE.rows_total()), IDENTITY.row_order);
-    core.trims.push(Trim { first: Lpn(2), pages: 3, order: IDENTITY.row_order });
-    core.lost.find(Lpn(7), IDENTITY.row_order + 1);
-    let life = RowEpoch { order: IDENTITY.row_order, out: DieSet::default() };
+    let mut core = Core::new(ftl, Rows::new(SHAPE.rows_total()), IDENTITY.row_seq);
+    core.trims.push(Trim { first: Lpn(2), pages: 3, seq: IDENTITY.row_seq });
+    core.lost.find(Lpn(7), IDENTITY.row_seq + 1);
+    let life = RowEpoch { seq: IDENTITY.row_seq, out: DieSet::default() };
     let origin = Origin { is_relocation: false, erase_count: 4 };
     let entries = example_extents().map(|(extent, _)| unit::Entry { extent, from: 0 });
     core.completed.add_tables((3, life, origin), &[entries.to_vec()]);
@@ -287,7 +291,7 @@ fn slot_of(pages: u32, tables: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
         drive: DRIVE,
         number: 2,
         session: 2,
-        order: IDENTITY.row_order,
+        seq: IDENTITY.row_seq,
         journal: FROM,
         pages,
     };
@@ -492,7 +496,7 @@ fn use_drive(drive: &Drive, seed: u64) {
             0 => drive.flush(),
             1 => drive.trim(offset, PAGE_BYTES as u64, Durability::Volatile),
             2 => drive.checkpoint(),
-            3 => drive.mark(0),
+            3 => drive.list_completed(0),
             _ => drive.write(offset, &content, Durability::Volatile),
         };
     }
@@ -520,9 +524,9 @@ fn structures(layout: &Layout, dies: &[Vec<u8>]) -> Vec<(usize, usize, usize)> {
         for row in 0..layout.shape.rows_total() {
             let from = at(layout.unit_from(row));
             if die[from..].starts_with(b"FLGT") {
-                found.push((index, from, STAMP_BYTES));
+                found.push((index, from, UNIT_HEADER_BYTES));
                 let table = TABLE_HEAD_BYTES + 4 * ENTRY_BYTES;
-                found.push((index, from + STAMP_BYTES, table));
+                found.push((index, from + UNIT_HEADER_BYTES, table));
                 found.push((index, from + layout.extents_from, EXTENT_HEADER_BYTES));
             }
         }
@@ -530,20 +534,20 @@ fn structures(layout: &Layout, dies: &[Vec<u8>]) -> Vec<(usize, usize, usize)> {
     found
 }
 
-/// Seals stamp, table and extents of a unit, as far as it says where they are.
+/// Seals unit header, table and extents of a unit, as far as it says where they are.
 fn seal_unit(layout: &Layout, row: u32, unit: &mut [u8]) {
     let unit = &mut unit[..layout.unit_bytes];
     if !unit.starts_with(b"FLGT") {
         return;
     }
-    let identity = Identity { drive: u64_at(unit, 16), row_order: u64_at(unit, 24) };
+    let identity = Identity { drive: u64_at(unit, 16), row_seq: u64_at(unit, 24) };
     let position = u32_at(unit, 12).min(layout.shape.dies - 1);
     if layout.is_parity(position) {
-        let body_crc = crc32c::crc32c(&unit[STAMP_BYTES..]);
+        let body_crc = crc32c::crc32c(&unit[UNIT_HEADER_BYTES..]);
         put(unit, 40, body_crc.to_le_bytes());
     } else {
         let ppn = |slot| layout.ppn(Place { row, unit: position, slot });
-        let count = u32_at(unit, STAMP_BYTES).min(layout.unit_slots);
+        let count = u32_at(unit, UNIT_HEADER_BYTES).min(layout.unit_slots);
         for slot in 0..count {
             let from = u32_at(unit, Layout::entry_from(slot) + 16) as usize;
             if let Some(bytes) = unit.get_mut(from..) {
@@ -552,7 +556,7 @@ fn seal_unit(layout: &Layout, row: u32, unit: &mut [u8]) {
         }
         seal_table(layout, unit, identity, ppn(0));
     }
-    seal(&mut unit[..STAMP_BYTES]);
+    seal(&mut unit[..UNIT_HEADER_BYTES]);
 }
 
 const _: () = assert!(HEADER_BYTES == PAGE_BYTES as u64, "headers are pages");
@@ -587,8 +591,8 @@ mod tests {
             structure.seal(&mut sealed);
             assert!(sealed == example, "{structure:?}");
             let mut flipped = example;
-            // Tables do without the stamp before them.
-            flipped[if structure == Structure::Table { STAMP_BYTES + 17 } else { 17 }] ^= 4;
+            // Tables do without the unit header before them.
+            flipped[if structure == Structure::Table { UNIT_HEADER_BYTES + 17 } else { 17 }] ^= 4;
             assert!(!structure.is_one(&flipped), "{structure:?}");
         }
     }
@@ -653,15 +657,15 @@ mod tests {
         let disks = Disks::new(1, bytes, blockio::Rng::new(0));
         format(disks.media(), &shape, DRIVE).expect("a shape that can be");
         let held = superblocks * shape.rows;
-        let orders = (0..shape.rows_total()).map(|row| {
-            let order = IDENTITY.row_order - u64::from(shape.rows_total()) + u64::from(row);
-            if row < held { order } else { 0 }
+        let seqs = (0..shape.rows_total()).map(|row| {
+            let seq = IDENTITY.row_seq - u64::from(shape.rows_total()) + u64::from(row);
+            if row < held { seq } else { 0 }
         });
         let places = (0..shape.pages_logical)
             .map(|lpn| if lpn < superblocks { lpn * shape.superblock_pages() + 1 } else { 0 });
         let [_, outs, erase_counts, .., lost] = tables(&shape);
         let tables = [
-            orders.flat_map(u64::to_le_bytes).collect(),
+            seqs.flat_map(u64::to_le_bytes).collect(),
             vec![0; outs],
             vec![0; erase_counts],
             places.flat_map(u32::to_le_bytes).collect(),

@@ -7,7 +7,7 @@ use blockio::{Bytes, Rng, SECTOR_BYTES};
 use super::damage::{self, Before};
 use super::disk::{Disks, Fault, Tables};
 use super::history::{BYTES, History};
-use crate::format::layout::{Layout, STAMP_BYTES};
+use crate::format::layout::{Layout, UNIT_HEADER_BYTES};
 use crate::{
     Beyond, Capacity, Compression, Device, DeviceError, Drive, Durability, OpenError, Shape, format,
 };
@@ -218,7 +218,7 @@ fn draw_hidden(shape: &Shape, seed: u64) -> Tables {
     Tables {
         first: layout.unit_from(0),
         unit_bytes: layout.unit_bytes as u64,
-        stamp_bytes: STAMP_BYTES as u64,
+        unit_header_bytes: UNIT_HEADER_BYTES as u64,
         length: layout.extents_from as u64,
     }
 }
@@ -459,7 +459,7 @@ impl Run {
                 self.outcome(done)
             }
             92 => {
-                let done = drive.mark(0);
+                let done = drive.list_completed(0);
                 self.outcome(done)
             }
             _ => {
@@ -517,7 +517,7 @@ impl Run {
         Ok(())
     }
 
-    /// A die fails, or is replaced, or is done without, after which a further one may fail.
+    /// A die fails, or is replaced, or is removed, after which a further one may fail.
     fn change_dies(&mut self, drive: &Drive) -> Result<(), Stop> {
         let lost = drive.lost_dies();
         let is_redundant = drive.is_redundant();

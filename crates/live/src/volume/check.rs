@@ -191,7 +191,7 @@ impl Checking<'_> {
         let lost = self.store.dies.lost();
         for die in 0..self.store.dies.count() {
             if lost.has(die) {
-                let why = match (newest.done_without.has(die), newest.lost.has(die)) {
+                let why = match (newest.removed.has(die), newest.lost.has(die)) {
                     (true, _) => "has failed; rows were rebuilt without it",
                     (false, true) => "has failed",
                     (false, false) => "is missing",

@@ -1,9 +1,9 @@
 //! Row verification: every byte of every unit of a row, and the sum of the row.
 //!
 //! ```text
-//!  a data unit  | stamp | table | zeroes | extent | zeroes | extent | … | zeroes |
+//!  a data unit  | unit header | table | zeroes | extent | zeroes | extent | … | zeroes |
 //!  checked by   | crc   | crc   |        | crc    |        | crc    |   |        |
-//!  parity       | stamp | sum of the data units, with a crc in the stamp            |
+//!  parity       | unit header | sum of the data units, with a crc in the unit header            |
 //! ```
 //!
 //! Scrub, check, repair and the filling of a replaced die share it.
@@ -22,9 +22,9 @@
 use ftl::{Ftl, Lpn, Ppn};
 
 use crate::engine::store::{Member, Store, Stored};
-use crate::format::layout::{Layout, Place, STAMP_BYTES};
+use crate::format::layout::{Layout, Place, UNIT_HEADER_BYTES};
 use crate::format::row::RowEpoch;
-use crate::format::unit::{self, Codec, Entry, Extent, Identity, Stamp, exclusive_or};
+use crate::format::unit::{self, Codec, Entry, Extent, Identity, UnitHeader, exclusive_or};
 
 /// Bytes that are read at a time of a unit that cannot be read in one go.
 const PIECE_BYTES: usize = 4096;
@@ -36,7 +36,7 @@ pub(crate) enum Flaw {
     Missing,
     /// Some of it cannot be read.
     Unreadable,
-    /// A checksum fails: of its stamp, its table, an extent, or of parity.
+    /// A checksum fails: of its unit header, its table, an extent, or of parity.
     Damaged,
     /// Bytes that belong to no table and no extent are not zero.
     Stray,
@@ -66,7 +66,7 @@ pub(crate) struct VerifiedRow {
     life: RowEpoch,
     /// Units, by position.
     pub(crate) units: Vec<VerifiedUnit>,
-    /// Count of events when its last unit was programmed, as far as stamps say.
+    /// Count of events when its last unit was programmed, as far as unit headers say.
     pub(crate) programmed_at: u64,
 }
 
@@ -144,7 +144,7 @@ impl VerifiedRow {
         unit: &'a VerifiedUnit,
         place: Place,
     ) -> Option<(Extent, &'a [u8])> {
-        let (layout, identity) = (&store.layout, store.identity(self.life.order));
+        let (layout, identity) = (&store.layout, store.identity(self.life.seq));
         let ppn = layout.ppn(place);
         let entry_from = Layout::entry_from(place.slot);
         unit.sources().find_map(|source| {
@@ -153,7 +153,7 @@ impl VerifiedRow {
                 // Nobody has looked at the table's checksum.
                 None => unit::entry(&source[entry_from..])?.from,
             };
-            (STAMP_BYTES..layout.unit_bytes).contains(&from).then_some(())?;
+            (UNIT_HEADER_BYTES..layout.unit_bytes).contains(&from).then_some(())?;
             unit::extent_in(source, from, identity, ppn)
         })
     }
@@ -194,17 +194,18 @@ impl Store {
                 continue;
             }
             self.dies.read(die, layout.unit_from(row), &mut unit).ok()?;
-            let stamp = self.own_stamp(member, &unit)?;
-            if stamp.is_parity {
-                (crc32c::crc32c(&unit[STAMP_BYTES..]) == stamp.body_crc).then_some(())?;
+            let unit_header = self.own_stamp(member, &unit)?;
+            if unit_header.is_parity {
+                (crc32c::crc32c(&unit[UNIT_HEADER_BYTES..]) == unit_header.body_crc)
+                    .then_some(())?;
             } else {
                 tables[position as usize] = self.right_table(member, &unit)?;
             }
-            exclusive_or(&mut sum[STAMP_BYTES..], &unit[STAMP_BYTES..]);
+            exclusive_or(&mut sum[UNIT_HEADER_BYTES..], &unit[UNIT_HEADER_BYTES..]);
         }
         let is_protected = layout.shape.is_protected;
         match missing {
-            None if is_protected => is_zero(&sum[STAMP_BYTES..]).then_some(())?,
+            None if is_protected => is_zero(&sum[UNIT_HEADER_BYTES..]).then_some(())?,
             Some(member) if !layout.is_parity(member.position) => {
                 is_protected.then_some(())?;
                 tables[member.position as usize] = self.right_table(member, &sum)?;
@@ -243,10 +244,10 @@ impl Store {
             let own = read.map(|(unit, _)| unit);
             units.push(VerifiedUnit { position, die, flaw, whole: None, own, sum: None });
         }
-        let mut verified = VerifiedRow { row, life, units, programmed_at: life.order };
+        let mut verified = VerifiedRow { row, life, units, programmed_at: life.seq };
         self.find_data(&mut verified);
         self.find_parity(&mut verified);
-        self.stamp(&mut verified);
+        self.unit_header(&mut verified);
         for index in 0..verified.units.len() {
             if verified.units[index].whole.is_none() {
                 verified.units[index].sum = self.sum_of_others(&verified.units, index);
@@ -309,7 +310,9 @@ impl Store {
         let mut is_known = true;
         for unit in data {
             match &unit.whole {
-                Some(whole) => exclusive_or(&mut sum[STAMP_BYTES..], &whole[STAMP_BYTES..]),
+                Some(whole) => {
+                    exclusive_or(&mut sum[UNIT_HEADER_BYTES..], &whole[UNIT_HEADER_BYTES..]);
+                }
                 None => is_known = false,
             }
         }
@@ -323,18 +326,19 @@ impl Store {
     }
 
     /// Stamps the units that are known, and says what is wrong with each.
-    fn stamp(&self, verified: &mut VerifiedRow) {
+    fn unit_header(&self, verified: &mut VerifiedRow) {
         let VerifiedRow { row, life, ref mut units, ref mut programmed_at } = *verified;
         let member = |unit: &VerifiedUnit| Member { row, position: unit.position, life };
         let own_stamp = |unit: &VerifiedUnit| self.own_stamp(member(unit), unit.own.as_deref()?);
-        let newest = units.iter().filter_map(own_stamp).max_by_key(|stamp| stamp.programmed_at);
+        let newest =
+            units.iter().filter_map(own_stamp).max_by_key(|unit_header| unit_header.programmed_at);
         if let Some(newest) = newest {
             *programmed_at = newest.programmed_at;
         }
         for unit in units {
             let member = member(unit);
-            if let Some(stamp) = self.right_stamp(unit, member, newest) {
-                stamp.write(unit.whole.as_mut().expect("only what is known has one"));
+            if let Some(unit_header) = self.right_stamp(unit, member, newest) {
+                unit_header.write(unit.whole.as_mut().expect("only what is known has one"));
             }
             if unit.flaw.is_none() && unit.own != unit.whole {
                 unit.flaw = Some(self.flaw(unit, member));
@@ -342,30 +346,30 @@ impl Store {
         }
     }
 
-    /// The stamp that a unit should have which is known: its own, or one after that of another unit
-    /// of the row.
+    /// The header that a unit should have which is known: its own, or one after that of another
+    /// unit of the row.
     fn right_stamp(
         &self,
         unit: &VerifiedUnit,
         member: Member,
-        sibling: Option<Stamp>,
-    ) -> Option<Stamp> {
+        sibling: Option<UnitHeader>,
+    ) -> Option<UnitHeader> {
         let whole = unit.whole.as_ref()?;
         let Member { row, position, life } = member;
         let is_parity = self.layout.is_parity(position);
-        let body_crc = if is_parity { crc32c::crc32c(&whole[STAMP_BYTES..]) } else { 0 };
+        let body_crc = if is_parity { crc32c::crc32c(&whole[UNIT_HEADER_BYTES..]) } else { 0 };
         let own = unit.own.as_ref().and_then(|own| self.own_stamp(member, own));
-        let like = own.or(sibling).unwrap_or(Stamp {
+        let like = own.or(sibling).unwrap_or(UnitHeader {
             is_parity,
             row,
             position,
-            identity: self.identity(life.order),
-            programmed_at: life.order,
+            identity: self.identity(life.seq),
+            programmed_at: life.seq,
             body_crc,
             out: life.out,
             batches: 0,
         });
-        Some(Stamp { is_parity, position, body_crc, ..like })
+        Some(UnitHeader { is_parity, position, body_crc, ..like })
     }
 
     /// Classifies the damage of a unit that was read and is not what it should be.
@@ -378,24 +382,25 @@ impl Store {
         }
     }
 
-    /// The stamp of a unit, if it is the one of its place and of its row's life.
-    fn own_stamp(&self, member: Member, unit: &[u8]) -> Option<Stamp> {
+    /// The header of a unit, if it is the one of its place and of its row's life.
+    fn own_stamp(&self, member: Member, unit: &[u8]) -> Option<UnitHeader> {
         let Member { row, position, life } = member;
-        let stamp = Stamp::parse(unit)?;
-        let is_own = (stamp.row, stamp.position, stamp.out) == (row, position, life.out)
-            && stamp.identity == self.identity(life.order)
-            && stamp.is_parity == self.layout.is_parity(position);
-        is_own.then_some(stamp)
+        let unit_header = UnitHeader::parse(unit)?;
+        let is_own = (unit_header.row, unit_header.position, unit_header.out)
+            == (row, position, life.out)
+            && unit_header.identity == self.identity(life.seq)
+            && unit_header.is_parity == self.layout.is_parity(position);
+        is_own.then_some(unit_header)
     }
 
     /// True if bytes are a parity unit as it was programmed.
     fn is_programmed_parity(&self, member: Member, unit: &[u8]) -> bool {
-        let crc = || crc32c::crc32c(&unit[STAMP_BYTES..]);
-        let stamp = self.own_stamp(member, unit).filter(|stamp| stamp.is_parity);
-        stamp.is_some_and(|stamp| stamp.body_crc == crc())
+        let crc = || crc32c::crc32c(&unit[UNIT_HEADER_BYTES..]);
+        let unit_header = self.own_stamp(member, unit).filter(|unit_header| unit_header.is_parity);
+        unit_header.is_some_and(|unit_header| unit_header.body_crc == crc())
     }
 
-    /// The table of a data unit, if every byte behind its stamp is right.
+    /// The table of a data unit, if every byte behind its unit header is right.
     fn right_table(&self, member: Member, unit: &[u8]) -> Option<Vec<Entry>> {
         let (identity, first) = self.checked_by(member);
         let (_, table) = unit::table(&self.layout, unit, identity, first)?;
@@ -409,8 +414,8 @@ impl Store {
         is_zero(&unit[end..]).then_some(table)
     }
 
-    /// A data unit without its stamp, its table and each of its extents from the first of `sources`
-    /// in which it is right; none where one is right in neither.
+    /// A data unit without its header, its table and each of its extents from the first of
+    /// `sources` in which it is right; none where one is right in neither.
     fn assembled(&self, member: Member, sources: [Option<&[u8]>; 2]) -> Option<Vec<u8>> {
         (!self.layout.is_parity(member.position)).then_some(())?;
         let (identity, first) = self.checked_by(member);
@@ -421,7 +426,7 @@ impl Store {
         })?;
         let mut unit = vec![0; self.layout.unit_bytes];
         let end = Layout::entry_from(table.len().try_into().ok()?);
-        unit[STAMP_BYTES..end].copy_from_slice(&from[STAMP_BYTES..end]);
+        unit[UNIT_HEADER_BYTES..end].copy_from_slice(&from[UNIT_HEADER_BYTES..end]);
         for (slot, entry) in (0..).zip(&table) {
             let ppn = self.layout.ppn_within(first, slot);
             let is_right = |source: &&[u8]| {
@@ -436,7 +441,7 @@ impl Store {
 
     /// Returns the identity and the place that checksums of a unit cover besides its bytes.
     const fn checked_by(&self, member: Member) -> (Identity, Ppn) {
-        (self.identity(member.life.order), self.first(member.row, member.position))
+        (self.identity(member.life.seq), self.first(member.row, member.position))
     }
 
     /// The sum of all units but one, each as it should be where that is known; none where one of
@@ -446,7 +451,7 @@ impl Store {
         let mut sum = vec![0; self.layout.unit_bytes];
         for (_, other) in units.iter().enumerate().filter(|(other, _)| *other != index) {
             let known = other.whole.as_ref().or(other.own.as_ref())?;
-            exclusive_or(&mut sum[STAMP_BYTES..], &known[STAMP_BYTES..]);
+            exclusive_or(&mut sum[UNIT_HEADER_BYTES..], &known[UNIT_HEADER_BYTES..]);
         }
         Some(sum)
     }

@@ -93,10 +93,10 @@ impl Drive {
         // Whatever can fail comes before the first page has its place.
         let pages = self.merged(&core, ranges)?;
         let compression = self.store.layout.shape.compression;
-        let mut room = compression.room(pages.len());
-        let mut room = Scratch(&mut room);
+        let mut scratch = compression.scratch(pages.len());
+        let mut scratch = Scratch(&mut scratch);
         let pages = pages.iter();
-        let packed = pages.map(|(lpn, page)| compression.pack(Lpn(*lpn), &page[..], &mut room));
+        let packed = pages.map(|(lpn, page)| compression.pack(Lpn(*lpn), &page[..], &mut scratch));
         let packed: Vec<Page<'_>> = packed.collect();
         if let (Some(_), Some(page)) = (core.wait(&packed), packed.first()) {
             return Ok(Err(page.lpn));

@@ -24,19 +24,19 @@ const INTERVAL_DIVISOR: u64 = 16;
 const INTERVAL_MIN: u64 = 1 << 18;
 /// Events after which completed rows are listed though nobody flushes, 1 GiB: recovery reads the
 /// whole of those that are not.
-const MARK_INTERVAL: u64 = 1 << 18;
+const LISTING_INTERVAL: u64 = 1 << 18;
 
 const _: () = assert!(cfg!(target_endian = "little"), "maps are saved as they lie in memory");
 
-/// The event from which on a checkpoint is due, if the last one was begun at `order`.
-pub(super) fn due_after(order: u64, store: &Store) -> u64 {
+/// The event from which on a checkpoint is due, if the last one was begun at `seq`.
+pub(super) fn due_after(seq: u64, store: &Store) -> u64 {
     let pages = u64::from(store.layout.shape.pages_mappable);
-    order + (pages / INTERVAL_DIVISOR).max(INTERVAL_MIN)
+    seq + (pages / INTERVAL_DIVISOR).max(INTERVAL_MIN)
 }
 
-/// The event from which on completed rows are to be listed, if they were last at `order`.
-pub(super) const fn mark_due_after(order: u64) -> u64 {
-    order + MARK_INTERVAL
+/// The event from which on completed rows are to be listed, if they were last at `seq`.
+pub(super) const fn listing_due_after(seq: u64) -> u64 {
+    seq + LISTING_INTERVAL
 }
 
 /// The error of a checkpoint for which the journal has no room.
@@ -46,13 +46,13 @@ fn no_room() -> DeviceError {
 
 impl Drive {
     /// True if so much was completed since rows were listed last that it is time for it.
-    pub(super) fn is_mark_due(&self, core: &Core) -> bool {
-        core.order >= self.mark_due.load(Ordering::Acquire) || self.is_list_long(core)
+    pub(super) fn is_listing_due(&self, core: &Core) -> bool {
+        core.seq >= self.listing_due.load(Ordering::Acquire) || self.is_list_long(core)
     }
 
     /// Lists completed rows in the journal if it is time.
-    pub(super) fn keep_marks(&self) -> Result<(), DeviceError> {
-        self.mark(MARK_INTERVAL)
+    pub(super) fn list_rows_if_due(&self) -> Result<(), DeviceError> {
+        self.list_completed(LISTING_INTERVAL)
     }
 
     /// Makes the rows durable that were completed, and lists them in the journal, so that recovery
@@ -61,7 +61,7 @@ impl Drive {
     ///
     /// # Errors
     /// As [`crate::Device::flush`].
-    pub(crate) fn mark(&self, interval: u64) -> Result<(), DeviceError> {
+    pub(crate) fn list_completed(&self, interval: u64) -> Result<(), DeviceError> {
         self.check_sound()?;
         let mut journal = match self.journal.try_lock() {
             Ok(journal) => journal,
@@ -71,9 +71,9 @@ impl Drive {
         let dirty = {
             let mut core = self.core_mut()?;
             let has_room = journal.used() + 3 * self.bytes_at_most(&core) <= journal.size;
-            let is_late = core.order >= journal.listed + interval || self.is_list_long(&core);
-            let due = if is_late { core.order } else { journal.listed };
-            self.mark_due.store(mark_due_after(due), Ordering::Release);
+            let is_late = core.seq >= journal.listed + interval || self.is_list_long(&core);
+            let due = if is_late { core.seq } else { journal.listed };
+            self.listing_due.store(listing_due_after(due), Ordering::Release);
             if !has_room || !is_late || core.completed.is_empty() {
                 return Ok(());
             }
@@ -91,15 +91,15 @@ impl Drive {
     }
 
     /// True if enough events have passed since the last checkpoint that the next one is due.
-    pub(super) fn is_checkpoint_due(&self, order: u64) -> bool {
-        order >= self.checkpoint_due.load(Ordering::Acquire)
+    pub(super) fn is_checkpoint_due(&self, seq: u64) -> bool {
+        seq >= self.checkpoint_due.load(Ordering::Acquire)
     }
 
     /// Takes a checkpoint if it is time, and nobody else is at it.
     pub(super) fn keep_checkpoints(&self) -> Result<(), DeviceError> {
         let is_free = self.checkpoints.try_lock().is_ok();
-        let order = self.core()?.order;
-        if is_free && self.is_checkpoint_due(order) { self.checkpoint() } else { Ok(()) }
+        let seq = self.core()?.seq;
+        if is_free && self.is_checkpoint_due(seq) { self.checkpoint() } else { Ok(()) }
     }
 
     /// Saves the map, so that what the journal holds and what rows were written before need not be
@@ -117,7 +117,7 @@ impl Drive {
             let mut journal = self.journal()?;
             (summary.journal, summary.session) = (journal.head, journal.session);
             let begun = self.commit_to(&mut journal, Scope::Again, |core| {
-                summary.order = core.order;
+                summary.seq = core.seq;
                 summary.pages = core.ftl.pages_logical();
                 rows.clone_from(&core.rows);
                 let ids = (0..self.store.layout.shape.superblocks).map(ftl::SuperblockId);
@@ -130,7 +130,7 @@ impl Drive {
         let saved = self.save(&mut summary, &rows, &erase_counts);
         self.noting(saved.and_then(|()| self.keep_header()))?;
         *next = number + 1;
-        let due = due_after(summary.order, &self.store);
+        let due = due_after(summary.seq, &self.store);
         self.checkpoint_due.store(due, Ordering::Release);
         self.journal()?.tail = summary.journal.at;
         Ok(())
@@ -145,8 +145,8 @@ impl Drive {
         let replicas = self.store.checkpoint_replicas(summary.number);
         let mut writer = Writer::new(summary);
         let mut run = FrameRun::default();
-        let [orders, outs] = rows.tables();
-        for bytes in [orders, outs, cast_slice(erase_counts)] {
+        let [seqs, outs] = rows.tables();
+        for bytes in [seqs, outs, cast_slice(erase_counts)] {
             for part in <[u8]>::chunks(bytes, FRAME_BYTES) {
                 self.write_frame(&mut writer, &replicas, &mut run, part)?;
             }
@@ -312,15 +312,15 @@ mod tests {
             for page in 0..count {
                 drive.write(page % 100 * 4096, &[1; 4096], Durability::Volatile).unwrap();
             }
-            (*lock(&drive.checkpoints), drive.core().unwrap().order)
+            (*lock(&drive.checkpoints), drive.core().unwrap().seq)
         };
-        let (first, order) = write(0);
-        assert!(!drive.is_checkpoint_due(order + INTERVAL_MIN - 1));
-        drive.checkpoint_due.store(order + 2000, Ordering::Release);
+        let (first, seq) = write(0);
+        assert!(!drive.is_checkpoint_due(seq + INTERVAL_MIN - 1));
+        drive.checkpoint_due.store(seq + 2000, Ordering::Release);
         assert_eq!(write(1000).0, first);
-        let (second, order) = write(1000);
+        let (second, seq) = write(1000);
         assert_eq!(second, first + 1);
-        assert!(!drive.is_checkpoint_due(order) && drive.is_checkpoint_due(order + INTERVAL_MIN));
+        assert!(!drive.is_checkpoint_due(seq) && drive.is_checkpoint_due(seq + INTERVAL_MIN));
         // What recovery has to do with is what came since.
         drop(drive);
         let drive = Drive::open_media(disks.media()).unwrap();

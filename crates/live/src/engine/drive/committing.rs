@@ -21,7 +21,7 @@ const TRIES: u32 = 1000;
 impl Drive {
     /// Makes everything of `scope` durable that happened before.
     pub(crate) fn commit(&self, scope: Scope) -> Result<(), DeviceError> {
-        let before = self.core()?.order;
+        let before = self.core()?.seq;
         for _ in 0..TRIES {
             self.check_sound()?;
             let mut journal = self.journal()?;
@@ -54,7 +54,7 @@ impl Drive {
         see: impl FnOnce(&mut Core),
     ) -> Result<Option<()>, DeviceError> {
         self.check_sound()?;
-        let (order, dirty, held, is_empty, freed) = {
+        let (seq, dirty, held, is_empty, freed) = {
             let mut core = self.core_mut()?;
             // Checkpoints themselves may use what the rest leaves.
             let reserve = if scope == Scope::Together { 1 } else { 3 };
@@ -78,13 +78,13 @@ impl Drive {
                 return Ok(None);
             }
             see(&mut core);
-            (core.order, dirty, held, is_empty, core.freed)
+            (core.seq, dirty, held, is_empty, core.freed)
         };
         if !is_empty {
             self.noting(self.make_durable(journal, scope, dirty))?;
         }
         if !journal.is_end_single {
-            journal.committed = order;
+            journal.committed = seq;
         }
         if !scope.is_host() || freed > 0 {
             let mut core = self.core_mut()?;
@@ -133,9 +133,8 @@ impl Drive {
     pub(super) fn tell_header(&self) -> Result<DieSet, DeviceError> {
         let dies = &self.store.dies;
         let mut header = lock(&self.header);
-        let is_told = |header: &Header| {
-            (header.lost, header.done_without) == (dies.incomplete(), dies.done_without())
-        };
+        let is_told =
+            |header: &Header| (header.lost, header.removed) == (dies.incomplete(), dies.removed());
         while !is_told(&header) {
             header.write_to_all(dies)?;
         }

@@ -192,7 +192,7 @@ impl Drive {
             // Nothing is begun there meanwhile.
             let core = self.core_mut()?;
             let is_unused = |row: u32| {
-                core.rows.life(row).order == 0 && !core.open.iter().any(|open| open.row == row)
+                core.rows.life(row).seq == 0 && !core.open.iter().any(|open| open.row == row)
             };
             if rows.clone().all(is_unused) {
                 self.erase(layout.unit_from(rows.start), layout.unit_from(rows.end))?;
@@ -240,11 +240,11 @@ impl Drive {
 impl Core {
     /// Forgets every page, and erases every superblock.
     fn forget_all(&mut self) {
-        let (order, pages) = (self.next_order(), self.ftl.pages_logical());
+        let (seq, pages) = (self.next_seq(), self.ftl.pages_logical());
         self.giving_up(|core| core.ftl.purge());
         self.trims.clear();
         self.lost.clear(Lpn(0), pages);
-        self.trims.push(Trim { first: Lpn(0), pages, order });
+        self.trims.push(Trim { first: Lpn(0), pages, seq });
         self.forget_rows();
     }
 
@@ -253,8 +253,8 @@ impl Core {
         let before = self.ftl.pages_logical();
         self.giving_up(|core| core.ftl.resize(pages, stored_max))?;
         if pages < before {
-            let order = self.next_order();
-            self.trims.push(Trim { first: Lpn(pages), pages: before - pages, order });
+            let seq = self.next_seq();
+            self.trims.push(Trim { first: Lpn(pages), pages: before - pages, seq });
             self.lost.clear(Lpn(pages), before - pages);
         }
         Ok(())

@@ -3,13 +3,13 @@
 //!
 //! ```text
 //!  a die fails ─► headers say so ─► rows that are begun leave it out
-//!              ─► pages of older rows are moved ─► checkpoint ─► headers: it is done without
+//!              ─► pages of older rows are moved ─► checkpoint ─► headers: it is removed
 //! ```
 //!
 //! Invariants:
 //! - A row lacks at most one of its units: the dies that rows leave out are all incomplete ones,
 //!   or all but one.
-//! - A die is done without only while no page lies in a row that has a unit on it.
+//! - A die is removed only while no page lies in a row that has a unit on it.
 //! - Rows leave out a die only once headers say that rows may.
 
 use std::sync::RwLockWriteGuard;
@@ -133,7 +133,7 @@ impl Drive {
         let is_done_without = {
             let core = self.core_mut()?;
             let dies = &self.store.dies;
-            core.choices == choices && dies.incomplete().has_all(out) && dies.do_without(out)
+            core.choices == choices && dies.incomplete().has_all(out) && dies.remove(out)
         };
         self.tell_header()?;
         let is_restored = is_done_without && self.is_redundant();
@@ -147,7 +147,7 @@ impl Drive {
             let mut core = self.core_mut()?;
             while lpn < pages.end && !core.ftl.needs_room() {
                 let lacks_unit = core.lacks_unit(&self.store.layout, Lpn(lpn), out);
-                if lacks_unit && !mutants::is(Mutant::DoneWithoutEarly) {
+                if lacks_unit && !mutants::is(Mutant::RemovedEarly) {
                     core.relocate_page(&self.store, Lpn(lpn))?;
                 }
                 lpn += 1;
@@ -207,18 +207,17 @@ impl Drive {
             return Ok(false);
         }
         let dies = &self.store.dies;
-        let done_without = dies.done_without();
-        let kept =
-            if done_without == core.out { done_without.without_first() } else { done_without };
+        let removed = dies.removed();
+        let kept = if removed == core.out { removed.without_first() } else { removed };
         drop(core);
         loop {
-            if !dies.do_without(kept) {
+            if !dies.remove(kept) {
                 return Ok(false);
             }
             self.tell_header()?;
             let mut core = self.core_mut()?;
-            // Somebody may have found meanwhile that a die can be done without.
-            if kept.has_all(dies.done_without()) {
+            // Somebody may have found meanwhile that a die can be removed.
+            if kept.has_all(dies.removed()) {
                 self.noting(core.leave_out(&self.store, kept))?;
                 return Ok(true);
             }
@@ -228,7 +227,7 @@ impl Drive {
 
 impl Core {
     /// Has rows leave out all of these dies, which have failed, if what is stored fits then with
-    /// something to spare; else those that are done without already.
+    /// something to spare; else those that are removed already.
     ///
     /// Whatever a crash may bring back counts as stored.
     pub(crate) fn choose_rows(&mut self, store: &Store, failed: DieSet) -> Result<(), DeviceError> {
@@ -237,7 +236,7 @@ impl Core {
             + u64::from(self.ftl.config().pages_stored_max / SLACK_DIVISOR);
         let is_possible = shape.may_leave_out(failed)
             && (failed == self.out || self.ftl.fits_leaving_out(failed.count(), more));
-        let out = if is_possible { failed } else { store.dies.done_without() };
+        let out = if is_possible { failed } else { store.dies.removed() };
         self.leave_out(store, out)
     }
 

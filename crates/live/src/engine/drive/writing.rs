@@ -50,30 +50,30 @@ impl Drive {
     fn write_pages(&self, first: Lpn, bytes: &[u8]) -> Result<(), DeviceError> {
         let compression = self.store.layout.shape.compression;
         let pages = bytes.as_chunks::<PAGE_BYTES>().0;
-        let mut room = compression.room(pages.len());
-        let mut room = Scratch(&mut room);
+        let mut scratch = compression.scratch(pages.len());
+        let mut scratch = Scratch(&mut scratch);
         let pages = (first.0..).map(Lpn).zip(pages);
-        let packed = pages.map(|(lpn, page)| compression.pack(lpn, page, &mut room));
+        let packed = pages.map(|(lpn, page)| compression.pack(lpn, page, &mut scratch));
         self.place_all(&packed.collect::<Vec<Page<'_>>>())
     }
 
     /// Gives pages their places, and relocation its turn whenever it has to come first.
     fn place_all(&self, pages: &[Page<'_>]) -> Result<(), DeviceError> {
         let mut rest = pages;
-        let (mut is_due, mut is_mark_due) = (false, false);
+        let (mut is_due, mut is_listing_due) = (false, false);
         while !rest.is_empty() {
             let mut core = self.core_mut()?;
             let (placed, wait) = core.place_pages(&self.store, rest)?;
-            is_due = self.is_checkpoint_due(core.order);
-            is_mark_due = self.is_mark_due(&core);
+            is_due = self.is_checkpoint_due(core.seq);
+            is_listing_due = self.is_listing_due(&core);
             rest = &rest[placed..];
             match (wait, rest.first()) {
                 (Some(Wait::NoCapacity), Some(page)) => self.give_space(core, page.lpn)?,
                 _ => self.give_room(core)?,
             }
         }
-        if is_mark_due {
-            self.keep_marks()?;
+        if is_listing_due {
+            self.list_rows_if_due()?;
         }
         if is_due { self.keep_checkpoints() } else { Ok(()) }
     }
@@ -81,13 +81,13 @@ impl Drive {
     /// Changes part of a page.
     fn change(&self, part: Part, change: impl Fn(&mut [u8])) -> Result<(), DeviceError> {
         let compression = self.store.layout.shape.compression;
-        let mut room = compression.room(1);
+        let mut scratch = compression.scratch(1);
         loop {
             let mut core = self.core_mut()?;
             let mut page = [0; PAGE_BYTES];
             core.read_page(&self.store, part.lpn, &mut page)?;
             change(&mut page[part.from..part.from + part.length]);
-            let packed = compression.pack(part.lpn, &page, &mut Scratch(&mut room));
+            let packed = compression.pack(part.lpn, &page, &mut Scratch(&mut scratch));
             match core.wait(&[packed]) {
                 Some(Wait::NeedsGc) => self.give_room(core)?,
                 Some(Wait::NoCapacity) => self.give_space(core, part.lpn)?,
@@ -185,13 +185,13 @@ impl Drive {
 
     fn trim_pages(&self, first: Lpn, pages: u32) -> Result<(), DeviceError> {
         let mut core = self.core_mut()?;
-        let order = core.next_order();
+        let seq = core.next_seq();
         // The drive may have become smaller meanwhile.
         let end = core.ftl.pages_logical().min(first.0 + pages);
         core.giving_up(|core| (first.0..end).for_each(|lpn| core.ftl.trim(Lpn(lpn))));
         core.lost.clear(first, pages);
         if !mutants::is(Mutant::TrimForgotten) {
-            core.trims.push(Trim { first, pages, order });
+            core.trims.push(Trim { first, pages, seq });
         }
         let is_much = core.trims.len() >= TRIMS_MAX;
         drop(core);
@@ -200,10 +200,10 @@ impl Drive {
 
     fn trim_all(&self) -> Result<(), DeviceError> {
         let mut core = self.core_mut()?;
-        let (order, pages) = (core.next_order(), core.ftl.pages_logical());
+        let (seq, pages) = (core.next_seq(), core.ftl.pages_logical());
         core.giving_up(|core| core.ftl.trim_all());
         core.lost.clear(Lpn(0), pages);
-        core.trims.push(Trim { first: Lpn(0), pages, order });
+        core.trims.push(Trim { first: Lpn(0), pages, seq });
         Ok(())
     }
 }

@@ -44,7 +44,7 @@ pub(super) enum Event {
 struct Placed {
     lpn: u32,
     /// Count of events, relative to that of its run.
-    order: u16,
+    seq: u16,
     /// Bytes that it is counted as, at most a page.
     bytes: u16,
 }
@@ -53,7 +53,7 @@ struct Placed {
 #[derive(Clone, Copy, Debug)]
 struct Run {
     /// Count of events at its first page.
-    order: u64,
+    seq: u64,
     /// The first place of the unit.
     unit: Ppn,
     /// Number of the next page within the unit.
@@ -80,8 +80,8 @@ impl Events {
     }
 
     /// Adds what the journal says.
-    pub(super) fn add(&mut self, order: u64, event: Event) {
-        self.journaled.push((order, event));
+    pub(super) fn add(&mut self, seq: u64, event: Event) {
+        self.journaled.push((seq, event));
     }
 
     /// Adds the extents of a unit, from an event on; `unit` is its first place.
@@ -94,23 +94,23 @@ impl Events {
         let mut run: Option<Run> = None;
         let mut last = 0;
         for (slot, extent) in (0..).zip(extents) {
-            if extent.order < since {
+            if extent.seq < since {
                 self.runs.extend(run.take());
                 continue;
             }
             let follows = |run: &Run| {
-                let order = extent.order.checked_sub(run.order)?;
-                u16::try_from(order).ok().filter(|_| extent.order >= last)
+                let seq = extent.seq.checked_sub(run.seq)?;
+                u16::try_from(seq).ok().filter(|_| extent.seq >= last)
             };
-            let order = if let Some(order) = run.as_ref().and_then(follows) {
-                order
+            let seq = if let Some(seq) = run.as_ref().and_then(follows) {
+                seq
             } else {
-                let (order, at) = (extent.order, self.placed.len());
-                self.runs.extend(run.replace(Run { order, unit, slot, at, end: at }));
+                let (seq, at) = (extent.seq, self.placed.len());
+                self.runs.extend(run.replace(Run { seq, unit, slot, at, end: at }));
                 0
             };
-            last = extent.order;
-            self.placed.push(Placed { lpn: extent.lpn.0, order, bytes: charged(&extent) });
+            last = extent.seq;
+            self.placed.push(Placed { lpn: extent.lpn.0, seq, bytes: charged(&extent) });
             run = run.map(|run| Run { end: run.end + 1, ..run });
         }
         self.runs.extend(run);
@@ -119,8 +119,8 @@ impl Events {
     /// Walks over all events, earliest first.
     pub(super) fn in_order(mut self) -> Walk {
         if !mutants::is(Mutant::OrderIgnored) {
-            self.runs.sort_by_key(|run| run.order);
-            self.journaled.sort_by_key(|(order, _)| *order);
+            self.runs.sort_by_key(|run| run.seq);
+            self.journaled.sort_by_key(|(seq, _)| *seq);
         }
         Walk { events: self, begun: 0, journaled: 0, left: BinaryHeap::new(), run: None, until: 0 }
     }
@@ -149,7 +149,7 @@ impl Iterator for Walk {
             let Some(index) = self.run else {
                 match self.choose()? {
                     Choice::Run => continue,
-                    Choice::Journaled(order, event) => return Some((order, event)),
+                    Choice::Journaled(seq, event) => return Some((seq, event)),
                 }
             };
             let run = &mut self.events.runs[index];
@@ -158,9 +158,9 @@ impl Iterator for Walk {
                 self.run = None;
                 continue;
             };
-            let order = run.order + u64::from(placed.order);
-            if order > self.until {
-                self.left.push(Reverse((order, index)));
+            let seq = run.seq + u64::from(placed.seq);
+            if seq > self.until {
+                self.left.push(Reverse((seq, index)));
                 self.run = None;
                 continue;
             }
@@ -169,7 +169,7 @@ impl Iterator for Walk {
             let soon = Lpn(self.events.placed.get(run.at + AHEAD).unwrap_or(placed).lpn);
             (run.at, run.slot) = (run.at + 1, run.slot + 1);
             let (lpn, bytes) = (Lpn(placed.lpn), placed.bytes.into());
-            return Some((order, Event::Placed { lpn, ppn, bytes, soon }));
+            return Some((seq, Event::Placed { lpn, ppn, bytes, soon }));
         }
     }
 }
@@ -178,15 +178,15 @@ impl Walk {
     /// Goes on with the run that has the earliest event, unless the journal has it; none where
     /// nothing is left.
     fn choose(&mut self) -> Option<Choice> {
-        let waiting = |walk: &Self| walk.events.runs.get(walk.begun).map(|run| run.order);
-        let left = |walk: &Self| walk.left.peek().map(|Reverse((order, _))| *order);
+        let waiting = |walk: &Self| walk.events.runs.get(walk.begun).map(|run| run.seq);
+        let left = |walk: &Self| walk.left.peek().map(|Reverse((seq, _))| *seq);
         let journaled = self.events.journaled.get(self.journaled).copied();
         let earliest = |walk: &Self| waiting(walk).into_iter().chain(left(walk)).min();
         let first = earliest(self);
-        let is_first = |(order, _): &(u64, Event)| first.is_none_or(|first| *order <= first);
-        if let Some((order, event)) = journaled.filter(is_first) {
+        let is_first = |(seq, _): &(u64, Event)| first.is_none_or(|first| *seq <= first);
+        if let Some((seq, event)) = journaled.filter(is_first) {
             self.journaled += 1;
-            return Some(Choice::Journaled(order, event));
+            return Some(Choice::Journaled(seq, event));
         }
         if left(self) == first {
             let Reverse((_, index)) = self.left.pop()?;
@@ -195,7 +195,7 @@ impl Walk {
             self.run = Some(self.begun);
             self.begun += 1;
         }
-        let others = earliest(self).into_iter().chain(journaled.map(|(order, _)| order));
+        let others = earliest(self).into_iter().chain(journaled.map(|(seq, _)| seq));
         self.until = others.min().unwrap_or(u64::MAX);
         Some(Choice::Run)
     }
@@ -214,6 +214,7 @@ mod tests {
 
     use super::*;
     use crate::Shape;
+    use crate::format::layout::Place;
     use crate::format::unit::Codec;
 
     const SHAPE: Shape = Shape {
@@ -224,8 +225,8 @@ mod tests {
         ..crate::format::layout::tests::SHAPE
     };
 
-    fn extent(lpn: u32, order: u64) -> Extent {
-        Extent { lpn: Lpn(lpn), codec: Codec::Lz4, length: 500, order, payload_crc: 0 }
+    fn extent(lpn: u32, seq: u64) -> Extent {
+        Extent { lpn: Lpn(lpn), codec: Codec::Lz4, length: 500, seq, payload_crc: 0 }
     }
 
     fn any_order() -> impl Strategy<Value = u64> {
@@ -242,31 +243,31 @@ mod tests {
         ) {
             let layout = Layout::new(&SHAPE);
             let (mut events, mut expected) = (Events::new(&layout), Vec::new());
-            for (unit, mut orders) in (0..).zip(tables) {
+            for (unit, mut seqs) in (0..).zip(tables) {
                 if is_in_turn {
-                    orders.sort_unstable();
+                    seqs.sort_unstable();
                 }
-                let place = |slot| layout.ppn(crate::format::layout::Place { row: unit, unit: 0, slot });
-                let numbered = orders.iter().zip(unit * 16..);
+                let place = |slot| layout.ppn(Place { row: unit, unit: 0, slot });
+                let numbered = seqs.iter().zip(unit * 16..);
                 let extents: Vec<Extent> =
-                    numbered.map(|(order, lpn)| extent(lpn, *order)).collect();
+                    numbered.map(|(seq, lpn)| extent(lpn, *seq)).collect();
                 events.add_unit(place(0), extents.iter().copied(), since);
                 for (slot, extent) in (0..).zip(&extents) {
-                    if extent.order >= since {
-                        expected.push((extent.order, extent.lpn.0, place(slot)));
+                    if extent.seq >= since {
+                        expected.push((extent.seq, extent.lpn.0, place(slot)));
                     }
                 }
             }
-            for order in &trims {
-                events.add(*order, Event::Trim { first: Lpn(9999), pages: 1 });
-                expected.push((*order, 9999, Ppn(0)));
+            for seq in &trims {
+                events.add(*seq, Event::Trim { first: Lpn(9999), pages: 1 });
+                expected.push((*seq, 9999, Ppn(0)));
             }
-            let mut found: Vec<_> = events.in_order().map(|(order, event)| match event {
-                Event::Placed { lpn, ppn, .. } => (order, lpn.0, ppn),
-                Event::Trim { first, .. } => (order, first.0, Ppn(0)),
+            let mut found: Vec<_> = events.in_order().map(|(seq, event)| match event {
+                Event::Placed { lpn, ppn, .. } => (seq, lpn.0, ppn),
+                Event::Trim { first, .. } => (seq, first.0, Ppn(0)),
                 Event::Journaled { .. } | Event::Lost { .. } => panic!("none was added"),
             }).collect();
-            prop_assert!(found.is_sorted_by_key(|(order, ..)| *order));
+            prop_assert!(found.is_sorted_by_key(|(seq, ..)| *seq));
             found.sort_unstable();
             expected.sort_unstable();
             prop_assert_eq!(found, expected);

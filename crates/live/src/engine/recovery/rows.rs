@@ -9,9 +9,9 @@ use crate::engine::completed_rows::Completed;
 use crate::engine::store::{Member, Store};
 use crate::format::checkpoint_header::CheckpointHeader;
 use crate::format::die_set::DieSet;
-use crate::format::layout::{Layout, STAMP_BYTES};
+use crate::format::layout::{Layout, UNIT_HEADER_BYTES};
 use crate::format::row::{RowEpoch, Rows};
-use crate::format::unit::{self, Entry, Origin, Stamp};
+use crate::format::unit::{self, Entry, Origin, UnitHeader};
 
 /// The search for rows that were completed since a checkpoint.
 #[derive(Clone, Copy, Debug)]
@@ -42,23 +42,23 @@ pub(super) struct Scanned {
 #[derive(Debug)]
 struct Mend {
     row: u32,
-    stamp: Stamp,
+    unit_header: UnitHeader,
     unit: Vec<u8>,
 }
 
 impl Scanned {
     /// Writes units again that rows lack, so that those survive a further loss.
     pub(super) fn mend(&mut self, store: &Store) {
-        for Mend { row, stamp, mut unit } in self.mends.drain(..) {
-            stamp.write(&mut unit);
-            let die = store.layout.die(row, stamp.position, stamp.out);
+        for Mend { row, unit_header, mut unit } in self.mends.drain(..) {
+            unit_header.write(&mut unit);
+            let die = store.layout.die(row, unit_header.position, unit_header.out);
             // Where it cannot be written, the row is as good as it was.
             let _ = store.dies.write(die, store.layout.unit_from(row), &unit);
         }
     }
 }
 
-/// A row that counts; what its units hold is in [`Room::tables`].
+/// A row that counts; what its units hold is in [`RowBuffers::tables`].
 struct Row {
     life: RowEpoch,
     origin: Origin,
@@ -66,13 +66,13 @@ struct Row {
 
 /// A unit as it was found.
 struct FoundUnit<'a> {
-    stamp: Stamp,
+    unit_header: UnitHeader,
     /// The unit, or as much of it as was read.
     bytes: &'a [u8],
 }
 
 /// Buffers into which rows are read, one after the other.
-struct Room {
+struct RowBuffers {
     /// Stamps, die by die.
     heads: Vec<u8>,
     /// A whole unit.
@@ -81,11 +81,11 @@ struct Room {
     tables: Vec<Vec<Entry>>,
 }
 
-impl Room {
+impl RowBuffers {
     fn new(layout: &Layout) -> Self {
         let dies = layout.shape.dies as usize;
         Self {
-            heads: vec![0; dies * STAMP_BYTES],
+            heads: vec![0; dies * UNIT_HEADER_BYTES],
             unit: vec![0; layout.unit_bytes],
             tables: vec![Vec::new(); layout.shape.data_units() as usize],
         }
@@ -100,7 +100,7 @@ impl<'a> Scan<'a> {
         released: &'a BTreeMap<u32, u64>,
         left_out: DieSet,
     ) -> Self {
-        Self { store, since: summary.order, released, left_out, session: 0 }
+        Self { store, since: summary.seq, released, left_out, session: 0 }
     }
 
     /// Finds rows that were completed since the checkpoint and are not in `rows`, notes them there,
@@ -112,26 +112,26 @@ impl<'a> Scan<'a> {
         events: &mut Events,
     ) -> Scanned {
         let layout = &self.store.layout;
-        let mut room = Room::new(layout);
+        let mut buffers = RowBuffers::new(layout);
         let mut scanned = Scanned::default();
         for superblock in 0..layout.shape.superblocks {
             let of_superblock = layout.rows_of(superblock);
-            let is_held = |row: &u32| rows.life(*row).order != 0;
+            let is_held = |row: &u32| rows.life(*row).seq != 0;
             let is_begun = of_superblock.clone().any(|row| is_held(&row));
             let is_full = is_held(&(of_superblock.end - 1));
-            let is_new = |stamp: Stamp| stamp.programmed_at >= self.since;
-            if is_full || !is_begun && !self.stamps(of_superblock.start).any(is_new) {
+            let is_new = |unit_header: UnitHeader| unit_header.programmed_at >= self.since;
+            if is_full || !is_begun && !self.unit_headers(of_superblock.start).any(is_new) {
                 continue;
             }
             let unknown: Vec<u32> = of_superblock.filter(|row| !is_held(row)).collect();
             for row in unknown {
-                let found = self.row(row, &mut room, &mut scanned);
+                let found = self.row(row, &mut buffers, &mut scanned);
                 let Some(Row { life, origin }) = found else { continue };
                 rows.set(row, life);
                 scanned.rows.insert(row);
                 let erased = &mut erase_counts[superblock as usize];
                 *erased = origin.erase_count.max(*erased);
-                let units = &room.tables[..layout.data_units(life.out) as usize];
+                let units = &buffers.tables[..layout.data_units(life.out) as usize];
                 scanned.unlisted.add_tables((row, life, origin), units);
                 for (position, table) in (0..).zip(units) {
                     let extents = table.iter().map(|entry| entry.extent);
@@ -142,16 +142,17 @@ impl<'a> Scan<'a> {
         scanned
     }
 
-    /// The stamps that say whether a superblock has begun another life: those of its first row's
-    /// last two positions, which are programmed together when all others have been; two, since one
-    /// die may have lost what was written to it. Where rows leave out dies they come earlier.
-    fn stamps(&self, row: u32) -> impl Iterator<Item = Stamp> {
+    /// The unit headers that say whether a superblock has begun another life: those of its first
+    /// row's last two positions, which are programmed together when all others have been; two,
+    /// since one die may have lost what was written to it. Where rows leave out dies they come
+    /// earlier.
+    fn unit_headers(&self, row: u32) -> impl Iterator<Item = UnitHeader> {
         let layout = &self.store.layout;
         let dies = layout.shape.dies;
         let positions = dies.saturating_sub(2 + self.left_out.count())..dies;
         positions.filter_map(move |position| {
             let die = layout.die(row, position, DieSet::default());
-            self.unit_on(die, row, &mut [0; STAMP_BYTES]).map(|unit| unit.stamp)
+            self.unit_on(die, row, &mut [0; UNIT_HEADER_BYTES]).map(|unit| unit.unit_header)
         })
     }
 
@@ -166,25 +167,25 @@ impl<'a> Scan<'a> {
         Some(if origin.is_relocation { Cause::Relocation } else { Cause::Host })
     }
 
-    /// A unit that carries the stamp of its own place and life, as far as it is read.
+    /// A unit that carries the unit header of its own place and life, as far as it is read.
     fn unit<'b>(&self, member: Member, bytes: &'b mut [u8]) -> Option<FoundUnit<'b>> {
         let Member { row, position, life } = member;
         let unit = self.unit_on(self.store.layout.die(row, position, life.out), row, bytes)?;
-        is_of(&unit.stamp, member).then_some(unit)
+        is_of(&unit.unit_header, member).then_some(unit)
     }
 
-    /// Reads a die's unit of a row, of whatever life, if its stamp says that it belongs there.
+    /// Reads a die's unit of a row, of whatever life, if its header says that it belongs there.
     fn unit_on<'b>(&self, die: usize, row: u32, bytes: &'b mut [u8]) -> Option<FoundUnit<'b>> {
         let layout = &self.store.layout;
         self.store.dies.read(die, layout.unit_from(row), bytes).ok()?;
-        let stamp = Stamp::parse(bytes)?;
-        let (position, out) = (stamp.position, stamp.out);
-        let is_own = stamp.row == row
-            && stamp.identity.drive == self.store.drive
-            && stamp.is_parity == layout.is_parity(position)
+        let unit_header = UnitHeader::parse(bytes)?;
+        let (position, out) = (unit_header.position, unit_header.out);
+        let is_own = unit_header.row == row
+            && unit_header.identity.drive == self.store.drive
+            && unit_header.is_parity == layout.is_parity(position)
             && layout.shape.may_leave_out(out)
             && layout.position(row, die, out) == Some(position);
-        is_own.then_some(FoundUnit { stamp, bytes })
+        is_own.then_some(FoundUnit { unit_header, bytes })
     }
 
     fn table(
@@ -194,34 +195,36 @@ impl<'a> Scan<'a> {
         unit: &FoundUnit<'_>,
         entries: &mut Vec<Entry>,
     ) -> Option<Origin> {
-        let of = (unit.stamp.identity, self.store.first(row, position));
+        let of = (unit.unit_header.identity, self.store.first(row, position));
         unit::read_table(&self.store.layout, unit.bytes, of, entries)
     }
 
     /// A row, if it counts.
-    fn row(&self, row: u32, room: &mut Room, scanned: &mut Scanned) -> Option<Row> {
+    fn row(&self, row: u32, buffers: &mut RowBuffers, scanned: &mut Scanned) -> Option<Row> {
         let layout = &self.store.layout;
-        let heads = room.heads.chunks_exact_mut(STAMP_BYTES).enumerate();
-        let stamps: Vec<Stamp> =
-            heads.filter_map(|(die, head)| Some(self.unit_on(die, row, head)?.stamp)).collect();
-        let newest = stamps.iter().max_by_key(|stamp| stamp.identity.row_order)?;
-        let life = RowEpoch { order: newest.identity.row_order, out: newest.out };
+        let heads = buffers.heads.chunks_exact_mut(UNIT_HEADER_BYTES).enumerate();
+        let unit_headers: Vec<UnitHeader> = heads
+            .filter_map(|(die, head)| Some(self.unit_on(die, row, head)?.unit_header))
+            .collect();
+        let newest = unit_headers.iter().max_by_key(|unit_header| unit_header.identity.row_seq)?;
+        let life = RowEpoch { seq: newest.identity.row_seq, out: newest.out };
         let released = self.released.get(&(row / layout.shape.rows));
-        let is_over = released.is_some_and(|released| life.order < *released);
+        let is_over = released.is_some_and(|released| life.seq < *released);
         // What an earlier session had not listed when the next one began does not count.
-        if is_over || life.order >> 40 < self.session {
+        if is_over || life.seq >> 40 < self.session {
             return None;
         }
-        let of_row =
-            |stamp: &Stamp| (stamp.identity.row_order, stamp.out) == (life.order, life.out);
-        let present = || stamps.iter().filter(|stamp| of_row(stamp));
-        if present().all(|stamp| stamp.programmed_at < self.since) {
+        let of_row = |unit_header: &UnitHeader| {
+            (unit_header.identity.row_seq, unit_header.out) == (life.seq, life.out)
+        };
+        let present = || unit_headers.iter().filter(|unit_header| of_row(unit_header));
+        if present().all(|unit_header| unit_header.programmed_at < self.since) {
             // Remains of an earlier life, or of a row that was never completed.
             return None;
         }
-        let batches = present().map(|stamp| stamp.batches).max().unwrap_or(0);
+        let batches = present().map(|unit_header| unit_header.batches).max().unwrap_or(0);
         scanned.batches = scanned.batches.max(batches);
-        self.whole(row, life, room, scanned)
+        self.whole(row, life, buffers, scanned)
     }
 
     /// The tables of a row whose units may be torn, if all but one are whole. That one is made anew
@@ -230,63 +233,66 @@ impl<'a> Scan<'a> {
         &self,
         row: u32,
         life: RowEpoch,
-        Room { unit: room, tables, .. }: &mut Room,
+        RowBuffers { unit: buffers, tables, .. }: &mut RowBuffers,
         scanned: &mut Scanned,
     ) -> Option<Row> {
         let layout = &self.store.layout;
         let shape = &layout.shape;
         let mut sum = vec![0; if shape.is_protected { layout.unit_bytes } else { 0 }];
-        let parity = self.parity(row, life, room);
+        let parity = self.parity(row, life, buffers);
         if parity.is_some() {
-            unit::exclusive_or(&mut sum, room);
+            unit::exclusive_or(&mut sum, buffers);
         }
         let mut missing = None;
         let mut origin = Origin { is_relocation: false, erase_count: 0 };
         for (position, table) in (0..layout.data_units(life.out)).zip(&mut *tables) {
-            let unit = self.unit(Member { row, position, life }, room);
-            let stamp = unit.as_ref().map(|unit| unit.stamp);
+            let unit = self.unit(Member { row, position, life }, buffers);
+            let unit_header = unit.as_ref().map(|unit| unit.unit_header);
             let found = unit.and_then(|unit| self.checked(row, position, &unit, table));
-            if let (Some(found), Some(stamp)) = (found, stamp) {
+            if let (Some(found), Some(unit_header)) = (found, unit_header) {
                 origin = found;
-                if unit::clear_gaps(room, table) {
-                    scanned.mends.push(Mend { row, stamp, unit: room.clone() });
+                if unit::clear_gaps(buffers, table) {
+                    scanned.mends.push(Mend { row, unit_header, unit: buffers.clone() });
                 }
-                unit::exclusive_or(&mut sum, room);
+                unit::exclusive_or(&mut sum, buffers);
             } else {
                 missing.replace(position).is_none().then_some(())?;
             }
         }
         if let Some(position) = missing {
-            let stamp = Stamp { is_parity: false, position, batches: 0, ..parity? };
+            let unit_header = UnitHeader { is_parity: false, position, batches: 0, ..parity? };
             let table = &mut tables[position as usize];
-            let unit = FoundUnit { stamp, bytes: &sum };
+            let unit = FoundUnit { unit_header, bytes: &sum };
             origin = self.checked(row, position, &unit, table)?;
-            scanned.mends.push(Mend { row, stamp, unit: sum });
+            scanned.mends.push(Mend { row, unit_header, unit: sum });
         } else if shape.is_protected && parity.is_none() {
-            let stamp = Stamp {
+            let unit_header = UnitHeader {
                 is_parity: true,
                 row,
                 position: shape.dies - 1,
-                identity: self.store.identity(life.order),
+                identity: self.store.identity(life.seq),
                 programmed_at: self.since,
-                body_crc: crc32c::crc32c(&sum[STAMP_BYTES..]),
+                body_crc: crc32c::crc32c(&sum[UNIT_HEADER_BYTES..]),
                 out: life.out,
                 batches: 0,
             };
-            scanned.mends.push(Mend { row, stamp, unit: sum });
+            scanned.mends.push(Mend { row, unit_header, unit: sum });
         }
         let lost = self.store.dies.lost();
-        scanned.mends.retain(|it| !lost.has(layout.die(it.row, it.stamp.position, it.stamp.out)));
+        scanned.mends.retain(|it| {
+            !lost.has(layout.die(it.row, it.unit_header.position, it.unit_header.out))
+        });
         Some(Row { life, origin })
     }
 
-    /// Reads a row's parity unit; its stamp, if that is what it should be.
-    fn parity(&self, row: u32, life: RowEpoch, room: &mut [u8]) -> Option<Stamp> {
+    /// Reads a row's parity unit; its unit header, if that is what it should be.
+    fn parity(&self, row: u32, life: RowEpoch, buffers: &mut [u8]) -> Option<UnitHeader> {
         let shape = &self.store.layout.shape;
         shape.is_protected.then_some(())?;
-        let unit = self.unit(Member { row, position: shape.dies - 1, life }, room)?;
-        let is_right = crc32c::crc32c(&unit.bytes[STAMP_BYTES..]) == unit.stamp.body_crc;
-        is_right.then_some(unit.stamp)
+        let unit = self.unit(Member { row, position: shape.dies - 1, life }, buffers)?;
+        let is_right =
+            crc32c::crc32c(&unit.bytes[UNIT_HEADER_BYTES..]) == unit.unit_header.body_crc;
+        is_right.then_some(unit.unit_header)
     }
 
     /// The table of a unit that may be torn, if every extent is whole.
@@ -302,15 +308,16 @@ impl<'a> Scan<'a> {
         let first = self.store.first(row, position);
         let is_whole = |(slot, entry): (u32, &Entry)| {
             let ppn = layout.ppn_within(first, slot);
-            unit::extent_in(unit.bytes, entry.from, unit.stamp.identity, ppn)
+            unit::extent_in(unit.bytes, entry.from, unit.unit_header.identity, ppn)
                 .is_some_and(|(extent, _)| extent == entry.extent)
         };
         (0..).zip(&*table).all(is_whole).then_some(origin)
     }
 }
 
-/// True if a stamp is that of a unit of this life of the row.
-fn is_of(stamp: &Stamp, member: Member) -> bool {
+/// True if a unit header is that of a unit of this life of the row.
+fn is_of(unit_header: &UnitHeader, member: Member) -> bool {
     let Member { position, life, .. } = member;
-    (stamp.position, stamp.identity.row_order, stamp.out) == (position, life.order, life.out)
+    (unit_header.position, unit_header.identity.row_seq, unit_header.out)
+        == (position, life.seq, life.out)
 }
