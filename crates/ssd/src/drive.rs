@@ -367,7 +367,7 @@ impl Drive {
     /// Sets the compressibility of the data of writes from now on: a good compressor shortens each
     /// 4 KiB of it by `percent`, 0 to 100. A drive that does not compress ignores it.
     pub fn set_compressible(&mut self, percent: f64) {
-        assert!((0.0..=100.0).contains(&percent), "data is compressible from 0 to 100 %");
+        debug_assert!((0.0..=100.0).contains(&percent), "data is compressible from 0 to 100 %");
         let Some(header_bytes) = self.extent_header_bytes else { return };
         let bytes = (PAGE_BYTES as f64 * (1.0 - percent / 100.0)).ceil();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 4096")]
