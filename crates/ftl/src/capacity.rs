@@ -29,6 +29,8 @@ impl Ftl {
         }
         let free: usize = self.free_by_bank.iter().map(Vec::len).sum();
         self.room = free as u64 * u64::from(self.config.granules_per_superblock());
+        let free = self.superblocks_free();
+        assert_eq!(free, self.superblocks_good(), "a purge leaves superblocks free, or bad");
         self.watch_room();
     }
 
@@ -52,6 +54,8 @@ impl Ftl {
         (pages_logical..self.pages_logical()).map(Lpn).for_each(|lpn| self.trim(lpn));
         self.mapping.resize(pages_logical);
         self.extents.resize(&config);
+        let (stored, most) = (self.extents.stored(), self.extents.stored_max());
+        assert!(stored <= most, "what stays stored is no more than may be");
         self.config = config;
         Ok(())
     }

@@ -70,6 +70,7 @@ impl Ftl {
         let reserved = self.config.superblocks_reserved();
         let usable = u64::from(self.superblocks_good().saturating_sub(reserved));
         let kept = u64::from(self.units_per_row - units);
+        debug_assert!(kept > 0, "a shortened row holds data");
         let reliable = usable * self.config.granules_reliable();
         reliable * kept / u64::from(self.units_per_row) * 19 / 20
     }

@@ -31,7 +31,9 @@ impl Divider {
         }
         let quotient = ((u128::from(number) * u128::from(self.reciprocal)) >> 64) as u32;
         // At most `number`: nothing can wrap, so nothing needs to be checked.
-        (quotient, number.wrapping_sub(quotient.wrapping_mul(self.divisor)))
+        let remainder = number.wrapping_sub(quotient.wrapping_mul(self.divisor));
+        debug_assert!(remainder < self.divisor, "a remainder is below its divisor");
+        (quotient, remainder)
     }
 }
 

@@ -32,11 +32,14 @@ impl Extents {
     /// Extents of an empty drive.
     pub(crate) fn new(config: &Config) -> Self {
         let granules_per_page = config.granules_per_page();
+        let granules_min = granules_per_page.div_ceil(config.extents_per_page);
+        let least = granules_min * config.extents_per_page;
+        assert!(least >= granules_per_page, "the least extents take a page before its places do");
         let pages = if config.extents_per_page > 1 { config.pages_logical } else { 0 };
         Self {
             granules_of: Table::new(pages as usize, Use::Whole),
             granules_per_page,
-            granules_min: granules_per_page.div_ceil(config.extents_per_page),
+            granules_min,
             incoming: granules_per_page,
             pages: 0,
             stored: 0,
@@ -76,6 +79,12 @@ impl Extents {
         (self.granules_min..=self.granules_per_page).contains(&granules)
     }
 
+    /// True if so many pages can take what is stored.
+    fn is_possible(&self) -> bool {
+        let (least, most) = (u64::from(self.granules_min), u64::from(self.granules_per_page));
+        (self.pages * least..=self.pages * most).contains(&self.stored)
+    }
+
     /// Granules that a page takes which the host writes now.
     #[inline]
     pub(crate) const fn incoming(&self) -> u32 {
@@ -100,9 +109,11 @@ impl Extents {
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "at most the granules of a page")]
     pub(crate) fn store(&mut self, lpn: Lpn, was: Option<u32>, granules: u32) {
+        debug_assert!(self.is_size(granules), "what is stored has the size of an extent");
         self.pages += u64::from(was.is_none());
         self.stored += u64::from(granules);
         self.stored -= u64::from(was.unwrap_or(0));
+        debug_assert!(self.is_possible(), "what is stored is that of its pages");
         if was.unwrap_or(self.granules_per_page) != granules
             && let Some(entry) = self.granules_of.entries_mut().get_mut(lpn.0 as usize)
         {
@@ -114,6 +125,7 @@ impl Extents {
     pub(crate) fn drop(&mut self, lpn: Lpn, was: u32) {
         self.pages -= 1;
         self.stored -= u64::from(was);
+        debug_assert!(self.is_possible(), "what stays stored is that of its pages");
         if let Some(entry) = self.granules_of.entries_mut().get_mut(lpn.0 as usize) {
             *entry = 0;
         }

@@ -131,6 +131,7 @@ impl StreamState {
         if self.bank >= self.banks_joined {
             self.bank = 0;
         }
+        assert!(self.bank < banks, "a turn is that of a bank");
     }
 }
 
@@ -540,7 +541,7 @@ impl Ftl {
         let state = &mut self.streams[stream as usize];
         let open = &mut state.frontiers[state.bank as usize];
         let frontier = open.as_mut().expect("opened above");
-        let ppn = frontier.next;
+        let (ppn, place) = (frontier.next, (frontier.superblock, frontier.unit));
         frontier.next.0 += 1;
         frontier.granules_left -= granules;
         frontier.layer_left -= 1;
@@ -549,7 +550,9 @@ impl Ftl {
             frontier.next.0 = frontier.next.0.wrapping_add(pages.divisor() - unit.divisor());
             frontier.layer_left = unit.divisor();
         }
-        (frontier.superblock, ppn, frontier.granules_left == 0)
+        let is_full = frontier.granules_left == 0;
+        debug_assert_eq!(self.unit_of(ppn), place, "a place lies in the unit that is filled");
+        (place.0, ppn, is_full)
     }
 
     /// Sees to it that a stream has an open superblock in the bank whose turn it is.
@@ -567,6 +570,7 @@ impl Ftl {
     pub(crate) fn frontier(&self, superblock: SuperblockId, unit: u32) -> Frontier {
         let first = Ppn(superblock.0 * self.places_per_superblock.divisor());
         let pages = self.pages_per_unit.divisor();
+        self.assert_open(superblock, unit);
         Frontier {
             superblock,
             die_first: self.die_first(superblock),
@@ -596,6 +600,8 @@ impl Ftl {
         let open = &mut state.frontiers[bank];
         let frontier = open.as_mut().expect("the unit's superblock is open");
         let &mut Frontier { superblock, die_first, unit, granules_left, .. } = frontier;
+        let is_open = self.superblocks.state(superblock) == SuperblockState::Open;
+        assert!(is_open, "a unit is programmed in an open superblock");
         if unit + 1 == self.units_per_superblock {
             self.superblocks.close(superblock);
             *open = None;
@@ -644,6 +650,7 @@ impl Ftl {
         };
         let index = index.expect("low watermark keeps a free superblock for relocation");
         let superblock = self.free_by_bank[bank].remove(index);
+        assert_eq!(self.bank_of(superblock) as usize, bank, "a bank opens a superblock of its own");
         self.superblocks.open(superblock);
         superblock
     }
@@ -666,6 +673,7 @@ impl Ftl {
         let bank = self.bank_of(superblock);
         self.free_by_bank[bank as usize].push(superblock);
         self.room += u64::from(self.config.granules_per_superblock());
+        self.assert_gained(superblock);
         self.watch_room();
     }
 
@@ -742,6 +750,8 @@ impl Ftl {
         }
         // Off the list first, or making room could open it.
         let bank = self.bank_of(superblock) as usize;
+        let is_listed = self.free_by_bank[bank].contains(&superblock);
+        assert!(is_listed, "a superblock that is retired is listed as free");
         self.free_by_bank[bank].retain(|id| *id != superblock);
         self.make_room(media);
         self.superblocks.retire(superblock);

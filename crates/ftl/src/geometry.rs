@@ -139,6 +139,10 @@ impl Layout {
                 });
             }
         }
+        let whole = geometry.pages_per_erase_block * geometry.data_units_per_row();
+        assert_eq!(units.len(), whole as usize, "every data unit of a superblock has a place");
+        let is_apart = |unit: &UnitPlace| unit.parity_die != Some(unit.die);
+        assert!(units.iter().all(is_apart), "parity lies on a die of its own");
         Self { units }
     }
 

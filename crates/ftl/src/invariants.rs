@@ -3,9 +3,33 @@
 //! Commands keep counts instead of counting, and each assertion on their way sees one of them. This
 //! looks at all of them at once, which takes a walk over the map: for simulations and tests.
 
+use crate::relocation::Thresholds;
 use crate::{Ftl, Lpn, SuperblockId, SuperblockState};
 
 impl Ftl {
+    /// Asserts that a superblock can be filled from unit number `unit` on.
+    pub(crate) fn assert_open(&self, superblock: SuperblockId, unit: u32) {
+        let state = self.superblocks.state(superblock);
+        assert_eq!(state, SuperblockState::Open, "a superblock that is filled is open");
+        assert!(unit < self.units_per_superblock, "a unit that is begun lies in its superblock");
+    }
+
+    /// Asserts that a superblock which has been listed as free can be opened.
+    pub(crate) fn assert_gained(&self, superblock: SuperblockId) {
+        let state = self.superblocks.state(superblock);
+        assert_eq!(state, SuperblockState::Free, "a superblock that is gained is free");
+        let holds = self.superblocks.granules_valid(superblock);
+        assert_eq!(holds, 0, "a superblock that is gained holds nothing");
+        self.assert_room();
+    }
+
+    /// Asserts that there is not more room than the media have.
+    pub(crate) fn assert_room(&self) {
+        let superblocks = u64::from(self.superblocks());
+        let granules = superblocks * u64::from(self.config.granules_per_superblock());
+        assert!(self.room <= granules, "room is at most what all superblocks have");
+    }
+
     /// Asserts what holds between any two commands, whatever the host and the media have done. It
     /// reads the whole map.
     ///
@@ -15,6 +39,7 @@ impl Ftl {
         self.check_map();
         self.check_free();
         self.check_room();
+        self.check_relocation();
         self.check_counters();
     }
 
@@ -90,6 +115,12 @@ impl Ftl {
             room += u64::from(frontier.granules_left);
             open += 1;
         }
+        for stream in &self.streams {
+            let is_turn = stream.bank < stream.banks_joined;
+            assert!(is_turn, "the turn is that of a bank which has joined");
+            let banks = self.config.geometry.banks;
+            assert!(stream.banks_joined <= banks, "no more banks have joined than there are");
+        }
         assert_eq!(
             self.room, room,
             "room is that of free superblocks and of what open ones have left"
@@ -99,14 +130,34 @@ impl Ftl {
         assert_eq!(counted as u64, u64::from(open), "every open superblock is being filled");
     }
 
+    /// The one victim is that of relocation, and host writes wait where room is short.
+    fn check_relocation(&self) {
+        let is_victim = |id: &SuperblockId| self.superblocks.state(*id) == SuperblockState::Victim;
+        let victims: Vec<SuperblockId> = self.superblocks.ids().filter(is_victim).collect();
+        let reclaimed: Vec<SuperblockId> = self.relocation.superblock().into_iter().collect();
+        assert_eq!(victims, reclaimed, "a victim is what relocation reclaims");
+        let Thresholds { stop, resume, .. } = self.thresholds;
+        assert!(self.needs_room() || self.room > stop, "host writes wait where room is short");
+        assert!(!self.needs_room() || self.room < resume, "host writes go on where there is room");
+        let (free, good) = (self.superblocks_free(), self.superblocks_good());
+        assert!(free <= good, "{free} superblocks are free, {good} can be");
+    }
+
     /// Counts that can only grow together.
     fn check_counters(&self) {
         let counters = &self.counters;
-        let host_bytes = counters.pages_host * crate::PAGE_BYTES;
-        assert!(
-            counters.host_saved_bytes <= host_bytes,
-            "compression saves less than {host_bytes} bytes that the host wrote"
-        );
+        let by_cause = [
+            ("host", counters.host_saved_bytes, counters.pages_host),
+            ("relocation", counters.relocation_saved_bytes, counters.pages_relocation),
+            ("wear", counters.wear_saved_bytes, counters.pages_wear),
+        ];
+        for (cause, saved_bytes, pages) in by_cause {
+            let bytes = pages * crate::PAGE_BYTES;
+            assert!(saved_bytes <= bytes, "{cause}: no more is saved than {bytes} bytes written");
+        }
+        let erased = self.superblocks.ids().map(|id| u64::from(self.superblocks.erase_count(id)));
+        let erased: u64 = erased.sum();
+        assert!(counters.superblocks_erased <= erased, "each erase wears a superblock");
         let stored_max = self.extents.pages();
         let logical = u64::from(self.pages_logical());
         assert!(stored_max <= logical, "{stored_max} pages are stored of {logical}");

@@ -126,6 +126,7 @@ impl Mapping {
     /// Maps `lpn` to `ppn`; returns where it was.
     #[inline]
     pub(crate) fn map(&mut self, lpn: Lpn, ppn: Ppn) -> Option<Ppn> {
+        debug_assert!(!self.is_valid(ppn), "a page is mapped to a place that holds nothing");
         let entry = &mut self.ppn_of.entries_mut()[lpn.0 as usize];
         let was = std::mem::replace(entry, ppn.0 + 1).checked_sub(1).map(Ppn);
         self.keep(ppn, lpn);
@@ -197,6 +198,9 @@ impl Mapping {
     /// Only writes to the large table: where it was is known, so nothing waits for a cache miss.
     #[inline]
     pub(crate) fn relocate(&mut self, lpn: Lpn, from: Ppn, to: Ppn) {
+        debug_assert!(self.is_at(lpn, from), "a page is moved from where it is");
+        debug_assert!(self.is_valid(from), "a page that is moved is valid where it was");
+        debug_assert!(!self.is_valid(to), "a page is moved to a place that holds nothing");
         self.ppn_of.entries_mut()[lpn.0 as usize] = to.0 + 1;
         self.keep(to, lpn);
         self.valid.entries_mut()[word_of(to)] |= bit_of(to);
@@ -220,6 +224,7 @@ impl Mapping {
     #[inline]
     fn invalidate(&mut self, was: Option<Ppn>) -> Option<Ppn> {
         if let Some(ppn) = was {
+            debug_assert!(self.is_valid(ppn), "a place that is given up was valid");
             self.valid.entries_mut()[word_of(ppn)] &= !bit_of(ppn);
         }
         was

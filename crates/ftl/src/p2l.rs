@@ -82,6 +82,7 @@ impl Ftl {
     /// Pages that are at any of `places`, which are in order, and where: by a look through the
     /// whole map.
     pub fn pages_at(&self, places: &[Ppn]) -> Vec<(Lpn, Ppn)> {
+        debug_assert!(places.is_sorted(), "places that are searched for are in order");
         let (Some(first), Some(last)) = (places.first(), places.last()) else { return Vec::new() };
         let between = self.mapping.pages_in(first.0..last.0 + 1);
         between.filter(|(_, ppn)| places.binary_search(ppn).is_ok()).collect()
@@ -96,6 +97,7 @@ impl Ftl {
         if !self.told.covers(ppn) {
             let unit = self.pages_per_unit.divisor();
             self.told.begin(ppn.0 / unit * unit, unit);
+            assert!(self.told.covers(ppn), "a unit that is asked for holds the place");
             media.contents(Ppn(self.told.first), &mut self.told.pages);
             // All of them are looked up soon; together, so that the cache misses overlap.
             self.told.pages.iter().flatten().for_each(|lpn| self.mapping.prefetch(*lpn));

@@ -105,6 +105,8 @@ impl Recovery {
         superblocks: &[Found],
         closed: &[SuperblockId],
     ) -> Result<Ftl, MapError> {
+        let count = self.ftl.superblocks() as usize;
+        assert_eq!(superblocks.len(), count, "every superblock was looked for");
         self.count_stored()?;
         let ftl = &mut self.ftl;
         let counts = &mut ftl.superblocks;
@@ -214,6 +216,7 @@ impl Ftl {
             room += u64::from(units) * u64::from(self.granules_per_unit);
         }
         self.room = room;
+        self.assert_room();
         self.list_free();
         self.watch_room();
     }

@@ -18,8 +18,8 @@ const LOT: usize = 16;
 /// The watermarks in granules of room.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Thresholds {
-    stop: u64,
-    resume: u64,
+    pub(crate) stop: u64,
+    pub(crate) resume: u64,
     pace: u64,
 }
 
@@ -30,7 +30,10 @@ impl Thresholds {
         let watermarks = &config.watermarks;
         let stop = u64::from(watermarks.low) * granules;
         let burst = (watermarks.burst * granules as f64).ceil() as u64;
-        Self { stop, resume: stop + burst.max(1), pace: u64::from(watermarks.high) * granules }
+        let (resume, pace) = (stop + burst.max(1), u64::from(watermarks.high) * granules);
+        assert!(stop < resume, "host writes go on with more room than they stop with");
+        assert!(stop < pace, "relocation keeps pace before host writes stop");
+        Self { stop, resume, pace }
     }
 }
 
@@ -123,6 +126,8 @@ impl ValidPages {
             self.found[self.found_count % (2 * LOT)] = (ppn, lpn);
             self.found_count += 1;
         }
+        let waiting = self.found_count - self.taken_count;
+        assert!(waiting <= 2 * LOT, "no page that was found is overwritten before it is taken");
     }
 
     #[inline]
@@ -137,6 +142,7 @@ impl ValidPages {
         }
         let ppn = Ppn(self.word_first + self.word.trailing_zeros());
         self.word &= self.word - 1;
+        debug_assert!(ppn.0 < self.at, "a valid page is found where it was looked for");
         Some(ppn)
     }
 }
@@ -144,6 +150,13 @@ impl ValidPages {
 impl Default for Relocation {
     fn default() -> Self {
         Self { victim: None, owed: 0.0, stopped: false, levelled: false }
+    }
+}
+
+impl Relocation {
+    /// The superblock that is being reclaimed, if any.
+    pub(crate) fn superblock(&self) -> Option<SuperblockId> {
+        self.victim.as_ref().map(|victim| victim.superblock)
     }
 }
 
@@ -230,6 +243,7 @@ impl Ftl {
         if self.relocation.owed < f64::from(batch) {
             return;
         }
+        assert!(self.relocation.owed.is_finite(), "what is owed can be paid");
         while self.relocation.owed >= 1.0 {
             if self.needs_room() && self.holds_erased() {
                 // More room comes only of what the owner releases, which now has its turn.
@@ -271,6 +285,7 @@ impl Ftl {
             let (ppn, kept) = found.expect("as granules_valid counts");
             let (cause, die_first, place) =
                 (victim.cause, victim.die_first, ppn.0 - victim.first.0);
+            debug_assert_eq!(self.superblock_of(ppn), superblock, "a victim gives what it holds");
             let from = Origin { superblock, ppn, die: self.die_at(die_first, place) };
             let lpn = match kept {
                 Some(lpn) => lpn,
@@ -289,9 +304,17 @@ impl Ftl {
         }
         if self.superblocks.granules_valid(superblock) == 0 {
             self.relocation.victim = None;
+            debug_assert!(!self.is_any_valid_in(superblock), "what is erased is not mapped");
             self.erase(superblock, media);
         }
         granules
+    }
+
+    /// True if any place of a superblock is valid, by the map and not by its count.
+    fn is_any_valid_in(&self, superblock: SuperblockId) -> bool {
+        let places = self.config.places_per_superblock();
+        let first = superblock.0 * places;
+        self.mapping.is_any_valid(first..first + places)
     }
 
     fn choose_victim(&mut self) -> Option<Victim> {

@@ -120,10 +120,12 @@ impl Superblocks {
         let erase_count = &mut self.erase_count[id.0 as usize];
         *erase_count = erase_count.saturating_add(1);
         self.free += 1;
+        assert!(self.free as usize <= self.state.len(), "no more are free than there are");
     }
 
     /// Retires a free superblock.
     pub(crate) fn retire(&mut self, id: SuperblockId) {
+        assert_eq!(self.granules_valid(id), 0, "what is retired holds nothing");
         self.change(id, SuperblockState::Free, SuperblockState::Bad);
         self.free -= 1;
     }

@@ -59,6 +59,8 @@ impl VictimPolicy {
 
 fn benefit(superblocks: &Superblocks, granules: u32, id: SuperblockId) -> f64 {
     let utilisation = f64::from(superblocks.granules_valid(id)) / f64::from(granules);
+    debug_assert!(utilisation <= 1.0, "a candidate holds no more than a superblock can");
+    debug_assert!(superblocks.closed_at(id) > 0, "a candidate has been closed");
     let age = (superblocks.closes() - superblocks.closed_at(id) + 1) as f64;
     (1.0 - utilisation) / (2.0 * utilisation) * age
 }

@@ -74,6 +74,7 @@ impl Backend {
     pub(crate) fn new(spec: &DriveSpec, host: &HostSpec, config: &Config) -> Self {
         let geometry = &config.geometry;
         let channels = u16::try_from(spec.channels.count).expect("the spec limits channels");
+        assert!(channels > 0, "a module has a channel");
         let unit_kib = (Bytes::from_kib(u64::from(geometry.pages_per_unit()) * 4)).as_kib_f64();
         let buffer = |kib: u32| Buffer::new(floor(f64::from(kib) / unit_kib));
         Self {
@@ -101,6 +102,8 @@ impl Backend {
         costs.t_program = free.t_program.iter().map(|time| hold.of(*time)).collect();
         costs.t_program_mean = hold.of(free.t_program_mean);
         costs.t_erase = hold.of(free.t_erase);
+        assert!(costs.t_program_mean >= free.t_program_mean, "a held program takes no less time");
+        assert!(costs.t_erase >= free.t_erase, "a held erase takes no less time");
     }
 
     /// Books a read command of `sectors` on the controller; returns its end.
@@ -178,6 +181,7 @@ impl Backend {
     pub(crate) fn sense(&mut self, at: Nanos, die: DieId) -> (Nanos, bool) {
         let t_read = self.costs.t_read;
         let sensed_at = self.dies[die.0 as usize].read(at, t_read, self.costs.suspend);
+        debug_assert!(sensed_at >= at + t_read, "a read takes as long as the media at least");
         (sensed_at, sensed_at > at + t_read)
     }
 
@@ -219,12 +223,15 @@ impl Backend {
         let channel = usize::from(self.channel_of(die));
         let span = self.costs.channel(extent.0);
         let arrived_at = self.channels[channel].book_ahead(self.now, ready_at, span);
+        debug_assert!(arrived_at >= ready_at + span, "data is carried once it has been read");
         self.read_last = Some((read, arrived_at));
         self.relocated_at = self.relocated_at.max(moved).max(arrived_at);
+        debug_assert!(self.relocated_at >= self.now, "relocated data arrives after its read");
     }
 
     #[inline]
     fn program(&mut self, die: DieId, row: u32, cause: Cause) {
+        debug_assert!(cause != Cause::Host || self.arrived_at >= self.now, "data arrives first");
         let ready = match cause {
             Cause::Host => self.arrived_at,
             Cause::Relocation | Cause::Wear => std::mem::take(&mut self.relocated_at),
@@ -236,6 +243,7 @@ impl Backend {
         let (_, page_type) = self.costs.page_types.divide(row);
         let t_program = self.costs.t_program[page_type as usize];
         let end = self.dies[die.0 as usize].book(self.now, ready, t_program);
+        assert!(end >= ready + t_program, "a program takes as long as the media at least");
         match cause {
             Cause::Host => {
                 self.buffer.fill(end);
@@ -244,6 +252,18 @@ impl Backend {
             Cause::Parity => self.buffer.fill(end),
             Cause::Relocation | Cause::Wear => self.relocation_buffer.fill(end),
         }
+    }
+
+    /// Asserts what holds of buffers, channels and controller between any two events.
+    pub(crate) fn check_invariants(&self) {
+        self.buffer.check_invariants();
+        self.relocation_buffer.check_invariants();
+        self.controller.check_invariants();
+        self.channels.iter().for_each(|channel| channel.check_invariants());
+        let channels = self.channels();
+        let is_known = self.channel_by_die.iter().all(|channel| *channel < channels);
+        assert!(is_known, "a die is on a channel of its module");
+        assert_eq!(self.channel_by_die.len(), self.dies.len(), "every die is on a channel");
     }
 
     fn erase(&mut self, die_first: DieId) {
@@ -270,6 +290,7 @@ impl Media for Backend {
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "an extent is at most a page")]
 pub(crate) const fn lines(extent: Bytes) -> u16 {
+    debug_assert!(extent.0 > 0 && extent.0 <= PAGE_BYTES, "an extent is at most a page");
     extent.0.div_ceil(LINE_BYTES) as u16
 }
 
@@ -288,6 +309,7 @@ impl Costs {
         let unmapped = spec.mapping.as_ref().and_then(|mapping| mapping.unmapped_read_us);
         let types = nand.t_program_us.len() as f64;
         let channel_unit = micros(PAGE_BYTES as f64 / spec.channels.mb_s);
+        assert!(channel_unit > Nanos::ZERO, "a channel takes time for a page");
         Self {
             read_command: command(controller.read_us),
             read_unit: command(controller.read_us_per_kib * 4.0),

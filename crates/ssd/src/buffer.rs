@@ -31,8 +31,18 @@ impl Buffer {
         let end = self.leaves_at.back().map_or(end, |last| end.max(*last));
         self.leaves_at.push_back(end);
         if self.leaves_at.len() > self.units_max {
-            self.admits_at = self.leaves_at.pop_front().expect("just pushed");
+            let admits_at = self.leaves_at.pop_front().expect("just pushed");
+            assert!(admits_at >= self.admits_at, "units leave the ring in order");
+            self.admits_at = admits_at;
         }
+        assert!(self.leaves_at.len() <= self.units_max, "the ring holds no more than it can");
+    }
+
+    /// Asserts that units are in the order in which they leave, after those that have left.
+    pub(crate) fn check_invariants(&self) {
+        assert!(self.leaves_at.iter().is_sorted(), "units of the ring leave in order");
+        let is_after = self.leaves_at.front().is_none_or(|first| *first >= self.admits_at);
+        assert!(is_after, "the ring admits when its oldest unit has left");
     }
 
     /// Time from which the ring takes the next page.

@@ -71,6 +71,7 @@ struct Listed {
 
 /// The catalogue, ordered by name.
 pub fn drives() -> Vec<DriveSpec> {
+    debug_assert!(names().is_sorted(), "the catalogue is ordered by name");
     FILES
         .iter()
         .map(|(file, text)| DriveSpec::parse(text, file).expect("tested: every file is a drive"))

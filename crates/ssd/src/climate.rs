@@ -48,6 +48,7 @@ impl Hold {
     /// A time of the media, held.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
     pub(crate) fn of(self, span: Nanos) -> Nanos {
+        debug_assert!((1.0..=HOLD_MAX).contains(&self.0), "a hold makes nothing faster");
         if self == Self::NONE { span } else { Nanos((span.0 as f64 * self.0).round() as u64) }
     }
 }
@@ -193,6 +194,9 @@ impl Climate {
         self.done = self.energy.work(counters, self.devices);
         self.looked_at += self.window * windows;
         self.is_timeless = false;
+        assert!(self.looked_at <= at, "only windows that are over are looked at");
+        let held = self.held_by_heat.max(self.held_by_power);
+        assert!(held <= self.looked_at, "nothing is held for longer than the drive has run");
     }
 
     /// Leaves the work done so far out of power and heat: a purge, or ageing, takes no time.
@@ -212,9 +216,12 @@ impl Climate {
         now.look(at, counters);
         let work = now.work_since(counters);
         let rest_s = at.saturating_sub(now.looked_at).as_secs_f64();
+        let energy_j = now.energy_j + (work.held + work.free + now.idle_w() * rest_s);
+        assert!(energy_j.is_finite(), "energy is finite");
+        assert!(energy_j >= self.energy_j, "energy that was drawn stays drawn");
         Reading {
             temperature_c: now.temperature_c,
-            energy_j: now.energy_j + (work.held + work.free + now.idle_w() * rest_s),
+            energy_j,
             held_by_heat: now.held_by_heat,
             held_by_power: now.held_by_power,
         }
@@ -225,7 +232,9 @@ impl Climate {
             return Work::default();
         }
         let now = self.energy.work(counters, self.devices);
-        Work { held: now.held - self.done.held, free: now.free - self.done.free }
+        let work = Work { held: now.held - self.done.held, free: now.free - self.done.free };
+        assert!(work.held >= 0.0 && work.free >= 0.0, "counters of work only grow");
+        work
     }
 
     const fn idle_w(&self) -> f64 {
@@ -237,10 +246,13 @@ impl Climate {
         let window_s = self.window.as_secs_f64();
         let (held_w, free_w) = (work.held / window_s, self.idle_w() + work.free / window_s);
         let power_w = held_w + free_w;
+        assert!(power_w.is_finite() && power_w >= 0.0, "power is finite and not below zero");
         self.energy_j += power_w * window_s;
         let out_w = (self.temperature_c - self.ambient_c) / self.resistance_k_w;
         let change_k = POWER_WINDOW_S * (power_w - out_w) / self.capacity_j_k;
         self.temperature_c += change_k;
+        assert!(self.temperature_c.is_finite(), "a temperature is finite");
+        debug_assert!(self.temperature_c >= self.ambient_c, "a drive is no colder than its air");
         self.is_off |= self.temperature_c >= self.limits.shutdown_c;
         if self.heat != Hold::NONE {
             self.held_by_heat += self.window;
@@ -250,6 +262,9 @@ impl Climate {
         }
         self.heat = self.held_by_temperature(change_k);
         self.power = self.held_within(held_w, free_w);
+        for hold in [self.heat.0, self.power.0] {
+            assert!((1.0..=HOLD_MAX).contains(&hold), "a hold is from none to the largest");
+        }
     }
 
     /// Above the limit it holds more until it warms no further; well below it, less.

@@ -29,6 +29,7 @@ impl Die {
     /// it to arrive.
     #[inline]
     pub(crate) fn book(&mut self, now: Nanos, ready: Nanos, span: Nanos) -> Nanos {
+        debug_assert!(ready >= now, "a die is booked for what is still to come");
         if self.waiting.len() == self.waiting.capacity() {
             // Now and then rather than each time; only a read needs to know.
             self.begin_until(now);
@@ -62,6 +63,7 @@ impl Die {
             // What is under way resumes after the read and ends later by as much.
             self.busy_until += delay;
         }
+        debug_assert!(start >= free, "a die reads when its last read has ended");
         self.read_until = start + span;
         self.free_at = self.free_at.max(at) + delay;
         self.read_until

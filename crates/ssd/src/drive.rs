@@ -10,6 +10,7 @@
 //! those resources in the order of submission. What a die has read reaches channel and link in an
 //! order of its own, so that is an event. A completion is an event too.
 
+mod invariants;
 mod state;
 
 use std::collections::VecDeque;
@@ -186,6 +187,12 @@ impl Drive {
             carried: Sectors::default(),
             completed: Sectors::default(),
         };
+        let count = drive.modules.len() + drive.in_place.len();
+        assert_eq!(count, modules as usize, "a drive has the modules that its file says");
+        for module in &drive.modules {
+            let mapped = u64::from(module.ftl.pages_logical()) * PAGE_BYTES;
+            assert_eq!(mapped, sectors * SECTOR_BYTES, "a module maps what the stripe gives it");
+        }
         drive.forget_work();
         Ok(drive)
     }
@@ -249,6 +256,7 @@ impl Drive {
         // Scalars from here on: what a call takes by reference has to lie in memory.
         let extent = Extent { first: request.lba.0, sectors: request.sectors };
         let done_at = self.host.submit((request.thread, request.sectors), at, device);
+        debug_assert!(done_at >= at, "the drive sees a request once the host has submitted it");
         let mut progress = Progress { module: 0, parts: 0, done_at };
         if inside && request.sectors > 0 {
             match request.op {
@@ -260,6 +268,7 @@ impl Drive {
                 Op::Trim => self.trim(extent, &mut progress),
             }
         }
+        debug_assert!(progress.done_at >= done_at, "nothing is done before the drive sees it");
         let Progress { module, parts, done_at } = progress;
         if parts == 0 {
             let lane = Lane::Acknowledged(module);
@@ -291,7 +300,10 @@ impl Drive {
                 Event::Done { slot } => {
                     let thread = self.in_flight[slot as usize].request.thread;
                     match self.host.held_until(thread, at) {
-                        Some(until) => self.events.push(until, Event::Noticed { slot }),
+                        Some(until) => {
+                            debug_assert!(until >= at, "a request is noticed once it is done");
+                            self.events.push(until, Event::Noticed { slot });
+                        }
                         None => return Some(self.complete(at, slot)),
                     }
                 }
@@ -329,6 +341,9 @@ impl Drive {
 
     /// Returns to the state before the first write, wear apart. Nothing may be outstanding.
     pub fn purge(&mut self) {
+        if cfg!(debug_assertions) {
+            self.check_requests();
+        }
         self.events.clear();
         self.kept_back.clear();
         self.host.release_all();
@@ -352,6 +367,7 @@ impl Drive {
     /// Sets the compressibility of the data of writes from now on: a good compressor shortens each
     /// 4 KiB of it by `percent`, 0 to 100. A drive that does not compress ignores it.
     pub fn set_compressible(&mut self, percent: f64) {
+        debug_assert!((0.0..=100.0).contains(&percent), "data is compressible from 0 to 100 %");
         let Some(header_bytes) = self.extent_header_bytes else { return };
         let bytes = (PAGE_BYTES as f64 * (1.0 - percent / 100.0)).ceil();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 4096")]
@@ -401,6 +417,7 @@ impl Drive {
         let before = climate.hold();
         climate.look(at, &counters);
         self.look_at = climate.look_at();
+        assert!(self.look_at > at, "power and heat are looked at again later");
         let hold = climate.hold();
         if climate.is_off() {
             self.sectors_served = 0;
@@ -512,6 +529,7 @@ impl Drive {
             acknowledged.push((slot, done_at));
         });
         for (slot, done_at) in acknowledged {
+            debug_assert!(done_at >= at, "a write that waits is done once there is room");
             in_flight[slot as usize].part_done(slot, done_at, events);
         }
     }
@@ -562,8 +580,10 @@ impl Drive {
 
     #[inline]
     fn complete(&mut self, at: Nanos, slot: u32) -> Completion {
-        let InFlight { request, status, submitted_at, .. } = self.in_flight[slot as usize];
+        let InFlight { request, status, submitted_at, parts, .. } = self.in_flight[slot as usize];
+        assert_eq!(parts, 0, "a request completes with the last of its parts");
         self.slots_free.push(slot);
+        assert!(self.slots_free.len() <= self.in_flight.len(), "a request completes once");
         if status == Status::Ok {
             self.count_completed(request.op, request.sectors);
         }
@@ -573,6 +593,7 @@ impl Drive {
             self.dispatch_kept_back(at);
         }
         let completed_at = self.host.complete(request.thread, at);
+        assert!(completed_at >= submitted_at, "a request completes after it was submitted");
         if let Some(next) = self.host.next_turn(request.thread) {
             self.begin_next(completed_at, next);
         }
@@ -609,6 +630,7 @@ impl Drive {
         let request = Request { tag, thread, op, lba, sectors };
         let flight = InFlight { request, status, submitted_at, parts: 0, done_at: Nanos::ZERO };
         if let Some(slot) = self.slots_free.pop() {
+            debug_assert_eq!(self.in_flight[slot as usize].parts, 0, "a free slot awaits nothing");
             self.in_flight[slot as usize] = flight;
             return slot;
         }
@@ -622,6 +644,7 @@ impl InFlight {
     /// One part was done at `at`; the last one completes the request.
     #[inline]
     fn part_done(&mut self, slot: u32, at: Nanos, events: &mut EventQueue) {
+        debug_assert!(self.parts > 0, "a part that is done was on its way");
         self.done_at = self.done_at.max(at);
         self.parts -= 1;
         if self.parts == 0 {

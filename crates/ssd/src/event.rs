@@ -235,11 +235,39 @@ impl EventQueue {
             self.pop_heap()
         } else {
             let lane = &mut self.lanes[place - HEAP - 1];
-            let event = lane.pop_front().map(|entry| entry.event);
+            let entry = lane.pop_front().expect("a lane with an earliest key");
+            debug_assert_eq!(entry.key(), earliest, "the key of a lane is that of its first event");
             self.earliest[place] = lane.front().map_or(NONE, Entry::key);
-            event.expect("a lane with an earliest key")
+            entry.event
         };
-        Some((time_of(earliest), Event::unpacked(event)))
+        let at = time_of(earliest);
+        debug_assert!(self.next_at().is_none_or(|next| next >= at), "events come in order of time");
+        Some((at, Event::unpacked(event)))
+    }
+
+    /// All events that are pending, in any order.
+    pub(crate) fn pending(&self) -> impl Iterator<Item = Event> {
+        let heap = self.heap.iter().skip(usize::from(self.vacant));
+        self.lanes.iter().flatten().chain(heap).map(|entry| Event::unpacked(entry.event))
+    }
+
+    /// Asserts that lanes and heap are in order, and that what is kept of each is its earliest.
+    pub(crate) fn check_invariants(&self) {
+        let (heap, lanes) = self.earliest.split_at(HEAP + 1);
+        for (lane, earliest) in self.lanes.iter().zip(lanes) {
+            let times = lane.iter().map(|entry| entry.at);
+            assert!(times.is_sorted(), "events of a lane are in order of time");
+            let first = lane.front().map_or(NONE, Entry::key);
+            assert_eq!(*earliest, first, "a lane is looked for at its first event");
+        }
+        for (index, entry) in self.heap.iter().enumerate().skip(1) {
+            let parent = (index - 1) / CHILDREN;
+            let is_vacant = parent == 0 && self.vacant;
+            let is_after = is_vacant || self.heap[parent].key() <= entry.key();
+            assert!(is_after, "an event of the heap is not before its parent");
+        }
+        let rest = self.heap.iter().skip(usize::from(self.vacant)).map(Entry::key);
+        assert_eq!(heap[0], rest.min().unwrap_or(NONE), "the heap is looked for at its earliest");
     }
 
     /// Forgets everything.
@@ -270,6 +298,7 @@ impl EventQueue {
         self.fill_vacant();
         self.vacant = true;
         let next = least_of(self.heap.get(1..).unwrap_or_default());
+        debug_assert_eq!(self.heap[0].key(), self.earliest[HEAP], "the root is the earliest");
         self.earliest[HEAP] = next.map_or(NONE, |(_, entry)| entry.key());
         self.heap[0].event
     }
@@ -397,6 +426,8 @@ mod tests {
                     prop_assert_eq!(popped, expected);
                 }
                 prop_assert_eq!(queue.next_at().map(|at| at.0), list.first().map(|(at, _)| *at));
+                prop_assert_eq!(queue.pending().count(), list.len());
+                queue.check_invariants();
             }
         }
     }

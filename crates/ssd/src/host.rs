@@ -71,12 +71,15 @@ impl Host {
         if admitted {
             self.outstanding += 1;
         }
+        assert!(self.outstanding <= self.outstanding_max, "the drive has no more than its limit");
         admitted
     }
 
     /// The drive has one request less.
     #[inline]
     pub(crate) const fn release(&mut self) {
+        let is_counted = self.outstanding_max == 0 || self.outstanding > 0;
+        assert!(is_counted, "a request that is given back was outstanding");
         self.outstanding = self.outstanding.saturating_sub(1);
     }
 
@@ -145,6 +148,22 @@ impl Host {
             processors.ended(thread);
         }
         self.thread(thread).processor.book(at, span)
+    }
+
+    /// Requests that wait for the turn of their thread.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = u32> {
+        self.turns.iter().flat_map(Turns::waiting)
+    }
+
+    /// Asserts that the host counts those `outstanding` where there is a limit, and that none of
+    /// those `kept_back` could go to the drive.
+    pub(crate) fn check_invariants(&self, outstanding: usize, kept_back: usize) {
+        if self.outstanding_max > 0 {
+            let counted = self.outstanding as usize;
+            assert_eq!(counted, outstanding, "the host counts the requests of the drive");
+        }
+        let is_full = self.outstanding == self.outstanding_max;
+        assert!(kept_back == 0 || is_full, "a request is kept back only from a full drive");
     }
 
     #[inline]

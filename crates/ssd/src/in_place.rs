@@ -65,6 +65,8 @@ impl InPlace {
         // Picoseconds are held as nanoseconds are.
         self.costs.write_line_ps = hold.of(Nanos(self.costs_free.write_line_ps)).0;
         self.costs.write = hold.of(self.costs_free.write);
+        let is_slower = self.costs.write_line_ps >= self.costs_free.write_line_ps;
+        assert!(is_slower, "a held write takes no less time");
     }
 
     /// Reads an extent; returns when its data is at hand.
@@ -82,6 +84,7 @@ impl InPlace {
     pub(crate) fn write(&mut self, at: Nanos, extent: Extent) -> Nanos {
         let bytes = u64::from(extent.sectors) * SECTOR_BYTES;
         let lines = self.lines(extent);
+        debug_assert!(lines * self.line_bytes >= bytes, "lines cover the extent that touches them");
         let command =
             self.costs.write_command + span(self.costs.write_sector_ps, extent.sectors.into());
         let mut at = self.controller.book(at, command);
@@ -101,6 +104,8 @@ impl InPlace {
 
     /// Returns the counters so far: pages of the host are what the media wrote, in whole lines.
     pub(crate) fn counters(&self) -> Counters {
+        let (media, host) = (self.media_bytes, self.counters.host_sent_bytes);
+        assert!(media >= host, "the media writes whole lines: {media} bytes for {host}");
         Counters { pages_host: self.media_bytes / PAGE_BYTES, ..self.counters }
     }
 
@@ -126,13 +131,15 @@ impl Costs {
         let sector_kib = Bytes(SECTOR_BYTES).as_kib_f64();
         let line = f64::from(media.line_bytes);
         let queue_bytes = f64::from(media.queue_kib) * 1024.0;
+        let lines = [picos(line / media.read_mb_s), picos(line / media.write_mb_s)];
+        assert!(lines.iter().all(|picos| *picos > 0), "media takes time for a line");
         Self {
             read_command: command(controller.read_us),
             write_command: command(controller.write_us),
             read_sector_ps: picos(controller.read_us_per_kib * sector_kib * factor),
             write_sector_ps: picos(controller.write_us_per_kib * sector_kib * factor),
-            read_line_ps: picos(line / media.read_mb_s),
-            write_line_ps: picos(line / media.write_mb_s),
+            read_line_ps: lines[0],
+            write_line_ps: lines[1],
             read: Nanos::from_micros_f64(media.read_us),
             write: Nanos::from_micros_f64(media.write_us),
             queue: Nanos::from_micros_f64(queue_bytes / media.write_mb_s),

@@ -6,7 +6,7 @@ use blockio::{Bytes, Nanos, SECTOR_BYTES};
 use ftl::{Ftl, Lpn, NoMedia, PAGE_BYTES, SuperblockId};
 
 use crate::backend::{self, Backend};
-use crate::event::{Event, EventQueue, Lane};
+use crate::event::{Event, EventQueue, Lane, PAGES_MAX};
 use crate::spec::{DriveSpec, HostSpec, MappingUnit};
 
 /// Sectors of a mapping unit.
@@ -135,6 +135,7 @@ impl Module {
         events: &mut EventQueue,
         mut acknowledge: impl FnMut(u32, Nanos),
     ) {
+        assert!(self.scheduled, "a step is taken that was scheduled");
         self.scheduled = false;
         while !self.ftl.needs_room() {
             let Some((slot, extent)) = self.waiting.pop_front() else { break };
@@ -184,6 +185,7 @@ impl Module {
                 done = done.max(self.place(unit));
             }
         }
+        debug_assert!(done >= arrived_at, "a write is safe once its data has arrived");
         self.ftl.count_host_bytes(bytes(extent), Bytes::ZERO);
         done.max(self.backend.buffer_admits_at()) + self.acknowledge
     }
@@ -227,6 +229,7 @@ impl Module {
         if full {
             self.sectors_packed -= UNIT_SECTORS;
         }
+        assert!(self.sectors_packed < UNIT_SECTORS, "a part of a unit fills one page at most");
         full
     }
 
@@ -293,6 +296,9 @@ impl Module {
             }
         }
         self.sense(wanted, slot, &mut sensing, events);
+        let pages = u64::from(sensing.dies) + u64::from(sensing.pages_answered);
+        debug_assert!(pages <= last - first + 1, "no more is read than the request asks for");
+        debug_assert!(sensing.dies as usize <= mapped, "dies read what is mapped");
         self.ftl.count_host_bytes(Bytes::ZERO, bytes(extent));
         sensing
     }
@@ -306,6 +312,22 @@ impl Module {
             }
         }
         self.backend.command_write(at, 0)
+    }
+
+    /// Requests whose writes wait for relocation, in order.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = u32> {
+        self.waiting.iter().map(|(slot, _)| *slot)
+    }
+
+    /// Asserts what holds between any two events, the map of pages apart. `steps` of relocation are
+    /// in the event queue.
+    pub(crate) fn check_invariants(&self, steps: u32) {
+        self.backend.check_invariants();
+        assert_eq!(steps, u32::from(self.scheduled), "a step that is scheduled is to come");
+        let is_served = self.scheduled || self.waiting.is_empty();
+        assert!(is_served, "a step is to come where writes wait");
+        let (read, unmapped) = (self.pages_read, self.pages_read_unmapped);
+        assert!(unmapped <= read, "{unmapped} pages of {read} were never written");
     }
 
     /// The mapping unit that holds a sector.
@@ -341,6 +363,7 @@ impl Module {
         events: &mut EventQueue,
     ) {
         let Some(Wanted { place, pages, lines }) = wanted else { return };
+        debug_assert!((1..=PAGES_MAX).contains(&pages), "a die reads a program unit at most");
         let die = self.ftl.die_of(place);
         let (at, waited) = self.backend.sense(sensing.commanded_at, die);
         let channel = self.channel_first + self.backend.channel_of(die);
@@ -357,6 +380,7 @@ impl Module {
 /// First and last mapping unit that an extent touches.
 #[inline]
 const fn units(extent: Extent) -> (u64, u64) {
+    debug_assert!(extent.sectors > 0, "an extent has a sector");
     let end = extent.first + extent.sectors as u64;
     (extent.first / UNIT_SECTORS, (end - 1) / UNIT_SECTORS)
 }

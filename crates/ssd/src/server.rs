@@ -48,6 +48,7 @@ impl PriorityServer {
     pub(crate) fn book_urgent(&mut self, at: Nanos, span: Nanos) -> Nanos {
         self.urgent_free_at = self.urgent_free_at.max(at) + span;
         self.free_at = (self.free_at.max(at) + span).max(self.urgent_free_at);
+        debug_assert!(self.urgent_free_at <= self.free_at, "urgent work is part of all work");
         self.urgent_free_at
     }
 
@@ -56,6 +57,11 @@ impl PriorityServer {
     #[inline]
     pub(crate) fn book_ahead(&mut self, now: Nanos, ready: Nanos, span: Nanos) -> Nanos {
         self.book(now, span).max(ready + span)
+    }
+
+    /// Asserts that urgent work is part of all that is booked.
+    pub(crate) fn check_invariants(self) {
+        assert!(self.urgent_free_at <= self.free_at, "a server is free after its urgent work");
     }
 }
 
@@ -91,6 +97,11 @@ impl ServerPool {
     /// Time at which all servers have done everything that is booked.
     pub(crate) fn idle_at(&self) -> Nanos {
         self.servers.iter().map(|server| server.free_at).max().expect("at least one server")
+    }
+
+    /// Asserts what holds of each server.
+    pub(crate) fn check_invariants(&self) {
+        self.servers.iter().for_each(|server| server.check_invariants());
     }
 
     #[inline]

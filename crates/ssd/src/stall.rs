@@ -62,6 +62,7 @@ impl Stalls {
         self.threads_seen = self.threads_seen.max(u32::from(thread) + 1);
         let begins_at = self.kinds.iter().flat_map(|stall| &stall.begins_at);
         self.none_before = begins_at.copied().min().unwrap_or(Nanos::MAX);
+        assert!(held.is_none_or(|until| until >= at), "a completion is held until later");
         held
     }
 }
@@ -91,6 +92,7 @@ impl Stall {
         // The last one that begins by now; those before hit nothing.
         let begun = *begins_at + self.every * ((at - *begins_at).0 / self.every.0);
         *begins_at = begun + self.every;
+        assert!(begun <= at && at < *begins_at, "the last stall that has begun is looked at");
         match self.holds {
             StallHolds::Request => Some(at + self.span),
             StallHolds::Thread if at < begun + self.span => {
@@ -105,7 +107,9 @@ impl Stall {
     fn grow(&mut self, line: usize) {
         while self.begins_at.len() <= line {
             let phase = 0x8000 + PHASE * self.begins_at.len() as u64;
-            self.begins_at.push(Nanos(self.every.0 / 0x1_0000 * (phase % 0x1_0000)));
+            let begins_at = Nanos(self.every.0 / 0x1_0000 * (phase % 0x1_0000));
+            assert!(begins_at < self.every, "the first stall begins within the first interval");
+            self.begins_at.push(begins_at);
         }
     }
 }

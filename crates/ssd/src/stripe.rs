@@ -44,6 +44,8 @@ impl Stripe {
             ModuleLayout::Striped if spec.count > 1 => u64::from(spec.stripe_kib) * 2,
             ModuleLayout::Striped | ModuleLayout::Jbod => module_sectors,
         };
+        assert!(module_sectors > 0, "a module has sectors");
+        assert!(module_sectors.is_multiple_of(unit_sectors), "a module has whole stripe units");
         Self {
             devices: devices.into(),
             device_sectors: u64::from(spec.count) * module_sectors,
@@ -102,11 +104,14 @@ impl Stripe {
         }
         let mut at = extent.first;
         let end = extent.first + u64::from(extent.sectors);
+        debug_assert!(end <= self.sectors(), "a request ends within the drive");
         while at < end {
             let (module, first, within) = self.place_within(at);
             // A device ends where a stripe unit does.
             let length = (self.unit_sectors.divisor - within).min(end - at);
             let sectors = u32::try_from(length).expect("no longer than the request");
+            let is_within = (first + length) * self.modules.divisor <= self.device_sectors;
+            debug_assert!(is_within, "an extent ends within its module");
             take(module, Extent { first, sectors });
             at += length;
         }

@@ -34,6 +34,7 @@ impl Processors {
         let outstanding = entry(&mut self.outstanding, thread);
         *outstanding -= 1;
         self.busy_threads -= u64::from(*outstanding == 0);
+        debug_assert!(self.busy_threads <= self.outstanding.len() as u64, "a thread is busy once");
     }
 
     /// Time that a thread takes for work of `span`: longer if more threads are busy than there are

@@ -20,6 +20,7 @@ impl Turns {
     /// True if the request in `slot` may begin at once; else it is queued.
     pub(super) fn take(&mut self, thread: u16, slot: u32) -> bool {
         let turn = entry(&mut self.threads, thread);
+        assert!(turn.taken || turn.waiting.is_empty(), "nothing waits for an idle thread");
         if turn.taken {
             turn.waiting.push_back(slot);
         }
@@ -29,9 +30,15 @@ impl Turns {
     /// The request that begins now that the one before it has completed.
     pub(super) fn pass_on(&mut self, thread: u16) -> Option<u32> {
         let turn = entry(&mut self.threads, thread);
+        assert!(turn.taken, "a turn that is passed on was taken");
         let next = turn.waiting.pop_front();
         turn.taken = next.is_some();
         next
+    }
+
+    /// All requests that wait.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = u32> {
+        self.threads.iter().flat_map(|turn| turn.waiting.iter().copied())
     }
 
     /// Drops all waiting requests.

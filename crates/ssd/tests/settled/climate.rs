@@ -139,6 +139,7 @@ fn a_hot_drive_slows_its_writes_and_stays_near_its_limit() {
     assert!((78.0..80.0).contains(&hottest_c), "{hottest_c} °C");
     assert!(hot.done.iter().all(|(_, status)| *status == Status::Ok));
     assert!(hot.until(1260.0).held_by_heat > Nanos::ZERO);
+    hot.drive.check_invariants();
 }
 
 #[test]
@@ -154,6 +155,7 @@ fn a_drive_that_idling_alone_overheats_switches_itself_off_and_says_so() {
         statuses.push(hot.next_completion(Nanos::MAX).expect("it is answered").status);
     }
     assert_eq!(statuses, [Status::Ok, Status::PoweredOff, Status::PoweredOff]);
+    hot.check_invariants();
     let before = hot.climate(hour * 2).expect("it has one");
     let after = hot.climate(hour * 4).expect("it has one");
     assert!((after.temperature_c - 60.0).abs() < 1.0, "{after:?}");
@@ -172,6 +174,7 @@ fn what_takes_no_time_takes_no_power() {
         drive.submit(at, Request { tag: 0, thread: 0, op: Op::Read, lba: Lba(0), sectors: 8 });
         assert!(drive.next_completion(Nanos::MAX).is_some());
         drive.purge();
+        drive.check_invariants();
         let energy_j = drive.climate(at * 2).expect("it has one").energy_j;
         assert!((energy_j - 22.0).abs() < 0.01, "{energy_j} J, where idling takes 22");
     }

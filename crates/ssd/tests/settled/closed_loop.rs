@@ -93,6 +93,7 @@ impl<'a> Loop<'a> {
         while let Some(done) = self.drive.next_completion(Nanos::MAX) {
             last = last.max(done.completed_at);
         }
+        self.drive.check_invariants();
         last
     }
 

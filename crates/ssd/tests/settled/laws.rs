@@ -29,7 +29,9 @@ fn settled(load: Load) -> Seen {
     let (mut drive, at) = FILLED.clone();
     let mut measured = Loop::start(&mut drive, load, at);
     measured.run(Nanos::from_secs(1), false);
-    measured.run(Nanos::from_secs(20), true)
+    let seen = measured.run(Nanos::from_secs(20), true);
+    drive.check_invariants();
+    seen
 }
 
 #[test]
@@ -81,6 +83,7 @@ fn a_request_beyond_the_end_is_refused_and_changes_nothing() {
         assert_eq!((done.tag, done.status), (7, Status::OutOfRange));
     }
     assert_eq!(drive.counters(), before);
+    drive.check_invariants();
 }
 
 #[test]
@@ -100,6 +103,7 @@ fn trimmed_and_unwritten_sectors_are_read_without_the_nand() {
     let pages = drive.pages_read().expect("the Duo has a map");
     assert_eq!((pages.all, pages.unmapped), (48, 32));
     assert_eq!(trimmed, unwritten);
+    drive.check_invariants();
 }
 
 /// No request completes faster than the link carries its data, however little it asks of the media.

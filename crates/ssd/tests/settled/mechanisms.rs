@@ -52,6 +52,7 @@ fn a_map_of_sectors_takes_pages_by_the_sector() {
             latency(&mut drive, step, (Op::Write, step * 64 + 2, 3));
         }
         assert_eq!(drive.counters().pages_host, pages, "{unit:?}");
+        drive.check_invariants();
     }
 }
 
@@ -96,6 +97,7 @@ fn a_driver_that_hands_over_one_at_a_time_serves_them_one_by_one_in_order() {
     for tag in 0..4 {
         drive.submit(Nanos::from_millis(200), request(tag, Op::Read, u64::from(tag) * 128, 8));
     }
+    drive.check_invariants();
     for tag in 0..4 {
         let done = drive.next_completion(Nanos::MAX).expect("submitted");
         assert_eq!(done.tag, tag);
@@ -134,4 +136,5 @@ fn a_stall_delays_what_is_done_and_nothing_else() {
     let held = latencies.iter().filter(|latency| **latency > Nanos::from_millis(1)).count();
     assert!(*longest > Nanos::from_millis(19) && *longest < Nanos::from_millis(21), "{longest}");
     assert!((18..=20).contains(&held), "{held} held");
+    drive.check_invariants();
 }

@@ -36,7 +36,9 @@ fn written(drive: &mut Drive) -> Vec<Completion> {
         drive.submit(done.completed_at, request(done.tag));
         done
     });
-    answered.collect()
+    let answered = answered.collect();
+    drive.check_invariants();
+    answered
 }
 
 #[test]
@@ -45,6 +47,7 @@ fn ageing_maps_what_writing_maps() {
     let counters = drive.counters();
     assert_eq!(counters.pages_host, 3 * drive.user_sectors() / 8);
     assert!(counters.pages_relocation > counters.pages_host / 5, "{counters:?}");
+    drive.check_invariants();
 }
 
 #[test]

@@ -76,6 +76,7 @@ impl Bench {
         }
         self.answer(&mut asked, self.now + span);
         let (count, latency_ns) = self.answer(&mut asked, self.now + span);
+        self.drive.check_invariants();
         while let Some(done) = self.drive.next_completion(Nanos::MAX) {
             self.now = self.now.max(done.completed_at);
         }
