@@ -249,7 +249,9 @@ impl Climate {
         assert!(power_w.is_finite() && power_w >= 0.0, "power is finite and not below zero");
         self.energy_j += power_w * window_s;
         let out_w = (self.temperature_c - self.ambient_c) / self.resistance_k_w;
-        let change_k = POWER_WINDOW_S * (power_w - out_w) / self.capacity_j_k;
+        // What follows faster than that is in balance after it: a longer step would overshoot.
+        let step_s = POWER_WINDOW_S.min(self.resistance_k_w * self.capacity_j_k);
+        let change_k = step_s * (power_w - out_w) / self.capacity_j_k;
         self.temperature_c += change_k;
         assert!(self.temperature_c.is_finite(), "a temperature is finite");
         debug_assert!(self.temperature_c >= self.ambient_c, "a drive is no colder than its air");

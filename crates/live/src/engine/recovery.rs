@@ -166,6 +166,8 @@ fn recover(store: Store, header: Header, accounted: Accounted) -> Result<Drive, 
         store.dies.sync(die).map_err(|source| OpenError::medium("syncing a die", source))?;
     }
     core.completed = scanned.unlisted;
+    // A crash may have come between a smaller size in the headers and the trim of what lies beyond.
+    core.give_up_beyond_end(store.layout.shape.pages_mappable);
     store.note_batches(end.number);
     // As many as before the crash, or fewer: what is written anew finds the space that it had.
     core.leave_out(&store, store.dies.removed())?;

@@ -252,12 +252,19 @@ impl Core {
     fn resize(&mut self, pages: u32, stored_max: u32) -> Result<(), ConfigError> {
         let before = self.ftl.pages_logical();
         self.giving_up(|core| core.ftl.resize(pages, stored_max))?;
+        self.give_up_beyond_end(before);
+        Ok(())
+    }
+
+    /// Has the journal tell that pages from the end on, up to `before`, are stored no more: a map
+    /// that has become larger again must not bring them back, whichever checkpoint it begins with.
+    pub(crate) fn give_up_beyond_end(&mut self, before: u32) {
+        let pages = self.ftl.pages_logical();
         if pages < before {
             let seq = self.next_seq();
             self.trims.push(Trim { first: Lpn(pages), pages: before - pages, seq });
             self.lost.clear(Lpn(pages), before - pages);
         }
-        Ok(())
     }
 
     /// The first page from `first` on that is stored.
@@ -276,5 +283,82 @@ impl Journal {
             _ if from <= until => vec![(from, until)],
             _ => vec![(from, self.size), (0, until)],
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blockio::{Bytes, Rng};
+
+    use super::*;
+    use crate::format::layout::Layout;
+    use crate::simulation::Disks;
+    use crate::{Compression, Device as _, Durability, format};
+
+    const SHAPE: Shape = Shape {
+        pages_logical: 100,
+        pages_stored_max: 100,
+        pages_mappable: 100,
+        dies: 1,
+        is_protected: false,
+        unit_pages: 1,
+        rows: 2,
+        superblocks: 80,
+        extents_per_page: 1,
+        compression: Compression::None,
+        journal_bytes: 1 << 19,
+    };
+    const PAGE: u64 = PAGE_BYTES as u64;
+
+    /// Resizes a drive, the power going after so many commands; true if it went.
+    fn resize(disks: &Disks, drive: Drive, pages: u64, commands: u64) -> bool {
+        disks.cut_after(commands);
+        let size = Bytes(pages * PAGE);
+        let resized = drive.resize(&Capacity { size, physical: None }, Beyond::Lost);
+        drop(drive);
+        assert_eq!(resized.is_err(), disks.is_cut(), "nothing but the cut fails");
+        let was_cut = disks.is_cut();
+        disks.restore();
+        was_cut
+    }
+
+    /// A drive whose page 90 was written, which was made smaller and larger again, each time until
+    /// the power went, and whose newest checkpoint between was then damaged; none where the power
+    /// did not go, or the size is not the one that was asked for.
+    fn resized_twice(cuts: (u64, u64)) -> Option<Disks> {
+        let bytes = usize::try_from(SHAPE.die_bytes().0).unwrap();
+        let disks = Disks::new(1, bytes, Rng::new(cuts.0 * 1000 + cuts.1));
+        format(disks.media(), &SHAPE, 1).unwrap();
+        let drive = Drive::open_media(disks.media()).unwrap();
+        drive.write(90 * PAGE, &[7; PAGE_BYTES], Durability::Durable).unwrap();
+        resize(&disks, drive, 50, cuts.0).then_some(())?;
+        let drive = Drive::open_media(disks.media()).unwrap();
+        (drive.size() == 50 * PAGE).then_some(())?;
+        let newest = *lock(&drive.checkpoints) - 1;
+        resize(&disks, drive, 100, cuts.1).then_some(())?;
+        let layout = Layout::new(&SHAPE);
+        for region in 0..SHAPE.regions() {
+            let slot = usize::try_from(layout.checkpoint_from(region, newest % 2)).unwrap();
+            disks.damage(0, slot..slot + PAGE_BYTES, |_| 0);
+        }
+        Some(disks)
+    }
+
+    /// The trim of what lies beyond a smaller size may be missing where the power went before it
+    /// was in the journal; whatever checkpoint the drive begins with later, none of it comes back.
+    #[test]
+    fn pages_beyond_a_smaller_size_stay_trimmed_after_crashes_and_damage() {
+        let mut opened = 0;
+        for cuts in (0..30).flat_map(|first| (0..30).map(move |second| (first, second))) {
+            let Some(disks) = resized_twice(cuts) else { continue };
+            let Ok(drive) = Drive::open_media(disks.media()) else { continue };
+            if drive.size() == 100 * PAGE {
+                let mut page = [1; PAGE_BYTES];
+                drive.read(90 * PAGE, &mut page).unwrap();
+                assert_eq!(page, [0; PAGE_BYTES], "cuts after {cuts:?} commands");
+                opened += 1;
+            }
+        }
+        assert!(opened > 10, "{opened} drives were opened");
     }
 }
