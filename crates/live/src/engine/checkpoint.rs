@@ -45,6 +45,7 @@ impl Writer {
 
     /// The next frame holding `bytes`, and where it goes within the slot.
     pub(crate) fn frame(&mut self, bytes: &[u8]) -> (u64, &[u8]) {
+        assert!(bytes.len() <= FRAME_BYTES, "a frame holds 1 MiB at most");
         self.frame.clear();
         self.frame.resize(FRAME_HEAD_BYTES, 0);
         if !is_zero(bytes) {
@@ -174,6 +175,8 @@ pub(crate) fn complete(
     replicas: &[Replica],
     summary: &CheckpointHeader,
 ) -> Result<(), (usize, io::Error)> {
+    assert!(!replicas.is_empty(), "a checkpoint has a place");
+    assert_eq!(summary.drive, store.drive, "a checkpoint is of its drive");
     store.dies.sync_all(replicas.iter().map(|it| it.die).collect())?;
     let slot = |it: &Replica| (it.die, store.layout.checkpoint_from(it.region, summary.number % 2));
     let headers: Vec<(usize, u64)> = replicas.iter().map(slot).collect();

@@ -31,6 +31,7 @@ impl Completed {
 
     /// Adds a row that is complete, with each of its extents.
     pub(crate) fn add(&mut self, open: &OpenRow) {
+        assert!(!open.units.is_empty(), "a row that is complete has units");
         let begin = self.begin();
         for unit in &open.units {
             self.bytes.extend_from_slice(&unit.count.to_le_bytes());
@@ -66,6 +67,8 @@ impl Completed {
     /// Ends the record that began at `begin`, of a row with so many data units.
     fn end(&mut self, begin: usize, (row, life, origin): (u32, RowEpoch, Origin), units: usize) {
         let length = u32::try_from(self.bytes.len() - begin - RECORD_BYTES).expect("a row");
+        assert!(life.seq != 0, "a row that is listed was begun");
+        assert!(length as usize >= units * 4, "each unit is listed with its count");
         let record = &mut self.bytes[begin..begin + RECORD_BYTES];
         record[0] = ROW;
         record[1] = u8::from(origin.is_relocation);

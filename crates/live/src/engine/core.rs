@@ -158,6 +158,7 @@ impl Core {
     pub(crate) fn open_extent(&self, layout: &Layout, ppn: Ppn) -> (Extent, &[u8]) {
         let place = layout.place(ppn);
         let open = self.open.iter().find(|open| open.row == place.row).expect("located there");
+        assert!(place.unit < layout.data_units(open.out), "extents lie in data units");
         open.units[place.unit as usize].extent(place.slot)
     }
 
@@ -243,6 +244,8 @@ impl Core {
                 }
             })
         });
+        // Relocation may have moved it on already.
+        assert!(self.ftl.lookup(page.lpn).is_some(), "the map has what was placed");
         self.append(store, ppn, (extent, page.payload), false);
         self.execute(store)
     }
@@ -269,6 +272,7 @@ impl Core {
 
     /// Carries out what was held back.
     pub(crate) fn release_programs(&mut self, store: &Store) -> Result<(), DeviceError> {
+        assert!(self.ops.is_empty(), "what was decided was carried out or held back");
         self.holds_programs = false;
         self.ops = std::mem::take(&mut self.held);
         self.execute(store)
@@ -283,12 +287,15 @@ impl Core {
                     self.held.push(op);
                 }
                 MediaOp::Program { superblock, die, row, cause } => {
+                    assert!(row < store.layout.shape.rows, "a superblock has so many rows");
                     let row = superblock.0 * store.layout.shape.rows + row;
                     self.program(store, row, (die.0, cause == Cause::Parity))?;
                 }
                 MediaOp::Erase { superblock, .. } => {
                     let rows = store.layout.shape.rows;
                     let first = superblock.0 * rows;
+                    let is_open = |open: &OpenRow| open.row / rows == superblock.0;
+                    assert!(!self.open.iter().any(is_open), "no row is filled that is erased");
                     self.rows.forget(first..first + rows);
                 }
             }
@@ -300,6 +307,7 @@ impl Core {
     /// Copies an extent to a new place. What cannot be read is remembered as lost, so that reading
     /// it goes on to fail.
     fn relocate(&mut self, store: &Store, lpn: Lpn, (from, to): (Ppn, Ppn)) {
+        assert_ne!(from, to, "a page is moved to another place");
         let seq = self.next_seq();
         let found = self.fetch_ahead(store, from).or_else(|| self.fetch(store, from));
         let (extent, payload) = found.unwrap_or_else(|| {
@@ -380,12 +388,16 @@ impl Core {
             self.open[index].units.push(UnitBuffer::new(&store.layout, bytes));
         }
         let open = &mut self.open[index];
+        assert_eq!(open.origin.is_relocation, is_relocation, "a row is of one stream");
+        assert!(place.unit < store.layout.data_units(open.out), "extents lie in data units");
+        assert_eq!(open.units.len(), place.unit as usize + 1, "units are filled one by one");
         let unit = &mut open.units[place.unit as usize];
         assert_eq!(unit.count, place.slot, "extents follow each other");
         unit.append(&extent, payload, store.identity(open.seq), ppn);
     }
 
     fn begin_row(&mut self, store: &Store, row: u32, is_relocation: bool) -> usize {
+        assert_eq!(self.rows.life(row).seq, 0, "a row is begun after it was erased");
         let superblock = ftl::SuperblockId(row / store.layout.shape.rows);
         let erase_count = self.ftl.erase_count(superblock);
         let parity = if store.layout.shape.is_protected {
@@ -413,11 +425,13 @@ impl Core {
         let programmed_at = self.next_seq();
         let index = self.open.iter().position(|open| open.row == row).expect("it holds extents");
         let open = &mut self.open[index];
+        assert!(open.seq < programmed_at, "a unit is programmed after its row was begun");
         let whole = DieSet::default();
         let position = store.layout.position(row, die as usize, whole).expect("it has every die");
         if !is_parity && position >= store.layout.data_units(open.out) {
             return Ok(());
         }
+        assert_eq!(is_parity, store.layout.is_parity(position), "parity lies in its position");
         let identity = store.identity(open.seq);
         let out = open.out;
         let batches = store.batches_durable();
@@ -451,6 +465,7 @@ impl Core {
             &unit.bytes
         };
         let (die, offset) = (store.layout.die(row, position, out), store.layout.unit_from(row));
+        assert_eq!(bytes.len(), store.layout.unit_bytes, "a whole unit is programmed");
         if !store.dies.lost().has(die) {
             match store.dies.write(die, offset, bytes) {
                 Ok(()) => self.dirty.add(die),
@@ -470,6 +485,7 @@ impl Core {
     fn complete(&mut self, index: usize) {
         let open = self.open.swap_remove(index);
         assert_eq!(self.rows.life(open.row).seq, 0, "a row is completed once in its life");
+        assert!(open.units.iter().all(|unit| unit.journaled <= unit.count), "all was appended");
         self.completed.add(&open);
         self.rows.set(open.row, RowEpoch { seq: open.seq, out: open.out });
         self.spare.extend(open.units.into_iter().map(|unit| unit.bytes));

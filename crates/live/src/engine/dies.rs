@@ -137,6 +137,7 @@ impl Dies {
     /// one.
     pub(crate) fn remove(&self, dies: DieSet) -> bool {
         let _changing = self.changing();
+        assert!(dies.iter().all(|die| die < self.count()), "a die is one of the drive");
         let missed = DieSet(self.incomplete().0 & !dies.0);
         let is_possible = missed.count() <= u32::from(self.is_protected);
         if is_possible {
@@ -157,6 +158,7 @@ impl Dies {
         self.lost.fetch_or(1 << die, Ordering::AcqRel);
         self.filling.fetch_and(!(1 << die), Ordering::AcqRel);
         *self.media[die].write().unwrap_or_else(PoisonError::into_inner) = None;
+        assert!(self.lost().has(die) && self.is_protected, "only protected drives lose a die");
         true
     }
 
@@ -183,6 +185,7 @@ impl Dies {
     /// Puts an empty medium in the place of a die that failed.
     pub(crate) fn fill(&self, die: usize, medium: Box<dyn Medium>) {
         let _changing = self.changing();
+        assert!(self.lost().has(die), "a die is replaced that has failed");
         let failure = &self.traffic[die].failure;
         *failure.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.traffic[die].failures.store(0, Ordering::Relaxed);
@@ -194,6 +197,7 @@ impl Dies {
     /// Notes that a die that was being filled holds all that it should.
     pub(crate) fn settle(&self, die: usize) {
         let _changing = self.changing();
+        assert!(!self.lost().has(die), "a die that holds all that it should has not failed");
         self.filling.fetch_and(!(1 << die), Ordering::AcqRel);
     }
 

@@ -32,6 +32,7 @@ impl Header {
     /// # Errors
     /// The first die that cannot be written.
     pub(crate) fn write(&mut self, dies: &Dies) -> Result<(), (usize, io::Error)> {
+        assert_eq!(dies.count(), self.shape.dies as usize, "a header knows its dies");
         let were_lost = self.lost;
         self.lost = dies.incomplete();
         self.removed = dies.removed();
@@ -54,6 +55,8 @@ impl Header {
     fn write_copy(&mut self, dies: &Dies, order: &[usize]) -> Result<(), (usize, io::Error)> {
         for die in order.iter().copied() {
             self.die = u32::try_from(die).expect("at most 64 dies");
+            assert!(self.die < self.shape.dies, "a header is written to a die of the drive");
+            assert!(self.check().is_ok(), "a header that is written can be read back");
             let place = self.stale_copy(dies, die) * HEADER_BYTES;
             // The other copy may have been read, and yet not be durable.
             dies.sync(die)

@@ -77,6 +77,8 @@ pub(crate) struct Journal {
 
 impl Journal {
     pub(crate) fn new(drive: u64, session: u64, size: u64, head: Position) -> Self {
+        assert!(head.is_possible(), "a batch can lie at the end of the journal");
+        assert!(size > 0 && size.is_multiple_of(SECTOR_BYTES), "the ring is whole sectors");
         let (tail, batch) = (head.at, Vec::new());
         Self {
             drive,
@@ -94,6 +96,7 @@ impl Journal {
 
     /// Bytes of the ring that are in use.
     pub(crate) const fn used(&self) -> u64 {
+        assert!(self.tail <= self.head.at, "the tail does not pass the head");
         self.head.at - self.tail
     }
 
@@ -136,6 +139,7 @@ impl Journal {
                     add_extent(&mut self.batch, extent, payload, (open.seq, layout.ppn(place)));
                     self.records += 1;
                 }
+                assert!(unit.journaled <= unit.count, "what the journal holds was appended");
                 unit.journaled = unit.count;
             }
         }
@@ -149,6 +153,7 @@ impl Journal {
             self.records += core.completed.rows;
         }
         core.completed.clear();
+        assert!(self.listed <= core.seq, "events are counted up");
         self.listed = core.seq;
     }
 
@@ -173,7 +178,9 @@ impl Journal {
     /// Ends the batch, of which there will be so many copies, with head and padding; returns where
     /// it lies and its bytes.
     pub(crate) fn finish(&mut self, copies: usize) -> (u64, &[u8]) {
+        assert!((1..=REPLICAS).contains(&copies), "a batch has a copy or two");
         let (at, bytes) = self.extent_of_batch();
+        assert!(at >= self.head.at && at.is_multiple_of(SECTOR_BYTES), "a batch begins a sector");
         let body = u64::try_from(self.batch.len() - HEAD_BYTES).expect("a length");
         let head = &mut self.batch[..HEAD_BYTES];
         let numbers = [
@@ -205,6 +212,7 @@ impl Journal {
         let length = bytes.len() as u64;
         let mut replicas = store.journal_replicas(at);
         replicas.truncate(copies);
+        assert!(!replicas.is_empty(), "a batch has a place");
         let place = at % store.layout.shape.journal_bytes;
         let writes: Vec<(usize, u64)> = replicas
             .iter()
@@ -217,6 +225,7 @@ impl Journal {
         assert!(is_written, "one die is left");
         let link = u32_at(bytes, HEAD_BYTES - 4);
         let next = Position { at: at + length, number: self.head.number + 1, link };
+        assert!(next.at > self.head.at && next.is_possible(), "positions rise");
         assert!(next.at - self.tail <= self.size, "no batch that is needed was written over");
         if self.batch.capacity() > KEPT_BYTES_MAX {
             self.batch = Vec::new();

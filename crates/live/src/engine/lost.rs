@@ -65,6 +65,7 @@ impl LostPages {
     /// not known.
     pub(crate) fn find(&mut self, lpn: Lpn, seq: u64) -> bool {
         let is_new = self.set(lpn);
+        assert!(self.has(lpn), "a page that was found lost is in the set");
         self.found += u64::from(is_new);
         if is_new {
             let goes_on = |last: &&mut Trim| last.first.0 + last.pages == lpn.0;
@@ -101,6 +102,7 @@ impl LostPages {
         let known = u32::try_from(self.words.len() * 64).unwrap_or(u32::MAX);
         for lpn in first..end.min(known) {
             let (word, bit) = (&mut self.words[lpn as usize / 64], 1_u64 << (lpn % 64));
+            assert!(*word & bit == 0 || self.count > 0, "the count is that of the set");
             self.count -= u64::from(*word & bit != 0);
             *word &= !bit;
         }

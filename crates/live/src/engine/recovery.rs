@@ -165,6 +165,8 @@ fn recover(store: Store, header: Header, accounted: Accounted) -> Result<Drive, 
     for die in store.dies.healthy() {
         store.dies.sync(die).map_err(|source| OpenError::medium("syncing a die", source))?;
     }
+    assert!(header.is_open, "the headers say that it is open before anything else is written");
+    assert!(summary.journal.number <= end.number, "the journal ends after the checkpoint");
     core.completed = scanned.unlisted;
     // A crash may have come between a smaller size in the headers and the trim of what lies beyond.
     core.give_up_beyond_end(store.layout.shape.pages_mappable);
@@ -243,6 +245,8 @@ pub(crate) fn view(store: &Store, header: &Header) -> Result<Option<(Ftl, LostPa
 /// Goes on with a drive that was closed; nothing but its headers is written.
 fn go_on(store: Store, header: Header, closed: Closed) -> Result<Drive, OpenError> {
     let Closed { mut ftl, rows, lost, summary, next, held } = closed;
+    assert!(header.is_open, "the headers say that it is open before anything is written");
+    assert_eq!(summary.number % 2, (next + 1) % 2, "the next checkpoint spares this one");
     ftl.hold_back(&held);
     let mut core = Core::new(ftl, rows, (header.session << 40) + 1);
     core.lost = lost;

@@ -94,6 +94,8 @@ pub(crate) fn read(reading: Reading<'_>) -> Replay {
         if let Some(die) = batch.lacking {
             replay.thin.push((replay.end.number, die));
         }
+        assert!(batch.end.at > replay.end.at, "positions rise");
+        assert_eq!(batch.end.number, replay.end.number + 1, "batches follow each other");
         (replay.end, replay.session) = (batch.end, batch.session);
         replay.bodies.push(batch.body);
     }

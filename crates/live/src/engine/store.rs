@@ -120,6 +120,7 @@ impl Store {
     /// The places for copies whose turn it is: on the dies that hold all that they should, in turn,
     /// each die once before any holds both copies.
     fn replicas(&self, turn: u64) -> Vec<Replica> {
+        assert_eq!(self.dies.count(), self.layout.shape.dies as usize, "a row has a unit a die");
         let incomplete = self.dies.incomplete();
         let whole: Vec<usize> = (0..self.dies.count()).filter(|it| !incomplete.has(*it)).collect();
         let first = usize::try_from(turn % (whole.len() as u64).max(1)).expect("an index");
@@ -150,6 +151,8 @@ impl Store {
         runs: &[Run],
         pages: &mut [&mut [u8; PAGE_BYTES]],
     ) -> Vec<Option<Extent>> {
+        let asked: usize = runs.iter().map(|run| run.count).sum();
+        assert_eq!(asked, pages.len(), "each page that is read has a buffer");
         let mut headers = vec![[0; EXTENT_HEADER_BYTES]; pages.len()];
         let mut buffers = Vec::with_capacity(2 * pages.len());
         for (header, page) in headers.iter_mut().zip(pages.iter_mut()) {
@@ -178,6 +181,7 @@ impl Store {
                 extents.push(extent.filter(|extent| extent.holds(&page[..])));
             }
         }
+        assert_eq!(extents.len(), pages.len(), "each page that was read is answered");
         extents
     }
 
@@ -191,6 +195,7 @@ impl Store {
     /// Part of the unit that a place is in.
     fn piece(&self, of: Stored, part: Range<usize>) -> Piece {
         let (die, unit_from) = self.unit_of(of);
+        assert!(part.end <= self.layout.unit_bytes, "a piece lies in its unit");
         Piece { die, offset: unit_from + part.start as u64, length: part.len() }
     }
 
@@ -234,6 +239,7 @@ impl Store {
 
     fn pack(&self, first: Stored, starts: &[usize], bytes: Vec<u8>) -> Packed {
         let place = self.layout.place(first.ppn);
+        assert!(!starts.is_empty(), "extents have an end");
         let identity = self.identity(first.life.seq);
         let found = |(slot, start): (u32, &usize)| {
             let ppn = self.layout.ppn(Place { slot, ..place });
@@ -347,6 +353,9 @@ impl Store {
     /// When one of them cannot be read. What comes out is only as good as what they hold.
     pub(crate) fn reconstruct(&self, of: Member, from: usize, sum: &mut [u8]) -> io::Result<()> {
         let Member { row, position, life } = of;
+        assert!(self.layout.shape.is_protected, "rows with parity are made again");
+        assert!(from >= UNIT_HEADER_BYTES, "parity does not cover the headers of units");
+        assert!(from + sum.len() <= self.layout.unit_bytes, "a part lies in its unit");
         sum.fill(0);
         let mut member = vec![0; sum.len()];
         let offset = self.layout.unit_from(row) + from as u64;

@@ -26,6 +26,8 @@ pub(crate) struct CheckpointHeader {
 
 impl CheckpointHeader {
     pub(crate) fn encode(&self) -> Vec<u8> {
+        assert!((1..=NUMBER_MAX).contains(&self.number), "checkpoints are numbered from 1");
+        assert!(self.journal.is_possible(), "a checkpoint begins at a batch of the journal");
         let mut bytes = vec![0; usize::try_from(HEADER_BYTES).expect("a page")];
         let numbers = [
             MAGIC,

@@ -6,6 +6,7 @@ pub(crate) struct DieSet(pub(crate) u64);
 
 impl DieSet {
     pub(crate) const fn add(&mut self, die: usize) {
+        assert!(die < 64, "a drive has 64 dies at most");
         self.0 |= 1 << die;
     }
 

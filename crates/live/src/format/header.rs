@@ -174,7 +174,7 @@ impl Header {
     }
 
     /// Checks what a header says beside the arrangement.
-    fn check(&self) -> Result<(), Unfit> {
+    pub(crate) fn check(&self) -> Result<(), Unfit> {
         let shape = &self.shape;
         let dies = shape.all_dies();
         let Closing { checkpoint, journal } = self.closing;

@@ -97,12 +97,15 @@ pub(crate) fn last_batch<'a>(
 
 /// Puts the checksums of a batch into its head.
 pub(crate) fn seal_batch(batch: &mut [u8]) {
+    assert!(batch.len() >= HEAD_BYTES, "a batch has a head");
     let (head, body) = batch.split_at_mut(HEAD_BYTES);
     put(head, 56, crc32c::crc32c(body).to_le_bytes());
     seal(head);
 }
 
 pub(crate) fn add_extent(batch: &mut Vec<u8>, extent: Extent, payload: &[u8], place: (u64, Ppn)) {
+    assert_eq!(payload.len(), usize::from(extent.length), "a record tells its payload's length");
+    assert!(place.0 != 0, "an extent lies in a row that was begun");
     let mut record = [0; RECORD_BYTES];
     record[0] = EXTENT;
     record[1] = if mutants::is(Mutant::CodecForgotten) { 0 } else { extent.codec as u8 };

@@ -216,6 +216,7 @@ impl Layout {
         let unit_slots = shape.unit_pages * shape.extents_per_page;
         let extents_from = UNIT_HEADER_BYTES + TABLE_HEAD_BYTES + unit_slots as usize * ENTRY_BYTES;
         let unit_bytes = extents_from + shape.unit_pages as usize * SLOT_BYTES;
+        assert!(unit_slots > 0 && shape.dies > 0, "a unit holds extents, and a row has units");
         let align = if unit_bytes >= 1 << 16 { 4096 } else { 512 };
         let saved = u64::from(shape.rows_total()) * 16
             + u64::from(shape.superblocks) * 4
@@ -244,11 +245,13 @@ impl Layout {
 
     /// Offset on the die of the journal of a metadata region, in bytes.
     pub(crate) const fn journal_from(&self, region: u32) -> u64 {
+        assert!(region < self.shape.regions(), "a die has so many metadata regions");
         2 * HEADER_BYTES + region as u64 * (self.shape.journal_bytes + 2 * self.slot_bytes)
     }
 
     /// Offset on the die of a checkpoint slot, 0 or 1, of a metadata region, in bytes.
     pub(crate) const fn checkpoint_from(&self, region: u32, slot: u64) -> u64 {
+        assert!(slot < 2, "a metadata region has two checkpoint slots");
         self.journal_from(region) + self.shape.journal_bytes + slot * self.slot_bytes
     }
 
@@ -260,6 +263,7 @@ impl Layout {
 
     /// Offset on every die of its unit of a row, in bytes.
     pub(crate) const fn unit_from(&self, row: u32) -> u64 {
+        assert!(row <= self.shape.rows_total(), "a row is one of the drive, or the end");
         self.erase_blocks_from + row as u64 * self.unit_bytes as u64
     }
 
@@ -267,6 +271,7 @@ impl Layout {
     /// data unit is parity. Positions that are left out are on none.
     pub(crate) fn die(&self, row: u32, position: u32, out: DieSet) -> usize {
         let (dies, first) = (self.shape.dies, row % self.shape.rows);
+        debug_assert!(position < dies, "a row has a position for each die");
         if out == DieSet::default() {
             return ((position + first) % dies) as usize;
         }
@@ -288,6 +293,7 @@ impl Layout {
 
     /// Data units of a row that leaves out some dies.
     pub(crate) const fn data_units(&self, out: DieSet) -> u32 {
+        assert!(out.count() < self.shape.data_units(), "a row keeps a data unit");
         self.shape.data_units() - out.count()
     }
 

@@ -45,11 +45,14 @@ impl Rows {
     }
 
     pub(crate) fn set(&mut self, row: u32, life: RowEpoch) {
+        let is_whole = life.seq != 0 || life.out == DieSet::default();
+        assert!(is_whole, "a row that holds nothing leaves out no die");
         let row = row as usize;
         (self.seqs[row], self.outs[row]) = (life.seq, life.out.0);
     }
 
     pub(crate) fn forget(&mut self, rows: Range<u32>) {
+        assert!(rows.end <= self.count(), "rows are those of the drive");
         for row in rows {
             self.set(row, RowEpoch::default());
         }

@@ -93,6 +93,8 @@ impl Extent {
 
     /// The header that stands before its payload at `ppn` of a row that began at `row_order`.
     pub(crate) fn header(&self, identity: Identity, ppn: Ppn) -> [u8; EXTENT_HEADER_BYTES] {
+        assert!(self.is_possible(), "an extent that is written can be read back");
+        assert!(identity.row_seq != 0, "an extent lies in a row that was begun");
         let mut header = [0; EXTENT_HEADER_BYTES];
         self.put_name(&mut header);
         put(&mut header, 16, self.payload_crc.to_le_bytes());
@@ -170,6 +172,7 @@ pub(crate) struct UnitHeader {
 
 impl UnitHeader {
     pub(crate) fn write(&self, unit: &mut [u8]) {
+        assert!(self.identity.row_seq != 0, "a unit is programmed in a row that was begun");
         let unit_header = &mut unit[..UNIT_HEADER_BYTES];
         unit_header.fill(0);
         put(unit_header, 0, MAGIC.to_le_bytes());
@@ -303,6 +306,7 @@ pub(crate) fn clear_gaps(unit: &mut [u8], table: &[Entry]) -> bool {
     let mut is_changed = false;
     let ends = table.iter().map(|entry| (entry.from, entry.from + entry.extent.stored_bytes()));
     for (from, end) in ends.chain([(unit.len(), unit.len())]) {
+        assert!(begin <= from, "extents follow each other");
         let gap = &mut unit[begin..from];
         if gap.iter().any(|byte| *byte != 0) {
             gap.fill(0);
@@ -339,8 +343,15 @@ impl UnitBuffer {
 
     /// Puts an extent at the next place, which is `ppn`.
     pub(crate) fn append(&mut self, extent: &Extent, payload: &[u8], identity: Identity, ppn: Ppn) {
+        assert_eq!(
+            payload.len(),
+            usize::from(extent.length),
+            "a header tells its payload's length"
+        );
         let entry = Layout::entry_from(self.count);
         let (begin, data) = (self.next, self.next + EXTENT_HEADER_BYTES);
+        assert!(entry + ENTRY_BYTES <= begin, "the table ends before the extents begin");
+        assert!(data + payload.len() <= self.bytes.len(), "an extent ends within its unit");
         let header = extent.header(identity, ppn);
         self.bytes[begin..data].copy_from_slice(&header);
         self.bytes[data..data + payload.len()].copy_from_slice(payload);
@@ -355,6 +366,7 @@ impl UnitBuffer {
 
     /// The extent in `slot`, as it was put there.
     pub(crate) fn extent(&self, slot: u32) -> (Extent, &[u8]) {
+        assert!(slot < self.count, "an extent is asked for that was appended");
         let at = Layout::entry_from(slot);
         let entry = entry(&self.bytes[at..at + ENTRY_BYTES]).expect("appended as an entry");
         let data = entry.from + EXTENT_HEADER_BYTES;
@@ -369,6 +381,8 @@ impl UnitBuffer {
 
     /// Finishes the table and unit headers the unit.
     pub(crate) fn finish(&mut self, unit_header: &UnitHeader, origin: Origin, first: Ppn) {
+        assert!(!unit_header.is_parity, "parity has no table");
+        assert!(self.journaled <= self.count, "what the journal holds was appended");
         let until = Layout::entry_from(self.count);
         let table = &mut self.bytes[UNIT_HEADER_BYTES..until];
         put(table, 0, self.count.to_le_bytes());
@@ -388,6 +402,7 @@ pub(crate) fn seal_table(table: &mut [u8], identity: Identity, first: Ppn) {
 
 /// Adds `other` to `sum`, bit by bit.
 pub(crate) fn exclusive_or(sum: &mut [u8], other: &[u8]) {
+    assert_eq!(sum.len(), other.len(), "units of a row are of one length");
     for (sum, other) in sum.iter_mut().zip(other) {
         *sum ^= other;
     }

@@ -132,7 +132,13 @@ impl Drive {
         *next = number + 1;
         let due = due_after(summary.seq, &self.store);
         self.checkpoint_due.store(due, Ordering::Release);
-        self.journal()?.tail = summary.journal.at;
+        let mut journal = self.journal()?;
+        assert!(journal.tail <= summary.journal.at, "the tail of the journal moves on");
+        assert!(
+            summary.journal.number <= journal.head.number,
+            "a checkpoint begins before its end"
+        );
+        journal.tail = summary.journal.at;
         Ok(())
     }
 
@@ -143,6 +149,9 @@ impl Drive {
         erase_counts: &[u32],
     ) -> Result<(), DeviceError> {
         let replicas = self.store.checkpoint_replicas(summary.number);
+        let rows_total = self.store.layout.shape.rows_total();
+        assert_eq!(rows.count(), rows_total, "a checkpoint has every row");
+        assert_eq!(erase_counts.len(), self.store.layout.shape.superblocks as usize);
         let mut writer = Writer::new(summary);
         let mut run = FrameRun::default();
         let [seqs, outs] = rows.tables();
@@ -265,6 +274,7 @@ impl FrameRun {
         if self.bytes.is_empty() {
             self.at = at;
         }
+        assert!(at >= self.at + self.bytes.len() as u64, "frames follow each other");
         let before = usize::try_from(at - self.at).expect("little more than a frame");
         self.bytes.resize(before, 0);
         self.bytes.extend_from_slice(frame);

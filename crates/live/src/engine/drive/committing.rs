@@ -84,10 +84,12 @@ impl Drive {
             self.noting(self.make_durable(journal, scope, dirty))?;
         }
         if !journal.is_end_single {
+            assert!(journal.committed <= seq, "what is durable stays so");
             journal.committed = seq;
         }
         if !scope.is_host() || freed > 0 {
             let mut core = self.core_mut()?;
+            assert!(freed <= core.freed, "what is free was given up");
             core.freed -= freed;
             core.ftl.release_erased(held);
         }

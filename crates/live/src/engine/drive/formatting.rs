@@ -242,6 +242,7 @@ impl Core {
     fn forget_all(&mut self) {
         let (seq, pages) = (self.next_seq(), self.ftl.pages_logical());
         self.giving_up(|core| core.ftl.purge());
+        assert_eq!(self.ftl.pages_stored(), 0, "a drive that was purged stores nothing");
         self.trims.clear();
         self.lost.clear(Lpn(0), pages);
         self.trims.push(Trim { first: Lpn(0), pages, seq });
@@ -252,6 +253,7 @@ impl Core {
     fn resize(&mut self, pages: u32, stored_max: u32) -> Result<(), ConfigError> {
         let before = self.ftl.pages_logical();
         self.giving_up(|core| core.ftl.resize(pages, stored_max))?;
+        assert_eq!(self.ftl.pages_logical(), pages, "the map has the new size");
         self.give_up_beyond_end(before);
         Ok(())
     }

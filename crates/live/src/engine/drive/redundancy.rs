@@ -243,7 +243,10 @@ impl Core {
     /// Has rows that are begun from now on leave out these dies.
     pub(crate) fn leave_out(&mut self, store: &Store, out: DieSet) -> Result<(), DeviceError> {
         if out != self.out {
+            assert!(store.layout.shape.may_leave_out(out), "a row keeps a data unit");
             self.finish_rows(store)?;
+            let are_finished = self.open.is_empty() || self.holds_programs;
+            assert!(are_finished, "no row is filled that has the units it had before");
             self.out = out;
             self.choices += 1;
             self.ftl.leave_out(out.count());

@@ -254,7 +254,9 @@ impl<'a> Scan<'a> {
                 if unit::clear_gaps(buffers, table) {
                     scanned.mends.push(Mend { row, unit_header, unit: buffers.clone() });
                 }
-                unit::exclusive_or(&mut sum, buffers);
+                if shape.is_protected {
+                    unit::exclusive_or(&mut sum, buffers);
+                }
             } else {
                 missing.replace(position).is_none().then_some(())?;
             }
