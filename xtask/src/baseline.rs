@@ -8,10 +8,12 @@ use std::thread;
 use anyhow::{Context, Result};
 use lab::plan::Plan;
 use lab::progress::Unwatched;
+use lab::real::access::Access;
 use lab::results::baseline::{self, BaselineRow, Headline};
 use lab::runner::{Assignment, Drivers, NoJournal, carry_out};
 use lab::ssd::{DriveSpec, catalogue};
-use lab::subject::{Access, Choice, Subject, Wanted};
+use lab::subject::{Choice, Subject};
+use lab::wanted::Wanted;
 
 use crate::root;
 
@@ -51,7 +53,7 @@ pub(crate) fn run() -> Result<()> {
 fn measured(one: &One) -> Result<BaselineRow> {
     let drivers = one.drivers()?;
     let assignment = Assignment {
-        label: &one.wanted.target,
+        label: one.wanted.target(),
         plan: &one.plan,
         drivers: drivers.as_ref(),
         journal: &NoJournal,
@@ -59,8 +61,8 @@ fn measured(one: &One) -> Result<BaselineRow> {
     };
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let outcome = carry_out(&[assignment], threads, &Unwatched)?.into_iter().next();
-    let outcome = outcome.with_context(|| format!("{}: no outcome", one.wanted.target))?;
-    let run = outcome.into_run(&one.plan, one.wanted.target.clone(), String::new());
+    let outcome = outcome.with_context(|| format!("{}: no outcome", one.wanted.target()))?;
+    let run = outcome.into_run(&one.plan, one.wanted.target().to_owned(), String::new());
     BaselineRow::of_run(&run).with_context(|| format!("{}: a load is missing", run.id))
 }
 

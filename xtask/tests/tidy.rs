@@ -1,6 +1,6 @@
 //! Properties of the source itself. One rule when one mistake has been made twice.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -134,6 +134,207 @@ fn crate_graph_has_only_the_agreed_arrows() {
                 assert!(arrows.contains(&other), "{name} -> {other} in [{kind}]");
             }
         }
+    }
+}
+
+/// Rooms of `lab`, see [`rooms_of`].
+const ROOMS_OF_LAB: &[&[&str]] = &[
+    &["error", "pool", "rate"],
+    &["replay", "wanted", "drive_file"],
+    &["real/hosts", "real/nbd", "real/purge_method", "real/system", "real/tools"],
+    &["real/access", "real/address", "real/guard", "real/tuning"],
+    &["real/target"],
+    &["real/environment"],
+    &["real/interference", "real/thermometer"],
+    &["plan"],
+    &["expression", "progress"],
+    &["subject"],
+    &["library", "driver"],
+    &["driver/mock", "driver/model", "real"],
+    &["registry", "runner"],
+    &["runs", "validate", "fio_report"],
+    &["fit", "sweep"],
+];
+
+#[test]
+fn files_of_lab_import_from_their_own_and_lower_rooms_only() {
+    report(&rooms_of("lab", ROOMS_OF_LAB));
+    let turned: Vec<&[&str]> = ROOMS_OF_LAB.iter().rev().copied().collect();
+    assert!(!rooms_of("lab", &turned).is_empty(), "imports were not seen");
+}
+
+/// Imports of the crate named `name` that break the order of its rooms, outside its tests.
+///
+/// A room is a module with all below it but those that are rooms themselves: `real/hosts` is none
+/// of `real`. `order` has the rooms from low to high. A file may import from its own room and from
+/// those of lower rows; rooms of one row know nothing of each other. The root of the crate is in no
+/// room: what it re-exports counts as imported from where it is.
+fn rooms_of(name: &str, order: &[&[&str]]) -> Vec<String> {
+    let modules = modules_of(&root().join("crates").join(name).join("src"));
+    let imports: BTreeMap<&str, Vec<Vec<String>>> =
+        modules.iter().map(|(at, text)| (at.as_str(), imports_of(at, text, &modules))).collect();
+    let rows =
+        || order.iter().enumerate().flat_map(|(row, rooms)| rooms.iter().map(move |it| (row, *it)));
+    let room_of = |module: &str| {
+        let holds = |room: &str| {
+            module.strip_prefix(room).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        rows().filter(|(_, room)| holds(room)).max_by_key(|(_, room)| room.len())
+    };
+    let mut faults: Vec<String> = rows()
+        .filter(|(_, room)| !modules.contains_key(*room))
+        .map(|(_, room)| format!("{name}: there is no room {room}"))
+        .collect();
+    for (module, paths) in imports.iter().filter(|(module, _)| !module.is_empty()) {
+        let Some((row, room)) = room_of(module) else {
+            faults.push(format!("{name}: {module} is in no room"));
+            continue;
+        };
+        for path in paths {
+            let origin = origin(path, &imports, 0);
+            if let Some((other_row, other)) = room_of(&origin)
+                && other != room
+                && other_row >= row
+            {
+                faults.push(format!("{name}: {module} in {room} imports {origin} of {other}"));
+            }
+        }
+    }
+    faults
+}
+
+/// Modules below `folder` with their texts, tests left out, by path: `real/fio`, the root empty.
+fn modules_of(folder: &Path) -> BTreeMap<String, String> {
+    let mut modules = BTreeMap::new();
+    let mut tests = Vec::new();
+    for file in files(folder, &["rs"]) {
+        let at = file.strip_prefix(folder).expect("a file of the folder").with_extension("");
+        let at = at.display().to_string();
+        let at = if at == "lib" { String::new() } else { at };
+        let (text, of_tests) = without_tests(&read(&file));
+        tests.extend(of_tests.iter().map(|child| joined(&at, child)));
+        modules.insert(at, text);
+    }
+    let is_test =
+        |at: &str| tests.iter().any(|test| at == test || at.starts_with(&format!("{test}/")));
+    modules.retain(|at, _| !is_test(at));
+    modules
+}
+
+fn joined(module: &str, child: &str) -> String {
+    if module.is_empty() { child.to_owned() } else { format!("{module}/{child}") }
+}
+
+/// A source text without comments and items for tests, and the names of its modules of tests.
+///
+/// An item ends at the first line of its own indentation that closes something.
+fn without_tests(text: &str) -> (String, Vec<String>) {
+    let (mut kept, mut tests) = (String::new(), Vec::new());
+    let mut lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    while let Some(line) = lines.next() {
+        if line.trim_start() != "#[cfg(test)]" {
+            kept.push_str(line);
+            kept.push('\n');
+            continue;
+        }
+        let indent = line.len() - line.trim_start().len();
+        let ends = |line: &str| {
+            let is_outer = line.len() - line.trim_start().len() == indent;
+            is_outer && !line.trim_start().starts_with('#') && line.ends_with([';', '}', ','])
+        };
+        for line in lines.by_ref() {
+            let module = line.split_once("mod ").and_then(|(_, name)| name.strip_suffix(';'));
+            tests.extend(module.map(str::to_owned));
+            if ends(line) {
+                break;
+            }
+        }
+    }
+    (kept, tests)
+}
+
+/// Paths of the crate's own items that the text of `module` names, as their segments from the root.
+fn imports_of(module: &str, text: &str, modules: &BTreeMap<String, String>) -> Vec<Vec<String>> {
+    let here: Vec<&str> = module.split('/').filter(|name| !name.is_empty()).collect();
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut found = Vec::new();
+    let mut before = ' ';
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let word = &rest[..rest.find(|c| !is_word(c)).unwrap_or(rest.len())];
+        let after = &rest[word.len().max(first.len_utf8())..];
+        if !word.is_empty() && after.starts_with("::") && before != ':' {
+            let mut at: Vec<String> = here.iter().map(ToString::to_string).collect();
+            let is_own = match word {
+                "crate" => {
+                    at.clear();
+                    true
+                }
+                "super" => at.pop().is_some(),
+                "self" => true,
+                child => {
+                    let is_child = modules.contains_key(&joined(module, child));
+                    at.push(child.to_owned());
+                    is_child
+                }
+            };
+            if is_own {
+                leaves(&after[2..], at, &mut found);
+            }
+        }
+        before = word.chars().last().unwrap_or(first);
+        rest = after;
+    }
+    found
+}
+
+/// Adds the paths of the tree of imports that `text` begins with, below `at`, to `found`.
+fn leaves(text: &str, mut at: Vec<String>, found: &mut Vec<Vec<String>>) {
+    if let Some(group) = text.strip_prefix('{') {
+        let (mut depth, mut begin) = (0_u32, 0);
+        for (index, c) in group.char_indices() {
+            match c {
+                '{' => depth += 1,
+                '}' if depth > 0 => depth -= 1,
+                ',' | '}' if depth == 0 => {
+                    leaves(group[begin..index].trim_start(), at.clone(), found);
+                    begin = index + 1;
+                    if c == '}' {
+                        return;
+                    }
+                }
+                _ => {}
+            }
+        }
+        return;
+    }
+    let word = &text[..text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len())];
+    match word {
+        "" => return,
+        "self" => {}
+        "super" => drop(at.pop()),
+        name => at.push(name.to_owned()),
+    }
+    match text[word.len()..].strip_prefix("::") {
+        Some(rest) => leaves(rest, at, found),
+        None => found.push(at),
+    }
+}
+
+/// The module that the item at `path` comes from, through modules that pass it on.
+fn origin(path: &[String], imports: &BTreeMap<&str, Vec<Vec<String>>>, depth: u32) -> String {
+    let module = (0..=path.len()).rev().map(|end| (end, path[..end].join("/")));
+    let (end, module) = module
+        .into_iter()
+        .find(|(_, module)| imports.contains_key(module.as_str()))
+        .expect("the root is a module");
+    let passed_on = path.get(end).and_then(|name| {
+        let of_module = imports[module.as_str()].iter();
+        of_module.clone().find(|import| import.last() == Some(name) && import[..] != path[..=end])
+    });
+    match passed_on {
+        Some(import) if depth < 8 => origin(import, imports, depth + 1),
+        _ => module,
     }
 }
 

@@ -2,18 +2,21 @@
 
 #[cfg(test)]
 mod conformance;
-pub mod fio;
+#[cfg(test)]
+pub(crate) mod contract;
 pub mod mock;
 pub mod model;
 
 use results::{Environment, Interval, Latencies, Target, Warning};
-use serde::{Deserialize, Serialize};
-pub use workload::Gaps;
 use workload::Workload;
 
-use crate::Error;
+use crate::plan::Plan;
 use crate::progress::Glimpse;
+use crate::real::access::Access;
 use crate::replay::Replay;
+use crate::subject::Subject;
+use crate::wanted::Wanted;
+use crate::{Error, Rate};
 
 /// Constant load for a while.
 #[derive(Clone, Copy, Debug)]
@@ -50,15 +53,6 @@ pub struct Fill<'a> {
     pub workload: &'a Workload,
     /// Times that everything is written, at least 1.
     pub passes: u32,
-}
-
-/// Rate of an open loop: requests come whether or not earlier ones completed.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Rate {
-    /// Requests due in each second of the drive's own time, above 0.
-    pub iops: f64,
-    /// Distribution of the times between requests.
-    pub gaps: Gaps,
 }
 
 /// Result of a load.
@@ -126,4 +120,35 @@ pub trait Driver: Send {
     /// # Errors
     /// When the load could not be carried out. Being stopped is no error.
     fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<Loaded, Error>;
+}
+
+/// Makes a driver for one suite, at its state before the first write or not: the suite purges it.
+pub type Drivers<'a> = dyn Fn() -> Result<Box<dyn Driver>, Error> + Sync + 'a;
+
+/// A kind of driver: the subjects that it takes, and how it measures them.
+pub(crate) trait DriverKind: Sync {
+    /// Name of the kind, such as `fio`.
+    #[cfg(test)]
+    fn name(&self) -> &'static str;
+    /// True if its drivers measure `subject`.
+    fn takes(&self, subject: &Subject) -> bool;
+    /// True if several of its drivers may be at work at the same time.
+    fn runs_in_parallel(&self) -> bool;
+    /// `plan` as it is carried out on `wanted`, a setup of `subject`.
+    fn plan(&self, plan: Plan, subject: &Subject, wanted: &Wanted) -> Plan;
+    /// The drivers of `wanted`, a setup of `subject`. What is real is taken hold of here, once.
+    ///
+    /// # Errors
+    /// When the setup does not fit, or the target is refused.
+    fn open<'a>(
+        &self,
+        subject: &'a Subject,
+        wanted: &'a Wanted,
+        seed: u64,
+        access: &Access,
+    ) -> Result<Box<Drivers<'a>>, Error>;
+    /// A driver that the contract is tested on, which keeps its files in `folder`; absent where
+    /// this machine lacks what it needs.
+    #[cfg(test)]
+    fn specimen(&self, folder: &std::path::Path) -> Option<Box<dyn Driver>>;
 }

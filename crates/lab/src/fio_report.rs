@@ -18,7 +18,7 @@ use workload::fio::{Told, told};
 
 use crate::plan::{Pace, Plan, PlannedStep};
 use crate::runner::{Outcome, Record};
-use crate::subject::Wanted;
+use crate::wanted::Wanted;
 use crate::{Error, Gaps, Kind, Loaded, Rate};
 
 /// A run to be, from a report.
@@ -41,7 +41,7 @@ struct Report {
     #[serde(rename = "global options", default)]
     global: BTreeMap<String, String>,
     #[serde(alias = "client_stats")]
-    jobs: Vec<Job>,
+    jobs: Vec<ReportedJob>,
     #[serde(default)]
     disk_util: Vec<Disk>,
 }
@@ -52,7 +52,7 @@ struct Disk {
 }
 
 #[derive(Clone, Debug, Deserialize)]
-struct Job {
+struct ReportedJob {
     jobname: String,
     #[serde(default)]
     groupid: u64,
@@ -60,13 +60,13 @@ struct Job {
     error: i32,
     #[serde(rename = "job options", default)]
     options: BTreeMap<String, String>,
-    read: Direction,
-    write: Direction,
+    read: ReportedDirection,
+    write: ReportedDirection,
 }
 
 /// Totals of reads or writes.
 #[derive(Clone, Debug, Deserialize)]
-struct Direction {
+struct ReportedDirection {
     io_bytes: u64,
     total_ios: u64,
     iops: f64,
@@ -146,25 +146,20 @@ fn imported(report: &Report, shown: &str, title: Option<&str>) -> Result<Importe
         steps,
     };
     let target = target(report, title);
-    let wanted = Wanted {
-        target: title.unwrap_or(&target.name).to_owned(),
-        format: String::new(),
-        host: String::new(),
-        time_lapse: 1,
-        surroundings: ssd::Surroundings::default(),
-    };
+    let wanted =
+        Wanted::Real { target: title.unwrap_or(&target.name).to_owned(), hosts: String::new() };
     let environment = environment(report, shown);
     let outcome = Outcome { target, environment, records, interrupted: false, spared: 0 };
     Ok(Imported { plan, wanted, outcome })
 }
 
 /// Jobs that are one measurement: of one name and one group, next to each other.
-fn groups(jobs: &[Job]) -> impl Iterator<Item = &[Job]> {
+fn groups(jobs: &[ReportedJob]) -> impl Iterator<Item = &[ReportedJob]> {
     let measured = jobs.iter().filter(|job| job.jobname != "All clients").count();
     jobs[..measured].chunk_by(|a, b| (a.groupid, &a.jobname) == (b.groupid, &b.jobname))
 }
 
-fn told_of(report: &Report, jobs: &[Job]) -> Told {
+fn told_of(report: &Report, jobs: &[ReportedJob]) -> Told {
     let own = jobs.iter().take(1).flat_map(|job| &job.options);
     let options = report.global.iter().chain(own);
     let found = told(&jobs[0].jobname, options.map(|(key, value)| (key.as_str(), value.as_str())));
@@ -209,8 +204,8 @@ struct Totals {
 }
 
 impl Merged {
-    fn of(jobs: &[Job]) -> Self {
-        let runtime = |job: &Job| job.read.runtime.max(job.write.runtime);
+    fn of(jobs: &[ReportedJob]) -> Self {
+        let runtime = |job: &ReportedJob| job.read.runtime.max(job.write.runtime);
         let span_ms = jobs.iter().map(runtime).max().unwrap_or(0);
         let directions = jobs.iter().flat_map(|job| [&job.read, &job.write]);
         let mut active = directions.filter(|it| it.total_ios > 0);
@@ -302,7 +297,7 @@ impl Merged {
     }
 }
 
-impl Direction {
+impl ReportedDirection {
     /// Total latency where the report has it in full, else what fio calls clat.
     fn latency(&self) -> &Spread {
         let has = |it: &Spread| !it.bins.is_empty() || !it.percentile.is_empty();
@@ -311,7 +306,7 @@ impl Direction {
 }
 
 impl Totals {
-    fn of<'a>(directions: impl Iterator<Item = &'a Direction>) -> Self {
+    fn of<'a>(directions: impl Iterator<Item = &'a ReportedDirection>) -> Self {
         let mut totals = Self::default();
         for direction in directions.filter(|it| it.total_ios > 0) {
             let spread = direction.latency();

@@ -36,7 +36,7 @@ use self::shortcut::Shortcut;
 use crate::drive_file::DriveFile;
 use crate::plan::Plan;
 use crate::progress::Progress;
-use crate::validate::{Entry, WorkList};
+use crate::validate::{RowSource, WorkList};
 use crate::{Error, Kind};
 
 pub use self::figures::{Contradiction, Measured, contradictions, of_run, rows_of};
@@ -139,8 +139,8 @@ impl Table {
             judged[index].unused = match entry {
                 Err(reason) => reason.clone(),
                 Ok(entry) => {
-                    let Entry { wanted, .. } = entry;
-                    judged[index].setup = format!("{} {}", wanted.format, wanted.host);
+                    let RowSource { setup, .. } = entry;
+                    judged[index].setup = format!("{} {}", setup.format, setup.host);
                     unused(row, entry, question.format, &doubtful).to_owned()
                 }
             };
@@ -177,7 +177,7 @@ impl Table {
 /// Reason why the search does not go by `row`; empty where it does.
 fn unused(
     row: &FigureRow,
-    entry: &Entry,
+    entry: &RowSource,
     format: Option<&str>,
     doubtful: &BTreeSet<&str>,
 ) -> &'static str {
@@ -185,7 +185,7 @@ fn unused(
         "not above 0"
     } else if doubtful.contains(row.id.as_str()) {
         "contradicts another figure"
-    } else if format.is_some_and(|format| format != entry.wanted.format) {
+    } else if format.is_some_and(|format| format != entry.setup.format) {
         "held back: of another format"
     } else if entry.loads() > 1 {
         "over several loads: compared only"

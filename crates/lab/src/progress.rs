@@ -88,7 +88,7 @@ impl Progress for Unwatched {
 /// What is left is told by the pace of what was measured so far: purges, fills and steps that an
 /// earlier session finished pass protocol time in no time, or take time and pass none.
 #[derive(Debug)]
-pub(crate) struct Tally {
+pub(crate) struct TimeTally {
     total_s: f64,
     /// Steps that are under way at once, at least 1.
     workers: f64,
@@ -109,7 +109,7 @@ struct Passed {
 /// Wall time that must have been spent before anything is said of what is left, in seconds.
 const SPENT_MIN_S: f64 = 2.0;
 
-impl Tally {
+impl TimeTally {
     /// Tally of `total_s` protocol seconds, none of them over, for at most `workers` steps at once.
     pub(crate) fn new(total_s: f64, workers: usize) -> Self {
         Self { total_s, workers: workers.max(1) as f64, passed: Mutex::default() }
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn what_is_left_is_told_by_the_pace_of_loads_alone() {
-        let tally = Tally::new(1000.0, 1);
+        let tally = TimeTally::new(1000.0, 1);
         assert_eq!(tally.add(0.0, Some(600.0)), (0.0, None), "a fill says nothing of the pace");
         assert_eq!(tally.add(500.0, None), (0.5, None), "nor does what an earlier session did");
         assert_eq!(tally.add(100.0, Some(1.0)), (0.6, None), "a second is too short to tell");
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn several_workers_share_what_is_left() {
-        let tally = Tally::new(1000.0, 2);
+        let tally = TimeTally::new(1000.0, 2);
         tally.add(100.0, Some(10.0));
         assert_eq!(tally.add(100.0, Some(10.0)), (0.2, Some(40.0)));
     }

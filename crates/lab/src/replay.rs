@@ -16,7 +16,6 @@ use serde::{Deserialize, Serialize};
 use workload::trace::{self, Addresses, Placement, Trace};
 use workload::{Access, SizeShare, Span, Workload};
 
-use crate::plan::PlannedStep;
 use crate::{Error, Kind};
 
 /// Trace that a step to come replays.
@@ -50,23 +49,27 @@ pub struct Replay<'a> {
 }
 
 impl PlannedReplay {
-    /// The trace of `step`, which replays it; `seed` is that of the plan, so that all steps of a
-    /// workload replay the same one.
+    /// The trace of the step named `step`, which replays it with the shape of `workload`; `seed` is
+    /// that of the plan, so that all steps of a workload replay the same one.
     ///
     /// # Errors
     /// When its file is no trace, or its space is too small for its requests.
-    pub(crate) fn trace(&self, step: &PlannedStep, seed: u64) -> Result<Trace, Error> {
-        let workload = step.workload.as_ref();
+    pub(crate) fn trace(
+        &self,
+        step: &str,
+        workload: Option<&Workload>,
+        seed: u64,
+    ) -> Result<Trace, Error> {
         match (&self.source, workload.and_then(|it| Some((it, it.trace.as_ref()?)))) {
             (Source::File(path), _) => read(path),
             (Source::Shape, Some((workload, shape))) => trace::synthesise(workload, shape, seed)
                 .map_err(|source| {
-                    Error::new(Kind::Input, format!("step {}: making its trace", step.id))
+                    Error::new(Kind::Input, format!("step {step}: making its trace"))
                         .source(source)
                         .hint("give it more space_gb")
                 }),
             (Source::Shape, None) => {
-                let text = format!("step {}: its workload has no shape of a trace", step.id);
+                let text = format!("step {step}: its workload has no shape of a trace");
                 Err(Error::new(Kind::Input, text).hint("give it a [trace], or replay a file"))
             }
         }

@@ -20,16 +20,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use results::Environment;
 
+use crate::Error;
+pub use crate::driver::Drivers;
 use crate::plan::Plan;
 use crate::pool::in_parallel;
-use crate::progress::{Event, Progress, Tally};
-use crate::{Driver, Error};
+use crate::progress::{Event, Progress, TimeTally};
 
 pub use self::outcome::Outcome;
 pub use self::record::Record;
-
-/// Makes a driver for one suite, at its state before the first write or not: the suite purges it.
-pub type Drivers<'a> = dyn Fn() -> Result<Box<dyn Driver>, Error> + Sync + 'a;
 
 /// Store of finished steps: each goes there at once, so that an interruption loses none.
 pub trait Journal: Sync {
@@ -86,12 +84,12 @@ pub fn carry_out(
             assignment.plan.suites().into_iter().map(move |steps| (index, steps))
         })
         .collect();
-    let tally = Tally::new(total_s, threads.min(suites.len()));
-    let site = Site { progress, tally, failed: AtomicBool::new(false) };
+    let tally = TimeTally::new(total_s, threads.min(suites.len()));
+    let state = RunnerState { progress, tally, failed: AtomicBool::new(false) };
     let done = in_parallel(threads, &suites, |(index, steps)| {
-        let result = suite::carry_out(&assignments[*index], steps.clone(), &site);
+        let result = suite::carry_out(&assignments[*index], steps.clone(), &state);
         if result.is_err() {
-            site.failed.store(true, Ordering::Relaxed);
+            state.failed.store(true, Ordering::Relaxed);
         }
         result
     });
@@ -115,13 +113,13 @@ pub fn carry_out(
 }
 
 /// State that all suites of one call share.
-pub(crate) struct Site<'a> {
+pub(crate) struct RunnerState<'a> {
     progress: &'a dyn Progress,
-    tally: Tally,
+    tally: TimeTally,
     failed: AtomicBool,
 }
 
-impl Site<'_> {
+impl RunnerState<'_> {
     /// True if work is to end: by wish, or because something else failed.
     fn stop(&self) -> bool {
         self.failed.load(Ordering::Relaxed) || self.progress.stop()

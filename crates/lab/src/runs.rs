@@ -18,6 +18,7 @@
 //! - The machine's clock is read here only, for the name and `started_at`.
 
 mod durable;
+mod files;
 mod listing;
 mod moment;
 mod order;
@@ -30,30 +31,23 @@ use std::path::{Path, PathBuf};
 
 use blockio::nearest;
 use results::{Run, StepKind};
-use serde::de::DeserializeOwned;
 
 use self::durable::unwritable;
+use self::files::{HISTOGRAMS, LATENCIES, ORDER, PAGE, RAW, RUN, SAMPLES, STEPS, read};
+pub(crate) use self::files::{read_json, write_json};
 use self::moment::Moment;
 use self::underway::{Board, hold};
 use crate::plan::Plan;
 use crate::progress::Event;
 use crate::runner::{Journal, Outcome, Record};
-use crate::subject::Wanted;
+use crate::subject::published;
+use crate::wanted::Wanted;
 use crate::{Error, Kind};
 
 pub use self::listing::Listed;
 pub use self::order::Order;
 pub use self::run_monitor::{Page, RunMonitor, RunState, RunsSnapshot, SeenRun, SeenStep};
 pub use self::underway::{StepUnderway, Underway};
-
-const ORDER: &str = "order.json";
-const RUN: &str = "run.json";
-const SAMPLES: &str = "samples.parquet";
-const LATENCIES: &str = "latencies.parquet";
-const HISTOGRAMS: &str = "histograms.parquet";
-const RAW: &str = "fio";
-const PAGE: &str = "page.txt";
-const STEPS: &str = "steps";
 
 /// A folder of runs.
 #[derive(Clone, Debug)]
@@ -255,7 +249,7 @@ impl Folder {
         let complete = !outcome.interrupted;
         let Order { id, started_at, plan, wanted, .. } = &self.order;
         let mut run = outcome.into_run(plan, id.clone(), started_at.clone());
-        run.published = wanted.published(plan, &run);
+        run.published = published(wanted, plan, &run);
         write_run(&self.path, &run)?;
         if complete {
             // The result holds all that is in there.
@@ -359,30 +353,6 @@ fn write_run(path: &Path, run: &Run) -> Result<(), Error> {
         run.histograms_to_parquet(file).map_err(|source| failed(HISTOGRAMS, source))
     })?;
     write_text(&path.join(RUN), &run.to_json().map_err(|source| failed(RUN, source))?)
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, Error> {
-    fs::read(path).map_err(|source| {
-        let folder = path.parent().unwrap_or(path).display();
-        let hint = format!("`floatgate review --resume {folder}` goes on with an interrupted run");
-        Error::new(Kind::Io, format!("reading {}", path.display())).source(source).hint(hint)
-    })
-}
-
-pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
-    let text = read(path)?;
-    serde_json::from_slice(&text).map_err(|source| {
-        Error::new(Kind::Io, format!("understanding {}", path.display())).source(source)
-    })
-}
-
-pub(crate) fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<(), Error> {
-    durable::write(path, |file| {
-        serde_json::to_writer_pretty(&mut *file, value)
-            .map_err(io::Error::from)
-            .and_then(|()| file.write_all(b"\n"))
-            .map_err(|source| unwritable(path, source))
-    })
 }
 
 #[cfg(test)]

@@ -1,27 +1,21 @@
 //! Subject of a measurement, found by the name that was given for it.
 
-use std::fmt;
-use std::path::{Path, PathBuf};
-use std::{env, fs, process};
+use std::fs;
+use std::path::Path;
 
-use blockio::{Bytes, nearest};
+use blockio::nearest;
 use results::{Figure, Run, published};
-use serde::{Deserialize, Serialize};
-use ssd::{DriveSpec, Setup, Surroundings};
+use ssd::{DriveSpec, Surroundings};
 
-use crate::driver::fio::{Conditions, Fio, Hosts, Request, fill_passes};
-use crate::driver::model::Model;
 use crate::expression::reading;
 use crate::plan::Plan;
-use crate::runner::Drivers;
-use crate::{Driver, Error, Kind, PurgeMethod, nbd};
+use crate::real::hosts::Hosts;
+use crate::real::nbd;
+use crate::wanted::{ModelSetup, Wanted};
+use crate::{Error, Kind};
 
 /// Names that are suggested where none is near.
 const SUGGESTIONS_MAX: usize = 4;
-
-/// Bytes of a target's name that go into a file name: with the time before it and what follows,
-/// far from the 255 that file systems take.
-const SLUG_BYTES_MAX: usize = 120;
 
 /// A drive, modelled or real.
 #[derive(Clone, Debug)]
@@ -56,113 +50,7 @@ pub struct Choice {
     pub surroundings: Surroundings,
 }
 
-/// Target and setup of a measurement, as a run remembers them.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Wanted {
-    /// Name in the catalogue, or a path.
-    pub target: String,
-    /// Format of a model; empty for a real drive.
-    pub format: String,
-    /// Host driver of a model; for a real drive the machines that it is on, empty for this one.
-    pub host: String,
-    /// Time lapse of a model; 1 for a real drive.
-    pub time_lapse: u32,
-    /// Ambient temperature, airflow and slot power of a model, where they differ from its file.
-    #[serde(default)]
-    pub surroundings: Surroundings,
-}
-
-/// Limits within which a real target may be treated.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Access {
-    /// True if data on it may be destroyed.
-    pub destroy: bool,
-    /// Method that returns a device to its state before the first write.
-    pub purge: PurgeMethod,
-    /// Size of a file that is made or resized.
-    pub size: Option<Bytes>,
-    /// Folder for fio's job files, reports and logs, such as `fio` in the folder of the run.
-    pub raw: PathBuf,
-    /// Conditions under which it is loaded.
-    pub conditions: Conditions,
-}
-
-impl Default for Access {
-    /// Access that destroys nothing and keeps raw output among temporary files.
-    fn default() -> Self {
-        let raw = env::temp_dir().join(format!("floatgate-{}", process::id()));
-        let conditions = Conditions::default();
-        Self { destroy: false, purge: PurgeMethod::Auto, size: None, raw, conditions }
-    }
-}
-
-impl Access {
-    fn to(&self, path: &str, hosts: Option<Hosts>) -> Request {
-        let Self { destroy, purge, size, raw, conditions } = self.clone();
-        Request { hosts, path: path.into(), size, destroy, purge, raw, conditions }
-    }
-}
-
-impl Wanted {
-    /// Setup of a drive model.
-    pub(crate) fn setup(&self, seed: u64) -> Setup {
-        let Self { format, host, time_lapse, .. } = self.clone();
-        Setup { format, host, time_lapse, seed }
-    }
-
-    /// Published figures of the modelled drive, for its format and host, that `plan` expresses,
-    /// beside what `run` measured for them; none in surroundings that were not the reviewers'.
-    pub(crate) fn published(&self, plan: &Plan, run: &Run) -> Vec<Figure> {
-        if self.surroundings != Surroundings::default() {
-            return Vec::new();
-        }
-        let Ok(Subject::Model { spec, .. }) = Subject::find(&self.target) else {
-            return Vec::new();
-        };
-        let Some((device, capacity_gb)) = spec.published_as() else { return Vec::new() };
-        let rows = published::figures_for(published::figures(), device, capacity_gb);
-        let of_document = rows.filter(|row| plan.expresses_document(&row.document));
-        of_document
-            .filter_map(|row| {
-                let figure = row.figure().filter(|figure| figure.is_about(&run.target))?;
-                let reading = reading(row, plan).ok()?;
-                Some(Figure { measured: reading.of(run), ..figure })
-            })
-            .collect()
-    }
-
-    /// Target and format as part of a file name: letters and digits of any script, and hyphens.
-    pub(crate) fn slug(&self) -> String {
-        let name = Path::new(&self.target).file_stem().unwrap_or_default().to_string_lossy();
-        let (name, format) = (words(&name), words(&self.format));
-        let name = &name[..name.floor_char_boundary(SLUG_BYTES_MAX)];
-        let parts = [name.trim_end_matches('-'), &format];
-        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
-    }
-}
-
-impl fmt::Display for Wanted {
-    /// `iodrive-duo stock linux`; for a real drive its path.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", format!("{} {} {}", self.target, self.format, self.host).trim_end())
-    }
-}
-
 impl Subject {
-    /// `plan` as it is carried out on `wanted`, a setup of this drive: every step, in order. See
-    /// [`Plan::for_drive`] and [`Plan::for_real`].
-    pub fn plan(&self, plan: Plan, wanted: &Wanted) -> Plan {
-        match self {
-            Self::Model { spec, .. } => plan.for_drive(spec),
-            Self::Real { path } => {
-                let is_file = wanted.host.is_empty()
-                    && !nbd::is_uri(path)
-                    && fs::metadata(path).map_or(true, |found| found.is_file());
-                plan.for_real(fill_passes(is_file))
-            }
-        }
-    }
-
     /// The subject named `name`: of the catalogue, a drive's TOML file, an NBD address, or a path.
     ///
     /// # Errors
@@ -205,18 +93,19 @@ impl Subject {
                     Some("all") => spec.formats_for_any_data(),
                     other => vec![chosen("format", other, &spec.formats(), name)?],
                 };
-                let wanted = |format| Wanted {
-                    target: name.clone(),
-                    format,
-                    host: host.clone(),
-                    time_lapse,
-                    surroundings: choice.surroundings,
+                let wanted = |format| {
+                    Wanted::Model(ModelSetup {
+                        drive: name.clone(),
+                        format,
+                        host: host.clone(),
+                        time_lapse,
+                        surroundings: choice.surroundings,
+                    })
                 };
                 Ok(formats.into_iter().map(wanted).collect())
             }
             Self::Real { path } => {
-                let surroundings = Surroundings::default();
-                if choice.surroundings != surroundings {
+                if choice.surroundings != Surroundings::default() {
                     let text = format!("{path} is a real drive: it is where it is");
                     let hint = "leave out --ambient, --airflow and --slot-power";
                     return Err(Error::new(Kind::Input, text).hint(hint));
@@ -231,56 +120,34 @@ impl Subject {
                     Some(hosts) => drop(Hosts::parse(hosts)?),
                     None => check_device_is_there(path)?,
                 }
-                let (format, host) = (String::new(), choice.host.clone().unwrap_or_default());
-                Ok(vec![Wanted { target: path.clone(), format, host, time_lapse: 1, surroundings }])
+                let hosts = choice.host.clone().unwrap_or_default();
+                Ok(vec![Wanted::Real { target: path.clone(), hosts }])
             }
         }
-    }
-
-    /// The drivers of one setup, one for each suite. A real target is taken hold of here, once: a
-    /// file that is made for the first suite needs no leave to be destroyed by the second.
-    ///
-    /// # Errors
-    /// When the setup does not fit, or the guard refuses the target.
-    pub fn drivers<'a>(
-        &'a self,
-        wanted: &'a Wanted,
-        seed: u64,
-        access: &Access,
-    ) -> Result<Box<Drivers<'a>>, Error> {
-        match self {
-            Self::Model { spec, .. } => {
-                let spec = (**spec).clone().surrounded_by(&wanted.surroundings);
-                let spec = spec.map_err(|source| {
-                    Error::new(Kind::Input, "placing the drive").source(source)
-                })?;
-                let make = move || -> Result<Box<dyn Driver>, Error> {
-                    Ok(Box::new(Model::new(spec.clone(), wanted.setup(seed))?))
-                };
-                // A setup that does not fit is refused here, not when all else is under way.
-                make()?;
-                Ok(Box::new(make))
-            }
-            Self::Real { path } => {
-                let hosts = Some(&wanted.host).filter(|hosts| !hosts.is_empty());
-                let hosts = hosts.map(|hosts| Hosts::parse(hosts)).transpose()?;
-                let fio = Fio::open(&access.to(path, hosts))?;
-                Ok(Box::new(move || Ok(Box::new(fio.clone()))))
-            }
-        }
-    }
-
-    /// True if its suites may run at the same time.
-    pub const fn runs_in_parallel(&self) -> bool {
-        matches!(self, Self::Model { .. })
     }
 }
 
-/// Letters and digits of `text` in lower case, everything else one hyphen.
-fn words(text: &str) -> String {
-    let lower = text.to_lowercase();
-    let words = lower.split(|c: char| !c.is_alphanumeric());
-    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-")
+/// Published figures of the drive that `wanted` models, for its format and host, that `plan`
+/// expresses, beside what `run` measured for them; none in surroundings that were not the
+/// reviewers', and none for a real target.
+pub(crate) fn published(wanted: &Wanted, plan: &Plan, run: &Run) -> Vec<Figure> {
+    let Wanted::Model(setup) = wanted else { return Vec::new() };
+    if setup.surroundings != Surroundings::default() {
+        return Vec::new();
+    }
+    let Ok(Subject::Model { spec, .. }) = Subject::find(&setup.drive) else {
+        return Vec::new();
+    };
+    let Some((device, capacity_gb)) = spec.published_as() else { return Vec::new() };
+    let rows = published::figures_for(published::figures(), device, capacity_gb);
+    let of_document = rows.filter(|row| plan.expresses_document(&row.document));
+    of_document
+        .filter_map(|row| {
+            let figure = row.figure().filter(|figure| figure.is_about(&run.target))?;
+            let reading = reading(row, plan).ok()?;
+            Some(Figure { measured: reading.of(run), ..figure })
+        })
+        .collect()
 }
 
 /// A device of this machine must be there: else a file of that name would be made, in memory.
@@ -389,12 +256,12 @@ mod tests {
         let subject = Subject::find("iodrive-duo").unwrap();
         let choice = Choice { format: Some("all".into()), ..Choice::default() };
         let wanted = subject.setups(&choice).unwrap();
-        let formats: Vec<&str> = wanted.iter().map(|wanted| wanted.format.as_str()).collect();
+        let formats: Vec<&str> = wanted.iter().map(Wanted::format).collect();
         assert_eq!(formats, ["stock", "high-performance"]);
-        assert!(wanted.iter().all(|wanted| wanted.time_lapse > 16));
+        assert!(wanted.iter().all(|wanted| wanted.time_lapse() > 16));
         let of = |time_lapse| {
             let choice = Choice { time_lapse, time_lapse_max: Some(16), ..Choice::default() };
-            subject.setups(&choice).unwrap()[0].time_lapse
+            subject.setups(&choice).unwrap()[0].time_lapse()
         };
         assert_eq!((of(None), of(Some(64))), (16, 64), "what is asked for is not bounded");
     }
@@ -406,23 +273,6 @@ mod tests {
         let error = subject.setups(&choice).unwrap_err();
         assert_eq!(error.to_string(), "iodrive-duo has no format `turbo`");
         assert_eq!(error.remedy(), "it has stock, high-performance");
-    }
-
-    #[test]
-    fn a_path_becomes_a_part_of_a_file_name() {
-        let wanted = |target: &str, format: &str| Wanted {
-            target: target.into(),
-            format: format.into(),
-            host: String::new(),
-            time_lapse: 1,
-            surroundings: Surroundings::default(),
-        };
-        assert_eq!(wanted("iodrive-duo", "stock").slug(), "iodrive-duo-stock");
-        assert_eq!(wanted("/tmp/my disk.img", "").slug(), "my-disk");
-        assert_eq!(wanted("../..", "").slug(), "");
-        assert_eq!(wanted("/srv/Плита №1.img", "").slug(), "плита-1");
-        assert_eq!(wanted("磁盘.img", "stock").slug(), "磁盘-stock");
-        assert_eq!(wanted(&format!("{}.img", "ж".repeat(110)), "").slug().len(), 120);
     }
 
     #[test]
@@ -438,7 +288,7 @@ mod tests {
     #[test]
     fn an_nbd_address_is_a_real_drive_and_a_broken_one_is_refused() {
         let found = Subject::find("nbd+unix:///?socket=/run/it.sock").unwrap();
-        assert!(!found.runs_in_parallel());
+        assert!(matches!(found, Subject::Real { .. }));
         assert_eq!(found.setups(&Choice::default()).unwrap()[0].slug(), "it");
         assert_eq!(Subject::find("nbd+unix:///it").unwrap_err().kind(), Kind::Input);
     }
@@ -449,7 +299,7 @@ mod tests {
         let error = subject.setups(&Choice::default()).unwrap_err();
         assert_eq!(error.to_string(), "there is no device /dev/nvme99n1");
         let choice = Choice { host: Some("a,b".into()), ..Choice::default() };
-        assert_eq!(subject.setups(&choice).unwrap()[0].host, "a,b", "it may be there on others");
+        assert_eq!(subject.setups(&choice).unwrap()[0].host(), "a,b", "it may be there on others");
     }
 
     #[test]
@@ -458,13 +308,6 @@ mod tests {
         let choice = Choice { surroundings, ..Choice::default() };
         let error = Subject::find("./disk.img").unwrap().setups(&choice).unwrap_err();
         assert_eq!(error.to_string(), "./disk.img is a real drive: it is where it is");
-        let subject = Subject::find("p5510").unwrap();
-        let wanted = subject.setups(&choice).unwrap().remove(0);
-        let error = subject.drivers(&wanted, 1, &Access::default()).err().unwrap();
-        assert_eq!(error.kind(), Kind::Input);
-        let duo = Subject::find("iodrive-duo").unwrap();
-        let wanted = duo.setups(&choice).unwrap().remove(0);
-        assert!(duo.drivers(&wanted, 1, &Access::default()).is_ok());
     }
 
     #[test]

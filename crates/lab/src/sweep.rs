@@ -27,7 +27,7 @@ use self::point::{ROUNDS_MAX, Setting, measure};
 use crate::drive_file::DriveFile;
 use crate::plan::{OneLoad, Plan, PlannedStep};
 use crate::pool::in_parallel;
-use crate::progress::{Event, Glimpse, Progress, Tally};
+use crate::progress::{Event, Glimpse, Progress, TimeTally};
 use crate::{Error, Kind, Watch};
 
 pub use self::store::Store;
@@ -52,7 +52,7 @@ const ROUNDS_EXPECTED: f64 = 8.0;
 
 /// Order of a sweep: drive, load and dimensions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Order {
+pub struct SweepOrder {
     /// Version of this form.
     pub schema: u32,
     /// Version of the drive models that it began with.
@@ -83,7 +83,7 @@ pub struct Order {
     pub dimensions: Vec<Dimension>,
 }
 
-impl Order {
+impl SweepOrder {
     /// Version of the form that this program writes.
     pub const SCHEMA: u32 = SCHEMA;
 
@@ -126,19 +126,19 @@ impl Order {
         let points = grid(&self.dimensions)?;
         let is_open = |index: &usize| finished.iter().all(|(done, _)| done != index);
         let open: Vec<usize> = (0..points.len()).filter(is_open).collect();
-        let site = Site {
+        let state = SweepState {
             order: self,
             progress,
-            tally: Tally::new(open.len() as f64, threads.min(open.len())),
+            tally: TimeTally::new(open.len() as f64, threads.min(open.len())),
             step: self.step(),
             failed: AtomicBool::new(false),
         };
         let done = in_parallel(threads, &open, |index| {
-            let result = site.point(&points[*index]).and_then(|point| {
+            let result = state.point(&points[*index]).and_then(|point| {
                 point.as_ref().map_or(Ok(()), |point| keep(*index, point)).map(|()| point)
             });
             if result.is_err() {
-                site.failed.store(true, Ordering::Relaxed);
+                state.failed.store(true, Ordering::Relaxed);
             }
             result.map(|point| point.map(|point| (*index, point)))
         });
@@ -283,15 +283,15 @@ fn percent(key: &str, value: &Value) -> Result<f64, Error> {
 }
 
 /// State that all points of one sweep share.
-struct Site<'a> {
-    order: &'a Order,
+struct SweepState<'a> {
+    order: &'a SweepOrder,
     progress: &'a dyn Progress,
-    tally: Tally,
+    tally: TimeTally,
     step: PlannedStep,
     failed: AtomicBool,
 }
 
-impl Site<'_> {
+impl SweepState<'_> {
     fn stop(&self) -> bool {
         self.failed.load(Ordering::Relaxed) || self.progress.stop()
     }
@@ -303,7 +303,7 @@ impl Site<'_> {
         }
         let (label, since) = (self.label(at), Instant::now());
         let mut watch =
-            PointWatch { site: self, label, since, rounds: 0, round_done: 0.0, told: 0.0 };
+            PointWatch { state: self, label, since, rounds: 0, round_done: 0.0, told: 0.0 };
         let outcome = match self.order.setting(at)? {
             Err(reason) => Some(PointOutcome::Infeasible { reason }),
             Ok(setting) => outcome(measure(&setting, &mut watch))?,
@@ -341,7 +341,7 @@ fn outcome(
 
 /// Passes what a driver says of one point on, as part of the whole.
 struct PointWatch<'a> {
-    site: &'a Site<'a>,
+    state: &'a SweepState<'a>,
     label: String,
     /// Time of the last report.
     since: Instant,
@@ -356,10 +356,10 @@ impl PointWatch<'_> {
         self.told += by;
         let before = std::mem::replace(&mut self.since, Instant::now());
         let spent_s = self.since.duration_since(before).as_secs_f64();
-        let (done, left_s) = self.site.tally.add(by, Some(spent_s));
-        self.site.progress.moved(&Event {
+        let (done, left_s) = self.state.tally.add(by, Some(spent_s));
+        self.state.progress.moved(&Event {
             run: &self.label,
-            step: &self.site.step,
+            step: &self.state.step,
             step_done: self.told,
             step_finished,
             done,
@@ -385,7 +385,7 @@ impl Watch for PointWatch<'_> {
     fn saw(&mut self, _: Glimpse) {}
 
     fn stop(&self) -> bool {
-        self.site.stop()
+        self.state.stop()
     }
 }
 

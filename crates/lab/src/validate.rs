@@ -23,8 +23,8 @@ use crate::plan::Plan;
 use crate::progress::Progress;
 
 pub use self::tally::{Share, Tally, is_typical, worst};
-pub(crate) use self::work_list::Job;
-pub use self::work_list::{Entry, WorkList, is_about};
+pub(crate) use self::work_list::Simulation;
+pub use self::work_list::{RowSource, WorkList, is_about};
 
 /// One row of figures and what a model made of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -190,14 +190,14 @@ pub fn validate(
         .collect())
 }
 
-fn judge(row: &FigureRow, entry: &Entry, measured: Option<f64>) -> Verdict {
+fn judge(row: &FigureRow, entry: &RowSource, measured: Option<f64>) -> Verdict {
     let figure = row.figure().map(|figure| Figure { measured, ..figure });
     let found = figure.and_then(|figure| Some((figure.measured?, figure.ratio()?)));
     let Some((modelled, ratio)) = found else {
         let reason = "the model completed no request, or the figure is zero".to_owned();
         return Verdict::NotExpressible { reason };
     };
-    let (drive, model) = (entry.wanted.target.clone(), entry.wanted.to_string());
+    let (drive, model) = (entry.setup.drive.clone(), entry.setup.to_string());
     let compared = Compared { drive, model, protocol: entry.protocol.clone(), modelled, ratio };
     let (low, high) = tolerance(&row.metric);
     if (low..=high).contains(&ratio) { Verdict::In(compared) } else { Verdict::Out(compared) }

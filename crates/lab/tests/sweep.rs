@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use lab::progress::{Event, Progress, Unwatched};
 use lab::results::sweep::{Point, PointOutcome, Settled, Sweep};
 use lab::ssd::{MODEL_VERSION, catalogue};
-use lab::sweep::{Order, Store, USER_CAPACITY, dimension};
+use lab::sweep::{Store, SweepOrder, USER_CAPACITY, dimension};
 use lab::workload::catalogue::find_workload;
 
 /// A sweep of an ioDrive Duo over user capacities at a scale at which it takes moments; at 256 it
 /// holds 570 GB at most.
-fn order(capacities: &str, time_lapse: u32) -> Order {
+fn order(capacities: &str, time_lapse: u32) -> SweepOrder {
     let swept = dimension::dimension(USER_CAPACITY, capacities, dimension::plain);
-    Order {
-        schema: Order::SCHEMA,
+    SweepOrder {
+        schema: SweepOrder::SCHEMA,
         model_version: MODEL_VERSION,
         id: String::new(),
         started_at: String::new(),
@@ -30,7 +30,7 @@ fn order(capacities: &str, time_lapse: u32) -> Order {
     }
 }
 
-fn swept(order: &Order) -> Sweep {
+fn swept(order: &SweepOrder) -> Sweep {
     order.carry_out(&[], 2, &Unwatched, &|_, _| Ok(())).expect("a model does not fail")
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use results::{Run, TargetKind};
+use results::Run;
 
 use crate::subject::Subject;
 use crate::text::Text;
@@ -49,7 +49,7 @@ fn command(run: &Run) -> String {
         format!("'{}'", run.target.name.replace('\'', "'\\''"))
     };
     let mut command = format!("floatgate review {name} --protocol {}", run.protocol);
-    if run.target.kind == TargetKind::Model {
+    if run.target.kind.is_model() {
         let _ = write!(command, " --host {} --seed {}", run.target.host, run.seed);
         match run.target.time_lapse {
             1 => command.push_str(" --full-scale"),

@@ -117,6 +117,28 @@ pub enum TargetKind {
     Remote,
 }
 
+impl TargetKind {
+    /// True for a modelled drive, whose time is virtual.
+    pub const fn is_model(self) -> bool {
+        match self {
+            Self::Model => true,
+            Self::BlockDevice | Self::File | Self::Nbd | Self::Remote => false,
+        }
+    }
+
+    /// True if the state of the drive outlives the program: what was measured before an
+    /// interruption needs not be measured again.
+    pub const fn outlives_the_program(self) -> bool {
+        !self.is_model()
+    }
+
+    /// True if the capacity of a target is that of each of its devices; the devices of a modelled
+    /// group are one drive.
+    pub const fn has_capacity_of_each_device(self) -> bool {
+        !self.is_model()
+    }
+}
+
 /// One row of a specification sheet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SheetRow {

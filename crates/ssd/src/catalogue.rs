@@ -1,4 +1,4 @@
-//! The catalogue: every drive in `drives/`, embedded.
+//! The catalogue: every drive in `drives/`, embedded by the build script.
 
 use serde::Deserialize;
 
@@ -8,40 +8,7 @@ use crate::DriveSpec;
 const LISTED: &str = include_str!("../../../drives/listed/listed.toml");
 
 /// Name and text of every drive file, ordered by name.
-const FILES: &[(&str, &str)] = &[
-    ("drives/csd-3000-3840.toml", include_str!("../../../drives/csd-3000-3840.toml")),
-    ("drives/csd-3000-7680.toml", include_str!("../../../drives/csd-3000-7680.toml")),
-    ("drives/flashmax-ii.toml", include_str!("../../../drives/flashmax-ii.toml")),
-    (
-        "drives/flashmax-ii-1100-dual.toml",
-        include_str!("../../../drives/flashmax-ii-1100-dual.toml"),
-    ),
-    (
-        "drives/flashmax-ii-1100-single.toml",
-        include_str!("../../../drives/flashmax-ii-1100-single.toml"),
-    ),
-    ("drives/flashmax-ii-550.toml", include_str!("../../../drives/flashmax-ii-550.toml")),
-    ("drives/flashmax-ii-split.toml", include_str!("../../../drives/flashmax-ii-split.toml")),
-    ("drives/iodrive-duo.toml", include_str!("../../../drives/iodrive-duo.toml")),
-    ("drives/iodrive-duo-mlc-1280.toml", include_str!("../../../drives/iodrive-duo-mlc-1280.toml")),
-    ("drives/iodrive-duo-slc-320.toml", include_str!("../../../drives/iodrive-duo-slc-320.toml")),
-    ("drives/iodrive-duo-slc-640.toml", include_str!("../../../drives/iodrive-duo-slc-640.toml")),
-    ("drives/nsd-3000-7680.toml", include_str!("../../../drives/nsd-3000-7680.toml")),
-    ("drives/nytro-wlp4-200.toml", include_str!("../../../drives/nytro-wlp4-200.toml")),
-    ("drives/optane-pmem-200.toml", include_str!("../../../drives/optane-pmem-200.toml")),
-    ("drives/p320h-700.toml", include_str!("../../../drives/p320h-700.toml")),
-    ("drives/p5510.toml", include_str!("../../../drives/p5510.toml")),
-    ("drives/p5510-eight.toml", include_str!("../../../drives/p5510-eight.toml")),
-    ("drives/p5800x.toml", include_str!("../../../drives/p5800x.toml")),
-    ("drives/p5800x-pair.toml", include_str!("../../../drives/p5800x-pair.toml")),
-    ("drives/px600-1000.toml", include_str!("../../../drives/px600-1000.toml")),
-    ("drives/px600-1300.toml", include_str!("../../../drives/px600-1300.toml")),
-    ("drives/px600-2600.toml", include_str!("../../../drives/px600-2600.toml")),
-    ("drives/px600-5200.toml", include_str!("../../../drives/px600-5200.toml")),
-    ("drives/sx300-3200.toml", include_str!("../../../drives/sx300-3200.toml")),
-    ("drives/warpdrive-slp-300.toml", include_str!("../../../drives/warpdrive-slp-300.toml")),
-    ("drives/z-drive-r4-1600.toml", include_str!("../../../drives/z-drive-r4-1600.toml")),
-];
+const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/drives.rs"));
 
 /// A drive of which too little is known for a model.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -120,6 +87,7 @@ mod tests {
             .collect();
         let embedded: BTreeSet<String> = FILES.iter().map(|(file, _)| (*file).to_owned()).collect();
         assert_eq!(embedded, files);
+        assert!(names().is_sorted(), "ordered by name");
         let named: BTreeSet<String> =
             drives().iter().map(|drive| format!("drives/{}.toml", drive.name)).collect();
         assert_eq!(named, files);

@@ -1,66 +1,12 @@
-//! The catalogue: every file in `workloads/` and `protocols/`, embedded.
+//! The catalogue: every file in `workloads/` and `protocols/`, embedded by the build script.
 
 use crate::{Protocol, Workload};
 
-macro_rules! embedded {
-    ($folder:literal: $($name:literal),* $(,)?) => {
-        &[$((
-            concat!($folder, "/", $name, ".toml"),
-            include_str!(concat!("../../../", $folder, "/", $name, ".toml")),
-        )),*]
-    };
-}
-
 /// Path and text of each workload, ordered by name.
-const WORKLOADS: &[(&str, &str)] = embedded!("workloads":
-    "128k-seq-read",
-    "128k-seq-write",
-    "2m-rand-read",
-    "2m-rand-write",
-    "2m-seq-read",
-    "2m-seq-write",
-    "4k-70-30",
-    "4k-75-25",
-    "4k-rand-read",
-    "4k-rand-write",
-    "512b-rand-read",
-    "512b-rand-write",
-    "64k-seq-read",
-    "64k-seq-write",
-    "8k-70-30",
-    "8k-seq-read",
-    "8k-seq-write",
-    "database",
-    "file-server",
-    "mail-server",
-    "oracle",
-    "oracle-80-20",
-    "oracle-90-10",
-    "sql",
-    "sql-80-20",
-    "sql-90-10",
-    "vdi-fc-boot",
-    "vdi-fc-initial-login",
-    "vdi-fc-monday-login",
-    "vdi-lc-boot",
-    "vdi-lc-initial-login",
-    "vdi-lc-monday-login",
-    "web-server",
-    "web-server-precondition-100w",
-    "workstation",
-);
+const WORKLOADS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/workloads.rs"));
 
 /// Path and text of each protocol, ordered by name.
-const PROTOCOLS: &[(&str, &str)] = embedded!("protocols":
-    "datasheet",
-    "enterprise",
-    "enterprise-2021",
-    "iometer",
-    "mail-server",
-    "quick",
-    "snia-pts",
-    "vdbench",
-);
+const PROTOCOLS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/protocols.rs"));
 
 /// Every workload of the catalogue, ordered by name.
 pub fn workloads() -> Vec<Workload> {

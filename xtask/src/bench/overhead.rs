@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use lab::driver::fio::{Fio, Request};
+use lab::real::access::Access;
+use lab::real::address::Address;
+use lab::real::fio::Fio;
 use lab::results::Summary;
 use lab::{Driver as _, Load};
 use serde::Serialize;
@@ -75,12 +77,10 @@ pub(super) fn measure() -> Result<Overhead> {
 }
 
 fn rounds(folder: &'static str, place: &Path) -> Result<Overhead> {
-    let request = Request {
-        size: Some(lab::Bytes(SIZE_BYTES)),
-        destroy: true,
-        ..Request::new(place.join("disk.img"), place.join("raw"))
-    };
-    let mut fio = Fio::open(&request)?;
+    let address = Address::Local(place.join("disk.img"));
+    let (size, raw) = (Some(lab::Bytes(SIZE_BYTES)), place.join("raw"));
+    let access = Access { size, raw, destroy: true, ..Access::default() };
+    let mut fio = Fio::open(&address, &access)?;
     through_lab(&mut fio)?;
     // Through the lab, by hand, and by hand without logs.
     let mut iops = [const { Vec::new() }; 3];
@@ -89,8 +89,8 @@ fn rounds(folder: &'static str, place: &Path) -> Result<Overhead> {
             let which = (round + turn) % iops.len();
             iops[which].push(match which {
                 0 => through_lab(&mut fio)?,
-                1 => by_hand(&request.raw, true)?,
-                _ => by_hand(&request.raw, false)?,
+                1 => by_hand(&access.raw, true)?,
+                _ => by_hand(&access.raw, false)?,
             });
         }
     }

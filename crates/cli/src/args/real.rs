@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use blockio::Bytes;
 use clap::Args;
 use lab::PurgeMethod;
-use lab::driver::fio::Conditions;
-use lab::subject::Access;
+use lab::real::access::{Access, Conditions};
 
 use crate::quantity;
 

@@ -1,8 +1,8 @@
 //! `floatgate doctor`: whether this machine is fit to measure real drives.
 
 use anyhow::Result;
-use lab::doctor::{Check, State, checks};
-use lab::tuning::{self, Reverted};
+use lab::real::doctor::{Check, State, checks};
+use lab::real::tuning::{self, Reverted};
 use lab::{Error, Kind};
 
 use crate::args::Doctor;

@@ -3,7 +3,8 @@
 use anyhow::Result;
 use blockio::Nanos;
 use lab::plan::Plan;
-use lab::subject::{Choice, Wanted};
+use lab::subject::Choice;
+use lab::wanted::Wanted;
 use serde_json::json;
 
 use crate::args;
@@ -39,8 +40,8 @@ fn shown(plan: &Plan, wanted: &[Wanted]) -> String {
 }
 
 fn target(wanted: &Wanted) -> String {
-    let Wanted { target, format, host, time_lapse, .. } = wanted;
-    match time_lapse {
+    let (target, format, host) = (wanted.target(), wanted.format(), wanted.host());
+    match wanted.time_lapse() {
         _ if host.is_empty() => format!("target {target}"),
         1 => format!("target {target}, format {format}, host {host}, at full scale"),
         k => format!("target {target}, format {format}, host {host}, time lapse {k}"),

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use blockio::Bytes;
-use lab::results::{Run, TargetKind, WarningKind};
+use lab::real::access::Access;
+use lab::results::{Run, WarningKind};
 use lab::runner::{Assignment, Drivers, Outcome, carry_out};
 use lab::runs::{Folder, Runs};
-use lab::subject::{Access, Choice, Subject};
+use lab::subject::{Choice, Subject};
 use lab::{Error, Kind};
 
 use super::summary;
@@ -57,7 +58,7 @@ fn carried_out(folders: &[Folder], args: &Review) -> Result<Vec<Run>> {
         let kept = folders.iter().filter(|folder| folder.give_up());
         let ids: Vec<&str> = kept.map(|folder| folder.order().id.as_str()).collect();
         if !ids.is_empty() {
-            let subjects = folders.iter().map(|it| Subject::find(&it.order().wanted.target));
+            let subjects = folders.iter().map(|it| Subject::find(it.order().wanted.target()));
             let is_real = subjects.flatten().any(|subject| !subject.runs_in_parallel());
             let hint = how_to_go_on(&ids, args, is_real);
             output::talk(&format!("what was finished is kept: {hint}"));
@@ -69,7 +70,7 @@ fn carried_out(folders: &[Folder], args: &Review) -> Result<Vec<Run>> {
 fn finished(folders: &[Folder], args: &Review) -> Result<Vec<Run>> {
     let subjects: Vec<Subject> = folders
         .iter()
-        .map(|folder| Subject::find(&folder.order().wanted.target))
+        .map(|folder| Subject::find(folder.order().wanted.target()))
         .collect::<Result<_, _>>()?;
     let finish = |(folder, outcome): (&Folder, Outcome)| Ok(folder.finish(outcome)?);
     if subjects.iter().all(Subject::runs_in_parallel) {
@@ -79,7 +80,7 @@ fn finished(folders: &[Folder], args: &Review) -> Result<Vec<Run>> {
     let mut runs: Vec<Run> = Vec::new();
     for (at, folder) in folders.iter().enumerate() {
         // What an earlier repeat wrote may be destroyed by the next one.
-        let ours = runs.iter().any(|run| run.target.name == folder.order().wanted.target);
+        let ours = runs.iter().any(|run| run.target.name == folder.order().wanted.target());
         let one = at..=at;
         let destroy = args.real.destroy || ours;
         let outcome = outcomes(&folders[one.clone()], &subjects[one], args, destroy)?.remove(0);
@@ -119,7 +120,7 @@ fn outcomes(
         .zip(&drivers)
         .map(|(folder, drivers)| {
             let (order, finished) = (folder.order(), folder.finished()?);
-            let (label, drivers) = (&order.wanted.format, drivers.as_ref());
+            let (label, drivers) = (order.wanted.format(), drivers.as_ref());
             Ok(Assignment { label, plan: &order.plan, drivers, journal: folder, finished })
         })
         .collect::<Result<_, Error>>()?;
@@ -162,7 +163,7 @@ fn publish(runs: &Runs, measured: &[Run]) -> Result<PathBuf> {
 fn ending(measured: &[Run], args: &Review) -> Result<Ending> {
     let is_cut = |run: &&Run| u32::try_from(run.steps.len()).is_ok_and(|it| it < run.steps_planned);
     let cut: Vec<&str> = measured.iter().filter(is_cut).map(|run| run.id.as_str()).collect();
-    let is_real = measured.iter().any(|run| run.target.kind != TargetKind::Model);
+    let is_real = measured.iter().any(|run| !run.target.kind.is_model());
     if !cut.is_empty() {
         return Err(Error::new(Kind::Program, "interrupted before the plan was done")
             .hint(how_to_go_on(&cut, args, is_real))

@@ -9,7 +9,7 @@ use blockio::{Bytes, Nanos};
 use lab::library::Library;
 use lab::plan::{OneLoad, Pace, Plan};
 use lab::replay::{self, PlannedReplay, Source};
-use lab::results::{LatencySummary, Step, StepKind, Summary, TargetKind, Warning, WarningKind};
+use lab::results::{LatencySummary, Step, StepKind, Summary, Warning, WarningKind};
 use lab::runner::{Assignment, NoJournal, Outcome, Record, carry_out};
 use lab::subject::Subject;
 use lab::workload::trace::Addresses;
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &args::Run) -> Result<Ending> {
         steps::announce(path, Bytes(drivers()?.target().user_capacity_bytes), &plan);
     }
     let assignment = Assignment {
-        label: &wanted.format,
+        label: wanted.format(),
         plan: &plan,
         drivers: drivers.as_ref(),
         journal: &NoJournal,
@@ -126,7 +126,7 @@ fn shown(outcome: &Outcome, json_seed: Option<u64>) -> Result<Ending> {
         return Err(Error::new(Kind::Program, "stopped before anything was measured").into());
     };
     if let Some(seed) = json_seed {
-        let is_model = outcome.target.kind == TargetKind::Model;
+        let is_model = outcome.target.kind.is_model();
         output::json(&json!({
             "floatgate_version": env!("CARGO_PKG_VERSION"),
             "model_version": is_model.then_some(lab::ssd::MODEL_VERSION),

@@ -15,8 +15,9 @@ use blockio::Bytes;
 use export::Pace;
 use export::nbd::{Event, Limits, Server};
 use export::{Address, Demand, Export, Exports, Listener, Tls};
-use lab::ssd::{Drive as ModelDrive, Setup};
-use lab::subject::{Subject, Wanted, find_drive};
+use lab::ssd::Drive as ModelDrive;
+use lab::subject::{Subject, find_drive};
+use lab::wanted::Wanted;
 use live::fault_injection::{FaultInjector, Schedule};
 use live::status::Status;
 use live::{Access, Device, Drive, MemoryDevice, Namespace, Namespaces, status};
@@ -314,9 +315,9 @@ fn paced(args: &Serve) -> Result<Option<Arc<Paced>>> {
     }
     let spec = find_drive(&args.model)?;
     let choice = setup::choice(args.format.as_deref(), &args.setup);
-    let Wanted { format, host, time_lapse, .. } =
-        Subject::find(&args.model)?.setups(&choice)?.remove(0);
-    let setup = Setup { format, host, time_lapse, seed: args.setup.seed };
+    let wanted = Subject::find(&args.model)?.setups(&choice)?.remove(0);
+    let Wanted::Model(setup) = wanted else { bail!("{} is no model", args.model) };
+    let setup = setup.with_seed(args.setup.seed);
     let drive = ModelDrive::new(&spec, &setup).context("setting up the model")?;
     Ok(Some(Arc::new(Paced::new(&spec, Pace::new(drive)))))
 }

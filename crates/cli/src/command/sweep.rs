@@ -5,7 +5,7 @@ use lab::library::Library;
 use lab::results::sweep::{Dimension, Point, PointOutcome, Settled, Sweep, Value};
 use lab::subject::{Subject, find_drive_text};
 use lab::sweep::{
-    COMPRESSIBLE, Order, QUEUE, READ_PERCENT, Store, THREADS, USER_CAPACITY, dimension,
+    COMPRESSIBLE, QUEUE, READ_PERCENT, Store, SweepOrder, THREADS, USER_CAPACITY, dimension,
 };
 use lab::workload::Workload;
 use lab::{Error, Kind, ssd};
@@ -44,7 +44,7 @@ fn begin(args: &args::Sweep) -> Result<Store> {
     Ok(Store::create(&args.out, order)?)
 }
 
-fn order(args: &args::Sweep) -> Result<Order> {
+fn order(args: &args::Sweep) -> Result<SweepOrder> {
     let name = args.target.as_deref().unwrap_or_default();
     let drive = find_drive_text(name)?;
     let choice = setup::choice(args.format.as_deref(), &args.model);
@@ -65,14 +65,14 @@ fn order(args: &args::Sweep) -> Result<Order> {
             .hint("give a range, such as --user-capacity 400G..720G")
             .into());
     }
-    Ok(Order {
-        schema: Order::SCHEMA,
+    Ok(SweepOrder {
+        schema: SweepOrder::SCHEMA,
         model_version: ssd::MODEL_VERSION,
         id: String::new(),
         started_at: String::new(),
         drive,
-        format: wanted.format,
-        host: wanted.host,
+        format: wanted.format().to_owned(),
+        host: wanted.host().to_owned(),
         time_lapse: choice.time_lapse,
         seed: args.model.seed,
         workload: Library::of_user().find::<Workload>(&args.workload)?.value,

@@ -1,6 +1,7 @@
 //! A driver that does nothing and remembers what it was told, for tests of the protocol's order.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use results::{Environment, Interval, Target, TargetKind};
 
@@ -111,16 +112,25 @@ impl Driver for Mock {
     }
 }
 
+/// A mock for the test of the contract.
+#[cfg(test)]
+pub(crate) fn specimen() -> Box<dyn Driver> {
+    Box::new(Mock::new(TargetKind::Model, &Told::default()))
+}
+
 /// Interval at `at_s` in which every request of the load takes `latency_ns`.
 fn interval(load: &Load<'_>, at_s: f64, latency_ns: u64) -> Interval {
     let outstanding = u64::from(load.threads) * u64::from(load.queue_per_thread);
     let a_second = outstanding * 1_000_000_000 / latency_ns;
     let mut interval = Interval { at_s, span_s: load.interval_s, ..Interval::default() };
-    let mut second = 1.0;
-    while second <= load.interval_s {
-        interval.write.record_many(latency_ns, a_second);
-        interval.write_bytes += a_second * 4096;
-        second += 1.0;
-    }
+    let (latencies, bytes) = if load.workload.only_reads() {
+        (&mut interval.read, &mut interval.read_bytes)
+    } else {
+        (&mut interval.write, &mut interval.write_bytes)
+    };
+    let length_ms = Duration::from_secs_f64(load.interval_s).as_millis();
+    let requests = a_second * u64::try_from(length_ms).expect("a short interval") / 1000;
+    latencies.record_many(latency_ns, requests);
+    *bytes += requests * 4096;
     interval
 }

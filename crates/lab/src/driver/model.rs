@@ -18,10 +18,11 @@ mod feed;
 mod fill;
 mod meter;
 mod open;
+mod pressure;
 pub(crate) mod quick_measure;
 mod space;
 
-use blockio::{Completion, Nanos, Status};
+use blockio::Nanos;
 use results::{Environment, HostSheet, Interval, SheetRow, Target, TargetKind};
 use ssd::{Drive, DriveSpec, Setup};
 use workload::Span;
@@ -30,61 +31,17 @@ use self::closed::Closed;
 use self::feed::Feed;
 use self::meter::Meter;
 use self::open::{Open, Schedule};
+use self::pressure::Pressure;
 use self::space::Space;
 #[cfg(test)]
-pub(in crate::driver) use self::{feed::issued, open::due};
-use super::{Driver, Fill, Gaps, Load, Loaded, Rate, Watch};
+pub(crate) use self::{feed::issued, open::due};
+use super::{Driver, DriverKind, Drivers, Fill, Load, Loaded, Watch};
+use crate::plan::Plan;
 use crate::progress::Glimpse;
-use crate::{Error, Kind};
-
-/// Completions between two looks at whether to stop: some tens of milliseconds.
-const STOP_CHECK_COMPLETIONS: u32 = 1 << 18;
-
-/// Load generator in front of a drive.
-trait Pressure {
-    /// The drive under load.
-    fn drive(&self) -> &Drive;
-    /// Keeps the load up until every completion at or before `until` is counted.
-    ///
-    /// Returns false when it was told to stop before.
-    ///
-    /// # Errors
-    /// When a request failed.
-    fn run(
-        &mut self,
-        until: Nanos,
-        meter: &mut Meter,
-        watch: &mut dyn Watch,
-    ) -> Result<bool, Error>;
-    /// Begins to measure: what was noted of the ramp is forgotten.
-    fn forget(&mut self) {}
-    /// Awaits everything outstanding without counting it; the last interval ended at `end`.
-    fn drain(self, end: Nanos) -> Rest;
-}
-
-/// Requests that were outstanding when a load ended.
-#[derive(Clone, Copy, Debug, Default)]
-struct Rest {
-    /// Completion time of the last of them; 0 where nothing was outstanding.
-    completed_at: Nanos,
-    /// Sum of their ages when the last interval ended.
-    waited: Nanos,
-}
-
-impl Rest {
-    fn of(completions: impl Iterator<Item = Completion>, end: Nanos) -> Self {
-        completions.fold(Self::default(), |rest, done| Self {
-            completed_at: rest.completed_at.max(done.completed_at),
-            waited: rest.waited + end.saturating_sub(done.submitted_at),
-        })
-    }
-
-    /// Requests that `intervals`, of which it is the rest, lack on average.
-    fn uncounted(self, intervals: &[Interval]) -> f64 {
-        let span_s: f64 = intervals.iter().map(|interval| interval.span_s).sum();
-        if span_s > 0.0 { self.waited.as_secs_f64() / span_s } else { 0.0 }
-    }
-}
+use crate::real::access::Access;
+use crate::subject::Subject;
+use crate::wanted::Wanted;
+use crate::{Error, Gaps, Kind, Rate};
 
 /// A modelled drive with a load generator before it.
 #[derive(Debug)]
@@ -95,6 +52,60 @@ pub struct Model {
     space: Space,
     /// The drive's own time: end of the last load.
     now: Nanos,
+}
+
+/// The model driver, for every subject that is a model.
+pub(crate) struct ModelKind;
+
+impl DriverKind for ModelKind {
+    #[cfg(test)]
+    fn name(&self) -> &'static str {
+        "model"
+    }
+
+    fn takes(&self, subject: &Subject) -> bool {
+        matches!(subject, Subject::Model { .. })
+    }
+
+    fn runs_in_parallel(&self) -> bool {
+        true
+    }
+
+    fn plan(&self, plan: Plan, subject: &Subject, _: &Wanted) -> Plan {
+        match subject {
+            Subject::Model { spec, .. } => plan.for_drive(spec),
+            Subject::Real { .. } => plan,
+        }
+    }
+
+    fn open<'a>(
+        &self,
+        subject: &'a Subject,
+        wanted: &'a Wanted,
+        seed: u64,
+        _: &Access,
+    ) -> Result<Box<Drivers<'a>>, Error> {
+        let (Subject::Model { spec, .. }, Wanted::Model(setup)) = (subject, wanted) else {
+            return Err(wanted.mismatch());
+        };
+        let spec = (**spec).clone().surrounded_by(&setup.surroundings);
+        let spec =
+            spec.map_err(|source| Error::new(Kind::Input, "placing the drive").source(source))?;
+        let make = move || -> Result<Box<dyn Driver>, Error> {
+            Ok(Box::new(Model::new(spec.clone(), setup.with_seed(seed))?))
+        };
+        // A setup that does not fit is refused here, not when all else is under way.
+        make()?;
+        Ok(Box::new(make))
+    }
+
+    #[cfg(test)]
+    fn specimen(&self, _: &std::path::Path) -> Option<Box<dyn Driver>> {
+        let spec = ssd::catalogue::find("iodrive-duo").expect("the catalogue has it");
+        let (format, host) = (spec.formats()[0].clone(), spec.hosts()[0].clone());
+        let model = Model::new(spec, Setup { format, host, time_lapse: 64, seed: 1 });
+        Some(Box::new(model.expect("it fits")))
+    }
 }
 
 /// The spans of one load on the drive's own clock, after time lapse.
@@ -110,14 +121,14 @@ struct Timetable {
 
 /// Intervals of a load.
 #[derive(Debug, Default)]
-struct Measured {
+struct LoadIntervals {
     /// Every whole interval.
     intervals: Vec<Interval>,
     /// Partial interval after the last whole one; absent where nothing is left of the load.
     rest: Option<Interval>,
 }
 
-impl Measured {
+impl LoadIntervals {
     /// Whole intervals and the rest; empty where there is no rest.
     fn counted(&self) -> Vec<Interval> {
         let Some(rest) = &self.rest else { return Vec::new() };
@@ -148,7 +159,7 @@ impl Timetable {
     }
 
     /// End of the last interval that was measured.
-    fn counted_to(&self, measured: &Result<Measured, Error>) -> Nanos {
+    fn counted_to(&self, measured: &Result<LoadIntervals, Error>) -> Nanos {
         let count = measured.as_ref().map_or(0, |it| it.intervals.len()) as u64;
         count.checked_sub(1).map_or(Nanos::ZERO, |last| self.interval_end(last))
     }
@@ -274,8 +285,8 @@ fn measure(
     pressure: &mut impl Pressure,
     timetable: &Timetable,
     watch: &mut dyn Watch,
-) -> Result<Measured, Error> {
-    let mut measured = Measured::default();
+) -> Result<LoadIntervals, Error> {
+    let mut measured = LoadIntervals::default();
     let mut ramp = Meter::new(pressure.drive(), timetable.counted_from);
     if !pressure.run(timetable.counted_from, &mut ramp, watch)? {
         return Ok(measured);
@@ -302,18 +313,6 @@ fn measure(
         measured.rest = Some(meter.cut(pressure.drive(), end, at_s));
     }
     Ok(measured)
-}
-
-#[cold]
-fn failed(done: &Completion) -> Error {
-    let Completion { op, status, completed_at, .. } = done;
-    match *status {
-        Status::OutOfSpace => return space::exhausted(*completed_at),
-        Status::PoweredOff => return climate::switched_off(*completed_at),
-        Status::Ok | Status::OutOfRange | Status::MediaError | Status::ReadOnly => {}
-    }
-    let text = format!("after {completed_at} a {op:?} of the model ended with {status:?}");
-    Error::new(Kind::Program, text.to_lowercase())
 }
 
 fn seen(glimpse: &Glimpse) -> String {

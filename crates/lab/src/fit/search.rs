@@ -77,15 +77,15 @@ pub(super) struct Found {
 /// Looks for the least loss from `start` on; nothing if `start` itself is infeasible.
 pub(super) fn search(landscape: &dyn Landscape, start: &[f64], effort: Effort) -> Option<Found> {
     let held = vec![false; start.len()];
-    let site = Site { landscape, start, held: &held, best: Mutex::default() };
-    site.evaluate(&[start.to_vec()]);
-    let begun = site.best()?;
-    descend(&site, begun.clone());
+    let state = SearchState { landscape, start, held: &held, best: Mutex::default() };
+    state.evaluate(&[start.to_vec()]);
+    let begun = state.best()?;
+    descend(&state, begun.clone());
     if effort.swarm > 0 && !landscape.stop() {
-        swarm(&site, &begun, effort);
-        descend(&site, site.best()?);
+        swarm(&state, &begun, effort);
+        descend(&state, state.best()?);
     }
-    site.best()
+    state.best()
 }
 
 /// Makes the place around `begun` exact, without looking elsewhere or moving along axes that are
@@ -96,10 +96,10 @@ pub(super) fn polish(
     begun: &[f64],
     held: &[bool],
 ) -> Option<Found> {
-    let site = Site { landscape, start, held, best: Mutex::default() };
-    site.evaluate(&[begun.to_vec()]);
-    descend(&site, site.best()?);
-    site.best()
+    let state = SearchState { landscape, start, held, best: Mutex::default() };
+    state.evaluate(&[begun.to_vec()]);
+    descend(&state, state.best()?);
+    state.best()
 }
 
 /// Derivatives of the residuals at `point`, figure by figure and axis by axis, by central
@@ -166,7 +166,7 @@ pub(super) fn weight(residual: f64) -> f64 {
 }
 
 /// A search under way.
-struct Site<'a> {
+struct SearchState<'a> {
     landscape: &'a dyn Landscape,
     start: &'a [f64],
     /// Axes along which a descent does not go.
@@ -174,7 +174,7 @@ struct Site<'a> {
     best: Mutex<Option<Found>>,
 }
 
-impl Site<'_> {
+impl SearchState<'_> {
     /// Losses at `points`; remembers the best.
     fn evaluate(&self, points: &[Vec<f64>]) -> Vec<Found> {
         let points: Vec<Vec<f64>> = points.iter().map(|point| self.on_lattice(point)).collect();
@@ -225,18 +225,18 @@ impl Site<'_> {
 }
 
 /// Descends from `at` until little is gained.
-fn descend(site: &Site<'_>, mut at: Found) {
+fn descend(state: &SearchState<'_>, mut at: Found) {
     let mut damping = 0.01;
     for _ in 0..DESCENT_STEPS {
-        if site.landscape.stop() {
+        if state.landscape.stop() {
             return;
         }
-        let slopes = derivatives(site.landscape, &at.point);
+        let slopes = derivatives(state.landscape, &at.point);
         let tried: Vec<Vec<f64>> = [0.1, 1.0, 10.0, 100.0]
             .iter()
-            .filter_map(|factor| step(site, &at, &slopes, damping * factor))
+            .filter_map(|factor| step(state, &at, &slopes, damping * factor))
             .collect();
-        let judged = site.evaluate(&tried).into_iter().enumerate();
+        let judged = state.evaluate(&tried).into_iter().enumerate();
         let Some((index, next)) = judged.min_by(|a, b| a.1.loss.total_cmp(&b.1.loss)) else {
             return;
         };
@@ -254,15 +254,20 @@ fn descend(site: &Site<'_>, mut at: Found) {
 }
 
 /// One step of a descent; axes that would leave the cube are held.
-fn step(site: &Site<'_>, at: &Found, slopes: &DMatrix<f64>, damping: f64) -> Option<Vec<f64>> {
+fn step(
+    state: &SearchState<'_>,
+    at: &Found,
+    slopes: &DMatrix<f64>,
+    damping: f64,
+) -> Option<Vec<f64>> {
     let weights: Vec<f64> = at.residuals.iter().copied().map(weight).collect();
-    let mut free: Vec<bool> = site.held.iter().map(|held| !held).collect();
+    let mut free: Vec<bool> = state.held.iter().map(|held| !held).collect();
     for _ in 0..=at.point.len() {
         let mut slopes = slopes.clone();
         let mut right = DVector::zeros(free.len());
         for axis in 0..free.len() {
             if free[axis] {
-                right[axis] = PULL * PULL * (site.start[axis] - at.point[axis]);
+                right[axis] = PULL * PULL * (state.start[axis] - at.point[axis]);
             } else {
                 slopes.column_mut(axis).fill(0.0);
             }
@@ -288,7 +293,7 @@ fn step(site: &Site<'_>, at: &Found, slopes: &DMatrix<f64>, damping: f64) -> Opt
 
 /// The landscape as `argmin` asks it: a cost for each point.
 struct Costs<'a> {
-    site: &'a Site<'a>,
+    state: &'a SearchState<'a>,
     /// Least loss of each generation so far and of all before.
     history: Mutex<Vec<f64>>,
 }
@@ -296,7 +301,7 @@ struct Costs<'a> {
 impl Costs<'_> {
     /// Notes the end of a generation; whether the last ones gained too little to go on.
     fn is_idle(&self) -> bool {
-        let Some(best) = self.site.best() else { return false };
+        let Some(best) = self.state.best() else { return false };
         let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         history.push(best.loss);
         let before = history.len().checked_sub(PATIENCE + 1).map(|index| history[index]);
@@ -316,25 +321,25 @@ impl CostFunction for Costs<'_> {
     where
         P: std::borrow::Borrow<Vec<f64>>,
     {
-        if self.site.landscape.stop() || self.is_idle() {
+        if self.state.landscape.stop() || self.is_idle() {
             return Err(argmin::core::Error::msg("ended"));
         }
         let points: Vec<Vec<f64>> = points.iter().map(|point| point.borrow().clone()).collect();
-        Ok(self.site.evaluate(&points).into_iter().map(|found| found.loss).collect())
+        Ok(self.state.evaluate(&points).into_iter().map(|found| found.loss).collect())
     }
 }
 
-/// Sends a swarm through the cube; what it finds is remembered in `site`.
-fn swarm(site: &Site<'_>, begun: &Found, effort: Effort) {
+/// Sends a swarm through the cube; what it finds is remembered in `state`.
+fn swarm(state: &SearchState<'_>, begun: &Found, effort: Effort) {
     let axes = begun.point.len();
     let size = (axes + 10).min(effort.swarm);
     let mut rng = Rng::new(effort.seed).split("swarm");
     let mut points = stratified(size, axes, &mut rng);
     points.truncate(size.saturating_sub(2));
-    let scattered = site.evaluate(&points).into_iter();
+    let scattered = state.evaluate(&points).into_iter();
     let particles: Vec<_> = scattered
         .chain([begun.clone()])
-        .chain(site.best())
+        .chain(state.best())
         .map(|found| {
             let velocity = (0..axes).map(|_| 0.5 * rng.unit_f64() - 0.25).collect();
             Particle::new(found.point, found.loss, velocity)
@@ -344,7 +349,7 @@ fn swarm(site: &Site<'_>, begun: &Found, effort: Effort) {
     let generations = (effort.swarm / particles.len().max(1)) as u64;
     let solver = ParticleSwarm::new(bounds, particles.len())
         .with_rng_generator(Xoshiro256PlusPlus::seed_from_u64(rng.next_u64()));
-    let executor = Executor::new(Costs { site, history: Mutex::default() }, solver).configure(
+    let executor = Executor::new(Costs { state, history: Mutex::default() }, solver).configure(
         |state: PopulationState<_, f64>| state.population(particles).max_iters(generations),
     );
     // The only error is that it ended; the best so far is remembered either way.

@@ -26,8 +26,8 @@ use crate::driver::model::quick_measure::{Span, brief, fill, settle};
 use crate::plan::{Plan, PlannedStep};
 use crate::pool::in_parallel;
 use crate::runner::{Outcome, Record};
-use crate::subject::Wanted;
-use crate::validate::{Job, WorkList};
+use crate::validate::{Simulation, WorkList};
+use crate::wanted::ModelSetup;
 use crate::{Error, Load};
 
 /// A drive of more pages than this is looked at in a larger time lapse.
@@ -77,8 +77,8 @@ struct Look<'a> {
 impl<'a> Shortcut<'a> {
     /// Creates a shortcut for drives like `spec`, with `threads` looks at once.
     pub(super) fn new(work_list: &'a WorkList, spec: &DriveSpec, threads: usize) -> Self {
-        let setups = work_list.jobs().iter().map(|job| &job.wanted);
-        let time_lapse = setups.map(|wanted| time_lapse(spec, wanted)).min().unwrap_or(1);
+        let setups = work_list.jobs().iter().map(|job| &job.setup);
+        let time_lapse = setups.map(|setup| time_lapse(spec, setup)).min().unwrap_or(1);
         Self { work_list, time_lapse, threads, states: Mutex::default() }
     }
 
@@ -140,8 +140,8 @@ impl<'a> Shortcut<'a> {
         jobs.map(|job| Placement::new(spec, &self.setup(job)).ok()).collect()
     }
 
-    fn setup(&self, job: &Job) -> Setup {
-        Wanted { time_lapse: self.time_lapse, ..job.wanted.clone() }.setup(job.plan.seed)
+    fn setup(&self, job: &Simulation) -> Setup {
+        ModelSetup { time_lapse: self.time_lapse, ..job.setup.clone() }.with_seed(job.plan.seed)
     }
 
     /// Brings drives into the states that `looks` need and that are not kept yet.
@@ -200,9 +200,9 @@ fn spec_of<'a>(drives: &'a [Option<DriveSpec>], look: &Look<'_>) -> &'a DriveSpe
 /// A larger time lapse than the drive's own where that makes it small enough to copy often.
 ///
 /// The double of it must be feasible too, so that there is room for drives with less to spare.
-fn time_lapse(spec: &DriveSpec, wanted: &Wanted) -> u32 {
+fn time_lapse(spec: &DriveSpec, setup: &ModelSetup) -> u32 {
     let pages = |k| {
-        let setup = Wanted { time_lapse: k, ..wanted.clone() }.setup(0);
+        let setup = ModelSetup { time_lapse: k, ..setup.clone() }.with_seed(0);
         Placement::new(spec, &setup).ok().and_then(|placement| placement.pages())
     };
     let mut k = spec.time_lapse_default();
@@ -278,7 +278,7 @@ fn load(step: &PlannedStep, seed: u64) -> Load<'_> {
 }
 
 /// The looks as the run that they stand for.
-fn run<'a>(job: &Job, seen: impl Iterator<Item = &'a (&'a Look<'a>, Interval)>) -> Run {
+fn run<'a>(job: &Simulation, seen: impl Iterator<Item = &'a (&'a Look<'a>, Interval)>) -> Run {
     let mut records: Vec<Record> = job
         .plan
         .steps
@@ -296,27 +296,27 @@ fn run<'a>(job: &Job, seen: impl Iterator<Item = &'a (&'a Look<'a>, Interval)>) 
         }
     }
     let outcome = Outcome {
-        target: target(&job.wanted),
+        target: target(&job.setup),
         environment: Environment::default(),
         records: records.into_iter().enumerate().collect(),
         interrupted: false,
         spared: 0,
     };
-    outcome.into_run(&job.plan, job.wanted.to_string(), String::new())
+    outcome.into_run(&job.plan, job.setup.to_string(), String::new())
 }
 
-fn target(wanted: &Wanted) -> Target {
+fn target(setup: &ModelSetup) -> Target {
     Target {
         kind: TargetKind::Model,
-        name: wanted.target.clone(),
+        name: setup.drive.clone(),
         devices: 1,
         limits: None,
         title: String::new(),
-        format: wanted.format.clone(),
-        host: wanted.host.clone(),
+        format: setup.format.clone(),
+        host: setup.host.clone(),
         user_capacity_bytes: 0,
         raw_capacity_bytes: None,
-        time_lapse: wanted.time_lapse,
+        time_lapse: setup.time_lapse,
         sheet: Vec::new(),
     }
 }

@@ -13,7 +13,7 @@ use crate::driver::model::Model;
 use crate::progress::Event;
 use crate::runner::{Assignment, carry_out};
 use crate::runs::Runs;
-use crate::subject::Wanted;
+use crate::wanted::{ModelSetup, Wanted};
 
 const DUO: &str = include_str!("../../../../drives/iodrive-duo.toml");
 const HEAD: &str = "id,document,device,capacity_gb,mode,os,workload,threads,queue_per_thread,phase,\
@@ -183,8 +183,8 @@ fn measured_by(text: &str) -> Measured {
     let spec = DriveSpec::parse(text, "tiny.toml").unwrap();
     let (format, host) = ("stock".to_owned(), "linux".to_owned());
     let surroundings = ssd::Surroundings::default();
-    let target = spec.name.clone();
-    let wanted = Wanted { target, format, host, time_lapse: 1, surroundings };
+    let drive = spec.name.clone();
+    let setup = ModelSetup { drive, format, host, time_lapse: 1, surroundings };
     let mut plan = plan();
     let suites: Vec<String> = plan
         .steps
@@ -196,8 +196,8 @@ fn measured_by(text: &str) -> Measured {
         .collect();
     plan.steps.retain(|step| suites.contains(&step.suite));
     let runs = Runs::new(root.path());
-    let folder = runs.create(plan, wanted.clone()).unwrap();
-    let drivers = || Ok(Box::new(Model::new(spec.clone(), wanted.setup(1))?) as Box<dyn Driver>);
+    let folder = runs.create(plan, Wanted::Model(setup.clone())).unwrap();
+    let drivers = || Ok(Box::new(Model::new(spec.clone(), setup.with_seed(1))?) as Box<dyn Driver>);
     let (plan, finished) = (&folder.order().plan, Vec::new());
     let assignment =
         Assignment { label: "run", plan, drivers: &drivers, journal: &folder, finished };

@@ -1,7 +1,7 @@
 //! Bytes written to a drive before a step, and bytes that the step has to write.
 
 use results::steady::Demand;
-use results::{Summary, Target, TargetKind, Written};
+use results::{Summary, Target, Written};
 
 use super::Record;
 use crate::plan::PlannedStep;
@@ -28,12 +28,7 @@ pub(super) fn of(
 
 /// Capacity of all devices: that of a modelled group is one.
 pub(super) fn user_bytes(target: &Target) -> f64 {
-    let devices = match target.kind {
-        TargetKind::Model => 1,
-        TargetKind::BlockDevice | TargetKind::File | TargetKind::Nbd | TargetKind::Remote => {
-            target.devices
-        }
-    };
+    let devices = if target.kind.has_capacity_of_each_device() { target.devices } else { 1 };
     target.user_capacity_bytes as f64 * f64::from(devices)
 }
 

@@ -1,8 +1,7 @@
 //! Outcome of one plan, and the result that it makes.
 
 use results::{
-    Environment, Run, Steady, SteadyEvidence, Step, StepKind, Target, TargetKind, Warning,
-    WarningKind,
+    Environment, Run, Steady, SteadyEvidence, Step, StepKind, Target, Warning, WarningKind,
 };
 
 use super::Record;
@@ -38,7 +37,7 @@ impl Outcome {
             steps.push(record.step);
         }
         warnings.extend(unsettled(&steps, &target));
-        if target.kind != TargetKind::Model {
+        if !target.kind.is_model() {
             warnings.extend(unprepared(&steps));
         }
         Run {
@@ -46,7 +45,7 @@ impl Outcome {
             id,
             started_at,
             floatgate_version: env!("CARGO_PKG_VERSION").into(),
-            model_version: (target.kind == TargetKind::Model).then_some(ssd::MODEL_VERSION),
+            model_version: target.kind.is_model().then_some(ssd::MODEL_VERSION),
             seed: plan.seed,
             protocol: plan.protocol.clone(),
             protocol_title: plan.protocol_title.clone(),

@@ -4,9 +4,9 @@ use std::ops::Range;
 use std::time::Instant;
 
 use results::steady::Demand;
-use results::{Environment, Steady, StepKind, Target, TargetKind, Warning, WarningKind};
+use results::{Environment, Steady, StepKind, Target, Warning, WarningKind};
 
-use super::{Assignment, Record, Site, demand};
+use super::{Assignment, Record, RunnerState, demand};
 use crate::plan::{Pace, PlannedStep};
 use crate::progress::{Event, Glimpse};
 use crate::replay::Replay;
@@ -26,7 +26,7 @@ pub(super) struct Suite {
 pub(super) fn carry_out(
     assignment: &Assignment<'_>,
     range: Range<usize>,
-    site: &Site<'_>,
+    state: &RunnerState<'_>,
 ) -> Result<Suite, Error> {
     let mut driver = (assignment.drivers)()?;
     let target = driver.target();
@@ -42,7 +42,7 @@ pub(super) fn carry_out(
     for index in range {
         let step = &assignment.plan.steps[index];
         let since = Instant::now();
-        let mut watch = StepWatch { site, assignment, step, told: 0.0, since, glimpse: None };
+        let mut watch = StepWatch { state, assignment, step, told: 0.0, since, glimpse: None };
         if suite.records.iter().any(|(kept, _)| *kept == index) {
             watch.pass("measured before");
             continue;
@@ -52,7 +52,7 @@ pub(super) fn carry_out(
             suite.spared += 1;
             continue;
         }
-        if site.stop() {
+        if state.stop() {
             suite.interrupted = true;
             break;
         }
@@ -67,7 +67,7 @@ pub(super) fn carry_out(
         if resumed && step.kind == StepKind::Precondition {
             record.warnings.push(repeated(step));
         }
-        if site.stop() && record.is_partial(step) {
+        if state.stop() && record.is_partial(step) {
             record.warnings.push(stopped(step, &record));
             suite.records.push((index, record));
             suite.interrupted = true;
@@ -99,17 +99,15 @@ fn kept(
     if records.len() + spared.count() == range.len() {
         return records;
     }
-    match target.kind {
-        TargetKind::Model => Vec::new(),
-        TargetKind::BlockDevice | TargetKind::File | TargetKind::Nbd | TargetKind::Remote => {
-            // Rounds follow each other without a purge between them, or they are none.
-            let measured = |index: usize| {
-                let step = &assignment.plan.steps[index];
-                step.kind == StepKind::Measure && step.round.is_none()
-            };
-            finished().filter(|(index, _)| measured(*index)).cloned().collect()
-        }
+    if !target.kind.outlives_the_program() {
+        return Vec::new();
     }
+    // Rounds follow each other without a purge between them, or they are none.
+    let measured = |index: usize| {
+        let step = &assignment.plan.steps[index];
+        step.kind == StepKind::Measure && step.round.is_none()
+    };
+    finished().filter(|(index, _)| measured(*index)).cloned().collect()
 }
 
 /// True if `step` is of a round after those that reached steady state.
@@ -142,7 +140,11 @@ fn perform(
             .fill(&Fill { step: &step.id, workload, passes: step.fill_passes.max(1) }, watch)?;
         return Ok(Record::unmeasured(step, how, demand::filled(demand, step)));
     }
-    let trace = step.replay.as_ref().map(|replay| replay.trace(step, trace_seed)).transpose()?;
+    let trace = step
+        .replay
+        .as_ref()
+        .map(|replay| replay.trace(&step.id, step.workload.as_ref(), trace_seed))
+        .transpose()?;
     let replay = trace.as_ref().zip(step.replay.as_ref()).map(|(trace, planned)| Replay {
         trace,
         addresses: planned.addresses,
@@ -171,7 +173,7 @@ fn perform(
 
 /// Passes what a driver says of one step on, as part of the whole.
 struct StepWatch<'a> {
-    site: &'a Site<'a>,
+    state: &'a RunnerState<'a>,
     assignment: &'a Assignment<'a>,
     step: &'a PlannedStep,
     told: f64,
@@ -200,13 +202,13 @@ impl StepWatch<'_> {
     fn tell(&mut self, (step_done, spent_s): (f64, Option<f64>), text: &str, step_finished: bool) {
         let by = (step_done - self.told).max(0.0);
         self.told += by;
-        let (done, left_s) = self.site.tally.add(by * self.step.length_s(), spent_s);
+        let (done, left_s) = self.state.tally.add(by * self.step.length_s(), spent_s);
         let step_done = self.told;
-        let Self { site, assignment, step, glimpse, .. } = *self;
+        let Self { state, assignment, step, glimpse, .. } = *self;
         let run = assignment.label;
         let event = Event { run, step, step_done, step_finished, done, left_s, text, glimpse };
         assignment.journal.follow(&event);
-        site.progress.moved(&event);
+        state.progress.moved(&event);
     }
 }
 
@@ -221,7 +223,7 @@ impl Watch for StepWatch<'_> {
     }
 
     fn stop(&self) -> bool {
-        self.site.stop()
+        self.state.stop()
     }
 }
 

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use results::Run;
 use serde::Serialize;
 
-use super::{ORDER, Order, PAGE, RUN, Runs, STEPS, read, read_json, underway};
+use super::files::{ORDER, PAGE, RUN, STEPS, read, read_json};
+use super::{Order, Runs, underway};
 use crate::{Error, Kind};
 
 /// One run of a folder.
@@ -88,8 +89,8 @@ impl Listed {
     /// A run of which nothing is finished yet.
     pub(super) fn of_order(order: &Order) -> Self {
         Self {
-            target: order.wanted.target.clone(),
-            format: order.wanted.format.clone(),
+            target: order.wanted.target().to_owned(),
+            format: order.wanted.format().to_owned(),
             protocol: order.plan.protocol.clone(),
             planned: order.plan.steps.len(),
             ..Self::default()

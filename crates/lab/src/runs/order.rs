@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::Plan;
 use crate::runner::Record;
-use crate::subject::Wanted;
+use crate::wanted::Wanted;
 use crate::{Error, Kind};
 
 /// Version of the order and of the steps kept beside it.

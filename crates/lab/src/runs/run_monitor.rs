@@ -13,9 +13,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use results::{StepKind, Summary};
 use serde::{Deserialize, Serialize};
 
+use super::files::{ORDER, RUN, STEPS, read, read_json};
 use super::listing::{self, Listed};
 use super::underway::{self, PROGRESS, Underway};
-use super::{ORDER, Order, RUN, Runs, STEPS, read_json};
+use super::{Order, Runs};
 use crate::Error;
 use crate::progress::Glimpse;
 
@@ -148,7 +149,7 @@ impl RunMonitor {
     /// # Errors
     /// When it cannot be read any more.
     pub fn page(&self, page: &Page) -> Result<String, Error> {
-        let bytes = super::read(&self.runs.root.join(&page.name))?;
+        let bytes = read(&self.runs.root.join(&page.name))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 

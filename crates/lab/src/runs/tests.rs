@@ -9,8 +9,10 @@ use super::*;
 use crate::Driver;
 use crate::driver::mock::{Mock, Told};
 use crate::progress::{Event, Progress, Unwatched};
+use crate::real::access::Access;
 use crate::runner::{Assignment, carry_out};
-use crate::subject::{Access, Subject};
+use crate::subject::Subject;
+use crate::wanted::ModelSetup;
 
 pub(super) fn plan() -> Plan {
     let protocol = catalogue::find_protocol("quick").unwrap();
@@ -18,13 +20,17 @@ pub(super) fn plan() -> Plan {
 }
 
 pub(super) fn wanted(target: &str) -> Wanted {
-    Wanted {
-        target: target.into(),
+    lapsed(target, 4096)
+}
+
+fn lapsed(drive: &str, time_lapse: u32) -> Wanted {
+    Wanted::Model(ModelSetup {
+        drive: drive.into(),
         format: "stock".into(),
         host: "linux".into(),
-        time_lapse: 4096,
+        time_lapse,
         surroundings: ssd::Surroundings::default(),
-    }
+    })
 }
 
 pub(super) fn carry_on(folder: &Folder, progress: &dyn Progress) -> Outcome {
@@ -172,7 +178,7 @@ fn a_run_begun_by_another_model_version_is_not_gone_on_with() {
 #[test]
 fn the_bytes_of_a_result_do_not_depend_on_the_number_of_threads() {
     let subject = Subject::find("iodrive-duo").unwrap();
-    let wanted = Wanted { time_lapse: 64, ..wanted("iodrive-duo") };
+    let wanted = lapsed("iodrive-duo", 64);
     let protocol = catalogue::find_protocol("enterprise").unwrap();
     let mut plan = Plan::new(&protocol, &catalogue::workloads(), 1).unwrap();
     for step in plan.steps.iter_mut().filter(|step| step.kind != StepKind::Purge) {

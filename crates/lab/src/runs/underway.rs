@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::ORDER;
+use super::files::ORDER;
 use crate::plan::Plan;
 use crate::progress::{Event, Glimpse};
 
@@ -61,11 +61,11 @@ pub(super) struct Board {
     path: PathBuf,
     /// Protocol time of the whole plan, in seconds.
     total_s: f64,
-    state: Mutex<State>,
+    state: Mutex<BoardState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct BoardState {
     told: Underway,
     /// Protocol seconds that are over of each step.
     over_s: BTreeMap<String, f64>,
@@ -98,7 +98,7 @@ impl Board {
     }
 }
 
-impl State {
+impl BoardState {
     /// Takes up an event; says whether a step began or ended with it.
     fn take(&mut self, event: &Event<'_>, total_s: f64) -> bool {
         let Event { step, step_done, step_finished, left_s, text, glimpse, .. } = *event;

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use results::sweep::{Point, Sweep};
 
-use super::Order;
+use super::SweepOrder;
 use crate::runs::{Runs, read_json, write_json, write_text};
 use crate::{Error, Kind};
 
@@ -28,7 +28,7 @@ const PAGE: &str = "sweep.html";
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,
-    order: Order,
+    order: SweepOrder,
 }
 
 impl Store {
@@ -36,10 +36,10 @@ impl Store {
     ///
     /// # Errors
     /// When it cannot be made.
-    pub fn create(root: &Path, order: Order) -> Result<Self, Error> {
+    pub fn create(root: &Path, order: SweepOrder) -> Result<Self, Error> {
         let slug = format!("{}-sweep", order.name());
         let (path, id, started_at) = Runs::new(root).make_folder(&slug)?;
-        let store = Self { path, order: Order { id, started_at, ..order } };
+        let store = Self { path, order: SweepOrder { id, started_at, ..order } };
         write_json(&store.path.join(ORDER), &store.order)?;
         Ok(store)
     }
@@ -54,7 +54,7 @@ impl Store {
             let text = format!("no sweep `{asked}` in {}", root.display());
             return Err(Error::new(Kind::Input, text).hint("name the folder that it made"));
         };
-        let order: Order = read_json(&path.join(ORDER))?;
+        let order: SweepOrder = read_json(&path.join(ORDER))?;
         order.check_version(&path)?;
         Ok(Self { path, order })
     }
@@ -65,7 +65,7 @@ impl Store {
     }
 
     /// Order of the sweep.
-    pub const fn order(&self) -> &Order {
+    pub const fn order(&self) -> &SweepOrder {
         &self.order
     }
 

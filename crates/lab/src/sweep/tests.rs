@@ -12,10 +12,10 @@ fn refused(key: &str, text: &str) -> String {
     dimension(key, text, plain).unwrap_err().to_string()
 }
 
-fn order(dimensions: &[(&str, &str)]) -> Order {
+fn order(dimensions: &[(&str, &str)]) -> SweepOrder {
     let drive = ssd::catalogue::text("iodrive-duo").unwrap();
     let dimensions = dimensions.iter().map(|(key, text)| dimension(key, text, plain).unwrap());
-    Order {
+    SweepOrder {
         schema: SCHEMA,
         model_version: ssd::MODEL_VERSION,
         id: String::new(),
@@ -93,7 +93,7 @@ fn a_key_reaches_into_lists_by_place_and_by_name() {
 #[test]
 fn a_drive_like_another_has_its_keys() {
     let like = ssd::catalogue::text("p5800x-pair").unwrap();
-    let order = Order { drive: like.into(), ..order(&[("host.windows.submit_us", "1,2")]) };
+    let order = SweepOrder { drive: like.into(), ..order(&[("host.windows.submit_us", "1,2")]) };
     let settings = grid(&order.dimensions).unwrap().into_iter().map(|at| order.setting(&at));
     assert!(settings.into_iter().all(|setting| setting.unwrap().is_ok()));
 }

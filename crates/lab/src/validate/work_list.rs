@@ -11,7 +11,7 @@ use crate::expression::express;
 use crate::plan::{Plan, PlannedStep};
 use crate::progress::Progress;
 use crate::runner::{Assignment, NoJournal, carry_out};
-use crate::subject::Wanted;
+use crate::wanted::ModelSetup;
 use crate::{Driver, Error, Kind};
 
 /// Word of a table of figures for all formats or all hosts.
@@ -23,29 +23,29 @@ const ANY: &str = "any";
 /// what prepares the drive for those that are.
 #[derive(Clone, Debug)]
 pub struct WorkList {
-    jobs: Vec<Job>,
-    entries: Vec<Result<Entry, String>>,
+    jobs: Vec<Simulation>,
+    entries: Vec<Result<RowSource, String>>,
 }
 
 /// One setup through the steps of one plan.
 #[derive(Clone, Debug)]
-pub(crate) struct Job {
-    pub(crate) wanted: Wanted,
+pub(crate) struct Simulation {
+    pub(crate) setup: ModelSetup,
     pub(crate) plan: Plan,
 }
 
 /// Source of the value of one row.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct RowSource {
     /// The setup that it is about.
-    pub wanted: Wanted,
+    pub setup: ModelSetup,
     /// Name of the protocol that expresses it.
     pub protocol: String,
     job: usize,
     reading: Reading,
 }
 
-impl Entry {
+impl RowSource {
     /// Loads that it is read from.
     pub(crate) const fn loads(&self) -> usize {
         self.reading.steps.len()
@@ -56,36 +56,36 @@ impl WorkList {
     /// Collects the simulations of `drives` that `rows` need, each expressed by the first of
     /// `plans` that can.
     pub fn new(rows: &[&FigureRow], drives: &[DriveSpec], plans: &[Plan]) -> Self {
-        let mut steps: BTreeMap<(Wanted, usize), BTreeSet<String>> = BTreeMap::new();
+        let mut steps: BTreeMap<(ModelSetup, usize), BTreeSet<String>> = BTreeMap::new();
         let needs: Vec<Result<_, String>> = rows
             .iter()
             .map(|row| {
-                let wanted = wanted(row, drives)?;
+                let setup = setup(row, drives)?;
                 let (plan, reading) =
                     express(row, plans).map_err(|miss| String::from(miss.reason()))?;
-                let key = (wanted, plan);
+                let key = (setup, plan);
                 steps.entry(key.clone()).or_default().extend(reading.steps.iter().cloned());
                 Ok((key, reading))
             })
             .collect();
-        let keys: Vec<&(Wanted, usize)> = steps.keys().collect();
+        let keys: Vec<&(ModelSetup, usize)> = steps.keys().collect();
         let entries = needs.into_iter().map(|need| {
             let (key, reading) = need?;
             let job = keys.binary_search(&&key).expect("every need has its steps");
             let protocol = plans[key.1].protocol.clone();
-            Ok(Entry { wanted: key.0, protocol, job, reading })
+            Ok(RowSource { setup: key.0, protocol, job, reading })
         });
         let entries = entries.collect();
-        let jobs = steps.iter().map(|((wanted, plan), steps)| {
-            let spec = drives.iter().find(|spec| spec.name == wanted.target);
+        let jobs = steps.iter().map(|((setup, plan), steps)| {
+            let spec = drives.iter().find(|spec| spec.name == setup.drive);
             let plan = plans[*plan].with_steps(steps).for_drive(spec.expect("found above"));
-            Job { wanted: wanted.clone(), plan }
+            Simulation { setup: setup.clone(), plan }
         });
         Self { jobs: jobs.collect(), entries }
     }
 
     /// Source of the value of each row, or the reason why there is none; in the order of the rows.
-    pub fn entries(&self) -> &[Result<Entry, String>] {
+    pub fn entries(&self) -> &[Result<RowSource, String>] {
         &self.entries
     }
 
@@ -106,12 +106,12 @@ impl WorkList {
 
     /// The value of each row in `runs`, one of each job.
     pub(crate) fn read(&self, runs: &[Run]) -> Vec<Option<f64>> {
-        let value = |entry: &Entry| entry.reading.of(&runs[entry.job]);
+        let value = |entry: &RowSource| entry.reading.of(&runs[entry.job]);
         self.entries.iter().map(|entry| entry.as_ref().ok().and_then(value)).collect()
     }
 
     /// The setups and the steps that they go through.
-    pub(crate) fn jobs(&self) -> &[Job] {
+    pub(crate) fn jobs(&self) -> &[Simulation] {
         &self.jobs
     }
 
@@ -135,18 +135,18 @@ impl WorkList {
         threads: usize,
         progress: &dyn Progress,
     ) -> Result<Vec<Run>, Error> {
-        let labels: Vec<String> = self.jobs.iter().map(|job| job.wanted.to_string()).collect();
+        let labels: Vec<String> = self.jobs.iter().map(|job| job.setup.to_string()).collect();
         let drivers: Vec<_> = self
             .jobs
             .iter()
-            .map(|Job { wanted, plan }| || model(drives, wanted, plan.seed))
+            .map(|Simulation { setup, plan }| || model(drives, setup, plan.seed))
             .collect();
         let assignments: Vec<Assignment<'_>> = self
             .jobs
             .iter()
             .zip(&labels)
             .zip(&drivers)
-            .map(|((Job { plan, .. }, label), drivers)| Assignment {
+            .map(|((Simulation { plan, .. }, label), drivers)| Assignment {
                 label,
                 plan,
                 drivers,
@@ -166,14 +166,14 @@ impl WorkList {
 }
 
 /// The setup that `row` is about, at the drive's own time lapse.
-fn wanted(row: &FigureRow, drives: &[DriveSpec]) -> Result<Wanted, String> {
+fn setup(row: &FigureRow, drives: &[DriveSpec]) -> Result<ModelSetup, String> {
     if let Some(obstacle) = row.obstacle() {
         return Err(obstacle.into());
     }
     let spec = drives.iter().find(|spec| is_about(row, spec));
     let spec = spec.ok_or("the drive is not modelled")?;
-    Ok(Wanted {
-        target: spec.name.clone(),
+    Ok(ModelSetup {
+        drive: spec.name.clone(),
         format: format(row, spec)?,
         host: meant("host", &row.os, &spec.hosts())?,
         time_lapse: spec.time_lapse_default(),
@@ -199,9 +199,9 @@ fn meant(what: &str, asked: &str, known: &[String]) -> Result<String, String> {
     found.cloned().ok_or_else(|| format!("the model has no {what} `{asked}`"))
 }
 
-fn model(drives: &[DriveSpec], wanted: &Wanted, seed: u64) -> Result<Box<dyn Driver>, Error> {
-    let spec = drives.iter().find(|spec| spec.name == wanted.target).ok_or_else(|| {
-        Error::new(Kind::Program, format!("no drive named {} to simulate", wanted.target))
+fn model(drives: &[DriveSpec], setup: &ModelSetup, seed: u64) -> Result<Box<dyn Driver>, Error> {
+    let spec = drives.iter().find(|spec| spec.name == setup.drive).ok_or_else(|| {
+        Error::new(Kind::Program, format!("no drive named {} to simulate", setup.drive))
     })?;
-    Ok(Box::new(Model::new(spec.clone(), wanted.setup(seed))?))
+    Ok(Box::new(Model::new(spec.clone(), setup.with_seed(seed))?))
 }

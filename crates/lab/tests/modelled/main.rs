@@ -7,9 +7,10 @@ mod rounds;
 use lab::Error;
 use lab::plan::Plan;
 use lab::progress::Unwatched;
+use lab::real::access::Access;
 use lab::results::Run;
 use lab::runner::{Assignment, NoJournal, carry_out};
-use lab::subject::{Access, Choice, Subject};
+use lab::subject::{Choice, Subject};
 
 /// The plan on an ioDrive Duo in time lapse.
 fn carried_out(plan: &Plan) -> Result<Run, Error> {

@@ -5,7 +5,7 @@ use ssd::Drive;
 
 use super::feed::Feed;
 use super::meter::Meter;
-use super::{Pressure, Rest, STOP_CHECK_COMPLETIONS, failed};
+use super::pressure::{Pressure, Rest, STOP_CHECK_COMPLETIONS, failed};
 use crate::Error;
 use crate::driver::{Load, Watch};
 

@@ -21,7 +21,7 @@ const BATCH: usize = 16;
 /// Request stream of one thread.
 #[derive(Debug)]
 pub(super) struct Feed {
-    source: Source,
+    source: RequestSource,
     /// First sector of its device.
     base: u64,
     /// Current batch, consumed from `next` on.
@@ -34,7 +34,7 @@ pub(super) struct Feed {
 
 /// Origin of the requests of a thread.
 #[derive(Debug)]
-enum Source {
+enum RequestSource {
     /// Drawn one by one.
     Drawn(Box<Generator>),
     /// Read from a trace.
@@ -78,7 +78,7 @@ impl Feed {
         let new = |thread| {
             let source = match &demands {
                 None => Self::drawn(load, thread, span)?,
-                Some(demands) => Source::Replayed(Cursor {
+                Some(demands) => RequestSource::Replayed(Cursor {
                     demands: Arc::clone(demands),
                     next: usize::from(thread % load.threads) % demands.len(),
                     stride: usize::from(load.threads),
@@ -90,7 +90,7 @@ impl Feed {
     }
 
     /// Random source of thread number `thread`, counted over all devices.
-    fn drawn(load: &Load<'_>, thread: u16, span: Span) -> Result<Source, Error> {
+    fn drawn(load: &Load<'_>, thread: u16, span: Span) -> Result<RequestSource, Error> {
         let (device, index) = (u64::from(thread / load.threads), thread % load.threads);
         let job = Job { index, count: load.threads };
         let seed = match device {
@@ -102,11 +102,11 @@ impl Feed {
                 .source(error)
                 .hint("lower the time lapse, or the number of threads")
         })?;
-        Ok(Source::Drawn(Box::new(generator)))
+        Ok(RequestSource::Drawn(Box::new(generator)))
     }
 
     /// Feed of thread number `thread` from `source`, for the device that begins at sector `base`.
-    fn new(mut source: Source, base: u64, thread: u16) -> Self {
+    fn new(mut source: RequestSource, base: u64, thread: u16) -> Self {
         let batch = std::array::from_fn(|_| demand(&mut source, base));
         let drawn = std::array::from_fn(|_| demand(&mut source, base));
         Self { source, base, batch, next: 0, drawn, thread }
@@ -114,7 +114,7 @@ impl Feed {
 
     /// The request numbered `index` of the trace that is replayed, as the thread's own.
     pub(super) fn replayed(&self, index: u64, tag: u32) -> Option<Request> {
-        let Source::Replayed(cursor) = &self.source else { return None };
+        let RequestSource::Replayed(cursor) = &self.source else { return None };
         let index = index % cursor.demands.len() as u64;
         let Demand { op, lba, sectors } = cursor.demands[usize::try_from(index).ok()?];
         Some(Request { tag, thread: self.thread, op, lba: Lba(self.base + lba.0), sectors })
@@ -150,7 +150,7 @@ impl Feed {
 
 /// The first `count` requests that each thread of `load` submits to `drive`.
 #[cfg(test)]
-pub(in crate::driver) fn issued(
+pub(crate) fn issued(
     load: &Load<'_>,
     drive: &Drive,
     count: usize,
@@ -161,10 +161,10 @@ pub(in crate::driver) fn issued(
 
 /// The next request of `source` on the device that begins at `base`.
 #[inline]
-fn demand(source: &mut Source, base: u64) -> Demand {
+fn demand(source: &mut RequestSource, base: u64) -> Demand {
     let demand = match source {
-        Source::Drawn(generator) => generator.next(),
-        Source::Replayed(cursor) => cursor.next(),
+        RequestSource::Drawn(generator) => generator.next(),
+        RequestSource::Replayed(cursor) => cursor.next(),
     };
     Demand { lba: Lba(base + demand.lba.0), ..demand }
 }

@@ -3,8 +3,8 @@
 use blockio::{Nanos, SECTOR_BYTES, Status};
 use ssd::Drive;
 
-use super::failed;
 use super::feed::Feed;
+use super::pressure::failed;
 use crate::Error;
 use crate::driver::{Fill, Load, Watch};
 

@@ -12,10 +12,10 @@ use ssd::Drive;
 
 use super::feed::Feed;
 use super::meter::Meter;
-use super::{Pressure, Rest, STOP_CHECK_COMPLETIONS, failed};
-use crate::Error;
-use crate::driver::{Gaps, Load, Rate, Watch};
+use super::pressure::{Pressure, Rest, STOP_CHECK_COMPLETIONS, failed};
+use crate::driver::{Load, Watch};
 use crate::replay::Replay;
+use crate::{Error, Gaps, Rate};
 
 /// Requests that come at a rate, or at the times of a trace.
 #[derive(Debug)]
@@ -174,7 +174,7 @@ impl<'a> Schedule<'a> {
 
 /// Due times of the first `count` requests of `load`, which has a rate.
 #[cfg(test)]
-pub(in crate::driver) fn due(load: &Load<'_>, count: usize) -> Vec<Nanos> {
+pub(crate) fn due(load: &Load<'_>, count: usize) -> Vec<Nanos> {
     let mut schedule = Schedule::of(load, Nanos::ZERO).expect("the load has a rate");
     (0..count).map(|_| schedule.take()).collect()
 }

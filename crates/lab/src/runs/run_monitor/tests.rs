@@ -12,12 +12,12 @@ fn begin(runs: &Runs) -> Folder {
 }
 
 /// Looks at each event, and stops at the end of the first measured step.
-struct Watcher {
+struct EventWatcher {
     run_monitor: Mutex<RunMonitor>,
     seen: Mutex<Vec<SeenRun>>,
 }
 
-impl Progress for Watcher {
+impl Progress for EventWatcher {
     fn moved(&self, _: &Event<'_>) {
         let run = self.run_monitor.lock().unwrap().look().runs.remove(0);
         self.seen.lock().unwrap().push(run);
@@ -40,7 +40,7 @@ fn a_run_is_seen_from_its_beginning_through_its_steps_to_its_interruption() {
     let fresh = run_monitor.look().runs.remove(0);
     assert_eq!((fresh.state, fresh.underway), (RunState::Underway, None));
     assert_eq!(fresh.steps.len(), folder.order().plan.steps.len());
-    let watcher = Watcher { run_monitor: Mutex::new(run_monitor), seen: Mutex::default() };
+    let watcher = EventWatcher { run_monitor: Mutex::new(run_monitor), seen: Mutex::default() };
     let outcome = carry_on(&folder, &watcher);
     let seen = watcher.seen.into_inner().unwrap();
     let glimpsed = |run: &SeenRun| {

@@ -1,0 +1,21 @@
+//! Real drives: what is measured, what is known of it, and fio, which loads it.
+//!
+//! ```text
+//! fio ──► environment ──► target ──► guard ──► system, nbd, hosts
+//! ```
+
+pub mod access;
+pub mod address;
+pub mod doctor;
+pub(crate) mod environment;
+pub mod fio;
+pub mod guard;
+pub mod hosts;
+mod interference;
+pub(crate) mod nbd;
+pub(crate) mod purge_method;
+mod system;
+mod target;
+mod thermometer;
+mod tools;
+pub mod tuning;

@@ -1,0 +1,613 @@
+//! Real drives: one fio process for each load, on a file, a block device or an NBD server, or on
+//! the same file or device of several other machines.
+//!
+//! ```text
+//! <raw>/4k/precondition/
+//! ├── job.fio                       what was asked; runs by hand
+//! ├── output.json                   totals (json+)
+//! ├── latency_clat_hist.1.log …     histograms of each job, interval by interval
+//! ├── latency_lat.1.log …           largest total latencies of each job
+//! ├── messages.txt                  what fio said besides
+//! └── fill/                         the same of the fill, where one came before
+//! ```
+//!
+//! After a purge, and where a file has holes, everything is written once in order before the next
+//! load (twice on a device, as the SNIA specification asks): a read of space that was never written
+//! measures the file system or the mapping table, not the medium.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use blockio::{Bytes, SECTOR_BYTES};
+use results::{Environment, HostSheet, Summary, Warning, WarningKind};
+use workload::Span;
+
+use self::engine::{Engine, Version};
+use self::interval::JobLog;
+use self::job::{JobTarget, Logging, OUTPUT_FILE, SLACK_MS, fresh_folder, write_job};
+use self::meter::DeviceMeter;
+use self::output::FioOutput;
+use self::process::{Ending, Observation};
+use super::access::Access;
+use super::address::Address;
+use super::environment::{Health, Limit, Site};
+use super::hosts::Hosts;
+use super::interference::Interference;
+use super::system::Block;
+use super::thermometer::{Heat, Thermometer};
+use super::tools::Tools;
+use super::tuning::Tuned;
+use crate::driver::{Driver, DriverKind, Drivers, Fill, LatencyParts, Load, Loaded, Watch};
+use crate::plan::Plan;
+use crate::subject::Subject;
+use crate::wanted::Wanted;
+use crate::{Error, Kind, PurgeMethod, Rate};
+
+#[cfg(test)]
+pub(crate) mod conformance;
+pub(crate) mod engine;
+mod fleet;
+mod interval;
+mod job;
+mod log;
+mod meter;
+mod opening;
+mod output;
+mod process;
+mod purge;
+pub(crate) mod replay;
+
+/// Name of the file that keeps the drive's SMART data from before a run.
+const HEALTH_FILE: &str = "health-before.json";
+
+/// Share of threads times queue below which fio, not the target, decides how fast requests come.
+const QUEUE_FILLED_MIN: f64 = 0.9;
+/// Deviation from the asked rate, as a share of it, from which a warning tells it.
+const RATE_MISSED_MAX: f64 = 0.02;
+/// CPU time of a job from which it, not the drive, is measured, in percent of a core.
+const JOB_CPU_PERCENT_MAX: f64 = 90.0;
+
+/// The fio driver, for every subject that is real.
+pub(crate) struct FioKind;
+
+impl DriverKind for FioKind {
+    #[cfg(test)]
+    fn name(&self) -> &'static str {
+        "fio"
+    }
+
+    fn takes(&self, subject: &Subject) -> bool {
+        matches!(subject, Subject::Real { .. })
+    }
+
+    fn runs_in_parallel(&self) -> bool {
+        false
+    }
+
+    fn plan(&self, plan: Plan, _: &Subject, wanted: &Wanted) -> Plan {
+        let address = Address::parse(wanted.target(), wanted.host());
+        plan.for_real(fill_passes(address.is_ok_and(|it| it.is_file())))
+    }
+
+    fn open<'a>(
+        &self,
+        _: &'a Subject,
+        wanted: &'a Wanted,
+        _: u64,
+        access: &Access,
+    ) -> Result<Box<Drivers<'a>>, Error> {
+        let Wanted::Real { target, hosts } = wanted else {
+            return Err(wanted.mismatch());
+        };
+        let fio = Fio::open(&Address::parse(target, hosts)?, access)?;
+        Ok(Box::new(move || Ok(Box::new(fio.clone()))))
+    }
+
+    #[cfg(test)]
+    fn specimen(&self, folder: &Path) -> Option<Box<dyn Driver>> {
+        if conformance::is_missing() {
+            return None;
+        }
+        let (size, raw) = (Some(Bytes(16 << 20)), folder.join("raw"));
+        let access = Access { size, raw, ..Access::default() };
+        let fio = Fio::open(&Address::Local(folder.join("disk.img")), &access);
+        Some(Box::new(fio.expect("a new file")))
+    }
+}
+
+/// fio on one target. Clones share the target: it is held until the last one is dropped.
+#[derive(Clone, Debug)]
+pub struct Fio {
+    held: Arc<Held>,
+    raw: PathBuf,
+    method: PurgeMethod,
+    unwritten: bool,
+    shortfall: String,
+}
+
+/// State that all clones of a driver share, found out when the target is opened.
+#[derive(Debug)]
+struct Held {
+    /// Tuned settings of this machine, put back before the target is released.
+    tuned: Option<Tuned>,
+    site: Site,
+    version: Version,
+    engine: Engine,
+    warned: AtomicBool,
+    limit: Limit,
+    /// SMART data of the drive before the first load of the run; absent where it tells none.
+    before: Option<Health>,
+    heat: Mutex<Option<Heat>>,
+    /// A file that was made for this run and in which nothing was measured yet.
+    unused: Mutex<Option<PathBuf>>,
+}
+
+impl Held {
+    /// Keeps a file that was made for the run: something was measured in it.
+    fn keep(&self) {
+        if let Ok(mut unused) = self.unused.lock() {
+            *unused = None;
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let unused = self.unused.lock().ok().and_then(|mut unused| unused.take());
+        if let Some(path) = unused {
+            // What was made and could not be used is nobody's; that it stays does no harm.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+impl Fio {
+    /// Takes hold of the target and finds out how fio can work on it.
+    ///
+    /// # Errors
+    /// When the guard refuses the target, fio is missing or too old, or it cannot read from it. A
+    /// file that was made for it is then gone again.
+    pub fn open(address: &Address, access: &Access) -> Result<Self, Error> {
+        let version = Version::usable()?;
+        let made = opening::make_if_absent(address, access)?;
+        let opened = Self::open_existing(address, access, version, made.as_deref());
+        if let (Err(_), Some(made)) = (&opened, made) {
+            // The error that is returned matters more than one of tidying up.
+            let _ = fs::remove_file(made);
+        }
+        opened
+    }
+
+    fn open_existing(
+        address: &Address,
+        access: &Access,
+        version: Version,
+        made: Option<&Path>,
+    ) -> Result<Self, Error> {
+        let (site, engine) = opening::open(address, access, made.is_some())?;
+        let tuned = access.conditions.is_tuned.then(|| tuned_for(&site)).transpose()?;
+        let warned = AtomicBool::new(false);
+        let limit = site.temperature_limit(access.conditions.temperature_max_c)?;
+        let before = health_before(&access.raw, &site);
+        let heat = Mutex::new(None);
+        // From here on the file is removed with what is held, unless something could be measured.
+        let unused = Mutex::new(made.map(Path::to_owned));
+        let held = Held { tuned, site, version, engine, warned, limit, before, heat, unused };
+        let (raw, method) = (access.raw.clone(), access.purge);
+        let held = Arc::new(held);
+        Ok(Self { held, raw, method, unwritten: false, shortfall: String::new() })
+    }
+
+    /// Returns the part of the target that loads address: whole MiB of it.
+    fn place(&self) -> JobTarget<'_> {
+        let (site, target) = (&self.held.site, self.held.site.target());
+        JobTarget {
+            hosts: target.hosts(),
+            path: target.path(),
+            capacity_bytes: site.capacity_bytes() / job::FILL_BYTES * job::FILL_BYTES,
+            sector_bytes: target.sector_bytes(),
+        }
+    }
+
+    /// True if a read could meet space that was never written.
+    fn needs_fill(&self) -> bool {
+        self.unwritten || self.held.site.target().has_holes(self.place().capacity_bytes)
+    }
+
+    /// Writes everything in order; says how, or nothing when it was stopped.
+    fn write_all(
+        &mut self,
+        folder: &Path,
+        (compressible_percent, passes): (f64, u32),
+        watch: &mut dyn Watch,
+    ) -> Result<Option<String>, Error> {
+        let (site, target) = (&self.held.site, self.held.site.target());
+        target.check_space(site.capacity_bytes())?;
+        let passes = passes.max(fill_passes(target.file().is_some()));
+        let folder = fresh_folder(folder)?;
+        let text = job::of_fill(self.place(), self.held.engine, passes, compressible_percent)?;
+        write_job(&folder, &text)?;
+        let meter = DeviceMeter::new(self.held.site.target().device());
+        let size = self.place().capacity_bytes;
+        let whole = size * u64::from(passes);
+        let (ending, _) = self.carried_out(&folder, watch, |watch, _| {
+            let percent = meter.written_bytes().map(|bytes| (bytes * 100 / whole).min(100));
+            let told = percent.map_or("filling".into(), |it| format!("filling, {it} %"));
+            watch.progress(0.0, &told);
+        })?;
+        if ending == Ending::Stopped {
+            self.held.keep();
+            return Ok(None);
+        }
+        FioOutput::read(&folder.join(OUTPUT_FILE))?;
+        self.unwritten = false;
+        let times = match passes {
+            1 => "once".to_owned(),
+            2 => "twice".to_owned(),
+            more => format!("{more} times"),
+        };
+        Ok(Some(format!("all {} written {times} in order", Bytes(size))))
+    }
+
+    /// Reads fio's output and logs in `folder`, as far as the load came.
+    fn measured(&self, folder: &Path, logging: Logging, load: &Load<'_>) -> Result<Loaded, Error> {
+        let output = FioOutput::read(&folder.join(OUTPUT_FILE))?;
+        let (mut logs, mut totals) = (Vec::new(), Vec::new());
+        let size = match load.workload.sizes.as_slice() {
+            [size] if load.replay.is_none() => Some(u64::from(size.bytes)),
+            _ => None,
+        };
+        let hosts = self.place().hosts;
+        for host in hosts.map_or_else(|| vec![""], |hosts| hosts.names().collect()) {
+            output.check_jobs(host, load.threads)?;
+            for (job, of_job) in (1..).zip(output.of_host(host)) {
+                let (rows, largest) =
+                    (log::rows(folder, host, job)?, log::largest(folder, host, job)?);
+                logs.push(JobLog { rows, largest });
+                totals.push(size.map_or_else(|| of_job.clone(), |size| of_job.of_size(size)));
+            }
+        }
+        let intervals = interval::merged(logging, &logs, &totals);
+        let wanted = f64::from(load.threads)
+            * f64::from(load.queue_per_thread)
+            * f64::from(hosts.map_or(1, Hosts::count));
+        let mut warnings = judged(load, wanted, &output);
+        let (counted, parts) = (output::counted(&totals), output::parts(&totals));
+        warnings.extend(parts.as_ref().and_then(|parts| submission(load, parts)));
+        if logging.interval_ms != job::milliseconds(load.interval_s) {
+            warnings.push(stretched(load, logging));
+        }
+        // fio's latency begins with the submission: nothing is known of when a request was due.
+        let generator_limited = generator_limited(wanted, &output);
+        let mut how = self.how(folder);
+        if let Some(replay) = &load.replay {
+            let requests = intervals.iter().map(|it| it.read.count() + it.write.count()).sum();
+            let span = Span { sectors: self.place().capacity_bytes / SECTOR_BYTES };
+            how = format!("{how}; {}", replay.how(span, requests));
+        }
+        let uncounted = output.held_back();
+        Ok(Loaded {
+            intervals,
+            counted: counted.into_iter().collect(),
+            parts,
+            how,
+            generator_limited,
+            uncounted,
+            warnings,
+            ..Loaded::default()
+        })
+    }
+
+    /// The text of the job file of `load`.
+    fn job(&self, load: &Load<'_>, logging: Logging) -> Result<String, Error> {
+        let Held { version, engine, .. } = *self.held;
+        match &load.replay {
+            None => {
+                job::check_rate(load, version)?;
+                job::of_load(load, self.place(), engine, logging)
+            }
+            Some(replay) => {
+                replay::check(replay, self.place(), version, engine)?;
+                replay::of_replay(load, replay, self.place(), engine, logging)
+            }
+        }
+    }
+
+    /// Runs the job file in `folder` until the drive is too hot for it; what became of the target
+    /// goes before what fio says of it.
+    fn carried_out(
+        &self,
+        folder: &Path,
+        watch: &mut dyn Watch,
+        mut tell: impl FnMut(&mut dyn Watch, Observation),
+    ) -> Result<(Ending, Thermometer), Error> {
+        let Held { site, limit, .. } = &*self.held;
+        let target = site.target();
+        let mut thermometer = Thermometer::new(limit.max_c, Instant::now());
+        let ended = process::run(folder, target.hosts(), watch, |watch, look| {
+            thermometer.look(Instant::now(), || site.sensed_under_load(*limit));
+            tell(watch, look);
+            !thermometer.is_too_hot()
+        });
+        self.warmed(thermometer.heat());
+        if thermometer.is_too_hot() {
+            return Err(thermometer.refusal());
+        }
+        match (target.check_still(site.capacity_bytes()), ended) {
+            (Ok(()), ended) => ended.map(|ending| (ending, thermometer)),
+            (Err(gone), Ok(_)) => Err(gone),
+            (Err(gone), Err(failed)) => Err(gone.source(failed)),
+        }
+    }
+
+    /// Keeps the temperatures that were seen under a load.
+    fn warmed(&self, heat: Option<Heat>) {
+        if let Ok(mut all) = self.held.heat.lock() {
+            *all = match (*all, heat) {
+                (Some(a), Some(b)) => Some(a.and(b)),
+                (a, b) => a.or(b),
+            };
+        }
+    }
+
+    /// Wear and heat that the run cost the drive so far, as rows of the test platform.
+    fn cost(&self, before: Option<&Health>) -> Vec<HostSheet> {
+        let after = before.and_then(|_| self.held.site.health(&Tools::default()));
+        let heat = self.held.heat.lock().ok().and_then(|heat| *heat);
+        let rows = [
+            ("Drive before", before.map(Health::shown)),
+            ("Drive after", after.as_ref().map(Health::shown)),
+            ("Cost of the test", after.zip(before).map(|(after, before)| after.since(before))),
+            ("Temperature under load", heat.map(|heat| heat.to_string())),
+        ];
+        let told = rows.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let told = told.filter(|(_, value)| !value.is_empty());
+        told.map(|(name, value)| HostSheet { name: name.into(), value }).collect()
+    }
+
+    fn how(&self, folder: &Path) -> String {
+        let Held { version, engine, .. } = &*self.held;
+        let arguments = job::arguments(self.place().hosts).join(" ");
+        format!("fio {version} ({engine}): `fio {arguments}` in {}", folder.display())
+    }
+
+    /// Warnings that are raised once, before anything was measured: those of the whole run, and a
+    /// purge that fell short.
+    fn first_warnings(&mut self, step: &str) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        if !self.held.warned.swap(true, Ordering::Relaxed) {
+            warnings = self.held.site.warnings(self.held.engine.direct);
+            warnings.extend(self.held.tuned.iter().flat_map(Tuned::warnings));
+        }
+        let shortfall = std::mem::take(&mut self.shortfall);
+        if !shortfall.is_empty() {
+            warnings.push(Warning {
+                kind: WarningKind::Purge,
+                step: step.into(),
+                text: shortfall,
+                remedy: "give the drive a secure erase or format before, if its first hours matter"
+                    .into(),
+            });
+        }
+        warnings
+    }
+}
+
+impl Driver for Fio {
+    fn target(&self) -> results::Target {
+        self.held.site.described()
+    }
+
+    fn environment(&self) -> Environment {
+        let Held { site, version, engine, tuned, before, .. } = &*self.held;
+        let mut environment = site.environment(&format!("{version}, {engine}"));
+        environment.sheet.extend(
+            tuned
+                .iter()
+                .map(|tuned| HostSheet { name: "Tuned for the run".into(), value: tuned.shown() }),
+        );
+        environment.sheet.extend(self.cost(before.as_ref()));
+        environment
+    }
+
+    fn purge(&mut self) -> Result<String, Error> {
+        let Held { site, engine, .. } = &*self.held;
+        let purged = purge::of(site, *engine, self.method, &self.raw)?;
+        self.unwritten = true;
+        self.shortfall = purged.shortfall;
+        Ok(purged.how)
+    }
+
+    /// Fills in blocks of its own size, whatever the workload's are.
+    fn fill(&mut self, fill: &Fill<'_>, watch: &mut dyn Watch) -> Result<String, Error> {
+        let how = self.write_all(
+            &self.raw.join(fill.step),
+            (fill.workload.compressible_percent, fill.passes),
+            watch,
+        )?;
+        Ok(how.unwrap_or_else(|| "stopped while filling".into()))
+    }
+
+    fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<Loaded, Error> {
+        let logging = Logging::of(load)?;
+        let text = self.job(load, logging)?;
+        let folder = fresh_folder(&self.raw.join(load.step))?;
+        let mut before = String::new();
+        if self.needs_fill() {
+            match self.write_all(
+                &folder.join("fill"),
+                (load.workload.compressible_percent, 1),
+                watch,
+            )? {
+                Some(how) => before = format!("{how} before; "),
+                None => {
+                    return Ok(Loaded { how: "stopped while filling".into(), ..Loaded::default() });
+                }
+            }
+        }
+        write_job(&folder, &text)?;
+        if let Some(replay) = &load.replay {
+            let place = self.place();
+            let file = job::target_name(place.path, self.held.engine)?;
+            replay::write_iologs(&folder, load, replay, (place, &file))?;
+        }
+        let mut meter = DeviceMeter::new(self.held.site.target().device());
+        let slack_s = SLACK_MS as f64 / 1e3;
+        let length_s = load.ramp_s + load.duration_s + slack_s;
+        let held = Arc::clone(&self.held);
+        let mut interference = Interference::begin(&held.site);
+        let (ending, thermometer) = self.carried_out(&folder, watch, |watch, look| {
+            interference.look(look.process);
+            let glimpse = meter.look();
+            if let Some(glimpse) = glimpse {
+                watch.saw(glimpse);
+            }
+            let told = glimpse.map_or_else(String::new, |glimpse| meter::shown(glimpse.iops));
+            watch.progress((look.passed_s / length_s).min(1.0), &told);
+        })?;
+        let mut warnings = self.first_warnings(load.step);
+        warnings.extend(interference.warnings(load.step, held.engine.direct));
+        let mut loaded = match self.measured(&folder, logging, load) {
+            // Stopped before it measured anything, fio may leave no report.
+            Err(_) if ending == Ending::Stopped => Loaded::default(),
+            measured => measured?,
+        };
+        if loaded.intervals.is_empty() && ending == Ending::Done {
+            return Err(nothing_logged(load, &folder));
+        }
+        add_climate(&mut loaded, &thermometer, load.ramp_s);
+        held.keep();
+        loaded.how.insert_str(0, &before);
+        loaded.warnings.splice(0..0, warnings);
+        Ok(loaded)
+    }
+}
+
+/// Adds what the drive's sensors told to the intervals, and to the totals of the load.
+fn add_climate(loaded: &mut Loaded, thermometer: &Thermometer, ramp_s: f64) {
+    thermometer.add_to(&mut loaded.intervals, ramp_s);
+    let whole = Summary::of(&loaded.intervals).climate;
+    if let Some(counted) = loaded.counted.first_mut() {
+        counted.climate = whole;
+    }
+}
+
+/// Tunes this machine for loads on `target`. The queue of a device that a file shares with others
+/// stays as it is.
+fn tuned_for(site: &Site) -> Result<Tuned, Error> {
+    let target = site.target();
+    if !target.is_here() {
+        let text = "--tune changes settings of this machine, which neither holds nor loads it";
+        return Err(Error::new(Kind::Input, text).hint("leave it out; tune where the drive is"));
+    }
+    let disk = target.device().filter(|_| target.file().is_none()).map(Block::disk);
+    Tuned::begin(site.system(), disk.as_ref())
+}
+
+/// Returns the SMART data of the drive before the first session of a run, and keeps it beside fio's
+/// files for a session that resumes the run.
+fn health_before(raw: &Path, site: &Site) -> Option<Health> {
+    let path = raw.join(HEALTH_FILE);
+    if let Some(kept) = fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok()) {
+        return Some(kept);
+    }
+    let health = site.health(&Tools::default())?;
+    // Where it cannot be kept, it is asked anew after an interruption.
+    let _ = fs::create_dir_all(raw).and_then(|()| fs::write(&path, json_of(&health)));
+    Some(health)
+}
+
+fn json_of(health: &Health) -> String {
+    serde_json::to_string(health).expect("plain numbers")
+}
+
+/// Passes that a real target is written before its first load, at least: a device gets two, as the
+/// SNIA specification preconditions it [snia-pts-2020], so that its over-provisioning is used up
+/// too.
+const fn fill_passes(is_file: bool) -> u32 {
+    if is_file { 1 } else { 2 }
+}
+
+/// Share of the total latency that may pass before a request is submitted.
+const SUBMISSION_MAX: f64 = 0.05;
+
+/// Submissions that take a good part of the latency.
+fn submission(load: &Load<'_>, parts: &LatencyParts) -> Option<Warning> {
+    let [submission, completion] =
+        [&parts.submission, &parts.completion].map(|part| part.summary().latency_ns_avg);
+    let share = submission / completion.max(1.0);
+    (share > SUBMISSION_MAX).then(|| Warning {
+        kind: WarningKind::Submission,
+        step: load.step.into(),
+        text: format!(
+            "of the {:.1} us of mean latency {:.1} us passed while requests were submitted (fio's \
+             slat): total latency is {:.0} % above fio's clat",
+            (submission + completion) / 1e3,
+            submission / 1e3,
+            share * 100.0
+        ),
+        remedy: "compare it with total latencies; the host's driver or file system takes that time"
+            .into(),
+    })
+}
+
+/// Warnings that fio's totals raise against the measurement; `wanted` requests were to be
+/// outstanding.
+fn judged(load: &Load<'_>, wanted: f64, output: &FioOutput) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let iops = output.iops();
+    let is_missed = |rate: &Rate| (iops / rate.iops - 1.0).abs() > RATE_MISSED_MAX;
+    let missed = load.rate.filter(|rate| is_missed(rate) && generator_limited(wanted, output));
+    warnings.extend(missed.map(|rate| {
+        Warning {
+            kind: WarningKind::Environment,
+            step: load.step.into(),
+            text: format!("{iops:.0} requests a second came of the {:.0} asked for", rate.iops),
+            remedy:
+                "fio could not send them: its gaps are whole microseconds, and a job is one core \
+                 at most; spread the rate over more threads"
+                    .into(),
+        }
+    }));
+    let cpu = output.cpu_percent();
+    if cpu > JOB_CPU_PERCENT_MAX {
+        warnings.push(Warning {
+            kind: WarningKind::Environment,
+            step: load.step.into(),
+            text: format!("each job used {cpu:.0} % of a core: fio, not the drive, is the limit"),
+            remedy: "spread the load over more threads, or take a faster machine".into(),
+        });
+    }
+    warnings
+}
+
+/// True if fio had neither all `wanted` requests outstanding nor a core to spare: then it, not the
+/// target, decides how fast requests come.
+fn generator_limited(wanted: f64, output: &FioOutput) -> bool {
+    output.outstanding() < wanted * QUEUE_FILLED_MIN || output.cpu_percent() > JOB_CPU_PERCENT_MAX
+}
+
+fn stretched(load: &Load<'_>, logging: Logging) -> Warning {
+    let (asked_s, taken_s) = (load.interval_s, logging.interval_ms as f64 / 1e3);
+    Warning {
+        kind: WarningKind::Environment,
+        step: load.step.into(),
+        text: format!(
+            "intervals of {taken_s} s instead of {asked_s} s: fio keeps all histograms in memory"
+        ),
+        remedy: "take fewer threads, a shorter step or longer intervals".into(),
+    }
+}
+
+fn nothing_logged(load: &Load<'_>, folder: &Path) -> Error {
+    let text = format!("step {}: no job completed an interval of {} s", load.step, load.interval_s);
+    let folder = folder.display();
+    Error::new(Kind::Program, text)
+        .hint(format!("the target stood still, or the interval is too short; fio's logs: {folder}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,458 @@
+//! The job file of one step: everything that fio is told, kept beside what it answers.
+//!
+//! Each line is there because fio's own default, or its silence, would measure something else:
+//!
+//! - `size` counts for each job, so it is given in bytes; sequential jobs get a slice each
+//!   (`offset_increment`), or all of them would read the same addresses;
+//! - `norandommap`: addresses are drawn independently, as the models draw them; fio's map would
+//!   visit each block once and cannot hold mixed sizes;
+//! - `randseed` gives the same addresses on the next run, and others to each job;
+//! - `refill_buffers`: new data in each write, incompressible but for `buffer_compress_percentage`,
+//!   for drives that compress;
+//! - `lat_percentiles` and its like: without them the report has no histogram of that latency;
+//! - `exitall_on_error`, `allow_file_create=0`: no job goes on alone, no node becomes a file;
+//! - the logs are kept for each job: fio cannot merge them, see [`super::interval`].
+
+use std::fmt::{Display, Write as _};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use workload::{Access, Workload};
+
+use super::engine::{Engine, Version};
+use crate::real::hosts::Hosts;
+use crate::{Error, Gaps, Kind, Load};
+
+/// Name of the job file.
+pub(super) const JOB_FILE: &str = "job.fio";
+/// Name of fio's report.
+pub(super) const OUTPUT_FILE: &str = "output.json";
+/// Load after the last interval, so that a request completes after its end: only then fio logs it.
+pub(super) const SLACK_MS: u64 = 500;
+
+/// Transfer size of the fill, and what capacities are rounded down to, in bytes.
+pub(super) const FILL_BYTES: u64 = 1 << 20;
+
+/// Most that a trim names at a time: each is one command of the kernel.
+const TRIM_BYTES: u64 = 64 << 20;
+
+/// Requests of a look: fio's server keeps the last two rows of a log to itself.
+const LOOK_REQUESTS: u32 = 8;
+
+/// fio's histogram of one row: 1856 counters of 8 bytes, all of them in memory until the end.
+const ROW_BYTES: u64 = 1856 * 8;
+/// The same row as text, at full resolution: most counters are a digit and two separators.
+const ROW_TEXT_BYTES: u64 = 1856 * 3;
+/// Memory that the histograms of one step may take.
+const LOG_BYTES_MAX: u64 = 1 << 30;
+/// Space that the histogram logs of one step may take.
+const LOG_TEXT_BYTES_MAX: u64 = 256 << 20;
+/// Merging 4 bins (6 % wide) is the most that percentiles bear.
+pub(super) const COARSENESS_MAX: u32 = 2;
+
+/// Arguments of fio in the folder of the job file; `hosts` carry it out, or this machine where
+/// there are none.
+pub(super) fn arguments(hosts: Option<&Hosts>) -> Vec<String> {
+    let mut all: Vec<String> =
+        ["--output-format=json+", "--output=output.json"].map(String::from).into();
+    match hosts {
+        Some(hosts) => all.extend(hosts.arguments(JOB_FILE)),
+        None => all.push(JOB_FILE.to_owned()),
+    }
+    all
+}
+
+/// Makes an empty folder, in place of what an earlier session left there.
+pub(super) fn fresh_folder(folder: &Path) -> Result<PathBuf, Error> {
+    let io = |source| Error::new(Kind::Io, format!("making {}", folder.display())).source(source);
+    if folder.exists() {
+        fs::remove_dir_all(folder).map_err(io)?;
+    }
+    fs::create_dir_all(folder).map_err(io)?;
+    Ok(folder.to_owned())
+}
+
+pub(super) fn write_job(folder: &Path, text: &str) -> Result<(), Error> {
+    let path = folder.join(JOB_FILE);
+    fs::write(&path, text).map_err(|source| {
+        Error::new(Kind::Io, format!("writing {}", path.display())).source(source)
+    })
+}
+
+/// Target of the jobs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct JobTarget<'a> {
+    /// The machines that it is on, each with one of its own; absent: this one.
+    pub(super) hosts: Option<&'a Hosts>,
+    /// The file or device, absolute on this machine.
+    pub(super) path: &'a Path,
+    /// Its capacity in bytes, whole fill transfers.
+    pub(super) capacity_bytes: u64,
+    /// Smallest transfer that it takes, in bytes.
+    pub(super) sector_bytes: u64,
+}
+
+/// Resolution of fio's latency logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Logging {
+    /// Length of one row, in milliseconds: a multiple of the interval that was asked for.
+    pub(super) interval_ms: u64,
+    /// Rows that are wanted.
+    pub(super) rows: u64,
+    /// Each value in a row is the sum of `2^coarseness` bins.
+    pub(super) coarseness: u32,
+}
+
+impl Logging {
+    /// The finest logging of `load` that neither exhausts the memory nor fills the disk: fio keeps
+    /// 15 KB in memory for each row of each job and direction, whatever the coarseness.
+    pub(super) fn of(load: &Load<'_>) -> Result<Self, Error> {
+        let asked_ms = milliseconds(load.interval_s);
+        let duration_ms = milliseconds(load.duration_s);
+        if asked_ms == 0 || duration_ms < asked_ms {
+            let text = format!(
+                "step {}: {} s of load hold no interval of {} s",
+                load.step, load.duration_s, load.interval_s
+            );
+            return Err(Error::new(Kind::Input, text).hint("measure for one interval at least"));
+        }
+        let directions =
+            if load.workload.only_reads() || load.workload.only_writes() { 1 } else { 2 };
+        let logs = u64::from(load.threads) * directions;
+        let asked_bytes = logs * (duration_ms / asked_ms) * ROW_BYTES;
+        let stretch = asked_bytes.div_ceil(LOG_BYTES_MAX).max(1);
+        let interval_ms = asked_ms * stretch;
+        let rows = duration_ms / interval_ms;
+        let text_bytes = logs * rows * ROW_TEXT_BYTES;
+        let coarseness = (0..COARSENESS_MAX).find(|by| text_bytes >> by <= LOG_TEXT_BYTES_MAX);
+        Ok(Self { interval_ms, rows, coarseness: coarseness.unwrap_or(COARSENESS_MAX) })
+    }
+}
+
+/// Seconds as whole milliseconds; never negative.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
+pub(super) fn milliseconds(seconds: f64) -> u64 {
+    (seconds * 1e3).round().max(0.0) as u64
+}
+
+/// The text of the job file of `load`.
+///
+/// # Errors
+/// When fio cannot express it, or the place cannot take it.
+pub(super) fn of_load(
+    load: &Load<'_>,
+    place: JobTarget<'_>,
+    engine: Engine,
+    logging: Logging,
+) -> Result<String, Error> {
+    let Load { workload, queue_per_thread, .. } = *load;
+    check_transfers(workload, place, engine)?;
+    let warning = if workload.only_reads() { "" } else { ": it overwrites the target" };
+    let what = format!("step {}, workload {}{warning}", load.step, workload.name);
+    let mut job = heading(&what, place.hosts);
+    job.target(place, engine, Jobs::Threads)?;
+    job.requests(workload)?;
+    job.compressible(&workload.name, workload.compressible_percent)?;
+    job.addresses(load, place)?;
+    job.rate(load, place.hosts);
+    job.line("iodepth", queue_per_thread);
+    job.measured(load, logging);
+    Ok(job.text)
+}
+
+/// The text of the job file that writes all of `place`, `passes` times, in order.
+pub(super) fn of_fill(
+    place: JobTarget<'_>,
+    engine: Engine,
+    passes: u32,
+    compressible_percent: f64,
+) -> Result<String, Error> {
+    let mut job = heading("every address in order: it overwrites the target", place.hosts);
+    job.target(place, engine, Jobs::Threads)?;
+    job.compressible("fill", compressible_percent)?;
+    job.line("rw", "write");
+    job.line("bs", FILL_BYTES);
+    job.line("size", place.capacity_bytes);
+    job.line("iodepth", 16);
+    job.line("loops", passes);
+    job.section("fill");
+    Ok(job.text)
+}
+
+/// The text of the job file that trims all of `place`, in order.
+pub(super) fn of_trim(place: JobTarget<'_>, engine: Engine) -> Result<String, Error> {
+    let mut job = heading("every block trimmed: it empties the target", place.hosts);
+    job.target(place, engine, Jobs::Threads)?;
+    job.line("rw", "trim");
+    // fio leaves out what is less than a transfer.
+    let rest = place.capacity_bytes % TRIM_BYTES;
+    let whole = place.capacity_bytes - rest;
+    for (name, offset, size, bs) in
+        [("trim", 0, whole, TRIM_BYTES), ("rest", whole, rest, FILL_BYTES)]
+    {
+        if size > 0 {
+            job.section(name);
+            job.line("offset", offset);
+            job.line("size", size);
+            job.line("bs", bs);
+        }
+    }
+    Ok(job.text)
+}
+
+/// The text of the job file that reads a few blocks of `path`, of so many bytes each, from an
+/// offset on that fio understands, and logs where they were.
+pub(super) fn of_look(
+    hosts: &Hosts,
+    path: &Path,
+    engine: Engine,
+    (offset, bytes): (&str, u64),
+) -> Result<String, Error> {
+    let mut job = heading("a look at the target, which it leaves as it is", Some(hosts));
+    job.line(engine.target_key(), target_name(path, engine)?);
+    job.line("allow_file_create", 0);
+    job.line("ioengine", engine.name);
+    job.line("direct", u8::from(engine.direct));
+    job.line("thread", 1);
+    job.line("rw", "read");
+    job.line("bs", bytes);
+    job.line("offset", offset);
+    job.line("number_ios", LOOK_REQUESTS);
+    job.line("write_lat_log", "latency");
+    job.line("log_offset", 1);
+    job.section("look");
+    Ok(job.text)
+}
+
+fn check_transfers(workload: &Workload, place: JobTarget<'_>, engine: Engine) -> Result<(), Error> {
+    let sector = place.sector_bytes;
+    let align = u64::from(workload.alignment_bytes());
+    let smallest = workload.sizes.iter().map(|size| u64::from(size.bytes)).min().unwrap_or(align);
+    let fits = align.is_multiple_of(sector)
+        && workload.sizes.iter().all(|size| u64::from(size.bytes).is_multiple_of(sector));
+    if engine.direct && !fits {
+        let text = format!(
+            "workload {} has transfers of {smallest} bytes at multiples of {align}, {} takes \
+             multiples of {sector}",
+            workload.name,
+            place.path.display()
+        );
+        return Err(Error::new(Kind::Input, text)
+            .hint("take a workload of whole sectors, or format the drive to smaller ones"));
+    }
+    Ok(())
+}
+
+/// Refuses a rate of `load` that fio of this `version` does not keep: before 3.42 its even gaps are
+/// those of the smallest transfer, so that a mix of sizes comes out 8 to 30 times too slow.
+pub(super) fn check_rate(load: &Load<'_>, version: Version) -> Result<(), Error> {
+    let even = load.rate.is_some_and(|rate| rate.gaps == Gaps::Constant);
+    if even && load.workload.sizes.len() > 1 && version < Version::RECOMMENDED {
+        let (name, needed) = (&load.workload.name, Version::RECOMMENDED);
+        let text =
+            format!("workload {name} mixes sizes: fio {version} cannot send them at even gaps");
+        return Err(Error::new(Kind::Input, text)
+            .hint(format!("ask for exponential gaps, or install fio {needed} or later")));
+    }
+    Ok(())
+}
+
+/// Form in which the kernel runs jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Jobs {
+    /// Threads of one process.
+    Threads,
+    /// A process each.
+    Processes,
+}
+
+/// A job file in the making.
+pub(super) struct JobFile {
+    pub(super) text: String,
+}
+
+pub(super) fn heading(what: &str, hosts: Option<&Hosts>) -> JobFile {
+    let arguments = arguments(hosts).join(" ");
+    JobFile { text: format!("# {what}\n# By hand, in this folder: fio {arguments}\n[global]\n") }
+}
+
+impl JobFile {
+    pub(super) fn line(&mut self, key: &str, value: impl Display) {
+        writeln!(self.text, "{key}={value}").expect("writing to a string cannot fail");
+    }
+
+    fn section(&mut self, name: &str) {
+        writeln!(self.text, "[{name}]").expect("writing to a string cannot fail");
+    }
+
+    pub(super) fn target(
+        &mut self,
+        place: JobTarget<'_>,
+        engine: Engine,
+        jobs: Jobs,
+    ) -> Result<(), Error> {
+        self.line(engine.target_key(), target_name(place.path, engine)?);
+        self.line("allow_file_create", 0);
+        self.line("fallocate", "none");
+        self.line("ioengine", engine.name);
+        self.line("direct", u8::from(engine.direct));
+        if jobs == Jobs::Threads {
+            self.line("thread", 1);
+        }
+        self.line("exitall_on_error", 1);
+        self.line("refill_buffers", 1);
+        Ok(())
+    }
+
+    /// Adds the length and the logs of a measurement, then its section of `load.threads` jobs.
+    pub(super) fn measured(&mut self, load: &Load<'_>, logging: Logging) {
+        self.line("time_based", 1);
+        if load.ramp_s > 0.0 {
+            self.line("ramp_time", format!("{}ms", milliseconds(load.ramp_s)));
+        }
+        self.line("runtime", format!("{}ms", logging.interval_ms * logging.rows + SLACK_MS));
+        self.line("slat_percentiles", 1);
+        self.line("clat_percentiles", 1);
+        self.line("lat_percentiles", 1);
+        self.line("write_hist_log", "latency");
+        self.line("log_hist_msec", logging.interval_ms);
+        self.line("log_hist_coarseness", logging.coarseness);
+        self.line("write_lat_log", "latency");
+        self.line("log_avg_msec", logging.interval_ms);
+        self.line("log_max_value", 1);
+        self.section(&format!("T{}Q{}", load.threads, load.queue_per_thread));
+        self.line("numjobs", load.threads);
+    }
+
+    /// Direction and sizes.
+    fn requests(&mut self, workload: &Workload) -> Result<(), Error> {
+        let order = if workload.access == Access::Sequential { "" } else { "rand" };
+        if workload.only_reads() {
+            self.line("rw", format!("{order}read"));
+        } else if workload.only_writes() {
+            self.line("rw", format!("{order}write"));
+        } else {
+            self.line("rw", if order.is_empty() { "rw" } else { "randrw" });
+            let share = whole_percent(&workload.name, "read_percent", workload.read_percent)?;
+            self.line("rwmixread", share);
+        }
+        if let [size] = workload.sizes.as_slice() {
+            self.line("bs", size.bytes);
+        } else {
+            let mix = size_mix(workload)?;
+            self.line("bssplit", format!("{mix},{mix}"));
+        }
+        Ok(())
+    }
+
+    /// Data that a compressor can shorten, in every write anew; without a word it is random.
+    pub(super) fn compressible(&mut self, name: &str, percent: f64) -> Result<(), Error> {
+        if percent > 0.0 {
+            let share = whole_percent(name, "compressible_percent", percent)?;
+            self.line("buffer_compress_percentage", share);
+        }
+        Ok(())
+    }
+
+    /// Requests a second. fio's rates are whole numbers for each job and direction, and zero is no
+    /// limit; what was reached is compared with what was asked for afterwards.
+    fn rate(&mut self, load: &Load<'_>, hosts: Option<&Hosts>) {
+        let Some(rate) = load.rate else { return };
+        let jobs = u32::from(load.threads) * hosts.map_or(1, Hosts::count);
+        let of_all = rate.iops / f64::from(jobs);
+        let share = |percent: f64| (of_all * percent / 100.0).round().max(1.0);
+        let read_percent = load.workload.read_percent;
+        if load.workload.only_reads() || load.workload.only_writes() {
+            self.line("rate_iops", share(100.0));
+        } else {
+            let (reads, writes) = (share(read_percent), share(100.0 - read_percent));
+            self.line("rate_iops", format!("{reads},{writes}"));
+        }
+        if rate.gaps == Gaps::Exponential {
+            self.line("rate_process", "poisson");
+        }
+    }
+
+    fn addresses(&mut self, load: &Load<'_>, place: JobTarget<'_>) -> Result<(), Error> {
+        let workload = load.workload;
+        let footprint_bytes = footprint_bytes(workload, place.capacity_bytes);
+        let largest = workload.sizes.iter().map(|size| u64::from(size.bytes)).max().unwrap_or(1);
+        let slices =
+            if workload.access == Access::Sequential { u64::from(load.threads) } else { 1 };
+        let slice_bytes = footprint_bytes / slices / largest * largest;
+        if slice_bytes == 0 {
+            let text = format!(
+                "step {}: {footprint_bytes} bytes cannot hold {slices} jobs with transfers of \
+                 {largest} bytes",
+                load.step
+            );
+            return Err(Error::new(Kind::Input, text).hint("take a larger target"));
+        }
+        self.line("size", if slices == 1 { footprint_bytes } else { slice_bytes });
+        if slices > 1 {
+            self.line("offset_increment", slice_bytes);
+        }
+        if workload.access != Access::Sequential {
+            self.line("norandommap", 1);
+            self.line("blockalign", workload.alignment_bytes());
+            self.line("random_generator", "tausworthe64");
+        }
+        match workload.access {
+            Access::Random | Access::Sequential => {}
+            Access::Zipf { theta } => self.line("random_distribution", format!("zipf:{theta}")),
+            Access::HotCold { hot_request_percent, hot_space_percent } => {
+                let requests =
+                    whole_percent(&workload.name, "hot_request_percent", hot_request_percent)?;
+                let space = whole_percent(&workload.name, "hot_space_percent", hot_space_percent)?;
+                let zones = format!("{requests}/{space}:{}/{}", 100 - requests, 100 - space);
+                self.line("random_distribution", format!("zoned:{zones}"));
+            }
+        }
+        self.line("randrepeat", 1);
+        // fio reads 63 bits; zero would make the seeds of all jobs equal.
+        self.line("randseed", (load.seed & (u64::MAX >> 1)).max(1));
+        Ok(())
+    }
+}
+
+/// Bytes from the start that are addressed, in whole fill transfers.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below the capacity")]
+fn footprint_bytes(workload: &Workload, capacity_bytes: u64) -> u64 {
+    let bytes = (capacity_bytes as f64 * (workload.footprint_percent / 100.0)) as u64;
+    bytes.min(capacity_bytes) / FILL_BYTES * FILL_BYTES
+}
+
+fn size_mix(workload: &Workload) -> Result<String, Error> {
+    let shares = workload.sizes.iter().map(|size| {
+        let percent = whole_percent(&workload.name, "percent", size.percent)?;
+        Ok(format!("{}/{percent}", size.bytes))
+    });
+    Ok(shares.collect::<Result<Vec<_>, Error>>()?.join(":"))
+}
+
+/// fio reads percentages as whole numbers and drops the rest.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 100, checked")]
+fn whole_percent(name: &str, key: &str, percent: f64) -> Result<u32, Error> {
+    if percent.fract().abs() > 1e-9 || !(0.0..=100.0).contains(&percent) {
+        let text = format!("workload {name}: {key} is {percent}, fio takes whole percents only");
+        return Err(Error::new(Kind::Input, text).hint("round it in the workload's file"));
+    }
+    Ok(percent as u32)
+}
+
+/// A path as fio's `filename` takes it, or an address as its `uri`: `:` separates files, and what
+/// its reader of job files would take for a comment or a variable cannot be escaped.
+pub(super) fn target_name(path: &Path, engine: Engine) -> Result<String, Error> {
+    let name = path
+        .to_str()
+        .filter(|name| !name.contains([';', '#', '$', '\\', '\n', '"']) && name.trim() == *name);
+    let plain = engine == Engine::NBD;
+    let escaped = |name: &str| if plain { name.to_owned() } else { name.replace(':', "\\:") };
+    name.map(escaped).ok_or_else(|| {
+        let text = format!("fio cannot be given the path {}", path.display());
+        Error::new(Kind::Input, text).hint("rename it: none of ; # $ \\ \" and no line ends")
+    })
+}
+
+#[cfg(test)]
+mod tests;

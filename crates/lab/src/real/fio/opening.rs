@@ -1,0 +1,138 @@
+//! Taking hold of the target of a run, before fio loads it.
+
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+
+use blockio::Bytes;
+use rustix::fs::{ftruncate, statvfs};
+
+use super::engine::Engine;
+use super::fleet::Fleet;
+use super::job::FILL_BYTES;
+use crate::real::access::{Access, SIZE_DEFAULT};
+use crate::real::address::Address;
+use crate::real::environment::Site;
+use crate::real::guard::{self, Permit};
+use crate::real::hosts::Hosts;
+use crate::real::nbd::{self, Uri};
+use crate::real::target::{LocalTarget, Target, check_room, check_space_of};
+use crate::{Error, Kind};
+
+/// Takes hold of the target at `address`, which is there by now, and finds the engine of fio that
+/// reads from it; `made` says that it is a file that was made for it.
+///
+/// # Errors
+/// When the guard refuses it, it cannot be looked at, is too small, or fio cannot read from it.
+pub(super) fn open(
+    address: &Address,
+    access: &Access,
+    made: bool,
+) -> Result<(Site, Engine), Error> {
+    let (site, engine) = match address {
+        Address::Local(path) => (open_local(path, access, made)?, None),
+        Address::Export(text) => (open_export(text, access)?, None),
+        Address::Fleet { hosts, path } => {
+            let (site, engine) = open_fleet(hosts, path, access)?;
+            (site, Some(engine))
+        }
+    };
+    if site.capacity_bytes() < FILL_BYTES {
+        return Err(too_small(address, &site));
+    }
+    let engine = engine.map_or_else(|| probe(site.target()), Ok)?;
+    Ok((site, engine))
+}
+
+/// The first engine of fio that reads from `target`.
+fn probe(target: &Target) -> Result<Engine, Error> {
+    match target {
+        Target::Export { text, .. } => Engine::probe_nbd(text),
+        Target::Local(_) | Target::Fleet { .. } => Engine::probe(target.path()),
+    }
+}
+
+/// Error for a target that is too small to measure; its hint says what to do.
+fn too_small(address: &Address, site: &Site) -> Error {
+    let size = Bytes(site.capacity_bytes());
+    let text = format!("{} holds {size}, too little to measure", address.name().display());
+    let hint = match site.target() {
+        Target::Local(LocalTarget { permit, .. }) if permit.is_file() => {
+            "give it a size: --size 1GiB"
+        }
+        Target::Local(_) => "`lsblk` shows what each device holds: name one that holds something",
+        Target::Fleet { .. } => "look on each host whether the device holds something",
+        Target::Export { .. } => "`nbdinfo --list` shows what each export holds",
+    };
+    Error::new(Kind::Input, text).hint(hint)
+}
+
+fn open_fleet(hosts: &Hosts, path: &Path, access: &Access) -> Result<(Site, Engine), Error> {
+    refuse_size(path, access, "a target on other hosts has")?;
+    let name = path.to_string_lossy();
+    if nbd::is_uri(&name) {
+        let text = format!("{name} is reached from here, not from {hosts}");
+        return Err(Error::new(Kind::Input, text).hint("leave out --host"));
+    }
+    guard::permit_elsewhere(path, hosts, access.destroy)?;
+    let (fleet, capacity_bytes) = Fleet::look(hosts, path, &access.raw)?;
+    Ok((Site::of_fleet(path, hosts, capacity_bytes), fleet.engine))
+}
+
+fn open_export(text: &str, access: &Access) -> Result<Site, Error> {
+    refuse_size(Path::new(text), access, "an NBD server has")?;
+    let uri = Uri::parse(text)?;
+    let export = uri.export()?;
+    guard::permit_export(&uri, export, access.destroy)?;
+    Ok(Site::of_export(text, uri, export))
+}
+
+fn open_local(path: &Path, access: &Access, made: bool) -> Result<Site, Error> {
+    let permit = guard::permit(path, access.destroy)?;
+    resize(path, access, &permit, made)?;
+    Site::of_local(path, permit)
+}
+
+/// Makes the file at `address` where there is none and it fits; its path, where it did.
+pub(super) fn make_if_absent(address: &Address, access: &Access) -> Result<Option<PathBuf>, Error> {
+    let Address::Local(path) = address else { return Ok(None) };
+    if path.exists() {
+        return Ok(None);
+    }
+    check_room_for_new(path, access)?;
+    OpenOptions::new().write(true).create_new(true).open(path).map_err(|source| {
+        Error::new(Kind::Io, format!("making the file {}", path.display()))
+            .hint("name a file in a folder that exists and can be written to")
+            .source(source)
+    })?;
+    Ok(Some(path.clone()))
+}
+
+/// Refuses a file that does not fit before it is made; where it cannot be known, making it tells.
+fn check_room_for_new(path: &Path, access: &Access) -> Result<(), Error> {
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let Ok(system) = statvfs(folder) else { return Ok(()) };
+    let free_bytes = system.f_bavail.saturating_mul(system.f_frsize);
+    check_room(path, access.size.unwrap_or(SIZE_DEFAULT), Bytes(free_bytes))
+}
+
+/// Gives a file the size that was asked for, or a new one the default.
+fn resize(path: &Path, access: &Access, permit: &Permit, made: bool) -> Result<(), Error> {
+    if !permit.is_file() {
+        return refuse_size(path, access, "a block device has");
+    }
+    let Some(Bytes(size)) = access.size.or(made.then_some(SIZE_DEFAULT)) else { return Ok(()) };
+    check_space_of(permit, size)?;
+    ftruncate(permit.target(), size).map_err(|errno| {
+        let text = format!("giving {} the size {}", path.display(), Bytes(size));
+        Error::new(Kind::Io, text).source(errno)
+    })
+}
+
+fn refuse_size(path: &Path, access: &Access, who: &str) -> Result<(), Error> {
+    let text = format!("{}: {who} its own size", path.display());
+    let refused = Err(Error::new(Kind::Input, text).hint("leave out --size"));
+    if access.size.is_some() { refused } else { Ok(()) }
+}

@@ -1,0 +1,99 @@
+//! ATA Secure Erase through hdparm [acs-4].
+//!
+//! A password is set, the erase consumes it. A drive that is frozen takes none: most firmware
+//! freezes drives at start, and a sleep of the machine thaws them.
+
+use super::Tried;
+use crate::real::system::Block;
+use crate::real::tools::Tools;
+
+/// Temporary security password: an ATA drive erases only with one set.
+const PASSWORD: &str = "floatgate";
+
+/// ATA security state: the lines of `hdparm -I` under `Security`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Security {
+    /// True if the drive has the security feature set.
+    supported: bool,
+    /// True if a password is set.
+    enabled: bool,
+    /// True if the drive refuses access until it is given the password.
+    locked: bool,
+    /// True if the drive takes no security commands until its next power cycle.
+    frozen: bool,
+    /// True if the drive has an enhanced erase, which covers reallocated sectors too.
+    enhanced: bool,
+}
+
+impl Security {
+    /// Reads the lines of `hdparm -I`: each word stands alone, or after `not`.
+    pub(super) fn parse(text: &str) -> Self {
+        let section = text.split_once("Security:").map_or("", |(_, after)| after);
+        let mut found = Self::default();
+        for line in section.lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words.as_slice() {
+                ["supported"] => found.supported = true,
+                ["enabled"] => found.enabled = true,
+                ["locked"] => found.locked = true,
+                ["frozen"] => found.frozen = true,
+                ["supported:", "enhanced", "erase"] => found.enhanced = true,
+                _ => {}
+            }
+        }
+        found
+    }
+
+    fn of(tools: &Tools, node: &str) -> Result<Self, String> {
+        Ok(Self::parse(&String::from_utf8_lossy(&tools.ask("hdparm", &["-I", node])?)))
+    }
+
+    fn check(self) -> Result<(), String> {
+        let why = match self {
+            Self { supported: false, .. } => "the drive has no ATA security",
+            Self { frozen: true, .. } => {
+                "the firmware froze the drive's security: let the machine sleep once, or plug the \
+                 drive in again"
+            }
+            Self { locked: true, .. } | Self { enabled: true, .. } => {
+                "the drive has a password already: hdparm --security-disable removes it"
+            }
+            _ => return Ok(()),
+        };
+        Err(why.into())
+    }
+}
+
+/// Erases all of the drive `block`.
+pub(super) fn erase(tools: &Tools, block: &Block) -> Tried {
+    if block.is_partition() {
+        return Err(format!("{} is a partition: only whole drives are erased", block.name()));
+    }
+    if block.is_on_usb() {
+        return Err("behind USB a secure erase can leave the drive locked".into());
+    }
+    let node = block.node();
+    let security = Security::of(tools, &node)?;
+    security.check()?;
+    let as_user = ["--user-master", "u"];
+    let command = |flag| [as_user[0], as_user[1], flag, PASSWORD, &node];
+    tools.ask("hdparm", &command("--security-set-pass"))?;
+    let (flag, what) = if security.enhanced {
+        ("--security-erase-enhanced", "enhanced ")
+    } else {
+        ("--security-erase", "")
+    };
+    let erased = tools.ask("hdparm", &command(flag));
+    let after = Security::of(tools, &node)?;
+    if after.enabled {
+        // Nothing was erased: the drive is given back as it was.
+        tools
+            .ask("hdparm", &command("--security-disable"))
+            .map_err(|why| format!("{why}; the drive is left with the password `{PASSWORD}`"))?;
+    }
+    match erased {
+        Ok(_) if !after.enabled => Ok(format!("ATA {what}secure erase (hdparm {flag})")),
+        Ok(_) => Err("hdparm reported success, but the drive kept its password".into()),
+        Err(why) => Err(why),
+    }
+}

@@ -1,0 +1,122 @@
+//! NVMe Format and Sanitize through nvme-cli [nvme-base-2021].
+//!
+//! A format with secure erase (`--ses=1`, or `2` for a cryptographic one) empties one namespace,
+//! unless the controller says that it empties all (`FNA`). `--ses=0` erases nothing and reports
+//! success. A sanitize always works on all of the subsystem.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+
+use super::Tried;
+use crate::real::system::Block;
+use crate::real::tools::Tools;
+
+/// Formats of `OACS`: whether the controller formats at all.
+const FORMATS: u64 = 1 << 1;
+/// `FNA`: a format works on all namespaces; so does a secure erase; cryptographic erase is there.
+const FORMAT_OF_ALL: u64 = 1 << 0;
+const ERASE_OF_ALL: u64 = 1 << 1;
+const ERASES_BY_KEY: u64 = 1 << 2;
+/// `SANICAP`: cryptographic erase, block erase.
+const SANITIZES_BY_KEY: u64 = 1 << 0;
+const SANITIZES_BLOCKS: u64 = 1 << 1;
+/// `SSTAT`, lowest three bits.
+const SANITIZED: u16 = 1;
+const SANITIZING: u16 = 2;
+const SANITIZED_UNTIL_MEDIA_FAILED: u16 = 4;
+
+/// Time between two reads of the sanitize log.
+const POLL: Duration = Duration::from_secs(1);
+/// Time that a sanitize may take.
+const PATIENCE: Duration = Duration::from_hours(4);
+
+/// Capabilities of a controller: fields of its Identify data.
+#[derive(Debug, Deserialize)]
+struct Controller {
+    oacs: u64,
+    fna: u64,
+    #[serde(default)]
+    sanicap: u64,
+}
+
+impl Controller {
+    fn of(tools: &Tools, node: &str) -> Result<Self, String> {
+        let text = tools.ask("nvme", &["id-ctrl", node, "--output-format=json"])?;
+        serde_json::from_slice(&text).map_err(|source| format!("nvme id-ctrl {node}: {source}"))
+    }
+}
+
+/// Formats the namespace `block` with a secure erase.
+pub(super) fn format(tools: &Tools, block: &Block) -> Tried {
+    let node = whole(block)?;
+    let controller = Controller::of(tools, &node)?;
+    if controller.oacs & FORMATS == 0 {
+        return Err("the controller has no NVMe format".into());
+    }
+    if controller.fna & (FORMAT_OF_ALL | ERASE_OF_ALL) != 0 {
+        check_alone(block, "a format")?;
+    }
+    // Forced: the guard holds the namespace, and the user has said that it may be destroyed.
+    let erase = |setting| tools.ask("nvme", &["format", &node, setting, "--force"]);
+    match erase("--ses=1") {
+        Ok(_) => Ok("NVMe format with secure erase of user data (nvme format --ses=1)".into()),
+        Err(_) if controller.fna & ERASES_BY_KEY != 0 => {
+            erase("--ses=2")?;
+            Ok("NVMe format with cryptographic erase (nvme format --ses=2)".into())
+        }
+        Err(why) => Err(why),
+    }
+}
+
+/// Sanitizes the subsystem of `block`, which has no other namespace.
+pub(super) fn sanitize(tools: &Tools, block: &Block) -> Tried {
+    let node = whole(block)?;
+    let controller = Controller::of(tools, &node)?;
+    check_alone(block, "a sanitize")?;
+    let (action, what) = match controller.sanicap {
+        can if can & SANITIZES_BLOCKS != 0 => ("--sanact=2", "block erase"),
+        can if can & SANITIZES_BY_KEY != 0 => ("--sanact=4", "cryptographic erase"),
+        _ => return Err("the controller has no NVMe sanitize".into()),
+    };
+    tools.ask("nvme", &["sanitize", &node, action])?;
+    let began = Instant::now();
+    loop {
+        match status(tools, &node)? & 0b111 {
+            SANITIZED | SANITIZED_UNTIL_MEDIA_FAILED => break,
+            SANITIZING if began.elapsed() < PATIENCE => thread::sleep(POLL),
+            SANITIZING => return Err("the sanitize did not end within 4 h".into()),
+            other => return Err(format!("the sanitize failed (status {other})")),
+        }
+    }
+    Ok(format!("NVMe sanitize by {what} (nvme sanitize {action})"))
+}
+
+/// `SSTAT` of the log of the last sanitize: its third and fourth byte.
+fn status(tools: &Tools, node: &str) -> Result<u16, String> {
+    let log = tools.ask("nvme", &["sanitize-log", node, "--raw-binary"])?;
+    match log.as_slice() {
+        [_, _, low, high, ..] => Ok(u16::from_le_bytes([*low, *high])),
+        _ => Err("nvme sanitize-log said nothing".into()),
+    }
+}
+
+fn whole(block: &Block) -> Result<String, String> {
+    if block.is_partition() {
+        return Err(format!(
+            "{} is a partition: only whole namespaces are formatted",
+            block.name()
+        ));
+    }
+    Ok(block.node())
+}
+
+/// Refuses `what`, which erases all namespaces of a controller, if `block` is not the only one.
+fn check_alone(block: &Block, what: &str) -> Result<(), String> {
+    let siblings = block.namespaces_beside();
+    if siblings.is_empty() {
+        return Ok(());
+    }
+    Err(format!("{what} would erase {} too", siblings.join(", ")))
+}

@@ -1,0 +1,619 @@
+//! Real fio on small files. Each test says so where it cannot run.
+
+use std::cell::Cell;
+
+use results::{Interval, TargetKind};
+use tempfile::TempDir;
+use workload::{Workload, catalogue};
+
+use super::*;
+use crate::progress::Glimpse;
+use crate::real::system::fixture::LoopDisk;
+use crate::replay::Replay;
+use crate::subject::{Choice, Subject};
+use crate::{Gaps, Rate};
+
+const SIZE: Bytes = Bytes(64 << 20);
+
+/// Does something once, when the load is on its way.
+pub(super) struct Meddler<F: FnMut()> {
+    looks: u32,
+    meddle: F,
+}
+
+impl<F: FnMut()> Meddler<F> {
+    pub(super) fn new(meddle: F) -> Self {
+        Self { looks: 0, meddle }
+    }
+}
+
+impl<F: FnMut()> Watch for Meddler<F> {
+    fn progress(&mut self, _: f64, _: &str) {
+        self.looks += 1;
+        if self.looks == 10 {
+            (self.meddle)();
+        }
+    }
+
+    fn saw(&mut self, _: Glimpse) {}
+
+    fn stop(&self) -> bool {
+        false
+    }
+}
+
+/// Kills the fio that works in `folder`.
+fn kill_fio_in(folder: &Path) {
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        if fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == folder) {
+            let id = entry.file_name().into_string().unwrap();
+            let killed = std::process::Command::new("kill").args(["-KILL", &id]).status();
+            assert!(killed.is_ok_and(|status| status.success()));
+        }
+    }
+}
+
+/// Stops after it was asked `after` times.
+pub(super) struct Waiter {
+    asked: Cell<u32>,
+    after: u32,
+    told: Vec<f64>,
+}
+
+impl Waiter {
+    pub(super) fn patient() -> Self {
+        Self::until(u32::MAX)
+    }
+
+    fn until(after: u32) -> Self {
+        Self { asked: Cell::new(0), after, told: Vec::new() }
+    }
+}
+
+impl Watch for Waiter {
+    fn progress(&mut self, done: f64, _: &str) {
+        self.told.push(done);
+    }
+
+    fn saw(&mut self, _: Glimpse) {}
+
+    fn stop(&self) -> bool {
+        self.asked.set(self.asked.get() + 1);
+        self.asked.get() > self.after
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a skipped test says why")]
+pub(super) fn fio_is_missing() -> bool {
+    let missing = Version::usable().is_err();
+    if missing {
+        eprintln!("skipped: fio is not installed, or too old");
+    }
+    missing
+}
+
+/// A target, and the limits within which it may be treated.
+pub(super) struct Trial {
+    address: Address,
+    access: Access,
+}
+
+impl Trial {
+    pub(super) fn new(address: Address, raw: impl Into<PathBuf>) -> Self {
+        Self { address, access: Access { raw: raw.into(), ..Access::default() } }
+    }
+
+    pub(super) fn with(mut self, change: impl FnOnce(&mut Access)) -> Self {
+        change(&mut self.access);
+        self
+    }
+
+    pub(super) fn open(&self) -> Result<Fio, Error> {
+        Fio::open(&self.address, &self.access)
+    }
+
+    fn path(&self) -> &Path {
+        self.address.name()
+    }
+}
+
+fn request(folder: &TempDir) -> Trial {
+    let address = Address::Local(folder.path().join("disk.img"));
+    Trial::new(address, folder.path().join("raw")).with(|it| it.size = Some(SIZE))
+}
+
+pub(super) fn load<'a>(workload: &'a Workload, step: &'a str) -> Load<'a> {
+    Load {
+        step,
+        workload,
+        threads: 2,
+        queue_per_thread: 4,
+        ramp_s: 0.2,
+        duration_s: 1.5,
+        interval_s: 0.5,
+        rate: None,
+        replay: None,
+        seed: 7,
+    }
+}
+
+fn total(intervals: &[Interval], of: impl Fn(&Interval) -> u64) -> f64 {
+    intervals.iter().map(of).sum::<u64>() as f64
+}
+
+#[test]
+fn a_file_is_made_filled_and_loaded_with_the_mix_that_was_asked_for() {
+    if fio_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let mut fio = request(&folder).open().unwrap();
+    assert_eq!(fio.target().kind, TargetKind::File);
+    assert_eq!(fio.target().user_capacity_bytes, SIZE.0);
+    fio.purge().unwrap();
+    let workload = catalogue::find_workload("file-server").unwrap();
+    let mut watch = Waiter::patient();
+    let loaded = fio.load(&load(&workload, "file-server/T2Q4"), &mut watch).unwrap();
+
+    assert_eq!(loaded.intervals.len(), 3);
+    assert!(loaded.how.starts_with("all 64 MiB written once in order before; fio "), "{loaded:?}");
+    assert!(loaded.warnings.iter().any(|warning| warning.kind == WarningKind::Purge));
+    assert!(!fio.needs_fill(), "a read meets written space only");
+    assert!(watch.told.is_sorted() && watch.told.iter().any(|done| *done > 0.5));
+
+    let reads = total(&loaded.intervals, |interval| interval.read.count());
+    let writes = total(&loaded.intervals, |interval| interval.write.count());
+    let share = reads / (reads + writes);
+    assert!((share - 0.8).abs() < 0.01, "{share} of {} requests read", reads + writes);
+    let bytes = total(&loaded.intervals, |interval| interval.read_bytes + interval.write_bytes);
+    let mean_bytes = bytes / (reads + writes);
+    // Four standard errors of the mean of this mix are 3 % at 5000 requests; far more are made.
+    let ratio = mean_bytes / workload.mean_bytes();
+    assert!(
+        (ratio - 1.0).abs() < 0.03,
+        "{mean_bytes} bytes a request of {}",
+        workload.mean_bytes()
+    );
+}
+
+#[test]
+fn shares_of_sizes_and_directions_are_those_of_the_workload() {
+    if fio_is_missing() {
+        return;
+    }
+    // fio's null engine completes at once: enough requests for shares within a percent.
+    let engine = Engine { name: "null", direct: true };
+    let folder = TempDir::new().unwrap();
+    let (path, capacity_bytes) = (Path::new("/null"), SIZE.0);
+    let place = JobTarget { hosts: None, path, capacity_bytes, sector_bytes: 512 };
+    let workload = catalogue::find_workload("file-server").unwrap();
+    let load = Load { duration_s: 0.5, ..load(&workload, "conformance") };
+    let text = job::of_load(&load, place, engine, Logging::of(&load).unwrap()).unwrap();
+    // With data in each write there would be too few of them.
+    write_job(folder.path(), &text.replace("refill_buffers=1", "zero_buffers=1")).unwrap();
+    process::run(folder.path(), None, &mut Waiter::patient(), |_, _| true).unwrap();
+    let output = FioOutput::read(&folder.path().join(OUTPUT_FILE)).unwrap();
+    let sum = |of: fn(&output::JobTotals) -> u64| output.jobs.iter().map(of).sum::<u64>() as f64;
+    let (reads, writes) = (sum(|job| job.read.total_ios), sum(|job| job.write.total_ios));
+    assert!(reads + writes > 50_000.0, "{reads} reads, {writes} writes");
+    assert!((reads / (reads + writes) - 0.8).abs() < 0.01);
+    for (bytes, requests) in
+        [(sum(|job| job.read.io_bytes), reads), (sum(|job| job.write.io_bytes), writes)]
+    {
+        // Four standard errors of the mean of `requests` sizes, whose deviation is 18 KiB.
+        let error_max = 4.0 * 18.0 * 1024.0 / requests.sqrt();
+        let mean_bytes = bytes / requests;
+        assert!((mean_bytes - workload.mean_bytes()).abs() < error_max, "{mean_bytes}");
+    }
+}
+
+#[test]
+fn the_suites_of_one_run_share_a_file_that_was_made_for_it() {
+    if fio_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let Trial { address, access } = request(&folder);
+    let subject = Subject::find(address.name().to_str().unwrap()).unwrap();
+    let wanted = subject.setups(&Choice::default()).unwrap().remove(0);
+    let drivers = subject.drivers(&wanted, 1, &access).unwrap();
+    let workload = catalogue::find_workload("4k-rand-write").unwrap();
+    let load = Load { duration_s: 0.25, interval_s: 0.25, ramp_s: 0.0, ..load(&workload, "s") };
+    for _ in 0..2 {
+        let mut driver = drivers().unwrap();
+        driver.purge().unwrap();
+        let loaded = driver.load(&load, &mut Waiter::patient()).unwrap();
+        assert!(loaded.how.starts_with("all 64 MiB written once"), "{}", loaded.how);
+    }
+}
+
+#[test]
+fn a_loop_device_is_discarded_written_twice_and_loaded_in_slices() {
+    if fio_is_missing() {
+        return;
+    }
+    let Some(disk) = LoopDisk::new() else { return };
+    let raw = TempDir::new().unwrap();
+    let request =
+        Trial::new(Address::Local(disk.node().into()), raw.path()).with(|it| it.destroy = true);
+    let mut fio = request.open().unwrap();
+    assert_eq!(fio.target().kind, TargetKind::BlockDevice);
+    assert_eq!(fio.purge().unwrap(), "every block discarded (blkdiscard)");
+    let workload = catalogue::find_workload("128k-seq-write").unwrap();
+    let load = Load { duration_s: 0.5, ..load(&workload, "slices") };
+    let loaded = fio.load(&load, &mut Waiter::patient()).unwrap();
+    assert!(loaded.how.starts_with("all 16 MiB written twice"), "{}", loaded.how);
+    let interval = &loaded.intervals[0];
+    assert_eq!(interval.write_bytes, interval.write.count() * (128 << 10));
+    assert!(
+        fio.held.site.warnings(true).iter().any(|warning| warning.kind == WarningKind::PageCache)
+    );
+}
+
+#[test]
+fn a_second_load_writes_nothing_first() {
+    if fio_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    // Not a whole number of fill transfers: the rest at the end stays a hole, and unread.
+    let size = Some(Bytes(SIZE.0 + 4096));
+    let mut fio = request(&folder).with(|it| it.size = size).open().unwrap();
+    let workload = catalogue::find_workload("4k-rand-read").unwrap();
+    let short = |step| Load { duration_s: 0.5, interval_s: 0.25, ..load(&workload, step) };
+    let first = fio.load(&short("1"), &mut Waiter::patient()).unwrap();
+    let second = fio.load(&short("2"), &mut Waiter::patient()).unwrap();
+    assert!(first.how.contains("written once"), "the new file was all holes: {}", first.how);
+    assert!(second.how.starts_with("fio "), "{}", second.how);
+    assert_eq!(second.intervals[0].write.count(), 0);
+    assert!(fio.raw.join("2/job.fio").is_file() && !fio.raw.join("2/fill").exists());
+}
+
+#[test]
+fn a_rate_with_mixed_sizes_is_reached() {
+    if fio_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let mut fio = request(&folder).open().unwrap();
+    let workload = catalogue::find_workload("file-server").unwrap();
+    let rate = Some(Rate { iops: 1000.0, gaps: Gaps::Exponential });
+    let load = Load { rate, ..load(&workload, "rate") };
+    let loaded = fio.load(&load, &mut Waiter::patient()).unwrap();
+    let requests = total(&loaded.intervals, |at| at.read.count() + at.write.count());
+    let iops = requests / 1.5;
+    // Four standard deviations of a Poisson count of 1500 are 10 %.
+    assert!((900.0..1100.0).contains(&iops), "{iops} of 1000: 32 were the known defect");
+}
+
+#[test]
+fn a_stop_keeps_the_intervals_that_were_measured() {
+    if fio_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let mut fio = request(&folder).open().unwrap();
+    let workload = catalogue::find_workload("4k-rand-write").unwrap();
+    let warm = Load { duration_s: 0.25, interval_s: 0.25, ..load(&workload, "warm") };
+    fio.load(&warm, &mut Waiter::patient()).unwrap();
+    let long = Load { duration_s: 600.0, interval_s: 0.25, ..load(&workload, "long") };
+    // Trial every 100 ms: about three seconds, of which start and ramp take one.
+    let loaded = fio.load(&long, &mut Waiter::until(30)).unwrap();
+    let count = loaded.intervals.len();
+    assert!((2..=12).contains(&count), "{count} intervals");
+    assert!(loaded.intervals.iter().all(|interval| interval.write.count() > 0));
+}
+
+#[test]
+fn a_stop_during_the_fill_measures_nothing_and_fills_again() {
+    if fio_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let mut fio = request(&folder).open().unwrap();
+    let workload = catalogue::find_workload("4k-rand-write").unwrap();
+    fio.unwritten = true;
+    let loaded = fio.load(&load(&workload, "s"), &mut Waiter::until(0)).unwrap();
+    assert!(loaded.intervals.is_empty());
+    assert!(fio.needs_fill());
+}
+
+#[test]
+fn a_run_holds_its_file_and_its_clones_share_it() {
+    if fio_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let first = request(&folder).open().unwrap();
+    let other = first.clone();
+    drop(first);
+    let again = request(&folder).with(|it| it.destroy = true);
+    assert_eq!(again.open().unwrap_err().kind(), Kind::Refused);
+    drop(other);
+    again.open().unwrap();
+}
+
+#[test]
+fn an_existing_file_keeps_its_size_and_needs_leave_to_be_destroyed() {
+    if fio_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let request = request(&folder).with(|it| it.size = None);
+    fs::write(request.path(), vec![1; 3 << 20]).unwrap();
+    assert_eq!(request.open().unwrap_err().kind(), Kind::Refused);
+    let fio = request.with(|it| it.destroy = true).open().unwrap();
+    assert_eq!(fio.target().user_capacity_bytes, 3 << 20);
+}
+
+#[test]
+fn a_file_too_small_is_refused_and_not_left_behind() {
+    if fio_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let request = request(&folder).with(|it| it.size = Some(Bytes(4096)));
+    let error = request.open().unwrap_err();
+    assert!(error.to_string().ends_with("holds 4 KiB, too little to measure"), "{error}");
+    assert!(!request.path().exists());
+}
+
+#[test]
+fn a_file_larger_than_the_free_space_is_refused_before_it_is_made() {
+    if fio_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let request = request(&folder).with(|it| it.size = Some(Bytes(1 << 43)));
+    let error = request.open().unwrap_err();
+    assert!(error.to_string().contains("its file system has"), "{error}");
+    assert!(error.remedy().contains("--size "), "{}", error.remedy());
+    assert!(!request.path().exists());
+}
+
+#[test]
+fn a_file_in_which_nothing_was_measured_is_gone_and_one_of_use_stays() {
+    if fio_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let request = request(&folder).with(|it| it.size = Some(Bytes(2 << 20)));
+    let fio = request.open().unwrap();
+    assert!(request.path().exists());
+    drop(fio);
+    assert!(!request.path().exists());
+    let mut fio = request.open().unwrap();
+    let workload = catalogue::find_workload("4k-rand-write").unwrap();
+    fio.load(&load(&workload, "s"), &mut Waiter::patient()).unwrap();
+    drop(fio);
+    assert!(request.path().exists());
+}
+
+#[test]
+fn a_report_of_a_failed_job_is_an_error_with_its_cause() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join(OUTPUT_FILE);
+    let recorded = include_str!("tests/file-server/output.json");
+    fs::write(&path, recorded.replacen("\"error\": 0", "\"error\": 5", 1)).unwrap();
+    let error = FioOutput::read(&path).unwrap_err();
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert_eq!(
+        (error.to_string().as_str(), error.kind()),
+        ("fio ended a job early", Kind::Program)
+    );
+    assert!(cause.starts_with("Input/output error"), "{cause}");
+}
+
+/// A disk in memory behind nbdkit, ended when dropped; nothing where the machine lacks it.
+struct NbdServer {
+    child: std::process::Child,
+    uri: String,
+}
+
+impl NbdServer {
+    #[expect(clippy::print_stderr, reason = "a skipped test says why")]
+    fn start(folder: &TempDir, arguments: &[&str]) -> Option<Self> {
+        let socket = folder.path().join("it.sock");
+        let child = std::process::Command::new("nbdkit")
+            .args(["--foreground", "--exit-with-parent", "--unix"])
+            .arg(&socket)
+            .args(arguments)
+            .spawn();
+        let Ok(child) = child else {
+            eprintln!("skipped: nbdkit is not installed");
+            return None;
+        };
+        let server = Self { child, uri: format!("nbd+unix:///?socket={}", socket.display()) };
+        for _ in 0..100 {
+            if socket.exists() {
+                return Some(server);
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        panic!("nbdkit made no socket in five seconds");
+    }
+
+    fn request(&self, folder: &TempDir) -> Trial {
+        let address = Address::Export(self.uri.clone());
+        Trial::new(address, folder.path().join("raw")).with(|it| it.destroy = true)
+    }
+}
+
+impl Drop for NbdServer {
+    fn drop(&mut self) {
+        // One that has ended already needs no end.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a skipped test says why")]
+fn nbd_is_missing() -> bool {
+    let engines = std::process::Command::new("fio").arg("--enghelp=nbd").output();
+    let missing = !engines.is_ok_and(|output| output.status.success());
+    if missing {
+        eprintln!("skipped: this fio has no nbd engine");
+    }
+    missing
+}
+
+#[test]
+fn an_nbd_server_is_trimmed_filled_and_loaded() {
+    let folder = TempDir::new().unwrap();
+    if nbd_is_missing() {
+        return;
+    }
+    let Some(server) = NbdServer::start(&folder, &["memory", "64M"]) else { return };
+    let mut fio = server.request(&folder).open().unwrap();
+    assert_eq!(fio.target().kind, TargetKind::Nbd);
+    assert_eq!(fio.target().user_capacity_bytes, SIZE.0);
+    assert_eq!(fio.purge().unwrap(), "all 64 MiB trimmed through NBD");
+    let workload = catalogue::find_workload("8k-70-30").unwrap();
+    let load = Load { duration_s: 1.0, ..load(&workload, "nbd") };
+    let loaded = fio.load(&load, &mut Waiter::patient()).unwrap();
+    assert!(loaded.how.starts_with("all 64 MiB written twice in order before"), "{}", loaded.how);
+    assert!(loaded.intervals[0].read.count() > 0 && loaded.intervals[0].write.count() > 0);
+}
+
+#[test]
+fn an_nbd_server_needs_leave_to_be_destroyed_and_to_take_writes() {
+    let folder = TempDir::new().unwrap();
+    if nbd_is_missing() {
+        return;
+    }
+    let Some(server) = NbdServer::start(&folder, &["--readonly", "memory", "64M"]) else { return };
+    let request = server.request(&folder);
+    let error = request.open().unwrap_err();
+    assert!(error.to_string().ends_with("it is read-only"), "{error}");
+    drop(server);
+    let gone = request.open().unwrap_err();
+    assert!(gone.to_string().starts_with("asking the NBD server"), "{gone}");
+    let other = TempDir::new().unwrap();
+    let Some(server) = NbdServer::start(&other, &["memory", "64M"]) else { return };
+    let error = server.request(&other).with(|it| it.destroy = false).open().unwrap_err();
+    assert_eq!(error.kind(), Kind::Refused);
+    assert!(error.to_string().ends_with("everything on it (64 MiB) would be lost"), "{error}");
+}
+
+#[test]
+fn a_trace_is_replayed_without_times_and_at_them() {
+    if fio_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let mut fio = request(&folder).open().unwrap();
+    let workload = catalogue::find_workload("mail-server").unwrap();
+    let shape = workload::TraceShape { requests: 3000, ..workload.trace.unwrap() };
+    let trace = workload::trace::synthesise(&workload, &shape, 1).unwrap();
+    let addresses = workload::trace::Addresses::Scaled;
+    let replay = Replay { trace: &trace, addresses, speed: None };
+    let load = Load { replay: Some(replay), ..load(&workload, "free") };
+    let free = fio.load(&load, &mut Waiter::patient()).unwrap();
+    let said = "synthetic trace mail-server (3000 requests over 50.00 GB in ";
+    assert!(free.how.contains(said), "{}", free.how);
+    assert!(free.how.contains("addresses scaled by 0.001 from 50.00 GB to 64 MiB"), "{}", free.how);
+    let requests = total(&free.intervals, |at| at.read.count() + at.write.count());
+    let reads = total(&free.intervals, |at| at.read.count());
+    assert!((reads / requests - 0.95).abs() < 0.02, "{reads} of {requests}");
+
+    let replay = Replay { speed: Some(2.0), ..replay };
+    let load = Load { step: "timed", replay: Some(replay), ramp_s: 0.0, ..load };
+    let timed = fio.load(&load, &mut Waiter::patient()).unwrap();
+    let iops = total(&timed.intervals, |at| at.read.count() + at.write.count()) / 1.5;
+    let until = blockio::Nanos::from_secs(3);
+    let due = trace.requests().iter().filter(|it| it.at < until).count() as f64 / 1.5;
+    // fio falls behind on a busy machine and does not catch up; ahead it never is.
+    assert!(iops > 0.0 && iops < due * 1.05, "{iops} a second of {due}");
+}
+
+#[test]
+fn a_killed_fio_is_an_error_that_says_so() {
+    if fio_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let mut fio = request(&folder).open().unwrap();
+    let workload = catalogue::find_workload("4k-rand-read").unwrap();
+    let load = Load { duration_s: 60.0, ..load(&workload, "killed") };
+    let warm = Load { duration_s: 0.5, ..load };
+    fio.load(&warm, &mut Waiter::patient()).unwrap();
+    let at = fs::canonicalize(folder.path()).unwrap().join("raw/killed");
+    let mut watch = Meddler::new(|| kill_fio_in(&at));
+    let error = fio.load(&load, &mut watch).unwrap_err();
+    assert_eq!(error.to_string(), "fio was killed by signal 9");
+}
+
+#[test]
+fn a_target_that_shrinks_under_a_load_is_an_error_though_fio_sees_none() {
+    if fio_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let request = request(&folder);
+    let mut fio = request.open().unwrap();
+    let workload = catalogue::find_workload("4k-rand-read").unwrap();
+    let whole = Load { duration_s: 0.5, ..load(&workload, "whole") };
+    fio.load(&whole, &mut Waiter::patient()).unwrap();
+    let meddle = || {
+        let file = fs::File::options().write(true).open(request.path()).unwrap();
+        file.set_len(1 << 20).unwrap();
+    };
+    let load = Load { duration_s: 2.0, ..load(&workload, "shrinks") };
+    let error = fio.load(&load, &mut Meddler::new(meddle)).unwrap_err();
+    assert!(error.to_string().ends_with("disk.img shrank from 64 MiB to 1 MiB"), "{error}");
+}
+
+#[test]
+fn a_server_that_goes_away_is_an_error_that_says_so() {
+    let folder = TempDir::new().unwrap();
+    if nbd_is_missing() {
+        return;
+    }
+    let Some(server) = NbdServer::start(&folder, &["memory", "64M"]) else { return };
+    let mut fio = server.request(&folder).open().unwrap();
+    let workload = catalogue::find_workload("4k-rand-read").unwrap();
+    let load = Load { duration_s: 60.0, ..load(&workload, "gone") };
+    let mut server = Some(server);
+    let mut watch = Meddler::new(|| drop(server.take()));
+    let error = fio.load(&load, &mut watch).unwrap_err();
+    assert!(error.to_string().ends_with("is gone: nothing answers there any more"), "{error}");
+}
+
+/// Latency is fio's `lat`, from before the submission to the completion; `clat` and `slat` are kept
+/// beside it.
+#[test]
+fn latency_is_total_latency_and_its_parts_are_kept() {
+    let recorded = FioOutput::parse(include_str!("tests/file-server/output.json")).unwrap();
+    let counted = output::counted(&recorded.jobs).unwrap();
+    let parts = output::parts(&recorded.jobs).unwrap();
+    let mean = |of: fn(&output::DirectionTotals) -> (f64, &output::Latency)| {
+        let totals = || recorded.jobs.iter().flat_map(|job| [&job.read, &job.write]).map(of);
+        let count = |latency: &output::Latency| latency.bins.values().sum::<u64>() as f64;
+        let all: f64 = totals().map(|(mean, latency)| mean * count(latency)).sum();
+        all / totals().map(|(_, latency)| count(latency)).sum::<f64>()
+    };
+    let of_whole = mean(|it| (it.lat_ns.mean, &it.lat_ns));
+    let of_clat = mean(|it| (it.clat_ns.mean, &it.clat_ns));
+    let of_slat = mean(|it| (it.slat_ns.mean, &it.slat_ns));
+    let close = |found: f64, expected: f64| (found / expected - 1.0).abs() < 1e-3;
+    let told = Summary::of(&[counted]).latency;
+    assert!(close(told.latency_ns_avg, of_whole), "{} {of_whole}", told.latency_ns_avg);
+    assert!(!close(told.latency_ns_avg, of_clat), "clat is lower by the submission");
+    assert!(close(parts.completion.summary().latency_ns_avg, of_clat));
+    assert!(close(parts.submission.summary().latency_ns_avg, of_slat));
+}
+
+#[test]
+fn submissions_that_take_more_than_a_twentieth_of_the_latency_are_warned_of() {
+    let mut report = FioOutput::parse(include_str!("tests/file-server/output.json")).unwrap();
+    let workload = catalogue::find_workload("file-server").unwrap();
+    let load = load(&workload, "file-server/T2Q4");
+    let warned = |report: &FioOutput| submission(&load, &output::parts(&report.jobs).unwrap());
+    assert_eq!(warned(&report), None, "2.1 % is nothing to warn of");
+    for totals in report.jobs.iter_mut().flat_map(|job| [&mut job.read, &mut job.write]) {
+        totals.slat_ns.mean = totals.clat_ns.mean * 0.06;
+    }
+    let warning = warned(&report).unwrap();
+    assert_eq!(warning.kind, WarningKind::Submission);
+    assert!(warning.text.ends_with("total latency is 6 % above fio's clat"), "{}", warning.text);
+}

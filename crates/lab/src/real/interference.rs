@@ -1,0 +1,153 @@
+//! Disturbances of a load: other users of the device, throttling.
+//!
+//! Counters are read when the load begins, at every look, and when it has ended. What the device
+//! moved and fio did not ask for is foreign: the kernel counts both, so that neither rounding nor
+//! fio's own ramp comes between.
+
+use std::time::Instant;
+
+use results::{Warning, WarningKind};
+
+use super::environment::{Health, Site, machine};
+use super::system::Block;
+use super::tools::Tools;
+
+/// Share of what the device moved that may be foreign.
+const FOREIGN_MAX: f64 = 0.05;
+/// Foreign bytes a second below which nobody is disturbed.
+const FOREIGN_BYTES_PER_S_MIN: f64 = 1e6;
+
+/// Bytes moved until a moment.
+#[derive(Clone, Copy, Debug)]
+struct Moved {
+    at: Instant,
+    device_bytes: u64,
+    fio_bytes: u64,
+}
+
+/// Watches one load.
+#[derive(Debug)]
+pub(super) struct Interference<'a> {
+    site: &'a Site,
+    before: Option<Health>,
+    clock_throttled: u64,
+    first: Option<Moved>,
+    last: Option<Moved>,
+}
+
+impl<'a> Interference<'a> {
+    /// Begins before a load on `site`.
+    pub(super) fn begin(site: &'a Site) -> Self {
+        Self {
+            site,
+            before: site.health(&Tools::default()),
+            clock_throttled: machine::throttle_count(site.system()),
+            first: None,
+            last: None,
+        }
+    }
+
+    /// Looks at the device and at the process `fio`.
+    pub(super) fn look(&mut self, fio: u32) {
+        let device = self.site.target().device().and_then(Block::counts);
+        let own = machine::bytes_moved_by(self.site.system(), fio);
+        if let Some((counts, fio_bytes)) = device.zip(own) {
+            let device_bytes = counts.bytes();
+            let moved = Moved { at: Instant::now(), device_bytes, fio_bytes };
+            self.first.get_or_insert(moved);
+            self.last = Some(moved);
+        }
+    }
+
+    /// Warnings about other users and throttling during the load `step`.
+    pub(super) fn warnings(&self, step: &str, direct: bool) -> Vec<Warning> {
+        let after = self.site.health(&Tools::default());
+        let warning = |text: String, remedy: &str| Warning {
+            kind: WarningKind::Environment,
+            step: step.to_owned(),
+            text,
+            remedy: remedy.into(),
+        };
+        let looks = self.first.zip(self.last).filter(|_| direct);
+        let foreign = looks.and_then(|(first, last)| foreign(&first, &last));
+        let throttled = self.before.zip(after).and_then(|(before, after)| too_hot(before, after));
+        let clock = machine::throttle_count(self.site.system());
+        let found = [
+            foreign.map(|text| {
+                warning(text, "end what uses the device (iostat, iotop), then repeat the step")
+            }),
+            throttled.map(|text| warning(text, "give it more air, then repeat the step")),
+            slowed(self.clock_throttled, clock)
+                .map(|text| warning(text, "cool the machine, then repeat the step")),
+        ];
+        found.into_iter().flatten().collect()
+    }
+}
+
+/// Warning text for a drive that counted more throttling after a load than before it.
+fn too_hot(before: Health, after: Health) -> Option<String> {
+    let times = after.throttled?.saturating_sub(before.throttled?);
+    let at = after.temperature_c.map_or(String::new(), |it| format!(", {it} °C after it"));
+    (times > 0).then(|| format!("the drive was too hot to work at full speed{at}"))
+}
+
+/// Warning text for processors whose count of throttling rose from `before` to `after`.
+fn slowed(before: u64, after: u64) -> Option<String> {
+    let times = after.saturating_sub(before);
+    (times > 0).then(|| format!("the processor was throttled {times} times: it was too hot"))
+}
+
+/// Warning text for the bytes that others moved between two looks, where it is too much.
+fn foreign(first: &Moved, last: &Moved) -> Option<String> {
+    let span_s = last.at.duration_since(first.at).as_secs_f64();
+    let device = last.device_bytes.saturating_sub(first.device_bytes) as f64;
+    let own = last.fio_bytes.saturating_sub(first.fio_bytes) as f64;
+    let others = device - own;
+    if span_s <= 0.0 || others < device * FOREIGN_MAX || others < FOREIGN_BYTES_PER_S_MIN * span_s {
+        return None;
+    }
+    let mb_s = others / span_s / 1e6;
+    let percent = others / device * 100.0;
+    Some(format!("others moved {mb_s:.0} MB/s on the device, {percent:.0} % of all it moved"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn moved(at: Instant, device_bytes: u64, fio_bytes: u64) -> Moved {
+        Moved { at, device_bytes, fio_bytes }
+    }
+
+    #[test]
+    fn throttling_of_the_drive_and_of_the_clock_is_told_where_it_rose_under_the_load() {
+        let health =
+            |throttled, temperature_c| Health { temperature_c, throttled, ..Health::default() };
+        let (cool, hot) = (health(Some(3), Some(41)), health(Some(5), Some(78)));
+        let said = too_hot(cool, hot).unwrap();
+        assert_eq!(said, "the drive was too hot to work at full speed, 78 °C after it");
+        assert_eq!(too_hot(hot, hot), None, "before the load is not under it");
+        assert_eq!(too_hot(cool, health(None, Some(78))), None, "heat alone slows nothing");
+        assert_eq!(slowed(7, 9).unwrap(), "the processor was throttled 2 times: it was too hot");
+        assert_eq!(slowed(7, 7), None);
+    }
+
+    #[test]
+    fn what_others_move_is_told_from_a_twentieth_on() {
+        let begin = Instant::now();
+        let end = begin + Duration::from_secs(10);
+        let first = moved(begin, 1000, 0);
+        let alone = moved(end, 1000 + 1_000_000_000, 1_000_000_000);
+        assert_eq!(foreign(&first, &alone), None);
+        let beside = moved(end, 1000 + 1_250_000_000, 1_000_000_000);
+        assert_eq!(
+            foreign(&first, &beside).unwrap(),
+            "others moved 25 MB/s on the device, 20 % of all it moved"
+        );
+        let journal = moved(end, 1000 + 20_000, 10_000);
+        assert_eq!(foreign(&first, &journal), None, "half of next to nothing");
+        assert_eq!(foreign(&first, &first), None);
+    }
+}

@@ -1,0 +1,51 @@
+//! Files of a run: their names, and reading and writing them.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+
+use super::durable::{self, unwritable};
+use crate::{Error, Kind};
+
+/// Order of the run.
+pub(super) const ORDER: &str = "order.json";
+/// Result.
+pub(super) const RUN: &str = "run.json";
+/// Samples of the result.
+pub(super) const SAMPLES: &str = "samples.parquet";
+/// Latencies of the result.
+pub(super) const LATENCIES: &str = "latencies.parquet";
+/// Histograms of the result.
+pub(super) const HISTOGRAMS: &str = "histograms.parquet";
+/// Folder for what a load generator leaves.
+pub(super) const RAW: &str = "fio";
+/// Name of the page beside the run that shows it.
+pub(super) const PAGE: &str = "page.txt";
+/// Folder of the finished steps of a run under way.
+pub(super) const STEPS: &str = "steps";
+
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    fs::read(path).map_err(|source| {
+        let folder = path.parent().unwrap_or(path).display();
+        let hint = format!("`floatgate review --resume {folder}` goes on with an interrupted run");
+        Error::new(Kind::Io, format!("reading {}", path.display())).source(source).hint(hint)
+    })
+}
+
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
+    let text = read(path)?;
+    serde_json::from_slice(&text).map_err(|source| {
+        Error::new(Kind::Io, format!("understanding {}", path.display())).source(source)
+    })
+}
+
+pub(crate) fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<(), Error> {
+    durable::write(path, |file| {
+        serde_json::to_writer_pretty(&mut *file, value)
+            .map_err(io::Error::from)
+            .and_then(|()| file.write_all(b"\n"))
+            .map_err(|source| unwritable(path, source))
+    })
+}

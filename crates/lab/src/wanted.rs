@@ -1,0 +1,199 @@
+//! Targets and setups of measurements, as runs remember them.
+
+use std::fmt;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use ssd::{Setup, Surroundings};
+
+use crate::{Error, Kind};
+
+/// Bytes of a target's name that go into a file name: with the time before it and what follows,
+/// far from the 255 that file systems take.
+const SLUG_BYTES_MAX: usize = 120;
+
+/// Target and setup of a measurement, as a run remembers them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "WantedRow", into = "WantedRow")]
+pub enum Wanted {
+    /// A drive model in one of its setups.
+    Model(ModelSetup),
+    /// A real target.
+    Real {
+        /// Its path or NBD address.
+        target: String,
+        /// The machines that it is on, such as `a,b:8766`; empty for this one.
+        hosts: String,
+    },
+}
+
+/// Setup of a drive model.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ModelSetup {
+    /// Name in the catalogue, or path of its file.
+    pub drive: String,
+    /// Name of its format, never empty.
+    pub format: String,
+    /// Name of its host driver.
+    pub host: String,
+    /// Time lapse, at least 1.
+    pub time_lapse: u32,
+    /// Ambient temperature, airflow and slot power, where they differ from its file.
+    pub surroundings: Surroundings,
+}
+
+/// Form of [`Wanted`] in files, one for both kinds of target.
+#[derive(Serialize, Deserialize)]
+struct WantedRow {
+    target: String,
+    /// Format of a model; empty for a real target.
+    format: String,
+    host: String,
+    /// Time lapse of a model; 1 for a real target.
+    time_lapse: u32,
+    #[serde(default)]
+    surroundings: Surroundings,
+}
+
+impl From<WantedRow> for Wanted {
+    fn from(row: WantedRow) -> Self {
+        let WantedRow { target, format, host, time_lapse, surroundings } = row;
+        if format.is_empty() {
+            return Self::Real { target, hosts: host };
+        }
+        Self::Model(ModelSetup { drive: target, format, host, time_lapse, surroundings })
+    }
+}
+
+impl From<Wanted> for WantedRow {
+    fn from(wanted: Wanted) -> Self {
+        match wanted {
+            Wanted::Model(ModelSetup { drive, format, host, time_lapse, surroundings }) => {
+                Self { target: drive, format, host, time_lapse, surroundings }
+            }
+            Wanted::Real { target, hosts } => Self {
+                target,
+                format: String::new(),
+                host: hosts,
+                time_lapse: 1,
+                surroundings: Surroundings::default(),
+            },
+        }
+    }
+}
+
+impl Wanted {
+    /// Name of a drive model, or the path or address of a real target.
+    pub fn target(&self) -> &str {
+        match self {
+            Self::Model(ModelSetup { drive: target, .. }) | Self::Real { target, .. } => target,
+        }
+    }
+
+    /// Format of a model; empty for a real target.
+    pub fn format(&self) -> &str {
+        match self {
+            Self::Model(setup) => &setup.format,
+            Self::Real { .. } => "",
+        }
+    }
+
+    /// Host driver of a model; for a real target the machines that it is on, empty for this one.
+    pub fn host(&self) -> &str {
+        match self {
+            Self::Model(ModelSetup { host, .. }) | Self::Real { hosts: host, .. } => host,
+        }
+    }
+
+    /// Time lapse of a model; 1 for a real target.
+    pub const fn time_lapse(&self) -> u32 {
+        match self {
+            Self::Model(setup) => setup.time_lapse,
+            Self::Real { .. } => 1,
+        }
+    }
+
+    /// Error for a target that is a model where the run was begun on a real one, or the reverse.
+    pub(crate) fn mismatch(&self) -> Error {
+        let text = format!("{} is no longer the kind of target that it was", self.target());
+        Error::new(Kind::Input, text).hint("begin a new run")
+    }
+
+    /// Target and format as part of a file name: letters and digits of any script, and hyphens.
+    pub(crate) fn slug(&self) -> String {
+        let name = Path::new(self.target()).file_stem().unwrap_or_default().to_string_lossy();
+        let (name, format) = (words(&name), words(self.format()));
+        let name = &name[..name.floor_char_boundary(SLUG_BYTES_MAX)];
+        let parts = [name.trim_end_matches('-'), &format];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
+    }
+}
+
+impl fmt::Display for Wanted {
+    /// `iodrive-duo stock linux`; for a real drive its path.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = format!("{} {} {}", self.target(), self.format(), self.host());
+        f.write_str(text.trim_end())
+    }
+}
+
+impl ModelSetup {
+    /// Setup of the model, with the random numbers of `seed`.
+    pub fn with_seed(&self, seed: u64) -> Setup {
+        let Self { format, host, time_lapse, .. } = self.clone();
+        Setup { format, host, time_lapse, seed }
+    }
+}
+
+impl fmt::Display for ModelSetup {
+    /// `iodrive-duo stock linux`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { drive, format, host, .. } = self;
+        write!(f, "{drive} {format} {host}")
+    }
+}
+
+/// Letters and digits of `text` in lower case, everything else one hyphen.
+fn words(text: &str) -> String {
+    let lower = text.to_lowercase();
+    let words = lower.split(|c: char| !c.is_alphanumeric());
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn model(drive: &str, format: &str) -> Wanted {
+        let (drive, format, host) = (drive.into(), format.into(), "linux".into());
+        let surroundings = Surroundings { ambient_c: Some(45), ..Surroundings::default() };
+        Wanted::Model(ModelSetup { drive, format, host, time_lapse: 64, surroundings })
+    }
+
+    fn real(target: &str) -> Wanted {
+        Wanted::Real { target: target.into(), hosts: "a,b:8766".into() }
+    }
+
+    #[test]
+    fn a_path_becomes_a_part_of_a_file_name() {
+        assert_eq!(model("iodrive-duo", "stock").slug(), "iodrive-duo-stock");
+        assert_eq!(real("/tmp/my disk.img").slug(), "my-disk");
+        assert_eq!(real("../..").slug(), "");
+        assert_eq!(real("/srv/Плита №1.img").slug(), "плита-1");
+        assert_eq!(model("磁盘.img", "stock").slug(), "磁盘-stock");
+        assert_eq!(real(&format!("{}.img", "ж".repeat(110))).slug().len(), 120);
+    }
+
+    #[test]
+    fn both_kinds_have_one_form_in_files_and_are_told_apart_again() {
+        let texts = [
+            r#"{"target":"p5510","format":"stock","host":"linux","time_lapse":64,"surroundings":"#,
+            r#"{"target":"/dev/sda","format":"","host":"a,b:8766","time_lapse":1,"surroundings":"#,
+        ];
+        for (wanted, begins) in [model("p5510", "stock"), real("/dev/sda")].into_iter().zip(texts) {
+            let text = serde_json::to_string(&wanted).unwrap();
+            assert!(text.starts_with(begins), "{text}");
+            assert_eq!(serde_json::from_str::<Wanted>(&text).unwrap(), wanted);
+        }
+    }
+}

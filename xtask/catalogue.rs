@@ -1,0 +1,45 @@
+//! Build script of the crates that hold a catalogue: every TOML file of its folders, embedded.
+//!
+//! A file that is added, changed or removed is seen by the next build. For each folder there is
+//! `<folder>.rs` among the build's output, the path and text of each file, ordered by name.
+
+#![expect(clippy::print_stdout, reason = "cargo reads what a build script prints")]
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+/// Folders of the repository that are embedded.
+const FOLDERS: [&str; 3] = ["drives", "protocols", "workloads"];
+
+fn main() {
+    let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+    for folder in FOLDERS {
+        println!("cargo::rerun-if-changed=../../{folder}");
+        let names = names_in(&here.join("../..").join(folder));
+        fs::write(out.join(format!("{folder}.rs")), source(folder, &names))
+            .expect("the folder of the build takes files");
+    }
+}
+
+/// Names of the TOML files in `folder`, without their ending, in order.
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("the folder is in the repository");
+    let paths = entries.map(|entry| entry.expect("the folder is readable").path());
+    let files = paths.filter(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    let mut names: Vec<String> = files
+        .map(|path| path.file_stem().expect("it has a name").to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+/// The expression of a slice of the path and text of each file.
+fn source(folder: &str, names: &[String]) -> String {
+    let entry = |name: &String| {
+        let file = format!("{folder}/{name}.toml");
+        let path = format!("concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/../../{file}\")");
+        format!("({file:?}, include_str!({path})),\n")
+    };
+    format!("&[\n{}]\n", names.iter().map(entry).collect::<String>())
+}
