@@ -163,6 +163,31 @@ fn files_of_lab_import_from_their_own_and_lower_rooms_only() {
     assert!(!rooms_of("lab", &turned).is_empty(), "imports were not seen");
 }
 
+/// Rooms of `live`, see [`rooms_of`].
+const ROOMS_OF_LIVE: &[&[&str]] = &[
+    &["mutants", "medium"],
+    &["fault_injection", "format"],
+    &["error", "status"],
+    // From what is written up to who writes it.
+    &["engine/dies", "engine/open_row"],
+    &["engine/header_copies", "engine/store", "engine/completed_rows", "engine/lost"],
+    &["engine/checkpoint", "engine/gathering", "engine/headroom", "engine/unit_tables"],
+    &["engine/creation", "engine/core"],
+    &["engine/journal", "engine/replay"],
+    &["engine/drive"],
+    &["engine"],
+    &["management"],
+    &["volume"],
+    &["simulation"],
+];
+
+#[test]
+fn files_of_live_import_from_their_own_and_lower_rooms_only() {
+    report(&rooms_of("live", ROOMS_OF_LIVE));
+    let turned: Vec<&[&str]> = ROOMS_OF_LIVE.iter().rev().copied().collect();
+    assert!(!rooms_of("live", &turned).is_empty(), "imports were not seen");
+}
+
 /// Imports of the crate named `name` that break the order of its rooms, outside its tests.
 ///
 /// A room is a module with all below it but those that are rooms themselves: `real/hosts` is none

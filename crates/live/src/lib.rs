@@ -4,7 +4,7 @@
 //! [`Medium`]. The crate `export` offers it to clients over a protocol.
 //!
 //! The rooms, from the lowest up: `mutants`; `medium`; `fault_injection`; `format`, the structures
-//! of the media without I/O; `error`; `status`, types alone; `management`; `engine`; `volume`;
+//! of the media without I/O; `error`; `status`, types alone; `engine`; `management`; `volume`;
 //! `simulation`. A file uses its own room and lower ones, which a test keeps.
 
 mod engine;
