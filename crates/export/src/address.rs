@@ -1,12 +1,19 @@
 //! Addresses that a server listens at, as users type them and as clients are told.
 
+use std::ffi::OsStr;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 use std::str::FromStr;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, percent_encode};
 
 /// Port that the protocol has by default.
 const PORT: u16 = 10_809;
 const LOOPBACK: &str = "127.0.0.1";
+/// Bytes that a URI has escaped: all but those without a meaning of their own (RFC 3986), and `/`.
+const ESCAPED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
 /// A place to listen at: `unix:PATH`, `tcp:PORT`, or `tcp:HOST:PORT`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,33 +72,24 @@ impl Address {
     }
 
     fn uri_by(&self, scheme: &str, name: &str) -> String {
+        let name = escaped(name.as_ref());
         match self {
             Self::Unix(path) => {
                 let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-                format!("{scheme}+unix:///{}?socket={}", escaped(name), escaped_path(&path))
+                format!("{scheme}+unix:///{name}?socket={}", escaped(path.as_ref()))
             }
             Self::Tcp { host, port } => {
                 let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
                 let port = if *port == PORT { String::new() } else { format!(":{port}") };
-                format!("{scheme}://{host}{port}/{}", escaped(name))
+                format!("{scheme}://{host}{port}/{name}")
             }
         }
     }
 }
 
-fn escaped_path(path: &Path) -> String {
-    escaped(&path.to_string_lossy())
-}
-
-/// `text` with everything escaped that has a meaning of its own in a URI.
-fn escaped(text: &str) -> String {
-    let escaped = text.bytes().map(|byte| match byte {
-        b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'.' | b'_' | b'~' | b'/' => {
-            char::from(byte).to_string()
-        }
-        other => format!("%{other:02X}"),
-    });
-    escaped.collect()
+/// Bytes of a name or a path, with those escaped that have a meaning of their own in a URI.
+fn escaped(text: &OsStr) -> PercentEncode<'_> {
+    percent_encode(text.as_bytes(), ESCAPED)
 }
 
 #[cfg(test)]

@@ -20,7 +20,6 @@
 mod durable;
 mod files;
 mod listing;
-mod moment;
 mod order;
 mod run_monitor;
 mod underway;
@@ -30,12 +29,12 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use blockio::nearest;
+use chrono::{SecondsFormat, Utc};
 use results::{Run, StepKind};
 
 use self::durable::unwritable;
 use self::files::{HISTOGRAMS, LATENCIES, ORDER, PAGE, RAW, RUN, SAMPLES, STEPS, read};
 pub(crate) use self::files::{read_json, write_json};
-use self::moment::Moment;
 use self::underway::{Board, hold};
 use crate::plan::Plan;
 use crate::progress::Event;
@@ -75,14 +74,14 @@ impl Runs {
     /// Makes an empty folder that is named after the time and `slug`. Returns its path, its name
     /// and the time.
     pub(crate) fn make_folder(&self, slug: &str) -> Result<(PathBuf, String, String), Error> {
-        let now = Moment::now();
+        let now = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
         fs::create_dir_all(&self.root).map_err(|source| unwritable(&self.root, source))?;
-        let base = format!("{}-{slug}", now.stamp());
+        let base = format!("{}-{slug}", now.replace(':', ""));
         for attempt in 1.. {
             let id = if attempt == 1 { base.clone() } else { format!("{base}-{attempt}") };
             let path = self.root.join(&id);
             match fs::create_dir(&path) {
-                Ok(()) => return Ok((path, id, now.to_string())),
+                Ok(()) => return Ok((path, id, now)),
                 Err(taken) if taken.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(source) => return Err(unwritable(&path, source)),
             }

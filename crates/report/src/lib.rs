@@ -45,6 +45,14 @@ pub use self::validation::{Discussion, Judged, Tally, TallyLine, Validation};
 /// The style sheet that pages begin with, those of a served drive too: colours, type, contents.
 pub const GROUND_STYLE: &str = include_str!("../assets/base.css");
 
+/// The style sheet of `uPlot`, which draws the charts of pages, those of a served drive too.
+pub const CHART_STYLE: &str = include_str!("../assets/vendor/uPlot.min.css");
+
+/// The script of `uPlot`, after its licence.
+pub fn chart_script() -> String {
+    page::vendored()
+}
+
 /// A page on `runs`: a review of one drive in its formats, or a comparison of any runs.
 pub fn review(runs: &[Run], title: &str) -> String {
     page::page(runs, title)

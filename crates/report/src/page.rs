@@ -69,7 +69,7 @@ fn end() -> String {
     format!("<script>{}</script><script>{SCRIPT}</script></body></html>\n", vendored())
 }
 
-fn vendored() -> String {
+pub(crate) fn vendored() -> String {
     format!("/*!\n{LICENCE}*/\n{UPLOT}")
 }
 

@@ -74,48 +74,65 @@ function ceiling(value) {
   return [1, 2, 5, 10].map((step) => step * power).find((step) => step >= value * 0.999);
 }
 
+// A colour of the style sheet, when it is drawn with: the reader's machine may turn dark.
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`);
+
 class Chart {
   constructor(title, series, { text, least, stacked = false }) {
     // Live rows are added each second; those of a longer span are shown in their place.
-    Object.assign(this, { series, text, least, stacked, rows: [], past: null, span: SPANS[0] });
-    this.lines = series.map(({ tone, dashed }) => drawing(stacked ? "polygon" : "polyline",
-      { class: stacked ? `area ${tone}` : `line ${tone}${dashed ? " d1" : ""}` }));
-    this.svg = drawing("svg", { preserveAspectRatio: "none", "aria-hidden": "true" });
-    this.grid = [0, 50, 100].map((y) => drawing("line", { class: "grid", x1: 0, y1: y, y2: y }));
-    this.svg.append(...this.grid, ...this.lines);
-    this.ticks = [0, 50, 100].map((y) => {
-      const tick = element("span", { class: "y" });
-      tick.style.bottom = `${y}%`;
-      return tick;
-    });
-    this.from = element("span", { class: "from" });
-    const plot = element("div", { class: "plot" }, this.svg, ...this.ticks, this.from,
-      element("span", { class: "until" }, "now"));
-    plot.ariaHidden = "true";
-    const legend = element("ul", { class: "legend" }, ...series.map(({ name, tone, dashed }) => {
-      const key = drawing("svg", { viewBox: "0 0 20 8", "aria-hidden": "true" });
-      key.append(drawing("line", { class: `line ${tone}${dashed ? " d1" : ""}`,
-        x1: 0, x2: 20, y1: 4, y2: 4 }));
-      return element("li", {}, key, name);
-    }));
+    Object.assign(this, { text, least, stacked, rows: [], past: null, span: SPANS[0] });
     this.body = element("tbody");
     this.details = element("details", {}, element("summary", {}, "The last ten steps as a table"),
       element("div", { class: "scroll" }, element("table", {},
         element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "Seconds ago"),
           ...series.map(({ name }) => element("th", { scope: "col" }, name)))), this.body)));
     this.details.addEventListener("toggle", () => this.tell());
-    const heading = element("h3", {}, title);
-    this.node = element("figure", { "aria-label": title },
-      element("header", {}, heading, legend), plot, this.details);
+    const header = element("header", {}, element("h3", {}, title));
+    const plot = element("div", { class: "plot", "aria-hidden": "true" });
+    this.node = element("figure", { "aria-label": title, class: stacked ? "stack" : "" },
+      header, plot, this.details);
+    this.plot = new uPlot(this.options(series, header), [[], ...series.map(() => [])], plot);
+    new ResizeObserver(() => this.plot.setSize({ width: plot.clientWidth,
+      height: plot.clientHeight })).observe(plot);
     this.look(SPANS[0], null);
+  }
+
+  options(series, header) {
+    const axis = { stroke: () => colour("faint"), font: "11px system-ui, sans-serif", gap: 6,
+      ticks: { show: false } };
+    // Of the step under the pointer, else of the last; areas lie upon each other.
+    const value = (index) => (plot, top, _, step) => {
+      const own = (this.past ?? this.rows).at(step ?? -1)?.[index] ?? null;
+      return own === null ? "–" : this.text(own);
+    };
+    const lines = series.map(({ name, tone, dashed }, index) => ({
+      label: name, class: tone, stroke: () => colour(tone), width: this.stacked ? 0 : 1.7,
+      dash: dashed ? [5, 3] : undefined, fill: this.stacked ? () => colour(tone) : undefined,
+      points: { show: false }, value: value(index),
+    }));
+    return {
+      width: 1, height: 1, padding: [8, 14, 0, 0],
+      legend: { mount: (_, legend) => header.append(legend), markers: { fill: () => "",
+        dash: (_, index) => series[index - 1].dashed ? "dashed" : "solid" } },
+      cursor: { y: false, drag: { x: false, setScale: false }, sync: { key: "charts" } },
+      scales: { x: { time: false, range: () => [(1 - this.span.steps) * this.span.step, 0] },
+        y: { range: (_, low, high) => [0, ceiling(Math.max(this.least, high ?? 0))] } },
+      axes: [
+        { ...axis, size: 22, grid: { show: false }, splits: ({ scales }) => [scales.x.min, 0],
+          values: () => [this.span.from, "now"] },
+        { ...axis, size: 64, grid: { stroke: () => colour("grid"), width: 1 },
+          splits: ({ scales: { y } }) => [0, y.max / 2, y.max],
+          values: (_, splits) => splits.map(this.text) },
+      ],
+      series: [{}, ...lines],
+      bands: !this.stacked ? []
+        : lines.slice(1).map((_, index) => ({ series: [index + 2, index + 1] })),
+    };
   }
 
   // Shows the rows of a span, or where there are none those that are added each second.
   look(span, past) {
     Object.assign(this, { span, past });
-    write(this.from, span.from);
-    this.svg.setAttribute("viewBox", `0 0 ${span.steps - 1} 100`);
-    this.grid.forEach((it) => it.setAttribute("x2", span.steps - 1));
     this.draw();
     this.tell();
   }
@@ -141,22 +158,15 @@ class Chart {
   }
 
   draw() {
-    const { steps } = this.span;
-    const heights = (this.past ?? this.rows).map((row) => {
-      let below = 0;
-      return row.map((value) => (this.stacked ? below += value ?? 0 : value));
-    });
-    const top = ceiling(Math.max(this.least, ...heights.flat().filter((it) => it !== null)));
-    this.ticks.forEach((tick, index) => { tick.textContent = this.text(top * index / 2); });
-    const first = steps - heights.length;
-    const point = (index, value) => `${first + index},${(100 - 100 * value / top).toFixed(2)}`;
-    this.lines.forEach((line, series) => {
-      const upper = heights.flatMap((row, index) =>
-        row[series] === null ? [] : [point(index, row[series])]);
-      const lower = this.stacked ? heights.map((row, index) =>
-        point(index, series ? row[series - 1] : 0)).reverse() : [];
-      line.setAttribute("points", [...upper, ...lower].join(" "));
-    });
+    const rows = this.past ?? this.rows;
+    let below = rows.map(() => 0);
+    const column = (_, index) => {
+      if (!this.stacked) return rows.map((row) => row[index]);
+      below = rows.map((row, step) => below[step] + (row[index] ?? 0));
+      return below;
+    };
+    const seconds = rows.map((_, step) => (step + 1 - rows.length) * this.span.step);
+    this.plot.setData([seconds, ...this.plot.series.slice(1).map(column)]);
   }
 
   tell() {

@@ -57,7 +57,7 @@ fn the_page_moves_with_the_load_and_agrees_with_the_status() {
 
     let load = Load::start(&served);
     browser.wait_until("Number(document.getElementById('write-rate').value) > 0");
-    browser.wait_until("document.querySelector('polyline.line').points.length > 5");
+    browser.wait_until("CHARTS.throughput.plot.data[0].length > 5");
     assert_eq!(browser.value("document.getElementById('led').className"), "led active");
     let rate = browser.value("Number(document.getElementById('write-rate').value)");
     let (before, shown) = (status(&served), "before.server.traffic.writes.bytes");
@@ -88,7 +88,7 @@ fn the_page_fits_a_telephone_a_tablet_and_a_wide_screen() {
     let served = Served::start_watched();
     let Some(mut browser) = at_the_page_of(&served) else { return };
     let _load = is_there("fio").then(|| Load::start(&served));
-    browser.wait_until("document.querySelector('polyline.line')?.points.length > 3");
+    browser.wait_until("CHARTS.throughput.plot.data[0].length > 3");
     assert_fits(&mut browser, "drive", |browser, name| {
         browser.value("document.getElementById('action-fail-die').click()");
         let fits = browser.value(

@@ -5,9 +5,9 @@
 //!                          └──► descent from the best of all
 //! ```
 //!
-//! The swarm looks everywhere and needs no derivatives (particle swarm optimisation, of the crate
-//! `argmin`); a descent (Levenberg and Marquardt, derivatives by differences) makes a good place
-//! exact in a few steps, because a loss is a sum over residuals that are nearly linear nearby.
+//! The swarm looks everywhere and needs no derivatives (particle swarm optimisation); a descent
+//! (Levenberg and Marquardt, derivatives by differences) makes a good place exact in a few steps,
+//! because a loss is a sum over residuals that are nearly linear nearby.
 //!
 //! Points of one generation are evaluated together, so that whoever evaluates can do it in
 //! parallel. How many there are depends on the counts below alone, never on time: the same seed
@@ -16,14 +16,11 @@
 //! Along an axis on which each new place costs much, points lie on a lattice about the start, so
 //! that the same few places are asked for again and again.
 
+use std::f64::consts::{LN_2, LOG2_E};
 use std::sync::{Mutex, PoisonError};
 
-use argmin::core::{CostFunction, Executor, PopulationState};
-use argmin::solver::particleswarm::{Particle, ParticleSwarm};
 use blockio::Rng;
 use nalgebra::{Cholesky, DMatrix, DVector};
-use rand_xoshiro_argmin::Xoshiro256PlusPlus;
-use rand_xoshiro_argmin::rand_core::SeedableRng as _;
 
 /// Residuals at a point, one for each figure; nothing where no drive can be built.
 pub(super) type Residuals = Option<Vec<f64>>;
@@ -39,6 +36,10 @@ const DESCENT_STEPS: usize = 6;
 const GAIN_MIN: f64 = 0.005;
 /// Generations of a swarm that gain less than that, all together, before it ends.
 const PATIENCE: usize = 6;
+/// Share of its velocity that a particle keeps from one generation to the next, 1 / (2 ln 2).
+const INERTIA: f64 = 0.5 * LOG2_E;
+/// Most of the way to a better place that a particle's velocity takes up at once, 1/2 + ln 2.
+const DRAW: f64 = 0.5 + LN_2;
 /// Loss where no drive can be built.
 const INFEASIBLE: f64 = 1e9;
 
@@ -291,41 +292,26 @@ fn step(
     None
 }
 
-/// The landscape as `argmin` asks it: a cost for each point.
-struct Costs<'a> {
-    state: &'a SearchState<'a>,
-    /// Least loss of each generation so far and of all before.
-    history: Mutex<Vec<f64>>,
+/// One of a swarm.
+struct Particle {
+    point: Vec<f64>,
+    velocity: Vec<f64>,
+    /// The best that it came by.
+    best: Found,
 }
 
-impl Costs<'_> {
-    /// Notes the end of a generation; whether the last ones gained too little to go on.
-    fn is_idle(&self) -> bool {
-        let Some(best) = self.state.best() else { return false };
-        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
-        history.push(best.loss);
-        let before = history.len().checked_sub(PATIENCE + 1).map(|index| history[index]);
-        before.is_some_and(|before| before - best.loss < GAIN_MIN * before)
-    }
-}
-
-impl CostFunction for Costs<'_> {
-    type Param = Vec<f64>;
-    type Output = f64;
-
-    fn cost(&self, point: &Vec<f64>) -> Result<f64, argmin::core::Error> {
-        Ok(self.bulk_cost(std::slice::from_ref(point))?[0])
-    }
-
-    fn bulk_cost<P>(&self, points: &[P]) -> Result<Vec<f64>, argmin::core::Error>
-    where
-        P: std::borrow::Borrow<Vec<f64>>,
-    {
-        if self.state.landscape.stop() || self.is_idle() {
-            return Err(argmin::core::Error::msg("ended"));
+impl Particle {
+    /// Moves on, drawn to the best that it came by and to that of all; the sides of the cube hold
+    /// it. Returns where it is then.
+    fn fly(&mut self, best_of_all: &[f64], rng: &mut Rng) -> Vec<f64> {
+        for (axis, common) in best_of_all.iter().enumerate() {
+            let at = self.point[axis];
+            let to_own = rng.unit_f64() * (self.best.point[axis] - at);
+            let to_common = rng.unit_f64() * (common - at);
+            self.velocity[axis] = INERTIA * self.velocity[axis] + DRAW * (to_own + to_common);
+            self.point[axis] = (at + self.velocity[axis]).clamp(0.0, 1.0);
         }
-        let points: Vec<Vec<f64>> = points.iter().map(|point| point.borrow().clone()).collect();
-        Ok(self.state.evaluate(&points).into_iter().map(|found| found.loss).collect())
+        self.point.clone()
     }
 }
 
@@ -337,23 +323,32 @@ fn swarm(state: &SearchState<'_>, begun: &Found, effort: Effort) {
     let mut points = stratified(size, axes, &mut rng);
     points.truncate(size.saturating_sub(2));
     let scattered = state.evaluate(&points).into_iter();
-    let particles: Vec<_> = scattered
+    let mut particles: Vec<Particle> = scattered
         .chain([begun.clone()])
         .chain(state.best())
         .map(|found| {
             let velocity = (0..axes).map(|_| 0.5 * rng.unit_f64() - 0.25).collect();
-            Particle::new(found.point, found.loss, velocity)
+            Particle { point: found.point.clone(), velocity, best: found }
         })
         .collect();
-    let bounds = (vec![0.0; axes], vec![1.0; axes]);
-    let generations = (effort.swarm / particles.len().max(1)) as u64;
-    let solver = ParticleSwarm::new(bounds, particles.len())
-        .with_rng_generator(Xoshiro256PlusPlus::seed_from_u64(rng.next_u64()));
-    let executor = Executor::new(Costs { state, history: Mutex::default() }, solver).configure(
-        |state: PopulationState<_, f64>| state.population(particles).max_iters(generations),
-    );
-    // The only error is that it ended; the best so far is remembered either way.
-    drop(executor.run());
+    // Least loss before each generation.
+    let mut losses = Vec::new();
+    for generation in 0..effort.swarm / particles.len() {
+        let Some(best) = state.best() else { return };
+        losses.push(best.loss);
+        let before = generation.checked_sub(PATIENCE).map(|index| losses[index]);
+        let is_idle = before.is_some_and(|before| before - best.loss < GAIN_MIN * before);
+        if is_idle || state.landscape.stop() {
+            return;
+        }
+        let moved = particles.iter_mut().map(|particle| particle.fly(&best.point, &mut rng));
+        let points: Vec<_> = moved.collect();
+        for (particle, found) in particles.iter_mut().zip(state.evaluate(&points)) {
+            if found.loss < particle.best.loss {
+                particle.best = found;
+            }
+        }
+    }
 }
 
 /// `count` points, each axis of which has one in each of `count` equal parts (Latin hypercube).

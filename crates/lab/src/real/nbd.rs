@@ -10,13 +10,17 @@
 //! nbd+unix:///name?socket=/path  over a socket of this machine
 //! ```
 
+use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use blockio::{Bytes, SECTOR_BYTES};
+use percent_encoding::percent_decode_str;
 
 use crate::{Error, Kind};
 
@@ -105,11 +109,13 @@ impl Uri {
                 let socket = query.split('&').find_map(|part| part.strip_prefix("socket="));
                 let socket = socket.filter(|path| !path.is_empty());
                 let path = socket.ok_or_else(|| refused("no socket"))?;
-                Endpoint::Unix(unescaped(path).into())
+                let path: Cow<'_, [u8]> = percent_decode_str(path).into();
+                Endpoint::Unix(OsStr::from_bytes(&path).into())
             }
             _ => return Err(refused("only nbd and nbd+unix can be measured")),
         };
-        Ok(Self { place, name: unescaped(name) })
+        let name = percent_decode_str(name).decode_utf8_lossy().into_owned();
+        Ok(Self { place, name })
     }
 
     /// Asks the server what the export is.
@@ -382,23 +388,6 @@ impl Export {
             ("Consistent over several connections", yes(self.many_connections)),
         ]
     }
-}
-
-/// Turns `%20` back into a space; a `%` without two digits stands for itself.
-fn unescaped(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let code = match after {
-            [a, b, ..] if *first == b'%' => {
-                std::str::from_utf8(&[*a, *b]).ok().and_then(|it| u8::from_str_radix(it, 16).ok())
-            }
-            _ => None,
-        };
-        bytes.push(code.unwrap_or(*first));
-        rest = if code.is_some() { &after[2..] } else { after };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

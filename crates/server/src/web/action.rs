@@ -5,13 +5,14 @@
 //! make their address wait before the next is looked at, the right one included.
 
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use live::management::{Answer, Request as Asked};
+use rustix::rand::{GetRandomFlags, getrandom};
 use serde::Deserialize;
 use tracing::warn;
 
@@ -47,7 +48,8 @@ impl Token {
     /// When the file holds something else, or the system refuses.
     pub fn draw(path: Option<PathBuf>) -> io::Result<Self> {
         let mut bytes = [0; TOKEN_BYTES];
-        File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+        // So few bytes come at once or not at all.
+        getrandom(&mut bytes, GetRandomFlags::empty())?;
         let text = format!("{:032x}", u128::from_be_bytes(bytes));
         if let Some(path) = &path {
             remove_old(path)?;

@@ -20,6 +20,8 @@ pub(super) fn of_fleet() -> Reply {
 pub(super) fn part(path: &str) -> Option<Reply> {
     let (kind, text) = match path {
         "/base.css" => (CSS, report::GROUND_STYLE),
+        "/uPlot.css" => (CSS, report::CHART_STYLE),
+        "/uPlot.js" => return Some(Reply::new(JAVASCRIPT, report::chart_script())),
         "/dashboard.css" => (CSS, include_str!("../../assets/dashboard.css")),
         "/shared.js" => (JAVASCRIPT, include_str!("../../assets/shared.js")),
         "/dashboard.js" => (JAVASCRIPT, include_str!("../../assets/dashboard.js")),

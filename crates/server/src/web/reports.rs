@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lab::runs::{RunMonitor, Runs, RunsSnapshot};
+use percent_encoding::percent_decode_str;
 
 /// Runs that are shown.
 #[derive(Debug)]
@@ -23,7 +24,7 @@ impl Reports {
     /// The text of a page by its name as an address has it. Only what was listed is opened, so that
     /// no name leads elsewhere.
     pub(super) fn review(&self, address: &str) -> Option<String> {
-        let name = decoded(address)?;
+        let name = percent_decode_str(address).decode_utf8().ok()?;
         let mut run_monitor = self.run_monitor();
         let page = run_monitor.pages().into_iter().find(|page| page.name == name)?;
         run_monitor.page(&page).ok()
@@ -34,31 +35,11 @@ impl Reports {
     }
 }
 
-/// A text whose bytes may be written as `%2F`.
-fn decoded(text: &str) -> Option<String> {
-    let mut parts = text.split('%');
-    let mut bytes = parts.next()?.as_bytes().to_vec();
-    for part in parts {
-        let (digits, rest) = part.split_at_checked(2)?;
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
-        bytes.extend(rest.as_bytes());
-    }
-    String::from_utf8(bytes).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
 
     use super::*;
-
-    #[test]
-    fn addresses_are_decoded_and_those_that_are_none_are_not() {
-        assert_eq!(decoded("a%20b%C3%A9.html").as_deref(), Some("a bé.html"));
-        for broken in ["%", "%2", "%zz", "%ff", "a%2é"] {
-            assert_eq!(decoded(broken), None, "{broken}");
-        }
-    }
 
     #[test]
     fn only_pages_of_the_folder_are_opened() {
@@ -67,12 +48,15 @@ mod tests {
         fs::create_dir(&runs).unwrap();
         fs::write(folder.path().join("secret.html"), "secret").unwrap();
         fs::write(runs.join("notes.txt"), "notes").unwrap();
-        fs::write(runs.join("a b.html"), "review").unwrap();
+        fs::write(runs.join("a bé.html"), "review").unwrap();
         std::os::unix::fs::symlink("../secret.html", runs.join("link.html")).unwrap();
         let reports = Reports::new(&runs);
-        assert_eq!(reports.review("a%20b.html").as_deref(), Some("review"));
+        assert_eq!(reports.review("a%20b%C3%A9.html").as_deref(), Some("review"));
         for elsewhere in ["../secret.html", "%2e%2e%2fsecret.html", "link.html", "notes.txt", ""] {
             assert_eq!(reports.review(elsewhere), None, "{elsewhere}");
+        }
+        for broken in ["%", "%2", "%zz", "%ff", "a%2é"] {
+            assert_eq!(reports.review(broken), None, "{broken}");
         }
     }
 }
