@@ -165,7 +165,7 @@ fn files_of_lab_import_from_their_own_and_lower_rooms_only() {
 
 /// Rooms of `live`, see [`rooms_of`].
 const ROOMS_OF_LIVE: &[&[&str]] = &[
-    &["mutants", "medium"],
+    &["lock", "mutants", "medium"],
     &["fault_injection", "format"],
     &["error", "status"],
     // From what is written up to who writes it.

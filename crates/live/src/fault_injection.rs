@@ -18,7 +18,7 @@ mod schedule;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,7 @@ use serde::{Deserialize, Serialize};
 use self::device::Injecting;
 use self::medium::Die;
 pub use self::schedule::{Schedule, ScheduleError, When};
+use crate::lock::lock;
 use crate::{Device, Medium};
 
 /// Interval at which the clock of a schedule is checked.
@@ -111,7 +112,7 @@ impl FaultInjector {
     ) -> Vec<Option<Box<dyn Medium>>> {
         let dies: Vec<_> =
             media.into_iter().map(|it| it.map(|it| Arc::new(Die::new(it)))).collect();
-        locked(&self.dies).clone_from(&dies);
+        lock(&self.dies).clone_from(&dies);
         let medium =
             |die| Box::new(medium::Injecting::new(die, Arc::clone(self))) as Box<dyn Medium>;
         dies.into_iter().map(|die| die.map(medium)).collect()
@@ -139,11 +140,11 @@ impl FaultInjector {
             ))),
             Fault::Stall { stall_ms } => {
                 let until = Instant::now() + Duration::from_millis(stall_ms);
-                *locked(&self.stalled_until) = Some(until);
+                *lock(&self.stalled_until) = Some(until);
                 Ok(())
             }
             Fault::Fill { left_bytes } => {
-                *locked(&self.space_left) = Some(left_bytes);
+                *lock(&self.space_left) = Some(left_bytes);
                 Ok(())
             }
         }
@@ -178,7 +179,7 @@ impl FaultInjector {
             When::AfterMs(after) => elapsed >= Duration::from_millis(after),
             When::AfterCommands(after) => commands >= after,
         };
-        let mut planned = locked(&self.planned);
+        let mut planned = lock(&self.planned);
         let due: Vec<Fault> = planned.iter().filter(|it| is_due(&it.0)).map(|it| it.1).collect();
         planned.retain(|it| !is_due(&it.0));
         drop(planned);
@@ -189,7 +190,7 @@ impl FaultInjector {
     }
 
     fn die(&self, die: u32) -> io::Result<Arc<Die>> {
-        let dies = locked(&self.dies);
+        let dies = lock(&self.dies);
         let found = dies.get(die as usize).cloned().flatten();
         found.ok_or_else(|| io::Error::other(format!("there is no die {die}")))
     }
@@ -198,8 +199,8 @@ impl FaultInjector {
         if self.is_cut.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
-        let mut rng = locked(&self.rng);
-        let dies = locked(&self.dies).clone();
+        let mut rng = lock(&self.rng);
+        let dies = lock(&self.dies).clone();
         // All of them at one moment: until then no later command may go on.
         let mut halted: Vec<_> = dies.iter().flatten().map(|die| die.halt()).collect();
         let lost = halted.iter_mut().map(|die| die.lose(&mut rng));
@@ -213,9 +214,9 @@ impl FaultInjector {
     }
 
     fn flip_bits(&self, die: Option<u32>, bits: u32) -> io::Result<()> {
-        let mut rng = locked(&self.rng);
+        let mut rng = lock(&self.rng);
         let present: Vec<u32> = {
-            let dies = locked(&self.dies);
+            let dies = lock(&self.dies);
             (0..)
                 .zip(dies.iter())
                 .filter(|(_, die)| die.is_some())
@@ -231,7 +232,7 @@ impl FaultInjector {
     /// Waits as long as the dies are stalled.
     fn wait(&self) {
         loop {
-            let until = *locked(&self.stalled_until);
+            let until = *lock(&self.stalled_until);
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             match left {
                 Some(left) if !left.is_zero() => thread::sleep(left),
@@ -243,8 +244,4 @@ impl FaultInjector {
     fn is_cut(&self) -> bool {
         self.is_cut.load(Ordering::Acquire)
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,7 +3,7 @@
 //! [`Drive`] is a [`Device`] over dies, which are files, block devices or anything else that is a
 //! [`Medium`]. The crate `export` offers it to clients over a protocol.
 //!
-//! The rooms, from the lowest up: `mutants`; `medium`; `fault_injection`; `format`, the structures
+//! The rooms, from the lowest up: `lock`, `mutants`; `medium`; `fault_injection`; `format`, the structures
 //! of the media without I/O; `error`; `status`, types alone; `engine`; `management`; `volume`;
 //! `simulation`. A file uses its own room and lower ones, which a test keeps.
 
@@ -11,6 +11,7 @@ mod engine;
 mod error;
 pub mod fault_injection;
 mod format;
+mod lock;
 pub mod management;
 mod medium;
 mod mutants;

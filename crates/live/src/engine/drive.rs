@@ -34,6 +34,7 @@ use crate::engine::journal::{Journal, Scope};
 use crate::engine::store::Store;
 use crate::format::header::{Closing, Header};
 use crate::format::layout::PAGE_BYTES;
+use crate::lock::lock;
 use crate::status::{
     self, Format, Health, Led, MaintenanceStatus, Smart, Space, State, Status, Wear,
 };
@@ -254,10 +255,6 @@ impl Drive {
         }
         result
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The part of a page that a range covers.

@@ -19,10 +19,11 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread::{self, JoinHandle};
 
+use crate::lock::lock;
 use crate::{Device, DeviceError, Drive, Durability};
 
 /// Work that a thread does with the device.
@@ -127,7 +128,7 @@ impl<D> Drop for Queue<D> {
 /// Carries out requests until the queue is dropped and empty; the body of its threads.
 fn carry_out<D>(device: &D, queue: &Mutex<Receiver<Work<D>>>) {
     loop {
-        let next = locked(queue).recv();
+        let next = lock(queue).recv();
         let Ok(work) = next else { break };
         // The promise answers; the others' requests are to be carried out all the same.
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(device)));
@@ -149,7 +150,7 @@ impl<T> Pending<T> {
     /// As the call.
     pub fn wait(self) -> Result<T, DeviceError> {
         let empty = |state: &mut State<T>| state.given.is_none();
-        let state = self.0.answered.wait_while(locked(&self.0.state), empty);
+        let state = self.0.answered.wait_while(lock(&self.0.state), empty);
         let mut state = state.unwrap_or_else(PoisonError::into_inner);
         state.given.take().expect("waited for")
     }
@@ -159,7 +160,7 @@ impl<T> Future for Pending<T> {
     type Output = Result<T, DeviceError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut state = locked(&self.0.state);
+        let mut state = lock(&self.0.state);
         if let Some(given) = state.given.take() {
             return Poll::Ready(given);
         }
@@ -192,7 +193,7 @@ impl<T> Default for Answer<T> {
 impl<T> Answer<T> {
     /// Gives the answer, if none was given before.
     fn give(&self, answer: Result<T, DeviceError>) {
-        let mut state = locked(&self.state);
+        let mut state = lock(&self.state);
         if state.is_given {
             return;
         }
@@ -220,10 +221,6 @@ impl<T> Drop for Promise<T> {
         let reason = "the call was given up by its thread".to_owned();
         self.0.give(Err(DeviceError::Poisoned { reason }));
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
-use super::{FaultInjector, locked};
+use super::FaultInjector;
+use crate::lock::lock;
 use crate::{Allocation, Device, DeviceError, Durability, Read};
 
 /// A drive as its clients see it.
@@ -53,7 +54,7 @@ impl Device for Injecting {
 
     fn write(&self, offset: u64, bytes: &[u8], durability: Durability) -> Result<(), DeviceError> {
         self.begin()?;
-        if let Some(left) = &mut *locked(&self.injector.space_left) {
+        if let Some(left) = &mut *lock(&self.injector.space_left) {
             let length = bytes.len() as u64;
             *left = left.checked_sub(length).ok_or(DeviceError::NoSpace { offset, length })?;
         }
@@ -67,9 +68,9 @@ impl Device for Injecting {
 
     fn trim(&self, offset: u64, length: u64, durability: Durability) -> Result<(), DeviceError> {
         self.begin()?;
-        if locked(&self.injector.space_left).is_some() {
+        if lock(&self.injector.space_left).is_some() {
             let gained = self.stored_bytes(offset, length)?;
-            if let Some(left) = &mut *locked(&self.injector.space_left) {
+            if let Some(left) = &mut *lock(&self.injector.space_left) {
                 *left += gained;
             }
         }

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use blockio::Rng;
 
-use super::{FaultInjector, locked};
+use super::FaultInjector;
+use crate::lock::lock;
 use crate::{HostSpace, Medium};
 
 const SECTOR_BYTES: usize = 512;
@@ -101,12 +102,12 @@ impl Die {
     }
 
     pub(super) fn fail(&self) {
-        locked(&self.state).has_failed = true;
+        lock(&self.state).has_failed = true;
     }
 
     /// Takes no more commands, since the power is gone.
     pub(super) fn halt(&self) -> Halted<'_> {
-        let mut state = locked(&self.state);
+        let mut state = lock(&self.state);
         state.has_lost_power = true;
         Halted { medium: &*self.medium, state }
     }
@@ -114,7 +115,7 @@ impl Die {
     /// Flips a bit of something that is not zero, as far as that is found.
     pub(super) fn flip_bit(&self, rng: &mut Rng) -> io::Result<()> {
         // Nothing may be written over what is looked at.
-        let _state = locked(&self.state);
+        let _state = lock(&self.state);
         let blocks = self.medium.size() / LOOK_BYTES as u64;
         let mut block = vec![0; LOOK_BYTES];
         for _ in 0..LOOKS_MAX {
@@ -130,7 +131,7 @@ impl Die {
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let mut state = locked(&self.state);
+        let mut state = lock(&self.state);
         state.check()?;
         if bytes.is_empty() {
             return Ok(());
@@ -144,7 +145,7 @@ impl Die {
     }
 
     fn sync(&self) -> io::Result<()> {
-        let mut state = locked(&self.state);
+        let mut state = lock(&self.state);
         state.check()?;
         self.medium.sync()?;
         state.before.clear();
@@ -177,13 +178,13 @@ impl Medium for Injecting {
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.injector.wait();
-        locked(&self.die.state).check()?;
+        lock(&self.die.state).check()?;
         self.die.medium.read_at(offset, buffer)
     }
 
     fn read_vectored_at(&self, offset: u64, buffers: &mut [IoSliceMut<'_>]) -> io::Result<()> {
         self.injector.wait();
-        locked(&self.die.state).check()?;
+        lock(&self.die.state).check()?;
         self.die.medium.read_vectored_at(offset, buffers)
     }
 

@@ -1,7 +1,7 @@
 //! Drives by name: a folder that says where the dies are.
 
 use std::fs;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf, absolute};
 use std::sync::Arc;
 
@@ -469,6 +469,6 @@ pub(super) fn is_device(path: &Path) -> bool {
 /// A number that no other drive has.
 fn draw() -> io::Result<u64> {
     let mut bytes = [0; 8];
-    fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
     Ok(u64::from_le_bytes(bytes))
 }

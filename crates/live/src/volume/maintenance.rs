@@ -5,10 +5,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use crate::lock::lock;
 use crate::volume::folder::Replacement;
 use crate::volume::hot_spares::{add_spare, forget_spare, next_spare};
 use crate::{Beyond, Drive, Namespaces, OpenError, UserCapacity};
@@ -61,7 +62,7 @@ impl Rest {
     /// Waits as long as `left` says for the period that is wished for, or until somebody wishes
     /// something else; says what.
     fn wait(&self, left: impl Fn(Duration) -> Duration) -> Wishes {
-        let mut wishes = locked(&self.wishes);
+        let mut wishes = lock(&self.wishes);
         loop {
             let left = left(wishes.period);
             if wishes.is_over || wishes.wants_scrub || left.is_zero() {
@@ -74,7 +75,7 @@ impl Rest {
 
     /// Takes a pause of its own length; says whether to go on.
     fn pause(&self, pause: Duration) -> bool {
-        let wishes = locked(&self.wishes);
+        let wishes = lock(&self.wishes);
         let waited = self.told.wait_timeout_while(wishes, pause, |wishes| !wishes.is_over);
         !waited.unwrap_or_else(PoisonError::into_inner).0.is_over
     }
@@ -86,13 +87,13 @@ impl Rest {
     }
 
     fn wish(&self, change: impl FnOnce(&mut Wishes)) {
-        change(&mut locked(&self.wishes));
+        change(&mut lock(&self.wishes));
         self.told.notify_all();
     }
 
     /// Takes up the wish for a scrub, if there is one.
     fn takes_up_scrub(&self) -> bool {
-        std::mem::take(&mut locked(&self.wishes).wants_scrub)
+        std::mem::take(&mut lock(&self.wishes).wants_scrub)
     }
 }
 
@@ -164,7 +165,7 @@ impl Maintenance {
     /// # Errors
     /// When one is under way.
     pub fn scrub(&self) -> Result<(), OpenError> {
-        if *locked(&self.is_scheduled) {
+        if *lock(&self.is_scheduled) {
             self.rest.wish(|wishes| wishes.wants_scrub = true);
             return Ok(());
         }
@@ -181,7 +182,7 @@ impl Maintenance {
     /// When the system refuses a thread.
     pub fn scrub_every(&self, period: Duration) -> Result<(), OpenError> {
         self.rest.wish(|wishes| wishes.period = period);
-        if std::mem::replace(&mut *locked(&self.is_scheduled), true) {
+        if std::mem::replace(&mut *lock(&self.is_scheduled), true) {
             return Ok(());
         }
         self.begin("scrub", |drive, rest, told| {
@@ -260,7 +261,7 @@ impl Maintenance {
     pub fn stop(&self) {
         self.rest.wish(|wishes| wishes.is_over = true);
         // Whoever begins something now does not wait for all that ends.
-        let work = std::mem::take(&mut *locked(&self.work));
+        let work = std::mem::take(&mut *lock(&self.work));
         for worker in work {
             // One that panicked is gone as well.
             let _ = worker.join();
@@ -282,7 +283,7 @@ impl Maintenance {
             .map_err(|source| {
                 OpenError::medium(&format!("starting a thread for a {name}"), source)
             })?;
-        let mut workers = locked(&self.work);
+        let mut workers = lock(&self.work);
         workers.retain(|worker| !worker.is_finished());
         workers.push(worker);
         drop(workers);
@@ -326,8 +327,4 @@ fn scrub_now(drive: &Drive, rest: &Rest, told: &Sender<()>) {
 /// Tells whoever waits for the beginning; later there is nobody.
 fn tell(begun: &Sender<()>) {
     let _ = begun.send(());
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,7 +5,7 @@ use bytemuck::cast_slice;
 use std::sync::TryLockError;
 use std::sync::atomic::Ordering;
 
-use super::{Drive, lock};
+use super::Drive;
 use crate::DeviceError;
 use crate::engine::checkpoint::{self, Writer};
 use crate::engine::completed_rows::completed_bytes_due;
@@ -16,6 +16,7 @@ use crate::engine::store::{Replica, Store};
 use crate::format::checkpoint_header::CheckpointHeader;
 use crate::format::layout::FRAME_BYTES;
 use crate::format::row::Rows;
+use crate::lock::lock;
 
 /// Pages of a drive for each page that is placed between two checkpoints, at most: recovery has to
 /// do with those, and a checkpoint writes four bytes for each page of the drive.

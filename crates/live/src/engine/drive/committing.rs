@@ -5,7 +5,7 @@
 //! last commit are made durable first, and then listed in the batch: whoever finds the batch knows
 //! that they were there. Many that flush at once share one commit.
 
-use super::{Drive, lock};
+use super::Drive;
 use crate::DeviceError;
 use crate::engine::completed_rows::completed_bytes_due;
 use crate::engine::core::Core;
@@ -13,6 +13,7 @@ use crate::engine::dies::medium_error;
 use crate::engine::journal::{Journal, Scope};
 use crate::format::die_set::DieSet;
 use crate::format::header::Header;
+use crate::lock::lock;
 use crate::mutants::{self, Mutant};
 
 /// Checkpoints that may be taken to make room for one commit: others may fill it meanwhile.

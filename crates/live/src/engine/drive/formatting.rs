@@ -11,13 +11,14 @@ use serde::{Deserialize, Serialize};
 
 use ftl::{ConfigError, Lpn};
 
-use super::{Drive, lock};
+use super::Drive;
 use crate::engine::core::Core;
 use crate::engine::creation::Capacity;
 use crate::engine::dies::medium_error;
 use crate::engine::journal::{Journal, Scope};
 use crate::format::journal::Trim;
 use crate::format::layout::{HEADER_BYTES, PAGE_BYTES, lba};
+use crate::lock::lock;
 use crate::status::Purge;
 use crate::{DeviceError, OpenError, Shape};
 
