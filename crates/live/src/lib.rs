@@ -3,9 +3,9 @@
 //! [`Drive`] is a [`Device`] over dies, which are files, block devices or anything else that is a
 //! [`Medium`]. The crate `export` offers it to clients over a protocol.
 //!
-//! The rooms, from the lowest up: `lock`, `mutants`; `medium`; `fault_injection`; `format`, the structures
-//! of the media without I/O; `error`; `status`, types alone; `engine`; `management`; `volume`;
-//! `simulation`. A file uses its own room and lower ones, which a test keeps.
+//! The rooms, from the lowest up: `lock`, `mutants`; `medium`; `fault_injection`; `format`, the
+//! structures of the media without I/O; `error`; `status`, types alone; `engine`; `management`;
+//! `volume`; `simulation`. A file uses its own room and lower ones, which a test keeps.
 
 mod engine;
 mod error;

@@ -142,7 +142,7 @@ pub(crate) enum Record {
     Row(ListedRow),
 }
 
-/// A row as a batch lists it; its extents are told by [`Replay::units`].
+/// A row as a batch lists it; [`listed_unit`] parts its extents.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ListedRow {
     pub(crate) row: u32,
