@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::ftl::StreamState;
 use crate::relocation::Relocation;
+use crate::stream::StreamState;
 use crate::{Config, ConfigError, Ftl, Lpn, SuperblockId, SuperblockState};
 
 impl Ftl {

@@ -14,7 +14,7 @@
 //! - While rows are shortened no more is stored than leaves the superblock with least in it worth
 //!   relocating to such rows.
 
-use crate::ftl::{Origin, Stream};
+use crate::stream::{Origin, Stream};
 use crate::{Cause, Ftl, Lpn, Media};
 
 /// Shortening of the rows that are begun from now on.

@@ -12,42 +12,8 @@
 
 use std::ops::Range;
 
-use crate::ftl::Origin;
+use crate::stream::Origin;
 use crate::{Ftl, Lpn, Media, Ppn, SuperblockId};
-
-/// Logical pages of consecutive physical pages, as the owner of the media told them.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct P2lCache {
-    /// Number of the first of them.
-    first: u32,
-    pages: Vec<Option<Lpn>>,
-    /// Searches of the whole map.
-    searches: u64,
-}
-
-impl P2lCache {
-    /// Begins a cache of `count` pages from number `first` on, none of them known.
-    fn begin(&mut self, first: u32, count: u32) {
-        self.first = first;
-        self.pages.clear();
-        self.pages.resize(count as usize, None);
-    }
-
-    /// True if `ppn` is one of the cached pages.
-    fn covers(&self, ppn: Ppn) -> bool {
-        ppn.0.checked_sub(self.first).is_some_and(|index| (index as usize) < self.pages.len())
-    }
-
-    /// Logical page that was told for `ppn`, which must be cached; `None` if nothing was.
-    fn at(&self, ppn: Ppn) -> Option<Lpn> {
-        self.pages[(ppn.0 - self.first) as usize]
-    }
-
-    /// Forgets what was said.
-    pub(crate) fn clear(&mut self) {
-        self.pages.clear();
-    }
-}
 
 impl Ftl {
     /// Stops keeping the reverse map in memory, which saves four bytes a place: the owner is asked

@@ -13,6 +13,7 @@
 //! written back by itself.
 
 mod device;
+mod fault;
 mod medium;
 mod schedule;
 
@@ -23,9 +24,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use blockio::Rng;
-use serde::{Deserialize, Serialize};
 
 use self::device::Injecting;
+pub use self::fault::Fault;
 use self::medium::Die;
 pub use self::schedule::{Schedule, ScheduleError, When};
 use crate::lock::lock;
@@ -35,36 +36,6 @@ use crate::{Device, Medium};
 const TICK: Duration = Duration::from_millis(20);
 /// Longest stall: who wants more cuts the power.
 const STALL_MS_MAX: u64 = 60 * 60 * 1000;
-
-/// Fault to inject.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "fault", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Fault {
-    /// The power goes: what was not durable is lost, or torn, sector by sector.
-    CutPower,
-    /// Every command to a die fails from now on.
-    FailDie {
-        /// Index of the die.
-        die: u32,
-    },
-    /// Bits of what a die holds flip.
-    FlipBits {
-        /// Index of the die; none: a random one.
-        die: Option<u32>,
-        /// Number of bits to flip.
-        bits: u32,
-    },
-    /// Every command to any die waits until this time has gone by.
-    Stall {
-        /// Milliseconds, at most an hour.
-        stall_ms: u64,
-    },
-    /// Writes fail for want of space, but for as much as is trimmed from now on.
-    Fill {
-        /// Bytes that may still be written.
-        left_bytes: u64,
-    },
-}
 
 /// Injects faults into a drive, by command and by a schedule.
 #[derive(Debug)]

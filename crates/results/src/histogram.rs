@@ -8,7 +8,18 @@
 //! array that grows with the largest latency seen, to 36 KiB at an hour. A closed histogram keeps
 //! only the bins that counted something; both forms count on and merge alike.
 
-use crate::{Bin, LatencySummary};
+use serde::{Deserialize, Serialize};
+
+use crate::LatencySummary;
+
+/// One bin of a latency histogram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bin {
+    /// Highest latency that falls into the bin, in nanoseconds.
+    pub latency_ns: u64,
+    /// Requests in it.
+    pub count: u64,
+}
 
 /// Latencies of one kind of request over a span.
 #[derive(Clone, Debug)]

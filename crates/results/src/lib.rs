@@ -28,9 +28,9 @@ pub mod sweep;
 mod table;
 
 pub use error::Error;
-pub use histogram::Latencies;
+pub use histogram::{Bin, Latencies};
 pub use run::{
-    AskedRate, Bin, Cell, Environment, Figure, HostSheet, Limits, RateLimit, Run, SheetRow, Steady,
+    AskedRate, Cell, Environment, Figure, HostSheet, Limits, RateLimit, Run, SheetRow, Steady,
     SteadyEvidence, SteadyVariable, Step, StepKind, Target, TargetKind, TrackedMetric, Warning,
     WarningKind, Written,
 };

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{LatencySummary, NandWrites, Sample, Summary};
+use crate::{Bin, LatencySummary, NandWrites, Sample, Summary};
 
 /// One drive, in one format, behind one host, through one protocol.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -167,15 +167,6 @@ pub struct HostSheet {
     pub name: String,
     /// Its value.
     pub value: String,
-}
-
-/// One bin of a latency histogram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bin {
-    /// Highest latency that falls into the bin, in nanoseconds.
-    pub latency_ns: u64,
-    /// Requests in it.
-    pub count: u64,
 }
 
 /// Kind of step.

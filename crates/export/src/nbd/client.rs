@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use super::replies::Replies;
+use super::session::Session;
+use super::terms::{Dialect, Terms};
 use super::wire::{self, option, u16_at, u32_at, u64_at};
-use super::{Dialect, Replies, Session, Terms};
 use crate::Export;
 use device::Device;
 

@@ -7,7 +7,10 @@ use std::time::{Duration, Instant};
 
 use super::channel::Channel;
 use super::limits::{Loan, Memory, OWN_BUFFER_BYTES};
-use super::{Negotiation, Replies, Session, Taken, Terms, Violation};
+use super::negotiation::Negotiation;
+use super::replies::Replies;
+use super::session::Session;
+use super::terms::{Taken, Terms, Violation};
 use crate::socket::Socket;
 use crate::{Exports, Tls};
 

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use blockio::Bytes;
 
-use super::REQUEST_BYTES_MAX;
+use super::terms::REQUEST_BYTES_MAX;
 use crate::socket::Socket;
 
 /// Memory that each client has: for requests, for replies, and for encryption.

@@ -11,8 +11,10 @@
 
 use std::sync::Arc;
 
+use super::replies::Replies;
+use super::terms::{Dialect, PREFERRED_BYTES, REQUEST_BYTES_MAX, Taken, Terms, Violation};
+use super::wire;
 use super::wire::{ability, allocation, answer, handshake, info, option, u16_at, u32_at, u64_at};
-use super::{Dialect, PREFERRED_BYTES, REQUEST_BYTES_MAX, Replies, Taken, Terms, Violation, wire};
 use crate::{Demand, Export, Exports, Tls};
 
 const FLAGS_BYTES: usize = 4;

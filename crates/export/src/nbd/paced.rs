@@ -16,7 +16,8 @@ use blockio::Nanos;
 
 use super::connection::{Break, Connection};
 use super::limits::{Loan, OWN_BUFFER_BYTES};
-use super::{REQUEST_BYTES_MAX, Session, Terms};
+use super::session::Session;
+use super::terms::{REQUEST_BYTES_MAX, Terms};
 use crate::{Lane, Pace};
 
 /// Most bytes of replies that are held back before receiving stops: in the client's own memory, and

@@ -1,7 +1,7 @@
 //! Requests of a client, taken out of the bytes that it sent.
 
+use super::terms::{Dialect, Violation};
 use super::wire::{self, flag, u16_at, u32_at, u64_at};
-use super::{Dialect, Violation};
 
 /// Bytes of a plain header.
 const HEADER_BYTES: usize = 28;

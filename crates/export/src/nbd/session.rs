@@ -12,9 +12,10 @@ use std::ops::Range;
 
 use blockio::Op;
 
+use super::replies::Replies;
 use super::request::{self, Kind, Request};
+use super::terms::{Dialect, REQUEST_BYTES_MAX, Taken, Terms, Violation};
 use super::wire::{self, Errno, allocation, chunk, flag};
-use super::{Dialect, REQUEST_BYTES_MAX, Replies, Taken, Terms, Violation};
 use crate::Asked;
 use device::{Allocation, Device, DeviceError, Durability, Read};
 

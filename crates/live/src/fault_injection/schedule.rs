@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::Fault;
+use super::fault::Fault;
 
 /// Bits that flip where a schedule does not say how many.
 const BITS: u32 = 8;
