@@ -188,6 +188,17 @@ fn files_of_live_import_from_their_own_and_lower_rooms_only() {
     assert!(!rooms_of("live", &turned).is_empty(), "imports were not seen");
 }
 
+/// Rooms of `server`, see [`rooms_of`].
+const ROOMS_OF_SERVER: &[&[&str]] =
+    &[&["activation", "log", "monitor"], &["drive_service"], &["web"]];
+
+#[test]
+fn files_of_server_import_from_their_own_and_lower_rooms_only() {
+    report(&rooms_of("server", ROOMS_OF_SERVER));
+    let turned: Vec<&[&str]> = ROOMS_OF_SERVER.iter().rev().copied().collect();
+    assert!(!rooms_of("server", &turned).is_empty(), "imports were not seen");
+}
+
 /// Imports of the crate named `name` that break the order of its rooms, outside its tests.
 ///
 /// A room is a module with all below it but those that are rooms themselves: `real/hosts` is none

@@ -1,4 +1,4 @@
-//! What the owner of the media told of a victim: the logical pages of consecutive places.
+//! Logical pages of consecutive places, as the owner of the media told them.
 
 use crate::{Lpn, Ppn};
 

@@ -22,12 +22,11 @@ use live::{
 };
 use tracing::{error, info, warn};
 
-pub use self::changes::Alert;
 use self::changes::{Change, Gravity, Known};
 use self::event_log::EventLog;
 use self::history::Rings;
 pub use self::model::Paced;
-use crate::monitor::Monitor;
+use crate::monitor::{Alert, Monitor};
 
 /// Service of a drive that is served from its folder: its status, its clients and its maintenance.
 #[derive(Debug)]

@@ -22,7 +22,20 @@ use anyhow::{Context as _, Result, bail};
 use live::status::HealthState;
 use tracing::warn;
 
-use crate::drive_service::Alert;
+/// Alert that a program or a mail passes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Alert {
+    /// The kind of the problem, `resolved`, `health-ok` or `test`.
+    pub event: &'static str,
+    /// Health from now on.
+    pub health: HealthState,
+    /// Index of the die that it is about.
+    pub die: Option<u32>,
+    /// Description of the change, one sentence.
+    pub detail: String,
+    /// Next step for the operator, one sentence; empty if there is none.
+    pub remedy: String,
+}
 
 /// Alerts that wait for a slow program.
 const WAITING_MAX: usize = 64;

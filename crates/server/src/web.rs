@@ -24,6 +24,8 @@ mod reply;
 mod reports;
 mod request;
 mod stream;
+mod token;
+mod visit;
 
 use std::io::{self, IsTerminal as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -35,7 +37,6 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, anyhow};
 use export::Tls;
 
-pub use self::action::Token;
 use self::connection::Connection;
 use self::connections::{Connections, Entry};
 pub use self::drive_routes::DriveRoutes;
@@ -43,6 +44,8 @@ pub use self::fleet::Fleet;
 use self::origin_check::OriginCheck;
 use self::reply::Reply;
 use self::request::{Fault, Request};
+pub use self::token::Token;
+use self::visit::Visit;
 
 /// Time limit for the TLS handshake and the request of a client, and for each part of an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -85,24 +88,6 @@ pub enum Content {
     Drive(DriveRoutes),
     /// A page of many, and theirs behind it.
     Fleet(Fleet),
-}
-
-/// Accepted request, with the connection to answer on.
-struct Visit<'a> {
-    request: &'a Request,
-    token: &'a Token,
-    entry: &'a Entry,
-    connection: &'a Connection,
-}
-
-impl Visit<'_> {
-    fn is_head(&self) -> bool {
-        self.request.method == "HEAD"
-    }
-
-    fn send(&self, reply: &Reply) -> io::Result<()> {
-        reply.send(self.connection, self.is_head())
-    }
 }
 
 impl Content {

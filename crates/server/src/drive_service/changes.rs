@@ -15,6 +15,8 @@ use live::status::{
     Die, DieState, HealthState, Problem, ProblemKind, Rebuild, Scrub, Status, Supply,
 };
 
+use crate::monitor::Alert;
+
 /// Severity of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Gravity {
@@ -34,21 +36,6 @@ pub(super) struct Change {
     pub text: String,
     /// Alert for the monitor; none if the change calls for none.
     pub alert: Option<Alert>,
-}
-
-/// Alert that a program or a mail passes on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Alert {
-    /// The kind of the problem, `resolved`, `health-ok` or `test`.
-    pub event: &'static str,
-    /// Health from now on.
-    pub health: HealthState,
-    /// Index of the die that it is about.
-    pub die: Option<u32>,
-    /// Description of the change, one sentence.
-    pub detail: String,
-    /// Next step for the operator, one sentence; empty if there is none.
-    pub remedy: String,
 }
 
 /// State of a drive as of the previous looks.

@@ -11,7 +11,8 @@ use live::status::{History, HistorySpan, Status};
 use super::metrics::{self, Metrics};
 use super::reply::Reply;
 use super::stream::Stream;
-use super::{Visit, action, origin_check, page};
+use super::visit::Visit;
+use super::{action, origin_check, page};
 use crate::drive_service::DriveService;
 
 /// Error for a drive whose server is gone.

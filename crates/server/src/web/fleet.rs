@@ -29,10 +29,11 @@ use toml::Table;
 
 use super::drive_card::{DriveCard, Summary};
 use super::drive_routes::{DriveRoutes, STREAM, Subject, UNSERVED};
+use super::page;
 use super::reply::Reply;
 use super::reports::Reports;
 use super::stream::Stream;
-use super::{Visit, page};
+use super::visit::Visit;
 use crate::chain_text;
 
 /// Path prefix of the page of a drive, before its number.

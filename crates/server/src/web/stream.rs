@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::Visit;
 use super::connections::VIEWERS_MAX;
 use super::reply::{self, Reply};
+use super::visit::Visit;
 
 /// Time from one look to the next.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -148,10 +148,10 @@ mod tests {
     use std::sync::mpsc;
     use std::thread;
 
-    use super::super::action::Token;
     use super::super::connection::Connection;
     use super::super::connections::{Connections, Entry};
     use super::super::request::Request;
+    use super::super::token::Token;
     use super::*;
 
     /// More than all buffers between a server and a viewer that takes nothing hold.
