@@ -3,7 +3,7 @@
 use results::steady::Demand;
 use results::{Summary, Target, Written};
 
-use super::Record;
+use super::record::Record;
 use crate::plan::PlannedStep;
 
 /// Demand of `step`, the one at `index` of its plan: the writes it finds, and the capacity it has

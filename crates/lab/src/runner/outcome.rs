@@ -4,7 +4,7 @@ use results::{
     Environment, Run, Steady, SteadyEvidence, Step, StepKind, Target, Warning, WarningKind,
 };
 
-use super::Record;
+use super::record::Record;
 use crate::plan::Plan;
 
 /// Outcome of one plan.
