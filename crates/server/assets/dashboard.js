@@ -10,7 +10,7 @@ const CHARTS = {
   commands: new Chart("Commands a second", [{ name: "reads", tone: "t0" },
     { name: "writes", tone: "t1", dashed: true }, { name: "flushes", tone: "t2" }],
   { text: number, least: 100 }),
-  latencies: new Chart("99 % of commands within", [{ name: "reads", tone: "t0" },
+  latencies: new Chart("Latency p99", [{ name: "reads", tone: "t0" },
     { name: "writes", tone: "t1", dashed: true }, { name: "flushes", tone: "t2" }],
   { text: micros, least: 100 }),
   causes: new Chart("Written to the dies, by cause",
@@ -50,7 +50,7 @@ function showNow(status, then, seconds) {
       show(`${id}-iops`, `${number(speed.commands)} IOPS`);
     }
     show(`${id}-p50`, micros(speed.half), speed.half ?? "");
-    show(`${id}-p99`, speed.half === null ? "none now" : `99 % within ${micros(speed.most)}`);
+    show(`${id}-p99`, speed.half === null ? "none now" : `p99 ${micros(speed.most)}`);
     speeds[id] = speed;
   }
   const all = (key) => [speeds.read[key], speeds.write[key], speeds.flush[key]];

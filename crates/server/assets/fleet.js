@@ -111,7 +111,7 @@ class DriveCard {
       const { rate: place, more } = this.figures[index];
       write(place, rate(moved), moved);
       write(more, `${number(commands)} IOPS${
-        most === null ? "" : `, 99 % within ${micros(most)}`}`);
+        most === null ? "" : `, p99 ${micros(most)}`}`);
     });
     if (isNext) this.spark.add(speeds.map(({ bytes: moved }) => moved));
     const taken = showTaken(this.meter, drive.stored_bytes, drive.stored_bytes_max,
