@@ -139,7 +139,7 @@ fn flipped_bits_are_repaired_or_an_error_and_never_wrong_data() {
 }
 
 #[test]
-fn a_die_that_is_made_to_fail_is_done_without() {
+fn a_drive_goes_on_without_a_die_that_is_made_to_fail() {
     let folder = tempfile::tempdir().unwrap();
     let options = create(folder.path(), 4);
     let planned = vec![(When::AfterCommands(20), Fault::FailDie { die: 2 })];

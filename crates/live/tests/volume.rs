@@ -149,7 +149,7 @@ fn a_drive_in_use_is_not_opened_twice() {
 }
 
 #[test]
-fn a_missing_die_is_done_without() {
+fn a_drive_opens_without_a_missing_die() {
     let folder = tempfile::tempdir().unwrap();
     let options = options(folder.path(), 5, 4 << 10);
     let drive = Drive::create(&options).unwrap();
@@ -256,7 +256,7 @@ fn a_replaced_die_takes_the_next_failure() {
     let bytes = pattern(3, 2 << 20);
     drive.write(0, &bytes, Durability::Volatile).unwrap();
     drive.fail_die(1).unwrap();
-    assert!(drive.fail_die(2).is_err(), "a second die cannot be done without");
+    assert!(drive.fail_die(2).is_err(), "a second die cannot be removed");
     let later = pattern(4, 1 << 20);
     drive.write(1 << 20, &later, Durability::Durable).unwrap();
     drive.close().unwrap();

@@ -7,7 +7,7 @@
 //!
 //! Invariants:
 //! - `seq` counts every event that changes what a page is or where it is: of all that survives a
-//!   crash, the event with the highest order is what holds.
+//!   crash, the event with the highest `seq` is what holds.
 //! - `rows` has the life of each row that is complete, and of no other.
 //! - Rows that are begun leave out the dies of `out`, and the translation layer as many units.
 
@@ -26,8 +26,7 @@ use crate::format::die_set::DieSet;
 use crate::format::journal::Trim;
 use crate::format::layout::{Layout, PAGE_BYTES, Place, UNIT_HEADER_BYTES};
 use crate::format::row::{RowEpoch, Rows};
-use crate::format::unit::Page;
-use crate::format::unit::{Codec, Extent, Origin, UnitBuffer, UnitHeader, exclusive_or};
+use crate::format::unit::{Codec, Extent, Origin, Page, UnitBuffer, UnitHeader, exclusive_or};
 
 /// Trims that are kept in memory before they are journaled.
 pub(crate) const TRIMS_MAX: usize = 4096;

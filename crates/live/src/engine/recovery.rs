@@ -47,8 +47,7 @@ use crate::format::layout::{
 };
 use crate::format::position::Position;
 use crate::format::row::Rows;
-use crate::format::unit::Extent;
-use crate::format::unit::Page;
+use crate::format::unit::{Extent, Page};
 use crate::mutants::{self, Mutant};
 use crate::{Medium, OpenError};
 

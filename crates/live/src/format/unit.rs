@@ -91,7 +91,7 @@ impl Extent {
         EXTENT_HEADER_BYTES + self.length as usize
     }
 
-    /// The header that stands before its payload at `ppn` of a row that began at `row_order`.
+    /// The header that stands before its payload at `ppn` of a row, whose life `identity` names.
     pub(crate) fn header(&self, identity: Identity, ppn: Ppn) -> [u8; EXTENT_HEADER_BYTES] {
         assert!(self.is_possible(), "an extent that is written can be read back");
         assert!(identity.row_seq != 0, "an extent lies in a row that was begun");
@@ -191,7 +191,7 @@ impl UnitHeader {
     pub(crate) fn parse(unit: &[u8]) -> Option<Self> {
         let unit_header = unit.first_chunk::<UNIT_HEADER_BYTES>()?;
         let known = u32_at(unit_header, 0) == MAGIC && matches!(unit_header[4], DATA | PARITY);
-        // A row of order 0 was never begun.
+        // A row of sequence number 0 was never begun.
         let is_one = known && is_sealed(unit_header) && u64_at(unit_header, 24) != 0;
         is_one.then(|| Self {
             is_parity: unit_header[4] == PARITY,
@@ -379,7 +379,7 @@ impl UnitBuffer {
         table.as_chunks::<ENTRY_BYTES>().0.iter()
     }
 
-    /// Finishes the table and unit headers the unit.
+    /// Finishes the table, and writes the header of the unit.
     pub(crate) fn finish(&mut self, unit_header: &UnitHeader, origin: Origin, first: Ppn) {
         assert!(!unit_header.is_parity, "parity has no table");
         assert!(self.journaled <= self.count, "what the journal holds was appended");

@@ -130,13 +130,13 @@ impl Drive {
         // that are needed are on dies that have not failed.
         self.commit(Scope::Everything)?;
         self.checkpoint()?;
-        let is_done_without = {
+        let is_removed = {
             let core = self.core_mut()?;
             let dies = &self.store.dies;
             core.choices == choices && dies.incomplete().has_all(out) && dies.remove(out)
         };
         self.tell_header()?;
-        let is_restored = is_done_without && self.is_redundant();
+        let is_restored = is_removed && self.is_redundant();
         Ok(if is_restored { Ending::Restored } else { Ending::Overtaken })
     }
 

@@ -69,7 +69,7 @@ pub(super) struct Events {
     layout: Layout,
     placed: Vec<Placed>,
     runs: Vec<Run>,
-    /// Events that the journal has and the rows do not, each with its order.
+    /// Events that the journal has and the rows do not, each with its sequence number.
     journaled: Vec<(u64, Event)>,
 }
 
@@ -133,7 +133,8 @@ pub(super) struct Walk {
     /// Runs that were begun, and events of the journal that were taken.
     begun: usize,
     journaled: usize,
-    /// Runs that were begun and left for an earlier one: the order at which each goes on.
+    /// Runs that were begun and left for an earlier one: the sequence number at which each
+    /// goes on.
     left: BinaryHeap<Reverse<(u64, usize)>>,
     /// The run that is walked over, which comes before everything else up to `until`.
     run: Option<usize>,
