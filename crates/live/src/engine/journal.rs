@@ -102,7 +102,7 @@ impl Journal {
 
     /// True if the batch fits between head and tail, wherever it begins: one that does not fit
     /// before the end of the ring leaves less than its length unused there.
-    pub(crate) fn has_room_for_batch(&self) -> bool {
+    pub(crate) fn fits_batch(&self) -> bool {
         self.used() + 2 * (self.batch.len() as u64 + 4096) <= self.size
     }
 

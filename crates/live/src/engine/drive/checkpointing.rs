@@ -292,14 +292,14 @@ enum MapTable {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use blockio::Rng;
 
     use super::*;
     use crate::simulation::Disks;
     use crate::{Compression, Device as _, Durability, Shape, format};
 
-    const SHAPE: Shape = Shape {
+    pub(in super::super) const SHAPE: Shape = Shape {
         pages_logical: 100,
         pages_stored_max: 100,
         pages_mappable: 100,

@@ -75,7 +75,7 @@ impl Drive {
             journal.begin();
             journal.collect(&mut core, &self.store.layout, scope);
             // The last way to a checkpoint: what counts is the batch, not the largest there can be.
-            if !has_reserve && !journal.has_room_for_batch() {
+            if !has_reserve && !journal.fits_batch() {
                 return Ok(None);
             }
             see(&mut core);

@@ -296,20 +296,15 @@ mod tests {
     use super::*;
     use crate::format::layout::Layout;
     use crate::simulation::Disks;
-    use crate::{Compression, Device as _, Durability, format};
+    use crate::{Device as _, Durability, format};
 
+    // Small units and many superblocks, so that a resize takes few commands.
     const SHAPE: Shape = Shape {
-        pages_logical: 100,
-        pages_stored_max: 100,
-        pages_mappable: 100,
-        dies: 1,
-        is_protected: false,
         unit_pages: 1,
         rows: 2,
         superblocks: 80,
-        extents_per_page: 1,
-        compression: Compression::None,
         journal_bytes: 1 << 19,
+        ..super::super::checkpointing::tests::SHAPE
     };
     const PAGE: u64 = PAGE_BYTES as u64;
 
