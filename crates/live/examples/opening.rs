@@ -31,6 +31,8 @@ const DIES: u32 = 8;
 /// Bytes of a block of a die in memory, and of the lines that are kept of it.
 const BLOCK: usize = 1 << 16;
 const LINE: usize = 64;
+/// Share of the time of an open below which a difference says nothing.
+const NOISE_SHARE: f64 = 0.2;
 /// Pages of a terabyte.
 const TERABYTE_PAGES: f64 = 1e12 / PAGE as f64;
 
@@ -312,12 +314,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     drop(drive);
     let (_, full) = place.opened(times)?;
     full.show(&format!("after a crash {since} pages later"));
-    let each_ns = (full.seconds - empty.seconds) * 1e9 / since as f64;
-    println!(
-        "{each_ns:.1} ns for each page since the checkpoint, {:.2} s for each TB; {:.1} ns for \
-         each page of the drive",
-        each_ns * TERABYTE_PAGES / 1e9,
-        closed.seconds * 1e9 / pages as f64,
-    );
+    let (pages_s, page_ns) = (full.seconds - empty.seconds, closed.seconds * 1e9 / pages as f64);
+    println!("after it was closed: {page_ns:.1} ns for each page of the drive");
+    if pages_s < empty.seconds * NOISE_SHARE {
+        println!("pages since the checkpoint: less than what opening varies by");
+    } else {
+        let each_ns = pages_s * 1e9 / since as f64;
+        let terabyte_s = each_ns * TERABYTE_PAGES / 1e9;
+        println!("pages since the checkpoint: {each_ns:.1} ns each, {terabyte_s:.2} s for each TB");
+    }
     Ok(())
 }

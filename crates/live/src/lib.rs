@@ -27,7 +27,7 @@ pub use engine::scrub::Scrubbed;
 pub use error::OpenError;
 pub use format::compress::Compression;
 pub use format::layout::Shape;
-pub use medium::{Access, FileMedium, HostSpace, Medium, Preallocation};
+pub use medium::{Access, FileMedium, HostSpace, Medium, MediumRead, MediumWrite, Preallocation};
 pub use status::{Life, Namespace};
 pub use volume::folder::{
     CreateOptions, Equipment, NAME_CHARACTERS_MAX, Replacement, check_name, create, is_volume,

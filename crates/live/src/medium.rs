@@ -6,16 +6,19 @@
 //! - Of what was not synced, each sector of 512 bytes may survive, may be as it was before, or may
 //!   hold part of both; one sector says nothing about another.
 //! - A read may fail, or silently return what was never written there; checksums tell.
+//! - Requests to several media may be submitted together; they are carried out in any order.
 
 mod aligned;
 mod batch;
 mod file;
 mod ring;
 
+use std::any::Any;
 use std::fmt;
 use std::io::{self, IoSliceMut};
 
-pub(crate) use self::batch::{MediumRead, MediumWrite, read_all, write_and_sync};
+pub use self::batch::{MediumRead, MediumWrite};
+pub(crate) use self::batch::{read_all, write_and_sync};
 pub use self::file::{Access, FileMedium, Preallocation};
 
 /// Zeroes that are written at a time.
@@ -33,7 +36,7 @@ pub struct HostSpace {
 }
 
 /// Bytes at positions. Many threads may call at once.
-pub trait Medium: fmt::Debug + Send + Sync {
+pub trait Medium: Any + fmt::Debug + Send + Sync {
     /// Bytes that it holds.
     fn size(&self) -> u64;
 
@@ -94,11 +97,23 @@ pub trait Medium: fmt::Debug + Send + Sync {
         String::new()
     }
 
-    /// The file that it is and nothing besides, so that the system may be asked for several things
-    /// at once; none where each has to pass through here.
-    fn as_file(&self) -> Option<&FileMedium> {
-        None
+    /// Carries out reads of several media, of which this is the first one's, and says of each
+    /// whether its buffers were filled: at once where all are media of one kind that can, else one
+    /// after the other.
+    fn submit_reads(&self, batch: &mut [MediumRead<'_, '_>]) -> Vec<io::Result<()>> {
+        batch::read_in_turn(batch)
     }
+
+    /// As [`Medium::submit_reads`], writes what is to be written and makes all media of the batch
+    /// durable; says of each whether it is.
+    fn submit_writes(&self, batch: &[MediumWrite<'_>]) -> Vec<io::Result<()>> {
+        batch::write_in_turn(batch)
+    }
+}
+
+/// The file that a medium is and nothing besides; none where requests have to pass through it.
+pub(crate) fn file_of(medium: &dyn Medium) -> Option<&FileMedium> {
+    (medium as &dyn Any).downcast_ref()
 }
 
 /// Writes zeroes over what lies there.

@@ -17,7 +17,7 @@ fn check(seeds: std::ops::Range<u64>) {
     assert!(tally.pages_relocated > 5000 && tally.dies_changed > 50, "{tally:?}");
     assert!(tally.saved_bytes > 10 << 20 && tally.refused > 1000, "{tally:?}");
     assert!(tally.redundancy_restored > 20 && tally.reformatted > 100, "{tally:?}");
-    assert!(tally.closed > 100 && tally.maps_searched > 100, "{tally:?}");
+    assert!(tally.closed > 100 && tally.maps_searched > 20, "{tally:?}");
 }
 
 // Apart, so that processors share them.
@@ -30,4 +30,20 @@ fn no_crash_breaks_a_promise() {
 #[test]
 fn no_crash_breaks_a_promise_of_other_seeds() {
     check(250..500);
+}
+
+/// Seeds of damage that broke a promise once, each with what was wrong.
+#[test]
+fn seeds_that_failed_before_do_not_fail_again() {
+    // Recovery from an older checkpoint found no room in the journal, with headers written.
+    const FULL_JOURNAL: u64 = 600_005_250;
+    // Pages beyond a smaller size came back.
+    const BEYOND_END: u64 = 100_009_996;
+    // The copy of the last batch that damage spares lay on a die whose header was written over.
+    const SPARED_COPY_ON_MISSING_DIE: u64 = 700_040_970;
+    for seed in [FULL_JOURNAL, BEYOND_END, SPARED_COPY_ON_MISSING_DIE] {
+        if let Err(failure) = simulate(seed, OPERATIONS) {
+            panic!("{failure}");
+        }
+    }
 }

@@ -1,6 +1,10 @@
 //! State that changes while a drive is open: the translation layer, the rows that are being filled,
 //! and the count of events.
 //!
+//! The core is a value: it decides what becomes of pages, and neither reads nor writes a die. What
+//! follows for the dies it hands out ([`Core::take_programs`]), and is told when that was done
+//! ([`Core::programmed`]); what relocation moves is read before and handed in ([`VictimUnit`]).
+//!
 //! A row is filled unit by unit in memory. Full units are programmed at once, but the row stays in
 //! memory until it is complete, parity included; only then may anything rely on what the media
 //! holds of it. What must be durable earlier goes to the journal too ([`crate::engine::journal`]).
@@ -11,22 +15,22 @@
 //! - `rows` has the life of each row that is complete, and of no other.
 //! - Rows that are begun leave out the dies of `out`, and the translation layer as many units.
 
+use std::sync::Arc;
+
 use blockio::Bytes;
-use ftl::{Cause, Ftl, Lpn, MediaOp, Ppn};
+use ftl::{Cause, Ftl, Lpn, Media, MediaOp, Ppn, SuperblockId};
 
 use crate::DeviceError;
 use crate::engine::completed_rows::Completed;
-use crate::engine::dies::medium_error;
 use crate::engine::lost::LostPages;
 use crate::engine::open_row::OpenRow;
-use crate::engine::store::{Member, Packed, Store, Stored};
-use crate::engine::unit_tables::{MediaAdapter, Table};
-use crate::format::compress;
+use crate::engine::program::{Contents, Program, RowId};
+use crate::engine::victim_unit::{VictimUnit, Wanted};
 use crate::format::die_set::DieSet;
 use crate::format::journal::Trim;
-use crate::format::layout::{Layout, PAGE_BYTES, Place, UNIT_HEADER_BYTES};
-use crate::format::row::{RowEpoch, Rows};
-use crate::format::unit::{Codec, Extent, Origin, Page, UnitBuffer, UnitHeader, exclusive_or};
+use crate::format::layout::{Layout, Place};
+use crate::format::row::{Member, RowEpoch, Rows, Stored};
+use crate::format::unit::{Codec, Extent, Identity, Origin, Page, UnitBuffer, UnitHeader};
 
 /// Trims that are kept in memory before they are journaled.
 pub(crate) const TRIMS_MAX: usize = 4096;
@@ -36,10 +40,32 @@ pub(crate) const TRIMS_MAX: usize = 4096;
 pub(crate) enum Located {
     /// Nowhere: it reads as zeroes.
     Nowhere,
-    /// In a row that is being filled.
-    Open(Ppn),
+    /// In a row that is being filled, and read from memory.
+    Open(Stored),
     /// On the media.
     Stored(Stored),
+}
+
+impl Located {
+    /// The place and the life of its row, which no other contents ever have: two looks that found
+    /// the same found the same contents.
+    pub(crate) const fn stored(self) -> Option<Stored> {
+        match self {
+            Self::Nowhere => None,
+            Self::Open(stored) | Self::Stored(stored) => Some(stored),
+        }
+    }
+}
+
+/// Result of a step of relocation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Relocated {
+    /// Nothing is owed any more, or what was gained has to be committed first.
+    Enough,
+    /// These pages have to be read first.
+    Needs(Wanted),
+    /// No superblock is worth it.
+    Nothing,
 }
 
 /// The changing part of a drive.
@@ -61,28 +87,22 @@ pub(crate) struct Core {
     pub(crate) dirty: DieSet,
     /// True if full units wait in memory, because a crash may yet undo what is in them.
     pub(crate) holds_programs: bool,
+    /// Number below which batches of the journal are known to be durable.
+    pub(crate) batches: u64,
+    layout: Layout,
+    /// Drawn when the drive was created.
+    drive: u64,
     held: Vec<MediaOp>,
     ops: Vec<MediaOp>,
+    /// Programs that were decided, for whoever carries them out.
+    programs: Vec<Program>,
     /// Buffers of units to be used again.
     spare: Vec<Vec<u8>>,
     /// Pages known to be lost.
     pub(crate) lost: LostPages,
-    /// Extents, and the table of a unit, that relocation read last.
-    ahead: Option<Ahead>,
-    table: Option<Table>,
     /// Bytes of flash given up by trims and by shorter pages since the last commit: a crash may
     /// bring back what took them.
     pub(crate) freed: u64,
-}
-
-/// Extents that relocation reads in one go: a medium that is slow to find one of them is not much
-/// slower to read all.
-#[derive(Debug)]
-struct Ahead {
-    /// Place of the first of them.
-    first: Place,
-    life: RowEpoch,
-    extents: Packed,
 }
 
 /// Reason why pages cannot be placed yet.
@@ -95,7 +115,9 @@ pub(crate) enum Wait {
 }
 
 impl Core {
-    pub(crate) fn new(ftl: Ftl, rows: Rows, seq: u64) -> Self {
+    /// The core of a drive, whose number is `drive`.
+    pub(crate) fn new((layout, drive): (Layout, u64), ftl: Ftl, rows: Rows, seq: u64) -> Self {
+        assert_eq!(rows.count(), layout.shape.rows_total(), "every row has a life");
         Self {
             ftl,
             rows,
@@ -107,14 +129,20 @@ impl Core {
             completed: Completed::default(),
             dirty: DieSet::default(),
             holds_programs: false,
+            batches: 0,
+            layout,
+            drive,
             held: Vec::new(),
             ops: Vec::new(),
+            programs: Vec::new(),
             spare: Vec::new(),
             lost: LostPages::default(),
-            ahead: None,
-            table: None,
             freed: 0,
         }
+    }
+
+    pub(crate) const fn layout(&self) -> &Layout {
+        &self.layout
     }
 
     /// The next event.
@@ -140,50 +168,53 @@ impl Core {
     }
 
     /// Returns the location of a page.
-    pub(crate) fn locate(&self, layout: &Layout, lpn: Lpn) -> Located {
-        match self.place_of(lpn) {
-            None => Located::Nowhere,
-            Some(ppn) => {
-                let row = layout.place(ppn).row;
-                if self.open.iter().any(|open| open.row == row) {
-                    return Located::Open(ppn);
-                }
-                Located::Stored(Stored { ppn, life: self.rows.life(row) })
-            }
+    pub(crate) fn locate(&self, lpn: Lpn) -> Located {
+        let Some(ppn) = self.place_of(lpn) else { return Located::Nowhere };
+        let row = self.layout.place(ppn).row;
+        if let Some(open) = self.open.iter().find(|open| open.row == row) {
+            let life = RowEpoch { seq: open.seq, out: open.out };
+            return Located::Open(Stored { ppn, life });
         }
+        Located::Stored(Stored { ppn, life: self.rows.life(row) })
     }
 
     /// Returns the extent, and its payload, at a place of a row that is being filled.
-    pub(crate) fn open_extent(&self, layout: &Layout, ppn: Ppn) -> (Extent, &[u8]) {
-        let place = layout.place(ppn);
+    pub(crate) fn open_extent(&self, ppn: Ppn) -> (Extent, &[u8]) {
+        let place = self.layout.place(ppn);
         let open = self.open.iter().find(|open| open.row == place.row).expect("located there");
-        assert!(place.unit < layout.data_units(open.out), "extents lie in data units");
+        assert!(place.unit < self.layout.data_units(open.out), "extents lie in data units");
         open.units[place.unit as usize].extent(place.slot)
     }
 
     /// Voids the contents of all rows.
     pub(crate) fn forget_rows(&mut self) {
         self.rows = Rows::new(self.rows.count());
-        (self.ahead, self.table) = (None, None);
         self.completed.clear();
         for open in std::mem::take(&mut self.open) {
-            self.spare.extend(open.units.into_iter().map(|unit| unit.bytes));
+            self.keep_memory(open);
         }
     }
 
+    /// Keeps the memory of a row that is no longer filled.
+    fn keep_memory(&mut self, open: OpenRow) {
+        self.spare.extend(open.units.into_iter().filter_map(UnitBuffer::into_memory));
+    }
+
+    /// The programs that were decided since they were taken last; of each
+    /// [`Core::programmed`] is to be told.
+    pub(crate) fn take_programs(&mut self) -> Vec<Program> {
+        std::mem::take(&mut self.programs)
+    }
+
     /// Gives pages their places; says how many got one, and what the next one waits for.
-    pub(crate) fn place_pages(
-        &mut self,
-        store: &Store,
-        pages: &[Page<'_>],
-    ) -> Result<(usize, Option<Wait>), DeviceError> {
+    pub(crate) fn place_pages(&mut self, pages: &[Page<'_>]) -> (usize, Option<Wait>) {
         for (index, page) in pages.iter().enumerate() {
             if let Some(wait) = self.wait(std::slice::from_ref(page)) {
-                return Ok((index, Some(wait)));
+                return (index, Some(wait));
             }
-            self.place(store, page)?;
+            self.place(page);
         }
-        Ok((pages.len(), None))
+        (pages.len(), None)
     }
 
     /// Returns the reason why pages that belong together cannot be placed yet; none if they can.
@@ -203,14 +234,17 @@ impl Core {
         (!fits).then_some(Wait::NoCapacity)
     }
 
-    /// Has the translation layer do something; what follows for the media waits in `ops`.
+    /// Has the translation layer do something, and follows it; `unit` has what was read of the
+    /// victim.
     fn decide<T>(
         &mut self,
-        store: &Store,
+        unit: Option<&VictimUnit>,
         act: impl FnOnce(&mut Ftl, &mut MediaAdapter<'_>) -> T,
     ) -> T {
-        let Self { ftl, rows, open, ops, table, .. } = self;
-        act(ftl, &mut MediaAdapter { store, rows, open, ops, table })
+        let Self { ftl, rows, open, ops, layout, .. } = self;
+        let done = act(ftl, &mut MediaAdapter { layout, rows, open, ops, unit });
+        self.follow(unit);
+        done
     }
 
     /// Changes the map; what is given up is not free before it is durable.
@@ -222,7 +256,7 @@ impl Core {
     }
 
     /// Gives a page its place, whatever room there is.
-    pub(crate) fn place(&mut self, store: &Store, page: &Page<'_>) -> Result<(), DeviceError> {
+    pub(crate) fn place(&mut self, page: &Page<'_>) {
         let extent = Extent {
             lpn: page.lpn,
             codec: page.codec,
@@ -232,252 +266,235 @@ impl Core {
         };
         self.ftl.expect_extents_of(Bytes(Layout::charged(page.extent_bytes())));
         self.lost.clear(page.lpn, 1);
-        // Pages that belong together leave no time for relocation.
-        let is_paced = !self.holds_programs;
-        let ppn = self.giving_up(|core| {
-            core.decide(store, |ftl, media| {
-                if is_paced {
-                    ftl.write_at_once(page.lpn, media)
-                } else {
-                    ftl.write_unpaced(page.lpn, media)
-                }
-            })
-        });
-        // Relocation may have moved it on already.
-        assert!(self.ftl.lookup(page.lpn).is_some(), "the map has what was placed");
-        self.append(store, ppn, (extent, page.payload), false);
-        self.execute(store)
+        let mut ops = std::mem::take(&mut self.ops);
+        assert!(ops.is_empty(), "what was decided before was followed");
+        let ppn = self.giving_up(|core| core.ftl.write_owing(page.lpn, &mut ops));
+        self.ops = ops;
+        assert_eq!(self.ftl.lookup(page.lpn), Some(ppn), "the map has what was placed");
+        self.append(ppn, (extent, page.payload), false);
+        self.follow(None);
     }
 
-    /// Relocates about a unit's worth; says whether there was anything to relocate.
-    pub(crate) fn relocate_unit(&mut self, store: &Store) -> Result<bool, DeviceError> {
-        self.decide(store, |ftl, media| ftl.relocate_unit(media));
-        let any = !self.ops.is_empty();
-        self.execute(store)?;
-        Ok(any)
+    /// Relocates while host pages owe it, or until they may go on, as far as `unit` has what is to
+    /// be moved.
+    pub(crate) fn relocate(&mut self, unit: &VictimUnit) -> Relocated {
+        loop {
+            let (needs_room, owes) = (self.ftl.needs_room(), self.ftl.owes_relocation());
+            let is_gained = !self.ftl.held_erased().is_empty();
+            if if needs_room { is_gained } else { !owes } {
+                return Relocated::Enough;
+            }
+            if let Some(wanted) = self.ftl.next_to_relocate().and_then(|ppn| self.lacks(unit, ppn))
+            {
+                return Relocated::Needs(wanted);
+            }
+            let before = self.seq;
+            let erased = self.ftl.counters().superblocks_erased;
+            self.decide(Some(unit), |ftl, media| ftl.relocate_next(media));
+            if (self.seq, self.ftl.counters().superblocks_erased) == (before, erased) {
+                return Relocated::Nothing;
+            }
+        }
     }
 
-    /// Moves a page to the relocation stream.
-    pub(crate) fn relocate_page(&mut self, store: &Store, lpn: Lpn) -> Result<(), DeviceError> {
-        self.decide(store, |ftl, media| ftl.relocate(lpn, media));
-        self.execute(store)
+    /// The pages to be read before the one at a place can be moved; none if it is at hand.
+    fn lacks(&self, unit: &VictimUnit, ppn: Ppn) -> Option<Wanted> {
+        let place = self.layout.place(ppn);
+        if self.open.iter().any(|open| open.row == place.row) {
+            return None;
+        }
+        let of = Member { row: place.row, position: place.unit, life: self.rows.life(place.row) };
+        assert!(of.life.seq != 0, "a valid page lies in a row that is filled or complete");
+        (!unit.has(of, place.slot)).then_some(())?;
+        let place_of = |slot| self.layout.ppn(Place { slot, ..place });
+        let slots = (0..self.layout.unit_slots).filter(|slot| self.ftl.is_valid(place_of(*slot)));
+        Some(Wanted { of, slots: slots.collect() })
+    }
+
+    /// Moves a page to the relocation stream; `unit` has it, unless it is in memory.
+    pub(crate) fn relocate_page(&mut self, unit: &VictimUnit, lpn: Lpn) {
+        self.decide(Some(unit), |ftl, media| ftl.relocate(lpn, media));
     }
 
     /// Fills up the rows that are begun with nothing.
-    pub(crate) fn finish_rows(&mut self, store: &Store) -> Result<(), DeviceError> {
-        self.decide(store, |ftl, media| ftl.finish_rows(media));
-        self.execute(store)
+    pub(crate) fn finish_rows(&mut self) {
+        self.decide(None, |ftl, media| ftl.finish_rows(media));
+        let are_full = self.holds_programs || self.open.iter().all(OpenRow::is_full);
+        assert!(are_full, "a row that is finished takes no more");
     }
 
-    /// Carries out what was held back.
-    pub(crate) fn release_programs(&mut self, store: &Store) -> Result<(), DeviceError> {
-        assert!(self.ops.is_empty(), "what was decided was carried out or held back");
+    /// Hands out what was held back.
+    pub(crate) fn release_programs(&mut self) {
+        assert!(self.ops.is_empty(), "what was decided was followed or held back");
         self.holds_programs = false;
         self.ops = std::mem::take(&mut self.held);
-        self.execute(store)
+        self.follow(None);
     }
 
-    fn execute(&mut self, store: &Store) -> Result<(), DeviceError> {
+    /// Does in memory what the translation layer wants of the media, and hands out the rest.
+    fn follow(&mut self, unit: Option<&VictimUnit>) {
         let mut ops = std::mem::take(&mut self.ops);
+        let rows = self.layout.shape.rows;
         for op in ops.drain(..) {
             match op {
-                MediaOp::Relocate { from, to, lpn, .. } => self.relocate(store, lpn, (from, to)),
+                MediaOp::Relocate { from, to, lpn, .. } => self.move_extent(unit, lpn, (from, to)),
                 MediaOp::Program { .. } | MediaOp::Erase { .. } if self.holds_programs => {
                     self.held.push(op);
                 }
                 MediaOp::Program { superblock, die, row, cause } => {
-                    assert!(row < store.layout.shape.rows, "a superblock has so many rows");
-                    let row = superblock.0 * store.layout.shape.rows + row;
-                    self.program(store, row, (die.0, cause == Cause::Parity))?;
+                    assert!(row < rows, "a superblock has so many rows");
+                    self.program(superblock.0 * rows + row, (die.0, cause == Cause::Parity));
                 }
-                MediaOp::Erase { superblock, .. } => {
-                    let rows = store.layout.shape.rows;
-                    let first = superblock.0 * rows;
-                    let is_open = |open: &OpenRow| open.row / rows == superblock.0;
-                    assert!(!self.open.iter().any(is_open), "no row is filled that is erased");
-                    self.rows.forget(first..first + rows);
-                }
+                MediaOp::Erase { superblock, .. } => self.erase(superblock),
             }
         }
         self.ops = ops;
-        Ok(())
     }
 
-    /// Copies an extent to a new place. What cannot be read is remembered as lost, so that reading
-    /// it goes on to fail.
-    fn relocate(&mut self, store: &Store, lpn: Lpn, (from, to): (Ppn, Ppn)) {
+    /// Copies an extent to a new place. What could not be read is remembered as lost, so that
+    /// reading it goes on to fail.
+    fn move_extent(&mut self, unit: Option<&VictimUnit>, lpn: Lpn, (from, to): (Ppn, Ppn)) {
         assert_ne!(from, to, "a page is moved to another place");
         let seq = self.next_seq();
-        let found = self.fetch_ahead(store, from).or_else(|| self.fetch(store, from));
-        let (extent, payload) = found.unwrap_or_else(|| {
-            let none = Extent { lpn, codec: Codec::Lost, length: 0, seq, payload_crc: 0 };
-            (none, Vec::new())
-        });
+        let place = self.layout.place(from);
+        let memory: Vec<u8>;
+        let found = if self.open.iter().any(|open| open.row == place.row) {
+            let (extent, payload) = self.open_extent(from);
+            memory = payload.to_vec();
+            Some((extent, &memory[..]))
+        } else {
+            let life = self.rows.life(place.row);
+            let of = Member { row: place.row, position: place.unit, life };
+            unit.expect("what is moved was read before").extent(of, place.slot)
+        };
+        let none = Extent { lpn, codec: Codec::Lost, length: 0, seq, payload_crc: 0 };
+        let (extent, payload) = found.unwrap_or((none, &[]));
         if extent.codec == Codec::Lost {
             self.lost.find(lpn, seq);
         }
-        self.append(store, to, (Extent { seq, ..extent }, &payload), true);
+        self.append(to, (Extent { seq, ..extent }, payload), true);
     }
 
-    /// Reads the extent at a place on the media, together with its neighbours; none if it cannot be
-    /// read.
-    fn fetch_ahead(&mut self, store: &Store, ppn: Ppn) -> Option<(Extent, Vec<u8>)> {
-        let place = store.layout.place(ppn);
-        let count = store.layout.shape.unit_pages;
-        let first = Place { slot: place.slot / count * count, ..place };
-        let life = self.rows.life(place.row);
-        // Rows that are being filled hold nothing yet.
-        (life.seq != 0).then_some(())?;
-        let is_it = |ahead: &Ahead| (ahead.first, ahead.life) == (first, life);
-        if !self.ahead.as_ref().is_some_and(is_it) {
-            let stored = Stored { ppn: store.layout.ppn(first), life };
-            let of = Member { row: place.row, position: place.unit, life };
-            let table = self.table.as_ref().filter(|table| table.of == of);
-            let entries = table.map(|table| &table.entries[..]);
-            let extents = store.read_extents(stored, count, entries)?;
-            self.ahead = Some(Ahead { first, life, extents });
+    /// Forgets the rows of a superblock. The last programs of some may be under way: those rows are
+    /// completed and listed all the same, since a crash before the superblock is released goes back
+    /// to them. Nothing is written there again before that commit, which waits for them.
+    fn erase(&mut self, superblock: SuperblockId) {
+        let rows = self.layout.rows_of(superblock.0);
+        for open in self.open.iter_mut().filter(|open| rows.contains(&open.row)) {
+            assert!(open.is_full(), "no row is filled that is erased");
+            open.is_erased = true;
         }
-        let (extent, payload) = self.ahead.as_ref()?.extents.get(place.slot - first.slot)?;
-        Some((extent, payload.to_vec()))
+        self.rows.forget(rows);
     }
 
-    /// Returns the extent at a place, in memory or on the media; none if it is lost.
-    pub(crate) fn fetch(&self, store: &Store, ppn: Ppn) -> Option<(Extent, Vec<u8>)> {
-        let row = store.layout.place(ppn).row;
-        if self.open.iter().any(|open| open.row == row) {
-            let (extent, payload) = self.open_extent(&store.layout, ppn);
-            return Some((extent, payload.to_vec()));
-        }
-        let stored = Stored { ppn, life: self.rows.life(row) };
-        store
-            .read_extent(stored)
-            .or_else(|| store.reconstruct_extent(stored))
-            .or_else(|| store.rescue_extent(stored))
+    const fn identity(&self, row_seq: u64) -> Identity {
+        Identity { drive: self.drive, row_seq }
     }
 
-    /// The contents of a page, for changing part of it.
-    pub(crate) fn read_page(
-        &self,
-        store: &Store,
-        lpn: Lpn,
-        page: &mut [u8; PAGE_BYTES],
-    ) -> Result<(), DeviceError> {
-        let Some(ppn) = self.place_of(lpn) else {
-            page.fill(0);
-            return Ok(());
-        };
-        let found = self.fetch(store, ppn).filter(|(extent, _)| extent.lpn == lpn);
-        found
-            .and_then(|(extent, payload)| compress::expand(extent.codec, &payload, page))
-            .ok_or_else(|| unreadable(lpn))
-    }
-
-    fn append(
-        &mut self,
-        store: &Store,
-        ppn: Ppn,
-        (extent, payload): (Extent, &[u8]),
-        is_relocation: bool,
-    ) {
-        let place = store.layout.place(ppn);
+    fn append(&mut self, ppn: Ppn, (extent, payload): (Extent, &[u8]), is_relocation: bool) {
+        let place = self.layout.place(ppn);
         let index = self.open.iter().position(|open| open.row == place.row);
-        let index = index.unwrap_or_else(|| self.begin_row(store, place.row, is_relocation));
+        let index = index.unwrap_or_else(|| self.begin_row(place.row, is_relocation));
         if self.open[index].units.len() == place.unit as usize {
-            let bytes = self.spare.pop().unwrap_or_default();
-            self.open[index].units.push(UnitBuffer::new(&store.layout, bytes));
+            self.begin_unit(index);
         }
+        let identity = self.identity(self.open[index].seq);
         let open = &mut self.open[index];
         assert_eq!(open.origin.is_relocation, is_relocation, "a row is of one stream");
-        assert!(place.unit < store.layout.data_units(open.out), "extents lie in data units");
+        assert!(place.unit < self.layout.data_units(open.out), "extents lie in data units");
         assert_eq!(open.units.len(), place.unit as usize + 1, "units are filled one by one");
         let unit = &mut open.units[place.unit as usize];
         assert_eq!(unit.count, place.slot, "extents follow each other");
-        unit.append(&extent, payload, store.identity(open.seq), ppn);
+        unit.append(&extent, payload, identity, ppn);
     }
 
-    fn begin_row(&mut self, store: &Store, row: u32, is_relocation: bool) -> usize {
+    fn begin_row(&mut self, row: u32, is_relocation: bool) -> usize {
         assert_eq!(self.rows.life(row).seq, 0, "a row is begun after it was erased");
-        let superblock = ftl::SuperblockId(row / store.layout.shape.rows);
-        let erase_count = self.ftl.erase_count(superblock);
-        let parity = if store.layout.shape.is_protected {
-            let mut bytes = self.spare.pop().unwrap_or_default();
-            bytes.clear();
-            bytes.resize(store.layout.unit_bytes, 0);
-            bytes
-        } else {
-            Vec::new()
-        };
-        let origin = Origin { is_relocation, erase_count };
-        let seq = self.next_seq();
-        let out = self.out;
-        self.open.push(OpenRow { row, seq, origin, out, units: Vec::new(), parity });
+        let superblock = SuperblockId(row / self.layout.shape.rows);
+        let origin = Origin { is_relocation, erase_count: self.ftl.erase_count(superblock) };
+        let (seq, out) = (self.next_seq(), self.out);
+        let parity = u32::from(self.layout.shape.is_protected);
+        let undecided = self.layout.data_units(out) + parity;
+        let units = Vec::with_capacity(undecided as usize);
+        self.open.push(OpenRow {
+            row,
+            seq,
+            origin,
+            out,
+            units,
+            undecided,
+            under_way: 0,
+            is_erased: false,
+        });
         self.open.len() - 1
     }
 
-    /// Programs the unit of a row that lies on `die` where nothing is left out.
-    fn program(
-        &mut self,
-        store: &Store,
-        row: u32,
-        (die, is_parity): (u32, bool),
-    ) -> Result<(), DeviceError> {
+    fn begin_unit(&mut self, index: usize) {
+        let memory = self.spare.pop().unwrap_or_default();
+        self.open[index].units.push(UnitBuffer::new(&self.layout, memory));
+    }
+
+    /// Hands out the program of the unit of a row that lies on `die` where nothing is left out.
+    fn program(&mut self, row: u32, (die, is_parity): (u32, bool)) {
         let programmed_at = self.next_seq();
         let index = self.open.iter().position(|open| open.row == row).expect("it holds extents");
-        let open = &mut self.open[index];
-        assert!(open.seq < programmed_at, "a unit is programmed after its row was begun");
         let whole = DieSet::default();
-        let position = store.layout.position(row, die as usize, whole).expect("it has every die");
-        if !is_parity && position >= store.layout.data_units(open.out) {
-            return Ok(());
+        let position = self.layout.position(row, die as usize, whole).expect("it has every die");
+        let out = self.open[index].out;
+        if !is_parity && position >= self.layout.data_units(out) {
+            return;
         }
-        assert_eq!(is_parity, store.layout.is_parity(position), "parity lies in its position");
-        let identity = store.identity(open.seq);
-        let out = open.out;
-        let batches = store.batches_durable();
-        let mut unit_header = UnitHeader {
+        assert_eq!(is_parity, self.layout.is_parity(position), "parity lies in its position");
+        if !is_parity && self.open[index].units.len() == position as usize {
+            self.begin_unit(index);
+        }
+        let of = self.open[index].id();
+        assert!(of.seq < programmed_at, "a unit is programmed after its row was begun");
+        let header = UnitHeader {
             is_parity,
             row,
             position,
-            identity,
+            identity: self.identity(of.seq),
             programmed_at,
             body_crc: 0,
             out,
-            batches,
+            batches: self.batches,
         };
-        let bytes = if is_parity {
-            unit_header.body_crc = crc32c::crc32c(&open.parity[UNIT_HEADER_BYTES..]);
-            unit_header.write(&mut open.parity);
-            &open.parity
+        let open = &mut self.open[index];
+        assert!(open.undecided > 0, "each unit of a row is programmed once");
+        let contents = if is_parity {
+            Contents::Parity { header, units: open.finished_units() }
         } else {
-            if open.units.len() == position as usize {
-                let bytes = self.spare.pop().unwrap_or_default();
-                open.units.push(UnitBuffer::new(&store.layout, bytes));
-            }
+            let first = self.layout.ppn(Place { row, unit: position, slot: 0 });
             let unit = &mut open.units[position as usize];
-            unit.finish(&unit_header, open.origin, store.first(row, position));
-            if store.layout.shape.is_protected {
-                exclusive_or(
-                    &mut open.parity[UNIT_HEADER_BYTES..],
-                    &unit.bytes[UNIT_HEADER_BYTES..],
-                );
-            }
-            &unit.bytes
+            unit.finish(&self.layout, &header, open.origin, first);
+            Contents::Data(Arc::clone(unit.finished().expect("finished just now")))
         };
-        let (die, offset) = (store.layout.die(row, position, out), store.layout.unit_from(row));
-        assert_eq!(bytes.len(), store.layout.unit_bytes, "a whole unit is programmed");
-        if !store.dies.lost().has(die) {
-            match store.dies.write(die, offset, bytes) {
-                Ok(()) => self.dirty.add(die),
-                Err(error) if store.dies.lose_for(die, &error) => {}
-                Err(error) => {
-                    return Err(medium_error(format!("programming row {row} on die {die}"))(error));
-                }
-            }
+        open.undecided -= 1;
+        open.under_way += 1;
+        let (die, offset) = (self.layout.die(row, position, out), self.layout.unit_from(row));
+        self.programs.push(Program { of, die, offset, contents });
+    }
+
+    /// True if a program was decided that is not completed.
+    pub(crate) fn is_programming(&self) -> bool {
+        !self.programs.is_empty() || self.open.iter().any(|open| open.under_way > 0)
+    }
+
+    /// Takes note that a program was carried out, and on which die something was written: none if
+    /// the die has failed.
+    pub(crate) fn programmed(&mut self, of: RowId, written: Option<usize>) {
+        if let Some(die) = written {
+            self.dirty.add(die);
         }
-        if position + 1 == store.layout.shape.dies {
+        // A purge may have voided it meanwhile.
+        let Some(index) = self.open.iter().position(|open| open.id() == of) else { return };
+        let open = &mut self.open[index];
+        assert!(open.under_way > 0, "what is completed was under way");
+        open.under_way -= 1;
+        if open.is_programmed() {
             self.complete(index);
         }
-        Ok(())
     }
 
     /// A row is whole on the media.
@@ -486,11 +503,10 @@ impl Core {
         assert_eq!(self.rows.life(open.row).seq, 0, "a row is completed once in its life");
         assert!(open.units.iter().all(|unit| unit.journaled <= unit.count), "all was appended");
         self.completed.add(&open);
-        self.rows.set(open.row, RowEpoch { seq: open.seq, out: open.out });
-        self.spare.extend(open.units.into_iter().map(|unit| unit.bytes));
-        if !open.parity.is_empty() {
-            self.spare.push(open.parity);
+        if !open.is_erased {
+            self.rows.set(open.row, RowEpoch { seq: open.seq, out: open.out });
         }
+        self.keep_memory(open);
     }
 
     /// True if anything was placed or trimmed that only memory and unsynced media hold.
@@ -501,6 +517,40 @@ impl Core {
             || self.lost.is_unsaved()
             || !self.trims.is_empty()
             || self.open.iter().any(unjournaled)
+    }
+}
+
+/// The media beside the translation layer while it decides: what it wants done waits, what it asks
+/// is answered from memory, and from what was read of the victim.
+#[derive(Debug)]
+struct MediaAdapter<'a> {
+    layout: &'a Layout,
+    rows: &'a Rows,
+    open: &'a [OpenRow],
+    ops: &'a mut Vec<MediaOp>,
+    unit: Option<&'a VictimUnit>,
+}
+
+impl Media for MediaAdapter<'_> {
+    fn submit(&mut self, op: MediaOp) {
+        self.ops.push(op);
+    }
+
+    fn contents(&mut self, first: Ppn, pages: &mut [Option<Lpn>]) {
+        let place = self.layout.place(first);
+        if let Some(open) = self.open.iter().find(|open| open.row == place.row) {
+            let Some(unit) = open.units.get(place.unit as usize) else { return };
+            for (slot, page) in (place.slot..unit.count).zip(pages) {
+                *page = Some(unit.extent(slot).0.lpn);
+            }
+            return;
+        }
+        let life = self.rows.life(place.row);
+        let of = Member { row: place.row, position: place.unit, life };
+        let told = self.unit.into_iter().flat_map(|unit| unit.pages(of, place.slot));
+        for (page, told) in pages.iter_mut().zip(told) {
+            *page = told;
+        }
     }
 }
 

@@ -1,15 +1,17 @@
 //! The dies of a drive: media, some of which may have failed.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{self, IoSliceMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
+use crate::engine::program::Program;
 use crate::format::die_set::DieSet;
-use crate::medium::{MediumRead, MediumWrite, read_all, write_and_sync};
+use crate::medium::{file_of, read_all, write_and_sync};
 use crate::mutants::{self, Mutant};
 use crate::status::DieState;
-use crate::{Access, DeviceError, FileMedium, Medium, Preallocation};
+use crate::{Access, DeviceError, FileMedium, Medium, MediumRead, MediumWrite, Preallocation};
 use device::is_host_full;
 
 /// Request to read from a die.
@@ -225,14 +227,14 @@ impl Dies {
 
     /// Returns the access mode of the dies, which replacements are to use as well.
     pub(crate) fn access(&self) -> Access {
-        let access = |die| self.shared(die).as_ref()?.as_file().map(FileMedium::access);
+        let access = |die| file_of(&**self.shared(die).as_ref()?).map(FileMedium::access);
         (0..self.count()).find_map(access).unwrap_or_default()
     }
 
     /// Returns whether files that replace dies are to be preallocated: they are unless a die is
     /// sparse.
     pub(crate) fn preallocation(&self) -> Preallocation {
-        let taken = |die| Some(self.shared(die).as_ref()?.as_file()?.preallocation());
+        let taken = |die| Some(file_of(&**self.shared(die).as_ref()?)?.preallocation());
         let is_sparse = (0..self.count()).any(|die| taken(die) == Some(Preallocation::Off));
         if is_sparse { Preallocation::Off } else { Preallocation::Full }
     }
@@ -300,6 +302,30 @@ impl Dies {
     pub(crate) fn write(&self, die: usize, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let written = medium(&self.shared(die)).write_at(offset, bytes);
         self.count_write(die, bytes.len(), written)
+    }
+
+    /// Programs a unit; returns the die that was written, none where the drive does without it.
+    ///
+    /// # Errors
+    /// When the die fails and the drive needs it.
+    pub(crate) fn program(&self, program: &Program) -> Result<Option<usize>, DeviceError> {
+        thread_local! {
+            /// Memory for parity.
+            static MEMORY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+        }
+        let Program { of, die, offset, contents } = program;
+        if self.lost().has(*die) {
+            return Ok(None);
+        }
+        let written =
+            MEMORY.with_borrow_mut(|memory| self.write(*die, *offset, contents.bytes(memory)));
+        match written {
+            Ok(()) => Ok(Some(*die)),
+            Err(error) if self.lose_for(*die, &error) => Ok(None),
+            Err(error) => {
+                Err(medium_error(format!("programming row {} on die {die}", of.row))(error))
+            }
+        }
     }
 
     /// As [`Dies::write`]; goes on without the die if it fails, where that is possible.

@@ -1,22 +1,27 @@
 //! The drive that stores: a [`Device`] over dies.
 //!
 //! ```text
-//!  write ─► core (exclusive): place, copy into the row's unit, program full units ─► acknowledged
+//!  write ─► core (exclusive): place, copy into the row's unit ─► program full units ─► answer
 //!  read  ─► core (shared): where? ─► medium, checked ─► stripe, if it was not right
 //!  flush ─► journal: sync the dies that were written; what is in unfinished rows goes to the ring
 //! ```
 //!
-//! Locks are taken in this order: checkpoints, journal, core, header. No thread waits for another
-//! beyond them, and none is handed a request.
+//! Dies are read and programmed without the lock of the core ([`Drive::act`]).
+//!
+//! Locks are taken in this order: checkpoints, victim, journal, programming, core, header. No
+//! thread waits for another beyond them, and none is handed a request.
 
 mod atomic;
 mod checkpointing;
 mod committing;
+mod executing;
 mod formatting;
 mod reading;
 mod redundancy;
+mod relocating;
 mod writing;
 
+use self::executing::Deferred;
 pub use self::formatting::{Beyond, UserCapacity};
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -32,6 +37,7 @@ use crate::engine::gathering::Unused;
 use crate::engine::headroom::Headroom;
 use crate::engine::journal::{Journal, Scope};
 use crate::engine::store::Store;
+use crate::engine::victim_unit::VictimUnit;
 use crate::format::header::{Closing, Header};
 use crate::format::layout::PAGE_BYTES;
 use crate::lock::lock;
@@ -45,6 +51,12 @@ use crate::{Allocation, Device, DeviceError, Durability, Life, Read};
 pub struct Drive {
     store: Store,
     core: RwLock<Core>,
+    /// Shared by whoever has decided programs until they are completed.
+    programming: RwLock<()>,
+    /// Programs that a simulation of several threads has wait.
+    deferred: Mutex<Option<Deferred>>,
+    /// The unit that relocation moves pages from; held by whoever relocates.
+    victim: Mutex<VictimUnit>,
     journal: Mutex<Journal>,
     /// Number of the next checkpoint.
     checkpoints: Mutex<u64>,
@@ -84,6 +96,9 @@ impl Drive {
             adapted: AtomicU64::new(core.out.0),
             store,
             core: RwLock::new(core),
+            programming: RwLock::new(()),
+            deferred: Mutex::new(None),
+            victim: Mutex::default(),
             journal: Mutex::new(journal),
             checkpoints: Mutex::new(checkpoint),
             header: Mutex::new(header),
@@ -130,7 +145,7 @@ impl Drive {
         let mut checkpoint = lock(&self.header).closing.checkpoint;
         if now != self.opened_at || checkpoint == 0 {
             // What rows hold that are not complete would have to be written anew.
-            self.noting(self.core_mut()?.finish_rows(&self.store))?;
+            self.act(Core::finish_rows)?;
             self.commit(Scope::Everything)?;
             self.checkpoint()?;
             checkpoint = *lock(&self.checkpoints) - 1;
@@ -228,7 +243,9 @@ impl Drive {
     }
 
     pub(crate) fn core_mut(&self) -> Result<RwLockWriteGuard<'_, Core>, DeviceError> {
-        self.core.write().map_err(|_| self.panicked())
+        let mut core = self.core.write().map_err(|_| self.panicked())?;
+        core.batches = self.store.batches_durable();
+        Ok(core)
     }
 
     fn journal(&self) -> Result<MutexGuard<'_, Journal>, DeviceError> {
@@ -318,7 +335,7 @@ impl Device for Drive {
         let core = self.core()?;
         let mut runs: Vec<Allocation> = Vec::new();
         for Part { lpn, length, .. } in parts(offset, length) {
-            let is_stored = core.locate(&self.store.layout, lpn) != Located::Nowhere;
+            let is_stored = core.locate(lpn) != Located::Nowhere;
             let length = length as u64;
             match runs.last_mut().filter(|run| run.is_stored == is_stored) {
                 Some(run) => run.length += length,

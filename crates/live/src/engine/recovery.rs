@@ -31,6 +31,7 @@ use ftl::{Found, Ftl, Lpn, Ppn, Recovery, SuperblockId, SuperblockState};
 use self::events::{Event, Events};
 use self::rows::{Scan, Scanned};
 use crate::engine::checkpoint::{self, Reader};
+use crate::engine::completed_rows::Completed;
 use crate::engine::core::Core;
 use crate::engine::drive::Drive;
 use crate::engine::gathering::{Gathered, gather};
@@ -41,15 +42,17 @@ use crate::engine::store::{Replica, Store};
 use crate::format::checkpoint_header::CheckpointHeader;
 use crate::format::die_set::DieSet;
 use crate::format::header::{Closing, Header};
-use crate::format::journal::{Journaled, ListedRow, Record};
+use crate::format::journal::{
+    HEAD_BYTES, Journaled, LISTED_BYTES, ListedRow, RECORD_BYTES, Record,
+};
 use crate::format::layout::{
     EXTENT_HEADER_BYTES, FRAME_BYTES, HEADER_BYTES, Layout, PAGE_BYTES, Place,
 };
-use crate::format::position::Position;
+use crate::format::position::{Position, SECTOR_BYTES};
 use crate::format::row::Rows;
 use crate::format::unit::{Extent, Page};
 use crate::mutants::{self, Mutant};
-use crate::{Medium, OpenError};
+use crate::{DeviceError, Medium, OpenError};
 
 /// Extents that only the journal holds, by page.
 pub(crate) type Pending = BTreeMap<u32, (Extent, Vec<u8>)>;
@@ -112,6 +115,8 @@ pub(crate) struct Accounted {
     pub(crate) unlisted: BTreeSet<u32>,
     /// Pages that only the journal holds.
     pub(crate) pending: Pending,
+    /// True if the journal has room for lists of rows, and for no extents.
+    is_full: bool,
     next: u64,
     holders: Vec<Replica>,
     scanned: Scanned,
@@ -144,7 +149,7 @@ fn open(store: Store, mut header: Header) -> Result<Drive, OpenError> {
     };
     if let Some(closed) = closed {
         begin(&mut header)?;
-        return go_on(store, header, closed);
+        return Ok(go_on(store, header, closed));
     }
     let mut accounted = account(&store, &header, &mut Doubts::default())?;
     header.closing = Closing::default();
@@ -157,8 +162,10 @@ fn open(store: Store, mut header: Header) -> Result<Drive, OpenError> {
 
 /// Brings a drive back that was accounted for; its header has been raised to a session of its own.
 fn recover(store: Store, header: Header, accounted: Accounted) -> Result<Drive, OpenError> {
-    let Accounted { ftl, rows, lost, summary, end, pending, next, scanned, .. } = accounted;
-    let mut core = Core::new(ftl, rows, (header.session << 40) + 1);
+    let Accounted { ftl, rows, lost, summary, end, pending, is_full, next, scanned, .. } =
+        accounted;
+    let mut core =
+        Core::new((store.layout.clone(), store.drive), ftl, rows, (header.session << 40) + 1);
     core.lost = lost;
     // What was read, and is relied upon from now on, need not have been durable.
     for die in store.dies.healthy() {
@@ -171,14 +178,20 @@ fn recover(store: Store, header: Header, accounted: Accounted) -> Result<Drive, 
     core.give_up_beyond_end(store.layout.shape.pages_mappable);
     store.note_batches(end.number);
     // As many as before the crash, or fewer: what is written anew finds the space that it had.
-    core.leave_out(&store, store.dies.removed())?;
+    core.batches = store.batches_durable();
+    core.leave_out(store.dies.removed());
     for (lpn, (extent, payload)) in &pending {
         let Extent { codec, payload_crc, .. } = *extent;
         if !core.ftl.can_write() {
             let what = "no superblock is left for what only the journal holds";
             return Err(damaged(what.to_owned()));
         }
-        core.place(&store, &Page { lpn: Lpn(*lpn), codec, payload, payload_crc })?;
+        core.place(&Page { lpn: Lpn(*lpn), codec, payload, payload_crc });
+        carry_out(&store, &mut core)?;
+    }
+    if is_full {
+        core.finish_rows();
+        carry_out(&store, &mut core)?;
     }
     let mut journal =
         Journal::new(store.drive, header.session, store.layout.shape.journal_bytes, end);
@@ -186,6 +199,15 @@ fn recover(store: Store, header: Header, accounted: Accounted) -> Result<Drive, 
     let drive = Drive::assemble(store, core, journal, (header, next));
     drive.checkpoint()?;
     Ok(drive)
+}
+
+/// Programs what the core has decided.
+fn carry_out(store: &Store, core: &mut Core) -> Result<(), DeviceError> {
+    for program in core.take_programs() {
+        let written = store.dies.program(&program)?;
+        core.programmed(program.of, written);
+    }
+    Ok(())
 }
 
 /// A drive that was closed: its checkpoint has everything.
@@ -242,19 +264,20 @@ pub(crate) fn view(store: &Store, header: &Header) -> Result<Option<(Ftl, LostPa
 }
 
 /// Goes on with a drive that was closed; nothing but its headers is written.
-fn go_on(store: Store, header: Header, closed: Closed) -> Result<Drive, OpenError> {
+fn go_on(store: Store, header: Header, closed: Closed) -> Drive {
     let Closed { mut ftl, rows, lost, summary, next, held } = closed;
     assert!(header.is_open, "the headers say that it is open before anything is written");
     assert_eq!(summary.number % 2, (next + 1) % 2, "the next checkpoint spares this one");
     ftl.hold_back(&held);
-    let mut core = Core::new(ftl, rows, (header.session << 40) + 1);
+    let mut core =
+        Core::new((store.layout.clone(), store.drive), ftl, rows, (header.session << 40) + 1);
     core.lost = lost;
-    core.leave_out(&store, store.dies.removed())?;
+    core.leave_out(store.dies.removed());
     let (size, end) = (store.layout.shape.journal_bytes, header.closing.journal);
     store.note_batches(end.number);
     let mut journal = Journal::new(store.drive, header.session, size, end);
     journal.tail = summary.journal.at;
-    Ok(Drive::assemble(store, core, journal, (header, next)))
+    Drive::assemble(store, core, journal, (header, next))
 }
 
 /// Accounts for what lies on the dies of a drive; nothing is written.
@@ -309,6 +332,8 @@ pub(crate) fn account(
         (lpn, (journaled.extent, payload))
     });
     let pending: Pending = pending.collect();
+    let kept = (&pending, &scanned.unlisted);
+    let is_full = !is_complete && check_room(store, summary.journal, end, kept, doubts)?;
     let thin = replay.thin;
     let mut ftl = finish(&scan, map, &rows, &erase_counts, doubts)?;
     ftl.hold_erased();
@@ -326,6 +351,7 @@ pub(crate) fn account(
         batches_lost,
         unlisted,
         pending,
+        is_full,
         next,
         holders,
         scanned,
@@ -364,6 +390,35 @@ fn check_journal(
         doubts.raise(before(format!("batch {end} of the journal is lost, the last was {last}")))?;
     }
     Ok(())
+}
+
+/// Checks that the journal leaves room for the checkpoint at the end of recovery, and says whether
+/// it leaves so little that nothing but lists of rows fits into its batches.
+///
+/// Operation sees to it that there is room since the newest checkpoint. Where that one was damaged
+/// so that nobody knows of it, batches since an older one may take up the whole ring.
+fn check_room(
+    store: &Store,
+    since: Position,
+    end: Position,
+    (pending, unlisted): (&Pending, &Completed),
+    doubts: &mut Doubts,
+) -> Result<bool, OpenError> {
+    let size = store.layout.shape.journal_bytes;
+    let left = size.saturating_sub(end.at - since.at);
+    let listed = LISTED_BYTES + RECORD_BYTES + store.layout.shape.dies as usize * 4;
+    // Head, the trim of what lies beyond the end, and rows of the pages that are written anew.
+    let lists = HEAD_BYTES + RECORD_BYTES + unlisted.len() + (pending.len() + 1) * listed;
+    // A batch may leave as much unused at the end of the ring, and one of next to nothing follows.
+    if left < 2 * (lists as u64 + 4096 + SECTOR_BYTES) {
+        doubts.raise(format!(
+            "the journal leaves no room for a checkpoint: {left} of {size} bytes are left since \
+             the last one that can be read"
+        ))?;
+    }
+    let extent = |(_, payload): &(Extent, Vec<u8>)| RECORD_BYTES + payload.len();
+    let whole = lists + pending.values().map(extent).sum::<usize>();
+    Ok(left < 4 * (whole as u64 + 4096 + SECTOR_BYTES))
 }
 
 /// By superblock the last event before which nothing of it counts.

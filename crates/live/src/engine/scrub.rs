@@ -12,7 +12,7 @@ use crate::engine::journal::Scope;
 use crate::engine::store::Store;
 use crate::format::layout::{PAGE_BYTES, lba};
 use crate::format::row::RowEpoch;
-use crate::format::unit::UnitHeader;
+use crate::format::unit::UnitBuffer;
 use crate::status::{Rebuild, Scrub};
 use crate::{DeviceError, Medium};
 
@@ -144,10 +144,12 @@ impl Drive {
     fn look_for_lost(&self) -> Result<(), DeviceError> {
         let lost: Vec<Lpn> = self.core()?.lost.iter().collect();
         for lpn in lost {
-            let mut core = self.core_mut()?;
             let mut page = [0; PAGE_BYTES];
-            if core.read_page(self.store(), lpn, &mut page).is_ok() {
-                core.lost.clear(lpn, 1);
+            if let Ok(found) = self.read_page(lpn, &mut page) {
+                let mut core = self.core_mut()?;
+                if core.locate(lpn).stored() == found {
+                    core.lost.clear(lpn, 1);
+                }
             }
         }
         Ok(())
@@ -254,7 +256,7 @@ impl Drive {
     ) -> Result<(), DeviceError> {
         let store = self.store();
         {
-            let core = self.core_mut()?;
+            let core = self.still()?;
             store.dies.fill(die, medium);
             core.program_again(store, die).map_err(medium_error(format!(
                 "writing rows that are being filled to die {die}"
@@ -266,22 +268,7 @@ impl Drive {
             if !go_on(row.into(), rows.into()) {
                 return Err(replacing(die)(io::Error::other(STOPPED)));
             }
-            // Nothing moves while a unit is restored, or it might overwrite what is newer.
-            let core = self.core_mut()?;
-            let life = core.rows.life(row);
-            let position = store.layout.position(row, die, life.out);
-            if let Some(position) = position.filter(|_| life.seq != 0) {
-                let verified = store.verify(row, life, Some(position));
-                match verified.unit(position).and_then(|unit| unit.whole.as_ref()) {
-                    Some(unit) => store
-                        .dies
-                        .write(die, store.layout.unit_from(row), unit)
-                        .map_err(medium_error(format!("restoring row {row} of die {die}")))?,
-                    // What the others do not give back is lost with or without this die.
-                    None => units_lost += 1,
-                }
-            }
-            drop(core);
+            units_lost += u64::from(!self.fill_row(row, die)?);
             if let Some(rebuild) = &mut self.maintenance().rebuild {
                 (rebuild.rows_done, rebuild.units_lost) = (u64::from(row) + 1, units_lost);
             }
@@ -291,6 +278,27 @@ impl Drive {
         store.dies.settle(die);
         self.keep_header()?;
         self.checkpoint()
+    }
+
+    /// Restores the unit of a row on a die that was replaced; says whether the rest of the row gave
+    /// it back. What it does not give back is lost with or without this die.
+    fn fill_row(&self, row: u32, die: usize) -> Result<bool, DeviceError> {
+        let store = self.store();
+        let life = self.core()?.rows.life(row);
+        let position = store.layout.position(row, die, life.out);
+        // Rows that are completed from now on have their units on the new medium.
+        let Some(position) = position.filter(|_| life.seq != 0) else { return Ok(true) };
+        let verified = store.verify(row, life, Some(position));
+        let whole = verified.unit(position).and_then(|unit| unit.whole.as_ref());
+        // A row that begins another life meanwhile must not be written over.
+        let core = self.core_mut()?;
+        if core.rows.life(row) != life {
+            return Ok(true);
+        }
+        let Some(unit) = whole else { return Ok(false) };
+        let written = store.dies.write(die, store.layout.unit_from(row), unit);
+        written.map_err(medium_error(format!("restoring row {row} of die {die}")))?;
+        Ok(true)
     }
 
     /// Makes durable what was written to any die.
@@ -317,9 +325,8 @@ impl Core {
         for open in &self.open {
             let position = store.layout.position(open.row, die, open.out);
             let unit = position.and_then(|position| open.units.get(position as usize));
-            let Some(unit) = unit else { continue };
-            if UnitHeader::parse(&unit.bytes).is_some() {
-                store.dies.write(die, store.layout.unit_from(open.row), &unit.bytes)?;
+            if let Some(bytes) = unit.and_then(UnitBuffer::finished) {
+                store.dies.write(die, store.layout.unit_from(open.row), bytes)?;
             }
         }
         Ok(())

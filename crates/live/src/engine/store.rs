@@ -11,16 +11,8 @@ use crate::format::layout::{
     ENTRY_BYTES, EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, Place, REPLICAS, SLOT_BYTES,
     UNIT_HEADER_BYTES,
 };
-use crate::format::row::RowEpoch;
+use crate::format::row::{Member, Stored};
 use crate::format::unit::{self, Entry, Extent, Identity, exclusive_or};
-
-/// A place on the media and the life of its row: enough to tell what is read from what is not
-/// there any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stored {
-    pub(crate) ppn: Ppn,
-    pub(crate) life: RowEpoch,
-}
 
 /// Places that follow each other in one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,14 +32,6 @@ struct Piece {
 /// Offsets within a unit of extents that follow each other, and the end of the last one.
 type Starts = Vec<usize>;
 
-/// A unit of a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Member {
-    pub(crate) row: u32,
-    pub(crate) position: u32,
-    pub(crate) life: RowEpoch,
-}
-
 /// Extents as they lie one after the other in a unit.
 #[derive(Debug)]
 pub(crate) struct Packed {
@@ -58,7 +42,7 @@ pub(crate) struct Packed {
 
 impl Packed {
     /// One of them.
-    pub(crate) fn get(&self, index: u32) -> Option<(Extent, &[u8])> {
+    fn get(&self, index: u32) -> Option<(Extent, &[u8])> {
         let (extent, from) = (*self.extents.get(index as usize)?)?;
         Some((extent, &self.bytes[from..from + usize::from(extent.length)]))
     }
@@ -205,23 +189,6 @@ impl Store {
         self.read_between(runs.iter().map(|run| run.first).zip(starts).collect())
     }
 
-    /// Reads up to `count` extents that lie one after the other in a unit, from `first` on, in one
-    /// go; none where one is not what it should be. `table` is that of the unit, if it is at hand.
-    pub(crate) fn read_extents(
-        &self,
-        first: Stored,
-        count: u32,
-        table: Option<&[Entry]>,
-    ) -> Option<Packed> {
-        let place = self.layout.place(first.ppn);
-        let slots = place.slot as usize..(place.slot + count) as usize;
-        let Some(table) = table else {
-            return self.read_packs(&[Run { first, count: count as usize }]).pop()?;
-        };
-        let starts = starts(table.get(slots.start..slots.end.min(table.len()))?);
-        self.read_between(vec![(first, starts)]).pop()?
-    }
-
     /// Reads what lies between the first and the last start of each run.
     fn read_between(&self, runs: Vec<(Stored, Option<Starts>)>) -> Vec<Option<Packed>> {
         let piece = |(first, starts): &(Stored, Option<Starts>)| {
@@ -345,6 +312,21 @@ impl Store {
         buffer.truncate(extent.stored_bytes());
         buffer.drain(..EXTENT_HEADER_BYTES);
         Some((extent, buffer))
+    }
+
+    /// Returns the extent at a place of a row on the media, from wherever in the row it can be had;
+    /// none if it is lost.
+    pub(crate) fn find_extent(&self, stored: Stored) -> Option<(Extent, Vec<u8>)> {
+        self.read_extent(stored)
+            .or_else(|| self.reconstruct_extent(stored))
+            .or_else(|| self.rescue_extent(stored))
+    }
+
+    /// Reads part of a unit as it lies on its die, unverified.
+    pub(crate) fn read_member(&self, of: Member, from: usize, buffer: &mut [u8]) -> io::Result<()> {
+        assert!(from + buffer.len() <= self.layout.unit_bytes, "a part lies in its unit");
+        let die = self.layout.die(of.row, of.position, of.life.out);
+        self.dies.read(die, self.layout.unit_from(of.row) + from as u64, buffer)
     }
 
     /// Part of a unit, not of its unit header, from all other units of the row.

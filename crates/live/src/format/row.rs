@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use bytemuck::{cast_slice, cast_slice_mut};
+use ftl::Ppn;
 
 use crate::Shape;
 use crate::format::die_set::DieSet;
@@ -84,4 +85,20 @@ impl Rows {
     pub(crate) fn tables_mut(&mut self) -> [&mut [u8]; 2] {
         [cast_slice_mut(&mut self.seqs), cast_slice_mut(&mut self.outs)]
     }
+}
+
+/// A place on the media and the life of its row: enough to tell what is read from what is not
+/// there any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stored {
+    pub(crate) ppn: Ppn,
+    pub(crate) life: RowEpoch,
+}
+
+/// A unit of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Member {
+    pub(crate) row: u32,
+    pub(crate) position: u32,
+    pub(crate) life: RowEpoch,
 }

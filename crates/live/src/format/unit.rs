@@ -20,6 +20,8 @@
 //! were written in sequence could then pass for a fourth. So these checksums are [`fmix32`] of the
 //! CRC-32C, which does not add up.
 
+use std::sync::Arc;
+
 use crc32c::{crc32c, crc32c_append};
 use ftl::{Lpn, Ppn};
 
@@ -317,14 +319,17 @@ pub(crate) fn clear_gaps(unit: &mut [u8], table: &[Entry]) -> bool {
     is_changed
 }
 
-/// A unit that is being filled.
+/// A unit that is being filled, or that was and is being programmed.
 #[derive(Debug)]
 pub(crate) struct UnitBuffer {
-    pub(crate) bytes: Vec<u8>,
+    /// Shared, once it is finished, with whoever programs it.
+    bytes: Arc<Vec<u8>>,
     /// Extents in it.
     pub(crate) count: u32,
     /// Extents of it that the journal holds too.
     pub(crate) journaled: u32,
+    /// True if the table and the header of the unit are written: nothing is changed from then on.
+    is_finished: bool,
     /// Offset of the next extent.
     next: usize,
     /// Bytes from one extent to the next at least: where pages are stored whole, a number tells
@@ -333,12 +338,23 @@ pub(crate) struct UnitBuffer {
 }
 
 impl UnitBuffer {
-    /// An empty unit, in `bytes` of the right length whatever they hold.
+    /// An empty unit, in the memory of `bytes`, whatever they hold.
     pub(crate) fn new(layout: &Layout, mut bytes: Vec<u8>) -> Self {
-        bytes.clear();
+        // What belongs to no extent becomes zeroes as it is passed over.
         bytes.resize(layout.unit_bytes, 0);
         let stride = if layout.shape.extents_per_page == 1 { SLOT_BYTES } else { 0 };
-        Self { bytes, count: 0, journaled: 0, next: layout.extents_from, stride }
+        let (bytes, next) = (Arc::new(bytes), layout.extents_from);
+        Self { bytes, count: 0, journaled: 0, is_finished: false, next, stride }
+    }
+
+    /// The whole unit, once it is finished.
+    pub(crate) fn finished(&self) -> Option<&Arc<Vec<u8>>> {
+        self.is_finished.then_some(&self.bytes)
+    }
+
+    /// Its memory, to be used again, unless somebody still programs it.
+    pub(crate) fn into_memory(self) -> Option<Vec<u8>> {
+        Arc::try_unwrap(self.bytes).ok()
     }
 
     /// Puts an extent at the next place, which is `ppn`.
@@ -352,16 +368,20 @@ impl UnitBuffer {
         let (begin, data) = (self.next, self.next + EXTENT_HEADER_BYTES);
         assert!(entry + ENTRY_BYTES <= begin, "the table ends before the extents begin");
         assert!(data + payload.len() <= self.bytes.len(), "an extent ends within its unit");
+        assert!(!self.is_finished, "a unit that is finished takes no more");
         let header = extent.header(identity, ppn);
-        self.bytes[begin..data].copy_from_slice(&header);
-        self.bytes[data..data + payload.len()].copy_from_slice(payload);
-        let table = &mut self.bytes[entry..entry + ENTRY_BYTES];
+        let end = data + payload.len();
+        self.next = end.max(begin + self.stride);
+        let bytes = Arc::get_mut(&mut self.bytes).expect("a unit that is filled has one owner");
+        bytes[begin..data].copy_from_slice(&header);
+        bytes[data..end].copy_from_slice(payload);
+        bytes[end..self.next].fill(0);
+        let table = &mut bytes[entry..entry + ENTRY_BYTES];
         table[..16].copy_from_slice(&header[..16]);
         let from = u32::try_from(begin).expect("a unit is far below 4 GiB");
         put(table, 16, from.to_le_bytes());
         put(table, 20, extent.payload_crc.to_le_bytes());
         self.count += 1;
-        self.next = (data + payload.len()).max(begin + self.stride);
     }
 
     /// The extent in `slot`, as it was put there.
@@ -379,17 +399,28 @@ impl UnitBuffer {
         table.as_chunks::<ENTRY_BYTES>().0.iter()
     }
 
-    /// Finishes the table, and writes the header of the unit.
-    pub(crate) fn finish(&mut self, unit_header: &UnitHeader, origin: Origin, first: Ppn) {
+    /// Finishes the table, writes the header of the unit, and makes zero what nothing is in.
+    pub(crate) fn finish(
+        &mut self,
+        layout: &Layout,
+        unit_header: &UnitHeader,
+        origin: Origin,
+        first: Ppn,
+    ) {
         assert!(!unit_header.is_parity, "parity has no table");
         assert!(self.journaled <= self.count, "what the journal holds was appended");
+        assert!(!self.is_finished, "a unit is finished once");
         let until = Layout::entry_from(self.count);
-        let table = &mut self.bytes[UNIT_HEADER_BYTES..until];
+        let bytes = Arc::get_mut(&mut self.bytes).expect("a unit that is filled has one owner");
+        bytes[until..layout.extents_from].fill(0);
+        bytes[self.next..].fill(0);
+        let table = &mut bytes[UNIT_HEADER_BYTES..until];
         put(table, 0, self.count.to_le_bytes());
         put(table, 4, u32::from(origin.is_relocation).to_le_bytes());
         put(table, 8, origin.erase_count.to_le_bytes());
         seal_table(table, unit_header.identity, first);
-        unit_header.write(&mut self.bytes);
+        unit_header.write(bytes);
+        self.is_finished = true;
     }
 }
 

@@ -1,12 +1,12 @@
-//! Several things asked of media at once: through `io_uring` where they are files that may be asked
-//! so, else one after the other.
+//! Requests to several media that are submitted together: through `io_uring` where they are files
+//! that may be asked so, else one after the other.
 
 use std::io::{self, IoSliceMut};
 
 use super::aligned::{Aligned, Cover};
 use super::file::scatter;
 use super::ring::{self, Ask};
-use super::{FileMedium, Medium};
+use super::{FileMedium, Medium, file_of};
 
 /// Fewest media that are synced at once. The system has threads of its own do it, so that two of
 /// one disk are slower made durable than one after the other; many disks are not.
@@ -14,11 +14,13 @@ const SYNCED_AT_ONCE_MIN: usize = 3;
 
 /// Request to read from a medium.
 #[derive(Debug)]
-pub(crate) struct MediumRead<'a, 'b> {
-    pub(crate) medium: &'a dyn Medium,
-    pub(crate) offset: u64,
+pub struct MediumRead<'a, 'b> {
+    /// The medium that is read.
+    pub medium: &'a dyn Medium,
+    /// Offset of the first byte.
+    pub offset: u64,
     /// Buffers, filled one after the other.
-    pub(crate) buffers: &'a mut [IoSliceMut<'b>],
+    pub buffers: &'a mut [IoSliceMut<'b>],
 }
 
 impl MediumRead<'_, '_> {
@@ -29,10 +31,11 @@ impl MediumRead<'_, '_> {
 
 /// Request to make a medium durable.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct MediumWrite<'a> {
-    pub(crate) medium: &'a dyn Medium,
+pub struct MediumWrite<'a> {
+    /// The medium that is made durable.
+    pub medium: &'a dyn Medium,
     /// Offset and bytes of a write that comes before the sync, if there is one.
-    pub(crate) write: Option<(u64, &'a [u8])>,
+    pub write: Option<(u64, &'a [u8])>,
 }
 
 /// Result of a request of a batch; none: it has to be sent again, by itself.
@@ -40,16 +43,27 @@ type Answer = Option<io::Result<()>>;
 
 /// Reads all of them, and says of each whether its buffers were filled.
 pub(crate) fn read_all(reads: &mut [MediumRead<'_, '_>]) -> Vec<io::Result<()>> {
-    let mut answers = Vec::with_capacity(reads.len());
-    for lot in reads.chunks_mut(ring::AT_ONCE) {
-        let at_once = read_at_once(lot).unwrap_or_default();
-        let mut at_once = at_once.into_iter();
-        for MediumRead { medium, offset, buffers } in lot {
-            let answer = at_once.next().flatten();
-            answers.push(answer.unwrap_or_else(|| medium.read_vectored_at(*offset, buffers)));
-        }
-    }
+    let lots = reads.chunks_mut(ring::AT_ONCE);
+    let answers: Vec<_> = lots.flat_map(|lot| lot[0].medium.submit_reads(lot)).collect();
+    assert_eq!(answers.len(), reads.len(), "each request of a batch is answered");
     answers
+}
+
+/// Reads one after the other.
+pub(super) fn read_in_turn(reads: &mut [MediumRead<'_, '_>]) -> Vec<io::Result<()>> {
+    let read = |MediumRead { medium, offset, buffers }: &mut MediumRead<'_, '_>| {
+        medium.read_vectored_at(*offset, buffers)
+    };
+    reads.iter_mut().map(read).collect()
+}
+
+/// Reads files, at once where the system can.
+pub(super) fn read_files(reads: &mut [MediumRead<'_, '_>]) -> Vec<io::Result<()>> {
+    let Some(at_once) = read_at_once(reads) else { return read_in_turn(reads) };
+    let again = |(answer, read): (Answer, &mut MediumRead<'_, '_>)| {
+        answer.unwrap_or_else(|| read.medium.read_vectored_at(read.offset, read.buffers))
+    };
+    at_once.into_iter().zip(reads).map(again).collect()
 }
 
 /// Whole blocks about something to be read.
@@ -90,31 +104,40 @@ fn read_at_once(reads: &mut [MediumRead<'_, '_>]) -> Option<Vec<Answer>> {
 
 /// Writes what is to be written, makes all media durable, and says of each whether it is.
 pub(crate) fn write_and_sync(writes: &[MediumWrite<'_>]) -> Vec<io::Result<()>> {
-    let mut answers = Vec::with_capacity(writes.len());
-    for lot in writes.chunks(ring::AT_ONCE / 2) {
-        let Some(at_once) = write_at_once(lot) else {
-            // All are on their way before the first is waited for.
-            let written: Vec<_> = lot.iter().map(MediumWrite::carry_out).collect();
-            for MediumWrite { medium, write } in lot.iter().filter(|_| lot.len() > 1) {
-                if let Some((offset, bytes)) = write {
-                    medium.begin_sync(*offset, bytes.len() as u64);
-                }
-            }
-            let sync = |(write, written): (&MediumWrite<'_>, io::Result<()>)| {
-                written.and_then(|()| write.medium.sync())
-            };
-            answers.extend(lot.iter().zip(written).map(sync));
-            continue;
-        };
-        let again = |write: &MediumWrite<'_>| write.carry_out().and_then(|()| write.medium.sync());
-        let answer = |(write, answer): (_, Answer)| answer.unwrap_or_else(|| again(write));
-        answers.extend(lot.iter().zip(at_once).map(answer));
-    }
+    let lots = writes.chunks(ring::AT_ONCE / 2);
+    let answers: Vec<_> = lots.flat_map(|lot| lot[0].medium.submit_writes(lot)).collect();
+    assert_eq!(answers.len(), writes.len(), "each request of a batch is answered");
     answers
 }
 
+/// Writes one after the other, and then syncs: all are on their way before the first is waited for.
+pub(super) fn write_in_turn(writes: &[MediumWrite<'_>]) -> Vec<io::Result<()>> {
+    let written: Vec<_> = writes.iter().map(MediumWrite::carry_out).collect();
+    for MediumWrite { medium, write } in writes.iter().filter(|_| writes.len() > 1) {
+        if let Some((offset, bytes)) = write {
+            medium.begin_sync(*offset, bytes.len() as u64);
+        }
+    }
+    let sync = |(write, written): (&MediumWrite<'_>, io::Result<()>)| {
+        written.and_then(|()| write.medium.sync())
+    };
+    writes.iter().zip(written).map(sync).collect()
+}
+
+/// Writes and syncs files, at once where the system can.
+pub(super) fn write_files(writes: &[MediumWrite<'_>]) -> Vec<io::Result<()>> {
+    let Some(at_once) = write_at_once(writes) else { return write_in_turn(writes) };
+    let again = |write: &MediumWrite<'_>| write.carry_out().and_then(|()| write.medium.sync());
+    let answer = |(write, answer): (_, Answer)| answer.unwrap_or_else(|| again(write));
+    writes.iter().zip(at_once).map(answer).collect()
+}
+
 impl MediumWrite<'_> {
-    fn carry_out(&self) -> io::Result<()> {
+    /// Writes what is to be written.
+    ///
+    /// # Errors
+    /// As [`Medium::write_at`].
+    pub fn carry_out(&self) -> io::Result<()> {
         self.write.map_or(Ok(()), |(offset, bytes)| self.medium.write_at(offset, bytes))
     }
 }
@@ -160,7 +183,7 @@ fn write_at_once(writes: &[MediumWrite<'_>]) -> Option<Vec<Answer>> {
 fn files<'a>(media: impl ExactSizeIterator<Item = &'a dyn Medium>) -> Option<Vec<&'a FileMedium>> {
     (media.len() > 1).then_some(())?;
     let may = |file: &&FileMedium| file.access().is_ringed;
-    media.map(|medium| medium.as_file().filter(may)).collect()
+    media.map(|medium| file_of(medium).filter(may)).collect()
 }
 
 /// Converts the bytes that a request moved, of which `needed` were asked for, or its error.

@@ -17,7 +17,7 @@ use rustix::fs::{Advice, AtFlags, FallocateFlags, OFlags, StatxFlags};
 use rustix::io::Errno;
 
 use super::aligned::{ALIGN, Aligned, Cover};
-use super::{Medium, ZEROES_BYTES, overwrite, ring};
+use super::{Medium, MediumRead, MediumWrite, ZEROES_BYTES, batch, overwrite, ring};
 use crate::medium::HostSpace;
 
 /// Bytes of the blocks that the system counts a file's space in.
@@ -375,8 +375,12 @@ impl Medium for FileMedium {
         self.path.display().to_string()
     }
 
-    fn as_file(&self) -> Option<&FileMedium> {
-        Some(self)
+    fn submit_reads(&self, batch: &mut [MediumRead<'_, '_>]) -> Vec<io::Result<()>> {
+        batch::read_files(batch)
+    }
+
+    fn submit_writes(&self, batch: &[MediumWrite<'_>]) -> Vec<io::Result<()>> {
+        batch::write_files(batch)
     }
 }
 

@@ -12,6 +12,8 @@ use blockio::Rng;
 
 use super::disk::{Disks, Fault};
 use super::history::{BYTES, History, Version};
+use crate::engine::gathering::gather;
+use crate::format::die_set::DieSet;
 use crate::format::journal::last_batch;
 use crate::format::layout::{HEADER_BYTES, Layout};
 use crate::volume::check::{Kind, check_media};
@@ -89,12 +91,16 @@ struct Copy {
     bytes: Range<usize>,
 }
 
-/// A copy of the last batch of the journal, if any is whole.
+/// A copy of the last batch of the journal, if any is whole, on a die that opening finds: one that
+/// does wrong may have written over its own header, and is missing then.
 fn last_batch_of(shape: &Shape, disks: &Disks) -> Option<Copy> {
+    let missed =
+        gather(disks.media()).map_or_else(|_| DieSet::default(), |it| it.store.dies.missed());
     let layout = Layout::new(shape);
     let offset = |bytes: u64| usize::try_from(bytes).expect("a small drive");
     let regions = (0..shape.regions()).map(|region| offset(layout.journal_from(region)));
-    let rings = regions.flat_map(|from| (0..shape.dies as usize).map(move |die| (die, from)));
+    let dies = || (0..shape.dies as usize).filter(|die| !missed.has(*die));
+    let rings = regions.flat_map(|from| dies().map(move |die| (die, from)));
     let size = offset(shape.journal_bytes);
     let last = rings.filter_map(|(die, from)| {
         let (last, bytes) = disks.with_content(die, |content| {

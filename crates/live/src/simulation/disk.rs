@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use blockio::Rng;
 
 use super::content::Content;
-use crate::Medium;
+use crate::{Medium, MediumRead, MediumWrite};
 
 const SECTOR_BYTES: usize = 512;
 
@@ -406,5 +406,35 @@ impl Medium for Disk {
         rack.take(self.index)?;
         rack.images[self.index].sync();
         Ok(())
+    }
+
+    fn submit_writes(&self, batch: &[MediumWrite<'_>]) -> Vec<io::Result<()>> {
+        // Of each, the sync comes after the write; besides, they go in any order.
+        let mut left: Vec<(usize, bool)> = (0..batch.len()).map(|index| (index, false)).collect();
+        let mut answers: Vec<io::Result<()>> = batch.iter().map(|_| Ok(())).collect();
+        while !left.is_empty() {
+            let chosen = index(self.rack().rng.below(left.len() as u64));
+            let (at, is_written) = left[chosen];
+            let MediumWrite { medium, .. } = batch[at];
+            answers[at] = if is_written { medium.sync() } else { batch[at].carry_out() };
+            if is_written || answers[at].is_err() {
+                left.swap_remove(chosen);
+            } else {
+                left[chosen].1 = true;
+            }
+        }
+        answers
+    }
+
+    fn submit_reads(&self, batch: &mut [MediumRead<'_, '_>]) -> Vec<io::Result<()>> {
+        let mut left: Vec<usize> = (0..batch.len()).collect();
+        let mut answers: Vec<io::Result<()>> = batch.iter().map(|_| Ok(())).collect();
+        while !left.is_empty() {
+            let chosen = index(self.rack().rng.below(left.len() as u64));
+            let at = left.swap_remove(chosen);
+            let MediumRead { medium, offset, buffers } = &mut batch[at];
+            answers[at] = medium.read_vectored_at(*offset, buffers);
+        }
+        answers
     }
 }

@@ -200,8 +200,8 @@ fn example_unit(layout: &Layout) -> Vec<u8> {
         out: DieSet::default(),
         batches: 5,
     };
-    buffer.finish(&unit_header, Origin { is_relocation: false, erase_count: 4 }, FIRST);
-    buffer.bytes
+    buffer.finish(layout, &unit_header, Origin { is_relocation: false, erase_count: 4 }, FIRST);
+    buffer.into_memory().expect("nobody programs it")
 }
 
 fn is_table(layout: &Layout, bytes: &[u8]) -> bool {
@@ -237,7 +237,8 @@ fn seal_extent(bytes: &mut [u8], identity: Identity, ppn: Ppn) {
 fn example_batch(layout: &Layout) -> Vec<u8> {
     let config = SHAPE.config();
     let ftl = ftl::Ftl::format(&config).expect("a shape that can be");
-    let mut core = Core::new(ftl, Rows::new(SHAPE.rows_total()), IDENTITY.row_seq);
+    let (of, rows) = ((layout.clone(), DRIVE), Rows::new(SHAPE.rows_total()));
+    let mut core = Core::new(of, ftl, rows, IDENTITY.row_seq);
     core.trims.push(Trim { first: Lpn(2), pages: 3, seq: IDENTITY.row_seq });
     core.lost.find(Lpn(7), IDENTITY.row_seq + 1);
     let life = RowEpoch { seq: IDENTITY.row_seq, out: DieSet::default() };

@@ -35,7 +35,7 @@ pub struct Tally {
     pub reformatted: u64,
     /// Times that all rows were redundant again without a die that had failed.
     pub redundancy_restored: u64,
-    /// Victims whose contents no table told.
+    /// Searches of the whole map, since neither an extent nor a table told what lay there.
     pub maps_searched: u64,
     /// Copies of the dies that were damaged, those of them that opening refused, and pages that
     /// could not be read of the others.
@@ -334,7 +334,13 @@ impl Run {
                 self.disks.cut_after(self.rng.below(120));
             }
             match Drive::open_media(self.disks.media()) {
-                Ok(drive) if !self.disks.is_cut() => return Ok(drive),
+                Ok(drive) if !self.disks.is_cut() => {
+                    if self.rng.below(2) == 0 {
+                        // As if several threads were at work.
+                        drive.defer_programs(Rng::new(self.rng.next_u64()));
+                    }
+                    return Ok(drive);
+                }
                 Ok(_) | Err(_) if self.disks.is_cut() => {
                     self.tally.crashes_in_recovery += 1;
                     self.disks.restore();
@@ -349,6 +355,7 @@ impl Run {
     fn verify(&mut self, drive: &Drive) -> Result<(), String> {
         // The power stays on meanwhile.
         self.disks.cut_after(u64::MAX);
+        drive.core().map_err(|error| error.to_string())?.ftl.check_invariants();
         let mut bytes = vec![0; PAGE_SECTORS * 64 * BYTES];
         for first in (0..self.history.sectors()).step_by(PAGE_SECTORS * 64) {
             let count = (self.history.sectors() - first).min(PAGE_SECTORS * 64);

@@ -17,6 +17,7 @@ use crate::engine::recovery::{Accounted, Doubts, Pending, account, checkpoint_nu
 use crate::engine::store::Store;
 use crate::format::compress;
 use crate::format::layout::PAGE_BYTES;
+use crate::format::unit::Extent;
 use crate::volume::folder::open_dies;
 use crate::{
     Allocation, Compression, Device, DeviceError, Durability, FileMedium, Medium, OpenError,
@@ -75,7 +76,7 @@ impl Salvage {
             });
             doubts.found.extend(newer);
         }
-        let core = Core::new(ftl, rows, u64::MAX >> 1);
+        let core = Core::new((store.layout.clone(), store.drive), ftl, rows, u64::MAX >> 1);
         let (doubts, checkpoint) = (doubts.found, summary.number);
         Ok(Self { store, core, pending, doubts, checkpoint, checkpoints })
     }
@@ -116,7 +117,11 @@ impl Salvage {
             page.fill(0);
             return Salvaged::Unmapped;
         }
-        if self.core.read_page(&self.store, lpn, page).is_ok() {
+        let found = self.core.locate(lpn).stored().and_then(|it| self.store.find_extent(it));
+        let found = found.filter(|(extent, _)| extent.lpn == lpn);
+        let expand =
+            |(extent, payload): (Extent, Vec<u8>)| compress::expand(extent.codec, &payload, page);
+        if found.and_then(expand).is_some() {
             Salvaged::Read
         } else {
             page.fill(0);

@@ -21,9 +21,9 @@
 
 use ftl::{Ftl, Lpn, Ppn};
 
-use crate::engine::store::{Member, Store, Stored};
+use crate::engine::store::Store;
 use crate::format::layout::{Layout, Place, UNIT_HEADER_BYTES};
-use crate::format::row::RowEpoch;
+use crate::format::row::{Member, RowEpoch, Stored};
 use crate::format::unit::{self, Codec, Entry, Extent, Identity, UnitHeader, exclusive_or};
 
 /// Bytes that are read at a time of a unit that cannot be read in one go.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::sync::PoisonError;
+use std::sync::{PoisonError, RwLockWriteGuard};
 
 use ftl::Lpn;
 
@@ -15,11 +15,14 @@ use crate::engine::journal::Scope;
 use crate::format::compress::Scratch;
 use crate::format::die_set::DieSet;
 use crate::format::layout::PAGE_BYTES;
+use crate::format::row::Stored;
 use crate::format::unit::Page;
 use crate::{Device as _, DeviceError};
 
 /// Pages as they will be, by number.
 type Pages = BTreeMap<u32, Box<[u8; PAGE_BYTES]>>;
+/// A page that was read, and where it was found.
+type Found = (Lpn, Option<Stored>);
 
 impl Drive {
     /// Most bytes of one atomic write, whole pages being counted; less where rows leave out dies
@@ -53,6 +56,7 @@ impl Drive {
         self.headroom.take(&self.store, total)?;
         loop {
             self.check_sound()?;
+            let (pages, read) = self.merged(ranges)?;
             let mut journal = self.journal()?;
             let core = self.core_mut()?;
             let size = self.atomic_bytes_leaving_out(core.out);
@@ -61,8 +65,9 @@ impl Drive {
                 return Err(DeviceError::OutOfRange { offset, length: total, size });
             }
             if core.ftl.needs_room() {
+                drop(core);
                 drop(journal);
-                self.give_room(core)?;
+                self.relocate()?;
                 continue;
             }
             // Pages that relocation saves meanwhile come on top of these.
@@ -73,25 +78,23 @@ impl Drive {
                 self.checkpoint()?;
                 continue;
             }
-            if let Err(lpn) = self.place_held(core, ranges)? {
+            // Somebody may have written a page meanwhile of which a part is kept.
+            if read.iter().any(|(lpn, found)| core.locate(*lpn).stored() != *found) {
+                continue;
+            }
+            if let Err(lpn) = self.place_held(core, &pages) {
                 drop(journal);
-                self.give_space(self.core_mut()?, lpn)?;
+                self.give_space(lpn)?;
                 continue;
             }
             let committed = self.commit_to(&mut journal, Scope::Together, |_| ())?;
             assert!(committed.is_some(), "there was room for more than this");
-            return self.noting(self.core_mut()?.release_programs(&self.store));
+            return self.act(Core::release_programs);
         }
     }
 
     /// Places all pages, or none where there is no space for them; then says which is the first.
-    fn place_held(
-        &self,
-        mut core: std::sync::RwLockWriteGuard<'_, Core>,
-        ranges: &[(u64, &[u8])],
-    ) -> Result<Result<(), Lpn>, DeviceError> {
-        // Whatever can fail comes before the first page has its place.
-        let pages = self.merged(&core, ranges)?;
+    fn place_held(&self, mut core: RwLockWriteGuard<'_, Core>, pages: &Pages) -> Result<(), Lpn> {
         let compression = self.store.layout.shape.compression;
         let mut scratch = compression.scratch(pages.len());
         let mut scratch = Scratch(&mut scratch);
@@ -99,15 +102,18 @@ impl Drive {
         let packed = pages.map(|(lpn, page)| compression.pack(Lpn(*lpn), &page[..], &mut scratch));
         let packed: Vec<Page<'_>> = packed.collect();
         if let (Some(_), Some(page)) = (core.wait(&packed), packed.first()) {
-            return Ok(Err(page.lpn));
+            return Err(page.lpn);
         }
         core.holds_programs = true;
-        let placed = packed.iter().try_for_each(|page| core.place(&self.store, page));
-        self.noting(placed).map(Ok)
+        for page in &packed {
+            core.place(page);
+        }
+        Ok(())
     }
 
-    fn merged(&self, core: &Core, ranges: &[(u64, &[u8])]) -> Result<Pages, DeviceError> {
-        let mut pages = Pages::new();
+    /// Returns the pages as they will be, and where those were found of which a part is kept.
+    fn merged(&self, ranges: &[(u64, &[u8])]) -> Result<(Pages, Vec<Found>), DeviceError> {
+        let (mut pages, mut read) = (Pages::new(), Vec::new());
         for (offset, bytes) in ranges {
             let mut rest = *bytes;
             for part in parts(*offset, bytes.len() as u64) {
@@ -118,7 +124,7 @@ impl Drive {
                     Entry::Vacant(free) => {
                         let mut page = Box::new([0; PAGE_BYTES]);
                         if part.length < PAGE_BYTES {
-                            core.read_page(&self.store, part.lpn, &mut page)?;
+                            read.push((part.lpn, self.read_page(part.lpn, &mut page)?));
                         }
                         free.insert(page)
                     }
@@ -126,6 +132,6 @@ impl Drive {
                 page[part.from..part.from + part.length].copy_from_slice(here);
             }
         }
-        Ok(pages)
+        Ok((pages, read))
     }
 }

@@ -23,9 +23,9 @@ use crate::lock::lock;
 const INTERVAL_DIVISOR: u64 = 16;
 /// Pages that are worth a checkpoint however small the drive is: 1 GiB.
 const INTERVAL_MIN: u64 = 1 << 18;
-/// Events after which completed rows are listed though nobody flushes, 1 GiB: recovery reads the
+/// Events after which completed rows are listed though nobody flushes, 256 MiB: recovery reads the
 /// whole of those that are not.
-const LISTING_INTERVAL: u64 = 1 << 18;
+const LISTING_INTERVAL: u64 = 1 << 16;
 
 const _: () = assert!(cfg!(target_endian = "little"), "maps are saved as they lie in memory");
 
@@ -70,7 +70,7 @@ impl Drive {
             Err(TryLockError::Poisoned(_)) => return Err(self.panicked()),
         };
         let dirty = {
-            let mut core = self.core_mut()?;
+            let mut core = self.still()?;
             let has_room = journal.used() + 3 * self.bytes_at_most(&core) <= journal.size;
             let is_late = core.seq >= journal.listed + interval || self.is_list_long(&core);
             let due = if is_late { core.seq } else { journal.listed };

@@ -56,7 +56,7 @@ impl Drive {
     ) -> Result<Option<()>, DeviceError> {
         self.check_sound()?;
         let (seq, dirty, held, is_empty, freed) = {
-            let mut core = self.core_mut()?;
+            let mut core = self.still()?;
             // Checkpoints themselves may use what the rest leaves.
             let reserve = if scope == Scope::Together { 1 } else { 3 };
             let has_reserve = journal.used() + reserve * self.bytes_at_most(&core) <= journal.size;

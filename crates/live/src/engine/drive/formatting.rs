@@ -174,7 +174,7 @@ impl Drive {
         {
             // What is written together waits for its batch of the journal.
             let _journal = self.journal()?;
-            self.core_mut()?.forget_all();
+            self.still()?.forget_all();
         }
         self.commit(Scope::Everything)?;
         self.checkpoint()?;
@@ -190,8 +190,8 @@ impl Drive {
                 return Ok(());
             }
             let rows = layout.rows_of(superblock);
-            // Nothing is begun there meanwhile.
-            let core = self.core_mut()?;
+            // Nothing is begun or programmed there meanwhile.
+            let core = self.still()?;
             let is_unused = |row: u32| {
                 core.rows.life(row).seq == 0 && !core.open.iter().any(|open| open.row == row)
             };

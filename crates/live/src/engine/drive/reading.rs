@@ -9,9 +9,10 @@ use ftl::Lpn;
 
 use super::{Drive, Part, parts};
 use crate::engine::core::{Located, unreadable};
-use crate::engine::store::{Packed, Run, Stored};
+use crate::engine::store::{Packed, Run};
 use crate::format::compress;
 use crate::format::layout::{PAGE_BYTES, Place};
+use crate::format::row::Stored;
 use crate::format::unit::{Codec, Extent};
 use crate::{Device as _, DeviceError, Read};
 
@@ -93,7 +94,6 @@ impl Drive {
 
     /// Finds pages, and gives what is in memory at once.
     fn locate_lot(&self, lot: &mut [Wanted<'_>], answers: &mut Answers) -> Vec<Located> {
-        let layout = &self.store.layout;
         let core = self.core();
         let locate = |wanted: &mut Wanted<'_>| {
             let Wanted { lpn, page, read } = wanted;
@@ -101,11 +101,11 @@ impl Drive {
                 answers[*read] = Err(self.panicked());
                 return Located::Nowhere;
             };
-            let located = core.locate(layout, *lpn);
+            let located = core.locate(*lpn);
             match located {
                 Located::Nowhere => page.fill(0),
-                Located::Open(ppn) => {
-                    let (extent, payload) = core.open_extent(layout, ppn);
+                Located::Open(Stored { ppn, .. }) => {
+                    let (extent, payload) = core.open_extent(ppn);
                     note(&mut answers[*read], open_page(*lpn, extent, payload, page));
                 }
                 Located::Stored(_) => {}
@@ -154,24 +154,34 @@ impl Drive {
 
     /// Reads one page by itself, from its stripe if its place does not give it back.
     fn read_again(&self, lpn: Lpn, page: &mut PageBytes) -> Result<(), DeviceError> {
+        self.read_page(lpn, page).map(|_| ())
+    }
+
+    /// Reads one page, from its stripe if its place does not give it back; returns where it was
+    /// found, none if it is stored nowhere and so is zeroes.
+    pub(crate) fn read_page(
+        &self,
+        lpn: Lpn,
+        page: &mut PageBytes,
+    ) -> Result<Option<Stored>, DeviceError> {
         let mut failed = None;
         loop {
             let located = {
                 let core = self.core()?;
-                let located = core.locate(&self.store.layout, lpn);
-                if let Located::Open(ppn) = located {
-                    let (extent, payload) = core.open_extent(&self.store.layout, ppn);
-                    return open_page(lpn, extent, payload, page);
+                let located = core.locate(lpn);
+                if let Located::Open(stored) = located {
+                    let (extent, payload) = core.open_extent(stored.ppn);
+                    return open_page(lpn, extent, payload, page).map(|()| Some(stored));
                 }
                 located
             };
             let Located::Stored(stored) = located else {
                 page.fill(0);
-                return Ok(());
+                return Ok(None);
             };
             if failed == Some(stored) {
                 let mut core = self.core_mut()?;
-                if core.locate(&self.store.layout, lpn) == located {
+                if core.locate(lpn) == located {
                     core.note_lost([lpn]);
                 }
                 return Err(unreadable(lpn));
@@ -182,7 +192,7 @@ impl Drive {
             let found = found.or_else(|| store.reconstruct_extent(stored).filter(is_it));
             let found = found.or_else(|| store.rescue_extent(stored).filter(is_it));
             if let Some((extent, payload)) = found {
-                return open_page(lpn, extent, &payload, page);
+                return open_page(lpn, extent, &payload, page).map(|()| Some(stored));
             }
             failed = Some(stored);
         }

@@ -12,7 +12,6 @@
 //! - A die is removed only while no page lies in a row that has a unit on it.
 //! - Rows leave out a die only once headers say that rows may.
 
-use std::sync::RwLockWriteGuard;
 use std::sync::atomic::Ordering;
 
 use ftl::Lpn;
@@ -21,15 +20,13 @@ use super::Drive;
 use crate::DeviceError;
 use crate::engine::core::{Core, Located};
 use crate::engine::journal::Scope;
-use crate::engine::store::Store;
 use crate::format::die_set::DieSet;
-use crate::format::layout::{Layout, PAGE_BYTES};
-use crate::format::row::RowEpoch;
-use crate::format::unit::Codec;
+use crate::format::layout::PAGE_BYTES;
+use crate::format::row::{RowEpoch, Stored};
 use crate::mutants::{self, Mutant};
 use crate::status::Redundancy;
 
-/// Pages that are looked at before others get their turn.
+/// Pages that are gone through before `go_on` is told.
 const PAGES_AT_ONCE: u32 = 16;
 /// Share of the pages that may be stored which must fit besides, before rows leave out dies, so
 /// that the next few writes do not undo it.
@@ -105,9 +102,11 @@ impl Drive {
     fn move_lacking(&self, mut go_on: impl FnMut(u64, u64) -> bool) -> Result<Ending, DeviceError> {
         let told = self.tell_header()?;
         let (out, choices) = {
-            let mut core = self.core_mut()?;
-            core.choose_rows(&self.store, told)?;
-            (core.out, core.choices)
+            let removed = self.store.dies.removed();
+            self.act(|core| {
+                core.choose_rows(told, removed);
+                (core.out, core.choices)
+            })?
         };
         if !out.has_all(told) {
             return Ok(Ending::NoSpace);
@@ -142,17 +141,12 @@ impl Drive {
 
     /// Moves those of some pages that lie in rows which do not leave out all of these dies.
     fn move_pages(&self, pages: std::ops::Range<u32>, out: DieSet) -> Result<(), DeviceError> {
-        let mut lpn = pages.start;
-        while lpn < pages.end {
-            let mut core = self.core_mut()?;
-            while lpn < pages.end && !core.ftl.needs_room() {
-                let lacks_unit = core.lacks_unit(&self.store.layout, Lpn(lpn), out);
-                if lacks_unit && !mutants::is(Mutant::RemovedEarly) {
-                    core.relocate_page(&self.store, Lpn(lpn))?;
-                }
-                lpn += 1;
-            }
-            self.give_room(core)?;
+        let lacks_unit = |located: Located| {
+            let is_lacking = located.stored().is_some_and(|stored| !stored.life.out.has_all(out));
+            is_lacking && !mutants::is(Mutant::RemovedEarly)
+        };
+        for lpn in pages {
+            self.move_page(Lpn(lpn), false, lacks_unit)?;
         }
         Ok(())
     }
@@ -168,22 +162,14 @@ impl Drive {
         life: RowEpoch,
         pages: &[Lpn],
     ) -> Result<u64, DeviceError> {
+        let layout = &self.store.layout;
+        let lies_there = |located: Located| {
+            let is_of = |stored: Stored| layout.place(stored.ppn).row == row && stored.life == life;
+            matches!(located, Located::Stored(stored) if is_of(stored))
+        };
         let mut moved = 0;
-        let mut rest = pages.iter();
-        while !rest.as_slice().is_empty() {
-            self.check_sound()?;
-            let mut core = self.core_mut()?;
-            if core.rows.life(row) != life {
-                break;
-            }
-            while !core.ftl.needs_room() {
-                let Some(lpn) = rest.next() else { break };
-                if core.is_readable_in(&self.store, *lpn, row) {
-                    self.noting(core.relocate_page(&self.store, *lpn))?;
-                    moved += 1;
-                }
-            }
-            self.noting(self.give_room(core))?;
+        for lpn in pages {
+            moved += u64::from(self.noting(self.move_page(*lpn, true, lies_there))?);
         }
         Ok(moved)
     }
@@ -191,34 +177,37 @@ impl Drive {
     /// Has rows leave out the dies that have failed as headers tell, if that was not looked at yet.
     pub(super) fn adapt_rows(&self, told: DieSet) -> Result<(), DeviceError> {
         if self.adapted.swap(told.0, Ordering::AcqRel) != told.0 {
-            let mut core = self.core_mut()?;
-            self.noting(core.choose_rows(&self.store, told))?;
+            self.act(|core| core.choose_rows(told, self.store.dies.removed()))?;
         }
         Ok(())
     }
 
     /// Has rows lack a unit again where rows without the failed dies have too little space; says
     /// whether that gave any.
-    pub(super) fn spend_redundancy(
-        &self,
-        core: RwLockWriteGuard<'_, Core>,
-    ) -> Result<bool, DeviceError> {
-        if !core.ftl.is_short_of_rows() {
-            return Ok(false);
-        }
+    pub(super) fn spend_redundancy(&self) -> Result<bool, DeviceError> {
         let dies = &self.store.dies;
-        let removed = dies.removed();
-        let kept = if removed == core.out { removed.without_first() } else { removed };
-        drop(core);
+        let kept = {
+            let core = self.core()?;
+            if !core.ftl.is_short_of_rows() {
+                return Ok(false);
+            }
+            let removed = dies.removed();
+            if removed == core.out { removed.without_first() } else { removed }
+        };
         loop {
             if !dies.remove(kept) {
                 return Ok(false);
             }
             self.tell_header()?;
-            let mut core = self.core_mut()?;
-            // Somebody may have found meanwhile that a die can be removed.
-            if kept.has_all(dies.removed()) {
-                self.noting(core.leave_out(&self.store, kept))?;
+            let is_done = self.act(|core| {
+                // Somebody may have found meanwhile that a die can be removed.
+                let is_still_so = kept.has_all(dies.removed());
+                if is_still_so {
+                    core.leave_out(kept);
+                }
+                is_still_so
+            })?;
+            if is_done {
                 return Ok(true);
             }
         }
@@ -230,48 +219,23 @@ impl Core {
     /// something to spare; else those that are removed already.
     ///
     /// Whatever a crash may bring back counts as stored.
-    pub(crate) fn choose_rows(&mut self, store: &Store, failed: DieSet) -> Result<(), DeviceError> {
-        let shape = &store.layout.shape;
+    pub(crate) fn choose_rows(&mut self, failed: DieSet, removed: DieSet) {
+        let shape = self.layout().shape;
         let more = self.freed.div_ceil(PAGE_BYTES as u64)
             + u64::from(self.ftl.config().pages_stored_max / SLACK_DIVISOR);
         let is_possible = shape.may_leave_out(failed)
             && (failed == self.out || self.ftl.fits_leaving_out(failed.count(), more));
-        let out = if is_possible { failed } else { store.dies.removed() };
-        self.leave_out(store, out)
+        self.leave_out(if is_possible { failed } else { removed });
     }
 
     /// Has rows that are begun from now on leave out these dies.
-    pub(crate) fn leave_out(&mut self, store: &Store, out: DieSet) -> Result<(), DeviceError> {
+    pub(crate) fn leave_out(&mut self, out: DieSet) {
         if out != self.out {
-            assert!(store.layout.shape.may_leave_out(out), "a row keeps a data unit");
-            self.finish_rows(store)?;
-            let are_finished = self.open.is_empty() || self.holds_programs;
-            assert!(are_finished, "no row is filled that has the units it had before");
+            assert!(self.layout().shape.may_leave_out(out), "a row keeps a data unit");
+            self.finish_rows();
             self.out = out;
             self.choices += 1;
             self.ftl.leave_out(out.count());
         }
-        Ok(())
-    }
-
-    /// True if a page lies in a row and can be read.
-    fn is_readable_in(&self, store: &Store, lpn: Lpn, row: u32) -> bool {
-        let ppn = self.place_of(lpn).filter(|ppn| store.layout.place(*ppn).row == row);
-        let found = ppn.and_then(|ppn| self.fetch(store, ppn));
-        found.is_some_and(|(extent, _)| extent.lpn == lpn && extent.codec != Codec::Lost)
-    }
-
-    /// True if a page lies in a row that has a unit on one of these dies.
-    fn lacks_unit(&self, layout: &Layout, lpn: Lpn, dies: DieSet) -> bool {
-        let out = match self.locate(layout, lpn) {
-            Located::Nowhere => return false,
-            Located::Stored(stored) => stored.life.out,
-            Located::Open(ppn) => {
-                let row = layout.place(ppn).row;
-                let open = self.open.iter().find(|open| open.row == row);
-                open.expect("located there").out
-            }
-        };
-        !out.has_all(dies)
     }
 }

@@ -1,11 +1,9 @@
 //! Writes and trims.
 
-use std::sync::RwLockWriteGuard;
-
 use ftl::Lpn;
 
 use super::{Drive, Part, parts};
-use crate::engine::core::{Core, TRIMS_MAX, Wait};
+use crate::engine::core::{TRIMS_MAX, Wait};
 use crate::engine::journal::Scope;
 use crate::format::compress::Scratch;
 use crate::format::journal::Trim;
@@ -61,16 +59,19 @@ impl Drive {
     fn place_all(&self, pages: &[Page<'_>]) -> Result<(), DeviceError> {
         let mut rest = pages;
         let (mut is_due, mut is_listing_due) = (false, false);
-        while !rest.is_empty() {
-            let mut core = self.core_mut()?;
-            let (placed, wait) = core.place_pages(&self.store, rest)?;
-            is_due = self.is_checkpoint_due(core.seq);
-            is_listing_due = self.is_listing_due(&core);
-            rest = &rest[placed..];
-            match (wait, rest.first()) {
-                (Some(Wait::NoCapacity), Some(page)) => self.give_space(core, page.lpn)?,
-                _ => self.give_room(core)?,
+        while let Some(first) = rest.first() {
+            let (placed, wait, is_relocation_due) = self.act(|core| {
+                let (placed, wait) = core.place_pages(rest);
+                is_due = self.is_checkpoint_due(core.seq);
+                is_listing_due = self.is_listing_due(core);
+                (placed, wait, core.is_relocation_due())
+            })?;
+            if wait == Some(Wait::NoCapacity) {
+                self.give_space(rest.get(placed).unwrap_or(first).lpn)?;
+            } else if is_relocation_due {
+                self.relocate()?;
             }
+            rest = &rest[placed..];
         }
         if is_listing_due {
             self.list_rows_if_due()?;
@@ -83,18 +84,27 @@ impl Drive {
         let compression = self.store.layout.shape.compression;
         let mut scratch = compression.scratch(1);
         loop {
-            let mut core = self.core_mut()?;
             let mut page = [0; PAGE_BYTES];
-            core.read_page(&self.store, part.lpn, &mut page)?;
+            let located = self.read_page(part.lpn, &mut page)?;
             change(&mut page[part.from..part.from + part.length]);
             let packed = compression.pack(part.lpn, &page, &mut Scratch(&mut scratch));
-            match core.wait(&[packed]) {
-                Some(Wait::NeedsGc) => self.give_room(core)?,
-                Some(Wait::NoCapacity) => self.give_space(core, part.lpn)?,
-                None => {
-                    core.place(&self.store, &packed)?;
-                    return self.give_room(core);
+            let (is_placed, wait, is_relocation_due) = self.act(|core| {
+                // Somebody may have written it meanwhile.
+                let is_current = core.locate(part.lpn).stored() == located;
+                let wait = core.wait(&[packed]);
+                let is_placed = is_current && wait.is_none();
+                if is_placed {
+                    core.place(&packed);
                 }
+                (is_placed, wait, core.is_relocation_due())
+            })?;
+            if wait == Some(Wait::NoCapacity) {
+                self.give_space(part.lpn)?;
+            } else if is_relocation_due {
+                self.relocate()?;
+            }
+            if is_placed {
+                return Ok(());
             }
         }
     }
@@ -104,48 +114,15 @@ impl Drive {
     ///
     /// # Errors
     /// [`DeviceError::NoSpace`] where there is neither.
-    pub(super) fn give_space(
-        &self,
-        core: RwLockWriteGuard<'_, Core>,
-        lpn: Lpn,
-    ) -> Result<(), DeviceError> {
-        if core.freed > 0 {
-            drop(core);
+    pub(super) fn give_space(&self, lpn: Lpn) -> Result<(), DeviceError> {
+        if self.core()?.freed > 0 {
             return self.commit(Scope::Host);
         }
-        if self.spend_redundancy(core)? {
+        if self.spend_redundancy()? {
             return Ok(());
         }
         let length = PAGE_BYTES as u64;
         Err(DeviceError::NoSpace { offset: u64::from(lpn.0) * length, length })
-    }
-
-    /// Relocates while there is too little room, and makes usable what relocation has gained.
-    pub(super) fn give_room<'a>(
-        &'a self,
-        mut core: RwLockWriteGuard<'a, Core>,
-    ) -> Result<(), DeviceError> {
-        loop {
-            while core.ftl.needs_room() && core.ftl.held_erased().is_empty() {
-                if !core.relocate_unit(&self.store)? {
-                    let reason = "relocation found nothing to gain".to_owned();
-                    return Err(DeviceError::Poisoned { reason });
-                }
-            }
-            let (holds, needs) = (!core.ftl.held_erased().is_empty(), core.ftl.needs_room());
-            drop(core);
-            if holds && mutants::is(Mutant::ReleasedEarly) {
-                let mut core = self.core_mut()?;
-                let held = core.ftl.held_erased().len();
-                core.ftl.release_erased(held);
-            } else if holds {
-                self.commit(Scope::Relocation)?;
-            }
-            if !needs {
-                return Ok(());
-            }
-            core = self.core_mut()?;
-        }
     }
 
     pub(super) fn trim_range(&self, offset: u64, length: u64) -> Result<(), DeviceError> {

@@ -6,11 +6,11 @@ use ftl::Cause;
 
 use super::events::Events;
 use crate::engine::completed_rows::Completed;
-use crate::engine::store::{Member, Store};
+use crate::engine::store::Store;
 use crate::format::checkpoint_header::CheckpointHeader;
 use crate::format::die_set::DieSet;
 use crate::format::layout::{Layout, UNIT_HEADER_BYTES};
-use crate::format::row::{RowEpoch, Rows};
+use crate::format::row::{Member, RowEpoch, Rows};
 use crate::format::unit::{self, Entry, Origin, UnitHeader};
 
 /// The search for rows that were completed since a checkpoint.
