@@ -93,3 +93,6 @@ fn machine(environment: &Environment) -> String {
     }
     html + "</dl></div></div>"
 }
+
+#[cfg(test)]
+mod tests;

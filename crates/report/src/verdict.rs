@@ -152,3 +152,6 @@ fn winners(subjects: &[Subject<'_>]) -> String {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests;

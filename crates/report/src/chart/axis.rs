@@ -203,3 +203,6 @@ impl Axis {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

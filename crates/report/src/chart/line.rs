@@ -211,3 +211,6 @@ pub(super) fn end_labels(frame: &Frame, chart: &Chart, drawn: &[(&Series, Vec<Po
     }
     svg
 }
+
+#[cfg(test)]
+mod tests;
