@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use lab::progress::Unwatched;
 use lab::results::published;
 use lab::ssd::catalogue;
-use lab::validate::{Bench, plans, validate, worst};
+use lab::validate::{Bench, plans, unvalidated, validate, worst};
 
 use self::discussion::Discussions;
 use crate::root;
@@ -38,8 +38,8 @@ pub(crate) fn run() -> Result<()> {
     let bench = Bench { drives: &drives, plans: &plans, threads };
     let rows = validate(&figures, bench, &Unwatched)?;
     let texts = [
-        (PAGE, page::page(&rows, &discussions, SEED)),
-        (GALLERY, gallery::page(&rows, &discussions, SEED)),
+        (PAGE, page::page(&rows, &discussions, SEED, &unvalidated(&drives))),
+        (GALLERY, gallery::page(&rows, &discussions, SEED, unvalidated(&drives))),
     ];
     for (page, text) in texts {
         fs::write(root().join(page), text).with_context(|| format!("writing {page}"))?;

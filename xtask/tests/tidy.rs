@@ -145,6 +145,7 @@ const ROOMS_OF_LAB: &[&[&str]] = &[
     &["real/access", "real/address", "real/guard", "real/tuning"],
     &["real/target"],
     &["real/environment"],
+    &["real/sites"],
     &["real/interference", "real/thermometer"],
     &["plan"],
     &["expression", "progress"],
@@ -152,7 +153,7 @@ const ROOMS_OF_LAB: &[&[&str]] = &[
     &["library", "driver"],
     &["driver/mock", "driver/model", "real"],
     &["registry", "runner"],
-    &["runs", "validate", "fio_report"],
+    &["runs", "validate", "fio_report", "application"],
     &["fit", "sweep"],
 ];
 
@@ -169,9 +170,10 @@ const ROOMS_OF_LIVE: &[&[&str]] = &[
     &["fault_injection", "format"],
     &["error", "status"],
     // From what is written up to who writes it.
+    &["engine/program"],
     &["engine/dies", "engine/open_row"],
     &["engine/header_copies", "engine/store", "engine/completed_rows", "engine/lost"],
-    &["engine/checkpoint", "engine/gathering", "engine/headroom", "engine/unit_tables"],
+    &["engine/checkpoint", "engine/gathering", "engine/headroom", "engine/victim_unit"],
     &["engine/creation", "engine/core"],
     &["engine/journal", "engine/replay"],
     &["engine/drive"],
@@ -188,9 +190,27 @@ fn files_of_live_import_from_their_own_and_lower_rooms_only() {
     assert!(!rooms_of("live", &turned).is_empty(), "imports were not seen");
 }
 
+/// Files of `live` that decide: they know what lies where and neither read nor write it.
+const DECIDING: [&str; 5] = ["core", "completed_rows", "lost", "open_row", "program"];
+
+#[test]
+fn the_core_of_a_live_drive_touches_no_medium() {
+    let touches = |name: &str| {
+        let path = root().join(format!("crates/live/src/engine/{name}.rs"));
+        let text = fs::read_to_string(&path).expect("a file of the engine");
+        ["Medium", "dies::", "Store,", "&Store", "std::io", "std::fs"]
+            .iter()
+            .any(|word| text.contains(word))
+    };
+    for name in DECIDING {
+        assert!(!touches(name), "engine/{name}.rs decides, and leaves media to others");
+    }
+    assert!(touches("dies") && touches("scrub"), "what touches media was not seen");
+}
+
 /// Rooms of `server`, see [`rooms_of`].
 const ROOMS_OF_SERVER: &[&[&str]] =
-    &[&["activation", "log", "monitor"], &["drive_service"], &["web"]];
+    &[&["activation", "log", "monitor", "recording"], &["drive_service"], &["web"]];
 
 #[test]
 fn files_of_server_import_from_their_own_and_lower_rooms_only() {

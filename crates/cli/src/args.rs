@@ -1,6 +1,7 @@
 //! The command line as it is typed.
 
 mod access;
+mod application;
 mod create;
 mod dashboard;
 mod export;
@@ -13,22 +14,20 @@ mod maintenance;
 mod monitor;
 mod place;
 mod real;
+mod serve;
 mod tls;
 mod trace;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ::export::Address;
 use blockio::Bytes;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use lab::fit::Free;
-use server::activation::Place;
-use server::log::Level;
 
 pub(crate) use self::access::AccessArgs;
+pub(crate) use self::application::{Record, Replay};
 pub(crate) use self::create::{Compress, Create, Protection};
 pub(crate) use self::dashboard::Dashboard;
 pub(crate) use self::export::{AddExport, Export, Meant, RemoveExport, ResizeExport};
@@ -43,6 +42,7 @@ pub(crate) use self::maintenance::{
 pub(crate) use self::monitor::MonitorArgs;
 pub(crate) use self::place::PlaceArgs;
 pub(crate) use self::real::RealArgs;
+pub(crate) use self::serve::{Serve, Timing, TimingArgs};
 pub(crate) use self::tls::{Encryption, TlsArgs};
 pub(crate) use self::trace::{TraceCommand, TraceMake, TraceShow};
 use crate::quantity;
@@ -69,8 +69,10 @@ pub(crate) enum Command {
 Examples:
   floatgate review iodrive-duo
   floatgate review iodrive-duo --format stock --full-scale
+  floatgate review iodrive-duo --host all
   floatgate review ./my-drive.toml
   floatgate review /dev/disk/by-id/nvme-EXAMPLE --protocol quick --destroy
+  floatgate review /dev/nvme1n1,/dev/nvme2n1 --protocol enterprise-2021 --destroy
   floatgate review nbd://localhost/name --protocol quick --destroy
   floatgate review --resume 2026-11-21T101503Z-iodrive-duo-stock")]
     Review(Review),
@@ -285,6 +287,26 @@ Examples:
   floatgate review iodrive-duo --protocol mail-server --trace exchange.csv"
     )]
     Trace(TraceCommand),
+    /// Record what a command asks of a live drive
+    #[command(after_help = "\
+The drive is served for the time that the command runs. A result that sysbench, pgbench or db_bench
+prints is kept with it, and says when it was measured.
+
+Examples:
+  floatgate record volume --out boot.rec -- sh -c 'qemu-img bench \"$FLOATGATE_NBD\"'
+  floatgate record volume --mount /mnt/volume --out oltp.rec -- ./my-benchmark.sh
+  floatgate record --memory 2g --mount /mnt/volume --mkfs --timing model --model iodrive-duo \\
+    --out oltp.rec -- ./my-benchmark.sh")]
+    Record(Record),
+    /// Replay a recorded application on modelled drives
+    #[command(after_help = "\
+Each request is issued once the one whose completion it followed in the recording has completed, and
+the application has thought for as long as it did. `factor` is the speed against the recording.
+
+Examples:
+  floatgate replay oltp.rec px600-2600 flashmax-ii p5800x
+  floatgate replay oltp.rec csd3000-1600 --compressible 50 --json")]
+    Replay(Replay),
     /// Check what this machine has and lacks for measuring real drives
     Doctor(Doctor),
     /// Print completions for a shell
@@ -306,7 +328,7 @@ Examples:
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Model")]
 pub(crate) struct ModelArgs {
-    /// Host driver of a model [default: its first], or hosts of a real drive: a,b
+    /// Host driver of a model, or all [default: its first]; hosts of a real drive: a,b
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Option<String>,
     /// Runs the drive at 1/K of its capacity for 1/K of the time [default: the drive's own]
@@ -341,7 +363,7 @@ pub(crate) struct TraceArgs {
 /// `floatgate review`.
 #[derive(Debug, Args)]
 pub(crate) struct Review {
-    /// A drive of the catalogue, a drive.toml, a file or block device, or an NBD address
+    /// A drive of the catalogue, a drive.toml, a file, block devices (a,b), or an NBD address
     #[arg(required_unless_present = "resume")]
     pub(crate) target: Option<String>,
     /// Protocol to run: a name, or a protocol.toml
@@ -382,7 +404,7 @@ pub(crate) struct Review {
 /// `floatgate run`.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// A drive of the catalogue, a drive.toml, a file or block device, or an NBD address
+    /// A drive of the catalogue, a drive.toml, a file, block devices (a,b), or an NBD address
     #[arg(default_value = "iodrive-duo")]
     pub(crate) target: String,
     /// Workload to run: a name, or a workload.toml
@@ -508,7 +530,7 @@ pub(crate) struct Compare {
 /// `floatgate plan`.
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
-    /// A drive of the catalogue, a drive.toml, a file or block device, or an NBD address
+    /// A drive of the catalogue, a drive.toml, a file, block devices (a,b), or an NBD address
     pub(crate) target: String,
     /// Protocol to plan: a name, or a protocol.toml
     #[arg(long, default_value = "enterprise", value_name = "NAME")]
@@ -650,80 +672,6 @@ fn free_number(text: &str) -> Result<Free, String> {
         }
         _ => Err(format!("bounds `{bounds}` are not two numbers, the lower first, such as 10..40")),
     }
-}
-
-/// Whose times replies of a served drive keep to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Timing {
-    /// As fast as it goes
-    Off,
-    /// Those of a modelled drive, with its burst, cliff and stalls
-    Model,
-}
-
-/// `floatgate serve`.
-#[derive(Debug, Args)]
-pub(crate) struct Serve {
-    /// Folder of the drive, as `floatgate create` made it
-    #[arg(required_unless_present_any = ["memory", "config"], conflicts_with = "memory")]
-    pub(crate) volume: Option<PathBuf>,
-    /// Serves a drive in memory of this size, which is empty at first and gone at the end
-    #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
-    pub(crate) memory: Option<Bytes>,
-    /// Address for NBD clients: unix:PATH, tcp:PORT (loopback), tcp:HOST:PORT, or fd:N where the
-    /// socket was passed; may be repeated
-    #[arg(long, required_unless_present = "config", value_name = "ADDRESS")]
-    pub(crate) nbd: Vec<Place<Address>>,
-    /// Address for browsers and monitoring: HOST:PORT, of the loopback at best, or fd:N
-    #[arg(long, conflicts_with = "memory", value_name = "ADDRESS")]
-    pub(crate) http: Option<Place<SocketAddr>>,
-    /// File of what else could be typed here: options by name, and `volume`; what is typed wins
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-    /// Name that clients ask for; without one they get it too. Of a drive that has exports, the
-    /// one that clients get who name none [default: the first]
-    #[arg(long, default_value = "", hide_default_value = true, value_name = "NAME")]
-    pub(crate) export: String,
-    /// Refuses what would change the drive
-    #[arg(long)]
-    pub(crate) read_only: bool,
-    /// Lets `floatgate inject` make things go wrong, or what a schedule says
-    #[arg(long, value_name = "SCHEDULE", num_args = 0..=1, conflicts_with = "memory")]
-    #[expect(clippy::option_option, reason = "given or not, with a file or without")]
-    pub(crate) fault_injection: Option<Option<PathBuf>>,
-    /// Reads all that is stored once in this time, such as 7d, and repairs it
-    #[arg(long, value_parser = quantity::span, value_name = "TIME", conflicts_with = "memory")]
-    pub(crate) scrub: Option<Duration>,
-    /// Least severe messages to print on stderr
-    #[arg(long, value_enum, default_value_t = Level::Info, value_name = "LEVEL")]
-    pub(crate) log_level: Level,
-    /// Says it as a line of JSON an event
-    #[arg(long)]
-    pub(crate) log_json: bool,
-    /// Prints what is served as one line of JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) access: AccessArgs,
-    #[command(flatten)]
-    pub(crate) tls: TlsArgs,
-    #[command(flatten)]
-    pub(crate) monitor: MonitorArgs,
-    #[command(flatten)]
-    pub(crate) pages: HttpArgs,
-    #[command(flatten)]
-    pub(crate) limits: LimitArgs,
-    /// Whose times replies keep to: as fast as it goes, or those of a modelled drive
-    #[arg(long, value_enum, default_value_t = Timing::Off, help_heading = "Timing")]
-    pub(crate) timing: Timing,
-    /// The modelled drive: of the catalogue, or a drive.toml
-    #[arg(long, default_value = "iodrive-duo", value_name = "DRIVE", help_heading = "Timing")]
-    pub(crate) model: String,
-    /// Format of the modelled drive [default: its first]
-    #[arg(long, value_name = "NAME", help_heading = "Timing")]
-    pub(crate) format: Option<String>,
-    #[command(flatten)]
-    pub(crate) setup: ModelArgs,
 }
 
 /// `floatgate status`.

@@ -8,6 +8,8 @@ mod args;
 mod command;
 mod configuration;
 mod failure;
+mod keeper;
+mod mount;
 mod output;
 mod progress;
 mod quantity;
@@ -66,6 +68,8 @@ fn carry_out(command: Command) -> Result<Ending> {
         Command::Workloads(args) => command::workloads::workloads(&args),
         Command::Protocols(args) => command::protocols::protocols(&args),
         Command::Sweep(args) => command::sweep::sweep(&args),
+        Command::Record(args) => command::record::record(&args),
+        Command::Replay(args) => command::replay::replay(&args),
         Command::Trace(command) => command::trace::trace(&command),
         Command::Validate(args) => command::validate::validate(&args),
         Command::Fit(args) => command::fit::fit(&args),

@@ -2,7 +2,7 @@
 
 use blockio::{Bytes, Nanos};
 use lab::plan::{Plan, PlannedStep};
-use lab::results::StepKind;
+use lab::results::{StepKind, Target};
 
 use crate::{output, table};
 
@@ -10,6 +10,11 @@ use crate::{output, table};
 pub(crate) fn listed(plan: &Plan) -> String {
     let rows: Vec<[String; 4]> = plan.steps.iter().map(row).collect();
     table::columns(&rows)
+}
+
+/// Capacity of all devices of a real target.
+pub(crate) fn capacity(target: &Target) -> Bytes {
+    Bytes(target.user_capacity_bytes.saturating_mul(target.devices.into()))
 }
 
 /// Says what a real target, of `capacity` where that is known, is about to undergo.
@@ -41,6 +46,13 @@ fn row(step: &PlannedStep) -> [String; 4] {
     let length = match step.kind {
         StepKind::Purge | StepKind::Fill => String::new(),
         _ => Nanos::from_secs_f64(step.length_s()).to_string(),
+    };
+    let length = match step.real {
+        None => length,
+        Some(real) => {
+            let longest = Nanos::from_millis(real.duration_s_max.saturating_mul(1000));
+            format!("{length}, {longest} at most, until steady")
+        }
     };
     [step.id.clone(), what, step.load_name(), length]
 }

@@ -174,6 +174,22 @@ fn a_preconditioning_too_short_to_settle_exits_with_3() {
 }
 
 #[test]
+fn drives_are_listed_and_shown_with_the_mark_of_an_unvalidated_model() {
+    let list = stdout(&floatgate(&["drives"]));
+    let marked = |name: &str| {
+        let line = list.lines().find(|line| line.starts_with(&format!("{name} "))).unwrap();
+        line.contains(", unvalidated model")
+    };
+    assert!(marked("nytro-wlp4-200") && !marked("iodrive-duo"), "{list}");
+    let detail = stdout(&floatgate(&["drives", "nytro-wlp4-200"]));
+    assert!(detail.contains("nothing confirms its figures"), "{detail:.400}");
+    assert!(!stdout(&floatgate(&["drives", "iodrive-duo"])).contains("nvalidated"));
+    let json = stdout(&floatgate(&["drives", "nytro-wlp4-200", "--json"]));
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["validated"], false);
+}
+
+#[test]
 fn every_command_has_a_json_form() {
     for args in [
         ["drives", "--json"].as_slice(),
@@ -212,6 +228,26 @@ fn a_review_ends_with_its_path_and_leaves_the_runs_beside_it() {
         names.map(|name| name.split_once("Z-").unwrap().1.to_owned()).collect();
     names.sort();
     assert_eq!(names, ["iodrive-duo-high-performance", "iodrive-duo-stock", "iodrive-duo.html"]);
+}
+
+#[test]
+fn all_hosts_of_a_model_are_reviewed_side_by_side_on_one_page() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = ["review", "iodrive-duo", "--protocol", "quick", "--time-lapse", "128"];
+    let all = ["--host", "all", "--format", "stock"];
+    let output = floatgate_in(dir.path(), &[model.as_slice(), &all].concat());
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{output:?}");
+    let page = fs::read_to_string(dir.path().join(stdout(&output).trim_end())).unwrap();
+    assert!(page.contains("<h3>Host parity</h3><p>Rates of linux and windows are"));
+    let listed = stdout(&floatgate_in(dir.path(), &["runs"]));
+    assert!(listed.contains("iodrive-duo-stock-windows"), "{listed}");
+
+    let (status, said) = refused(&["review", "./disk.img", "--host", "all"]);
+    assert_eq!(status, Some(2));
+    assert!(said.starts_with("error: ./disk.img is a real drive: it has one host"), "{said}");
+    let (status, said) = refused(&["run", "iodrive-duo", "--host", "all"]);
+    assert_eq!(status, Some(2));
+    assert!(said.contains("`floatgate review` takes all"), "{said}");
 }
 
 #[test]

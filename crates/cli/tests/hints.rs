@@ -109,7 +109,6 @@ fn commands_that_hints_name_can_be_run_as_they_stand() {
         &["protocols", "show", "zzzz"],
         &["workloads", "show", "zzzz"],
         &["trace", "make", "x.iolog", "--workload", "4k-rand-write"],
-        &["run", "ioscale-3200"],
         &["validate", "--figures", "broken.csv"],
         &["validate", "./disk.img"],
     ];

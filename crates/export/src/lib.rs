@@ -12,6 +12,7 @@
 mod address;
 pub mod nbd;
 mod pace;
+mod recorder;
 mod socket;
 mod tls;
 
@@ -19,6 +20,7 @@ use std::sync::Arc;
 
 pub use self::address::{Address, AddressError};
 pub use self::pace::{Asked, Lane, Pace};
+pub use self::recorder::{Recorder, Served};
 pub use self::socket::{BindError, Listener};
 pub use self::tls::{Demand, Tls, TlsError, TlsStream};
 use device::{Device, DeviceError};
@@ -44,8 +46,9 @@ pub struct Export {
 /// Exports of one server: at least one, each with a name of its own.
 #[derive(Clone, Debug)]
 pub struct Exports {
-    exports: Vec<Arc<Export>>,
+    offered: Vec<Arc<Export>>,
     tls: Option<Tls>,
+    recorder: Option<Arc<dyn Recorder>>,
 }
 
 /// Reason why exports cannot be served together.
@@ -79,13 +82,25 @@ impl Exports {
                 return Err(ExportsError::Twice(export.name.clone()));
             }
         }
-        Ok(Self { exports: exports.into_iter().map(Arc::new).collect(), tls: None })
+        let offered = exports.into_iter().map(Arc::new).collect();
+        Ok(Self { offered, tls: None, recorder: None })
     }
 
     /// Adds encryption, which clients may or have to use, as `tls` demands.
     #[must_use]
     pub fn encrypted(self, tls: Tls) -> Self {
         Self { tls: Some(tls), ..self }
+    }
+
+    /// Has everything that clients ask for kept by `recorder`.
+    #[must_use]
+    pub fn recorded(self, recorder: Arc<dyn Recorder>) -> Self {
+        Self { recorder: Some(recorder), ..self }
+    }
+
+    /// Returns whoever keeps what clients ask for; none where nobody does.
+    pub const fn recorder(&self) -> Option<&Arc<dyn Recorder>> {
+        self.recorder.as_ref()
     }
 
     /// Returns the encryption that clients may use; none if there is none.
@@ -95,13 +110,13 @@ impl Exports {
 
     /// Finds the export that a client asks for by `name`; the empty name means the first.
     pub fn find(&self, name: &str) -> Option<&Arc<Export>> {
-        let named = self.exports.iter().find(|export| export.name == name);
-        named.or_else(|| self.exports.first().filter(|_| name.is_empty()))
+        let named = self.offered.iter().find(|export| export.name == name);
+        named.or_else(|| self.offered.first().filter(|_| name.is_empty()))
     }
 
     /// Returns the exports, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Export>> {
-        self.exports.iter()
+        self.offered.iter()
     }
 
     /// Makes what was acknowledged on any of them durable; every one is tried.
@@ -109,7 +124,7 @@ impl Exports {
     /// # Errors
     /// The first that failed.
     pub fn flush(&self) -> Result<(), DeviceError> {
-        let flushed = self.exports.iter().map(|export| export.device.flush());
+        let flushed = self.offered.iter().map(|export| export.device.flush());
         // Collected first, so that a failure of one keeps none of the others from being tried.
         flushed.collect::<Vec<_>>().into_iter().collect()
     }

@@ -14,6 +14,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use blockio::{Lba, Nanos, Op, Request, SECTOR_BYTES};
+use device::{Device, DeviceError};
 use ssd::{Drive, Reading};
 
 /// A modelled drive that many clients share.
@@ -37,6 +38,8 @@ pub struct Asked {
     pub offset: u64,
     /// Bytes.
     pub length: u64,
+    /// True if it is answered only once it is durable (force unit access).
+    pub fua: bool,
 }
 
 struct Model {
@@ -60,6 +63,32 @@ impl Pace {
     /// The pace of a drive whose time begins at zero.
     pub const fn new(drive: Drive) -> Self {
         Self { model: Mutex::new(Model::new(drive)) }
+    }
+
+    /// Has the model hold what `device` stores already, as if it had been written long ago: reads
+    /// of it go to the flash. Comes before the first client.
+    ///
+    /// # Errors
+    /// When the device cannot tell what it stores.
+    pub fn hold(&self, device: &dyn Device) -> Result<(), DeviceError> {
+        const STEP_BYTES: u64 = 1 << 30;
+        let model = &mut *self.model();
+        assert_eq!(model.tickets, 0, "no client has asked for anything");
+        let user_sectors = model.drive.user_sectors();
+        let size = device.size();
+        for step in 0..size.div_ceil(STEP_BYTES) {
+            let from = step * STEP_BYTES;
+            let mut offset = device.origin() + from;
+            for run in device.allocations(from, STEP_BYTES.min(size - from))? {
+                if run.is_stored {
+                    let asked = Asked { op: Op::Write, offset, length: run.length, fua: false };
+                    let (lba, sectors) = place(asked, user_sectors);
+                    model.drive.age(lba, sectors);
+                }
+                offset += run.length;
+            }
+        }
+        Ok(())
     }
 
     /// Power and heat of the model at `now`, or at the latest time that anybody said; absent where
@@ -186,7 +215,7 @@ mod tests {
     }
 
     fn asked(op: Op, offset: u64) -> Asked {
-        Asked { op, offset, length: 4096 }
+        Asked { op, offset, length: 4096, fua: false }
     }
 
     #[test]
@@ -209,6 +238,30 @@ mod tests {
             let expected = alone.next_completion(Nanos::MAX).unwrap().completed_at;
             assert_eq!(now, expected, "{op:?}");
         }
+    }
+
+    #[test]
+    fn what_a_device_stores_is_read_from_the_flash_of_the_model() {
+        use device::{Durability, MemoryDevice};
+        let latency = |pace: &Arc<Pace>, offset| {
+            let lane = Lane::new(pace).unwrap();
+            lane.submit(Nanos::ZERO, asked(Op::Read, offset));
+            let (mut now, mut due) = (Nanos::ZERO, Vec::new());
+            while let Some(next) = lane.due(now, &mut due) {
+                now = next;
+            }
+            now
+        };
+        let device = MemoryDevice::new(16 << 20);
+        device.write(8 << 20, &vec![1; 1 << 20], Durability::Volatile).unwrap();
+        let holds = pace();
+        holds.hold(&device).unwrap();
+        let stored = latency(&holds, (8 << 20) + 4096);
+        let empty = latency(&pace(), (8 << 20) + 4096);
+        assert!(stored > empty + Nanos::from_micros(20), "{stored} and {empty}: a NAND read apart");
+        let another = pace();
+        another.hold(&device).unwrap();
+        assert_eq!(latency(&another, 4096), empty, "nothing is stored there");
     }
 
     #[test]
@@ -264,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_range_beyond_the_model_begins_again() {
-        let ask = |offset, length| place(Asked { op: Op::Read, offset, length }, 1000);
+        let ask = |offset, length| place(Asked { op: Op::Read, offset, length, fua: false }, 1000);
         assert_eq!(ask(0, 512), (Lba(0), 1));
         assert_eq!(ask(1, 512), (Lba(0), 2));
         assert_eq!(ask(1000 * 512, 512), (Lba(0), 1));

@@ -1,5 +1,6 @@
 //! Configuration that a flash translation layer is formatted with, and the check of feasibility.
 
+use blockio::Bytes;
 use thiserror::Error;
 
 use crate::extent::GRANULES_PER_PAGE;
@@ -96,6 +97,13 @@ impl Config {
     /// Places for extents in a superblock.
     pub(crate) const fn places_per_superblock(&self) -> u32 {
         self.geometry.pages_per_superblock() * self.extents_per_page
+    }
+
+    /// Memory of the map in both directions and of the validity of pages: 4 bytes for each logical
+    /// page, 4 bytes and a bit for each physical one.
+    pub const fn map_bytes(&self) -> Bytes {
+        let physical = self.geometry.pages();
+        Bytes(self.pages_logical as u64 * 4 + physical * 4 + physical.div_ceil(8))
     }
 
     /// Granules of a page; see [`crate::extent`].

@@ -326,13 +326,14 @@ impl Ftl {
         ppn
     }
 
-    /// As [`Ftl::write_at_once`], without relocating in proportion: for pages that belong together,
-    /// at most a superblock of them, after which [`Ftl::needs_room`] is asked again.
-    pub fn write_unpaced(&mut self, lpn: Lpn, media: &mut impl Media) -> Ppn {
+    /// As [`Ftl::write_at_once`], for an owner that relocates by itself ([`Ftl::relocate_next`]):
+    /// relocation in proportion is not carried out but owed ([`Ftl::owes_relocation`]).
+    pub fn write_owing(&mut self, lpn: Lpn, media: &mut impl Media) -> Ppn {
         let granules = self.extents.incoming();
         let ppn = self.place(lpn, granules, media);
         self.counters.pages_host += 1;
         self.counters.host_saved_bytes += self.saved_bytes(granules);
+        self.owe(granules);
         ppn
     }
 
@@ -581,7 +582,7 @@ impl Ftl {
     /// written anew, and who may have to go back to it until then.
     ///
     /// Such an owner relocates by itself where room is short ([`Ftl::needs_room`],
-    /// [`Ftl::relocate_unit`]), since only it can make that room usable.
+    /// [`Ftl::relocate_next`]), since only it can make that room usable.
     pub fn hold_erased(&mut self) {
         self.held.get_or_insert_default();
     }

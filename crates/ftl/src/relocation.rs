@@ -103,16 +103,34 @@ impl ValidPages {
     fn next(&mut self, mapping: &Mapping) -> Option<(Ppn, Option<Lpn>)> {
         while self.taken_count < self.found_count {
             let page = self.found[self.taken_count % (2 * LOT)];
-            self.taken_count += 1;
-            if self.taken_count.is_multiple_of(LOT) {
-                self.find_lot(mapping);
-            }
+            self.take(mapping);
             // The host may have written it anew since it was found.
             if mapping.is_valid(page.0) {
                 return Some(page);
             }
         }
         None
+    }
+
+    /// The next page that is valid now, which stays the next one.
+    fn peek(&mut self, mapping: &Mapping) -> Option<Ppn> {
+        while self.taken_count < self.found_count {
+            let (ppn, _) = self.found[self.taken_count % (2 * LOT)];
+            if mapping.is_valid(ppn) {
+                return Some(ppn);
+            }
+            self.take(mapping);
+        }
+        None
+    }
+
+    /// Goes on by one page that was found.
+    #[inline]
+    fn take(&mut self, mapping: &Mapping) {
+        self.taken_count += 1;
+        if self.taken_count.is_multiple_of(LOT) {
+            self.find_lot(mapping);
+        }
     }
 
     /// Finds the next lot and has its map entries fetched.
@@ -228,19 +246,11 @@ impl Ftl {
     /// cheaper before it has to be paid for.
     #[inline]
     pub(crate) fn keep_pace(&mut self, granules: u32, media: &mut impl Media) {
-        let thresholds = &self.thresholds;
-        if self.room > thresholds.pace {
+        if self.room > self.thresholds.pace {
             return;
         }
-        let below = (thresholds.pace - self.room) as f64;
-        let urgency = 2.0 * below / (thresholds.pace - thresholds.stop) as f64;
-        let price = self.victim_price();
-        if price > self.config.watermarks.price_max {
-            return;
-        }
-        self.relocation.owed += price * urgency * f64::from(granules);
-        let batch = self.config.watermarks.batch_pages * self.config.granules_per_page();
-        if self.relocation.owed < f64::from(batch) {
+        self.owe(granules);
+        if !self.owes_relocation() {
             return;
         }
         assert!(self.relocation.owed.is_finite(), "what is owed can be paid");
@@ -252,6 +262,52 @@ impl Ftl {
             }
             self.relocation.owed -= f64::from(self.relocate_page(media).max(1));
         }
+    }
+
+    /// Adds up what a page of the host owes.
+    #[inline]
+    pub(crate) fn owe(&mut self, granules: u32) {
+        let thresholds = &self.thresholds;
+        if self.room > thresholds.pace {
+            return;
+        }
+        let below = (thresholds.pace - self.room) as f64;
+        let urgency = 2.0 * below / (thresholds.pace - thresholds.stop) as f64;
+        let price = self.victim_price();
+        if price > self.config.watermarks.price_max {
+            return;
+        }
+        self.relocation.owed += price * urgency * f64::from(granules);
+    }
+
+    /// True if host pages written by [`Ftl::write_owing`] owe at least a batch of relocation.
+    #[inline]
+    pub fn owes_relocation(&self) -> bool {
+        let batch = self.config.watermarks.batch_pages * self.config.granules_per_page();
+        self.relocation.owed >= f64::from(batch.max(1))
+    }
+
+    /// The physical page that [`Ftl::relocate_next`] will move next, so that the owner can have
+    /// read it by then; none if that would erase an empty victim, or there is no victim.
+    pub fn next_to_relocate(&mut self) -> Option<Ppn> {
+        if self.relocation.victim.is_none() {
+            self.relocation.victim = self.choose_victim();
+        }
+        let victim = self.relocation.victim.as_mut()?;
+        let next = victim.valid.peek(&self.mapping);
+        let is_empty = self.superblocks.granules_valid(victim.superblock) == 0;
+        assert_eq!(next.is_none(), is_empty, "a victim gives what it holds");
+        next
+    }
+
+    /// Moves one page of the victim, and erases the victim once it is empty; pays for it what host
+    /// pages owe.
+    pub fn relocate_next(&mut self, media: &mut impl Media) {
+        assert!(self.relocation.owed.is_finite(), "what is owed can be paid");
+        let granules = self.relocate_page(media).max(1);
+        let left = self.relocation.owed - f64::from(granules);
+        // Debts that added up while nobody relocated are void once there is room again.
+        self.relocation.owed = if self.wants_room() { left.max(0.0) } else { 0.0 };
     }
 
     /// Pages relocated for each page gained from the present victim, or the next one.

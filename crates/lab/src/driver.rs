@@ -62,6 +62,8 @@ pub struct Loaded {
     pub intervals: Vec<Interval>,
     /// Spans that the totals add up, all that was counted; empty: the intervals.
     pub counted: Vec<Interval>,
+    /// Counts of each device by itself, where several real devices are one target.
+    pub devices: Vec<DeviceIntervals>,
     /// The two parts of the latency; absent where nobody tells them apart.
     pub parts: Option<LatencyParts>,
     /// Description of the work for the report: a sentence or a command line.
@@ -77,6 +79,15 @@ pub struct Loaded {
     pub uncounted: f64,
     /// Warnings that the driver raises itself.
     pub warnings: Vec<Warning>,
+}
+
+/// Intervals of one device of several that are one target.
+#[derive(Clone, Debug, Default)]
+pub struct DeviceIntervals {
+    /// Name of the device.
+    pub name: String,
+    /// Spans that its totals add up.
+    pub counted: Vec<Interval>,
 }
 
 /// Latency in two parts, over reads and writes together.

@@ -62,7 +62,7 @@ pub fn reading(row: &FigureRow, plan: &Plan) -> Result<Reading, Miss> {
         return Err(Miss::Phase);
     }
     let steps = of_load(row, &candidates)?.iter().map(|step| step.id.clone()).collect();
-    let over = if row.phase == Phase::Datasheet { Over::Best } else { Over::Range };
+    let over = if row.phase.is_stated() { Over::Best } else { Over::Range };
     Ok(Reading { metric, steps, part, over, mb_bytes: published.mb_bytes })
 }
 
@@ -93,7 +93,8 @@ fn of_phase<'a>(
         }
         (Phase::Primary, PublishedPhase::Primary)
         | (Phase::Burst, PublishedPhase::Burst)
-        | (Phase::Datasheet, PublishedPhase::Datasheet) => (Part::Whole, measures),
+        | (Phase::Datasheet, PublishedPhase::Datasheet)
+        | (Phase::Sustained, PublishedPhase::DatasheetSustained) => (Part::Whole, measures),
         _ => (Part::Whole, Vec::new()),
     }
 }
@@ -107,7 +108,7 @@ fn of_load<'a>(
     let load = |step: &PlannedStep| (step.threads, step.queue_per_thread);
     let one = candidates.windows(2).all(|pair| load(pair[0]) == load(pair[1]));
     let steps: Vec<&PlannedStep> = match loads {
-        Loads::Unstated if one || row.phase == Phase::Datasheet => candidates.to_vec(),
+        Loads::Unstated if one || row.phase.is_stated() => candidates.to_vec(),
         Loads::Unstated => return Err(Miss::LoadUnstated),
         Loads::Outstanding(_) if one => candidates.to_vec(),
         Loads::Outstanding(range) => {

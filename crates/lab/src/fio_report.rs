@@ -60,6 +60,14 @@ struct ReportedJob {
     error: i32,
     #[serde(rename = "job options", default)]
     options: BTreeMap<String, String>,
+    /// CPU time in user space and in the kernel, percent of `job_runtime`.
+    #[serde(default)]
+    usr_cpu: f64,
+    #[serde(default)]
+    sys_cpu: f64,
+    /// Milliseconds, of all jobs that are reported as one.
+    #[serde(default)]
+    job_runtime: u64,
     read: ReportedDirection,
     write: ReportedDirection,
 }
@@ -189,6 +197,8 @@ struct Merged {
     span_s: f64,
     read: Totals,
     write: Totals,
+    /// Processor time of the jobs, in microseconds; 0 where the report does not tell.
+    busy_us: f64,
     has_bins: bool,
     is_clat: bool,
 }
@@ -207,12 +217,15 @@ impl Merged {
     fn of(jobs: &[ReportedJob]) -> Self {
         let runtime = |job: &ReportedJob| job.read.runtime.max(job.write.runtime);
         let span_ms = jobs.iter().map(runtime).max().unwrap_or(0);
+        let busy_us =
+            |job: &ReportedJob| (job.usr_cpu + job.sys_cpu) / 100.0 * job.job_runtime as f64 * 1e3;
         let directions = jobs.iter().flat_map(|job| [&job.read, &job.write]);
         let mut active = directions.filter(|it| it.total_ios > 0);
         let has_bins = active.clone().all(|it| !it.latency().bins.is_empty());
         let is_clat = active.any(|it| it.lat_ns.bins.is_empty() && it.lat_ns.percentile.is_empty());
         Self {
             span_s: span_ms as f64 / 1e3,
+            busy_us: jobs.iter().map(busy_us).sum(),
             read: Totals::of(jobs.iter().map(|job| &job.read)),
             write: Totals::of(jobs.iter().map(|job| &job.write)),
             has_bins,
@@ -262,6 +275,8 @@ impl Merged {
             latency,
             read: read.latency,
             write: write.latency,
+            host_processor_us: (self.busy_us > 0.0 && latency.count > 0)
+                .then(|| self.busy_us / latency.count as f64),
             ..Summary::default()
         }
     }
@@ -405,7 +420,9 @@ fn target(report: &Report, title: Option<&str>) -> Target {
         raw_capacity_bytes: None,
         time_lapse: 1,
         devices: 1,
+        unvalidated: false,
         limits: None,
+        host_map_bytes: None,
         sheet: Vec::new(),
     }
 }

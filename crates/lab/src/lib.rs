@@ -3,6 +3,7 @@
 //! A protocol becomes a plan, step by step; a [`Driver`] carries it out on a modelled or a real
 //! drive; the run lands in a folder of its own, written atomically.
 
+pub mod application;
 mod drive_file;
 pub mod driver;
 mod error;

@@ -15,7 +15,7 @@ use blockio::Rng;
 use results::{StepKind, TrackedMetric};
 use serde::{Deserialize, Serialize};
 use ssd::DriveSpec;
-use workload::{Gaps, Protocol, Published, Workload};
+use workload::{Gaps, Protocol, Published, RealLength, Workload};
 
 use crate::replay::{PlannedReplay, Source};
 use crate::{Error, Kind, Rate};
@@ -89,6 +89,10 @@ pub struct PlannedStep {
     /// Length of one round of the steady-state rule, in protocol seconds; 0 where it is not
     /// applied.
     pub round_s: f64,
+    /// Shortest and longest preconditioning of a real drive, which goes on until steady state;
+    /// absent: as long as `duration_s` in any case.
+    #[serde(default)]
+    pub real: Option<RealLength>,
     /// The trace that is replayed; absent where the workload's requests are drawn one by one.
     #[serde(default)]
     pub replay: Option<PlannedReplay>,
@@ -211,16 +215,25 @@ impl Plan {
                 step.duration_s = hours * 3600.0;
             }
         }
+        for step in &mut self.steps {
+            step.real = None;
+        }
         let start_purged = self.start_purged;
         self.with_fills(|suite| u32::from(!start_purged && suite.iter().any(PlannedStep::reads)))
     }
 
     /// This plan on a real target, which is written `passes` times at least before its first load:
-    /// a read of space that was never written measures the mapping table, or the file system.
+    /// a read of space that was never written measures the mapping table, or the file system. Its
+    /// preconditionings last as long as the protocol has it on real drives.
     #[must_use]
     pub fn for_real(mut self, passes: u32) -> Self {
         for step in self.steps.iter_mut().filter(|step| step.kind == StepKind::Fill) {
             step.fill_passes = step.fill_passes.max(passes);
+        }
+        for step in &mut self.steps {
+            if let Some(real) = step.real {
+                step.duration_s = real.duration_s_min as f64;
+            }
         }
         self.with_fills(|_| passes)
     }
@@ -473,6 +486,22 @@ mod tests {
             assert_eq!((fill.kind, fill.fill_passes), (StepKind::Fill, 2));
         }
         assert_eq!(plan.clone().for_real(2), plan, "once is enough");
+    }
+
+    #[test]
+    fn a_real_drive_is_preconditioned_for_six_to_twelve_hours_where_the_protocol_says_so() {
+        let bounds = |plan: &Plan| -> Vec<(f64, Option<u64>)> {
+            let steps = plan.steps.iter().filter(|step| step.kind == StepKind::Precondition);
+            steps.map(|it| (it.duration_s, it.real.map(|real| real.duration_s_max))).collect()
+        };
+        for protocol in ["enterprise", "enterprise-2021"] {
+            let real = plan(protocol).for_real(2);
+            assert_eq!(bounds(&real), [(21_600.0, Some(43_200)); 4], "{protocol}");
+        }
+        assert_eq!(bounds(&plan("quick").for_real(2)), [(90.0, None); 2], "a first look stays one");
+        let spec = ssd::catalogue::find("p5510-eight").unwrap();
+        let model = plan("enterprise-2021").for_drive(&spec);
+        assert_eq!(bounds(&model), [(1_800.0, None); 4], "models keep to the protocol");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Real drives: what is measured, what is known of it, and fio, which loads it.
 //!
 //! ```text
-//! fio ──► environment ──► target ──► guard ──► system, nbd, hosts
+//! fio ──► sites ──► environment ──► target ──► guard ──► system, nbd, hosts
 //! ```
 
 pub mod access;
@@ -14,6 +14,7 @@ pub mod hosts;
 mod interference;
 pub(crate) mod nbd;
 pub(crate) mod purge_method;
+mod sites;
 mod system;
 mod target;
 mod thermometer;

@@ -10,6 +10,7 @@
 //! ```
 
 mod demand;
+mod extension;
 mod outcome;
 mod record;
 mod suite;

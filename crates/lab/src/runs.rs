@@ -39,7 +39,7 @@ use self::underway::{Board, hold};
 use crate::plan::Plan;
 use crate::progress::Event;
 use crate::runner::{Journal, Outcome, Record};
-use crate::subject::published;
+use crate::subject::{published, slug};
 use crate::wanted::Wanted;
 use crate::{Error, Kind};
 
@@ -65,7 +65,7 @@ impl Runs {
     /// # Errors
     /// When it cannot be made.
     pub fn create(&self, plan: Plan, wanted: Wanted) -> Result<Folder, Error> {
-        let (path, id, started_at) = self.make_folder(&wanted.slug())?;
+        let (path, id, started_at) = self.make_folder(&slug(&wanted))?;
         let order = Order::new(id, started_at, plan, wanted);
         write_json(&path.join(ORDER), &order)?;
         Folder::held(path, order)

@@ -9,11 +9,13 @@ use ssd::{DriveSpec, Surroundings};
 
 use crate::expression::reading;
 use crate::plan::Plan;
-use crate::real::hosts::Hosts;
+use crate::real::address::Address;
 use crate::real::nbd;
-use crate::wanted::{ModelSetup, Wanted};
+use crate::wanted::{ModelSetup, Wanted, words};
 use crate::{Error, Kind};
 
+/// Stands for every format, or every host, of a drive.
+const ALL: &str = "all";
 /// Names that are suggested where none is near.
 const SUGGESTIONS_MAX: usize = 4;
 
@@ -39,8 +41,8 @@ pub enum Subject {
 pub struct Choice {
     /// Name of a format, `all`, or the first one if absent.
     pub format: Option<String>,
-    /// Name of a host driver, or the first one if absent; for a real drive the machines that it is
-    /// on, `a,b:8766`, or this one if absent.
+    /// Name of a host driver, `all`, or the first one if absent; for a real drive the machines that
+    /// it is on, `a,b:8766`, or this one if absent.
     pub host: Option<String>,
     /// Time lapse, or the drive's own if absent.
     pub time_lapse: Option<u32>,
@@ -70,11 +72,6 @@ impl Subject {
         if name.contains('/') || path.exists() {
             return Ok(Self::Real { path: name.into() });
         }
-        if let Some(listed) = ssd::catalogue::listed().iter().find(|drive| drive.name == name) {
-            let text = format!("{} is listed, but has no model", listed.title);
-            let hint = "too little is published of it; `floatgate drives` marks those without";
-            return Err(Error::new(Kind::Input, text).hint(hint));
-        }
         Err(unknown("drive", name, ssd::catalogue::drives().iter().map(|drive| &*drive.name)))
     }
 
@@ -85,45 +82,89 @@ impl Subject {
     pub fn setups(&self, choice: &Choice) -> Result<Vec<Wanted>, Error> {
         match self {
             Self::Model { name, spec } => {
-                let host = chosen("host", choice.host.as_deref(), &spec.hosts(), name)?;
+                let hosts = match choice.host.as_deref() {
+                    Some(ALL) => spec.hosts(),
+                    other => vec![chosen("host", other, &spec.hosts(), name)?],
+                };
                 let time_lapse = choice.time_lapse.unwrap_or_else(|| {
                     spec.time_lapse_default().min(choice.time_lapse_max.unwrap_or(u32::MAX))
                 });
                 let formats = match choice.format.as_deref() {
-                    Some("all") => spec.formats_for_any_data(),
+                    Some(ALL) => spec.formats_for_any_data(),
                     other => vec![chosen("format", other, &spec.formats(), name)?],
                 };
-                let wanted = |format| {
+                let wanted = |format: &String, host: &String| {
                     Wanted::Model(ModelSetup {
                         drive: name.clone(),
-                        format,
+                        format: format.clone(),
                         host: host.clone(),
                         time_lapse,
                         surroundings: choice.surroundings,
                     })
                 };
-                Ok(formats.into_iter().map(wanted).collect())
+                let of_format = |format| hosts.iter().map(move |host| wanted(format, host));
+                Ok(formats.iter().flat_map(of_format).collect())
             }
-            Self::Real { path } => {
-                if choice.surroundings != Surroundings::default() {
-                    let text = format!("{path} is a real drive: it is where it is");
-                    let hint = "leave out --ambient, --airflow and --slot-power";
-                    return Err(Error::new(Kind::Input, text).hint(hint));
-                }
-                let format = choice.format.as_deref().filter(|format| *format != "all");
-                if format.is_some() || choice.time_lapse.is_some() {
-                    let text = format!("{path} is a real drive: it has no format or time lapse");
-                    let hint = "leave out --format, --time-lapse and --full-scale";
-                    return Err(Error::new(Kind::Input, text).hint(hint));
-                }
-                match &choice.host {
-                    Some(hosts) => drop(Hosts::parse(hosts)?),
-                    None => check_device_is_there(path)?,
-                }
-                let hosts = choice.host.clone().unwrap_or_default();
-                Ok(vec![Wanted::Real { target: path.clone(), hosts }])
+            Self::Real { path } => real_setup(path, choice).map(|wanted| vec![wanted]),
+        }
+    }
+
+    /// The one setup that `choice` means.
+    ///
+    /// # Errors
+    /// As [`Subject::setups`], and where it means several.
+    pub fn setup(&self, choice: &Choice) -> Result<Wanted, Error> {
+        let mut setups = self.setups(choice)?;
+        match setups.len() {
+            1 => Ok(setups.remove(0)),
+            count => {
+                let text = format!("`all` means {count} setups of the drive, one is measured here");
+                let hint = "name one with --format and --host; `floatgate review` takes all";
+                Err(Error::new(Kind::Input, text).hint(hint))
             }
         }
+    }
+}
+
+/// The setup of the real target at `path` that `choice` means.
+fn real_setup(path: &str, choice: &Choice) -> Result<Wanted, Error> {
+    if choice.surroundings != Surroundings::default() {
+        let text = format!("{path} is a real drive: it is where it is");
+        let hint = "leave out --ambient, --airflow and --slot-power";
+        return Err(Error::new(Kind::Input, text).hint(hint));
+    }
+    let format = choice.format.as_deref().filter(|format| *format != ALL);
+    if format.is_some() || choice.time_lapse.is_some() {
+        let text = format!("{path} is a real drive: it has no format or time lapse");
+        let hint = "leave out --format, --time-lapse and --full-scale";
+        return Err(Error::new(Kind::Input, text).hint(hint));
+    }
+    if choice.host.as_deref() == Some(ALL) {
+        let text = format!("{path} is a real drive: it has one host, this machine");
+        let hint = "leave out --host, or name machines that run `fio --server`: --host a,b";
+        return Err(Error::new(Kind::Input, text).hint(hint));
+    }
+    match Address::parse(path, choice.host.as_deref().unwrap_or_default())? {
+        Address::Local(path) => check_device_is_there(&path)?,
+        Address::Group { paths, .. } => {
+            paths.iter().try_for_each(|path| check_device_is_there(path))?;
+        }
+        Address::Export(_) | Address::Fleet { .. } => {}
+    }
+    let hosts = choice.host.clone().unwrap_or_default();
+    Ok(Wanted::Real { target: path.to_owned(), hosts })
+}
+
+/// Name of a run of `wanted` in file names: target and format, and the host of a model where that
+/// is not the drive's first.
+pub(crate) fn slug(wanted: &Wanted) -> String {
+    let slug = wanted.slug();
+    match Subject::find(wanted.target()) {
+        Ok(Subject::Model { spec, .. }) => match spec.hosts().first() {
+            Some(first) if first != wanted.host() => format!("{slug}-{}", words(wanted.host())),
+            _ => slug,
+        },
+        _ => slug,
     }
 }
 
@@ -151,9 +192,9 @@ pub(crate) fn published(wanted: &Wanted, plan: &Plan, run: &Run) -> Vec<Figure> 
 }
 
 /// A device of this machine must be there: else a file of that name would be made, in memory.
-fn check_device_is_there(path: &str) -> Result<(), Error> {
-    if Path::new(path).starts_with("/dev") && !Path::new(path).exists() {
-        let text = format!("there is no device {path}");
+fn check_device_is_there(path: &Path) -> Result<(), Error> {
+    if path.starts_with("/dev") && !path.exists() {
+        let text = format!("there is no device {}", path.display());
         return Err(Error::new(Kind::Input, text).hint("`lsblk` lists what is there"));
     }
     Ok(())
@@ -246,12 +287,6 @@ mod tests {
     }
 
     #[test]
-    fn a_drive_that_is_only_listed_is_refused_as_such() {
-        let error = Subject::find("ioscale-3200").unwrap_err();
-        assert_eq!(error.to_string(), "Fusion-io ioScale 3.2 TB is listed, but has no model");
-    }
-
-    #[test]
     fn all_formats_are_set_up_in_the_drives_order_at_its_own_time_lapse() {
         let subject = Subject::find("iodrive-duo").unwrap();
         let choice = Choice { format: Some("all".into()), ..Choice::default() };
@@ -267,6 +302,30 @@ mod tests {
     }
 
     #[test]
+    fn all_hosts_are_set_up_side_by_side_for_each_format() {
+        let subject = Subject::find("iodrive-duo").unwrap();
+        let all = || Some("all".to_owned());
+        let choice = Choice { format: all(), host: all(), ..Choice::default() };
+        let wanted = subject.setups(&choice).unwrap();
+        let slugs: Vec<String> = wanted.iter().map(slug).collect();
+        let expect = ["", "-windows"].map(|host| format!("iodrive-duo-stock{host}"));
+        assert_eq!(slugs[..2], expect, "runs are told apart by their names");
+        assert_eq!((wanted.len(), wanted[3].host()), (4, "windows"));
+        assert!(wanted[2..].iter().all(|wanted| wanted.format() == "high-performance"));
+        let error = subject.setup(&Choice { host: all(), ..Choice::default() }).unwrap_err();
+        assert!(error.to_string().starts_with("`all` means 2 setups"), "{error}");
+        assert_eq!(subject.setup(&Choice::default()).unwrap().host(), "linux");
+    }
+
+    #[test]
+    fn a_real_drive_has_one_host() {
+        let choice = Choice { host: Some("all".into()), ..Choice::default() };
+        let error = Subject::find("./disk.img").unwrap().setups(&choice).unwrap_err();
+        assert_eq!(error.to_string(), "./disk.img is a real drive: it has one host, this machine");
+        assert!(error.remedy().starts_with("leave out --host"), "{}", error.remedy());
+    }
+
+    #[test]
     fn an_unknown_format_is_refused_with_the_known_ones() {
         let subject = Subject::find("iodrive-duo").unwrap();
         let choice = Choice { format: Some("turbo".into()), ..Choice::default() };
@@ -277,8 +336,8 @@ mod tests {
 
     #[test]
     fn an_unknown_drive_gets_those_that_begin_like_it() {
-        let error = Subject::find("p420m").unwrap_err();
-        assert_eq!(error.to_string(), "unknown drive `p420m`");
+        let error = Subject::find("p330m").unwrap_err();
+        assert_eq!(error.to_string(), "unknown drive `p330m`");
         assert!(error.remedy().starts_with("there is p320h-700, "), "{}", error.remedy());
         assert!(error.remedy().ends_with("; `floatgate drives` lists all"), "{}", error.remedy());
         let error = Subject::find("zzzzzzzzzz").unwrap_err();

@@ -159,6 +159,7 @@ impl SweepOrder {
             model_version: self.model_version,
             seed: self.seed,
             title: drive.title.clone(),
+            unvalidated: !drive.is_validated(),
             format: self.format.clone(),
             host: self.host.clone(),
             time_lapse: self.time_lapse.unwrap_or_else(|| drive.time_lapse_default()),

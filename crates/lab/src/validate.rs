@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! rows ──► which drive, format, host, protocol, steps? ──► each simulated once ──► modelled /
-//!               └─ none: listed with the reason                                    published
+//!               ├─ capacity, endurance, warranty: as the drive's file states        published
+//!               └─ none: listed with the reason
 //! ```
 //!
 //! A row that is about any format or any host is compared with the drive's first one. It is
@@ -59,14 +60,22 @@ pub struct Row {
 impl Row {
     /// True if a reviewer measured the row; else a data sheet states it.
     pub fn is_measured(&self) -> bool {
-        self.phase != Phase::Datasheet.name()
+        Phase::named(&self.phase).is_some_and(|phase| !phase.is_stated())
     }
 
     /// Comparison with the model; absent where there is none.
     pub const fn compared(&self) -> Option<&Compared> {
         match &self.verdict {
             Verdict::In(compared) | Verdict::Out(compared) => Some(compared),
-            Verdict::NotExpressible { .. } => None,
+            Verdict::Stated(_) | Verdict::NotExpressible { .. } => None,
+        }
+    }
+
+    /// Fact of a data sheet beside what the drive's file states; absent for what is simulated.
+    pub const fn stated(&self) -> Option<&Stated> {
+        match &self.verdict {
+            Verdict::Stated(stated) => Some(stated),
+            _ => None,
         }
     }
 
@@ -109,6 +118,8 @@ pub enum Verdict {
     In(Compared),
     /// Beyond its tolerance.
     Out(Compared),
+    /// A fact of a data sheet, beside what the drive's file states: no simulation tells it.
+    Stated(Stated),
     /// No plan or model can express the row.
     NotExpressible {
         /// Reason why it cannot be compared.
@@ -129,6 +140,34 @@ pub struct Compared {
     pub modelled: f64,
     /// Modelled over published; over the nearest end where a range was published.
     pub ratio: f64,
+}
+
+/// A fact of a data sheet beside what a drive's file states.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Stated {
+    /// Name of the model.
+    pub drive: String,
+    /// Name of the format.
+    pub format: String,
+    /// Value by the drive's file, in the unit of the metric.
+    pub value: f64,
+    /// True if it is the published one, within the precision of what is printed: 1 %.
+    pub agrees: bool,
+}
+
+/// Difference of a stated value that is within what makers round, as a share.
+const STATED_SHARE: f64 = 0.01;
+/// Word of a table of figures for a row about one module of a card.
+const OF_MODULE: &str = "per-iodimm";
+
+/// The verdict on a row that is a fact of a data sheet; absent where no drive's file states it.
+fn stated(row: &FigureRow, drives: &[DriveSpec]) -> Option<Stated> {
+    let spec = drives.iter().find(|spec| is_about(row, spec))?;
+    let format = work_list::format(row, spec).ok()?;
+    let value = spec.stated(&row.metric, &format, row.workload == OF_MODULE)?;
+    let (low, high) = (row.value_low?, row.value_high.or(row.value_low)?);
+    let range = low * (1.0 - STATED_SHARE)..=high * (1.0 + STATED_SHARE);
+    Some(Stated { drive: spec.name.clone(), format, value, agrees: range.contains(&value) })
 }
 
 /// Ratios of modelled to published that are in tolerance, from and to.
@@ -153,6 +192,19 @@ pub struct Bench<'a> {
     pub plans: &'a [Plan],
     /// Simulations at once.
     pub threads: usize,
+}
+
+/// Sentence that names those of `drives` whose models are unvalidated; empty without any.
+pub fn unvalidated(drives: &[DriveSpec]) -> String {
+    let names: Vec<&str> = drives
+        .iter()
+        .filter(|drive| !drive.is_validated())
+        .map(|drive| drive.name.as_str())
+        .collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    format!("Unvalidated models, whose rates no published ones confirm: {}.", names.join(", "))
 }
 
 /// The plans of the protocols of the catalogue that stand for published tests, in its order.
@@ -182,7 +234,10 @@ pub fn validate(
     Ok(judged
         .map(|((row, entry), value)| {
             let verdict = match entry {
-                Err(reason) => Verdict::NotExpressible { reason: reason.clone() },
+                Err(reason) => stated(row, bench.drives).map_or_else(
+                    || Verdict::NotExpressible { reason: reason.clone() },
+                    Verdict::Stated,
+                ),
                 Ok(entry) => judge(row, entry, value),
             };
             described(row, verdict)

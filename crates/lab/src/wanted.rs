@@ -121,8 +121,10 @@ impl Wanted {
 
     /// Target and format as part of a file name: letters and digits of any script, and hyphens.
     pub(crate) fn slug(&self) -> String {
-        let name = Path::new(self.target()).file_stem().unwrap_or_default().to_string_lossy();
-        let (name, format) = (words(&name), words(self.format()));
+        // Several devices are named with commas between them.
+        let stem = |name| Path::new(name).file_stem().unwrap_or_default().to_string_lossy();
+        let stems: Vec<_> = self.target().split(',').map(stem).collect();
+        let (name, format) = (words(&stems.join("-")), words(self.format()));
         let name = &name[..name.floor_char_boundary(SLUG_BYTES_MAX)];
         let parts = [name.trim_end_matches('-'), &format];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
@@ -154,7 +156,7 @@ impl fmt::Display for ModelSetup {
 }
 
 /// Letters and digits of `text` in lower case, everything else one hyphen.
-fn words(text: &str) -> String {
+pub(crate) fn words(text: &str) -> String {
     let lower = text.to_lowercase();
     let words = lower.split(|c: char| !c.is_alphanumeric());
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-")
@@ -179,6 +181,7 @@ mod tests {
         assert_eq!(model("iodrive-duo", "stock").slug(), "iodrive-duo-stock");
         assert_eq!(real("/tmp/my disk.img").slug(), "my-disk");
         assert_eq!(real("../..").slug(), "");
+        assert_eq!(real("/dev/nvme1n1,/dev/nvme2n1").slug(), "nvme1n1-nvme2n1");
         assert_eq!(real("/srv/Плита №1.img").slug(), "плита-1");
         assert_eq!(model("磁盘.img", "stock").slug(), "磁盘-stock");
         assert_eq!(real(&format!("{}.img", "ж".repeat(110))).slug().len(), 120);

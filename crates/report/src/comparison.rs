@@ -5,12 +5,14 @@ use std::fmt::Write as _;
 
 use results::compare::{Comparison, Ranking, Standing, common, compare, rankings, winner};
 use results::deviation::{Deviation, deviations, median_size};
+use results::mark::marked;
 use results::repeats::{Ratio, against_first, groups};
 use results::{Run, StepKind, Summary};
 
 use crate::chart::{Axis, Bar, Bars, Body, Chart, Ends, Look, Unit};
 use crate::explain;
 use crate::number::{self, millis};
+use crate::parity;
 use crate::subject::Subject;
 use crate::summary::greatest;
 use crate::text::Text;
@@ -25,6 +27,7 @@ pub(crate) fn section(subjects: &[Subject<'_>]) -> String {
     let groups = groups(&runs);
     let mut html = String::from("<section id=\"comparison\"><h2>Comparison</h2>\n");
     html.push_str(&bars(subjects, &comparisons));
+    html.push_str(&parity::sections(subjects));
     html.push_str(&places(subjects, &comparisons));
     html.push_str(&ratios(subjects, &comparisons, &groups));
     html.push_str(&errors(subjects, &deviations(&runs, &comparisons)));
@@ -90,7 +93,8 @@ fn named(subjects: &[Subject<'_>], group: &[usize]) -> String {
         count => {
             let run = first.run;
             let name = format!("{} {}", run.target.title, run.target.format);
-            format!("{}, {count} runs", name.trim_end())
+            let name = marked(name.trim_end(), run.target.unvalidated);
+            format!("{name}, {count} runs")
         }
     }
 }

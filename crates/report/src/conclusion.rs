@@ -8,8 +8,9 @@ use results::findings::{Finding, FindingKind, Verdict, Withheld, between, of_run
 use crate::explain;
 use crate::number;
 use crate::overview::{listed, settles};
+use crate::parity;
 use crate::published;
-use crate::subject::{Subject, workload_of};
+use crate::subject::{Subject, unvalidated, workload_of};
 use crate::text::Text;
 
 /// Cases that one sentence lists at most, the farthest from its limit first.
@@ -33,6 +34,7 @@ pub(crate) fn section(subjects: &[Subject<'_>], runs: &[Run]) -> String {
         "</div><h3>Bottom line</h3><p class=\"bottom-line\">{}</p>",
         Text(&bottom_line(subjects, &cases)),
     );
+    html.push_str(&unvalidated(subjects));
     html.push_str(&not_told(subjects));
     html + "<p class=\"small\">Every sentence follows from a stated ratio and limit, shown with \
             it; nothing is added by hand.</p></section>\n"
@@ -149,6 +151,7 @@ fn bottom_line(subjects: &[Subject<'_>], cases: &[Case]) -> String {
             );
         }
     }
+    said.push_str(&parity::bottom_line(subjects));
     let judged = cases.iter().filter(|case| case.finding.kind == FindingKind::Unsteady);
     let reached = judged.clone().filter(|case| case.finding.value < 0.5).count();
     let all = judged.count();

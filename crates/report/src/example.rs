@@ -141,7 +141,9 @@ fn target(shape: Shape<'_>) -> Target {
         raw_capacity_bytes: Some(800_000_000_000),
         time_lapse: 32,
         devices: 1,
+        unvalidated: false,
         limits: None,
+        host_map_bytes: None,
         sheet: rows.map(row).to_vec(),
     }
 }
@@ -214,6 +216,7 @@ impl Making<'_> {
             interval_s: 60.0,
             how: format!("{id} in virtual time"),
             summary: None,
+            devices: Vec::new(),
             settled: None,
             steady: None,
             samples: Vec::new(),
@@ -330,6 +333,7 @@ pub(crate) fn rated(run: &Run, percent: u32, limit: Option<RateLimit>) -> Step {
         rate: Some(AskedRate { iops: asked, percent: Some(percent.into()), limit }),
         response: Some(summary.latency),
         summary: Some(Summary { iops: asked.min(summary.iops), ..summary }),
+        devices: Vec::new(),
         settled: None,
         steady: None,
         ..free.clone()

@@ -76,7 +76,7 @@ fn bars(subjects: &[Subject<'_>]) -> String {
     let others = others(subjects);
     rows.extend(others.iter().map(|row| Row {
         class: "other".into(),
-        name: row.title.clone(),
+        name: row.heading(),
         cells: headlines.iter().map(|headline| Some((headline.of_row(row), ""))).collect(),
     }));
     let mut html =

@@ -21,6 +21,7 @@ mod method;
 mod number;
 mod overview;
 mod page;
+mod parity;
 mod platform;
 mod provenance;
 mod published;

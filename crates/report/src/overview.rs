@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use results::compare::{Entry, compare};
+use results::mark::UNVALIDATED_REASON;
 use results::{Run, StepKind, TargetKind, Warning, WarningKind, Written};
 
 use crate::chart::Look;
@@ -33,7 +34,11 @@ pub(crate) fn header(subjects: &[Subject<'_>], title: &str) -> String {
             );
         }
     }
-    html + "</ul></header>\n"
+    html.push_str("</ul>");
+    if subjects.iter().any(|it| it.run.target.unvalidated) {
+        let _ = write!(html, "<p class=\"small\">{UNVALIDATED_REASON}</p>");
+    }
+    html + "</header>\n"
 }
 
 fn line(facts: &[&String]) -> String {

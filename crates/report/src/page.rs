@@ -52,7 +52,7 @@ pub(crate) fn page(runs: &[Run], title: &str) -> String {
 
 /// The whole page of a sweep.
 pub(crate) fn of_sweep(of: &Sweep) -> String {
-    let head = head(&format!("{}: sweep", of.title));
+    let head = head(&format!("{}: sweep", of.heading()));
     let (contents, body) = (sweep::contents(of), sweep::body(of));
     format!("{head}<body><div class=\"page\">{contents}{body}</div>{}", end())
 }

@@ -2,16 +2,19 @@
 
 use std::fmt::Write as _;
 
+use results::mark::marked;
 use results::{Run, Step, StepKind};
 
 use crate::number;
+use crate::text::Text;
 
 /// One run under review.
 #[derive(Clone, Debug)]
 pub(crate) struct Subject<'a> {
     /// The run.
     pub(crate) run: &'a Run,
-    /// Name beside the others, made of the properties in which they differ.
+    /// Name beside the others, made of the properties in which they differ, with the mark of an
+    /// unvalidated model.
     pub(crate) label: String,
     /// Its place, from 0: the colour that it has in every chart.
     pub(crate) index: usize,
@@ -71,7 +74,10 @@ pub(crate) fn subjects(runs: &[Run]) -> Vec<Subject<'_>> {
     runs.iter()
         .zip(labels)
         .enumerate()
-        .map(|(index, (run, label))| Subject { run, label: named(run, label, index), index })
+        .map(|(index, (run, label))| {
+            let label = marked(&named(run, label, index), run.target.unvalidated);
+            Subject { run, label, index }
+        })
         .collect()
 }
 
@@ -82,6 +88,17 @@ fn named(run: &Run, label: String, index: usize) -> String {
         (true, true) if run.target.title.is_empty() => format!("run {}", index + 1),
         (true, true) => run.target.title.clone(),
     }
+}
+
+/// Line that names the runs of unvalidated models, below figures that name no run; empty without
+/// any.
+pub(crate) fn unvalidated(subjects: &[Subject<'_>]) -> String {
+    let marked = subjects.iter().filter(|subject| subject.run.target.unvalidated);
+    let labels: Vec<&str> = marked.map(|subject| subject.label.as_str()).collect();
+    if labels.is_empty() {
+        return String::new();
+    }
+    format!("<p class=\"provenance\">{}.</p>", Text(&labels.join("; ")))
 }
 
 /// The suites of all runs, in order of appearance.
@@ -185,3 +202,6 @@ pub(crate) fn workload_of(run: &Run, suite: &str, workload: &str) -> String {
     let here = measured().find(|step| step.suite == suite).filter(|_| is_elsewhere);
     here.map_or_else(|| workload.to_owned(), |step| format!("{workload}, {}", step.suite_title))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,7 @@
 //! The summary: what every run settled at, and what it measured at its greatest load.
 
+mod devices;
+mod host_cost;
 mod snia;
 
 use std::fmt::Write as _;
@@ -14,6 +16,8 @@ use crate::subject::{Subject, Suite, workload_of};
 use crate::text::Text;
 
 const HEADS: [&str; 8] = ["Run", "IOPS", "MB/s", "Average", "p99.9", "Maximum", "Deviation", "WA"];
+/// Heading of the processor time that a request takes of the host.
+const HOST_HEAD: &str = "Host CPU";
 
 /// The section: what else differs between the runs, then settled and primary.
 pub(crate) fn section(subjects: &[Subject<'_>], suites: &[Suite<'_>]) -> String {
@@ -30,6 +34,8 @@ pub(crate) fn section(subjects: &[Subject<'_>], suites: &[Suite<'_>]) -> String 
         &greatest(&comparisons),
         false,
     ));
+    html.push_str(&devices::part(subjects));
+    html.push_str(&host_cost::part(subjects, &greatest(&comparisons)));
     html.push_str(&snia::section(suites));
     html + "</section>\n"
 }
@@ -56,12 +62,16 @@ fn table(subjects: &[Subject<'_>], title: &str, loads: &[&Comparison], steady: b
     }
     let mut html =
         format!("<h3>{title}</h3><div class=\"scroll\"><table class=\"summary\"><thead><tr>");
-    for head in HEADS.iter().chain(steady.then_some(&"Steady state")) {
+    let entries = || loads.iter().flat_map(|load| load.entries.iter().flatten());
+    let with_host = entries().any(|entry| entry.summary.host_processor_us.is_some());
+    let heads = HEADS.iter().chain(with_host.then_some(&HOST_HEAD));
+    let heads: Vec<&&str> = heads.chain(steady.then_some(&"Steady state")).collect();
+    for head in &heads {
         let _ = write!(html, "<th scope=\"col\">{head}</th>");
     }
     html.push_str("</tr></thead>");
     for load in loads {
-        let columns = HEADS.len() + usize::from(steady);
+        let columns = heads.len();
         let _ = write!(
             html,
             "<tbody><tr class=\"load\"><th scope=\"rowgroup\" colspan=\"{columns}\">{} \
@@ -73,6 +83,10 @@ fn table(subjects: &[Subject<'_>], title: &str, loads: &[&Comparison], steady: b
         for (subject, entry) in subjects.iter().zip(&load.entries) {
             let Some(entry) = entry else { continue };
             html.push_str(&row(subject, &entry.summary));
+            if with_host {
+                let told = entry.summary.host_processor_us.map_or("–".into(), number::plain);
+                let _ = write!(html, "<td>{told}</td>");
+            }
             if steady {
                 html.push_str(&verdict(subject, entry));
             }
@@ -80,7 +94,11 @@ fn table(subjects: &[Subject<'_>], title: &str, loads: &[&Comparison], steady: b
         }
         html.push_str("</tbody>");
     }
-    html + "</table></div><p class=\"small\">Latencies in ms. WA is NAND writes ÷ host writes.</p>"
+    let host =
+        if with_host { " Host CPU is processor time of the host a request, in us." } else { "" };
+    html + "</table></div><p class=\"small\">Latencies in ms. WA is NAND writes ÷ host writes."
+        + host
+        + "</p>"
 }
 
 /// The workload of `load`, with its suite where others have it too.

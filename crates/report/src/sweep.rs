@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use results::mark::{UNVALIDATED_REASON, marked};
 use results::sweep::{Dimension, LifetimeBasis, Point, PointOutcome, Settled, Sweep, Value};
 
 use crate::chart::{Axis, Bar, Bars, Body, Chart, Ends, Look, Series, Unit};
@@ -97,10 +98,11 @@ const METRICS: [Metric; 10] = [
 pub(crate) fn body(sweep: &Sweep) -> String {
     let mut html = format!(
         "<main><header id=\"top\"><h1>{}</h1><p class=\"verdict\">Sweep over {}.</p>\
-         <p class=\"small\">{}</p></header>",
-        Text(&sweep.title),
+         <p class=\"small\">{}</p>{}</header>",
+        Text(&sweep.heading()),
         Text(&swept(sweep).join(" and ")),
         Text(&conditions(sweep)),
+        reason(sweep),
     );
     for (index, dimension) in sweep.dimensions.iter().enumerate() {
         if dimension.values.len() > 1 {
@@ -134,6 +136,12 @@ fn swept(sweep: &Sweep) -> Vec<String> {
 
 fn keys(sweep: &Sweep) -> Vec<&str> {
     sweep.dimensions.iter().map(|dimension| dimension.key.as_str()).collect()
+}
+
+/// The sentence about an unvalidated model; empty for any other.
+fn reason(sweep: &Sweep) -> String {
+    let said = || format!("<p class=\"small\">{UNVALIDATED_REASON}</p>");
+    if sweep.unvalidated { said() } else { String::new() }
 }
 
 fn conditions(sweep: &Sweep) -> String {
@@ -249,7 +257,12 @@ fn chart(
         id: format!("{}-{}", anchor(&dimension.key), metric.id),
         title: metric.title.into(),
         explain: metric.explain,
-        provenance: vec![format!("{}, seed {}, against {}.", sweep.id, sweep.seed, dimension.key)],
+        provenance: vec![format!(
+            "{}, seed {}, against {}.",
+            marked(&sweep.id, sweep.unvalidated),
+            sweep.seed,
+            dimension.key
+        )],
         cautions: Vec::new(),
         x: Axis::linear(quantity(&dimension.key), Unit::Plain),
         y: Axis::linear(metric.title, metric.unit),
@@ -305,7 +318,8 @@ fn numbers(sweep: &Sweep) -> String {
     for point in &sweep.points {
         let _ = write!(html, "<tr>{}</tr>", row(point));
     }
-    html + "</tbody></table></div></section>"
+    html.push_str("</tbody></table></div>");
+    html + &reason(sweep) + "</section>"
 }
 
 fn row(point: &Point) -> String {
@@ -378,6 +392,7 @@ mod tests {
             seed: 1,
             drive: "duo".into(),
             title: "Duo".into(),
+            unvalidated: false,
             format: "stock".into(),
             host: "linux".into(),
             time_lapse: 32,
@@ -412,6 +427,17 @@ mod tests {
         let expect =
             ["user capacity, GB", "threads", "nand: t program, µs", "requests that read, %"];
         assert_eq!(said, expect);
+    }
+
+    #[test]
+    fn an_unvalidated_model_is_marked_in_title_figures_and_table() {
+        let html = crate::sweep(&Sweep { unvalidated: true, ..sweep() });
+        let heading = format!("<h1>{}, unvalidated model</h1>", sweep().title);
+        assert!(html.contains(&heading), "{html:.400}");
+        assert_eq!(html.matches(UNVALIDATED_REASON).count(), 2, "the head and the table");
+        let figures = html.matches("<figure id=").count();
+        assert!(html.matches(", unvalidated model, seed").count() >= figures);
+        assert!(!crate::sweep(&sweep()).contains("nvalidated"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::example::{FAST, STOCK, Shape, review_of_two, run};
 use crate::review;
+use results::mark::{UNVALIDATED, UNVALIDATED_REASON};
 use results::{Run, Warning, WarningKind};
 
 mod browser;
@@ -103,6 +104,35 @@ fn every_chart_names_its_runs() {
         let own = figure.contains("-wa-") || figure.contains("-heat-");
         assert_eq!(named.count(), if own { 1 } else { 2 }, "{figure}");
     }
+}
+
+#[test]
+fn an_unvalidated_model_is_marked_wherever_its_figures_are() {
+    let mut runs = vec![run(STOCK)];
+    runs[0].target.unvalidated = true;
+    let page = review(&runs, &runs[0].target.heading());
+    assert!(page.contains(&format!("<h1>{TITLE}, {UNVALIDATED}</h1>")));
+    assert_eq!(page.matches(UNVALIDATED_REASON).count(), 1, "once a page");
+    for figure in page.split("<figure ").skip(1) {
+        let figure = figure.split("</figure>").next().unwrap();
+        assert!(figure.contains(UNVALIDATED), "{figure}");
+    }
+    for section in page.split("<section ").skip(1) {
+        let section = section.split("</section>").next().unwrap();
+        let has_figures = section.contains("IOPS");
+        assert!(!has_figures || section.contains(UNVALIDATED), "{section}");
+    }
+    let page = review(&[run(STOCK)], TITLE);
+    assert!(!page.contains(&format!("stock, {UNVALIDATED}")) && !page.contains(UNVALIDATED_REASON));
+}
+
+#[test]
+fn an_unvalidated_model_beside_another_is_the_one_that_is_marked() {
+    let mut runs = review_of_two();
+    runs[1].target.unvalidated = true;
+    let page = review(&runs, TITLE);
+    assert!(page.contains(&format!("high-performance, {UNVALIDATED}: run")));
+    assert!(!page.contains(&format!("stock, {UNVALIDATED}")));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
+use crate::mark::marked;
 use crate::{Run, Step, Summary};
 
 /// Name of the table.
@@ -28,6 +29,8 @@ pub struct BaselineRow {
     pub drive: String,
     /// Heading on a report.
     pub title: String,
+    /// True of a model whose rates have not been compared with published ones.
+    pub unvalidated: bool,
     /// Format of the drive.
     pub format: String,
     /// Model version that the row was measured with.
@@ -123,6 +126,11 @@ pub fn is_comparable(step: &Step) -> bool {
 }
 
 impl BaselineRow {
+    /// Heading on a report, with the mark of an unvalidated model.
+    pub fn heading(&self) -> String {
+        marked(&self.title, self.unvalidated)
+    }
+
     /// The row of `run`, a model through the enterprise protocol; absent where a load is missing.
     pub fn of_run(run: &Run) -> Option<Self> {
         let value = |headline: Headline| {
@@ -133,6 +141,7 @@ impl BaselineRow {
         Some(Self {
             drive: run.target.name.clone(),
             title: run.target.title.clone(),
+            unvalidated: run.target.unvalidated,
             format: run.target.format.clone(),
             model_version: run.model_version?,
             write_iops: value(Headline::Write)?.round(),

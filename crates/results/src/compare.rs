@@ -237,9 +237,15 @@ pub fn differences<R: Borrow<Run>>(runs: &[R]) -> Vec<Difference> {
     differences
 }
 
-/// Rows of the test platform that tell what a run did, not what it was done on.
-pub(crate) const OUTCOMES: [&str; 4] =
+/// Rows of the test platform that tell what a run did, not what it was done on; of several devices
+/// followed by the name of one.
+const OUTCOMES: [&str; 4] =
     ["Drive before", "Drive after", "Cost of the test", "Temperature under load"];
+
+/// True if the row `name` of a test platform tells what a run did.
+pub(crate) fn is_outcome(name: &str) -> bool {
+    OUTCOMES.iter().any(|outcome| name.starts_with(outcome))
+}
 
 /// Rows of the test platforms that several real runs have.
 fn platforms<R: Borrow<Run>>(runs: &[R]) -> Vec<Difference> {
@@ -253,7 +259,7 @@ fn platforms<R: Borrow<Run>>(runs: &[R]) -> Vec<Difference> {
     for row in reals.iter().flat_map(|run| &run.environment.sheet) {
         let name = row.name.as_str();
         let several = reals.iter().filter(|run| value(run, name).is_some()).count() > 1;
-        if several && !names.contains(&name) && !OUTCOMES.contains(&name) {
+        if several && !names.contains(&name) && !is_outcome(name) {
             names.push(name);
         }
     }

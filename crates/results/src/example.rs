@@ -67,6 +67,7 @@ pub(crate) fn step(id: &str, workload: &str, load: (u16, u16), intervals: &[Inte
         completion: None,
         how: "made up".into(),
         summary: (!intervals.is_empty()).then(|| Summary::of(intervals)),
+        devices: Vec::new(),
         settled: judged.then(|| Summary::of_last_window(intervals, 120.0)).flatten(),
         steady: judged.then(|| Steady::judge(&samples, 120.0)),
         samples,
@@ -104,7 +105,9 @@ pub(crate) fn run() -> Run {
             raw_capacity_bytes: Some(800_000_000_000),
             time_lapse: 32,
             devices: 1,
+            unvalidated: false,
             limits: None,
+            host_map_bytes: None,
             sheet: vec![SheetRow {
                 group: "NAND".into(),
                 name: "Program time".into(),

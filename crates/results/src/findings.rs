@@ -22,11 +22,13 @@
 //! reads of what nobody wrote. A strength of the peak is withheld where the workload was watched
 //! for less than ten minutes, settled window included: stalls come once in minutes, and whether one
 //! falls into a short measurement is chance. What speaks of a settled drive (burst over settled,
-//! write amplification, reads over writes, formats) needs steady state.
+//! write amplification, reads over writes, formats, loads that write on several hosts) needs steady
+//! state.
 
 use serde::Serialize;
 
 use crate::compare::{Comparison, Entry, compare, ratio};
+use crate::parity::is_of_host;
 use crate::published::burst;
 use crate::{Run, Step, StepKind, Summary, Target, WarningKind};
 
@@ -323,9 +325,14 @@ fn read_over_write(run: &Run) -> Option<Finding> {
 
 /// The load at which the hosts of one drive in one format differ most.
 fn host_parity(runs: &[&Run]) -> Option<Finding> {
+    // Repeats on one host differ by chance.
+    if runs.iter().all(|run| run.target.host == runs[0].target.host) {
+        return None;
+    }
     let loads = compare(runs);
     let worst = loads
         .iter()
+        .filter(|load| is_of_host(load))
         .filter_map(|load| Extremes::of(load, runs, |target| &target.host))
         .max_by(|a, b| a.gain().total_cmp(&b.gain()))?;
     Some(worst.finding(FindingKind::HostParity, 1.0 / worst.gain()))

@@ -15,6 +15,8 @@ mod example;
 pub mod findings;
 pub mod heat;
 mod histogram;
+pub mod mark;
+pub mod parity;
 pub mod points;
 pub mod published;
 pub mod repeats;
@@ -30,8 +32,8 @@ mod table;
 pub use error::Error;
 pub use histogram::{Bin, Latencies};
 pub use run::{
-    AskedRate, Cell, Environment, Figure, HostSheet, Limits, RateLimit, Run, SheetRow, Steady,
-    SteadyEvidence, SteadyVariable, Step, StepKind, Target, TargetKind, TrackedMetric, Warning,
-    WarningKind, Written,
+    AskedRate, Cell, DeviceFigures, Environment, Figure, HostSheet, Limits, RateLimit, Run,
+    SheetRow, Steady, SteadyEvidence, SteadyVariable, Step, StepKind, Target, TargetKind,
+    TrackedMetric, Warning, WarningKind, Written,
 };
 pub use sample::{Climate, Interval, LatencySummary, NandWrites, PagesRead, Sample, Summary};

@@ -11,6 +11,7 @@
 //! | `steady` | the same; for a workload that is only measured, its measurement |
 //! | `primary` | the measurement at those threads and queue |
 //! | `datasheet` | the best of several loads: the highest rate, the lowest latency |
+//! | `datasheet-sustained` | the same on a settled drive |
 //!
 //! A mode names a format, or what the data is like: `uncompressed`, or a ratio as
 //! `compressed-2:1`, see [`compressible`].

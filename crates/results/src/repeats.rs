@@ -8,7 +8,7 @@ use std::borrow::Borrow;
 
 use serde::Serialize;
 
-use crate::compare::{Comparison, MEANINGFUL_MIN, OUTCOMES};
+use crate::compare::{Comparison, MEANINGFUL_MIN, is_outcome};
 use crate::{Run, StepKind, Summary, TargetKind};
 
 /// Quantiles 0.975 of Student's distribution for 1 to 30 degrees of freedom.
@@ -191,7 +191,7 @@ fn platform(run: &Run) -> Vec<(&str, &str)> {
     }
     let drive = run.target.sheet.iter().map(|row| (row.name.as_str(), row.value.as_str()));
     let machine = run.environment.sheet.iter().map(|row| (row.name.as_str(), row.value.as_str()));
-    drive.chain(machine).filter(|(name, _)| !OUTCOMES.contains(name)).collect()
+    drive.chain(machine).filter(|(name, _)| !is_outcome(name)).collect()
 }
 
 #[cfg(test)]

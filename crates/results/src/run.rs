@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::mark::{is_unset, marked};
 use crate::{Bin, LatencySummary, NandWrites, Sample, Summary};
 
 /// One drive, in one format, behind one host, through one protocol.
@@ -63,11 +64,25 @@ pub struct Target {
     /// of them, results are added.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub devices: u32,
+    /// True of a model whose rates have not been compared with published ones. Absent: false.
+    #[serde(default, skip_serializing_if = "is_unset")]
+    pub unvalidated: bool,
     /// Limits of its power and heat; absent where nothing is known of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
+    /// Memory of the host that the map of the flash translation layer takes, in bytes; absent where
+    /// the drive keeps the map itself, and of real drives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_map_bytes: Option<u64>,
     /// Specification sheet, row by row.
     pub sheet: Vec<SheetRow>,
+}
+
+impl Target {
+    /// Heading on a report, with the mark of an unvalidated model.
+    pub fn heading(&self) -> String {
+        marked(&self.title, self.unvalidated)
+    }
 }
 
 /// Limits of a drive's power and heat, each absent where it is not known.
@@ -244,6 +259,9 @@ pub struct Step {
     /// The part from there to the completion (fio's `clat`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion: Option<LatencySummary>,
+    /// Totals of each device by itself, where several real devices are one target.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<DeviceFigures>,
     /// Totals over the last steady-state window of a preconditioning.
     pub settled: Option<Summary>,
     /// Verdict of the steady-state rule, for a preconditioning.
@@ -257,6 +275,15 @@ pub struct Step {
     /// Latencies of the writes of the whole step, ascending; kept in `latencies.parquet`.
     #[serde(skip)]
     pub write_bins: Vec<Bin>,
+}
+
+/// Totals of one device of several that are one target.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeviceFigures {
+    /// Name of the device, such as `/dev/nvme1n1`.
+    pub name: String,
+    /// Its totals over the whole step.
+    pub summary: Summary,
 }
 
 /// Amount written to a drive by the end of a step. Bytes and capacities are those of the whole

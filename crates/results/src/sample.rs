@@ -169,6 +169,11 @@ pub struct Summary {
     /// written: on real drives, which are filled first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages_read: Option<PagesRead>,
+    /// Processor time of the host for each request, in microseconds: of models that of the driver,
+    /// and of flash management where it runs on the host; of real drives that of fio's jobs, in
+    /// user space and in the kernel. Absent where nobody told it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_processor_us: Option<f64>,
 }
 
 /// Pages of 4 KiB that reads asked for over a span.
@@ -244,7 +249,14 @@ impl Summary {
                 .filter_map(|interval| interval.pages_read)
                 .reduce(Add::add)
                 .filter(|pages| pages.count > 0),
+            host_processor_us: host_processor_us(intervals),
         }
+    }
+
+    /// Processors of the host that the requests kept busy, on average: 1 is all of one. Absent
+    /// where the processor time is not known.
+    pub fn host_processors(&self) -> Option<f64> {
+        Some(self.iops * self.host_processor_us? / 1e6)
     }
 
     /// Bytes that were written over the span, on the drive's own scale.
@@ -292,6 +304,15 @@ fn climate(intervals: &[Interval]) -> Option<Climate> {
     all.map(|(_, climate)| climate)
 }
 
+/// Processor time for each request over all of `intervals` that know it; absent without a request.
+fn host_processor_us(intervals: &[Interval]) -> Option<f64> {
+    let known = intervals.iter().filter_map(|interval| {
+        Some((interval.host_busy_ns?, interval.read.count() + interval.write.count()))
+    });
+    let (busy_ns, requests) = known.reduce(|(a, b), (c, d)| (a + c, b + d))?;
+    (requests > 0).then(|| busy_ns as f64 / requests as f64 / 1e3)
+}
+
 impl Sample {
     /// Summarises `interval`.
     pub fn of(interval: &Interval) -> Self {
@@ -328,6 +349,8 @@ pub struct Interval {
     pub climate: Option<Climate>,
     /// Pages that reads asked for in it; absent where nobody knows which were written.
     pub pages_read: Option<PagesRead>,
+    /// Processor time of the host that its requests took, in nanoseconds; absent where nobody told.
+    pub host_busy_ns: Option<u64>,
 }
 
 impl Interval {
@@ -420,6 +443,19 @@ mod tests {
         assert!(close_to(climate.power_held_share.unwrap(), 0.75), "{climate:?}");
         assert_eq!(climate.heat_held_share, None, "nobody told it");
         assert_eq!(Summary::of(&[second(0, 1, 1)]).climate, None);
+    }
+
+    #[test]
+    fn processor_time_is_divided_by_the_requests_of_intervals_that_know_it() {
+        let of = |busy_us: u64, requests| Interval {
+            host_busy_ns: Some(busy_us * 1000),
+            ..second(0, requests, 1)
+        };
+        let summary = Summary::of(&[of(10_000, 1000), of(50_000, 3000), second(0, 500, 1)]);
+        assert_eq!(summary.host_processor_us, Some(15.0));
+        assert!(close_to(summary.host_processors().unwrap(), 4500.0 / 3.0 * 15.0 / 1e6));
+        assert_eq!(Summary::of(&[of(10, 0)]).host_processor_us, None, "without a request");
+        assert_eq!(Summary::of(&[second(0, 1, 1)]).host_processors(), None);
     }
 
     #[test]

@@ -363,6 +363,14 @@ static SPAN_FIELDS: &[Field] = &[
     climate!(power_held_share),
     pages_read!("pages_read", count),
     pages_read!("pages_read_unwritten", unwritten),
+    Field {
+        name: "host_processor_us",
+        number: Number::F64 {
+            get: |sample| sample.summary.host_processor_us,
+            set: |sample, value| sample.summary.host_processor_us = Some(value),
+        },
+        later: true,
+    },
 ];
 
 /// The numbers of the three latency summaries of a sample.

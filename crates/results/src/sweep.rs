@@ -7,6 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::LatencySummary;
+use crate::mark::{is_unset, marked};
 
 /// A whole sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,6 +26,9 @@ pub struct Sweep {
     pub drive: String,
     /// Heading on a report.
     pub title: String,
+    /// True of a model whose rates have not been compared with published ones. Absent: false.
+    #[serde(default, skip_serializing_if = "is_unset")]
+    pub unvalidated: bool,
     /// Format that the drive begins with.
     pub format: String,
     /// Host driver.
@@ -134,6 +138,11 @@ pub enum LifetimeBasis {
 }
 
 impl Sweep {
+    /// Heading on a report, with the mark of an unvalidated model.
+    pub fn heading(&self) -> String {
+        marked(&self.title, self.unvalidated)
+    }
+
     /// Version of this schema.
     pub const SCHEMA: u32 = 1;
 }

@@ -5,6 +5,7 @@
 //!                                        each second  ├─► Log: a line an event, on stderr
 //!                                                     ├─► event log in the drive's folder
 //!                                                     └─► Monitor: a program or mail
+//!          └──► Recorder: RecordingFile, what clients asked for
 //! ```
 //!
 //! The command line says what to serve and where; everything that goes on afterwards is here.
@@ -13,6 +14,7 @@ pub mod activation;
 pub mod drive_service;
 pub mod log;
 pub mod monitor;
+pub mod recording;
 pub mod web;
 
 /// The chain of an error's causes, outermost first, without repetitions: an error may end with the

@@ -140,6 +140,11 @@ impl Backend {
         self.controller.free_at()
     }
 
+    /// Work that the controller was given so far.
+    pub(crate) const fn controller_work(&self) -> Nanos {
+        self.controller.work()
+    }
+
     /// Time at which the controller becomes idle, as far as is known now.
     pub(crate) fn controller_idle_at(&self) -> Nanos {
         self.controller.idle_at()

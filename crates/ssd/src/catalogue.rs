@@ -1,40 +1,9 @@
 //! The catalogue: every drive in `drives/`, embedded by the build script.
 
-use serde::Deserialize;
-
 use crate::DriveSpec;
-
-/// Drives of which too little is known for a model.
-const LISTED: &str = include_str!("../../../drives/listed/listed.toml");
 
 /// Name and text of every drive file, ordered by name.
 const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/drives.rs"));
-
-/// A drive of which too little is known for a model.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ListedDrive {
-    /// Name, as that of a modelled one.
-    pub name: String,
-    /// Heading.
-    pub title: String,
-    /// Capacity on its label in decimal GB.
-    pub user_gb: f64,
-    /// Kind of media, in words.
-    pub media: String,
-    /// Controllers, in words.
-    pub controllers: String,
-    /// Link to the host, in words.
-    pub link: String,
-    /// Source.
-    pub source: String,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Listed {
-    drive: Vec<ListedDrive>,
-}
 
 /// The catalogue, ordered by name.
 pub fn drives() -> Vec<DriveSpec> {
@@ -48,12 +17,6 @@ pub fn drives() -> Vec<DriveSpec> {
 /// The drive named `name`.
 pub fn find(name: &str) -> Option<DriveSpec> {
     drives().into_iter().find(|drive| drive.name == name)
-}
-
-/// Drives that have no model, ordered by name: what is known of them and where from.
-pub fn listed() -> Vec<ListedDrive> {
-    let listed: Listed = toml::from_str(LISTED).expect("tested: the list is understood");
-    listed.drive
 }
 
 /// Names of the drives, in order: those of the files.
@@ -91,13 +54,5 @@ mod tests {
         let named: BTreeSet<String> =
             drives().iter().map(|drive| format!("drives/{}.toml", drive.name)).collect();
         assert_eq!(named, files);
-    }
-
-    #[test]
-    fn a_listed_drive_has_a_source_and_no_model() {
-        let listed = listed();
-        assert!(listed.windows(2).all(|pair| pair[0].name < pair[1].name));
-        assert!(listed.iter().all(|drive| drive.source.starts_with("published: ")));
-        assert!(listed.iter().all(|drive| text(&drive.name).is_none()));
     }
 }

@@ -64,6 +64,10 @@ pub struct Drive {
     extent_header_bytes: Option<u32>,
     /// True if the drive offers more than it holds, so that writes can fail for lack of flash.
     can_run_out: bool,
+    /// True if flash is managed on the host's processor.
+    is_host_managed: bool,
+    /// Memory of the host that the map takes at full scale; absent if the drive keeps it itself.
+    host_map: Option<Bytes>,
     in_flight: Vec<InFlight>,
     slots_free: Vec<u32>,
     events: EventQueue,
@@ -179,6 +183,8 @@ impl Drive {
             raw_capacity_full_scale: spec.raw_capacity(),
             extent_header_bytes: spec.compression.as_ref().map(|it| it.header_bytes),
             can_run_out: format.physical_gb.is_some(),
+            is_host_managed: spec.controller.on_host,
+            host_map: host_map(spec, &setup.format),
             in_flight: Vec::new(),
             slots_free: Vec::new(),
             look_at: climate.as_ref().map_or(Nanos::MAX, |climate| climate.look_at()),
@@ -400,6 +406,23 @@ impl Drive {
             all: sum(|module| module.pages_read),
             unmapped: sum(|module| module.pages_read_unmapped),
         })
+    }
+
+    /// Processor time of the host that requests took since the drive was made: that of its driver,
+    /// and that of flash management where it runs on the host.
+    pub fn host_busy(&self) -> Nanos {
+        if !self.is_host_managed {
+            return self.host.busy();
+        }
+        let of_nand = self.modules.iter().map(|module| module.backend.controller_work());
+        let in_place = self.in_place.iter().map(InPlace::controller_work);
+        self.host.busy() + of_nand.chain(in_place).sum::<Nanos>()
+    }
+
+    /// Memory of the host that the map takes at full scale, in all modules; absent where flash is
+    /// not managed by the host.
+    pub const fn host_map(&self) -> Option<Bytes> {
+        self.host_map
     }
 
     /// Power and heat at `at`, no earlier than the last completion; absent where nothing is known
@@ -638,6 +661,17 @@ impl Drive {
         self.in_flight.push(flight);
         slot
     }
+}
+
+/// Memory that the map of a drive takes at full scale where the host keeps it: as the model keeps
+/// it, in all modules.
+fn host_map(spec: &DriveSpec, format: &str) -> Option<Bytes> {
+    if !spec.controller.on_host {
+        return None;
+    }
+    let modules = u64::from(spec.device_count() * spec.modules.count);
+    let config = spec.nand_config(format, 1).ok().flatten()?;
+    Some(Bytes(config.map_bytes().0 * modules))
 }
 
 impl InFlight {

@@ -32,6 +32,8 @@ pub(crate) struct Host {
     processors: Option<Processors>,
     /// Whose turn it is, if threads carry out one request at a time.
     turns: Option<Turns>,
+    /// Processor time that requests took so far.
+    busy: Nanos,
 }
 
 /// A thread of the host's program, on a processor of its own.
@@ -58,6 +60,7 @@ impl Host {
             outstanding: 0,
             processors: (spec.processors > 0).then(|| Processors::new(spec.processors)),
             turns: spec.one_at_a_time.then(Turns::default),
+            busy: Nanos::ZERO,
         }
     }
 
@@ -131,6 +134,7 @@ impl Host {
     pub(crate) fn submit(&mut self, of: (u16, u32), at: Nanos, device: usize) -> Nanos {
         let (thread, sectors) = of;
         let mut span = self.submit + Nanos(u64::from(sectors) * self.copy_sector_ps / 1000);
+        self.busy += span + self.serial;
         if let Some(processors) = &mut self.processors {
             processors.began(thread);
             span = processors.stretched(span);
@@ -143,11 +147,18 @@ impl Host {
     #[inline]
     pub(crate) fn complete(&mut self, thread: u16, at: Nanos) -> Nanos {
         let mut span = self.complete;
+        self.busy += span;
         if let Some(processors) = &mut self.processors {
             span = processors.stretched(span);
             processors.ended(thread);
         }
         self.thread(thread).processor.book(at, span)
+    }
+
+    /// Processor time that requests took so far: submissions, copies, the serialised section and
+    /// completions, without waiting for a processor or for it to wake up.
+    pub(crate) const fn busy(&self) -> Nanos {
+        self.busy
     }
 
     /// Requests that wait for the turn of their thread.

@@ -109,6 +109,11 @@ impl InPlace {
         Counters { pages_host: self.media_bytes / PAGE_BYTES, ..self.counters }
     }
 
+    /// Work that the controller was given so far.
+    pub(crate) const fn controller_work(&self) -> Nanos {
+        self.controller.work()
+    }
+
     #[inline]
     fn fetch(&mut self, at: Nanos, lines: u64) -> Nanos {
         self.media.book_urgent(at, span(self.costs.read_line_ps, lines)) + self.costs.read

@@ -26,8 +26,8 @@ pub use spec::{
     BufferSpec, ChannelsSpec, CompressionSpec, ControllerSpec, DevicesSpec, DriveSpec,
     EnduranceSpec, EnergySpec, Fact, FitScale, FitSpec, FormatSpec, GeometrySpec, HostSpec,
     InPlaceSpec, LinkSpec, MappingSpec, MappingUnit, ModuleLayout, ModulesSpec, NandSpec,
-    PowerSpec, PublishedSpec, RelocationSpec, SlotPower, SpecError, StallHolds, StallSpec,
-    Surroundings, ThermalSpec, VictimSpec,
+    OverProvisioning, PowerSpec, PublishedSpec, RelocationSpec, SlotPower, SpecError, StallHolds,
+    StallSpec, Surroundings, ThermalSpec, VictimSpec,
 };
 
 /// Version of the models: rises whenever a simulated number moves.

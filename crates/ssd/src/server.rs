@@ -69,24 +69,34 @@ impl PriorityServer {
 #[derive(Clone, Debug)]
 pub(crate) struct ServerPool {
     servers: Vec<PriorityServer>,
+    /// Work that was booked so far.
+    work: Nanos,
 }
 
 impl ServerPool {
     /// `count` idle servers, at least one.
     pub(crate) fn new(count: u32) -> Self {
-        Self { servers: vec![PriorityServer::default(); count.max(1) as usize] }
+        let servers = vec![PriorityServer::default(); count.max(1) as usize];
+        Self { servers, work: Nanos::ZERO }
     }
 
     /// Books on the server that is free first.
     #[inline]
     pub(crate) fn book(&mut self, at: Nanos, span: Nanos) -> Nanos {
+        self.work += span;
         self.first(|server| server.free_at).book(at, span)
     }
 
     /// Books urgent work on the server that is free for it first.
     #[inline]
     pub(crate) fn book_urgent(&mut self, at: Nanos, span: Nanos) -> Nanos {
+        self.work += span;
         self.first(|server| server.urgent_free_at).book_urgent(at, span)
+    }
+
+    /// Work that was booked so far, on all servers.
+    pub(crate) const fn work(&self) -> Nanos {
+        self.work
     }
 
     /// Time at which the first of the servers becomes free.
@@ -138,5 +148,6 @@ mod tests {
         let mut pool = ServerPool::new(2);
         let ends: Vec<u64> = (0..4).map(|_| pool.book(Nanos(0), Nanos(10)).0).collect();
         assert_eq!(ends, [10, 10, 20, 20]);
+        assert_eq!(pool.work(), Nanos(40));
     }
 }

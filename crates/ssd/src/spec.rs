@@ -10,6 +10,7 @@ mod fit;
 mod in_place;
 mod like;
 mod sheet;
+mod stated;
 
 use blockio::Bytes;
 use ftl::{Config, Geometry, PAGE_BYTES, VictimPolicy, Watermarks};
@@ -21,6 +22,7 @@ pub use devices::DevicesSpec;
 pub use fit::{FitScale, FitSpec};
 pub use in_place::InPlaceSpec;
 pub use sheet::Fact;
+pub use stated::OverProvisioning;
 
 /// Sectors of a mapping unit.
 const SECTORS_PER_UNIT: u64 = PAGE_BYTES / blockio::SECTOR_BYTES;
@@ -45,6 +47,9 @@ pub struct DriveSpec {
     pub form: String,
     /// Smallest scale that holds the settled figures: 1/k of the capacity for 1/k of the time.
     pub time_lapse: u32,
+    /// True if published rates confirm the model, false if nothing does; as `published` is given or
+    /// not if absent.
+    pub validated: Option<bool>,
     /// Identity of the drive in published figures.
     pub published: Option<PublishedSpec>,
     /// Formats, the default one first.
@@ -472,6 +477,14 @@ impl DriveSpec {
     /// Name by which published figures know the drive, and the capacity on its label in GB.
     pub fn published_as(&self) -> Option<(&str, f64)> {
         self.published.as_ref().map(|published| (published.device.as_str(), published.capacity_gb))
+    }
+
+    /// True if published rates confirm the model: reports mark the figures of any other.
+    pub const fn is_validated(&self) -> bool {
+        match self.validated {
+            Some(validated) => validated,
+            None => self.published.is_some(),
+        }
     }
 
     /// Hours for which its reviewer preconditioned it, where not as long as others.

@@ -13,6 +13,7 @@ mod generator;
 mod percent;
 mod prose;
 mod protocol;
+pub mod recording;
 mod spec;
 pub mod trace;
 mod zipf;
@@ -20,8 +21,8 @@ mod zipf;
 pub use error::SpecError;
 pub use generator::{Demand, Generator, Job, Span, SpanError};
 pub use protocol::{
-    Curve, Gaps, Matrix, Measure, Precondition, Protocol, Published, PublishedPhase, Replayed,
-    Rounds, Suite, Tracked, TrackedMetric,
+    Curve, Gaps, Matrix, Measure, Precondition, Protocol, Published, PublishedPhase, RealLength,
+    Replayed, Rounds, Suite, Tracked, TrackedMetric,
 };
 pub use spec::{Access, SizeShare, Workload};
 pub use trace::TraceShape;

@@ -80,6 +80,8 @@ pub enum PublishedPhase {
     Burst,
     /// Stated by a data sheet: the best of several loads.
     Datasheet,
+    /// Stated by a data sheet as sustained: the best of several loads on a settled drive.
+    DatasheetSustained,
 }
 
 const fn decimal_mb() -> u32 {
@@ -172,6 +174,30 @@ pub struct Precondition {
     pub interval_s: u64,
     /// Length of one round of the steady-state rule, in seconds: five rounds make the window.
     pub round_s: u64,
+    /// Length on a real drive, which goes on until steady state; absent: as long as `duration_s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub real: Option<RealLength>,
+}
+
+/// Length of a preconditioning on a real drive: it ends with the first judgement that finds it
+/// steady.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RealLength {
+    /// Shortest, in seconds, whole rounds: six hours by default.
+    #[serde(default = "six_hours_s")]
+    pub duration_s_min: u64,
+    /// Longest, in seconds, whole rounds: twelve hours by default.
+    #[serde(default = "twelve_hours_s")]
+    pub duration_s_max: u64,
+}
+
+const fn six_hours_s() -> u64 {
+    6 * 3600
+}
+
+const fn twelve_hours_s() -> u64 {
+    12 * 3600
 }
 
 /// One workload at each combination of threads and queue.
@@ -438,6 +464,30 @@ impl Precondition {
                  steady-state rule) to {SPAN_MAX_S}",
                 self.duration_s
             ),
+        )?;
+        let real = self.real.map_or(Ok(()), |real| real.check(self.round_s));
+        real.map_err(|fault| fault.within("real"))
+    }
+}
+
+impl RealLength {
+    fn check(self, round_s: u64) -> Result<(), Fault> {
+        let Self { duration_s_min: min, duration_s_max: max } = self;
+        let window_s = round_s.saturating_mul(WINDOW_ROUNDS);
+        for (key, value) in [("duration_s_min", min), ("duration_s_max", max)] {
+            Fault::unless(
+                (window_s..=SPAN_MAX_S).contains(&value) && value.is_multiple_of(round_s),
+                key,
+                format!(
+                    "{key} is {value}, not whole rounds of {round_s} from {window_s} to \
+                     {SPAN_MAX_S}"
+                ),
+            )?;
+        }
+        Fault::unless(
+            min <= max,
+            "duration_s_max",
+            format!("duration_s_max is {max}, below duration_s_min, {min}"),
         )
     }
 }

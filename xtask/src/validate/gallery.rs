@@ -10,14 +10,20 @@ use super::WORST;
 use super::discussion::Discussions;
 use super::page::{count, tallies};
 
-/// The page about `rows`, simulated with `seed`.
-pub(crate) fn page(rows: &[Row], discussions: &Discussions, seed: u64) -> String {
+/// The page about `rows`, simulated with `seed`, and about models that are `unvalidated`.
+pub(crate) fn page(
+    rows: &[Row],
+    discussions: &Discussions,
+    seed: u64,
+    unvalidated: String,
+) -> String {
     let worst = worst(rows, WORST);
     let tallies = tallies(rows).into_iter();
     report::validation(&Validation {
         conditions: vec![
             format!("Written by cargo xtask validate: model version {MODEL_VERSION}, seed {seed},"),
             format!("each drive in its time lapse; {}.", count(rows)),
+            unvalidated,
         ],
         tallies: tallies
             .map(|(name, tally)| TallyLine {
@@ -74,8 +80,10 @@ mod tests {
     #[test]
     fn the_page_has_every_row_and_says_why_the_worst_are_far_off() {
         let text = "[[discussion]]\nrows = [\"A1\", \"A2\"]\ntext = \"Why.\"";
-        let page = page(&[row("A1", 0.5), row("A2", 0.4)], &toml::from_str(text).unwrap(), 1);
+        let rows = [row("A1", 0.5), row("A2", 0.4)];
+        let page = page(&rows, &toml::from_str(text).unwrap(), 1, "Unvalidated: x.".into());
         assert_eq!(page.matches("<th scope=\"row\">A1</th>").count(), 2, "worst and all");
         assert_eq!(page.matches("<h3>A1, A2</h3><p>Why.</p>").count(), 1);
+        assert!(page.contains("Unvalidated: x."));
     }
 }

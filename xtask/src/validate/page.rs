@@ -9,25 +9,60 @@ use lab::validate::{Compared, Row, Share, Tally, Verdict, number_text, worst};
 use super::WORST;
 use super::discussion::Discussions;
 
-/// The page about `rows`, simulated with `seed`.
-pub(crate) fn page(rows: &[Row], discussions: &Discussions, seed: u64) -> String {
+/// The page about `rows`, simulated with `seed`, and about models that are `unvalidated`.
+pub(crate) fn page(
+    rows: &[Row],
+    discussions: &Discussions,
+    seed: u64,
+    unvalidated: &str,
+) -> String {
     format!(
         "# Validation\n\n\
          Published figures beside modelled ones, written by `cargo xtask validate`; do not edit.\n\
-         Model version {MODEL_VERSION}, seed {seed}, each drive in its time lapse: {}.\n\n\
+         Model version {MODEL_VERSION}, seed {seed}, each drive in its time lapse: {}.\n\
+         {unvalidated}\n\n\
          A row is expressed by the first protocol, in the order of their names, that has its \
          workload, load and phase; protocols that name its document come first.\n\
          A rate is in tolerance within 15 %, an average latency within 20 %, anything else within \
          a factor of two.\n\
          Where a range was published, the ratio is to its nearer end.\n\n\
-         {}\n{}\n{}\n{}\n{}",
+         {}\n{}\n{}\n{}\n{}\n{}",
         count(rows),
         in_short(rows),
         worst_rows(rows, discussions),
         compared("Measured rows", rows.iter().filter(|row| row.is_measured())),
         compared("Data sheets", rows.iter().filter(|row| !row.is_measured())),
+        facts(rows),
         not_expressible(rows),
     )
+}
+
+/// A table of the facts of data sheets beside what the drives' files state.
+fn facts(rows: &[Row]) -> String {
+    let mut text = String::from(
+        "## Facts of data sheets\n\n\
+         Capacity, over-provisioning, endurance and warranty beside what the drive's file states; \
+         they are inputs of a model, and count in no median. Raw capacity is that of the NAND in \
+         GiB, which makers print as GB; over-provisioning is what follows from that, in the \
+         convention of its row.\n\n\
+         | row | model | of | metric | published | in the file | |\n\
+         |---|---|---|---|---|---|---|\n",
+    );
+    for (row, stated) in rows.iter().filter_map(|row| Some((row, row.stated()?))) {
+        let verdict = if stated.agrees { "agrees" } else { "**differs**" };
+        let _ = writeln!(
+            text,
+            "| {} | {} {} | {} | {} | {} | {} | {verdict} |",
+            row.id,
+            stated.drive,
+            stated.format,
+            row.workload,
+            row.metric,
+            row.published_text(),
+            number_text(stated.value),
+        );
+    }
+    text
 }
 
 /// Returns the numbers of rows in tolerance, out of it, and not expressible, as text.
@@ -35,8 +70,13 @@ pub(crate) fn count(rows: &[Row]) -> String {
     let of = |wanted: fn(&Verdict) -> bool| rows.iter().filter(|row| wanted(&row.verdict)).count();
     let inside = of(|verdict| matches!(verdict, Verdict::In(_)));
     let outside = of(|verdict| matches!(verdict, Verdict::Out(_)));
-    let others = rows.len() - inside - outside;
-    format!("{inside} rows in tolerance, {outside} out, {others} not expressible")
+    let facts = of(|verdict| matches!(verdict, Verdict::Stated(_)));
+    let agreeing = of(|verdict| matches!(verdict, Verdict::Stated(stated) if stated.agrees));
+    let others = rows.len() - inside - outside - facts;
+    format!(
+        "{inside} rows in tolerance, {outside} out; {agreeing} of {facts} facts agree with the \
+         drives' files; {others} not expressible"
+    )
 }
 
 /// Medians and shares: over all measured rows, for each drive, and over data sheets.
@@ -175,15 +215,16 @@ pub(crate) mod tests {
         let missing = Row { verdict, ..row("A4", 1.0) };
         let rows = [row("A1", 0.99), row("A2", 0.5), of_sheet, missing.clone(), missing];
         let discussions = toml::from_str("").unwrap();
-        let page = page(&rows, &discussions, 1);
+        let page = page(&rows, &discussions, 1, "Unvalidated: x.");
         for line in [
-            "1 rows in tolerance, 2 out, 2 not expressible",
+            "1 rows in tolerance, 2 out; 0 of 0 facts agree",
             "| all measured | 2 | 50.0 % | 1 of 2 (50 %) | 0 |  |",
             "| duo | 2 | 50.0 % | 1 of 2 (50 %) | 0 |  |",
             "| data sheets | 1 | 100.0 % | 0 of 1 (0 %) | 0 |  |",
             "| A1 | duo stock linux | enterprise | 4k-rand-write | T16Q16 | steady | iops | 42600 \
              | 42174 | 0.99 | in |",
             "| the drive is not modelled | A4, A4 |",
+            "\nUnvalidated: x.\n",
         ] {
             assert!(page.contains(line), "{page}\nlacks {line}");
         }
@@ -193,7 +234,7 @@ pub(crate) mod tests {
     fn a_discussion_stands_once_below_the_worst_rows() {
         let text = "[[discussion]]\nrows = [\"A1\", \"A2\"]\ntext = \"Why.\"";
         let rows = [row("A1", 0.5), row("A2", 0.4)];
-        let page = page(&rows, &toml::from_str(text).unwrap(), 1);
+        let page = page(&rows, &toml::from_str(text).unwrap(), 1, "");
         assert_eq!(page.matches("**A1, A2**: Why.").count(), 1, "{page}");
     }
 }

@@ -28,10 +28,10 @@ pub(crate) fn compare(args: &Compare) -> Result<Ending> {
 
 /// The targets, each once.
 fn title(runs: &[Run]) -> String {
-    let mut titles: Vec<&str> = Vec::new();
-    for run in runs {
-        if !titles.contains(&run.target.title.as_str()) {
-            titles.push(&run.target.title);
+    let mut titles: Vec<String> = Vec::new();
+    for title in runs.iter().map(|run| run.target.heading()) {
+        if !titles.contains(&title) {
+            titles.push(title);
         }
     }
     titles.join(" against ")

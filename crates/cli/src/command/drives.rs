@@ -1,9 +1,9 @@
-//! `floatgate drives`: the catalogue, modelled drives and those that are only listed.
+//! `floatgate drives`: the catalogue.
 
 use anyhow::Result;
+use lab::results::mark::{UNVALIDATED_REASON, marked};
 use lab::results::published;
-use lab::ssd::DriveSpec;
-use lab::ssd::catalogue::{self, ListedDrive};
+use lab::ssd::{DriveSpec, catalogue};
 use lab::subject::{find_drive, find_drive_text};
 use lab::{Error, Kind};
 use serde_json::{Value, json};
@@ -11,12 +11,8 @@ use serde_json::{Value, json};
 use crate::args::Named;
 use crate::{Ending, output, table};
 
-/// Note on a drive that is listed without a model.
-const NO_MODEL: &str = "listed, not validated: no model";
-
 /// Lists the drives, or shows one with every number and its source.
 pub(crate) fn drives(args: &Named) -> Result<Ending> {
-    let listed = catalogue::listed();
     if let Some(name) = args.name.as_ref().filter(|_| args.toml) {
         output::data(&find_drive_text(name)?)?;
         return Ok(Ending::Done);
@@ -25,20 +21,10 @@ pub(crate) fn drives(args: &Named) -> Result<Ending> {
         output::data(&published_table(name)?)?;
         return Ok(Ending::Done);
     }
-    if let Some(drive) = listed.iter().find(|drive| Some(&drive.name) == args.name.as_ref()) {
-        if args.json {
-            output::json(&described_listed(drive))?;
-        } else {
-            output::data(&known(drive))?;
-        }
-        return Ok(Ending::Done);
-    }
     match (&args.name, args.json) {
-        (None, false) => output::data(&list(&catalogue::drives(), &listed))?,
+        (None, false) => output::data(&list(&catalogue::drives()))?,
         (None, true) => {
-            let drives = catalogue::drives();
-            let all = drives.iter().map(described).chain(listed.iter().map(described_listed));
-            output::json(&all.collect::<Vec<_>>())?;
+            output::json(&catalogue::drives().iter().map(described).collect::<Vec<_>>())?;
         }
         (Some(name), false) => output::data(&sheet(&find_drive(name)?))?,
         (Some(name), true) => output::json(&described(&find_drive(name)?))?,
@@ -62,38 +48,15 @@ fn published_table(name: &str) -> Result<String> {
     Ok(std::iter::once(head).chain(lines.filter(is_its)).collect::<Vec<_>>().join("\n"))
 }
 
-fn list(drives: &[DriveSpec], listed: &[ListedDrive]) -> String {
-    let modelled = drives
-        .iter()
-        .map(|drive| [drive.name.clone(), drive.title.clone(), drive.formats().join(", ")]);
-    let listed =
-        listed.iter().map(|drive| [drive.name.clone(), drive.title.clone(), NO_MODEL.to_owned()]);
-    table::columns(&modelled.chain(listed).collect::<Vec<_>>())
+fn list(drives: &[DriveSpec]) -> String {
+    let rows =
+        drives.iter().map(|drive| [drive.name.clone(), heading(drive), drive.formats().join(", ")]);
+    table::columns(&rows.collect::<Vec<_>>())
 }
 
-/// Returns the title and the data-sheet values of a drive without a model.
-fn known(drive: &ListedDrive) -> String {
-    let rows = [
-        ["User".to_owned(), format!("{} GB", drive.user_gb)],
-        ["Media".to_owned(), drive.media.clone()],
-        ["Controllers".to_owned(), drive.controllers.clone()],
-        ["Link".to_owned(), drive.link.clone()],
-        ["Source".to_owned(), drive.source.clone()],
-    ];
-    format!("{}\n{NO_MODEL}\n\n{}", drive.title, table::columns(&rows))
-}
-
-fn described_listed(drive: &ListedDrive) -> Value {
-    json!({
-        "name": drive.name,
-        "title": drive.title,
-        "model": false,
-        "user_gb": drive.user_gb,
-        "media": drive.media,
-        "controllers": drive.controllers,
-        "link": drive.link,
-        "source": drive.source,
-    })
+/// Title of a drive, with the mark of an unvalidated model.
+fn heading(drive: &DriveSpec) -> String {
+    marked(&drive.title, !drive.is_validated())
 }
 
 fn sheet(drive: &DriveSpec) -> String {
@@ -104,9 +67,11 @@ fn sheet(drive: &DriveSpec) -> String {
         .into_iter()
         .map(|fact| [fact.group, fact.name, fact.value, fact.source])
         .collect();
+    let reason = || format!("{UNVALIDATED_REASON}\n");
+    let reason = if drive.is_validated() { String::new() } else { reason() };
     format!(
-        "{}\nformats: {}\nhosts: {}\n\n{}",
-        drive.title,
+        "{}\nformats: {}\nhosts: {}\n{reason}\n{}",
+        heading(drive),
         formats.join(", "),
         drive.hosts().join(", "),
         table::columns(&rows)
@@ -128,7 +93,7 @@ fn described(drive: &DriveSpec) -> Value {
     json!({
         "name": drive.name,
         "title": drive.title,
-        "model": true,
+        "validated": drive.is_validated(),
         "formats": formats.collect::<Vec<_>>(),
         "hosts": drive.hosts(),
         "time_lapse_default": drive.time_lapse_default(),

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
-use blockio::Bytes;
 use lab::real::access::Access;
 use lab::results::{Run, WarningKind};
 use lab::runner::{Assignment, Drivers, Outcome, carry_out};
 use lab::runs::{Folder, Runs};
 use lab::subject::{Choice, Subject};
+use lab::wanted::Wanted;
 use lab::{Error, Kind};
 
 use super::summary;
@@ -115,12 +115,14 @@ fn outcomes(
     for ((folder, subject), drivers) in folders.iter().zip(subjects).zip(&drivers) {
         announce(folder, subject, drivers.as_ref())?;
     }
+    let labels = labels(folders);
     let assignments: Vec<Assignment<'_>> = folders
         .iter()
         .zip(&drivers)
-        .map(|(folder, drivers)| {
+        .zip(&labels)
+        .map(|((folder, drivers), label)| {
             let (order, finished) = (folder.order(), folder.finished()?);
-            let (label, drivers) = (order.wanted.format(), drivers.as_ref());
+            let drivers = drivers.as_ref();
             Ok(Assignment { label, plan: &order.plan, drivers, journal: folder, finished })
         })
         .collect::<Result<_, Error>>()?;
@@ -131,11 +133,21 @@ fn outcomes(
     Ok(outcomes?)
 }
 
+/// Names of the runs in their progress: the format, and the host where they differ in it.
+fn labels(folders: &[Folder]) -> Vec<String> {
+    let wanted = || folders.iter().map(|folder| &folder.order().wanted);
+    let differ = wanted().any(|other| wanted().next().is_some_and(|it| it.host() != other.host()));
+    let label = |wanted: &Wanted| {
+        let host = if differ { wanted.host() } else { "" };
+        format!("{} {host}", wanted.format()).trim_end().to_owned()
+    };
+    wanted().map(label).collect()
+}
+
 /// Tells what a real target is about to undergo, before any of it is done.
 fn announce(folder: &Folder, subject: &Subject, drivers: &Drivers<'_>) -> Result<()> {
     if let Subject::Real { path } = subject {
-        let capacity = Bytes(drivers()?.target().user_capacity_bytes);
-        steps::announce(path, capacity, &folder.order().plan);
+        steps::announce(path, steps::capacity(&drivers()?.target()), &folder.order().plan);
     }
     Ok(())
 }
@@ -151,7 +163,7 @@ fn how_to_go_on(ids: &[&str], args: &Review, is_real: bool) -> String {
 fn publish(runs: &Runs, measured: &[Run]) -> Result<PathBuf> {
     let first = measured.first().context("nothing was measured")?;
     let name = first.id.strip_suffix(&format!("-{}", first.target.format)).unwrap_or(&first.id);
-    let html = report::review(measured, &first.target.title);
+    let html = report::review(measured, &first.target.heading());
     let page = format!("{name}.html");
     let path = runs.write_review(&page, &html)?;
     for run in measured {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::{env, fs, process};
 
 use anyhow::Result;
-use blockio::{Bytes, Nanos};
+use blockio::Nanos;
 use lab::library::Library;
 use lab::plan::{OneLoad, Pace, Plan};
 use lab::replay::{self, PlannedReplay, Source};
@@ -25,7 +25,7 @@ use crate::{Ending, output, setup, steps, table};
 pub(crate) fn run(args: &args::Run) -> Result<Ending> {
     let subject = Subject::find(&args.target)?;
     let choice = setup::choice(args.format.as_deref(), &args.model);
-    let wanted = subject.setups(&setup::placed(choice, &args.place))?.remove(0);
+    let wanted = subject.setup(&setup::placed(choice, &args.place))?;
     let plan = Plan::of_one(&workload(args)?, &load(args), args.model.seed);
     let plan = subject.plan(setup::with_data(plan, &args.data), &wanted);
     let raw = Raw::new();
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &args::Run) -> Result<Ending> {
     let progress = Terminal::new()?;
     let drivers = subject.drivers(&wanted, plan.seed, &access)?;
     if let Subject::Real { path } = &subject {
-        steps::announce(path, Bytes(drivers()?.target().user_capacity_bytes), &plan);
+        steps::announce(path, steps::capacity(&drivers()?.target()), &plan);
     }
     let assignment = Assignment {
         label: wanted.format(),

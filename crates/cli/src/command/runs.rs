@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use blockio::Bytes;
 use lab::fio_report::{self, Imported};
+use lab::results::mark::marked;
 use lab::results::{Run, Step};
 use lab::runs::{Listed, Runs, write_bytes, write_text};
 use lab::{Error, Kind};
@@ -59,9 +60,8 @@ fn list(listed: &[Listed], dir: &Path) -> Result<()> {
 fn shown(run: &Run) -> String {
     let Run { id, target, protocol_title, started_at, steps, steps_planned, .. } = run;
     let mut text = format!(
-        "{id}\n{} {}\n{protocol_title}, begun {started_at}, {} of {steps_planned} steps\n\n",
-        target.title,
-        target.format,
+        "{id}\n{}\n{protocol_title}, begun {started_at}, {} of {steps_planned} steps\n\n",
+        marked(format!("{} {}", target.title, target.format).trim_end(), target.unvalidated),
         steps.len(),
     );
     let head = ["STEP", "IOPS", "MB/S", "MEAN", "P99.9", "MAX"].map(str::to_owned);

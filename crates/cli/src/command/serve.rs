@@ -18,6 +18,7 @@ use export::{Address, Demand, Export, Exports, Listener, Tls};
 use lab::ssd::Drive as ModelDrive;
 use lab::subject::{Subject, find_drive};
 use lab::wanted::Wanted;
+use lab::workload::recording::Tail;
 use live::fault_injection::{FaultInjector, Schedule};
 use live::status::Status;
 use live::{Access, Device, Drive, MemoryDevice, Namespace, Namespaces, status};
@@ -25,10 +26,11 @@ use server::activation::{Passed, Place};
 use server::drive_service::{DriveService, Paced};
 use server::log::{self, Log};
 use server::monitor::{self, About, Monitor, Recipients};
+use server::recording::{self, RecordingFile};
 use server::web::{self, Content, Door, DriveRoutes, Token, Web};
 use tracing::{debug, error, info, warn};
 
-use crate::args::{Encryption, HttpArgs, MonitorArgs, Serve, Timing, TlsArgs};
+use crate::args::{Encryption, HttpArgs, MonitorArgs, Serve, Timing, TimingArgs, TlsArgs};
 use crate::configuration::{Configuration, Reread};
 use crate::failure::Opening;
 use crate::signals::{self, Signal};
@@ -60,7 +62,7 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     let configuration = Configuration::of(args)?;
     let limits = Limits::from(args.limits).checked()?;
     check_pages(args)?;
-    let (paced, tls, http_tls) = (paced(args)?, tls(&args.tls)?, http_tls(&args.pages)?);
+    let (paced, tls, http_tls) = (paced(&args.timing)?, tls(&args.tls)?, http_tls(&args.pages)?);
     let recipients = recipients(&args.monitor)?;
     // Before the drive is opened: it is left as it was where something is in the way.
     let mut passed = Passed::of_process();
@@ -73,6 +75,7 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
         service.keep_pace_with(paced);
     }
     let pace = paced.map(|paced| Arc::clone(&paced.pace));
+    hold(pace.as_deref(), &*device)?;
     let offer = Offer {
         volume: args.volume.as_deref(),
         default: &args.export,
@@ -80,6 +83,12 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
         pace: pace.as_ref(),
     };
     let exports = offer.exports(&device)?;
+    let recording = args.record.as_deref().map(|file| record(file, args, device.size()));
+    let recording = recording.transpose()?;
+    let exports = match &recording {
+        Some(recording) => exports.recorded(recording.recorder()),
+        None => exports,
+    };
     // Whoever has it keeps the drive from being closed.
     drop(device);
     let exports = match tls {
@@ -115,7 +124,28 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     wait(&signals, drive.as_ref(), configuration)?;
     drop((management, web));
     server.stop().context("making the last writes durable")?;
+    if let Some(recording) = recording {
+        let measured_to = recording.now();
+        recording.finish(&Tail { measured_to, ..Tail::default() })?;
+    }
     close(drive)
+}
+
+/// Has the model hold what the device stores.
+pub(super) fn hold(pace: Option<&Pace>, device: &dyn Device) -> Result<()> {
+    let held = pace.map_or(Ok(()), |pace| pace.hold(device));
+    held.context("telling the model what the drive stores")
+}
+
+/// Begins to record what clients ask of a device of `size` bytes.
+fn record(file: &Path, args: &Serve, size: u64) -> Result<RecordingFile> {
+    let device = match &args.volume {
+        Some(volume) => format!("the live drive {}", volume.display()),
+        None => format!("{} in memory", Bytes(size)),
+    };
+    let model = (args.timing.timing == Timing::Model).then_some(args.timing.model.as_str());
+    let of = recording::Subject { device: &device, size_bytes: size, model };
+    RecordingFile::begin(file, &of)
 }
 
 /// Waits for a signal; takes note meanwhile of what happens to the drive, and keeps what it did.
@@ -309,13 +339,13 @@ impl Offer<'_> {
 }
 
 /// The model whose times replies keep to, if they do.
-fn paced(args: &Serve) -> Result<Option<Arc<Paced>>> {
+pub(super) fn paced(args: &TimingArgs) -> Result<Option<Arc<Paced>>> {
     if args.timing == Timing::Off {
         return Ok(None);
     }
     let spec = find_drive(&args.model)?;
     let choice = setup::choice(args.format.as_deref(), &args.setup);
-    let wanted = Subject::find(&args.model)?.setups(&choice)?.remove(0);
+    let wanted = Subject::find(&args.model)?.setup(&choice)?;
     let Wanted::Model(setup) = wanted else { bail!("{} is no model", args.model) };
     let setup = setup.with_seed(args.setup.seed);
     let drive = ModelDrive::new(&spec, &setup).context("setting up the model")?;

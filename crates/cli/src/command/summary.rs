@@ -1,6 +1,7 @@
 //! Summary of a review for the terminal; the page has the details.
 
 use blockio::Nanos;
+use lab::results::mark::marked;
 use lab::results::{Run, Step, StepKind, Summary};
 
 use crate::table;
@@ -11,12 +12,16 @@ const INDENT: &str = "  ";
 /// Each run: what its preconditionings ended at, then each workload at the load of its most IOPS;
 /// in lines of at most so many `columns`, where there is a limit.
 pub(crate) fn shown(runs: &[Run], columns: Option<usize>) -> String {
-    let of_run = |run: &Run| of_run(run, columns.unwrap_or(usize::MAX));
+    let differ = runs.iter().any(|run| run.target.host != runs[0].target.host);
+    let of_run = |run: &Run| of_run(run, differ, columns.unwrap_or(usize::MAX));
     runs.iter().map(of_run).collect::<Vec<_>>().join("\n\n")
 }
 
-fn of_run(run: &Run, columns: usize) -> String {
-    let title = format!("{} {}", run.target.title, run.target.format);
+/// One run, named with its host where others have another.
+fn of_run(run: &Run, with_host: bool, columns: usize) -> String {
+    let host = if with_host { &*run.target.host } else { "" };
+    let title = format!("{} {} {host}", run.target.title, run.target.format);
+    let title = marked(title.trim_end(), run.target.unvalidated);
     let title = table::wrapped(&title, columns).join("\n");
     let head = ["WORKLOAD", "LOAD", "IOPS", "MB/S", "MEAN", "P99.9", ""].map(str::to_owned);
     let settled = run.steps.iter().filter(|step| step.kind == StepKind::Precondition);

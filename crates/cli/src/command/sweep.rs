@@ -1,7 +1,8 @@
 //! `floatgate sweep`: one drive under one kind of load, at every point of a grid.
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use lab::library::Library;
+use lab::results::mark::UNVALIDATED_REASON;
 use lab::results::sweep::{Dimension, Point, PointOutcome, Settled, Sweep, Value};
 use lab::subject::{Subject, find_drive_text};
 use lab::sweep::{
@@ -48,8 +49,7 @@ fn order(args: &args::Sweep) -> Result<SweepOrder> {
     let name = args.target.as_deref().unwrap_or_default();
     let drive = find_drive_text(name)?;
     let choice = setup::choice(args.format.as_deref(), &args.model);
-    let wanted = Subject::find(name)?.setups(&choice)?.into_iter().next();
-    let wanted = wanted.context("a drive has a format")?;
+    let wanted = Subject::find(name)?.setup(&choice)?;
     let swept = dimensions(args)?;
     let fixed = |key: &str| {
         let one =
@@ -136,7 +136,8 @@ fn shown(sweep: &Sweep) -> String {
         .map(str::to_owned),
     ];
     rows.extend(sweep.points.iter().map(cells));
-    table::columns(&rows)
+    let reason = if sweep.unvalidated { UNVALIDATED_REASON } else { "" };
+    format!("{}\n{reason}", table::columns(&rows)).trim_end().to_owned()
 }
 
 fn cells(point: &Point) -> [String; 11] {

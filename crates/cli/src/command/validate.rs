@@ -8,7 +8,7 @@ use lab::results::published::{self, FigureRow};
 use lab::ssd::{DriveSpec, catalogue};
 use lab::subject::find_drive;
 use lab::validate::{
-    Bench, Row, Tally, Verdict, is_about, number_text, plans, validate as compare,
+    Bench, Row, Tally, Verdict, is_about, number_text, plans, unvalidated, validate as compare,
 };
 use lab::{Error, Kind};
 
@@ -36,7 +36,7 @@ pub(crate) fn validate(args: &Validate) -> Result<Ending> {
     if args.json {
         output::json(&compared)?;
     } else {
-        output::data(&shown(&compared))?;
+        output::data(format!("{}\n{}", shown(&compared), unvalidated(&drives)).trim_end())?;
     }
     judged(&compared)
 }
@@ -65,10 +65,13 @@ fn shown(rows: &[Row]) -> String {
     let head: [String; 10] = head.try_into().expect("ten columns");
     let compared: Vec<[String; 10]> =
         std::iter::once(head).chain(rows.iter().filter_map(compared_cells)).collect();
+    let facts: Vec<[String; 7]> = rows.iter().filter_map(stated_cells).collect();
     let others: Vec<[String; 6]> = rows.iter().filter_map(other_cells).collect();
     format!(
-        "{}\n\nnot expressible:\n{}\n\n{}\n{}",
+        "{}\n\nfacts of data sheets beside the drives' files:\n{}\n\nnot expressible:\n{}\n\n{}\n\
+         {}",
         table::columns(&compared),
+        table::columns(&facts),
         table::columns(&others),
         tallied(rows),
         count(rows)
@@ -108,6 +111,19 @@ fn compared_cells(row: &Row) -> Option<[String; 10]> {
     ])
 }
 
+fn stated_cells(row: &Row) -> Option<[String; 7]> {
+    let stated = row.stated()?;
+    Some([
+        row.id.clone(),
+        format!("{} {}", stated.drive, stated.format),
+        row.workload.clone(),
+        row.metric.clone(),
+        row.published_text(),
+        number_text(stated.value),
+        if stated.agrees { "agrees" } else { "DIFFERS" }.to_owned(),
+    ])
+}
+
 fn other_cells(row: &Row) -> Option<[String; 6]> {
     let Verdict::NotExpressible { reason } = &row.verdict else { return None };
     Some([
@@ -124,8 +140,13 @@ fn count(rows: &[Row]) -> String {
     let of = |wanted: fn(&Verdict) -> bool| rows.iter().filter(|row| wanted(&row.verdict)).count();
     let inside = of(|verdict| matches!(verdict, Verdict::In(_)));
     let outside = of(|verdict| matches!(verdict, Verdict::Out(_)));
-    let others = rows.len() - inside - outside;
-    format!("{inside} in tolerance, {outside} out, {others} not expressible")
+    let facts = of(|verdict| matches!(verdict, Verdict::Stated(_)));
+    let agreeing = of(|verdict| matches!(verdict, Verdict::Stated(stated) if stated.agrees));
+    let others = rows.len() - inside - outside - facts;
+    format!(
+        "{inside} in tolerance, {outside} out; {agreeing} of {facts} facts agree with the drives' \
+         files; {others} not expressible"
+    )
 }
 
 fn judged(rows: &[Row]) -> Result<Ending> {

@@ -18,6 +18,7 @@ mod hostile;
 mod logged;
 mod maintenance;
 mod monitored;
+mod recorded;
 mod recovered;
 mod reviews;
 mod served;

@@ -11,6 +11,7 @@ use super::negotiation::Negotiation;
 use super::replies::Replies;
 use super::session::Session;
 use super::terms::{Taken, Terms, Violation};
+use crate::recorder::Tape;
 use crate::socket::Socket;
 use crate::{Exports, Tls};
 
@@ -73,6 +74,8 @@ pub(super) struct Connection<'a> {
     loan: Option<Loan>,
     pub(super) inbox: Inbox,
     pub(super) replies: Replies,
+    /// The way to whoever records what clients ask for, if somebody does.
+    pub(super) tape: Option<Tape>,
 }
 
 impl<'a> Connection<'a> {
@@ -80,7 +83,7 @@ impl<'a> Connection<'a> {
         let (channel, inbox) = (Channel::new(socket), Inbox::new());
         let mut replies = Replies::new();
         replies.set_limit(OWN_BUFFER_BYTES);
-        Self { channel, socket, memory, loan: None, inbox, replies }
+        Self { channel, socket, memory, loan: None, inbox, replies, tape: None }
     }
 
     /// Waits for the memory of a reply with so much data. Nothing may wait to be sent.
@@ -169,18 +172,23 @@ impl<'a> Connection<'a> {
     /// Serves the client until it goes.
     pub(super) fn serve(&mut self, terms: Terms) -> Result<(), Break> {
         let mut session = Session::new(terms);
+        if self.tape.is_some() {
+            session.collect_answered();
+        }
         loop {
             let taken = session.take(self.inbox.received(), &mut self.replies);
             let used_bytes = taken.as_ref().map_or(0, |taken| taken.used_bytes);
             self.inbox.forget(used_bytes);
             // What needs no promise goes before what waits for the device.
             self.send()?;
+            self.record(&mut session);
             match &taken {
                 Ok(taken) if !taken.is_blocked() && !session.is_over() => continue,
                 _ => {}
             }
             session.settle(&mut self.replies);
             self.send()?;
+            self.record(&mut session);
             let Taken { wanted_bytes, room_bytes, .. } = taken?;
             if room_bytes > 0 {
                 self.make_room(room_bytes)?;
@@ -189,6 +197,13 @@ impl<'a> Connection<'a> {
             if session.is_over() || self.receive(wanted_bytes)? == 0 {
                 return Ok(());
             }
+        }
+    }
+
+    /// Has what was just answered recorded, where somebody records.
+    fn record(&mut self, session: &mut Session) {
+        if let Some((tape, answered)) = self.tape.as_mut().zip(session.answered()) {
+            tape.keep(answered);
         }
     }
 
@@ -251,6 +266,9 @@ impl<'a> Connection<'a> {
         let received = received.map_err(|error| self.told(error))?;
         if let Some(loan) = &self.loan {
             loan.note_progress();
+        }
+        if let Some(tape) = &mut self.tape {
+            tape.note_received();
         }
         self.inbox.end += received;
         Ok(received)

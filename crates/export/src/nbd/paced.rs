@@ -18,7 +18,7 @@ use super::connection::{Break, Connection};
 use super::limits::{Loan, OWN_BUFFER_BYTES};
 use super::session::Session;
 use super::terms::{REQUEST_BYTES_MAX, Terms};
-use crate::{Lane, Pace};
+use crate::{Asked, Lane, Pace};
 
 /// Most bytes of replies that are held back before receiving stops: in the client's own memory, and
 /// in lent memory.
@@ -31,10 +31,20 @@ const NEAR: Nanos = Nanos::from_micros(60);
 /// Replies that are not due yet, by ticket.
 #[derive(Default)]
 struct Held {
-    replies: BTreeMap<u32, Vec<u8>>,
+    replies: BTreeMap<u32, Reply>,
     bytes: usize,
+    /// Commands that were answered and are not recorded yet, with the times of their issue.
+    answered: Vec<(Asked, Nanos)>,
     /// Memory for what is beyond the client's own.
     loan: Option<Loan>,
+}
+
+/// A reply that is held back, with its command and the time of its issue.
+struct Reply {
+    bytes: Vec<u8>,
+    asked: Asked,
+    issued_at: Nanos,
+    is_done: bool,
 }
 
 /// Serves a client at the pace of a model whose time began at `begun`.
@@ -56,6 +66,7 @@ pub(super) fn serve(
         let wanted_bytes = held.take(connection, &mut session, &lane, now())?;
         let next = held.release(connection, &lane, now())?;
         connection.send()?;
+        held.record(connection, begun);
         if wanted_bytes.is_none() && held.replies.is_empty() {
             continue;
         }
@@ -138,9 +149,18 @@ impl Held {
                 self.loan = connection.end_loan();
             }
             self.bytes += reply.len();
+            let reply = Reply { bytes: reply, asked, issued_at: now, is_done: next.is_done };
             self.replies.insert(lane.submit(now, asked), reply);
         }
         Ok(Some(1))
+    }
+
+    /// Has what was just answered recorded, where somebody records.
+    fn record(&mut self, connection: &mut Connection<'_>, begun: Instant) {
+        if let Some(tape) = &mut connection.tape {
+            let at = |issued_at: Nanos| begun + Duration::from_nanos(issued_at.0);
+            tape.keep_issued(self.answered.drain(..).map(|(asked, issued)| (asked, at(issued))));
+        }
     }
 
     /// Sends what is due. Returns when something may be due next.
@@ -153,8 +173,11 @@ impl Held {
         let mut due = Vec::new();
         let next = lane.due(now, &mut due);
         for reply in due.iter().filter_map(|ticket| self.replies.remove(ticket)) {
-            self.bytes -= reply.len();
-            connection.send_held(&reply)?;
+            self.bytes -= reply.bytes.len();
+            connection.send_held(&reply.bytes)?;
+            if reply.is_done && connection.tape.is_some() {
+                self.answered.push((reply.asked, reply.issued_at));
+            }
             if let Some(loan) = &self.loan {
                 loan.note_progress();
             }

@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use super::connection::{Break, Connection};
 use super::limits::{Limits, Memory};
 use super::paced;
+use crate::recorder::Tape;
 use crate::socket::Socket;
 use crate::{Exports, Listener};
 use device::DeviceError;
@@ -312,6 +313,8 @@ impl Seat {
         self.begin_service()?;
         let export = terms.export.name.clone();
         self.shared.observer.saw(&Event::Came { client: self.client, export });
+        let recorder = self.shared.exports.recorder();
+        connection.tape = recorder.map(|it| Tape::new(Arc::clone(it), self.client));
         match terms.export.pace.clone() {
             Some(pace) => paced::serve(&mut connection, terms, &pace, self.shared.begun),
             None => connection.serve(terms),

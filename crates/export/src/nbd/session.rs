@@ -45,6 +45,8 @@ pub struct Session {
     reads: Vec<Waiting>,
     /// Requests that are answered once what they promise holds.
     unsettled: Vec<Request>,
+    /// Commands whose replies are there, for whoever records them; absent where nobody does.
+    answered: Option<Vec<Asked>>,
     is_over: bool,
 }
 
@@ -69,12 +71,14 @@ pub(super) struct Next {
     pub(super) room_bytes: usize,
     /// Command for the modelled drive, if the request is one.
     pub(super) asked: Option<Asked>,
+    /// True if it was carried out.
+    pub(super) is_done: bool,
 }
 
 impl Next {
     /// Reports bytes that are done with, and nothing else.
     const fn used(used_bytes: usize) -> Self {
-        Self { used_bytes, wanted_bytes: 0, room_bytes: 0, asked: None }
+        Self { used_bytes, wanted_bytes: 0, room_bytes: 0, asked: None, is_done: false }
     }
 }
 
@@ -91,7 +95,25 @@ impl Session {
     pub fn new(terms: Terms) -> Self {
         let size = terms.export.device.size();
         let (reads, unsettled) = (Vec::new(), Vec::new());
-        Self { terms, size, refused: None, reads, unsettled, is_over: false }
+        Self { terms, size, refused: None, reads, unsettled, answered: None, is_over: false }
+    }
+
+    /// Collects from now on the commands whose replies are there.
+    pub(super) fn collect_answered(&mut self) {
+        self.answered = Some(Vec::new());
+    }
+
+    /// The commands whose replies are there since this was emptied; absent where they are not
+    /// collected.
+    pub(super) const fn answered(&mut self) -> Option<&mut Vec<Asked>> {
+        self.answered.as_mut()
+    }
+
+    fn note_answered(&mut self, request: &Request) {
+        let origin = self.terms.export.device.origin();
+        if let Some(answered) = &mut self.answered {
+            answered.extend(asked(request, origin));
+        }
     }
 
     /// Takes what the client sent, as far as it is whole, until many replies wait.
@@ -142,10 +164,10 @@ impl Session {
             usize::try_from(request.payload_bytes).expect("checked against the limit");
         let request_bytes = header_bytes + payload_bytes;
         let Some(whole) = rest.get(..request_bytes) else { return wants(request_bytes) };
-        self.carry_out(&request, &whole[header_bytes..], replies);
+        let is_done = self.carry_out(&request, &whole[header_bytes..], replies);
         let used_bytes = skipped_bytes + request_bytes;
         let origin = self.terms.export.device.origin();
-        Ok(Next { asked: asked(&request, origin), ..Next::used(used_bytes) })
+        Ok(Next { asked: asked(&request, origin), is_done, ..Next::used(used_bytes) })
     }
 
     /// Makes what was promised hold, and answers those that wait for it.
@@ -155,6 +177,7 @@ impl Session {
         }
         let flushed = self.terms.export.device.flush().map_err(Failure::from);
         for request in std::mem::take(&mut self.unsettled) {
+            self.note_answered(&request);
             match &flushed {
                 Ok(()) => put_done(replies, self.terms.dialect, &request),
                 Err(failure) => put_failure(replies, self.terms.dialect, &request, failure),
@@ -185,7 +208,8 @@ impl Session {
         here
     }
 
-    fn carry_out(&mut self, request: &Request, payload: &[u8], replies: &mut Replies) {
+    /// Carries a request out, or answers why not. Returns whether it was; reads may still fail.
+    fn carry_out(&mut self, request: &Request, payload: &[u8], replies: &mut Replies) -> bool {
         let checked = self.check(request);
         if checked.is_err() || request.kind != Kind::Read {
             self.finish_reads(replies);
@@ -220,7 +244,13 @@ impl Session {
         if let Err(failure) = done {
             replies.cut(start);
             put_failure(replies, self.terms.dialect, request, &failure);
+            return false;
         }
+        let waits = self.unsettled.last().is_some_and(|waiting| waiting == request);
+        if !waits && request.kind != Kind::Read {
+            self.note_answered(request);
+        }
+        true
     }
 
     /// Refuses what no device needs to see.
@@ -302,6 +332,10 @@ impl Session {
             |(waiting, buffer): (&Waiting, _)| Read { offset: waiting.request.offset, buffer };
         let mut reads: Vec<Read<'_>> = waiting.iter().zip(rooms).map(read).collect();
         let answers = self.terms.export.device.read_many(&mut reads);
+        let read = answers.iter().take_while(|answer| answer.is_ok()).count();
+        for Waiting { request, .. } in &waiting[..read] {
+            self.note_answered(request);
+        }
         let answers = waiting.iter().zip(answers);
         let mut rest = answers.skip_while(|(_, answer)| answer.is_ok()).peekable();
         if let Some((first, _)) = rest.peek() {
@@ -396,7 +430,8 @@ fn asked(request: &Request, origin: u64) -> Option<Asked> {
         Kind::Flush => Op::Flush,
         Kind::Cache | Kind::BlockStatus | Kind::Disconnect | Kind::Unknown(_) => return None,
     };
-    Some(Asked { op, offset: offset.saturating_add(origin), length })
+    let fua = flags & flag::FUA != 0;
+    Some(Asked { op, offset: offset.saturating_add(origin), length, fua })
 }
 
 /// Zeroes that take space, so that later writes cannot fail for want of it.

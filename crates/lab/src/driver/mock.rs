@@ -74,7 +74,9 @@ impl Driver for Mock {
             raw_capacity_bytes: None,
             time_lapse: 1,
             devices: 1,
+            unvalidated: false,
             limits: None,
+            host_map_bytes: None,
             sheet: Vec::new(),
         }
     }

@@ -32,6 +32,7 @@ use self::feed::Feed;
 use self::meter::Meter;
 use self::open::{Open, Schedule};
 use self::pressure::Pressure;
+pub(crate) use self::pressure::failed;
 use self::space::Space;
 #[cfg(test)]
 pub(crate) use self::{feed::issued, open::due};
@@ -212,7 +213,9 @@ impl Driver for Model {
             raw_capacity_bytes: Some(self.drive.raw_capacity_full_scale().0),
             time_lapse: self.setup.time_lapse,
             devices: self.spec.device_count(),
+            unvalidated: !self.spec.is_validated(),
             limits: climate::limits(&self.spec),
+            host_map_bytes: self.drive.host_map().map(|bytes| bytes.0),
             sheet: sheet
                 .map(|fact| SheetRow {
                     group: fact.group,

@@ -80,6 +80,7 @@ pub(super) fn purge(suite: &str, suite_title: &str) -> PlannedStep {
         duration_s: 0.0,
         interval_s: 0.0,
         round_s: 0.0,
+        real: None,
         replay: None,
         round: None,
         tracked: None,
@@ -146,6 +147,7 @@ fn precondition(suite: &Suite, workloads: &[Workload]) -> Result<Option<PlannedS
         duration_s: asked.duration_s as f64,
         interval_s: asked.interval_s as f64,
         round_s: asked.round_s as f64,
+        real: asked.real,
         ..purge(&suite.name, &suite.title)
     }))
 }

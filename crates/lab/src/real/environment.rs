@@ -117,6 +117,11 @@ impl Site {
         self.foreign_iops = foreign_iops(before, counts());
     }
 
+    /// Name that was given for the target.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Capacity in bytes.
     pub(crate) const fn capacity_bytes(&self) -> u64 {
         self.capacity_bytes
@@ -204,7 +209,9 @@ impl Site {
             raw_capacity_bytes: None,
             time_lapse: 1,
             devices: hosts.map_or(1, Hosts::count),
+            unvalidated: false,
             limits: self.limits(),
+            host_map_bytes: None,
             sheet: self.sheet(),
         }
     }

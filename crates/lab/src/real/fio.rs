@@ -1,5 +1,6 @@
-//! Real drives: one fio process for each load, on a file, a block device or an NBD server, or on
-//! the same file or device of several other machines.
+//! Real drives: one fio process for each load, on a file, a block device or an NBD server, on
+//! several devices of this machine that are one target, or on the same file or device of several
+//! other machines.
 //!
 //! ```text
 //! <raw>/4k/precondition/
@@ -34,13 +35,15 @@ use self::process::{Ending, Observation};
 use super::access::Access;
 use super::address::Address;
 use super::environment::{Health, Limit, Site};
-use super::hosts::Hosts;
 use super::interference::Interference;
+use super::sites::Sites;
 use super::system::Block;
 use super::thermometer::{Heat, Thermometer};
 use super::tools::Tools;
 use super::tuning::Tuned;
-use crate::driver::{Driver, DriverKind, Drivers, Fill, LatencyParts, Load, Loaded, Watch};
+use crate::driver::{
+    DeviceIntervals, Driver, DriverKind, Drivers, Fill, LatencyParts, Load, Loaded, Watch,
+};
 use crate::plan::Plan;
 use crate::subject::Subject;
 use crate::wanted::Wanted;
@@ -133,13 +136,13 @@ pub struct Fio {
 struct Held {
     /// Tuned settings of this machine, put back before the target is released.
     tuned: Option<Tuned>,
-    site: Site,
+    sites: Sites,
     version: Version,
     engine: Engine,
     warned: AtomicBool,
     limit: Limit,
-    /// SMART data of the drive before the first load of the run; absent where it tells none.
-    before: Option<Health>,
+    /// SMART data of each drive before the first load of the run; absent where it tells none.
+    before: Vec<Option<Health>>,
     heat: Mutex<Option<Heat>>,
     /// A file that was made for this run and in which nothing was measured yet.
     unused: Mutex<Option<PathBuf>>,
@@ -187,15 +190,15 @@ impl Fio {
         version: Version,
         made: Option<&Path>,
     ) -> Result<Self, Error> {
-        let (site, engine) = opening::open(address, access, made.is_some())?;
-        let tuned = access.conditions.is_tuned.then(|| tuned_for(&site)).transpose()?;
+        let (sites, engine) = opening::open(address, access, made.is_some())?;
+        let tuned = access.conditions.is_tuned.then(|| tuned_for(&sites)).transpose()?;
         let warned = AtomicBool::new(false);
-        let limit = site.temperature_limit(access.conditions.temperature_max_c)?;
-        let before = health_before(&access.raw, &site);
+        let limit = sites.temperature_limit(access.conditions.temperature_max_c)?;
+        let before = health_before(&access.raw, &sites);
         let heat = Mutex::new(None);
         // From here on the file is removed with what is held, unless something could be measured.
         let unused = Mutex::new(made.map(Path::to_owned));
-        let held = Held { tuned, site, version, engine, warned, limit, before, heat, unused };
+        let held = Held { tuned, sites, version, engine, warned, limit, before, heat, unused };
         let (raw, method) = (access.raw.clone(), access.purge);
         let held = Arc::new(held);
         Ok(Self { held, raw, method, unwritten: false, shortfall: String::new() })
@@ -203,18 +206,19 @@ impl Fio {
 
     /// Returns the part of the target that loads address: whole MiB of it.
     fn place(&self) -> JobTarget<'_> {
-        let (site, target) = (&self.held.site, self.held.site.target());
+        let (sites, target) = (&self.held.sites, self.held.sites.target());
         JobTarget {
             hosts: target.hosts(),
             path: target.path(),
-            capacity_bytes: site.capacity_bytes() / job::FILL_BYTES * job::FILL_BYTES,
+            group: sites.group(),
+            capacity_bytes: sites.capacity_bytes() / job::FILL_BYTES * job::FILL_BYTES,
             sector_bytes: target.sector_bytes(),
         }
     }
 
     /// True if a read could meet space that was never written.
     fn needs_fill(&self) -> bool {
-        self.unwritten || self.held.site.target().has_holes(self.place().capacity_bytes)
+        self.unwritten || self.held.sites.has_holes(self.place().capacity_bytes)
     }
 
     /// Writes everything in order; says how, or nothing when it was stopped.
@@ -224,15 +228,15 @@ impl Fio {
         (compressible_percent, passes): (f64, u32),
         watch: &mut dyn Watch,
     ) -> Result<Option<String>, Error> {
-        let (site, target) = (&self.held.site, self.held.site.target());
-        target.check_space(site.capacity_bytes())?;
-        let passes = passes.max(fill_passes(target.file().is_some()));
+        let sites = &self.held.sites;
+        sites.check_space()?;
+        let passes = passes.max(fill_passes(sites.target().file().is_some()));
         let folder = fresh_folder(folder)?;
         let text = job::of_fill(self.place(), self.held.engine, passes, compressible_percent)?;
         write_job(&folder, &text)?;
-        let meter = DeviceMeter::new(self.held.site.target().device());
+        let meter = DeviceMeter::new(sites.devices());
         let size = self.place().capacity_bytes;
-        let whole = size * u64::from(passes);
+        let whole = size * u64::from(passes) * u64::from(sites.count());
         let (ending, _) = self.carried_out(&folder, watch, |watch, _| {
             let percent = meter.written_bytes().map(|bytes| (bytes * 100 / whole).min(100));
             let told = percent.map_or("filling".into(), |it| format!("filling, {it} %"));
@@ -249,7 +253,11 @@ impl Fio {
             2 => "twice".to_owned(),
             more => format!("{more} times"),
         };
-        Ok(Some(format!("all {} written {times} in order", Bytes(size))))
+        let each = match self.held.sites.count() {
+            1 => String::new(),
+            count => format!(" on each of {count} devices"),
+        };
+        Ok(Some(format!("all {} written {times} in order{each}", Bytes(size))))
     }
 
     /// Reads fio's output and logs in `folder`, as far as the load came.
@@ -260,9 +268,11 @@ impl Fio {
             [size] if load.replay.is_none() => Some(u64::from(size.bytes)),
             _ => None,
         };
-        let hosts = self.place().hosts;
-        for host in hosts.map_or_else(|| vec![""], |hosts| hosts.names().collect()) {
-            output.check_jobs(host, load.threads)?;
+        let place = self.place();
+        let jobs =
+            load.threads.saturating_mul(u16::try_from(place.group.len().max(1)).unwrap_or(1));
+        for host in place.hosts.map_or_else(|| vec![""], |hosts| hosts.names().collect()) {
+            output.check_jobs(host, jobs)?;
             for (job, of_job) in (1..).zip(output.of_host(host)) {
                 let (rows, largest) =
                     (log::rows(folder, host, job)?, log::largest(folder, host, job)?);
@@ -271,9 +281,8 @@ impl Fio {
             }
         }
         let intervals = interval::merged(logging, &logs, &totals);
-        let wanted = f64::from(load.threads)
-            * f64::from(load.queue_per_thread)
-            * f64::from(hosts.map_or(1, Hosts::count));
+        let wanted =
+            f64::from(load.threads) * f64::from(load.queue_per_thread) * f64::from(place.devices());
         let mut warnings = judged(load, wanted, &output);
         let (counted, parts) = (output::counted(&totals), output::parts(&totals));
         warnings.extend(parts.as_ref().and_then(|parts| submission(load, parts)));
@@ -292,6 +301,7 @@ impl Fio {
         Ok(Loaded {
             intervals,
             counted: counted.into_iter().collect(),
+            devices: self.of_each(&totals, load.threads),
             parts,
             how,
             generator_limited,
@@ -299,6 +309,21 @@ impl Fio {
             warnings,
             ..Loaded::default()
         })
+    }
+
+    /// Totals of each device of a group, from those of its jobs: so many `threads` each, device by
+    /// device.
+    fn of_each(&self, totals: &[output::JobTotals], threads: u16) -> Vec<DeviceIntervals> {
+        if self.held.sites.group().is_empty() {
+            return Vec::new();
+        }
+        let of_device = totals.chunks(usize::from(threads.max(1)));
+        let named = self.held.sites.all().iter().zip(of_device);
+        let counted = named.filter_map(|(site, totals)| {
+            let counted = vec![output::counted(totals)?];
+            Some(DeviceIntervals { name: site.name().to_owned(), counted })
+        });
+        counted.collect()
     }
 
     /// The text of the job file of `load`.
@@ -324,11 +349,10 @@ impl Fio {
         watch: &mut dyn Watch,
         mut tell: impl FnMut(&mut dyn Watch, Observation),
     ) -> Result<(Ending, Thermometer), Error> {
-        let Held { site, limit, .. } = &*self.held;
-        let target = site.target();
+        let Held { sites, limit, .. } = &*self.held;
         let mut thermometer = Thermometer::new(limit.max_c, Instant::now());
-        let ended = process::run(folder, target.hosts(), watch, |watch, look| {
-            thermometer.look(Instant::now(), || site.sensed_under_load(*limit));
+        let ended = process::run(folder, sites.target().hosts(), watch, |watch, look| {
+            thermometer.look(Instant::now(), || sites.sensed_under_load(*limit));
             tell(watch, look);
             !thermometer.is_too_hot()
         });
@@ -336,7 +360,7 @@ impl Fio {
         if thermometer.is_too_hot() {
             return Err(thermometer.refusal());
         }
-        match (target.check_still(site.capacity_bytes()), ended) {
+        match (sites.check_still(), ended) {
             (Ok(()), ended) => ended.map(|ending| (ending, thermometer)),
             (Err(gone), Ok(_)) => Err(gone),
             (Err(gone), Err(failed)) => Err(gone.source(failed)),
@@ -353,19 +377,24 @@ impl Fio {
         }
     }
 
-    /// Wear and heat that the run cost the drive so far, as rows of the test platform.
-    fn cost(&self, before: Option<&Health>) -> Vec<HostSheet> {
-        let after = before.and_then(|_| self.held.site.health(&Tools::default()));
-        let heat = self.held.heat.lock().ok().and_then(|heat| *heat);
-        let rows = [
-            ("Drive before", before.map(Health::shown)),
-            ("Drive after", after.as_ref().map(Health::shown)),
-            ("Cost of the test", after.zip(before).map(|(after, before)| after.since(before))),
-            ("Temperature under load", heat.map(|heat| heat.to_string())),
-        ];
-        let told = rows.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        let told = told.filter(|(_, value)| !value.is_empty());
-        told.map(|(name, value)| HostSheet { name: name.into(), value }).collect()
+    /// Wear and heat that the run cost the drives so far, as rows of the test platform.
+    fn cost(&self) -> Vec<HostSheet> {
+        let Held { sites, before, heat, .. } = &*self.held;
+        let mut rows = Vec::new();
+        for (index, (site, before)) in sites.all().iter().zip(before).enumerate() {
+            let Some(before) = before else { continue };
+            let after = site.health(&Tools::default());
+            let of = sites.beside(index);
+            rows.push((format!("Drive before{of}"), before.shown()));
+            if let Some(after) = after {
+                rows.push((format!("Drive after{of}"), after.shown()));
+                rows.push((format!("Cost of the test{of}"), after.since(before)));
+            }
+        }
+        let heat = heat.lock().ok().and_then(|heat| *heat);
+        rows.extend(heat.map(|heat| ("Temperature under load".to_owned(), heat.to_string())));
+        let told = rows.into_iter().filter(|(_, value)| !value.is_empty());
+        told.map(|(name, value)| HostSheet { name, value }).collect()
     }
 
     fn how(&self, folder: &Path) -> String {
@@ -379,7 +408,7 @@ impl Fio {
     fn first_warnings(&mut self, step: &str) -> Vec<Warning> {
         let mut warnings = Vec::new();
         if !self.held.warned.swap(true, Ordering::Relaxed) {
-            warnings = self.held.site.warnings(self.held.engine.direct);
+            warnings = self.held.sites.warnings(self.held.engine.direct);
             warnings.extend(self.held.tuned.iter().flat_map(Tuned::warnings));
         }
         let shortfall = std::mem::take(&mut self.shortfall);
@@ -398,24 +427,24 @@ impl Fio {
 
 impl Driver for Fio {
     fn target(&self) -> results::Target {
-        self.held.site.described()
+        self.held.sites.described()
     }
 
     fn environment(&self) -> Environment {
-        let Held { site, version, engine, tuned, before, .. } = &*self.held;
-        let mut environment = site.environment(&format!("{version}, {engine}"));
+        let Held { sites, version, engine, tuned, .. } = &*self.held;
+        let mut environment = sites.environment(&format!("{version}, {engine}"));
         environment.sheet.extend(
             tuned
                 .iter()
                 .map(|tuned| HostSheet { name: "Tuned for the run".into(), value: tuned.shown() }),
         );
-        environment.sheet.extend(self.cost(before.as_ref()));
+        environment.sheet.extend(self.cost());
         environment
     }
 
     fn purge(&mut self) -> Result<String, Error> {
-        let Held { site, engine, .. } = &*self.held;
-        let purged = purge::of(site, *engine, self.method, &self.raw)?;
+        let Held { sites, engine, .. } = &*self.held;
+        let purged = purge::of_all(sites, *engine, self.method, &self.raw)?;
         self.unwritten = true;
         self.shortfall = purged.shortfall;
         Ok(purged.how)
@@ -432,7 +461,7 @@ impl Driver for Fio {
     }
 
     fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<Loaded, Error> {
-        let logging = Logging::of(load)?;
+        let logging = Logging::of(load, self.held.sites.count())?;
         let text = self.job(load, logging)?;
         let folder = fresh_folder(&self.raw.join(load.step))?;
         let mut before = String::new();
@@ -454,11 +483,11 @@ impl Driver for Fio {
             let file = job::target_name(place.path, self.held.engine)?;
             replay::write_iologs(&folder, load, replay, (place, &file))?;
         }
-        let mut meter = DeviceMeter::new(self.held.site.target().device());
+        let mut meter = DeviceMeter::new(self.held.sites.devices());
         let slack_s = SLACK_MS as f64 / 1e3;
         let length_s = load.ramp_s + load.duration_s + slack_s;
         let held = Arc::clone(&self.held);
-        let mut interference = Interference::begin(&held.site);
+        let mut interference = Interference::begin(&held.sites);
         let (ending, thermometer) = self.carried_out(&folder, watch, |watch, look| {
             interference.look(look.process);
             let glimpse = meter.look();
@@ -497,27 +526,34 @@ fn add_climate(loaded: &mut Loaded, thermometer: &Thermometer, ramp_s: f64) {
 
 /// Tunes this machine for loads on `target`. The queue of a device that a file shares with others
 /// stays as it is.
-fn tuned_for(site: &Site) -> Result<Tuned, Error> {
-    let target = site.target();
+fn tuned_for(sites: &Sites) -> Result<Tuned, Error> {
+    let target = sites.target();
     if !target.is_here() {
         let text = "--tune changes settings of this machine, which neither holds nor loads it";
         return Err(Error::new(Kind::Input, text).hint("leave it out; tune where the drive is"));
     }
-    let disk = target.device().filter(|_| target.file().is_none()).map(Block::disk);
-    Tuned::begin(site.system(), disk.as_ref())
+    let devices = if target.file().is_none() { sites.devices() } else { Vec::new() };
+    let disks: Vec<Block> = devices.iter().map(Block::disk).collect();
+    Tuned::begin(sites.system(), &disks)
 }
 
-/// Returns the SMART data of the drive before the first session of a run, and keeps it beside fio's
-/// files for a session that resumes the run.
-fn health_before(raw: &Path, site: &Site) -> Option<Health> {
-    let path = raw.join(HEALTH_FILE);
-    if let Some(kept) = fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok()) {
-        return Some(kept);
-    }
-    let health = site.health(&Tools::default())?;
-    // Where it cannot be kept, it is asked anew after an interruption.
-    let _ = fs::create_dir_all(raw).and_then(|()| fs::write(&path, json_of(&health)));
-    Some(health)
+/// Returns the SMART data of each drive before the first session of a run, and keeps it beside
+/// fio's files for a session that resumes the run.
+fn health_before(raw: &Path, sites: &Sites) -> Vec<Option<Health>> {
+    let of_site = |(number, site): (usize, &Site)| {
+        let name =
+            if number == 1 { HEALTH_FILE.to_owned() } else { format!("{number}-{HEALTH_FILE}") };
+        let path = raw.join(name);
+        let kept = fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        if kept.is_some() {
+            return kept;
+        }
+        let health = site.health(&Tools::default())?;
+        // Where it cannot be kept, it is asked anew after an interruption.
+        let _ = fs::create_dir_all(raw).and_then(|()| fs::write(&path, json_of(&health)));
+        Some(health)
+    };
+    (1..).zip(sites.all()).map(of_site).collect()
 }
 
 fn json_of(health: &Health) -> String {

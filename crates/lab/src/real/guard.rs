@@ -35,7 +35,10 @@ use super::system::{Block, DeviceNumber, System};
 use crate::{Error, Kind};
 
 mod content;
+mod group;
 mod occupancy;
+
+pub(crate) use self::group::check_group;
 
 /// The right to write to one target, which is held exclusively until this is dropped.
 #[derive(Debug)]

@@ -8,7 +8,8 @@ use std::time::Instant;
 
 use results::{Warning, WarningKind};
 
-use super::environment::{Health, Site, machine};
+use super::environment::{Health, machine};
+use super::sites::Sites;
 use super::system::Block;
 use super::tools::Tools;
 
@@ -28,31 +29,35 @@ struct Moved {
 /// Watches one load.
 #[derive(Debug)]
 pub(super) struct Interference<'a> {
-    site: &'a Site,
-    before: Option<Health>,
+    sites: &'a Sites,
+    devices: Vec<Block>,
+    /// Health of each drive.
+    before: Vec<Option<Health>>,
     clock_throttled: u64,
     first: Option<Moved>,
     last: Option<Moved>,
 }
 
 impl<'a> Interference<'a> {
-    /// Begins before a load on `site`.
-    pub(super) fn begin(site: &'a Site) -> Self {
+    /// Begins before a load on `sites`.
+    pub(super) fn begin(sites: &'a Sites) -> Self {
         Self {
-            site,
-            before: site.health(&Tools::default()),
-            clock_throttled: machine::throttle_count(site.system()),
+            sites,
+            devices: sites.devices(),
+            before: sites.health(&Tools::default()),
+            clock_throttled: machine::throttle_count(sites.system()),
             first: None,
             last: None,
         }
     }
 
-    /// Looks at the device and at the process `fio`.
+    /// Looks at the devices and at the process `fio`.
     pub(super) fn look(&mut self, fio: u32) {
-        let device = self.site.target().device().and_then(Block::counts);
-        let own = machine::bytes_moved_by(self.site.system(), fio);
-        if let Some((counts, fio_bytes)) = device.zip(own) {
-            let device_bytes = counts.bytes();
+        let counts = self.devices.iter().map(Block::counts);
+        let moved = counts.map(|counts| Some(counts?.bytes())).sum::<Option<u64>>();
+        let device = moved.filter(|_| self.devices.len() == self.sites.all().len());
+        let own = machine::bytes_moved_by(self.sites.system(), fio);
+        if let Some((device_bytes, fio_bytes)) = device.zip(own) {
             let moved = Moved { at: Instant::now(), device_bytes, fio_bytes };
             self.first.get_or_insert(moved);
             self.last = Some(moved);
@@ -61,7 +66,7 @@ impl<'a> Interference<'a> {
 
     /// Warnings about other users and throttling during the load `step`.
     pub(super) fn warnings(&self, step: &str, direct: bool) -> Vec<Warning> {
-        let after = self.site.health(&Tools::default());
+        let after = self.sites.health(&Tools::default());
         let warning = |text: String, remedy: &str| Warning {
             kind: WarningKind::Environment,
             step: step.to_owned(),
@@ -70,17 +75,19 @@ impl<'a> Interference<'a> {
         };
         let looks = self.first.zip(self.last).filter(|_| direct);
         let foreign = looks.and_then(|(first, last)| foreign(&first, &last));
-        let throttled = self.before.zip(after).and_then(|(before, after)| too_hot(before, after));
-        let clock = machine::throttle_count(self.site.system());
-        let found = [
-            foreign.map(|text| {
-                warning(text, "end what uses the device (iostat, iotop), then repeat the step")
-            }),
-            throttled.map(|text| warning(text, "give it more air, then repeat the step")),
-            slowed(self.clock_throttled, clock)
-                .map(|text| warning(text, "cool the machine, then repeat the step")),
-        ];
-        found.into_iter().flatten().collect()
+        let throttled = self.before.iter().zip(after).enumerate().filter_map(|(index, pair)| {
+            let text = too_hot((*pair.0)?, pair.1?)?;
+            Some(format!("{text}{}", self.sites.beside(index)))
+        });
+        let clock = machine::throttle_count(self.sites.system());
+        let foreign = foreign.map(|text| {
+            warning(text, "end what uses the device (iostat, iotop), then repeat the step")
+        });
+        let throttled =
+            throttled.map(|text| warning(text, "give it more air, then repeat the step"));
+        let slowed = slowed(self.clock_throttled, clock)
+            .map(|text| warning(text, "cool the machine, then repeat the step"));
+        foreign.into_iter().chain(throttled).chain(slowed).collect()
     }
 }
 

@@ -84,11 +84,11 @@ pub struct Reverted {
 }
 
 impl Tuned {
-    /// Changes what disturbs measurements on `disk`, or on whatever it is, of this machine.
+    /// Changes what disturbs measurements on `disks`, or on whatever it is, of this machine.
     ///
     /// # Errors
     /// When the journal cannot be written, or another run has the machine tuned.
-    pub(crate) fn begin(system: &System, disk: Option<&Block>) -> Result<Self, Error> {
+    pub(crate) fn begin(system: &System, disks: &[Block]) -> Result<Self, Error> {
         let mut journal = TuningJournal::open(system)?;
         // As a run that was killed found the machine, so it is to be again after this one.
         let left = put_back(system, &journal.changes());
@@ -99,7 +99,7 @@ impl Tuned {
         journal.empty()?;
         let (changes, refused) = (Vec::new(), Vec::new());
         let mut tuned = Self { system: system.clone(), journal, changes, refused };
-        for wish in wishes(system, disk) {
+        for wish in wishes(system, disks) {
             tuned.change(wish)?;
         }
         Ok(tuned)
@@ -186,9 +186,9 @@ pub(crate) fn is_in_use(system: &System) -> bool {
 }
 
 /// Settings to change, in the order in which they are changed.
-fn wishes(system: &System, disk: Option<&Block>) -> Vec<Wish> {
+fn wishes(system: &System, disks: &[Block]) -> Vec<Wish> {
     let mut wishes = Vec::new();
-    if let Some(disk) = disk {
+    for disk in disks {
         let path = |name| format!("sys/class/block/{}/queue/{name}", disk.name());
         wishes.extend(QUEUE.map(|(name, value)| Wish { name, path: path(name), value }));
     }

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use results::steady::Demand;
 use results::{
-    AskedRate, Cell, Interval, Latencies, RateLimit, Sample, Steady, Step, StepKind, Summary,
-    Warning, Written,
+    AskedRate, Cell, DeviceFigures, Interval, Latencies, RateLimit, Sample, Steady, Step, StepKind,
+    Summary, Warning, Written,
 };
 
 use super::{demand, warning};
@@ -36,6 +36,10 @@ impl Record {
     ) -> Self {
         let Loaded { intervals, counted, parts, generator_limited, uncounted, .. } = loaded;
         let (mut how, responses, mut warnings) = (loaded.how, loaded.responses, loaded.warnings);
+        let figures = loaded.devices.into_iter().map(|device| DeviceFigures {
+            name: device.name,
+            summary: Summary::of(&device.counted),
+        });
         let counted = if counted.is_empty() { &intervals } else { &counted };
         let samples: Vec<Sample> = intervals.iter().map(Sample::of).collect();
         let summary = (!counted.is_empty()).then(|| Summary::of(counted));
@@ -60,6 +64,7 @@ impl Record {
             counted_s,
             submission: parts.as_ref().map(|parts| parts.submission.summary()),
             completion: parts.as_ref().map(|parts| parts.completion.summary()),
+            devices: figures.collect(),
             response: responses.map(|latencies| latencies.summary()),
             settled: judged.then(|| Summary::of_last_window(&intervals, step.round_s)).flatten(),
             summary,
@@ -102,6 +107,7 @@ fn bare(step: &PlannedStep, how: String) -> Step {
         how,
         summary: None,
         response: None,
+        devices: Vec::new(),
         settled: None,
         steady: None,
         samples: Vec::new(),

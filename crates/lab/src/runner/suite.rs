@@ -6,7 +6,7 @@ use std::time::Instant;
 use results::steady::Demand;
 use results::{Environment, Steady, StepKind, Target, Warning, WarningKind};
 
-use super::{Assignment, Record, RunnerState, demand};
+use super::{Assignment, Record, RunnerState, demand, extension};
 use crate::plan::{Pace, PlannedStep};
 use crate::progress::{Event, Glimpse};
 use crate::replay::Replay;
@@ -166,6 +166,7 @@ fn perform(
         seed,
     };
     let loaded = driver.load(&load, watch)?;
+    let loaded = extension::extended(driver, &load, (step, demand), loaded, watch)?;
     let timed = replay.and_then(|replay| replay.rate());
     let asked = rate.map(|rate| rate.iops).or(timed);
     Ok(Record::of_load(step, (driver.target().devices, demand), asked, loaded))

@@ -63,6 +63,25 @@ fn rows_that_cannot_be_compared_are_listed_with_the_reason() {
 }
 
 #[test]
+fn a_drive_of_the_catalogue_is_validated_if_a_rate_of_it_is_published() {
+    let has_rate = |drive: &DriveSpec| {
+        let figures = results::published::figures().iter();
+        let mut rates = figures.filter(|row| matches!(row.metric.as_str(), "iops" | "mb_s"));
+        rates.any(|row| is_about(row, drive))
+    };
+    let drives = ssd::catalogue::drives();
+    for drive in drives.iter().filter(|drive| drive.published.is_some()) {
+        assert_eq!(drive.is_validated(), has_rate(drive), "{}", drive.name);
+    }
+    let others = drives.iter().filter(|drive| drive.published.is_none() && drive.is_validated());
+    let others: Vec<&str> = others.map(|drive| drive.name.as_str()).collect();
+    assert_eq!(others, ["p5510", "p5800x"], "rows that others name");
+    let said = unvalidated(&drives);
+    assert!(said.contains("nytro-wlp4-200") && !said.contains("iodrive-duo,"), "{said}");
+    assert_eq!(unvalidated(&[]), "");
+}
+
+#[test]
 fn each_row_is_simulated_with_the_protocol_that_expresses_it() {
     let rows = validated(&[
         "640,stock,linux,iometer-4k-rand-read,4,64+,burst,iops,140000,140000",

@@ -189,7 +189,7 @@ pub fn is_about(row: &FigureRow, spec: &DriveSpec) -> bool {
 }
 
 /// The format that `row` is about: the first one where its mode says what the data is like.
-fn format(row: &FigureRow, spec: &DriveSpec) -> Result<String, String> {
+pub(super) fn format(row: &FigureRow, spec: &DriveSpec) -> Result<String, String> {
     let mode = if compressible(&row.mode).is_some() { ANY } else { &row.mode };
     meant("format", mode, &spec.formats())
 }

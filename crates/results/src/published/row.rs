@@ -73,8 +73,10 @@ pub enum Phase {
     Steady,
     /// In the primary test.
     Primary,
-    /// Not at all: a data sheet says so.
+    /// Not at all: a data sheet says so, of the drive at its best.
     Datasheet,
+    /// Not at all: a data sheet says so, of a settled drive.
+    Sustained,
 }
 
 /// Confidence in a published value.
@@ -89,12 +91,23 @@ pub enum Confidence {
 }
 
 impl Phase {
-    const ALL: [Self; 5] =
-        [Self::Burst, Self::PreconditionEnd, Self::Steady, Self::Primary, Self::Datasheet];
+    const ALL: [Self; 6] = [
+        Self::Burst,
+        Self::PreconditionEnd,
+        Self::Steady,
+        Self::Primary,
+        Self::Datasheet,
+        Self::Sustained,
+    ];
 
     /// The phase called `name` in a table.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|phase| phase.name() == name)
+    }
+
+    /// True if a data sheet states the figure, and nobody says at which load.
+    pub const fn is_stated(self) -> bool {
+        matches!(self, Self::Datasheet | Self::Sustained)
     }
 
     /// Its name in a table.
@@ -105,6 +118,7 @@ impl Phase {
             Self::Steady => "steady",
             Self::Primary => "primary",
             Self::Datasheet => "datasheet",
+            Self::Sustained => "datasheet-sustained",
         }
     }
 }

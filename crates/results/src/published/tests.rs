@@ -47,7 +47,7 @@ fn mistakes_name_line_and_column() {
         (
             ROW.replace("primary", "first"),
             "f.csv:2: column phase: `first` is not one of burst, precondition-end, steady, \
-             primary, datasheet",
+             primary, datasheet, datasheet-sustained",
         ),
         (
             ROW.replace("exact", "sure"),

@@ -7,8 +7,9 @@ use crate::spec::{DriveSpec, SpecError};
 
 /// Key that names the drive of the catalogue.
 const LIKE: &str = "like";
-/// Key that is never taken over: published figures were measured on the drive that they name.
-const OWN: &str = "published";
+/// Keys that are never taken over: published figures were measured on the drive that they name, and
+/// confirm the model of no other.
+const OWN: [&str; 2] = ["published", "validated"];
 
 impl DriveSpec {
     /// The drive that `text` describes, as far as its form is right.
@@ -60,7 +61,9 @@ fn other(name: &str, file: &str) -> Result<Table, SpecError> {
     if let Some(further) = other.get(LIKE).and_then(Value::as_str) {
         return Err(fault(format!("{LIKE} is {name:?}, which is like {further:?}: name that one")));
     }
-    other.remove(OWN);
+    for key in OWN {
+        other.remove(key);
+    }
     Ok(other)
 }
 
@@ -102,6 +105,17 @@ mod tests {
         assert!(error.starts_with(expected), "{error}");
         let error = refused("like = \"p5800x\"", "like = \"p5800x-pair\"");
         assert!(error.ends_with("which is like \"p5800x\": name that one"), "{error}");
+    }
+
+    #[test]
+    fn a_drive_like_a_validated_one_is_not_validated_by_that() {
+        let text = "like = \"px600-2600\"\nname = \"mine\"";
+        assert!(catalogue::find("px600-2600").unwrap().is_validated());
+        assert!(!DriveSpec::parse(text, "mine.toml").unwrap().is_validated());
+        let claimed = DriveSpec::parse(&format!("{text}\nvalidated = true"), "mine.toml").unwrap();
+        assert!(claimed.is_validated(), "its author may know of rates");
+        let sister = catalogue::find("px600-1300").unwrap();
+        assert!(!sister.is_validated() && sister.published.is_some());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use blockio::Bytes;
 
+use crate::spec::stated::OverProvisioning;
 use crate::spec::{DriveSpec, InPlaceSpec, ModuleLayout};
 
 /// One row of the specification sheet.
@@ -71,15 +72,15 @@ impl DriveSpec {
         sheet.row("Drive", "published: maker", "Year", self.year.to_string());
         sheet.row("Drive", "published: maker", "Form", self.form.clone());
         sheet.row("Drive", "published: maker", "Media", self.media.clone());
-        sheet.row("Capacity", &self.geometry.source, "Raw", raw.to_string());
+        let raw = format!("{raw}, {:.0} GiB", self.raw_gib());
+        sheet.row("Capacity", &self.geometry.source, "Raw", raw);
         if let Ok(format) = self.format(format) {
-            let user = format.physical_gb.unwrap_or(format.user_gb);
-            let spare = raw.as_gb_f64() - user;
-            let shares = format!(
-                "{:.1} % of user, {:.1} % of raw",
-                spare / user * 100.0,
-                spare / raw.as_gb_f64() * 100.0
-            );
+            let shares = self.over_provisioning(&format.name);
+            let shares = shares.map_or_else(String::new, |OverProvisioning { of_user, of_raw }| {
+                format!("{:.1} % of user, {:.1} % of raw", of_user * 100.0, of_raw * 100.0)
+            });
+            let printed = |metric| self.stated(metric, &format.name, false);
+            let printed = printed("op_of_user_percent").zip(printed("op_of_raw_percent"));
             sheet.row("Capacity", &format.source, "Format", format.name.clone());
             sheet.row("Capacity", &format.source, "User", format!("{} GB", format.user_gb));
             if let Some(physical_gb) = format.physical_gb {
@@ -87,6 +88,11 @@ impl DriveSpec {
                 sheet.row("Capacity", &format.source, "Physical", physical);
             }
             sheet.row("Capacity", "derived: raw less user", "Over-provisioning", shares);
+            if let Some((of_user, of_raw)) = printed.filter(|(of_user, _)| *of_user > 0.0) {
+                let text = format!("{of_user:.1} % of user, {of_raw:.1} % of raw");
+                let source = "derived: raw GiB as GB less user GB, as makers print it";
+                sheet.row("Capacity", source, "Over-provisioning, as printed", text);
+            }
         }
     }
 

@@ -138,3 +138,23 @@ fn a_stall_delays_what_is_done_and_nothing_else() {
     assert!((18..=20).contains(&held), "{held} held");
     drive.check_invariants();
 }
+
+#[test]
+fn the_host_pays_for_its_driver_and_for_flash_that_it_manages() {
+    let cost = |on_host: bool, (op, sectors): (Op, u32)| {
+        let mut drive = duo(|spec| spec.controller.on_host = on_host);
+        latency(&mut drive, 0, (Op::Write, 0, 8));
+        let before = drive.host_busy();
+        latency(&mut drive, 100, (op, 0, sectors));
+        (drive.host_busy() - before, drive.host_map())
+    };
+    // 4 us to submit, 3 to complete, 0.3 in the section that is serialised.
+    let driver = Nanos(7_300);
+    assert_eq!(cost(false, (Op::Read, 8)), (driver, None));
+    let (read, map) = cost(true, (Op::Read, 8));
+    assert_eq!(read, driver + Nanos(9_600 + 4 * 1_143));
+    assert_eq!(cost(true, (Op::Write, 8)).0, driver + Nanos(6_900 + 4 * 200));
+    // 156 million pages of 4 KiB for the host and more on the media, at full scale.
+    let map_gb = map.expect("kept by the driver").0 as f64 / 1e9;
+    assert!((1.25..1.60).contains(&map_gb), "{map_gb} GB");
+}

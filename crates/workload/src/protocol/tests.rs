@@ -174,3 +174,23 @@ fn an_unknown_workload_suggests_the_nearest() {
          `4k-rand-read`?"
     );
 }
+
+#[test]
+fn a_preconditioning_has_six_to_twelve_hours_on_a_real_drive_or_what_its_file_says() {
+    let with = |real: &str| GOOD.replacen("round_s = 60", &format!("round_s = 60\n{real}"), 1);
+    let bounds = |real: &str| {
+        let protocol = Protocol::parse(&with(real), "p.toml").unwrap();
+        let real = protocol.suites[0].precondition.as_ref().unwrap().real;
+        real.map(|real| (real.duration_s_min, real.duration_s_max))
+    };
+    assert_eq!(bounds(""), None, "as long as duration_s");
+    assert_eq!(bounds("real = {}"), Some((21_600, 43_200)));
+    assert_eq!(bounds("real = { duration_s_min = 600 }"), Some((600, 43_200)));
+    let told = |real: &str| Protocol::parse(&with(real), "p.toml").unwrap_err().to_string();
+    let short = told("real = { duration_s_min = 60 }");
+    assert!(short.contains("duration_s_min is 60, not whole rounds of 60 from 300 to"), "{short}");
+    let odd = told("real = { duration_s_max = 43_230 }");
+    assert!(odd.contains("duration_s_max is 43230, not whole rounds of 60"), "{odd}");
+    let less = told("real = { duration_s_max = 600 }");
+    assert!(less.contains("duration_s_max is 600, below duration_s_min, 21600"), "{less}");
+}

@@ -11,7 +11,7 @@ use blockio::{Nanos, Op};
 use super::super::client::{kind, request, shortest_handshake, write};
 use super::*;
 use crate::{Address, Export};
-use crate::{Asked, Lane, Pace};
+use crate::{Asked, Lane, Pace, Recorder, Served};
 use device::{Device as _, MemoryDevice};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -37,6 +37,14 @@ impl Rig {
     }
 
     fn limited(pace: Option<Arc<Pace>>, limits: Limits) -> Self {
+        Self::recorded(pace, limits, None)
+    }
+
+    fn recorded(
+        pace: Option<Arc<Pace>>,
+        limits: Limits,
+        recorder: Option<Arc<dyn Recorder>>,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("s");
         let device = Arc::new(MemoryDevice::new(64 << 20));
@@ -48,6 +56,10 @@ impl Rig {
             pace,
         };
         let exports = Exports::new(vec![export]).unwrap();
+        let exports = match recorder {
+            Some(recorder) => exports.recorded(recorder),
+            None => exports,
+        };
         let listener = Listener::bind(&Address::Unix(socket.clone())).unwrap();
         let (sender, events) = mpsc::channel();
         let observer = move |event: &Event| {
@@ -171,7 +183,8 @@ fn model() -> Arc<Pace> {
 /// Returns the time that the model alone takes for `count` writes of 64 KiB submitted at once.
 fn modelled(count: u64) -> Duration {
     let lane = Lane::new(&model()).unwrap();
-    let submit = |number| Asked { op: Op::Write, offset: (number % 16) << 16, length: 1 << 16 };
+    let submit =
+        |number| Asked { op: Op::Write, offset: (number % 16) << 16, length: 1 << 16, fua: false };
     for number in 0..count {
         lane.submit(Nanos::ZERO, submit(number));
     }
@@ -259,6 +272,8 @@ fn a_client_beyond_the_limit_is_turned_away_until_another_one_goes() {
     drop(served);
     let left = std::iter::repeat_with(|| rig.event());
     assert_eq!(left.filter(|event| matches!(event, Event::Left { .. })).take(2).count(), 2);
+    // A client's place is free a moment after its departure was reported.
+    assert!(rig.server.shared.is_empty_within(PATIENCE));
     assert!(rig.serves());
 }
 
@@ -314,5 +329,69 @@ fn large_requests_of_many_clients_at_once_all_come_through() {
             }
         });
         rig.server.stop().unwrap();
+    }
+}
+
+/// A recorder that keeps all in memory.
+#[derive(Debug, Default)]
+struct Kept(Mutex<Vec<(u64, Served)>>);
+
+impl Recorder for Kept {
+    fn keep(&self, client: u64, served: &[Served]) {
+        self.0.lock().unwrap().extend(served.iter().map(|it| (client, *it)));
+    }
+}
+
+#[test]
+fn every_command_is_recorded_once_with_its_times() {
+    const FUA: u16 = 1;
+    for pace in [None, Some(model())] {
+        let (is_paced, kept) = (pace.is_some(), Arc::new(Kept::default()));
+        let recorder = Arc::<Kept>::clone(&kept);
+        let rig = Rig::recorded(pace, Limits::default(), Some(recorder));
+        let mut client = rig.client();
+        let begun = Instant::now();
+        let commands: [(Vec<u8>, usize); 6] = [
+            (write(0, 4096, &[1; 4096]), 0),
+            (write(FUA, 8192, &[2; 4096]), 0),
+            (request(kind::READ, 0, (4096, 8192)), 8192),
+            (request(kind::FLUSH, 0, (0, 0)), 0),
+            (request(kind::TRIM, 0, (0, 4096)), 0),
+            // Beyond the end: refused, so that no drive had to do with it.
+            (request(kind::READ, 0, (64 << 20, 512)), 0),
+        ];
+        for (bytes, data_bytes) in commands {
+            client.write_all(&bytes).unwrap();
+            client.read_exact(&mut vec![0; 16 + data_bytes]).unwrap();
+        }
+        drop(client);
+        rig.server.stop().unwrap();
+        let kept = kept.0.lock().unwrap();
+        let asked: Vec<_> = kept
+            .iter()
+            .map(|(client, it)| {
+                let Asked { op, offset, length, fua } = it.asked;
+                (*client, op, offset, length, fua)
+            })
+            .collect();
+        let expected = [
+            (1, Op::Write, 4096, 4096, false),
+            (1, Op::Write, 8192, 4096, true),
+            (1, Op::Read, 4096, 8192, false),
+            (1, Op::Flush, 0, 0, false),
+            (1, Op::Trim, 0, 4096, false),
+        ];
+        assert_eq!(asked, expected, "paced: {is_paced}");
+        let mut last = begun;
+        for (_, Served { issued_at, completed_at, .. }) in kept.iter() {
+            assert!(last <= *issued_at && issued_at <= completed_at, "one after the other");
+            last = *completed_at;
+        }
+        assert!(last <= Instant::now());
+        if is_paced {
+            let Served { issued_at, completed_at, .. } = kept[2].1;
+            // Two pages that were written a moment ago, from the buffer or the flash of the Duo.
+            assert!(completed_at - issued_at > Duration::from_micros(20), "the model's latency");
+        }
     }
 }

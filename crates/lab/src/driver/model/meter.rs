@@ -15,6 +15,7 @@ pub(super) struct Meter {
     nand_before: NandWrites,
     climate_before: Option<Reading>,
     pages_before: Option<ssd::PagesRead>,
+    host_busy_before: Nanos,
 }
 
 impl Meter {
@@ -26,6 +27,7 @@ impl Meter {
             nand_before: nand_writes(drive),
             climate_before: drive.climate(at),
             pages_before: drive.pages_read(),
+            host_busy_before: drive.host_busy(),
         }
     }
 
@@ -50,7 +52,7 @@ impl Meter {
     /// Ends the interval at `at`, which is `at_s` in protocol time, and begins the next one.
     pub(super) fn cut(&mut self, drive: &Drive, at: Nanos, at_s: f64) -> Interval {
         let (nand, reading) = (nand_writes(drive), drive.climate(at));
-        let pages = drive.pages_read();
+        let (pages, host_busy) = (drive.pages_read(), drive.host_busy());
         let pages_read = self.pages_before.zip(pages).map(|(before, after)| PagesRead {
             count: after.all - before.all,
             unwritten: after.unmapped - before.unmapped,
@@ -64,6 +66,7 @@ impl Meter {
             superblocks_free_share: drive.superblocks_free_share(),
             climate: climate.map(|(before, after)| climate_between(&before, &after, span)),
             pages_read,
+            host_busy_ns: Some((host_busy - self.host_busy_before).0),
             ..std::mem::take(&mut self.interval)
         };
         interval.read.close();
@@ -72,6 +75,7 @@ impl Meter {
         self.nand_before = nand;
         self.climate_before = reading;
         self.pages_before = pages;
+        self.host_busy_before = host_busy;
         interval
     }
 }

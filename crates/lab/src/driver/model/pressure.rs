@@ -59,7 +59,7 @@ impl Rest {
 }
 
 #[cold]
-pub(super) fn failed(done: &Completion) -> Error {
+pub(crate) fn failed(done: &Completion) -> Error {
     let Completion { op, status, completed_at, .. } = done;
     match *status {
         Status::OutOfSpace => return space::exhausted(*completed_at),

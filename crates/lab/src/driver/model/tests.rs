@@ -56,6 +56,20 @@ fn requests(interval: &Interval) -> u64 {
 }
 
 #[test]
+fn a_target_says_that_its_model_is_unvalidated_and_is_silent_on_any_other() {
+    let target = |name: &str| {
+        let spec = ssd::catalogue::find(name).unwrap();
+        let (format, host) = (spec.formats()[0].clone(), spec.hosts()[0].clone());
+        Model::new(spec, Setup { format, host, time_lapse: 64, seed: 1 }).unwrap().target()
+    };
+    let (known, guessed) = (target("iodrive-duo"), target("nytro-wlp4-200"));
+    assert!(!known.unvalidated && guessed.unvalidated);
+    assert_eq!(guessed.heading(), format!("{}, unvalidated model", guessed.title));
+    let key = |target: &Target| serde_json::to_string(target).unwrap().contains("unvalidated");
+    assert!(key(&guessed) && !key(&known), "files of validated drives are as they were");
+}
+
+#[test]
 fn the_last_partial_interval_is_dropped() {
     let intervals = run(&mut model(64), &load(&workload("4k-rand-read")));
     let ends: Vec<f64> = intervals.iter().map(|interval| interval.at_s).collect();

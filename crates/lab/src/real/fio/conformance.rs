@@ -40,7 +40,13 @@ pub(crate) fn is_missing() -> bool {
 }
 
 fn place(capacity_bytes: u64) -> JobTarget<'static> {
-    JobTarget { hosts: None, path: Path::new("/null"), capacity_bytes, sector_bytes: 512 }
+    JobTarget {
+        hosts: None,
+        group: &[],
+        path: Path::new("/null"),
+        capacity_bytes,
+        sector_bytes: 512,
+    }
 }
 
 /// The first `count` requests of `load`, which has one job, by its own job file, on a target that
@@ -120,7 +126,7 @@ pub(crate) fn iops(load: &Load<'_>) -> f64 {
 
 fn text(load: &Load<'_>, capacity_bytes: u64) -> String {
     let engine = Engine { name: "null", direct: true };
-    let logging = Logging::of(load).expect("the load has an interval");
+    let logging = Logging::of(load, 1).expect("the load has an interval");
     let text = job::of_load(load, place(capacity_bytes), engine, logging).expect("fio can do it");
     // With data in each write there would be too few of them.
     text.replace("refill_buffers=1", "zero_buffers=1")

@@ -103,6 +103,7 @@ impl<'a> Fleet<'a> {
         let place = JobTarget {
             hosts: Some(self.hosts),
             path: self.path,
+            group: &[],
             capacity_bytes,
             sector_bytes: SECTOR_BYTES,
         };

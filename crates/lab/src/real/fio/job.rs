@@ -86,10 +86,20 @@ pub(super) struct JobTarget<'a> {
     pub(super) hosts: Option<&'a Hosts>,
     /// The file or device, absolute on this machine.
     pub(super) path: &'a Path,
+    /// The devices that are one target, each with jobs of its own; empty: `path` alone.
+    pub(super) group: &'a [PathBuf],
     /// Its capacity in bytes, whole fill transfers.
     pub(super) capacity_bytes: u64,
     /// Smallest transfer that it takes, in bytes.
     pub(super) sector_bytes: u64,
+}
+
+impl JobTarget<'_> {
+    /// Devices that take the load, each all of its jobs: those of a group, or one on each host.
+    pub(super) fn devices(&self) -> u32 {
+        let here = u32::try_from(self.group.len().max(1)).expect("a command line is shorter");
+        here * self.hosts.map_or(1, Hosts::count)
+    }
 }
 
 /// Resolution of fio's latency logs.
@@ -104,9 +114,13 @@ pub(super) struct Logging {
 }
 
 impl Logging {
-    /// The finest logging of `load` that neither exhausts the memory nor fills the disk: fio keeps
-    /// 15 KB in memory for each row of each job and direction, whatever the coarseness.
-    pub(super) fn of(load: &Load<'_>) -> Result<Self, Error> {
+    /// The finest logging of `load` on each of `devices` that neither exhausts the memory nor fills
+    /// the disk: fio keeps 15 KB in memory for each row of each job and direction, whatever the
+    /// coarseness.
+    ///
+    /// # Errors
+    /// When the load holds no interval.
+    pub(super) fn of(load: &Load<'_>, devices: u32) -> Result<Self, Error> {
         let asked_ms = milliseconds(load.interval_s);
         let duration_ms = milliseconds(load.duration_s);
         if asked_ms == 0 || duration_ms < asked_ms {
@@ -118,7 +132,7 @@ impl Logging {
         }
         let directions =
             if load.workload.only_reads() || load.workload.only_writes() { 1 } else { 2 };
-        let logs = u64::from(load.threads) * directions;
+        let logs = u64::from(load.threads) * directions * u64::from(devices);
         let asked_bytes = logs * (duration_ms / asked_ms) * ROW_BYTES;
         let stretch = asked_bytes.div_ceil(LOG_BYTES_MAX).max(1);
         let interval_ms = asked_ms * stretch;
@@ -154,9 +168,9 @@ pub(super) fn of_load(
     job.requests(workload)?;
     job.compressible(&workload.name, workload.compressible_percent)?;
     job.addresses(load, place)?;
-    job.rate(load, place.hosts);
+    job.rate(load, place);
     job.line("iodepth", queue_per_thread);
-    job.measured(load, logging);
+    job.measured(load, logging, (place, engine))?;
     Ok(job.text)
 }
 
@@ -175,7 +189,7 @@ pub(super) fn of_fill(
     job.line("size", place.capacity_bytes);
     job.line("iodepth", 16);
     job.line("loops", passes);
-    job.section("fill");
+    job.sections("fill", (place, engine), None)?;
     Ok(job.text)
 }
 
@@ -291,7 +305,9 @@ impl JobFile {
         engine: Engine,
         jobs: Jobs,
     ) -> Result<(), Error> {
-        self.line(engine.target_key(), target_name(place.path, engine)?);
+        if place.group.is_empty() {
+            self.line(engine.target_key(), target_name(place.path, engine)?);
+        }
         self.line("allow_file_create", 0);
         self.line("fallocate", "none");
         self.line("ioengine", engine.name);
@@ -304,8 +320,40 @@ impl JobFile {
         Ok(())
     }
 
-    /// Adds the length and the logs of a measurement, then its section of `load.threads` jobs.
-    pub(super) fn measured(&mut self, load: &Load<'_>, logging: Logging) {
+    /// Adds the section `name` of so many `jobs`, or of one; for a group one on each device, which
+    /// are carried out at the same time.
+    fn sections(
+        &mut self,
+        name: &str,
+        (place, engine): (JobTarget<'_>, Engine),
+        jobs: Option<u16>,
+    ) -> Result<(), Error> {
+        if place.group.is_empty() {
+            self.section(name);
+            self.count(jobs);
+        }
+        for (number, path) in (1..).zip(place.group) {
+            self.section(&format!("{name}-{number}"));
+            self.line(engine.target_key(), target_name(path, engine)?);
+            self.count(jobs);
+        }
+        Ok(())
+    }
+
+    /// Adds the number of jobs of a section, where it is not one.
+    fn count(&mut self, jobs: Option<u16>) {
+        if let Some(jobs) = jobs {
+            self.line("numjobs", jobs);
+        }
+    }
+
+    /// Adds the length and the logs of a measurement, then its sections of `load.threads` jobs.
+    pub(super) fn measured(
+        &mut self,
+        load: &Load<'_>,
+        logging: Logging,
+        at: (JobTarget<'_>, Engine),
+    ) -> Result<(), Error> {
         self.line("time_based", 1);
         if load.ramp_s > 0.0 {
             self.line("ramp_time", format!("{}ms", milliseconds(load.ramp_s)));
@@ -320,8 +368,8 @@ impl JobFile {
         self.line("write_lat_log", "latency");
         self.line("log_avg_msec", logging.interval_ms);
         self.line("log_max_value", 1);
-        self.section(&format!("T{}Q{}", load.threads, load.queue_per_thread));
-        self.line("numjobs", load.threads);
+        let name = format!("T{}Q{}", load.threads, load.queue_per_thread);
+        self.sections(&name, at, Some(load.threads))
     }
 
     /// Direction and sizes.
@@ -356,9 +404,9 @@ impl JobFile {
 
     /// Requests a second. fio's rates are whole numbers for each job and direction, and zero is no
     /// limit; what was reached is compared with what was asked for afterwards.
-    fn rate(&mut self, load: &Load<'_>, hosts: Option<&Hosts>) {
+    fn rate(&mut self, load: &Load<'_>, place: JobTarget<'_>) {
         let Some(rate) = load.rate else { return };
-        let jobs = u32::from(load.threads) * hosts.map_or(1, Hosts::count);
+        let jobs = u32::from(load.threads) * place.devices();
         let of_all = rate.iops / f64::from(jobs);
         let share = |percent: f64| (of_all * percent / 100.0).round().max(1.0);
         let read_percent = load.workload.read_percent;

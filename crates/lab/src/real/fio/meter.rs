@@ -1,14 +1,14 @@
-//! Recent load on the device below a target, for progress while fio is silent.
+//! Recent load on the devices below a target, for progress while fio is silent.
 
 use std::time::Instant;
 
 use crate::progress::Glimpse;
 use crate::real::system::{Block, DiskCounts};
 
-/// Reads a device's counters now and then.
+/// Reads the counters of devices now and then, and adds them.
 #[derive(Debug)]
 pub(super) struct DeviceMeter {
-    device: Option<Block>,
+    devices: Vec<Block>,
     first: Option<DiskCounts>,
     last: Option<(Instant, DiskCounts)>,
     glimpse: Option<Glimpse>,
@@ -18,16 +18,16 @@ pub(super) struct DeviceMeter {
 const SPAN_S_MIN: f64 = 1.0;
 
 impl DeviceMeter {
-    /// Reads `device`, if it is known.
-    pub(super) fn new(device: Option<&Block>) -> Self {
-        let first = device.and_then(Block::counts);
+    /// Reads `devices`, those that are known.
+    pub(super) fn new(devices: Vec<Block>) -> Self {
+        let first = counts(&devices);
         let last = first.map(|counts| (Instant::now(), counts));
-        Self { device: device.cloned(), first, last, glimpse: None }
+        Self { devices, first, last, glimpse: None }
     }
 
     /// Returns the latest figures; absent until the first span is over.
     pub(super) fn look(&mut self) -> Option<Glimpse> {
-        let counts = self.device.as_ref().and_then(Block::counts);
+        let counts = counts(&self.devices);
         if let (Some(counts), Some((at, before))) = (counts, self.last) {
             let span_s = at.elapsed().as_secs_f64();
             if span_s >= SPAN_S_MIN {
@@ -40,9 +40,21 @@ impl DeviceMeter {
 
     /// Bytes written since it was made; nothing where no device is known.
     pub(super) fn written_bytes(&self) -> Option<u64> {
-        let (now, first) = self.device.as_ref().and_then(Block::counts).zip(self.first)?;
+        let (now, first) = counts(&self.devices).zip(self.first)?;
         Some(now.sectors_written.saturating_sub(first.sectors_written) * blockio::SECTOR_BYTES)
     }
+}
+
+/// Counters of all `devices` together; absent without any.
+fn counts(devices: &[Block]) -> Option<DiskCounts> {
+    let add = |a: DiskCounts, b: DiskCounts| DiskCounts {
+        reads: a.reads + b.reads,
+        writes: a.writes + b.writes,
+        sectors_read: a.sectors_read + b.sectors_read,
+        sectors_written: a.sectors_written + b.sectors_written,
+        spent_ms: a.spent_ms + b.spent_ms,
+    };
+    devices.iter().filter_map(Block::counts).reduce(add)
 }
 
 fn between(before: DiskCounts, after: DiskCounts, span_s: f64) -> Glimpse {
@@ -92,7 +104,7 @@ mod tests {
 
     #[test]
     fn without_a_device_nothing_is_shown() {
-        let mut meter = DeviceMeter::new(None);
+        let mut meter = DeviceMeter::new(Vec::new());
         assert_eq!(meter.look(), None);
         assert_eq!(meter.written_bytes(), None);
     }

@@ -15,6 +15,7 @@ use crate::real::environment::Site;
 use crate::real::guard::{self, Permit};
 use crate::real::hosts::Hosts;
 use crate::real::nbd::{self, Uri};
+use crate::real::sites::Sites;
 use crate::real::target::{LocalTarget, Target, check_room, check_space_of};
 use crate::{Error, Kind};
 
@@ -27,20 +28,47 @@ pub(super) fn open(
     address: &Address,
     access: &Access,
     made: bool,
-) -> Result<(Site, Engine), Error> {
-    let (site, engine) = match address {
-        Address::Local(path) => (open_local(path, access, made)?, None),
-        Address::Export(text) => (open_export(text, access)?, None),
+) -> Result<(Sites, Engine), Error> {
+    let (sites, engine) = match address {
+        Address::Local(path) => (open_local(path, access, made)?.into(), None),
+        Address::Group { name, paths } => (open_group(name, paths, access)?, None),
+        Address::Export(text) => (open_export(text, access)?.into(), None),
         Address::Fleet { hosts, path } => {
             let (site, engine) = open_fleet(hosts, path, access)?;
-            (site, Some(engine))
+            (site.into(), Some(engine))
         }
     };
-    if site.capacity_bytes() < FILL_BYTES {
-        return Err(too_small(address, &site));
+    if sites.capacity_bytes() < FILL_BYTES {
+        return Err(too_small(address, sites.first()));
     }
-    let engine = engine.map_or_else(|| probe(site.target()), Ok)?;
-    Ok((site, engine))
+    let engine = engine.map_or_else(|| probe_all(&sites), Ok)?;
+    Ok((sites, engine))
+}
+
+/// The first engine of fio that reads from each of `sites`, with direct I/O where all take it.
+fn probe_all(sites: &Sites) -> Result<Engine, Error> {
+    let probed = sites.all().iter().map(|site| Ok((site, probe(site.target())?)));
+    let probed = probed.collect::<Result<Vec<(&Site, Engine)>, Error>>()?;
+    let (first, engine) = probed[0];
+    match probed.iter().find(|(_, other)| *other != engine) {
+        None => Ok(engine),
+        Some((other, differs)) => {
+            let (a, b) = (first.name(), other.name());
+            let text = format!("fio reads {a} by {engine} and {b} by {differs}: one job needs one");
+            Err(Error::new(Kind::Input, text).hint("test each device by itself"))
+        }
+    }
+}
+
+/// Takes hold of every device of a group, once it is known that they go together.
+fn open_group(name: &str, paths: &[PathBuf], access: &Access) -> Result<Sites, Error> {
+    refuse_size(Path::new(name), access, "a group of devices has")?;
+    guard::check_group(paths)?;
+    let permits = paths.iter().map(|path| guard::permit(path, access.destroy));
+    // All of them, before the first is looked at any further.
+    let permits = permits.collect::<Result<Vec<Permit>, Error>>()?;
+    let sites = paths.iter().zip(permits).map(|(path, permit)| Site::of_local(path, permit));
+    Ok(Sites::of_group(name, sites.collect::<Result<_, _>>()?))
 }
 
 /// The first engine of fio that reads from `target`.

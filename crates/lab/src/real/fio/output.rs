@@ -40,6 +40,9 @@ pub(super) struct JobTotals {
     pub(super) usr_cpu: f64,
     /// CPU time in the kernel, percent of the job's time.
     pub(super) sys_cpu: f64,
+    /// The job's time after the ramp, in milliseconds.
+    #[serde(default)]
+    pub(super) job_runtime: u64,
 }
 
 /// Totals of one direction.
@@ -127,8 +130,19 @@ pub(super) fn counted(jobs: &[JobTotals]) -> Option<Interval> {
         }
     }
     all.at_s = all.span_s;
+    all.host_busy_ns = host_busy_ns(jobs);
     let is_any = all.read.count() + all.write.count() > 0;
     (is_any && all.span_s > 0.0).then_some(all)
+}
+
+/// Processor time that `jobs` took after the ramp, in user space and in the kernel, in nanoseconds;
+/// absent where the report has not how long a job ran.
+fn host_busy_ns(jobs: &[JobTotals]) -> Option<u64> {
+    let of_job = |job: &JobTotals| {
+        let share = (job.usr_cpu + job.sys_cpu) / 100.0;
+        (job.job_runtime > 0).then_some(job.job_runtime as f64 * 1e6 * share)
+    };
+    jobs.iter().map(of_job).sum::<Option<f64>>().map(rounded)
 }
 
 /// The two parts of the latency of `jobs`; absent where the report does not tell them apart.
@@ -273,6 +287,10 @@ mod tests {
         let mean = (31_299.0 * 197_770.751_11 + 29_615.0 * 208_915.800_608) / 60_914.0;
         assert!((read.latency_ns_avg / mean - 1.0).abs() < 1e-6, "{}", read.latency_ns_avg);
         assert!((counted.span_s - 2.504).abs() < 1e-9);
+        let busy_ms = 2500.0 * 0.112 + 2503.0 * 0.103_475_83;
+        let requests = counted.read.count() + counted.write.count();
+        let told = results::Summary::of(&[counted]).host_processor_us.unwrap();
+        assert!((told / (busy_ms * 1e3 / requests as f64) - 1.0).abs() < 1e-6, "{told}");
     }
 
     #[test]

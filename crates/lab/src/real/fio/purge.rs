@@ -24,6 +24,7 @@ use super::fleet::Fleet;
 use crate::real::environment::Site;
 use crate::real::guard::Permit;
 use crate::real::nbd::Uri;
+use crate::real::sites::Sites;
 use crate::real::system::Block;
 use crate::real::target::{LocalTarget, Target};
 use crate::real::tools::Tools;
@@ -81,6 +82,42 @@ pub(super) fn of(
         }
         Target::Export { uri, export, .. } => of_export(uri, export.trims, method),
     }
+}
+
+/// Purges every device of `sites` as [`of`] does, one after the other.
+///
+/// # Errors
+/// As [`of`]; with the name of the device where there are several.
+pub(super) fn of_all(
+    sites: &Sites,
+    engine: Engine,
+    method: PurgeMethod,
+    raw: &Path,
+) -> Result<Purged, Error> {
+    if sites.group().is_empty() {
+        return of(sites.first(), engine, method, raw);
+    }
+    let mut all = Vec::new();
+    for site in sites.all() {
+        let purged = of(site, engine, method, raw).map_err(|error| {
+            let hint = error.remedy().to_owned();
+            Error::new(error.kind(), format!("purging {}", site.name())).source(error).hint(hint)
+        })?;
+        all.push((site.name(), purged));
+    }
+    let told = |of: fn(&Purged) -> &str| {
+        let first = of(&all[0].1);
+        if all.iter().all(|(_, purged)| of(purged) == first) {
+            return match first {
+                "" => String::new(),
+                text => format!("each of {} devices: {text}", all.len()),
+            };
+        }
+        let apart = all.iter().filter(|(_, purged)| !of(purged).is_empty());
+        let apart = apart.map(|(name, purged)| format!("{name}: {}", of(purged)));
+        apart.collect::<Vec<_>>().join("; ")
+    };
+    Ok(Purged { how: told(|it| &it.how), shortfall: told(|it| &it.shortfall) })
 }
 
 /// fio's servers trim and write, and do nothing else to a drive.

@@ -46,6 +46,10 @@ pub(super) fn check(
         let text = format!("fio cannot replay a trace on {hosts}: iologs stay on this machine");
         return Err(Error::new(Kind::Input, text).hint("replay it on each host by itself"));
     }
+    if !place.group.is_empty() {
+        let text = "fio cannot replay a trace on several devices at once: its addresses are of one";
+        return Err(Error::new(Kind::Input, text).hint("replay it on each device by itself"));
+    }
     if engine == Engine::NBD {
         let text = "fio cannot replay a trace on an NBD server: iologs name files";
         return Err(Error::new(Kind::Input, text).hint("take a file, a block device or a model"));
@@ -81,7 +85,7 @@ pub(super) fn of_replay(
     job.line("iodepth", load.queue_per_thread);
     let logs: Vec<String> = (1..=load.threads).map(iolog_name).collect();
     job.line("read_iolog", logs.join(":"));
-    job.measured(load, logging);
+    job.measured(load, logging, (place, engine))?;
     Ok(job.text)
 }
 

@@ -185,10 +185,10 @@ fn shares_of_sizes_and_directions_are_those_of_the_workload() {
     let engine = Engine { name: "null", direct: true };
     let folder = TempDir::new().unwrap();
     let (path, capacity_bytes) = (Path::new("/null"), SIZE.0);
-    let place = JobTarget { hosts: None, path, capacity_bytes, sector_bytes: 512 };
+    let place = JobTarget { hosts: None, group: &[], path, capacity_bytes, sector_bytes: 512 };
     let workload = catalogue::find_workload("file-server").unwrap();
     let load = Load { duration_s: 0.5, ..load(&workload, "conformance") };
-    let text = job::of_load(&load, place, engine, Logging::of(&load).unwrap()).unwrap();
+    let text = job::of_load(&load, place, engine, Logging::of(&load, 1).unwrap()).unwrap();
     // With data in each write there would be too few of them.
     write_job(folder.path(), &text.replace("refill_buffers=1", "zero_buffers=1")).unwrap();
     process::run(folder.path(), None, &mut Waiter::patient(), |_, _| true).unwrap();
@@ -246,7 +246,7 @@ fn a_loop_device_is_discarded_written_twice_and_loaded_in_slices() {
     let interval = &loaded.intervals[0];
     assert_eq!(interval.write_bytes, interval.write.count() * (128 << 10));
     assert!(
-        fio.held.site.warnings(true).iter().any(|warning| warning.kind == WarningKind::PageCache)
+        fio.held.sites.warnings(true).iter().any(|warning| warning.kind == WarningKind::PageCache)
     );
 }
 
@@ -616,4 +616,77 @@ fn submissions_that_take_more_than_a_twentieth_of_the_latency_are_warned_of() {
     let warning = warned(&report).unwrap();
     assert_eq!(warning.kind, WarningKind::Submission);
     assert!(warning.text.ends_with("total latency is 6 % above fio's clat"), "{}", warning.text);
+}
+
+/// A request for these files of `folder` as one target, each of so many bytes.
+fn group(folder: &TempDir, sizes: &[u64]) -> Trial {
+    let path = |index: usize| folder.path().join(format!("disk-{index}.img"));
+    for (index, size) in sizes.iter().enumerate() {
+        fs::File::create(path(index)).unwrap().set_len(*size).unwrap();
+    }
+    let paths: Vec<String> =
+        (0..sizes.len()).map(|index| path(index).display().to_string()).collect();
+    let address = Address::parse(&paths.join(","), "").unwrap();
+    Trial::new(address, folder.path().join("raw"))
+}
+
+#[test]
+fn two_targets_take_the_load_together_and_each_has_its_own_figures() {
+    if fio_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let mut fio = group(&folder, &[SIZE.0; 2]).open().unwrap();
+    let target = fio.target();
+    assert_eq!((target.devices, target.user_capacity_bytes), (2, SIZE.0));
+    assert!(target.title.contains("disk-0.img on") || target.title.starts_with("2 x "));
+    let how = fio.purge().unwrap();
+    assert!(how.starts_with("each of 2 devices: a hole punched"), "{how}");
+    let workload = catalogue::find_workload("file-server").unwrap();
+    let rate = Some(Rate { iops: 2000.0, gaps: Gaps::Exponential });
+    let load = Load { rate, ..load(&workload, "file-server/T2Q4") };
+    let loaded = fio.load(&load, &mut Waiter::patient()).unwrap();
+    assert!(
+        loaded.how.starts_with("all 64 MiB written once in order on each of 2 devices before"),
+        "{}",
+        loaded.how
+    );
+
+    let names: Vec<&str> = loaded.devices.iter().map(|device| device.name.as_str()).collect();
+    assert!(names[0].ends_with("disk-0.img") && names[1].ends_with("disk-1.img"), "{names:?}");
+    let whole = Summary::of(&loaded.counted);
+    let sum = |of: fn(&Summary) -> f64| -> f64 {
+        loaded.devices.iter().map(|device| of(&Summary::of(&device.counted))).sum()
+    };
+    let counts = sum(|summary| summary.latency.count as f64);
+    assert!((counts - whole.latency.count as f64).abs() < 0.5, "every request is of one device");
+    assert!((sum(Summary::throughput_mb_s) / whole.throughput_mb_s() - 1.0).abs() < 0.02);
+    // Four standard deviations of a Poisson count of 2000 and more are 9 %.
+    for device in &loaded.devices {
+        let iops = Summary::of(&device.counted).iops;
+        assert!((850.0..1150.0).contains(&iops), "{iops} of the 1000 that are its share");
+    }
+    let slowest = |it: &DeviceIntervals| Summary::of(&it.counted).latency.latency_ns_max;
+    let slowest = loaded.devices.iter().map(slowest).max();
+    assert_eq!(slowest, Some(whole.latency.latency_ns_max), "distributions are merged");
+}
+
+#[test]
+fn a_group_that_cannot_be_one_target_is_refused_before_anything_is_touched() {
+    if fio_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let unlike = group(&folder, &[SIZE.0, SIZE.0 / 2]);
+    let error = unlike.open().unwrap_err();
+    assert!(error.to_string().contains("they hold 64 MiB and 32 MiB"), "{error}");
+    let sized = group(&folder, &[SIZE.0; 2]).with(|it| it.size = Some(SIZE));
+    assert!(sized.open().unwrap_err().to_string().ends_with("a group of devices has its own size"));
+    let full = group(&folder, &[SIZE.0; 2]);
+    fs::write(folder.path().join("disk-1.img"), vec![1; 64 << 20]).unwrap();
+    let error = full.open().unwrap_err();
+    assert_eq!(error.kind(), Kind::Refused);
+    assert!(error.to_string().contains("disk-1.img: its content (64 MiB) would be lost"));
+    // The first is let go again, and both with leave are taken.
+    full.with(|it| it.destroy = true).open().unwrap();
 }

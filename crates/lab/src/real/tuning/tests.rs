@@ -23,7 +23,7 @@ fn disk(machine: &Machine) -> Block {
 }
 
 fn tuned(machine: &Machine) -> Tuned {
-    Tuned::begin(&machine.system(), Some(&disk(machine))).unwrap()
+    Tuned::begin(&machine.system(), &[disk(machine)]).unwrap()
 }
 
 /// Current values of scheduler, merging, governors and links.
@@ -100,7 +100,7 @@ fn what_somebody_else_set_meanwhile_stays() {
 fn one_run_at_a_time_tunes_a_machine() {
     let machine = machine();
     let _first = tuned(&machine);
-    let second = Tuned::begin(&machine.system(), None).unwrap_err();
+    let second = Tuned::begin(&machine.system(), &[]).unwrap_err();
     assert_eq!(second.to_string(), "another run has this machine tuned");
     let refused = revert_on(&machine.system()).unwrap_err();
     assert_eq!(refused.to_string(), "another run has this machine tuned");
@@ -110,7 +110,7 @@ fn one_run_at_a_time_tunes_a_machine() {
 #[test]
 fn a_file_leaves_the_queue_of_the_disk_that_it_shares_as_it_is() {
     let machine = machine();
-    let _tuned = Tuned::begin(&machine.system(), None).unwrap();
+    let _tuned = Tuned::begin(&machine.system(), &[]).unwrap();
     assert_eq!(
         settings(&machine),
         ["mq-deadline", "0", "performance", "performance", "performance"]

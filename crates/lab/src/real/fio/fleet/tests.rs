@@ -225,11 +225,12 @@ fn a_rate_is_that_of_all_hosts() {
     let place = JobTarget {
         hosts: Some(&hosts),
         path: Path::new("/dev/nvme0n1"),
+        group: &[],
         capacity_bytes: 1 << 30,
         sector_bytes: 512,
     };
     let engine = Engine { name: "io_uring", direct: true };
-    let logging = job::Logging::of(&load).unwrap();
+    let logging = job::Logging::of(&load, 1).unwrap();
     let text = job::of_load(&load, place, engine, logging).unwrap();
     assert!(text.contains("\nrate_iops=2000\n"), "two hosts of two threads: {text}");
     assert!(text.contains("--client=a job.fio --client=b job.fio\n"), "{text}");

@@ -37,6 +37,7 @@ fn totals(jobs: usize) -> Vec<output::JobTotals> {
         write: direction(),
         usr_cpu: 0.0,
         sys_cpu: 0.0,
+        job_runtime: 0,
     };
     (0..jobs).map(|_| job()).collect()
 }

@@ -10,7 +10,13 @@ use crate::Rate;
 const DIRECT: Engine = Engine { name: "io_uring", direct: true };
 
 fn place(path: &str) -> JobTarget<'_> {
-    JobTarget { hosts: None, path: Path::new(path), capacity_bytes: 1 << 30, sector_bytes: 512 }
+    JobTarget {
+        hosts: None,
+        group: &[],
+        path: Path::new(path),
+        capacity_bytes: 1 << 30,
+        sector_bytes: 512,
+    }
 }
 
 fn load(workload: &Workload) -> Load<'_> {
@@ -30,7 +36,7 @@ fn load(workload: &Workload) -> Load<'_> {
 
 fn text(workload: &Workload) -> Result<String, Error> {
     let load = load(workload);
-    of_load(&load, place("/srv/disk.img"), DIRECT, Logging::of(&load)?)
+    of_load(&load, place("/srv/disk.img"), DIRECT, Logging::of(&load, 1)?)
 }
 
 fn named(name: &str) -> Workload {
@@ -75,7 +81,7 @@ fn compressible_data_is_asked_of_fio_in_whole_percents() {
 fn sequential_jobs_get_disjoint_slices_that_fit() {
     let workload = named("128k-seq-write");
     let load = Load { threads: 3, ..load(&workload) };
-    let text = of_load(&load, place("/d"), DIRECT, Logging::of(&load).unwrap()).unwrap();
+    let text = of_load(&load, place("/d"), DIRECT, Logging::of(&load, 1).unwrap()).unwrap();
     let value = |key: &str| -> u64 {
         let line = text.lines().find_map(|line| line.strip_prefix(key)).unwrap();
         line.parse().unwrap()
@@ -100,7 +106,7 @@ fn what_fio_cannot_express_is_refused() {
 fn transfers_below_the_sector_are_refused_only_where_the_cache_is_passed_by() {
     let workload = named("file-server");
     let load = load(&workload);
-    let logging = Logging::of(&load).unwrap();
+    let logging = Logging::of(&load, 1).unwrap();
     let place = JobTarget { sector_bytes: 4096, ..place("/dev/nvme0n1") };
     let error = of_load(&load, place, DIRECT, logging).unwrap_err();
     assert!(error.to_string().ends_with("/dev/nvme0n1 takes multiples of 4096"), "{error}");
@@ -123,7 +129,7 @@ fn an_nbd_server_is_named_by_its_address_as_it_is() {
     let workload = named("4k-rand-read");
     let load = load(&workload);
     let uri = "nbd+unix:///?socket=/run/it.sock";
-    let text = of_load(&load, place(uri), Engine::NBD, Logging::of(&load).unwrap()).unwrap();
+    let text = of_load(&load, place(uri), Engine::NBD, Logging::of(&load, 1).unwrap()).unwrap();
     assert!(text.contains(&format!("\nuri={uri}\n")) && text.contains("\nioengine=nbd\n"));
     assert!(!text.contains("filename="), "{text}");
 }
@@ -132,7 +138,7 @@ fn an_nbd_server_is_named_by_its_address_as_it_is() {
 fn a_seed_of_zero_still_gives_each_job_its_own_addresses() {
     let workload = named("4k-rand-read");
     let load = Load { seed: 0, ..load(&workload) };
-    let text = of_load(&load, place("/d"), DIRECT, Logging::of(&load).unwrap()).unwrap();
+    let text = of_load(&load, place("/d"), DIRECT, Logging::of(&load, 1).unwrap()).unwrap();
     assert!(text.contains("\nrandseed=1\n"));
 }
 
@@ -140,7 +146,7 @@ fn a_seed_of_zero_still_gives_each_job_its_own_addresses() {
 fn a_seed_of_64_bits_fits_the_63_that_fio_reads() {
     let workload = named("4k-rand-read");
     let load = Load { seed: u64::MAX, ..load(&workload) };
-    let text = of_load(&load, place("/d"), DIRECT, Logging::of(&load).unwrap()).unwrap();
+    let text = of_load(&load, place("/d"), DIRECT, Logging::of(&load, 1).unwrap()).unwrap();
     assert!(text.contains(&format!("\nrandseed={}\n", i64::MAX)));
 }
 
@@ -149,7 +155,7 @@ fn a_rate_is_split_over_jobs_and_directions() {
     let asked = |gaps, name| {
         let workload = named(name);
         let load = Load { rate: Some(Rate { iops: 10_000.0, gaps }), ..load(&workload) };
-        of_load(&load, place("/d"), DIRECT, Logging::of(&load).unwrap()).unwrap()
+        of_load(&load, place("/d"), DIRECT, Logging::of(&load, 1).unwrap()).unwrap()
     };
     let poisson = asked(Gaps::Exponential, "file-server");
     assert!(poisson.contains("\nrate_iops=2000,500\nrate_process=poisson\n"), "{poisson}");
@@ -175,7 +181,7 @@ fn even_gaps_between_mixed_sizes_are_refused_where_fio_gets_them_wrong() {
 #[test]
 fn short_steps_are_logged_as_finely_as_asked() {
     let workload = named("4k-rand-write");
-    let logging = Logging::of(&load(&workload)).unwrap();
+    let logging = Logging::of(&load(&workload), 1).unwrap();
     assert_eq!(logging, Logging { interval_ms: 1000, rows: 60, coarseness: 0 });
 }
 
@@ -183,7 +189,7 @@ fn short_steps_are_logged_as_finely_as_asked() {
 fn long_steps_with_many_jobs_get_longer_intervals_and_merged_bins() {
     let workload = named("8k-70-30");
     let six_hours = Load { threads: 16, duration_s: 21_600.0, ..load(&workload) };
-    let logging = Logging::of(&six_hours).unwrap();
+    let logging = Logging::of(&six_hours, 1).unwrap();
     assert_eq!((logging.interval_ms, logging.coarseness), (10_000, 1));
     assert!(logging.rows * 32 * ROW_BYTES <= LOG_BYTES_MAX);
 }
@@ -192,7 +198,7 @@ fn long_steps_with_many_jobs_get_longer_intervals_and_merged_bins() {
 fn a_load_without_a_whole_interval_is_refused() {
     let workload = named("4k-rand-write");
     let short = Load { duration_s: 0.5, ..load(&workload) };
-    let error = Logging::of(&short).unwrap_err();
+    let error = Logging::of(&short, 1).unwrap_err();
     assert!(error.to_string().ends_with("0.5 s of load hold no interval of 1 s"), "{error}");
 }
 
@@ -208,4 +214,45 @@ fn a_trim_covers_every_byte_once() {
             "rest]\noffset=201326592\nsize=5242880\nbs=1048576\n"
         ]
     );
+}
+
+#[test]
+fn each_device_of_a_group_has_a_section_of_its_own_and_a_share_of_the_rate() {
+    let group = ["/dev/nvme1n1", "/dev/nvme2n1"].map(PathBuf::from);
+    let place = JobTarget { group: &group, ..place("/dev/nvme1n1") };
+    let workload = named("4k-rand-write");
+    let rate = Some(Rate { iops: 8000.0, gaps: Gaps::Exponential });
+    let load = Load { rate, ..load(&workload) };
+    let text = of_load(&load, place, DIRECT, Logging::of(&load, 2).unwrap()).unwrap();
+    let (global, sections) = text.split_once("[T4Q8-1]").unwrap();
+    assert!(!global.contains("filename="), "{global}");
+    assert!(global.contains("\nrate_iops=1000\n"), "8000 over two devices of four jobs: {global}");
+    assert_eq!(
+        sections,
+        "\nfilename=/dev/nvme1n1\nnumjobs=4\n[T4Q8-2]\nfilename=/dev/nvme2n1\nnumjobs=4\n"
+    );
+    let fill = of_fill(place, DIRECT, 2, 0.0).unwrap();
+    assert!(fill.ends_with("[fill-1]\nfilename=/dev/nvme1n1\n[fill-2]\nfilename=/dev/nvme2n1\n"));
+}
+
+#[test]
+fn the_protocol_of_2021_stays_within_a_fifth_of_each_device() {
+    let protocol = catalogue::find_protocol("enterprise-2021").unwrap();
+    let plan = crate::plan::Plan::new(&protocol, &catalogue::workloads(), 1).unwrap().for_real(2);
+    let group = ["/dev/nvme1n1", "/dev/nvme2n1"].map(PathBuf::from);
+    let place = JobTarget { group: &group, capacity_bytes: 800 << 30, ..place("/dev/nvme1n1") };
+    let is_load = |step: &&crate::plan::PlannedStep| step.threads > 0;
+    for step in plan.steps.iter().filter(is_load) {
+        let workload = step.workload.as_ref().unwrap();
+        let load = Load { threads: step.threads, ..load(workload) };
+        let text = of_load(&load, place, DIRECT, Logging::of(&load, 2).unwrap()).unwrap();
+        let number = |key: &str| -> u64 {
+            let mut lines = text.lines();
+            let value = lines.find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+            value.map_or(0, |value| value.parse().unwrap())
+        };
+        let jobs = if number("offset_increment") > 0 { u64::from(step.threads) } else { 1 };
+        let share = (number("size") * jobs) as f64 / (800_u64 << 30) as f64;
+        assert!((0.1999..=0.2).contains(&share), "{}: {share}", step.id);
+    }
 }

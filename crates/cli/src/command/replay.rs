@@ -1,0 +1,162 @@
+//! `floatgate replay`: an application that was recorded on one drive, on modelled ones.
+
+use std::fmt::Write as _;
+
+use anyhow::{Result, bail};
+use blockio::Nanos;
+use lab::application::{self, HOST_SHARE_MAX, Replayed};
+use lab::results::LatencySummary;
+use lab::ssd::DriveSpec;
+use lab::subject::{Subject, find_drive};
+use lab::wanted::Wanted;
+use lab::workload::recording::{Benchmark, Recording};
+use serde::Serialize;
+
+use crate::args::Replay;
+use crate::{Ending, output, setup, table};
+
+/// Columns of the table.
+const HEADINGS: [&str; 10] =
+    ["drive", "TPS", "mean ms", "factor", "read us", "p99", "write us", "p99", "flush us", "host"];
+
+/// A replay on one drive, for JSON.
+#[derive(Serialize)]
+struct Row {
+    drive: String,
+    /// True if nothing was published that the model could be judged by.
+    unvalidated: bool,
+    #[serde(flatten)]
+    replayed: Replayed,
+}
+
+/// Replays a recording on each drive, and prints what the application would have made of it.
+pub(crate) fn replay(args: &Replay) -> Result<Ending> {
+    let recording = application::read(&args.recording)?;
+    let mut rows = Vec::new();
+    for name in &args.drives {
+        let spec = find_drive(name)?;
+        let choice = setup::choice(args.format.as_deref(), &args.model);
+        let Wanted::Model(wanted) = Subject::find(name)?.setup(&choice)? else {
+            bail!("{name} is no model: `floatgate drives` lists those there are");
+        };
+        let compressible = args.data.compressible.unwrap_or_default();
+        let setup = wanted.with_seed(args.model.seed);
+        let replayed = application::replay(&recording, &spec, &setup, compressible)?;
+        rows.push(Row { drive: title(&spec), unvalidated: !spec.is_validated(), replayed });
+    }
+    if args.json {
+        output::json(&rows)?;
+    } else {
+        output::talk(&about(&recording));
+        output::data(&shown(&recording, &rows))?;
+    }
+    Ok(Ending::Done)
+}
+
+fn title(spec: &DriveSpec) -> String {
+    spec.name.clone()
+}
+
+fn benchmark(recording: &Recording) -> Option<&Benchmark> {
+    recording.tail.as_ref()?.benchmark.as_ref()
+}
+
+/// Origin of the recording, and what is wrong with it.
+fn about(recording: &Recording) -> String {
+    let head = &recording.head;
+    let measured = recording.measured().len();
+    let mut lines =
+        vec![format!("recorded: {measured} requests of {}, on {}", head.device, head.machine)];
+    if let Some(model) = &head.model {
+        lines.push(format!("replies kept to the times of the model {model}"));
+    }
+    match (&recording.tail, benchmark(recording)) {
+        (None, _) => lines.push("it was cut short: its last requests are missing".to_owned()),
+        (Some(_), None) => lines.push(
+            "no result of a benchmark is in it, so that factors are told and no TPS".to_owned(),
+        ),
+        (Some(tail), Some(_)) => lines.push(tail.command.clone()),
+    }
+    if recording.lost > 0 {
+        lines.push(format!(
+            "{} requests could not be kept while it was made: rates are too high",
+            recording.lost
+        ));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn shown(recording: &Recording, rows: &[Row]) -> String {
+    let mut cells = vec![HEADINGS.map(str::to_owned), of_recording(recording, rows)];
+    cells.extend(rows.iter().map(row));
+    let mut text = table::columns(&cells);
+    if rows.iter().any(|row| row.replayed.host_share > HOST_SHARE_MAX) {
+        let _ = write!(
+            text,
+            "\n\nNo TPS where more than {:.0} % of the time is the host's: its processors decide, \
+             and they are not modelled.",
+            HOST_SHARE_MAX * 100.0
+        );
+    }
+    if rows.iter().any(|row| row.unvalidated) {
+        text += "\n\n* Nothing was published that this model could be judged by.";
+    }
+    text
+}
+
+fn of_recording(recording: &Recording, rows: &[Row]) -> [String; 10] {
+    let found = benchmark(recording);
+    let of = |op| {
+        let latencies = recording.measured().iter().filter(move |it| it.op == op);
+        let (count, sum) = latencies
+            .fold((0_u64, Nanos::ZERO), |(count, sum), it| (count + 1, sum + it.latency()));
+        if count == 0 { "-".to_owned() } else { us(sum.0 as f64 / count as f64) }
+    };
+    let host = rows.first().map(|row| percent(row.replayed.recorded_host_share));
+    [
+        "(recorded)".to_owned(),
+        found.map_or_else(dash, |it| format!("{:.1}", it.tps)),
+        found.and_then(|it| it.latency_ms_mean).map_or_else(dash, |it| format!("{it:.2}")),
+        "1.00".to_owned(),
+        of(blockio::Op::Read),
+        dash(),
+        of(blockio::Op::Write),
+        dash(),
+        of(blockio::Op::Flush),
+        host.unwrap_or_else(dash),
+    ]
+}
+
+fn row(row: &Row) -> [String; 10] {
+    let Replayed { prediction, read, write, flush, host_share, .. } = &row.replayed;
+    let latency = prediction.and_then(|it| it.latency_ms_mean);
+    let mean =
+        |of: &Option<LatencySummary>| of.as_ref().map_or_else(dash, |it| us(it.latency_ns_avg));
+    let p99 = |of: &Option<LatencySummary>| {
+        of.as_ref().map_or_else(dash, |it| us(it.latency_ns_p99 as f64))
+    };
+    [
+        format!("{}{}", row.drive, if row.unvalidated { " *" } else { "" }),
+        prediction.map_or_else(dash, |it| format!("{:.1}", it.tps)),
+        latency.map_or_else(dash, |it| format!("{it:.2}")),
+        format!("{:.2}", 1.0 / row.replayed.slowdown()),
+        mean(read),
+        p99(read),
+        mean(write),
+        p99(write),
+        mean(flush),
+        percent(*host_share),
+    ]
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}
+
+fn us(ns: f64) -> String {
+    format!("{:.0}", ns / 1e3)
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}

@@ -1,0 +1,106 @@
+//! A shell that clears up after this process, however it ends.
+//!
+//! It is told line by line what there is, and takes it away once its input ends: at the end of this
+//! process the system closes that input, after `kill -9` too.
+
+use std::fmt::Display;
+use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+use anyhow::{Context as _, Result};
+
+/// Reads lines of a word and a value; then ends processes, and takes down mounts, loop devices and
+/// folders, in this order. What is not there any more is none of its business.
+const SCRIPT: &str = r#"
+trap '' INT TERM HUP
+while read -r kind value; do
+    case $kind in
+        group) group=$value ;; mount) mount=$value ;; loop) loop=$value ;;
+        fuse) fuse=$value ;; scratch) scratch=$value ;;
+    esac
+done
+exec 2> /dev/null
+if [ -n "$group" ] && kill -s TERM -- "-$group"; then
+    for attempt in 1 2 3 4 5 6 7 8 9 10; do kill -s 0 -- "-$group" || break; sleep 0.2; done
+    kill -s KILL -- "-$group"
+fi
+gone() {
+    for attempt in 1 2 3 4 5 6 7 8 9 10; do umount "$1" && return; sleep 0.2; done
+    umount -l "$1"
+}
+[ -z "$mount" ] || gone "$mount"
+[ -z "$loop" ] || losetup -d "$loop"
+[ -z "$fuse" ] || gone "$fuse"
+[ -z "$scratch" ] || rm -rf "$scratch"
+exit 0
+"#;
+
+/// A shell that clears up once this is dropped, or this process ends.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    shell: Child,
+    /// Absent once it has ended.
+    input: Option<ChildStdin>,
+}
+
+/// Something to be taken away.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kept<'a> {
+    /// Processes of a group, by its number.
+    Group(u32),
+    /// A mounted file system.
+    Mount(&'a Path),
+    /// A loop device.
+    Loop(&'a str),
+    /// The folder of nbdfuse.
+    Fuse(&'a Path),
+    /// A folder with all that is in it.
+    Scratch(&'a Path),
+}
+
+impl Keeper {
+    /// Starts the shell.
+    ///
+    /// # Errors
+    /// When the system has no shell.
+    pub(crate) fn new() -> Result<Self> {
+        let mut shell = Command::new("sh")
+            .args(["-c", SCRIPT])
+            .stdin(Stdio::piped())
+            // Not the group that Ctrl-C ends.
+            .process_group(0)
+            .spawn()
+            .context("starting a shell")?;
+        let input = shell.stdin.take();
+        Ok(Self { shell, input })
+    }
+
+    /// Has something taken away at the end.
+    ///
+    /// # Errors
+    /// When the shell is gone.
+    pub(crate) fn keep(&mut self, kept: Kept<'_>) -> Result<()> {
+        match kept {
+            Kept::Group(number) => self.tell("group", &number),
+            Kept::Mount(folder) => self.tell("mount", &folder.display()),
+            Kept::Loop(device) => self.tell("loop", &device),
+            Kept::Fuse(folder) => self.tell("fuse", &folder.display()),
+            Kept::Scratch(folder) => self.tell("scratch", &folder.display()),
+        }
+    }
+
+    fn tell(&mut self, kind: &str, value: &dyn Display) -> Result<()> {
+        let input = self.input.as_mut().expect("there until it is dropped");
+        writeln!(input, "{kind} {value}").context("telling the shell that clears up")
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.input = None;
+        // It ends once everything is taken away.
+        let _ = self.shell.wait();
+    }
+}

@@ -1,0 +1,87 @@
+//! Relocation by the owner: what host pages owe is paid page by page, and each page is known before
+//! it is moved.
+
+use ftl::{Config, Ftl, Geometry, Lpn, MediaOp, Ppn, VictimPolicy, Watermarks};
+
+const CONFIG: Config = Config {
+    geometry: Geometry {
+        banks: 1,
+        dies_per_bank: 1,
+        planes_per_die: 1,
+        erase_blocks_per_plane: 24,
+        pages_per_erase_block: 8,
+        page_kib: 16,
+        stripe_dies: 0,
+    },
+    pages_logical: 440,
+    pages_stored_max: 440,
+    extents_per_page: 1,
+    victim: VictimPolicy::Greedy,
+    watermarks: Watermarks { low: 4, high: 7, burst: 0.1, price_max: f64::MAX, batch_pages: 1 },
+    wear_spread_max: 0,
+    spares_per_die: 0,
+    seed: 1,
+};
+const ROUNDS: u32 = 8000;
+
+/// Page of a load that comes back to all of them.
+fn page(round: u32) -> Lpn {
+    Lpn((round.wrapping_mul(2_654_435_761) >> 8) % CONFIG.pages_logical)
+}
+
+/// Places that operations move pages from.
+fn moved_from(ops: &[MediaOp]) -> Vec<Ppn> {
+    let from = |op: &MediaOp| match op {
+        MediaOp::Relocate { from, .. } => Some(*from),
+        MediaOp::Program { .. } | MediaOp::Erase { .. } => None,
+    };
+    ops.iter().filter_map(from).collect()
+}
+
+/// Moves one page of the victim, which must be the one that was announced.
+fn relocate(ftl: &mut Ftl) {
+    let announced = ftl.next_to_relocate();
+    assert_eq!(ftl.next_to_relocate(), announced, "a look changes nothing");
+    let mut ops = Vec::new();
+    ftl.relocate_next(&mut ops);
+    assert_eq!(moved_from(&ops), announced.into_iter().collect::<Vec<_>>());
+}
+
+/// Writes a load whose debts are paid after so many pages at a time; returns the drive.
+fn written(pages_at_once: u32) -> Ftl {
+    let mut ftl = Ftl::format(&CONFIG).expect("a shape that can be");
+    for round in 0..ROUNDS {
+        while ftl.needs_room() {
+            relocate(&mut ftl);
+        }
+        let mut ops = Vec::new();
+        let ppn = ftl.write_owing(page(round), &mut ops);
+        assert_eq!(ftl.lookup(page(round)), Some(ppn));
+        assert!(moved_from(&ops).is_empty(), "nothing is relocated but by the owner");
+        while round % pages_at_once == 0 && ftl.owes_relocation() {
+            relocate(&mut ftl);
+        }
+    }
+    ftl.check_invariants();
+    ftl
+}
+
+#[test]
+fn an_owner_that_pays_at_once_relocates_as_much_as_the_drive_itself() {
+    let mut itself = Ftl::format(&CONFIG).unwrap();
+    for round in 0..ROUNDS {
+        itself.write(page(round), &mut Vec::new());
+    }
+    let moved = |ftl: &Ftl| ftl.counters().pages_relocation as f64;
+    let share = moved(&written(1)) / moved(&itself);
+    assert!((0.95..1.05).contains(&share), "{share} of what the drive itself relocates");
+}
+
+/// Debts that add up while nobody pays must not have victims relocated that are full of valid
+/// pages, or paying would be what makes the next ones dear.
+#[test]
+fn debts_that_added_up_cost_no_more() {
+    let moved = |ftl: &Ftl| ftl.counters().pages_relocation as f64;
+    let share = moved(&written(300)) / moved(&written(1));
+    assert!(share < 1.1, "{share} of what is relocated if each page pays at once");
+}

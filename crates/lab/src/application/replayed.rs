@@ -1,0 +1,141 @@
+//! Results of a replay: the rate of transactions, their latency, and the share of the host.
+
+use blockio::Nanos;
+use results::{Latencies, LatencySummary};
+use serde::Serialize;
+use workload::recording::{Parent, Recorded, Recording};
+
+/// Largest share of the host in the critical path of a replay whose rate is taken for a prediction.
+///
+/// Beyond it the processors decide, which are not modelled.
+pub const HOST_SHARE_MAX: f64 = 0.8;
+
+/// Latencies of the drive's requests, by operation.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ByOp {
+    pub(super) read: Latencies,
+    pub(super) write: Latencies,
+    pub(super) flush: Latencies,
+}
+
+/// Rate and latency of transactions, as the recorded application would have them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Prediction {
+    /// Transactions per second.
+    pub tps: f64,
+    /// Mean latency in milliseconds: that of the recording, as much longer or shorter as the rate
+    /// is lower or higher, since as many clients wait (Little's law). Absent where the benchmark
+    /// printed none.
+    pub latency_ms_mean: Option<f64>,
+}
+
+/// A recording as it went on another drive.
+#[derive(Clone, Debug, Serialize)]
+pub struct Replayed {
+    /// Requests that were replayed.
+    pub requests: u64,
+    /// From the first issue to the last completion, in seconds: of the recording.
+    pub recorded_s: f64,
+    /// The same of the replay.
+    pub replayed_s: f64,
+    /// Share of think times in the span that the last request to complete waited for, from 0 to 1:
+    /// of the recording.
+    pub recorded_host_share: f64,
+    /// The same of the replay.
+    pub host_share: f64,
+    /// Prediction; absent where the recording has no result of a benchmark, or the host dominates.
+    pub prediction: Option<Prediction>,
+    /// Read latency; absent where nothing was read.
+    pub read: Option<LatencySummary>,
+    /// Write latency; absent where nothing was written.
+    pub write: Option<LatencySummary>,
+    /// Flush latency; absent where nothing was flushed.
+    pub flush: Option<LatencySummary>,
+}
+
+impl Replayed {
+    pub(super) fn new(
+        recording: &Recording,
+        parents: &[Parent],
+        clock: &Clock,
+        latencies: &ByOp,
+    ) -> Self {
+        let requests = recording.measured();
+        assert_eq!(requests.len(), parents.len(), "every request has its parent or none");
+        let start = requests[0].issued_at;
+        let recorded_s = clock.recorded_end().saturating_sub(start).as_secs_f64();
+        let replayed_s = clock.replayed_end().as_secs_f64();
+        let host_share = clock.host_share(parents);
+        let benchmark = recording.tail.as_ref().and_then(|tail| tail.benchmark.as_ref());
+        let prediction = benchmark.filter(|_| host_share <= HOST_SHARE_MAX).map(|benchmark| {
+            let slower = replayed_s / recorded_s;
+            Prediction {
+                tps: benchmark.tps / slower,
+                latency_ms_mean: benchmark.latency_ms_mean.map(|it| it * slower),
+            }
+        });
+        let summary = |of: &Latencies| (of.count() > 0).then(|| of.summary());
+        Self {
+            requests: requests.len() as u64,
+            recorded_s,
+            replayed_s,
+            recorded_host_share: Clock::of_recording(requests).host_share(parents),
+            host_share,
+            prediction,
+            read: summary(&latencies.read),
+            write: summary(&latencies.write),
+            flush: summary(&latencies.flush),
+        }
+    }
+
+    /// Factor by which the replay took longer than the recording.
+    pub fn slowdown(&self) -> f64 {
+        self.replayed_s / self.recorded_s
+    }
+}
+
+/// Times of completion of each request, in the recording and in the replay.
+pub(super) struct Clock {
+    recorded_end: Nanos,
+    completed_at: Vec<Nanos>,
+}
+
+impl Clock {
+    pub(super) fn new(requests: &[Recorded], completed_at: &[Nanos]) -> Self {
+        assert_eq!(requests.len(), completed_at.len(), "every request has completed");
+        let recorded_end = requests.iter().map(|it| it.completed_at).max().unwrap_or_default();
+        Self { recorded_end, completed_at: completed_at.to_vec() }
+    }
+
+    /// The clock of the recording itself, from its first issue on.
+    fn of_recording(requests: &[Recorded]) -> Self {
+        let start = requests.first().map_or(Nanos::ZERO, |it| it.issued_at);
+        let completed: Vec<Nanos> = requests.iter().map(|it| it.completed_at - start).collect();
+        Self::new(requests, &completed)
+    }
+
+    fn recorded_end(&self) -> Nanos {
+        self.recorded_end
+    }
+
+    fn replayed_end(&self) -> Nanos {
+        self.completed_at.iter().copied().max().unwrap_or_default()
+    }
+
+    /// Share of think times in what the last request to complete waited for: its own think time,
+    /// that of its parent, and so on to the first.
+    fn host_share(&self, parents: &[Parent]) -> f64 {
+        let last = (0..self.completed_at.len()).max_by_key(|index| self.completed_at[*index]);
+        let mut next = last;
+        let mut thought = Nanos::ZERO;
+        while let Some(index) = next {
+            thought += parents[index].think_time;
+            next = parents[index].index.map(|parent| parent as usize);
+        }
+        let end = self.replayed_end();
+        let share =
+            if end == Nanos::ZERO { 0.0 } else { thought.as_secs_f64() / end.as_secs_f64() };
+        assert!((0.0..=1.0 + 1e-9).contains(&share), "a share of the span, and {share}");
+        share.min(1.0)
+    }
+}

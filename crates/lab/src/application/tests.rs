@@ -1,0 +1,134 @@
+//! Replays against what can be reckoned by hand.
+
+use workload::recording::{Benchmark, Head, Tail};
+
+use super::*;
+
+const SIZE: u64 = 1 << 30;
+
+fn recording(requests: Vec<Recorded>, tps: f64) -> Recording {
+    let end = requests.iter().map(|it| it.completed_at).max().unwrap_or_default();
+    let benchmark = Benchmark {
+        tool: "pgbench".into(),
+        transactions: 10,
+        tps,
+        latency_ms_mean: Some(2.0),
+        latency_ms_p99: None,
+    };
+    let tail = Tail { measured_to: end, benchmark: Some(benchmark), ..Tail::default() };
+    let head = Head {
+        schema: Head::SCHEMA,
+        device: "a volume".into(),
+        size_bytes: SIZE,
+        model: None,
+        machine: "Linux".into(),
+        began_unix_ns: 0,
+    };
+    Recording { head, tail: Some(tail), requests, lost: 0 }
+}
+
+/// Reads one after another, each `think` after the one before, which took `latency`.
+fn chain(count: u64, latency: Nanos, think: Nanos) -> Vec<Recorded> {
+    let each = latency + think;
+    let read = |index: u64| Recorded {
+        issued_at: each * index,
+        completed_at: each * index + latency,
+        op: Op::Read,
+        fua: false,
+        lba: index * 7919 * 8 % (SIZE / 512),
+        sectors: 8,
+        client: 0,
+    };
+    (0..count).map(read).collect()
+}
+
+fn duo() -> (DriveSpec, Setup) {
+    let spec = ssd::catalogue::find("iodrive-duo").expect("the catalogue has it");
+    let (format, host) = (spec.formats()[0].clone(), spec.hosts()[0].clone());
+    (spec, Setup { format, host, time_lapse: 64, seed: 1 })
+}
+
+#[test]
+fn a_chain_takes_its_think_times_and_the_latencies_of_the_model() {
+    let (spec, setup) = duo();
+    let think = Nanos::from_micros(300);
+    let recording = recording(chain(500, Nanos::from_millis(2), think), 100.0);
+    let replayed = replay(&recording, &spec, &setup, 0.0).unwrap();
+
+    let mut alone = Drive::new(&spec, &setup).unwrap();
+    quick_measure::fill(&mut alone);
+    let mut now = Nanos::ZERO;
+    for (index, request) in (0..).zip(&recording.requests) {
+        let (lba, sectors) = (Lba(request.lba), request.sectors);
+        alone.submit(now, Request { tag: index, thread: 0, op: Op::Read, lba, sectors });
+        now = alone.next_completion(Nanos::MAX).unwrap().completed_at + think;
+    }
+    let expected_s = (now - think).as_secs_f64();
+    assert!((replayed.replayed_s - expected_s).abs() < 1e-12);
+    assert!((replayed.recorded_s - (500.0 * 2.3e-3 - 3e-4)).abs() < 1e-9);
+    let thought_s = 499.0 * think.as_secs_f64();
+    assert!((replayed.host_share - thought_s / expected_s).abs() < 1e-9);
+    assert!((replayed.recorded_host_share - thought_s / replayed.recorded_s).abs() < 1e-9);
+    let prediction = replayed.prediction.unwrap();
+    let slower = expected_s / replayed.recorded_s;
+    assert!((prediction.tps - 100.0 / slower).abs() < 1e-9);
+    assert!((prediction.latency_ms_mean.unwrap() - 2.0 * slower).abs() < 1e-9);
+    assert_eq!(replayed.read.unwrap().count, 500);
+    assert!(replayed.write.is_none() && replayed.flush.is_none());
+}
+
+#[test]
+fn nothing_is_predicted_where_the_host_dominates() {
+    let (spec, setup) = duo();
+    let recording = recording(chain(50, Nanos::from_millis(2), Nanos::from_millis(5)), 100.0);
+    let replayed = replay(&recording, &spec, &setup, 0.0).unwrap();
+    assert!(replayed.host_share > HOST_SHARE_MAX && replayed.prediction.is_none());
+}
+
+#[test]
+fn requests_that_were_outstanding_together_are_again() {
+    let (spec, setup) = duo();
+    let mut requests = chain(8, Nanos::from_millis(2), Nanos::ZERO);
+    for request in &mut requests {
+        request.issued_at = Nanos::ZERO;
+        request.completed_at = Nanos::from_millis(2);
+    }
+    let alone = chain(1, Nanos::from_millis(2), Nanos::ZERO);
+    let together = replay(&recording(requests, 1.0), &spec, &setup, 0.0).unwrap();
+    let alone = replay(&recording(alone, 1.0), &spec, &setup, 0.0).unwrap();
+    assert!(together.replayed_s < 3.0 * alone.replayed_s, "eight took as long as a chain of them");
+    assert!(together.recorded_host_share < 1e-12);
+}
+
+#[test]
+fn a_flush_and_a_trim_are_requests_of_their_own() {
+    let (spec, setup) = duo();
+    let mut requests = chain(4, Nanos::from_millis(1), Nanos::from_micros(10));
+    requests[1].op = Op::Write;
+    requests[2] = Recorded { op: Op::Flush, lba: 0, sectors: 0, ..requests[2] };
+    requests[3].op = Op::Trim;
+    let replayed = replay(&recording(requests, 1.0), &spec, &setup, 0.0).unwrap();
+    assert_eq!(replayed.flush.unwrap().count, 1);
+    assert_eq!(replayed.write.unwrap().count, 1);
+    assert_eq!(replayed.requests, 4);
+}
+
+#[test]
+fn a_recording_of_a_larger_device_is_refused() {
+    let (spec, setup) = duo();
+    let mut large = recording(chain(1, Nanos(1), Nanos(1)), 1.0);
+    large.head.size_bytes = 64 << 40;
+    let error = replay(&large, &spec, &setup, 0.0).unwrap_err().to_string();
+    assert!(error.contains("70.37 TB") && error.contains("iodrive-duo holds"), "{error}");
+}
+
+#[test]
+fn addresses_shrink_with_a_drive_that_no_longer_holds_them_all() {
+    let fit = Fit { from: 1600, to: 160 };
+    let at = |lba, sectors| Recorded { lba, sectors, ..chain(1, Nanos(1), Nanos(1))[0] };
+    assert_eq!(fit.place(&at(800, 8)), (Lba(80), 8));
+    assert_eq!(fit.place(&at(1592, 8)), (Lba(152), 8));
+    assert_eq!(fit.place(&at(0, 1600)), (Lba(0), 160));
+    let kept = Fit { from: 1600, to: 1600 };
+    assert_eq!(kept.place(&at(801, 3)), (Lba(801), 3));
+}

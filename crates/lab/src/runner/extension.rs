@@ -1,0 +1,298 @@
+//! Preconditioning of a real drive, which goes on until steady state.
+//!
+//! ```text
+//! |<- shortest: one load ->|<- more ->|<- more ->| …            longest |
+//!                          judged     judged: steady ──► measured at once
+//! ```
+//!
+//! fio writes its histograms when it ends, so each stretch is a load of its own, with other random
+//! numbers; the drive idles for the second or two between them. Intervals of all stretches follow
+//! each other as those of one load.
+
+use blockio::Rng;
+use results::steady::Demand;
+use results::{Interval, Sample, Steady, Warning};
+
+use crate::driver::{DeviceIntervals, LatencyParts};
+use crate::plan::PlannedStep;
+use crate::progress::Glimpse;
+use crate::{Driver, Error, Load, Loaded, Watch};
+
+/// Stretches between the shortest and the longest preconditioning, at most.
+const STRETCHES_MAX: f64 = 12.0;
+
+/// Goes on with the load of a preconditioning after `loaded`, its shortest, until it is steady by
+/// `demand` or the longest is over; a plan without bounds is done.
+///
+/// # Errors
+/// When a stretch could not be carried out.
+pub(super) fn extended(
+    driver: &mut dyn Driver,
+    load: &Load<'_>,
+    (step, demand): (&PlannedStep, &Demand),
+    mut loaded: Loaded,
+    watch: &mut dyn Watch,
+) -> Result<Loaded, Error> {
+    let Some(bounds) = step.real.filter(|_| !driver.target().kind.is_model()) else {
+        return Ok(loaded);
+    };
+    let longest_s = bounds.duration_s_max as f64;
+    let spread_s = longest_s - bounds.duration_s_min as f64;
+    let stretch_s = (spread_s / STRETCHES_MAX / step.round_s).ceil() * step.round_s;
+    let mut stretches = 0;
+    while let Some(begun_s) = end_s(&loaded) {
+        let rest_s = ((longest_s - begun_s) / step.round_s).floor() * step.round_s;
+        if rest_s < step.round_s || watch.stop() || is_steady(&loaded, step, demand) {
+            break;
+        }
+        stretches += 1;
+        let name = format!("{}/more-{stretches:02}", load.step);
+        let seed = Rng::new(load.seed).split_index(stretches).next_u64();
+        let duration_s = stretch_s.min(rest_s);
+        let more = Load { step: &name, ramp_s: 0.0, duration_s, seed, ..*load };
+        let mut beyond = Beyond { watch: &mut *watch, begun_s, longest_s };
+        let added = driver.load(&more, &mut beyond)?;
+        if added.intervals.is_empty() {
+            break;
+        }
+        loaded = joined(loaded, added, load.step);
+    }
+    if stretches > 0 {
+        let shortest_h = bounds.duration_s_min as f64 / 3600.0;
+        loaded.how = format!(
+            "{}; not steady after {shortest_h:.1} h, it went on for {stretches} more loads of up \
+             to {stretch_s:.0} s",
+            loaded.how
+        );
+    }
+    Ok(loaded)
+}
+
+/// Protocol time of the last interval; absent where there is none.
+fn end_s(loaded: &Loaded) -> Option<f64> {
+    loaded.intervals.last().map(|interval| interval.at_s)
+}
+
+fn is_steady(loaded: &Loaded, step: &PlannedStep, demand: &Demand) -> bool {
+    let samples: Vec<Sample> = loaded.intervals.iter().map(Sample::of).collect();
+    Steady::judge_written(&samples, step.round_s, demand).achieved
+}
+
+/// Both loads as one, named `step`.
+fn joined(first: Loaded, second: Loaded, step: &str) -> Loaded {
+    let offset_s = end_s(&first).unwrap_or_default();
+    let span_s = |loaded: &Loaded| loaded.intervals.iter().map(|it| it.span_s).sum::<f64>();
+    let (first_s, second_s) = (span_s(&first), span_s(&second));
+    let total_s = (first_s + second_s).max(f64::MIN_POSITIVE);
+    let later = |interval: Interval| Interval { at_s: interval.at_s + offset_s, ..interval };
+    let counts = |loaded: &Loaded| !loaded.counted.is_empty();
+    // Where one has no totals of its own, the intervals are all that was counted of both.
+    let counted = if counts(&first) && counts(&second) {
+        first.counted.into_iter().chain(second.counted.into_iter().map(later)).collect()
+    } else {
+        Vec::new()
+    };
+    let mut warnings = first.warnings;
+    for warning in second.warnings {
+        let warning = if warning.step.is_empty() {
+            warning
+        } else {
+            Warning { step: step.to_owned(), ..warning }
+        };
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+    Loaded {
+        intervals: first
+            .intervals
+            .into_iter()
+            .chain(second.intervals.into_iter().map(later))
+            .collect(),
+        counted,
+        devices: devices(first.devices, second.devices),
+        parts: first.parts.zip(second.parts).map(|(first, second)| parts(first, &second)),
+        how: first.how,
+        responses: None,
+        generator_limited: first.generator_limited || second.generator_limited,
+        uncounted: (first.uncounted * first_s + second.uncounted * second_s) / total_s,
+        warnings,
+    }
+}
+
+fn devices(first: Vec<DeviceIntervals>, second: Vec<DeviceIntervals>) -> Vec<DeviceIntervals> {
+    let pairs = first.into_iter().zip(second);
+    let joined = pairs.map(|(mut device, more)| {
+        device.counted.extend(more.counted);
+        device
+    });
+    joined.collect()
+}
+
+fn parts(mut first: LatencyParts, second: &LatencyParts) -> LatencyParts {
+    first.submission.merge(&second.submission);
+    first.completion.merge(&second.completion);
+    first
+}
+
+/// Observer of a stretch beyond the planned length, of which no progress is known.
+struct Beyond<'a> {
+    watch: &'a mut dyn Watch,
+    begun_s: f64,
+    longest_s: f64,
+}
+
+impl Watch for Beyond<'_> {
+    fn progress(&mut self, _: f64, text: &str) {
+        let [begun_h, longest_h] = [self.begun_s, self.longest_s].map(|seconds| seconds / 3600.0);
+        let told = format!("{text}, not steady after {begun_h:.1} h, {longest_h:.1} h at most");
+        self.watch.progress(1.0, told.trim_start_matches(", "));
+    }
+
+    fn saw(&mut self, glimpse: Glimpse) {
+        self.watch.saw(glimpse);
+    }
+
+    fn stop(&self) -> bool {
+        self.watch.stop()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use results::{Environment, Target, TargetKind};
+    use workload::{RealLength, catalogue};
+
+    use super::*;
+    use crate::driver::Fill;
+    use crate::driver::mock::{Mock, Told};
+
+    /// A driver whose rate falls by `fall_percent` an hour until `until_s`, and holds from then on.
+    struct Falling {
+        kind: TargetKind,
+        until_s: f64,
+        passed_s: f64,
+        asked: Vec<(String, f64, u64)>,
+    }
+
+    impl Driver for Falling {
+        fn target(&self) -> Target {
+            Mock::new(self.kind, &Told::default()).target()
+        }
+
+        fn environment(&self) -> Environment {
+            Environment::default()
+        }
+
+        fn purge(&mut self) -> Result<String, Error> {
+            Ok(String::new())
+        }
+
+        fn fill(&mut self, _: &Fill<'_>, _: &mut dyn Watch) -> Result<String, Error> {
+            Ok(String::new())
+        }
+
+        fn load(&mut self, load: &Load<'_>, _: &mut dyn Watch) -> Result<Loaded, Error> {
+            self.asked.push((load.step.to_owned(), load.duration_s, load.seed));
+            let mut loaded = Loaded::default();
+            let mut at_s = load.interval_s;
+            while at_s <= load.duration_s {
+                self.passed_s += load.interval_s;
+                let mut interval =
+                    Interval { at_s, span_s: load.interval_s, ..Interval::default() };
+                let hours = self.passed_s.min(self.until_s) / 3600.0;
+                let latency_ns = 100_000.0 * 1.5_f64.powf(hours);
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "ns")]
+                let latency_ns = latency_ns as u64;
+                let requests = 60_000_000_000 / latency_ns;
+                interval.write.record_many(latency_ns, requests);
+                interval.write_bytes = requests * 4096;
+                loaded.intervals.push(interval);
+                at_s += load.interval_s;
+            }
+            let warning = results::WarningKind::Environment;
+            let (step, text) = (load.step.to_owned(), "warm".to_owned());
+            loaded.warnings = vec![Warning { kind: warning, step, text, remedy: String::new() }];
+            Ok(loaded)
+        }
+    }
+
+    struct Quiet;
+
+    impl Watch for Quiet {
+        fn progress(&mut self, _: f64, _: &str) {}
+        fn saw(&mut self, _: Glimpse) {}
+        fn stop(&self) -> bool {
+            false
+        }
+    }
+
+    /// A preconditioning of six to twelve hours of a drive that settles at `until_s`.
+    fn preconditioned(kind: TargetKind, until_s: f64) -> (Loaded, Vec<(String, f64, u64)>) {
+        let workload = catalogue::find_workload("4k-rand-write").unwrap();
+        let step = PlannedStep {
+            round_s: 1800.0,
+            real: Some(RealLength { duration_s_min: 21_600, duration_s_max: 43_200 }),
+            ..crate::plan::blank("4k", "4K")
+        };
+        let load = Load {
+            step: "4k/precondition",
+            workload: &workload,
+            threads: 1,
+            queue_per_thread: 1,
+            ramp_s: 0.0,
+            duration_s: 21_600.0,
+            interval_s: 60.0,
+            rate: None,
+            replay: None,
+            seed: 7,
+        };
+        let demand = Demand {
+            before_bytes: 0.0,
+            addressed_bytes: 1.0,
+            user_bytes: 1.0,
+            raw_bytes: None,
+            time_lapse: 1.0,
+        };
+        let mut driver = Falling { kind, until_s, passed_s: 0.0, asked: Vec::new() };
+        let loaded = driver.load(&load, &mut Quiet).unwrap();
+        let loaded = extended(&mut driver, &load, (&step, &demand), loaded, &mut Quiet).unwrap();
+        (loaded, driver.asked)
+    }
+
+    #[test]
+    fn a_drive_that_is_steady_within_the_shortest_time_is_loaded_no_longer() {
+        let (loaded, asked) = preconditioned(TargetKind::BlockDevice, 3600.0);
+        assert_eq!((asked.len(), end_s(&loaded)), (1, Some(21_600.0)));
+    }
+
+    #[test]
+    fn a_drive_that_is_not_steady_goes_on_until_it_is() {
+        let (loaded, asked) = preconditioned(TargetKind::BlockDevice, 7.0 * 3600.0);
+        // Five rounds that hold still end between eight and ten hours.
+        let end_s = end_s(&loaded).unwrap();
+        assert!((28_800.0..=36_000.0).contains(&end_s), "{end_s}");
+        let ends = (1..).map(|minute| f64::from(minute) * 60.0);
+        let is_next = |(interval, end): (&Interval, f64)| (interval.at_s - end).abs() < 1e-6;
+        assert!(loaded.intervals.iter().zip(ends).all(is_next), "one follows another");
+        assert_eq!((asked[1].0.as_str(), asked[1].1), ("4k/precondition/more-01", 1800.0));
+        let mut seeds: Vec<u64> = asked.iter().map(|asked| asked.2).collect();
+        seeds.sort_unstable();
+        seeds.dedup();
+        assert_eq!(seeds.len(), asked.len(), "no stretch repeats the addresses of another");
+        assert_eq!(loaded.warnings.len(), 1, "{:?}", loaded.warnings);
+        assert!(loaded.how.contains("not steady after 6.0 h"), "{}", loaded.how);
+    }
+
+    #[test]
+    fn a_drive_that_never_settles_is_loaded_for_the_longest_time() {
+        let (loaded, asked) = preconditioned(TargetKind::BlockDevice, f64::MAX);
+        assert_eq!((asked.len(), end_s(&loaded)), (13, Some(43_200.0)));
+    }
+
+    #[test]
+    fn a_model_keeps_to_the_time_of_the_protocol() {
+        let (_, asked) = preconditioned(TargetKind::Model, f64::MAX);
+        assert_eq!(asked.len(), 1);
+    }
+}

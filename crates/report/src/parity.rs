@@ -1,0 +1,175 @@
+//! Host parity: by how much one drive differs under its hosts, in a sentence and a table.
+
+use std::fmt::Write as _;
+
+use results::compare::MEANINGFUL_MIN;
+use results::mark::marked;
+use results::parity::{Distance, HostParity, ParityFigure, ParityRow, Spread, parities};
+use results::{Run, StepKind};
+
+use crate::number;
+use crate::overview::listed;
+use crate::subject::{Subject, workload_of};
+use crate::text::Text;
+
+/// A part for each drive and format that was measured under several hosts; empty without any.
+pub(crate) fn sections(subjects: &[Subject<'_>]) -> String {
+    let runs: Vec<&Run> = subjects.iter().map(|subject| subject.run).collect();
+    let all = parities(&runs);
+    all.iter().map(|parity| section(subjects, parity, all.len() > 1)).collect()
+}
+
+/// Sentences on the rates of the hosts, one for each drive and format, with a space before each.
+pub(crate) fn bottom_line(subjects: &[Subject<'_>]) -> String {
+    let runs: Vec<&Run> = subjects.iter().map(|subject| subject.run).collect();
+    let all = parities(&runs);
+    let mut said = String::new();
+    for parity in &all {
+        let Some([rates, ..]) = &parity.overall else { continue };
+        let format = &runs[parity.runs[0]].target.format;
+        let format = if all.len() > 1 { format!(" ({format})") } else { String::new() };
+        let (hosts, extent) = (listed(&parity.hosts), extent(parity, rates));
+        let _ = write!(said, " Between {hosts}{format} rates are {extent}.");
+    }
+    said
+}
+
+fn section(subjects: &[Subject<'_>], parity: &HostParity, is_one_of_several: bool) -> String {
+    let run = subjects[parity.runs[0]].run;
+    let of = if is_one_of_several {
+        let name = format!("{} {}", run.target.title, run.target.format);
+        format!(", {}", marked(name.trim_end(), run.target.unvalidated))
+    } else {
+        String::new()
+    };
+    let mut html = format!("<h3>Host parity{}</h3><p>", Text(&of));
+    let _ = write!(html, "{}</p>", Text(&sentences(parity)));
+    let Some(overall) = &parity.overall else { return html };
+    html.push_str("<div class=\"scroll\"><table class=\"parity\"><thead><tr>");
+    html.push_str("<th scope=\"col\">Workload</th>");
+    for host in &parity.hosts {
+        let _ = write!(html, "<th scope=\"col\">IOPS, {}</th>", Text(host));
+    }
+    for spread in overall {
+        let _ = write!(html, "<th scope=\"col\">{} apart</th>", heading(spread.figure));
+    }
+    html.push_str("</tr></thead><tbody>");
+    for row in &parity.rows {
+        html.push_str(&drawn(run, parity, row));
+    }
+    let equal = number::percent(MEANINGFUL_MIN);
+    let _ = write!(
+        html,
+        "</tbody></table></div><p class=\"small\">Apart: (greatest − least) ÷ greatest of the \
+         hosts under one load; the median over the loads, and in grey the widest, with the host \
+         that does worse there. Under {equal} is equal. IOPS are geometric means over the loads. \
+         Loads that every host measured; settled preconditionings by their last window.</p>"
+    );
+    html
+}
+
+/// Heading of a figure, lower case but for abbreviations.
+const fn heading(figure: ParityFigure) -> &'static str {
+    match figure {
+        ParityFigure::Iops => "IOPS",
+        ParityFigure::Average => "average latency",
+        ParityFigure::P999 => "p99.9 latency",
+        ParityFigure::Maximum => "longest request",
+    }
+}
+
+/// The figures in a sentence, and the loads that were left out in another.
+fn sentences(parity: &HostParity) -> String {
+    let mut said = String::new();
+    if let Some(overall) = &parity.overall {
+        let hosts = listed(&parity.hosts);
+        let whats = ["average latencies", "p99.9 latencies", "longest requests"];
+        let _ = write!(said, "Rates of {hosts} are {}", extent(parity, &overall[0]));
+        for (what, spread) in whats.into_iter().zip(&overall[1..]) {
+            let _ = write!(said, "; {what} are {}", extent(parity, spread));
+        }
+        said.push_str(". ");
+    }
+    if parity.left_out > 0 {
+        let _ = write!(
+            said,
+            "Not judged: {} loads that write, since the drive had not settled under every host.",
+            parity.left_out,
+        );
+    }
+    said.trim_end().to_owned()
+}
+
+/// `less than 5 % apart under 40 of 53 loads, and 12 % at most (8k-70-30 T2Q2, windows behind
+/// linux)`.
+fn extent(parity: &HostParity, spread: &Spread) -> String {
+    let Spread { loads, equal, widest, .. } = spread;
+    let most = format!("{} at most ({})", number::percent(widest.apart), at(parity, widest));
+    let limit = number::percent(MEANINGFUL_MIN);
+    let under = match (equal, loads) {
+        (equal, loads) if equal == loads => format!("all {loads} loads"),
+        (0, loads) => format!("none of {loads} loads"),
+        _ => format!("{equal} of {loads} loads"),
+    };
+    format!("less than {limit} apart under {under}, and {most}")
+}
+
+/// The load of a distance, and the hosts that are this far apart.
+fn at(parity: &HostParity, distance: &Distance) -> String {
+    let Distance { workload, threads, queue_per_thread, best, worst, .. } = distance;
+    let (best, worst) = (&parity.hosts[*best], &parity.hosts[*worst]);
+    format!("{workload} T{threads}Q{queue_per_thread}, {worst} behind {best}")
+}
+
+fn drawn(run: &Run, parity: &HostParity, row: &ParityRow) -> String {
+    let settled = if row.kind == StepKind::Precondition { ", settled" } else { "" };
+    let name = workload_of(run, &row.suite, &row.workload);
+    let mut html = format!("<tr><th scope=\"row\">{}{settled}</th>", Text(&name));
+    for iops in &row.iops {
+        let _ = write!(html, "<td>{}</td>", number::whole(*iops));
+    }
+    for spread in &row.spreads {
+        let widest = &spread.widest;
+        let told = if widest.apart < MEANINGFUL_MIN { "ratio even" } else { "ratio" };
+        let worst = Text(&parity.hosts[widest.worst]).to_string();
+        let most = match spread.loads {
+            1 => worst,
+            _ => format!(
+                "≤ {} T{}Q{}, {worst}",
+                number::percent(widest.apart),
+                widest.threads,
+                widest.queue_per_thread,
+            ),
+        };
+        let _ = write!(
+            html,
+            "<td><span class=\"{told}\">{}</span> <span class=\"interval\">{most}</span></td>",
+            number::percent(spread.median),
+        );
+    }
+    html + "</tr>"
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::example::{FAST, STOCK, Shape, run};
+    use crate::review;
+
+    #[test]
+    fn hosts_of_one_drive_get_a_sentence_and_a_table() {
+        let (linux, mut windows) = (run(STOCK), run(Shape { settled_iops: 30_000.0, ..STOCK }));
+        windows.target.host = "windows".into();
+        let page = review(&[linux, windows], "Hosts");
+        assert!(page.contains("<h3>Host parity</h3>"));
+        assert!(page.contains("windows behind linux"), "the sentence names who is behind");
+        assert!(page.contains("<th scope=\"col\">IOPS, windows</th>"));
+        let between = "Between linux and windows rates are less than 5 % apart under";
+        assert!(page.contains(between), "the bottom line says it too");
+    }
+
+    #[test]
+    fn formats_are_no_hosts() {
+        let page = review(&[run(STOCK), run(FAST)], "Formats");
+        assert!(!page.contains("Host parity"));
+    }
+}

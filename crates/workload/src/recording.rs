@@ -1,0 +1,130 @@
+//! A recording: every request that an application made of a served drive, with its completion.
+//!
+//! ```text
+//! front end ──► file ──► requests in order of issue ──► parents ──► replay on another drive
+//! ```
+//!
+//! A trace says when requests were made. A recording also says when they were answered, and so on
+//! what each request may have waited for: its **parent** is the request whose completion was the
+//! last one before it was issued, and its **think time** the span between the two. On a faster
+//! drive the parent completes earlier, and so does all that follows. This is how //TRACE (Mesnier
+//! et al., FAST 2007) and hfplayer (Haghdoost et al., FAST 2017) tell drives apart by an
+//! application that runs on one of them.
+//!
+//! Invariants:
+//! - Requests are in order of issue, the first one at zero, and complete no earlier than issued.
+//! - Every request ends within the device that was recorded.
+
+mod benchmark;
+mod format;
+mod parents;
+
+use blockio::{Nanos, Op};
+use serde::{Deserialize, Serialize};
+
+pub use benchmark::{Benchmark, Transaction};
+pub use format::{Chunk, MAGIC, RecordingError, RecordingWriter, read};
+pub use parents::{Parent, parents};
+
+/// One request with its completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// Time at which the drive was asked, since the recording began.
+    pub issued_at: Nanos,
+    /// Time at which the client was answered, since the recording began.
+    pub completed_at: Nanos,
+    /// Operation.
+    pub op: Op,
+    /// True if it was answered only once it was durable (force unit access).
+    pub fua: bool,
+    /// First sector; 0 for a flush.
+    pub lba: u64,
+    /// Sectors of 512 bytes; 0 for a flush.
+    pub sectors: u32,
+    /// Client that made it, a connection or a queue, from 0.
+    pub client: u16,
+}
+
+impl Recorded {
+    /// Issue to completion.
+    pub fn latency(&self) -> Nanos {
+        self.completed_at - self.issued_at
+    }
+}
+
+/// Facts about a recording that are known when it begins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Head {
+    /// Version of the format, [`Head::SCHEMA`].
+    pub schema: u32,
+    /// Device that was recorded, for people.
+    pub device: String,
+    /// Size of the device in bytes.
+    pub size_bytes: u64,
+    /// Model whose times the replies kept to; absent where they were sent at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Machine that it was recorded on: processor and kernel.
+    pub machine: String,
+    /// Start of the recording in nanoseconds since 1970, by the clock of that machine.
+    pub began_unix_ns: u64,
+}
+
+impl Head {
+    /// Version of the format that this version writes and reads.
+    pub const SCHEMA: u32 = 1;
+}
+
+/// Facts about a recording that are known when it ends.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tail {
+    /// Command whose requests were recorded; empty where it was recorded until told to stop.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub command: String,
+    /// Time at which the benchmark, or the command, began to count, since the recording began.
+    pub measured_from: Nanos,
+    /// Time at which it stopped counting.
+    pub measured_to: Nanos,
+    /// Result that the benchmark printed; absent where nobody could read one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub benchmark: Option<Benchmark>,
+}
+
+/// Requests of an application, with their completions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recording {
+    /// Facts about it.
+    pub head: Head,
+    /// Facts that were known at its end; absent where it was cut short.
+    pub tail: Option<Tail>,
+    /// Requests in order of issue.
+    pub requests: Vec<Recorded>,
+    /// Requests that were made and could not be kept, because the file was written too slowly.
+    pub lost: u64,
+}
+
+impl Recording {
+    /// Sectors of the device that was recorded.
+    pub const fn space_sectors(&self) -> u64 {
+        self.head.size_bytes / blockio::SECTOR_BYTES
+    }
+
+    /// Requests that were issued while the benchmark counted, from the first of them; all where
+    /// nobody said when that was.
+    pub fn measured(&self) -> &[Recorded] {
+        let Some(tail) = &self.tail else { return &self.requests };
+        let from = self.requests.partition_point(|it| it.issued_at < tail.measured_from);
+        let to = self.requests.partition_point(|it| it.issued_at <= tail.measured_to);
+        &self.requests[from..to.max(from)]
+    }
+
+    /// Time of the last completion.
+    pub fn end(&self) -> Nanos {
+        self.requests.iter().map(|it| it.completed_at).max().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,397 @@
+//! The file of a recording: a magic number, then chunks, each with its length and checksum, so that
+//! what was cut short is told from what is damaged.
+//!
+//! ```text
+//! file    "FLGTREC1", chunk, chunk, ...
+//! chunk   kind u8, length of the payload u32, CRC-32C of kind, length and payload u32, payload
+//!
+//! kind    payload
+//! H       head, JSON, once and first
+//! R       requests in any order: count u32, then of each
+//!           signed   issue in ns, less that of the request before (the first less 0)
+//!           unsigned latency in ns
+//!           signed   first sector, less the end of the request before (the first less 0)
+//!           unsigned sectors
+//!           u8       0 read, 1 write, 2 trim, 3 flush; 128 more with FUA
+//!           unsigned client
+//! L       number of requests u64 that could not be kept since the last R
+//! E       tail, JSON, once and last
+//! ```
+//!
+//! Whole numbers are little-endian; *unsigned* is LEB128, *signed* the same of the zigzag form. A
+//! request takes some 12 bytes.
+
+use std::io::{self, Read, Write};
+
+use blockio::{Nanos, Op};
+use thiserror::Error;
+
+use super::{Head, Recorded, Recording, Tail};
+
+/// First bytes of a recording.
+pub const MAGIC: &[u8; 8] = b"FLGTREC1";
+/// Longest chunk that is read, in bytes.
+const CHUNK_BYTES_MAX: u32 = 64 << 20;
+/// Bytes of a chunk before its payload.
+const CHUNK_HEAD_BYTES: usize = 9;
+/// Bit of a request's operation that says FUA.
+const FUA: u8 = 0x80;
+
+/// Reason why a file is not read as a recording.
+#[derive(Debug, Error)]
+pub enum RecordingError {
+    /// The file begins with something else.
+    #[error("it is no recording: it does not begin with FLGTREC1")]
+    Magic,
+    /// The file was written by a later version.
+    #[error("it has format {found}, and formats up to {known} are known")]
+    Schema {
+        /// Version in the file.
+        found: u32,
+        /// Latest version that is known.
+        known: u32,
+    },
+    /// A part of the file is not what was written.
+    #[error("it is damaged at byte {at}: {what}")]
+    Damaged {
+        /// Offset of the chunk.
+        at: u64,
+        /// Difference from what it should be.
+        what: String,
+    },
+    /// No request is in the file.
+    #[error("it has no request")]
+    Empty,
+    /// The file could not be read or written.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Kind of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Chunk {
+    /// Head of the recording.
+    Head,
+    /// Requests.
+    Requests,
+    /// Count of requests that could not be kept.
+    Lost,
+    /// Tail of the recording.
+    Tail,
+}
+
+impl Chunk {
+    const ALL: [Self; 4] = [Self::Head, Self::Requests, Self::Lost, Self::Tail];
+
+    const fn letter(self) -> u8 {
+        match self {
+            Self::Head => b'H',
+            Self::Requests => b'R',
+            Self::Lost => b'L',
+            Self::Tail => b'E',
+        }
+    }
+}
+
+/// Writes a recording as it is made.
+#[derive(Debug)]
+pub struct RecordingWriter<W> {
+    to: W,
+    payload: Vec<u8>,
+}
+
+impl<W: Write> RecordingWriter<W> {
+    /// Begins a recording.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn new(mut to: W, head: &Head) -> io::Result<Self> {
+        to.write_all(MAGIC)?;
+        let mut writer = Self { to, payload: Vec::new() };
+        writer.put_json(Chunk::Head, head)?;
+        Ok(writer)
+    }
+
+    /// Adds requests, in any order.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn put(&mut self, requests: &[Recorded]) -> io::Result<()> {
+        // So that no chunk comes near the longest.
+        for part in requests.chunks(1 << 20) {
+            self.payload.clear();
+            let count = u32::try_from(part.len()).expect("at most a mebi");
+            self.payload.extend(count.to_le_bytes());
+            let (mut issued, mut end) = (0, 0);
+            for request in part {
+                put_request(&mut self.payload, request, (issued, end));
+                issued = request.issued_at.0;
+                end = request.lba.wrapping_add(request.sectors.into());
+            }
+            self.put_chunk(Chunk::Requests)?;
+        }
+        Ok(())
+    }
+
+    /// Notes that `count` requests could not be kept.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn put_lost(&mut self, count: u64) -> io::Result<()> {
+        self.payload.clear();
+        self.payload.extend(count.to_le_bytes());
+        self.put_chunk(Chunk::Lost)
+    }
+
+    /// Hands what was added to the system, so that it outlives this process.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+
+    /// Ends the recording; returns what it was written to.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn finish(mut self, tail: &Tail) -> io::Result<W> {
+        self.put_json(Chunk::Tail, tail)?;
+        self.to.flush()?;
+        Ok(self.to)
+    }
+
+    fn put_json(&mut self, chunk: Chunk, value: &impl serde::Serialize) -> io::Result<()> {
+        self.payload = serde_json::to_vec(value)?;
+        self.put_chunk(chunk)
+    }
+
+    fn put_chunk(&mut self, chunk: Chunk) -> io::Result<()> {
+        let length = u32::try_from(self.payload.len()).map_err(io::Error::other)?;
+        assert!(length <= CHUNK_BYTES_MAX, "a chunk that is written can be read");
+        let mut head = [0; CHUNK_HEAD_BYTES];
+        head[0] = chunk.letter();
+        head[1..5].copy_from_slice(&length.to_le_bytes());
+        let crc = crc32c::crc32c_append(crc32c::crc32c(&head[..5]), &self.payload);
+        head[5..].copy_from_slice(&crc.to_le_bytes());
+        self.to.write_all(&head)?;
+        self.to.write_all(&self.payload)
+    }
+}
+
+fn put_request(bytes: &mut Vec<u8>, request: &Recorded, (issued, end): (u64, u64)) {
+    put_signed(bytes, request.issued_at.0, issued);
+    put_unsigned(bytes, request.latency().0);
+    put_signed(bytes, request.lba, end);
+    put_unsigned(bytes, request.sectors.into());
+    let op = match request.op {
+        Op::Read => 0,
+        Op::Write => 1,
+        Op::Trim => 2,
+        Op::Flush => 3,
+    };
+    bytes.push(op | if request.fua { FUA } else { 0 });
+    put_unsigned(bytes, request.client.into());
+}
+
+fn put_unsigned(bytes: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        bytes.push(value.to_le_bytes()[0] | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value.to_le_bytes()[0]);
+}
+
+/// Puts `value` less `before`, modulo 2^64, in zigzag form.
+fn put_signed(bytes: &mut Vec<u8>, value: u64, before: u64) {
+    let difference = value.wrapping_sub(before).cast_signed();
+    put_unsigned(bytes, ((difference << 1) ^ (difference >> 63)).cast_unsigned());
+}
+
+/// Reads a recording. One that was cut short ends with its last whole chunk and has no tail.
+///
+/// # Errors
+/// When it is none, is damaged, has no request, or cannot be read.
+pub fn read(mut from: impl Read) -> Result<Recording, RecordingError> {
+    let mut magic = [0; MAGIC.len()];
+    if from.read_exact(&mut magic).is_err() || magic != *MAGIC {
+        return Err(RecordingError::Magic);
+    }
+    let mut reading = Reading { at: MAGIC.len() as u64, ..Reading::default() };
+    while let Some((chunk, payload)) = next_chunk(&mut from, reading.at)? {
+        let taken = reading.take(chunk, &payload);
+        taken.map_err(|what| what.at(reading.at))?;
+        reading.at += (CHUNK_HEAD_BYTES + payload.len()) as u64;
+    }
+    reading.finish()
+}
+
+/// The next chunk; none at the end, or where the rest was cut off.
+fn next_chunk(from: &mut impl Read, at: u64) -> Result<Option<(Chunk, Vec<u8>)>, RecordingError> {
+    let mut head = Vec::new();
+    from.by_ref().take(CHUNK_HEAD_BYTES as u64).read_to_end(&mut head)?;
+    let Some((kind, rest)) = head.split_first().filter(|_| head.len() == CHUNK_HEAD_BYTES) else {
+        return Ok(None);
+    };
+    let damaged = |what: String| RecordingError::Damaged { at, what };
+    let number = |at: usize| u32::from_le_bytes(rest[at..at + 4].try_into().expect("four bytes"));
+    let (length, crc) = (number(0), number(4));
+    let chunk = Chunk::ALL.into_iter().find(|chunk| chunk.letter() == *kind);
+    let chunk = chunk.ok_or_else(|| damaged(format!("no chunk is of kind {kind:#x}")))?;
+    if length > CHUNK_BYTES_MAX {
+        let what = format!("a chunk of {length} bytes, the limit is {CHUNK_BYTES_MAX}");
+        return Err(damaged(what));
+    }
+    let mut payload = Vec::new();
+    from.take(length.into()).read_to_end(&mut payload)?;
+    if payload.len() < length as usize {
+        return Ok(None);
+    }
+    let found = crc32c::crc32c_append(crc32c::crc32c(&head[..5]), &payload);
+    if found != crc {
+        return Err(damaged(format!("a checksum is {found:08x} and should be {crc:08x}")));
+    }
+    Ok(Some((chunk, payload)))
+}
+
+/// Difference of a chunk from what it should be.
+enum Fault {
+    Text(String),
+    Schema(u32),
+}
+
+impl Fault {
+    fn at(self, at: u64) -> RecordingError {
+        match self {
+            Self::Text(what) => RecordingError::Damaged { at, what },
+            Self::Schema(found) => RecordingError::Schema { found, known: Head::SCHEMA },
+        }
+    }
+}
+
+impl From<&str> for Fault {
+    fn from(what: &str) -> Self {
+        Self::Text(what.to_owned())
+    }
+}
+
+/// A recording that is being read.
+#[derive(Default)]
+struct Reading {
+    at: u64,
+    head: Option<Head>,
+    tail: Option<Tail>,
+    requests: Vec<Recorded>,
+    lost: u64,
+}
+
+impl Reading {
+    fn take(&mut self, chunk: Chunk, payload: &[u8]) -> Result<(), Fault> {
+        if self.tail.is_some() {
+            return Err("something follows the tail".into());
+        }
+        if (chunk == Chunk::Head) != self.head.is_none() {
+            return Err("the head is not the first chunk, or there are two".into());
+        }
+        let json = |error: serde_json::Error| Fault::Text(error.to_string());
+        match chunk {
+            Chunk::Head => {
+                // The schema first: the rest may be that of a later version.
+                let value: serde_json::Value = serde_json::from_slice(payload).map_err(json)?;
+                let schema = value.get("schema").and_then(serde_json::Value::as_u64);
+                let schema = schema.and_then(|it| u32::try_from(it).ok()).unwrap_or(0);
+                if schema > Head::SCHEMA {
+                    return Err(Fault::Schema(schema));
+                }
+                self.head = Some(serde_json::from_value(value).map_err(json)?);
+            }
+            Chunk::Requests => self.take_requests(payload)?,
+            Chunk::Lost => {
+                let count = payload.try_into().map_err(|_| Fault::from("a count of 8 bytes"))?;
+                self.lost = self.lost.saturating_add(u64::from_le_bytes(count));
+            }
+            Chunk::Tail => self.tail = Some(serde_json::from_slice(payload).map_err(json)?),
+        }
+        Ok(())
+    }
+
+    fn take_requests(&mut self, payload: &[u8]) -> Result<(), Fault> {
+        let (count, mut rest) = payload.split_first_chunk().ok_or("requests without a count")?;
+        let space = self.head.as_ref().map_or(0, |head| head.size_bytes / blockio::SECTOR_BYTES);
+        let (mut issued, mut end) = (0, 0);
+        for _ in 0..u32::from_le_bytes(*count) {
+            let request = take_request(&mut rest, (issued, end)).ok_or("a request is not whole")?;
+            (issued, end) = (request.issued_at.0, request.lba.wrapping_add(request.sectors.into()));
+            if end > space || end < request.lba {
+                return Err("a request beyond the end of the device".into());
+            }
+            self.requests.push(request);
+        }
+        if !rest.is_empty() {
+            return Err("more bytes than requests".into());
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Recording, RecordingError> {
+        let Self { at, head, mut tail, mut requests, lost } = self;
+        let what = || "the head is not whole".to_owned();
+        let head = head.ok_or_else(|| RecordingError::Damaged { at, what: what() })?;
+        requests.sort_by_key(|it| (it.issued_at, it.completed_at));
+        let start = requests.first().ok_or(RecordingError::Empty)?.issued_at;
+        for request in &mut requests {
+            request.issued_at = request.issued_at - start;
+            request.completed_at = request.completed_at - start;
+        }
+        if let Some(tail) = &mut tail {
+            tail.measured_from = tail.measured_from.saturating_sub(start);
+            tail.measured_to = tail.measured_to.saturating_sub(start);
+        }
+        Ok(Recording { head, tail, requests, lost })
+    }
+}
+
+/// Takes a request from the front of `bytes`; none where they hold no whole one that can be.
+fn take_request(bytes: &mut &[u8], (issued, end): (u64, u64)) -> Option<Recorded> {
+    let issued_at = take_signed(bytes, issued)?;
+    let completed_at = issued_at.checked_add(take_unsigned(bytes)?)?;
+    let lba = take_signed(bytes, end)?;
+    let sectors = u32::try_from(take_unsigned(bytes)?).ok()?;
+    let (op, rest) = bytes.split_first()?;
+    *bytes = rest;
+    let fua = op & FUA != 0;
+    let op = match op & !FUA {
+        0 => Op::Read,
+        1 => Op::Write,
+        2 => Op::Trim,
+        3 => Op::Flush,
+        _ => return None,
+    };
+    let client = u16::try_from(take_unsigned(bytes)?).ok()?;
+    let is_legal = (op == Op::Flush) == (sectors == 0);
+    let (issued_at, completed_at) = (Nanos(issued_at), Nanos(completed_at));
+    is_legal.then_some(Recorded { issued_at, completed_at, op, fua, lba, sectors, client })
+}
+
+fn take_unsigned(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0_u64;
+    for shift in (0..64).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        let part = u64::from(byte & 0x7f);
+        if part.checked_shl(shift)? >> shift != part {
+            return None;
+        }
+        value |= part << shift;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+fn take_signed(bytes: &mut &[u8], before: u64) -> Option<u64> {
+    let zigzag = take_unsigned(bytes)?;
+    let difference = (zigzag >> 1).cast_signed() ^ -(zigzag & 1).cast_signed();
+    Some(before.wrapping_add_signed(difference))
+}
