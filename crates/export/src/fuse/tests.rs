@@ -112,7 +112,7 @@ fn replies_keep_to_the_times_of_a_model() {
     };
     let file = OpenOptions::new().read(true).write(true).open(folder.path().join("drive")).unwrap();
     file.write_all_at(&vec![1; 1 << 20], 0).unwrap();
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for thread in 0..4_u64 {
             let file = &file;
             scope.spawn(move || {

@@ -22,8 +22,8 @@ use crate::benchmark::{self, Ran};
 use crate::command::record::Opened;
 use crate::keeper::{Keeper, Kept};
 use crate::mount::{self, Making};
+use crate::output;
 use crate::signals::Signal;
-use crate::{output, setup};
 
 /// Measures an application in a folder of its own below `folder`, which is removed at the end.
 ///
@@ -53,8 +53,9 @@ pub(super) fn on_live(
     args: &App,
     signals: &Receiver<Signal>,
 ) -> Result<Vec<Point>> {
-    if let Some(out) = &args.out {
-        setup::check_output(out, false)?;
+    if let Some(out) = args.out.as_ref().filter(|out| out.exists()) {
+        let text = format!("{} is there already", out.display());
+        return Err(Error::new(Kind::Refused, text).hint("name a new folder").into());
     }
     let memory = args.memory.filter(|_| volume.is_none());
     let mut keeper = Keeper::new()?;
@@ -65,9 +66,6 @@ pub(super) fn on_live(
     let making = if args.mkfs || memory.is_some() { Making::Ext4 } else { Making::Kept };
     let mount = scratch.join("mnt");
     let (files, mount) = mount::drive(&mut keeper, (&exports, &scratch), &mount, making)?;
-    if let Some(out) = &args.out {
-        fs::create_dir(out).with_context(|| format!("making {}", out.display()))?;
-    }
     let drive = opened.subject().model.map_or_else(
         || opened.subject().device.to_owned(),
         |model| format!("{model}, {}", opened.subject().device),
@@ -76,6 +74,7 @@ pub(super) fn on_live(
         Stage::new(application, (&mount, scratch), keeper, signals).and_then(|mut stage| {
             stage.measure(&drive, |threads| {
                 let Some(out) = &args.out else { return Ok(None) };
+                fs::create_dir_all(out).with_context(|| format!("making {}", out.display()))?;
                 let path = predicted::recording(out, application, threads);
                 let file = RecordingFile::begin(&path, &opened.subject())?;
                 switch.turn(Some(file.recorder()));
