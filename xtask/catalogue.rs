@@ -1,7 +1,9 @@
-//! Build script of the crates that hold a catalogue: every TOML file of its folders, embedded.
+//! Build script of the crates that hold a catalogue: every TOML file of its folders, and every
+//! recording of an application, embedded.
 //!
 //! A file that is added, changed or removed is seen by the next build. For each folder there is
-//! `<folder>.rs` among the build's output, the path and text of each file, ordered by name.
+//! `<folder>.rs` among the build's output, the path and text of each file, ordered by name, and
+//! `recordings.rs` with the bytes of each recording.
 
 #![expect(clippy::print_stdout, reason = "cargo reads what a build script prints")]
 
@@ -10,23 +12,28 @@ use std::{env, fs};
 
 /// Folders of the repository that are embedded.
 const FOLDERS: [&str; 4] = ["applications", "drives", "protocols", "workloads"];
+/// Folder of recordings, whose changes are seen with those of the folder above it.
+const RECORDINGS: &str = "applications/recordings";
 
 fn main() {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     for folder in FOLDERS {
         println!("cargo::rerun-if-changed=../../{folder}");
-        let names = names_in(&here.join("../..").join(folder));
-        fs::write(out.join(format!("{folder}.rs")), source(folder, &names))
+        let names = names_in(&here.join("../..").join(folder), "toml");
+        fs::write(out.join(format!("{folder}.rs")), source(folder, &names, "toml"))
             .expect("the folder of the build takes files");
     }
+    let names = names_in(&here.join("../..").join(RECORDINGS), "rec");
+    fs::write(out.join("recordings.rs"), source(RECORDINGS, &names, "rec"))
+        .expect("the folder of the build takes files");
 }
 
-/// Names of the TOML files in `folder`, without their ending, in order.
-fn names_in(folder: &Path) -> Vec<String> {
+/// Names of the files in `folder` with this ending, without it, in order.
+fn names_in(folder: &Path, ending: &str) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("the folder is in the repository");
     let paths = entries.map(|entry| entry.expect("the folder is readable").path());
-    let files = paths.filter(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    let files = paths.filter(|path| path.extension().is_some_and(|extension| extension == ending));
     let mut names: Vec<String> = files
         .map(|path| path.file_stem().expect("it has a name").to_string_lossy().into_owned())
         .collect();
@@ -34,12 +41,13 @@ fn names_in(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The expression of a slice of the path and text of each file.
-fn source(folder: &str, names: &[String]) -> String {
+/// The expression of a slice of the path and content of each file: text, or the bytes of a recording.
+fn source(folder: &str, names: &[String], ending: &str) -> String {
+    let include = if ending == "rec" { "include_bytes!" } else { "include_str!" };
     let entry = |name: &String| {
-        let file = format!("{folder}/{name}.toml");
+        let file = format!("{folder}/{name}.{ending}");
         let path = format!("concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/../../{file}\")");
-        format!("({file:?}, include_str!({path})),\n")
+        format!("({file:?}, {include}({path})),\n")
     };
     format!("&[\n{}]\n", names.iter().map(entry).collect::<String>())
 }

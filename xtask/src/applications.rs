@@ -26,7 +26,7 @@ const APPLICATIONS: [(&str, &[&str]); 3] = [
     ("pgbench-tpcb", &["SCALE=10"]),
     ("nosql-ycsb-a", &["RECORDS=200000"]),
 ];
-/// Names of the drives, and the time of a read and of the acknowledgement of a write.
+/// Names of the drives, and the time of a read or a write of their media, in microseconds.
 const DRIVES: [(&str, u32); 2] = [("emulated-1-ms", 1000), ("emulated-4-ms", 4000)];
 /// Size of a drive: memory, which takes what is written.
 const SIZE: &str = "3g";
@@ -40,6 +40,8 @@ pub(crate) struct Options<'a> {
     pub(crate) threads: &'a str,
     /// Length of each measurement in seconds.
     pub(crate) seconds: u32,
+    /// Program to measure with, if not that of this workspace.
+    pub(crate) floatgate: Option<&'a Path>,
 }
 
 /// A measurement or prediction, as `floatgate app --json` prints it.
@@ -71,7 +73,9 @@ impl Row {
 /// # Errors
 /// When a measurement fails.
 pub(crate) fn run_all(options: Options<'_>) -> Result<()> {
-    run("cargo", &["build", "--release", "--quiet", "--package", "cli"], &[])?;
+    if options.floatgate.is_none() {
+        run("cargo", &["build", "--release", "--quiet", "--package", "cli"], &[])?;
+    }
     let folder =
         std::env::temp_dir().join(format!("floatgate-applications-{}", std::process::id()));
     fs::create_dir(&folder).with_context(|| format!("making {}", folder.display()))?;
@@ -108,12 +112,13 @@ fn compare(folder: &Path, options: Options<'_>) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The drive that both are like, with other times.
+/// A drive that has no state and never stalls, so that every measurement of it finds the same one:
+/// its media is written in place.
 fn drive(name: &str, us: u32) -> String {
-    let source = "source = \"estimated: no maker's, for comparing predictions\"\n";
     format!(
-        "schema = 1\nname = \"{name}\"\ntitle = \"{name}\"\nlike = \"iodrive-duo\"\n\
-         [nand]\nt_read_us = {us}\n{source}[buffer]\nacknowledge_us = {us}\n{source}"
+        "schema = 1\nname = \"{name}\"\ntitle = \"{name}\"\nlike = \"p5800x\"\n\
+         [in_place]\nread_us = {us}\nwrite_us = {us}\n\
+         source = \"estimated: no maker's, for comparing predictions\"\n"
     )
 }
 
@@ -150,7 +155,8 @@ impl Stage<'_> {
     }
 
     fn command(&self) -> Command {
-        let mut command = Command::new(root().join("target/release/floatgate"));
+        let built = root().join("target/release/floatgate");
+        let mut command = Command::new(self.options.floatgate.unwrap_or(&built));
         command.args(["app", self.application, "--json", "--threads", self.options.threads]);
         command
     }
@@ -226,8 +232,8 @@ const HEAD: &str = "\
 Written by `cargo xtask applications`, which takes some minutes on a machine that does nothing else, \
 and needs root, MariaDB, PostgreSQL, sysbench and RocksDB's tools.
 
-Two drives in memory keep to the times of two models: one reads and acknowledges writes in 1 ms, the \
-other in 4 ms; everything else is that of the ioDrive Duo. Each application is measured on both, and \
+Two drives in memory keep to the times of two models: one reads and writes in 1 ms, the other in 4 \
+ms. Their media is written in place, so that they have no state and never stall. Each application is measured on both, and \
 predicted on each from its recording on the other, by `floatgate app`. Drive and model have the same \
 times, so that the errors are those of the method: think times that depend on the load, requests whose \
 parent is not the one that caused them, and what the emulated drive takes beyond the times of its \

@@ -10,7 +10,7 @@ mod program;
 mod test;
 mod validate;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -62,6 +62,9 @@ enum Task {
         /// Length of each measurement in seconds
         #[arg(long, default_value_t = 10)]
         seconds: u32,
+        /// Program to measure with [default: the one of this workspace, built for release]
+        #[arg(long, value_name = "PATH")]
+        floatgate: Option<PathBuf>,
     },
     /// Crashes live drives, in simulation, and says which seed broke a promise
     Sim {
@@ -99,8 +102,9 @@ fn main() -> Result<()> {
             let numbers = [minutes.as_str(), seed.as_str()];
             program::run("cargo", &[&example[..], &numbers[..]].concat(), &[])
         }
-        Task::Applications { threads, seconds } => {
-            applications::run_all(applications::Options { threads: &threads, seconds })
+        Task::Applications { threads, seconds, floatgate } => {
+            let floatgate = floatgate.as_deref();
+            applications::run_all(applications::Options { threads: &threads, seconds, floatgate })
         }
         Task::Validate => in_release("validate-here"),
         Task::Baseline => in_release("baseline-here"),

@@ -311,10 +311,12 @@ Examples:
     /// Measure a database on a drive, or predict it from recordings
     #[command(after_help = "\
 A folder is measured as it is mounted. A live drive is mounted for the time, and --out records what
-the application asks of it. A modelled drive is predicted from such recordings.
+the application asks of it. A modelled drive is predicted from such recordings,
+or from those that are built in.
 
 Examples:
   floatgate app
+  floatgate app sysbench-oltp px600-2600 p5800x
   floatgate app sysbench-oltp /mnt/nvme
   floatgate app sysbench-oltp volume --mkfs --threads 1,4,8 --out recordings
   floatgate app sysbench-oltp --memory 4g --timing model --model iodrive-duo --out recordings

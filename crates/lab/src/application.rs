@@ -41,6 +41,12 @@ pub fn read(path: &Path) -> Result<Recording, Error> {
     })
 }
 
+/// The recording of an application with so many clients that is built in; none where there is none.
+pub fn built_in(application: &str, threads: u32) -> Option<Recording> {
+    let bytes = workload::catalogue::recording(application, threads)?;
+    Some(recording::read(bytes).expect("a test reads every recording that is built in"))
+}
+
 /// Share of think times in what the last request of a recording waited for, from 0 to 1, as it was
 /// recorded; none where nothing was asked for while the benchmark counted.
 pub fn host_share(recording: &Recording) -> Option<f64> {

@@ -12,6 +12,15 @@ const WORKLOADS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/workloads
 /// Path and text of each protocol, ordered by name.
 const PROTOCOLS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/protocols.rs"));
 
+/// Path and bytes of each recording of an application, ordered by name.
+const RECORDINGS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/recordings.rs"));
+
+/// The recording of the application named `name` with so many clients, as it is built in.
+pub fn recording(name: &str, threads: u32) -> Option<&'static [u8]> {
+    let path = format!("applications/recordings/{name}-t{threads}.rec");
+    RECORDINGS.iter().find(|(file, _)| *file == path).map(|(_, bytes)| *bytes)
+}
+
 /// Every application of the catalogue, ordered by name.
 pub fn applications() -> Vec<Application> {
     let parse = |(file, text): &(&str, &str)| {
@@ -91,6 +100,21 @@ mod tests {
         assert_eq!(paths(APPLICATIONS), files_in("applications"));
         assert_eq!(paths(WORKLOADS), files_in("workloads"));
         assert_eq!(paths(PROTOCOLS), files_in("protocols"));
+    }
+
+    #[test]
+    fn every_built_in_recording_is_whole_and_of_an_application() {
+        for (path, bytes) in RECORDINGS {
+            let read = crate::recording::read(*bytes).unwrap();
+            let benchmark = read.tail.clone().and_then(|tail| tail.benchmark);
+            assert!(benchmark.is_some() && read.lost == 0, "{path}");
+            let of = |it: &Application| {
+                it.threads.iter().any(|threads| {
+                    *path == format!("applications/recordings/{}-t{threads}.rec", it.name)
+                })
+            };
+            assert!(applications().iter().any(of), "{path} is of no application");
+        }
     }
 
     #[test]

@@ -81,7 +81,7 @@ pub(crate) struct App {
     /// New folder for a recording of each measurement of a live drive
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Folder of recordings from which modelled drives are predicted
+    /// Folder of recordings from which modelled drives are predicted [default: those built in]
     #[arg(long, value_name = "DIR")]
     pub(crate) recordings: Option<PathBuf>,
     /// Prints JSON

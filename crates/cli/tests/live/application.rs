@@ -111,7 +111,10 @@ fn what_cannot_be_measured_or_predicted_is_refused_with_a_remedy() {
     };
     assert!(refused(&["sqlit", "."]).contains("did you mean `sqlite`?"));
     assert!(refused(&["sqlite"]).contains("no drive to measure"));
-    assert!(refused(&["sqlite", "p5800x"]).contains("record it once"));
+    assert!(
+        refused(&["sqlite", "p5800x"])
+            .contains("no recording of sqlite with 1 threads is built in")
+    );
     assert!(refused(&["sqlite", ".", "--set", "ROW=1"]).contains("it has ROWS"));
     assert!(refused(&["sqlite", ".", "--out", "o"]).contains("recordings of live drives alone"));
     let without = refused(&["sqlite", "p5800x", "--recordings", "none"]);

@@ -1,4 +1,5 @@
-//! An application on a modelled drive, from recordings of it on another drive.
+//! An application on a modelled drive, from recordings of it on another drive: those that are built
+//! in, or a user's own.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +7,8 @@ use anyhow::{Result, bail};
 use lab::application;
 use lab::subject::{Subject, find_drive};
 use lab::wanted::Wanted;
-use lab::workload::Application;
+use lab::workload::recording::Recording;
+use lab::workload::{Application, catalogue};
 use lab::{Error, Kind};
 
 use super::{Origin, Point};
@@ -18,15 +20,6 @@ use crate::setup;
 /// # Errors
 /// When a recording is missing or does not fit the drive.
 pub(super) fn predict(application: &Application, drive: &str, args: &App) -> Result<Vec<Point>> {
-    let Some(folder) = &args.recordings else {
-        let text = format!("{drive} is a model, and there is nothing to replay on it");
-        let hint = format!(
-            "record it once, on any machine: floatgate app {} --memory 4g --timing model --model \
-             iodrive-duo --out recordings; then give --recordings recordings",
-            application.name
-        );
-        return Err(Error::new(Kind::Input, text).hint(hint).into());
-    };
     let spec = find_drive(drive)?;
     let choice = setup::choice(args.timing.format.as_deref(), &args.timing.setup);
     let Wanted::Model(wanted) = Subject::find(drive)?.setup(&choice)? else {
@@ -35,7 +28,7 @@ pub(super) fn predict(application: &Application, drive: &str, args: &App) -> Res
     let setup = wanted.with_seed(args.timing.setup.seed);
     let compressible = args.data.compressible.unwrap_or_default();
     let point = |threads: &u32| -> Result<Point> {
-        let recording = application::read(&recording(folder, application, *threads))?;
+        let recording = read(application, *threads, args)?;
         let replayed = application::replay(&recording, &spec, &setup, compressible)?;
         Ok(Point {
             drive: spec.name.clone(),
@@ -49,6 +42,29 @@ pub(super) fn predict(application: &Application, drive: &str, args: &App) -> Res
         })
     };
     application.threads.iter().map(point).collect()
+}
+
+/// The recording of an application in the folder that was named, or else the one that is built in.
+fn read(application: &Application, threads: u32, args: &App) -> Result<Recording> {
+    if let Some(folder) = &args.recordings {
+        return Ok(application::read(&recording(folder, application, threads))?);
+    }
+    // Those that are built in are of the application with its own scripts and parameters.
+    let is_same = |it: &Application| {
+        (&it.name, &it.steps, &it.parameters)
+            == (&application.name, &application.steps, &application.parameters)
+    };
+    let is_built_in = catalogue::applications().iter().any(is_same);
+    let recording = application::built_in(&application.name, threads).filter(|_| is_built_in);
+    recording.ok_or_else(|| {
+        let name = &application.name;
+        let text = format!("no recording of {name} with {threads} threads is built in");
+        let hint = format!(
+            "record it on any machine: floatgate app {name} --threads {threads} --memory 4g \
+             --timing model --model iodrive-duo --out recordings; then give --recordings recordings"
+        );
+        Error::new(Kind::Input, text).hint(hint).into()
+    })
 }
 
 /// Path of the recording of an application with so many threads.
