@@ -12,13 +12,17 @@ fn the_page_of_drives_names_every_field() {
             "ssd/src/spec/fit.rs",
             "ssd/src/spec/devices.rs",
             "ssd/src/spec/in_place.rs",
+            "ssd/src/spec/placement.rs",
         ],
     );
 }
 
 #[test]
 fn the_page_of_workloads_names_every_field() {
-    check("workload.md", &["workload/src/spec.rs", "workload/src/trace/shape.rs"]);
+    check(
+        "workload.md",
+        &["workload/src/spec.rs", "workload/src/stream.rs", "workload/src/trace/shape.rs"],
+    );
 }
 
 #[test]
@@ -28,7 +32,10 @@ fn the_page_of_protocols_names_every_field() {
 
 #[test]
 fn the_page_of_results_names_every_field() {
-    check("results.md", &["results/src/run.rs", "results/src/sample.rs"]);
+    check(
+        "results.md",
+        &["results/src/run.rs", "results/src/sample.rs", "results/src/placement.rs"],
+    );
 }
 
 #[test]

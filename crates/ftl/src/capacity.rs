@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::relocation::Relocation;
-use crate::stream::StreamState;
+use crate::stream;
 use crate::{Config, ConfigError, Ftl, Lpn, SuperblockId, SuperblockState};
 
 impl Ftl {
@@ -19,8 +19,7 @@ impl Ftl {
             held.extend(self.superblocks.ids().filter(|id| !is_free(id)));
         }
         self.counters.superblocks_erased += u64::from(self.superblocks.purge());
-        let geometry = &self.config.geometry;
-        self.streams.fill(StreamState::new(geometry.banks, geometry.units_per_bank()));
+        self.streams = stream::streams(&self.config.geometry, self.config.handles);
         self.relocation = Relocation::default();
         self.list_free();
         let held: BTreeSet<SuperblockId> = self.held_erased().iter().copied().collect();
@@ -53,6 +52,7 @@ impl Ftl {
         }
         (pages_logical..self.pages_logical()).map(Lpn).for_each(|lpn| self.trim(lpn));
         self.mapping.resize(pages_logical);
+        self.by_handle.resize(pages_logical);
         self.extents.resize(&config);
         let (stored, most) = (self.extents.stored(), self.extents.stored_max());
         assert!(stored <= most, "what stays stored is no more than may be");

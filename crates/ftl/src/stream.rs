@@ -1,13 +1,63 @@
 //! Streams: the open superblocks that pages of one kind are placed in.
+//!
+//! ```text
+//!  0 host, handle 0   1 relocation   2 wear levelling
+//!  3 host, handle 1   4 host, handle 2   …                       one for each further handle
+//!  … relocation and wear levelling of each further handle        persistently isolated ones alone
+//! ```
 
-use crate::{DieId, Ppn, SuperblockId};
+use crate::{Cause, DieId, Geometry, Ppn, ReclaimUnitHandles, SuperblockId};
 
-/// Writes kept together in open superblocks of their own.
+/// Writes kept together in open superblocks of their own: the index of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stream {
-    Host,
-    Relocation,
-    Wear,
+pub(crate) struct Stream(u16);
+
+impl Stream {
+    /// Host writes through handle 0.
+    pub(crate) const HOST: Self = Self(0);
+    /// Pages that garbage collection saves: of handle 0, and of all that share its superblocks.
+    pub(crate) const RELOCATION: Self = Self(1);
+    /// Pages that wear levelling moves, of the same handles.
+    pub(crate) const WEAR: Self = Self(2);
+
+    /// Host writes through `handle`.
+    #[inline]
+    pub(crate) const fn host(handle: u8) -> Self {
+        if handle == 0 { Self::HOST } else { Self(handle as u16 + 2) }
+    }
+
+    /// Index among all streams.
+    #[inline]
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// Pages that are moved for `cause` out of superblocks of `owner`; see
+    /// [`ReclaimUnitHandles::owner`].
+    #[inline]
+    pub(crate) const fn moving(owner: u8, cause: Cause, handles: ReclaimUnitHandles) -> Self {
+        let shared = match cause {
+            Cause::Wear => Self::WEAR,
+            _ => Self::RELOCATION,
+        };
+        if owner == 0 {
+            return shared;
+        }
+        Self(handles.count as u16 + 2 * owner as u16 - 1 + shared.0)
+    }
+}
+
+/// States of all streams of a format at its beginning.
+pub(crate) fn streams(geometry: &Geometry, handles: ReclaimUnitHandles) -> Vec<StreamState> {
+    let new = |owner| StreamState { owner, ..StreamState::new(geometry) };
+    let further = || 1..handles.count;
+    let moving = further().map(|handle| handles.owner(handle)).filter(|owner| *owner > 0);
+    [0, 0, 0]
+        .into_iter()
+        .chain(further().map(|handle| handles.owner(handle)))
+        .chain(moving.flat_map(|owner| [owner, owner]))
+        .map(new)
+        .collect()
 }
 
 /// Place of an extent that is to be relocated.
@@ -60,15 +110,19 @@ pub(crate) struct StreamState {
     pub(crate) bank: u32,
     pub(crate) banks_joined: u32,
     pub(crate) units_until_next_joins: u32,
+    /// Handle whose pages alone lie in its superblocks; 0: those of all that share them.
+    pub(crate) owner: u8,
 }
 
 impl StreamState {
-    pub(crate) fn new(banks: u32, units_per_bank: u32) -> Self {
+    /// Nothing is open.
+    pub(crate) fn new(geometry: &Geometry) -> Self {
         Self {
-            frontiers: vec![None; banks as usize],
+            frontiers: vec![None; geometry.banks as usize],
             bank: 0,
             banks_joined: 1,
-            units_until_next_joins: units_per_bank,
+            units_until_next_joins: geometry.units_per_bank(),
+            owner: 0,
         }
     }
 

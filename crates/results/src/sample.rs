@@ -4,7 +4,7 @@ use std::ops::{Add, Sub};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bin, Latencies, heat};
+use crate::{Bin, HandleWrites, Latencies, heat};
 
 /// Latency of one kind of request over a span. All in nanoseconds; zeroes where `count` is zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -174,6 +174,10 @@ pub struct Summary {
     /// user space and in the kernel. Absent where nobody told it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_processor_us: Option<f64>,
+    /// Writes of each placement handle that anything was programmed for; absent where a drive has
+    /// no placement.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub placement: Vec<HandleWrites>,
 }
 
 /// Pages of 4 KiB that reads asked for over a span.
@@ -250,6 +254,7 @@ impl Summary {
                 .reduce(Add::add)
                 .filter(|pages| pages.count > 0),
             host_processor_us: host_processor_us(intervals),
+            placement: HandleWrites::sums(intervals),
         }
     }
 
@@ -351,6 +356,8 @@ pub struct Interval {
     pub pages_read: Option<PagesRead>,
     /// Processor time of the host that its requests took, in nanoseconds; absent where nobody told.
     pub host_busy_ns: Option<u64>,
+    /// Writes of each placement handle; empty where a drive has no placement.
+    pub placement: Vec<HandleWrites>,
 }
 
 impl Interval {

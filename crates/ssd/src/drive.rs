@@ -16,7 +16,7 @@ mod state;
 use std::collections::VecDeque;
 
 use blockio::{Bytes, Completion, Nanos, Op, Request, SECTOR_BYTES, Status};
-use ftl::{Config, Counters, Divider, Ftl, Lpn, PAGE_BYTES};
+use ftl::{Config, Counters, Divider, Ftl, HandleCounters, Lpn, PAGE_BYTES};
 
 use crate::climate::{Climate, Reading};
 use crate::event::{Event, EventQueue, Lane};
@@ -260,7 +260,8 @@ impl Drive {
         let inside = status == Status::Ok;
         let device = if inside { self.device_of(request.lba.0) } else { 0 };
         // Scalars from here on: what a call takes by reference has to lie in memory.
-        let extent = Extent { first: request.lba.0, sectors: request.sectors };
+        let (sectors, handle) = (request.sectors, request.handle);
+        let extent = Extent { first: request.lba.0, sectors, handle };
         let done_at = self.host.submit((request.thread, request.sectors), at, device);
         debug_assert!(done_at >= at, "the drive sees a request once the host has submitted it");
         let mut progress = Progress { module: 0, parts: 0, done_at };
@@ -397,6 +398,16 @@ impl Drive {
         let nand = self.modules.iter().map(|module| *module.ftl.counters());
         let in_place = self.in_place.iter().map(InPlace::counters);
         nand.chain(in_place).fold(Counters::default(), |sum, counters| sum + counters)
+    }
+
+    /// Pages programmed for each reclaim unit handle in all modules since the drive was made; empty
+    /// where there is one only.
+    pub fn counters_by_handle(&self) -> Vec<HandleCounters> {
+        let mut modules = self.modules.iter().map(|module| module.ftl.counters_by_handle());
+        let first = modules.next().unwrap_or_default().to_vec();
+        modules.fold(first, |sum, module| {
+            sum.iter().zip(module).map(|(sum, module)| *sum + *module).collect()
+        })
     }
 
     /// Pages that host reads asked for; absent where media is written in place, which has no map.
@@ -649,8 +660,8 @@ impl Drive {
     #[inline]
     fn take_slot(&mut self, request: Request, status: Status, submitted_at: Nanos) -> u32 {
         // Part by part: as a whole it would be copied through memory, waiting for its parts.
-        let Request { tag, thread, op, lba, sectors } = request;
-        let request = Request { tag, thread, op, lba, sectors };
+        let Request { tag, thread, op, handle, lba, sectors } = request;
+        let request = Request { tag, thread, op, handle, lba, sectors };
         let flight = InFlight { request, status, submitted_at, parts: 0, done_at: Nanos::ZERO };
         if let Some(slot) = self.slots_free.pop() {
             debug_assert_eq!(self.in_flight[slot as usize].parts, 0, "a free slot awaits nothing");

@@ -25,9 +25,9 @@ pub use drive::{Drive, PagesRead, Placement, Setup};
 pub use spec::{
     BufferSpec, ChannelsSpec, CompressionSpec, ControllerSpec, DevicesSpec, DriveSpec,
     EnduranceSpec, EnergySpec, Fact, FitScale, FitSpec, FormatSpec, GeometrySpec, HostSpec,
-    InPlaceSpec, LinkSpec, MappingSpec, MappingUnit, ModuleLayout, ModulesSpec, NandSpec,
-    OverProvisioning, PowerSpec, PublishedSpec, RelocationSpec, SlotPower, SpecError, StallHolds,
-    StallSpec, Surroundings, ThermalSpec, VictimSpec,
+    InPlaceSpec, IsolationSpec, LinkSpec, MappingSpec, MappingUnit, ModuleLayout, ModulesSpec,
+    NandSpec, OverProvisioning, PlacementSpec, PowerSpec, PublishedSpec, RelocationSpec, SlotPower,
+    SpecError, StallHolds, StallSpec, Surroundings, ThermalSpec, VictimSpec,
 };
 
 /// Version of the models: rises whenever a simulated number moves.

@@ -17,6 +17,8 @@ const UNIT_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
 pub(crate) struct Extent {
     pub(crate) first: u64,
     pub(crate) sectors: u32,
+    /// Placement handle of a write.
+    pub(crate) handle: u8,
 }
 
 /// One module.
@@ -182,7 +184,7 @@ impl Module {
         for unit in first..=last {
             self.backend.arrived_at = arrived_at;
             if covers(extent, unit) || self.takes_page(extent, unit) {
-                done = done.max(self.place(unit));
+                done = done.max(self.place(unit, extent.handle));
             }
         }
         debug_assert!(done >= arrived_at, "a write is safe once its data has arrived");
@@ -192,8 +194,8 @@ impl Module {
 
     /// Gives a mapping unit a new page; returns when what it holds is safe.
     #[inline]
-    fn place(&mut self, unit: u64) -> Nanos {
-        let ppn = self.ftl.write_at_once(lpn(unit), &mut self.backend);
+    fn place(&mut self, unit: u64, handle: u8) -> Nanos {
+        let ppn = self.ftl.write_through(handle, lpn(unit), &mut self.backend);
         if !self.write_through {
             return self.backend.arrived_at;
         }
@@ -241,7 +243,8 @@ impl Module {
                 || self.mapping_unit == MappingUnit::Page
                 || self.fills_page(extent, unit);
             if taken {
-                self.ftl.write(lpn(unit), &mut NoMedia);
+                self.ftl.make_room(&mut NoMedia);
+                self.ftl.write_through(extent.handle, lpn(unit), &mut NoMedia);
             }
         }
     }

@@ -25,7 +25,7 @@ mod space;
 use blockio::Nanos;
 use results::{Environment, HostSheet, Interval, SheetRow, Target, TargetKind};
 use ssd::{Drive, DriveSpec, Setup};
-use workload::Span;
+use workload::{Span, Workload};
 
 use self::closed::Closed;
 use self::feed::Feed;
@@ -188,6 +188,23 @@ impl Model {
         Ok(Self { spec, setup, drive, space, now: Nanos::ZERO })
     }
 
+    /// Checks that the drive has the placement handles of `workload`, where it has any.
+    fn check_handles(&self, workload: &Workload) -> Result<(), Error> {
+        let Some(handles) = self.spec.placement_handles() else { return Ok(()) };
+        let beyond = workload.streams.iter().find(|stream| stream.handle >= handles);
+        let Some(stream) = beyond else { return Ok(()) };
+        let text = format!(
+            "workload {}: stream {} names placement handle {}, {} has handles 0 to {}",
+            workload.name,
+            stream.name,
+            stream.handle,
+            self.spec.name,
+            handles - 1
+        );
+        let hint = "name a handle that the drive has, or give its [placement] more handles";
+        Err(Error::new(Kind::Input, text).hint(hint))
+    }
+
     /// Description of `load` for the report, with the coverage of a trace by the requests in
     /// `intervals`.
     fn how(&self, load: &Load<'_>, intervals: &[Interval]) -> String {
@@ -249,6 +266,7 @@ impl Driver for Model {
     }
 
     fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<Loaded, Error> {
+        self.check_handles(load.workload)?;
         let timetable = Timetable::new(load, self.now, self.setup.time_lapse);
         let feeds = Feed::of_all(load, &self.drive)?;
         self.drive.set_compressible(load.workload.compressible_percent);
