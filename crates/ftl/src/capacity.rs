@@ -12,6 +12,7 @@ impl Ftl {
     pub fn purge(&mut self) {
         self.mapping.clear();
         self.extents.clear();
+        self.forget_losses();
         let state = |id: &SuperblockId| self.superblocks.state(*id);
         let is_free =
             |id: &SuperblockId| matches!(state(id), SuperblockState::Free | SuperblockState::Bad);

@@ -84,7 +84,9 @@ impl Ftl {
         self.counters.relocation_saved_bytes += self.saved_bytes(granules);
         let (superblock, die) = (self.superblock_of(ppn), self.die_of(self.unit_of(ppn)));
         let from = Origin { superblock, ppn, die };
-        self.move_extent((lpn, granules), from, (Stream::RELOCATION, Cause::Relocation), media);
+        let (owner, cause) = (self.superblocks.owner(superblock), Cause::Relocation);
+        let stream = Stream::moving(owner, cause, self.config.handles);
+        self.move_extent((lpn, granules), from, (stream, cause), media);
     }
 
     /// Programs the rows that are begun to their ends, with nothing in what is left of them.

@@ -24,6 +24,7 @@ use blockio::{Bytes, Rng};
 
 use crate::degraded_rows::DegradedRows;
 use crate::extent::Extents;
+use crate::lost_die::LostDie;
 use crate::mapping::Mapping;
 use crate::p2l_cache::P2lCache;
 use crate::placement::ByHandle;
@@ -52,7 +53,7 @@ pub enum Replacement {
 #[derive(Clone, Debug)]
 pub struct Ftl {
     pub(crate) config: Config,
-    layout: Layout,
+    pub(crate) layout: Layout,
     pub(crate) pages_per_superblock: Divider,
     pub(crate) pages_per_unit: Divider,
     places_per_superblock: Divider,
@@ -64,6 +65,8 @@ pub struct Ftl {
     /// Shortening of the rows that are begun from now on; [`DegradedRows::NOT`] while no die is
     /// lost.
     pub(crate) shortened: DegradedRows,
+    /// Die that is out of service.
+    pub(crate) lost: Option<Box<LostDie>>,
     /// Units of a superblock for each bank.
     units_per_bank: u32,
     pub(crate) mapping: Mapping,
@@ -109,6 +112,7 @@ impl Ftl {
             units_per_superblock: geometry.pages_per_superblock() / pages_per_unit,
             units_per_row: geometry.data_units_per_row(),
             shortened: DegradedRows::NOT,
+            lost: None,
             units_per_bank: geometry.units_per_bank(),
             mapping: Mapping::new(config.pages_logical, places, by_ppn),
             told: P2lCache::default(),
@@ -334,10 +338,25 @@ impl Ftl {
     /// format does not have.
     #[inline]
     pub fn write_through(&mut self, handle: u8, lpn: Lpn, media: &mut impl Media) -> Ppn {
-        let granules = self.extents.incoming();
+        if self.config.handles.count > 1 {
+            return self.write_by_handle(handle, lpn, media);
+        }
+        self.write_to(Stream::HOST, lpn, media)
+    }
+
+    /// [`Ftl::write_through`] where there is a choice, apart from the path of all other drives.
+    #[inline(never)]
+    fn write_by_handle(&mut self, handle: u8, lpn: Lpn, media: &mut impl Media) -> Ppn {
         let handle = self.by_handle.named(handle);
-        let ppn = self.place(Stream::host(handle), (lpn, granules), media);
         self.by_handle.write(lpn, handle);
+        self.write_to(Stream::host(handle), lpn, media)
+    }
+
+    /// Writes a page to a stream of the host.
+    #[inline]
+    fn write_to(&mut self, stream: Stream, lpn: Lpn, media: &mut impl Media) -> Ppn {
+        let granules = self.extents.incoming();
+        let ppn = self.place(stream, (lpn, granules), media);
         self.counters.pages_host += 1;
         self.counters.host_saved_bytes += self.saved_bytes(granules);
         self.keep_pace(granules, media);
@@ -364,17 +383,27 @@ impl Ftl {
 
     /// Forgets `lpn`.
     pub fn trim(&mut self, lpn: Lpn) {
-        if let Some(was) = self.mapping.unmap(lpn) {
-            let granules = self.extents.size(lpn);
-            self.superblocks.invalidate(self.superblock_of(was), granules);
-            self.extents.drop(lpn, granules);
+        if let Some(lost) = &mut self.lost {
+            lost.written(lpn);
+        }
+        if self.forget(lpn) {
             self.counters.pages_trimmed += 1;
         }
+    }
+
+    /// Forgets `lpn`; true if it was mapped.
+    pub(crate) fn forget(&mut self, lpn: Lpn) -> bool {
+        let Some(was) = self.mapping.unmap(lpn) else { return false };
+        let granules = self.extents.size(lpn);
+        self.superblocks.invalidate(self.superblock_of(was), granules);
+        self.extents.drop(lpn, granules);
+        true
     }
 
     /// Forgets every page at once. What they took is gained as relocation comes to it.
     pub fn trim_all(&mut self) {
         self.counters.pages_trimmed += self.mapping.count_valid();
+        self.forget_losses();
         self.mapping.clear();
         self.extents.clear();
         self.superblocks.invalidate_all();
@@ -405,6 +434,9 @@ impl Ftl {
         media: &mut impl Media,
     ) -> Ppn {
         let (superblock, ppn, unit_full) = self.advance(stream, granules, Cause::Host, media);
+        if let Some(lost) = &mut self.lost {
+            lost.written(lpn);
+        }
         let was = self.mapping.map(lpn, ppn).map(|was| (was, self.extents.size(lpn)));
         if let Some((was, granules)) = was {
             self.superblocks.invalidate(self.superblock_of(was), granules);
@@ -441,7 +473,7 @@ impl Ftl {
     }
 
     #[inline]
-    fn use_room(&mut self, granules: u32) {
+    pub(crate) fn use_room(&mut self, granules: u32) {
         self.room -= u64::from(granules);
         self.watch_room();
     }
@@ -456,12 +488,12 @@ impl Ftl {
         cause: Cause,
         media: &mut impl Media,
     ) -> (SuperblockId, Ppn, bool) {
-        self.open_next(stream, cause);
+        self.open_next(stream, cause, media);
         let state = &self.streams[stream.index()];
         let open = &state.frontiers[state.bank as usize];
         if open.as_ref().is_some_and(|open| open.granules_left < granules) {
             self.program(stream, cause, media);
-            self.open_next(stream, cause);
+            self.open_next(stream, cause, media);
         }
         let state = &mut self.streams[stream.index()];
         let open = &mut state.frontiers[state.bank as usize];
@@ -482,13 +514,16 @@ impl Ftl {
 
     /// Sees to it that a stream has an open superblock in the bank whose turn it is.
     #[inline]
-    fn open_next(&mut self, stream: Stream, cause: Cause) {
+    fn open_next(&mut self, stream: Stream, cause: Cause, media: &mut impl Media) {
         let bank = self.streams[stream.index()].bank;
         if self.streams[stream.index()].frontiers[bank as usize].is_none() {
             let superblock = self.take_free(bank, cause);
             let opened = self.frontier(superblock, 0);
             self.superblocks.set_owner(superblock, self.streams[stream.index()].owner);
             self.streams[stream.index()].frontiers[bank as usize] = Some(opened);
+            if self.lost.is_some() {
+                self.skip_left_out(stream, bank as usize, media);
+            }
         }
     }
 
@@ -549,6 +584,9 @@ impl Ftl {
             let die = DieId(die_first + u32::from(parity_die));
             media.submit(MediaOp::Program { superblock, die, row, cause: Cause::Parity });
             self.counters.pages_parity += u64::from(self.pages_per_unit.divisor());
+        }
+        if self.lost.is_some() {
+            self.skip_left_out(stream, bank, media);
         }
     }
 

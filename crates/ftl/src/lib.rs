@@ -16,6 +16,7 @@ mod ftl;
 mod geometry;
 mod id;
 mod invariants;
+mod lost_die;
 mod mapping;
 mod media;
 mod p2l;

@@ -224,8 +224,11 @@ impl Ftl {
         let state = &self.streams[stream.index()];
         let open = state.frontiers[state.bank as usize].as_ref();
         open.is_some_and(|open| {
-            let rows =
-                if self.shortened.units > 0 || open.left_out > 0 { self.units_per_row } else { 1 };
+            let rows = if self.shortened.units > 0 || open.left_out > 0 || self.lost.is_some() {
+                self.units_per_row
+            } else {
+                1
+            };
             open.granules_left >= self.config.granules_per_page()
                 || open.unit + rows < self.units_per_superblock
         })

@@ -26,6 +26,11 @@ impl Stream {
         if handle == 0 { Self::HOST } else { Self(handle as u16 + 2) }
     }
 
+    /// Every stream of `count`.
+    pub(crate) fn all(count: usize) -> impl Iterator<Item = Self> {
+        (0..u16::MAX).take(count).map(Self)
+    }
+
     /// Index among all streams.
     #[inline]
     pub(crate) const fn index(self) -> usize {

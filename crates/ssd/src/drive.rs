@@ -16,9 +16,10 @@ mod state;
 use std::collections::VecDeque;
 
 use blockio::{Bytes, Completion, Nanos, Op, Request, SECTOR_BYTES, Status};
-use ftl::{Config, Counters, Divider, Ftl, HandleCounters, Lpn, PAGE_BYTES};
+use ftl::{Config, Counters, DieId, Divider, Ftl, HandleCounters, Lpn, PAGE_BYTES};
 
 use crate::climate::{Climate, Reading};
+use crate::die_failure::{DieFailure, FailedDie};
 use crate::event::{Event, EventQueue, Lane};
 use crate::host::Host;
 use crate::in_place::InPlace;
@@ -73,8 +74,14 @@ pub struct Drive {
     events: EventQueue,
     /// Power and heat; absent where nothing is known of them.
     climate: Option<Box<Climate>>,
-    /// Time of the next update of power and heat.
+    /// Time of the next update of power and heat, or of the failure of a die.
     look_at: Nanos,
+    /// The die that is to fail; absent once it has.
+    die_failure: Option<DieFailure>,
+    /// Time of its failure; the end of time until the first load begins.
+    die_fails_at: Nanos,
+    failed_die: Option<FailedDie>,
+    time_lapse: u32,
     /// Sectors that it serves: none once it has switched itself off.
     sectors_served: u64,
     /// Sectors that the links have been given to carry, and those of completed requests.
@@ -189,6 +196,10 @@ impl Drive {
             slots_free: Vec::new(),
             look_at: climate.as_ref().map_or(Nanos::MAX, |climate| climate.look_at()),
             climate,
+            die_failure: spec.die_failure,
+            die_fails_at: Nanos::MAX,
+            failed_die: None,
+            time_lapse: setup.time_lapse,
             sectors_served: stripe.sectors(),
             carried: Sectors::default(),
             completed: Sectors::default(),
@@ -199,8 +210,24 @@ impl Drive {
             let mapped = u64::from(module.ftl.pages_logical()) * PAGE_BYTES;
             assert_eq!(mapped, sectors * SECTOR_BYTES, "a module maps what the stripe gives it");
         }
+        drive.check_die_failure(&spec.name)?;
         drive.forget_work();
         Ok(drive)
+    }
+
+    /// Checks that the drive has the die that is to fail, and can do without it.
+    fn check_die_failure(&self, name: &str) -> Result<(), SpecError> {
+        let Some(DieFailure { die, .. }) = self.die_failure else { return Ok(()) };
+        let fault = |text| SpecError { place: name.to_owned(), text };
+        let Some((module, within)) = self.die_of_module(die) else {
+            let dies = self.modules.iter().map(|module| module.ftl.config().geometry.dies());
+            let dies: u32 = dies.sum();
+            return Err(fault(format!("die {die} is to fail, must be below the {dies} of NAND")));
+        };
+        self.modules[module]
+            .ftl
+            .check_without(within)
+            .map_err(|error| fault(format!("without die {die} it becomes read-only: {error}")))
     }
 
     /// Devices of a group, each with `user_sectors` / `devices` consecutive sectors; else 1.
@@ -442,15 +469,60 @@ impl Drive {
         self.climate.as_ref().map(|climate| climate.reading(at, &self.counters()))
     }
 
-    /// Looks at power and heat, and holds programs accordingly.
+    /// Lets time begin for what is to happen under load, if it has not begun since the purge.
+    pub fn begin_loads(&mut self, at: Nanos) {
+        if let Some(failure) = self.die_failure
+            && self.die_fails_at == Nanos::MAX
+        {
+            let after_ns =
+                u128::from(failure.after_s) * 1_000_000_000 / u128::from(self.time_lapse);
+            self.die_fails_at = at + Nanos(u64::try_from(after_ns).unwrap_or(u64::MAX / 2));
+            self.look_at = self.look_at.min(self.die_fails_at);
+        }
+    }
+
+    /// The die that has failed, if any.
+    pub const fn failed_die(&self) -> Option<FailedDie> {
+        self.failed_die
+    }
+
+    /// Looks at what happens by the time: power and heat, and the failure of a die.
     #[cold]
     #[inline(never)]
     fn look(&mut self, at: Nanos) {
+        if at >= self.die_fails_at {
+            self.fail_die(at);
+        }
+        self.look_at = self.die_fails_at;
+        self.look_at_climate(at);
+    }
+
+    /// The die fails that was to.
+    fn fail_die(&mut self, at: Nanos) {
+        self.die_fails_at = Nanos::MAX;
+        let Some(DieFailure { die, .. }) = self.die_failure.take() else { return };
+        let Some((module, within)) = self.die_of_module(die) else { return };
+        let failed = self.modules[module].fail_die(at, within, &mut self.events);
+        let pages_lost = failed.expect("checked when the drive was made");
+        let is_whole = !self.modules[module].ftl.is_rebuilding();
+        let rebuilt_at = (is_whole && pages_lost == 0).then_some(at);
+        self.failed_die = Some(FailedDie { die, failed_at: at, pages_lost, rebuilt_at });
+    }
+
+    /// Module of a die that is counted over all modules, and the die there.
+    fn die_of_module(&self, die: u32) -> Option<(usize, DieId)> {
+        let dies = self.modules.first()?.ftl.config().geometry.dies();
+        let module = (die / dies) as usize;
+        (module < self.modules.len()).then_some((module, DieId(die % dies)))
+    }
+
+    /// Looks at power and heat, and holds programs accordingly.
+    fn look_at_climate(&mut self, at: Nanos) {
         let counters = self.counters();
         let Some(climate) = &mut self.climate else { return };
         let before = climate.hold();
         climate.look(at, &counters);
-        self.look_at = climate.look_at();
+        self.look_at = self.look_at.min(climate.look_at());
         assert!(self.look_at > at, "power and heat are looked at again later");
         let hold = climate.hold();
         if climate.is_off() {
@@ -513,10 +585,11 @@ impl Drive {
     #[inline]
     fn read(&mut self, slot: u32, extent: Extent, progress: &mut Progress) {
         let at = progress.done_at;
-        let (modules, events) = (&mut self.modules, &mut self.events);
+        let (modules, events, mut lost) = (&mut self.modules, &mut self.events, false);
         self.stripe.split(extent, |module, extent| {
             let sensing = modules[module].read(at, extent, slot, events);
             progress.parts += sensing.dies;
+            lost |= sensing.lost;
             progress.done_at = progress.done_at.max(sensing.commanded_at);
             if sensing.pages_answered > 0 {
                 let event = Event::Answered { slot, pages: sensing.pages_answered };
@@ -524,6 +597,9 @@ impl Drive {
                 progress.parts += 1;
             }
         });
+        if lost {
+            self.in_flight[slot as usize].status = Status::MediaError;
+        }
     }
 
     #[inline]
@@ -562,6 +638,13 @@ impl Drive {
         self.modules[usize::from(module)].step(at, events, |slot, done_at| {
             acknowledged.push((slot, done_at));
         });
+        if let Some(failed) = &mut self.failed_die
+            && failed.rebuilt_at.is_none()
+            && failed.pages_lost == 0
+            && !self.modules.iter().any(|module| module.ftl.is_rebuilding())
+        {
+            failed.rebuilt_at = Some(at);
+        }
         for (slot, done_at) in acknowledged {
             debug_assert!(done_at >= at, "a write that waits is done once there is room");
             in_flight[slot as usize].part_done(slot, done_at, events);

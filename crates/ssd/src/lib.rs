@@ -10,6 +10,7 @@ mod buffer;
 pub mod catalogue;
 mod climate;
 mod die;
+mod die_failure;
 mod drive;
 mod event;
 mod host;
@@ -21,6 +22,7 @@ mod stall;
 mod stripe;
 
 pub use climate::{POWER_WINDOW_S, Reading};
+pub use die_failure::{DieFailure, FailedDie};
 pub use drive::{Drive, PagesRead, Placement, Setup};
 pub use spec::{
     BufferSpec, ChannelsSpec, CompressionSpec, ControllerSpec, DevicesSpec, DriveSpec,

@@ -18,6 +18,8 @@ use ftl::{Config, Geometry, PAGE_BYTES, VictimPolicy, Watermarks};
 use serde::Deserialize;
 use thiserror::Error;
 
+use crate::die_failure::DieFailure;
+
 pub use climate::{EnergySpec, SlotPower, Surroundings, ThermalSpec};
 pub use devices::DevicesSpec;
 pub use fit::{FitScale, FitSpec};
@@ -102,6 +104,9 @@ pub struct DriveSpec {
     /// Numbers that a fit may choose.
     #[serde(rename = "fit", default)]
     pub fits: Vec<FitSpec>,
+    /// A die that is to fail under load; no part of a file.
+    #[serde(skip)]
+    pub die_failure: Option<DieFailure>,
 }
 
 /// Identity of the drive in published figures.

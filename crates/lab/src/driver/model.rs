@@ -14,6 +14,7 @@
 
 mod climate;
 mod closed;
+mod die_failure;
 mod feed;
 mod fill;
 mod meter;
@@ -269,6 +270,7 @@ impl Driver for Model {
         self.check_handles(load.workload)?;
         let timetable = Timetable::new(load, self.now, self.setup.time_lapse);
         let feeds = Feed::of_all(load, &self.drive)?;
+        self.drive.begin_loads(self.now);
         self.drive.set_compressible(load.workload.compressible_percent);
         let (drive, at) = (&mut self.drive, self.now);
         let (outcome, responses, rest) = match Schedule::of(load, at) {
@@ -293,8 +295,9 @@ impl Driver for Model {
         let intervals = measured.intervals;
         let how = self.how(load, &intervals);
         let space = self.space.passed(&self.drive, load.step);
-        let warnings =
-            space.into_iter().chain(climate::warnings(&self.spec, load.step, &intervals));
+        let failed = die_failure::warning(&self.drive, load.step, at, self.setup.time_lapse);
+        let warnings = space.into_iter().chain(failed);
+        let warnings = warnings.chain(climate::warnings(&self.spec, load.step, &intervals));
         let warnings = warnings.collect();
         let uncounted = rest.uncounted(&intervals);
         Ok(Loaded { intervals, counted, how, responses, uncounted, warnings, ..Loaded::default() })

@@ -51,6 +51,12 @@ impl Meter {
         }
     }
 
+    /// Counts a request that ended with a media error, which is no load that was carried.
+    #[cold]
+    pub(super) fn count_media_error(&mut self) {
+        self.interval.media_errors += 1;
+    }
+
     /// Ends the interval at `at`, which is `at_s` in protocol time, and begins the next one.
     pub(super) fn cut(&mut self, drive: &Drive, at: Nanos, at_s: f64) -> Interval {
         let (nand, reading) = (nand_writes(drive), drive.climate(at));
