@@ -146,8 +146,8 @@ impl Ftl {
         assert!(free <= good, "{free} superblocks are free, {good} can be");
     }
 
-    /// Each page is counted for the handle that it was written through, and lies where that handle's
-    /// isolation says.
+    /// Each page is counted for the handle that it was written through, and lies where that
+    /// handle's isolation says.
     fn check_placement(&self) {
         let by_handle = self.by_handle.counters();
         if by_handle.is_empty() {

@@ -1,4 +1,4 @@
-//! Placement by the host: reclaim unit handles, as NVMe's Flexible Data Placement has them (TP4146).
+//! Placement by the host: reclaim unit handles of NVMe's Flexible Data Placement [nvme-tp4146].
 //!
 //! Each handle has open superblocks of its own, so that what the host writes through one handle
 //! lies apart from what it writes through another. What garbage collection makes of that is the

@@ -58,7 +58,7 @@ struct Victim {
     first: Ppn,
     die_first: u32,
     cause: Cause,
-    /// Where what it holds is moved to.
+    /// The stream that its pages are moved to.
     stream: Stream,
     /// Pages relocated for each page gained.
     price: f64,

@@ -164,8 +164,8 @@ fn cache_amplification(used_share: f64, count: u8) -> f64 {
     write_amplification(&measure(&config, &mut cache(used, count - 1), 10))
 }
 
-/// The calculation is greedy, with 7 % of over-provisioning, and yields 3.216 and 1.020; measured on a
-/// drive were 3.22 and 1.03 [allison-2025].
+/// The calculation is greedy, with 7 % of over-provisioning, and yields 3.216 and 1.020; measured
+/// on a drive were 3.22 and 1.03 [allison-2025].
 #[test]
 fn a_full_cache_in_two_handles_instead_of_one_takes_write_amplification_from_3_22_to_1_02() {
     let (one, two) = (cache_amplification(1.0, 1), cache_amplification(1.0, 2));

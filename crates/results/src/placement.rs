@@ -1,4 +1,4 @@
-//! What was programmed for the data of each placement handle.
+//! Bytes programmed for the data of each placement handle.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,7 @@ impl HandleWrites {
         (self.host_bytes > 0).then(|| programmed as f64 / self.host_bytes as f64)
     }
 
-    /// What was programmed from `earlier` to now, handle by handle.
+    /// Bytes programmed from `earlier` to now, handle by handle.
     pub fn since(now: &[Self], earlier: &[Self]) -> Vec<Self> {
         let since = |(now, earlier): (&Self, &Self)| Self {
             handle: now.handle,

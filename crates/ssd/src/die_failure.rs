@@ -18,7 +18,7 @@ pub struct DieFailure {
     pub after_s: u64,
 }
 
-/// What became of a die that was to fail.
+/// Outcome of the failure of a die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailedDie {
     /// The die, counted over all modules from 0.

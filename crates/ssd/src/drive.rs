@@ -10,13 +10,14 @@
 //! those resources in the order of submission. What a die has read reaches channel and link in an
 //! order of its own, so that is an event. A completion is an event too.
 
+mod die_failure;
 mod invariants;
 mod state;
 
 use std::collections::VecDeque;
 
 use blockio::{Bytes, Completion, Nanos, Op, Request, SECTOR_BYTES, Status};
-use ftl::{Config, Counters, DieId, Divider, Ftl, HandleCounters, Lpn, PAGE_BYTES};
+use ftl::{Config, Counters, Divider, Ftl, HandleCounters, Lpn, PAGE_BYTES};
 
 use crate::climate::{Climate, Reading};
 use crate::die_failure::{DieFailure, FailedDie};
@@ -213,21 +214,6 @@ impl Drive {
         drive.check_die_failure(&spec.name)?;
         drive.forget_work();
         Ok(drive)
-    }
-
-    /// Checks that the drive has the die that is to fail, and can do without it.
-    fn check_die_failure(&self, name: &str) -> Result<(), SpecError> {
-        let Some(DieFailure { die, .. }) = self.die_failure else { return Ok(()) };
-        let fault = |text| SpecError { place: name.to_owned(), text };
-        let Some((module, within)) = self.die_of_module(die) else {
-            let dies = self.modules.iter().map(|module| module.ftl.config().geometry.dies());
-            let dies: u32 = dies.sum();
-            return Err(fault(format!("die {die} is to fail, must be below the {dies} of NAND")));
-        };
-        self.modules[module]
-            .ftl
-            .check_without(within)
-            .map_err(|error| fault(format!("without die {die} it becomes read-only: {error}")))
     }
 
     /// Devices of a group, each with `user_sectors` / `devices` consecutive sectors; else 1.
@@ -469,23 +455,6 @@ impl Drive {
         self.climate.as_ref().map(|climate| climate.reading(at, &self.counters()))
     }
 
-    /// Lets time begin for what is to happen under load, if it has not begun since the purge.
-    pub fn begin_loads(&mut self, at: Nanos) {
-        if let Some(failure) = self.die_failure
-            && self.die_fails_at == Nanos::MAX
-        {
-            let after_ns =
-                u128::from(failure.after_s) * 1_000_000_000 / u128::from(self.time_lapse);
-            self.die_fails_at = at + Nanos(u64::try_from(after_ns).unwrap_or(u64::MAX / 2));
-            self.look_at = self.look_at.min(self.die_fails_at);
-        }
-    }
-
-    /// The die that has failed, if any.
-    pub const fn failed_die(&self) -> Option<FailedDie> {
-        self.failed_die
-    }
-
     /// Looks at what happens by the time: power and heat, and the failure of a die.
     #[cold]
     #[inline(never)]
@@ -495,25 +464,6 @@ impl Drive {
         }
         self.look_at = self.die_fails_at;
         self.look_at_climate(at);
-    }
-
-    /// The die fails that was to.
-    fn fail_die(&mut self, at: Nanos) {
-        self.die_fails_at = Nanos::MAX;
-        let Some(DieFailure { die, .. }) = self.die_failure.take() else { return };
-        let Some((module, within)) = self.die_of_module(die) else { return };
-        let failed = self.modules[module].fail_die(at, within, &mut self.events);
-        let pages_lost = failed.expect("checked when the drive was made");
-        let is_whole = !self.modules[module].ftl.is_rebuilding();
-        let rebuilt_at = (is_whole && pages_lost == 0).then_some(at);
-        self.failed_die = Some(FailedDie { die, failed_at: at, pages_lost, rebuilt_at });
-    }
-
-    /// Module of a die that is counted over all modules, and the die there.
-    fn die_of_module(&self, die: u32) -> Option<(usize, DieId)> {
-        let dies = self.modules.first()?.ftl.config().geometry.dies();
-        let module = (die / dies) as usize;
-        (module < self.modules.len()).then_some((module, DieId(die % dies)))
     }
 
     /// Looks at power and heat, and holds programs accordingly.
@@ -633,18 +583,14 @@ impl Drive {
     }
 
     fn relocate(&mut self, at: Nanos, module: u16) {
-        let (in_flight, events) = (&mut self.in_flight, &mut self.events);
         let mut acknowledged = Vec::new();
-        self.modules[usize::from(module)].step(at, events, |slot, done_at| {
+        self.modules[usize::from(module)].step(at, &mut self.events, |slot, done_at| {
             acknowledged.push((slot, done_at));
         });
-        if let Some(failed) = &mut self.failed_die
-            && failed.rebuilt_at.is_none()
-            && failed.pages_lost == 0
-            && !self.modules.iter().any(|module| module.ftl.is_rebuilding())
-        {
-            failed.rebuilt_at = Some(at);
+        if self.failed_die.is_some() {
+            self.note_rebuilt(at);
         }
+        let (in_flight, events) = (&mut self.in_flight, &mut self.events);
         for (slot, done_at) in acknowledged {
             debug_assert!(done_at >= at, "a write that waits is done once there is room");
             in_flight[slot as usize].part_done(slot, done_at, events);

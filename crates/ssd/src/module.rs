@@ -172,8 +172,8 @@ impl Module {
     }
 
     /// Time at which relocation in the background may go on: as soon as the controller takes
-    /// another command if host writes wait for it or a lost die is rebuilt, else when the controller is idle; and never
-    /// before the relocation buffer has space for the next read.
+    /// another command if host writes wait for it or a lost die is rebuilt, else when the
+    /// controller is idle; and never before the relocation buffer has space for the next read.
     #[inline]
     fn relocates_at(&mut self) -> Nanos {
         let controller = if self.ftl.needs_room() || self.ftl.is_rebuilding() {

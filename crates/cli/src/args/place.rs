@@ -1,4 +1,4 @@
-//! Options for the surroundings of a modelled drive: air, airflow, slot power, and a die that fails.
+//! Options for the surroundings of a modelled drive: air, airflow, slot power, a failing die.
 
 use clap::Args;
 use lab::ssd::{DieFailure, SlotPower};

@@ -194,7 +194,7 @@ fn details(summary: &Summary, response: Option<&LatencySummary>, state: &str) ->
     format!("{}\n{state}{climate}{placement}", table::columns(&rows))
 }
 
-/// What was programmed for one placement handle, on a line of its own.
+/// Line on what was programmed for one placement handle.
 fn placement(writes: &HandleWrites) -> String {
     let HandleWrites { handle, host_bytes, relocation_bytes, wear_bytes } = *writes;
     let (host, moved) = (Bytes(host_bytes), Bytes(relocation_bytes + wear_bytes));
