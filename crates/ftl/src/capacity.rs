@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::relocation::Relocation;
-use crate::stream;
+use crate::stream::Streams;
 use crate::{Config, ConfigError, Ftl, Lpn, SuperblockId, SuperblockState};
 
 impl Ftl {
@@ -20,7 +20,7 @@ impl Ftl {
             held.extend(self.superblocks.ids().filter(|id| !is_free(id)));
         }
         self.counters.superblocks_erased += u64::from(self.superblocks.purge());
-        self.streams = stream::streams(&self.config.geometry, self.config.handles);
+        self.streams = Streams::new(&self.config.geometry, self.config.handles);
         self.relocation = Relocation::default();
         self.list_free();
         let held: BTreeSet<SuperblockId> = self.held_erased().iter().copied().collect();

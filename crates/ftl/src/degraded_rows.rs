@@ -104,7 +104,7 @@ impl Ftl {
     }
 
     fn is_row_begun(&self, stream: Stream) -> bool {
-        let open = self.streams[stream.index()].frontiers[0].as_ref();
+        let open = self.streams[stream].frontiers[0].as_ref();
         open.is_some_and(|open| {
             !open.unit.is_multiple_of(self.units_per_row)
                 || open.granules_left < self.granules_per_unit
@@ -113,7 +113,7 @@ impl Ftl {
 
     /// True if the row of the stream's next unit leaves that unit out.
     pub(crate) fn leaves_out_next(&self, stream: Stream) -> bool {
-        let first = self.streams[stream.index()].frontiers[0].as_ref();
+        let first = self.streams[stream].frontiers[0].as_ref();
         first.filter(|next| next.left_out > 0).is_some_and(|next| {
             next.unit % self.units_per_row >= self.units_per_row - next.left_out
         })

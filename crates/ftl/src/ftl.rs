@@ -29,7 +29,7 @@ use crate::mapping::Mapping;
 use crate::p2l_cache::P2lCache;
 use crate::placement::ByHandle;
 use crate::relocation::{Relocation, Thresholds};
-use crate::stream::{self, Frontier, Origin, Stream, StreamState};
+use crate::stream::{Frontier, Origin, Stream, Streams};
 use crate::superblock::Superblocks;
 use crate::table::Use;
 use crate::{
@@ -78,7 +78,7 @@ pub struct Ftl {
     pub(crate) held: Option<Vec<SuperblockId>>,
     /// Spare erase blocks left, die by die.
     spares_by_die: Vec<u32>,
-    pub(crate) streams: Vec<StreamState>,
+    pub(crate) streams: Streams,
     pub(crate) by_handle: ByHandle,
     /// Granules that can be placed before something has to be erased.
     pub(crate) room: u64,
@@ -121,7 +121,7 @@ impl Ftl {
             free_by_bank: vec![Vec::new(); geometry.banks as usize],
             held: None,
             spares_by_die: vec![config.spares_per_die; geometry.dies() as usize],
-            streams: stream::streams(geometry, config.handles),
+            streams: Streams::new(geometry, config.handles),
             by_handle: ByHandle::new(config.handles, config.pages_logical),
             room: geometry.pages() * u64::from(config.granules_per_page()),
             thresholds: Thresholds::new(config),
@@ -489,13 +489,13 @@ impl Ftl {
         media: &mut impl Media,
     ) -> (SuperblockId, Ppn, bool) {
         self.open_next(stream, cause, media);
-        let state = &self.streams[stream.index()];
+        let state = &self.streams[stream];
         let open = &state.frontiers[state.bank as usize];
         if open.as_ref().is_some_and(|open| open.granules_left < granules) {
             self.program(stream, cause, media);
             self.open_next(stream, cause, media);
         }
-        let state = &mut self.streams[stream.index()];
+        let state = &mut self.streams[stream];
         let open = &mut state.frontiers[state.bank as usize];
         let frontier = open.as_mut().expect("opened above");
         let (ppn, place) = (frontier.next, (frontier.superblock, frontier.unit));
@@ -515,12 +515,12 @@ impl Ftl {
     /// Sees to it that a stream has an open superblock in the bank whose turn it is.
     #[inline]
     fn open_next(&mut self, stream: Stream, cause: Cause, media: &mut impl Media) {
-        let bank = self.streams[stream.index()].bank;
-        if self.streams[stream.index()].frontiers[bank as usize].is_none() {
+        let bank = self.streams[stream].bank;
+        if self.streams[stream].frontiers[bank as usize].is_none() {
             let superblock = self.take_free(bank, cause);
             let opened = self.frontier(superblock, 0);
-            self.superblocks.set_owner(superblock, self.streams[stream.index()].owner);
-            self.streams[stream.index()].frontiers[bank as usize] = Some(opened);
+            self.superblocks.set_owner(superblock, self.streams[stream].owner);
+            self.streams[stream].frontiers[bank as usize] = Some(opened);
             if self.lost.is_some() {
                 self.skip_left_out(stream, bank as usize, media);
             }
@@ -556,7 +556,7 @@ impl Ftl {
     /// Programs one unit; the next one may be one that its row leaves out.
     fn program_unit(&mut self, stream: Stream, cause: Cause, media: &mut impl Media) {
         let (left_out, units_per_row) = (self.shortened.units, self.units_per_row);
-        let state = &mut self.streams[stream.index()];
+        let state = &mut self.streams[stream];
         let bank = state.bank as usize;
         let open = &mut state.frontiers[bank];
         let frontier = open.as_mut().expect("the unit's superblock is open");

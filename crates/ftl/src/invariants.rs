@@ -118,7 +118,7 @@ impl Ftl {
             room += u64::from(frontier.granules_left);
             open += 1;
         }
-        for stream in &self.streams {
+        for stream in self.streams.iter() {
             let is_turn = stream.bank < stream.banks_joined;
             assert!(is_turn, "the turn is that of a bank which has joined");
             let banks = self.config.geometry.banks;

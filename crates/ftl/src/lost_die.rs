@@ -166,9 +166,9 @@ impl Ftl {
     /// owner's buffer, and is placed anew.
     fn leave_units(&mut self, media: &mut impl Media) {
         let banks = 0..self.config.geometry.banks as usize;
-        let streams = Stream::all(self.streams.len());
+        let streams = self.streams.all();
         for (stream, bank) in streams.flat_map(|stream| banks.clone().map(move |it| (stream, it))) {
-            let Some(open) = self.streams[stream.index()].frontiers[bank] else { continue };
+            let Some(open) = self.streams[stream].frontiers[bank] else { continue };
             let at = (open.superblock, open.unit);
             if self.is_left_out(at) {
                 let pages = self.pages_of(at);
@@ -193,13 +193,13 @@ impl Ftl {
     /// lost.
     #[cold]
     pub(crate) fn skip_left_out(&mut self, stream: Stream, bank: usize, media: &mut impl Media) {
-        while let Some(open) = self.streams[stream.index()].frontiers[bank] {
+        while let Some(open) = self.streams[stream].frontiers[bank] {
             let (superblock, unit) = (open.superblock, open.unit);
             if !self.is_left_out((superblock, unit)) {
                 return;
             }
             let (pages, granules) = (self.pages_per_unit.divisor(), self.granules_per_unit);
-            let frontier = &mut self.streams[stream.index()].frontiers[bank];
+            let frontier = &mut self.streams[stream].frontiers[bank];
             if unit + 1 == self.units_per_superblock {
                 *frontier = None;
                 self.superblocks.close(superblock);

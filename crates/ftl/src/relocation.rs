@@ -221,7 +221,7 @@ impl Ftl {
         if self.superblocks.free() > 0 && self.free_by_bank.iter().any(|free| !free.is_empty()) {
             return true;
         }
-        let state = &self.streams[stream.index()];
+        let state = &self.streams[stream];
         let open = state.frontiers[state.bank as usize].as_ref();
         open.is_some_and(|open| {
             let rows = if self.shortened.units > 0 || open.left_out > 0 || self.lost.is_some() {

@@ -6,6 +6,8 @@
 //!  … relocation and wear levelling of each further handle        persistently isolated ones alone
 //! ```
 
+use std::ops::{Index, IndexMut};
+
 use crate::{Cause, DieId, Geometry, Ppn, ReclaimUnitHandles, SuperblockId};
 
 /// Writes kept together in open superblocks of their own: the index of a stream.
@@ -26,17 +28,6 @@ impl Stream {
         if handle == 0 { Self::HOST } else { Self(handle as u16 + 2) }
     }
 
-    /// Every stream of `count`.
-    pub(crate) fn all(count: usize) -> impl Iterator<Item = Self> {
-        (0..u16::MAX).take(count).map(Self)
-    }
-
-    /// Index among all streams.
-    #[inline]
-    pub(crate) const fn index(self) -> usize {
-        self.0 as usize
-    }
-
     /// Pages that are moved for `cause` out of superblocks of `owner`; see
     /// [`ReclaimUnitHandles::owner`].
     #[inline]
@@ -52,17 +43,61 @@ impl Stream {
     }
 }
 
-/// States of all streams of a format at its beginning.
-pub(crate) fn streams(geometry: &Geometry, handles: ReclaimUnitHandles) -> Vec<StreamState> {
-    let new = |owner| StreamState { owner, ..StreamState::new(geometry) };
-    let further = || 1..handles.count;
-    let moving = further().map(|handle| handles.owner(handle)).filter(|owner| *owner > 0);
-    [0, 0, 0]
-        .into_iter()
-        .chain(further().map(|handle| handles.owner(handle)))
-        .chain(moving.flat_map(|owner| [owner, owner]))
-        .map(new)
-        .collect()
+/// All streams of a format. Those that every drive has are at hand without an indirection, since
+/// each page that is placed looks one up.
+#[derive(Clone, Debug)]
+pub(crate) struct Streams {
+    first: [StreamState; 3],
+    /// Those of further handles.
+    further: Vec<StreamState>,
+}
+
+impl Streams {
+    /// Nothing is open.
+    pub(crate) fn new(geometry: &Geometry, handles: ReclaimUnitHandles) -> Self {
+        let new = |owner| StreamState { owner, ..StreamState::new(geometry) };
+        let owners = || (1..handles.count).map(|handle| handles.owner(handle));
+        let moving = owners().filter(|owner| *owner > 0).flat_map(|owner| [owner, owner]);
+        Self { first: [new(0), new(0), new(0)], further: owners().chain(moving).map(new).collect() }
+    }
+
+    /// Every one.
+    pub(crate) fn all(&self) -> impl Iterator<Item = Stream> + use<> {
+        (0..u16::MAX).take(self.first.len() + self.further.len()).map(Stream)
+    }
+
+    /// Their states.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &StreamState> {
+        self.first.iter().chain(&self.further)
+    }
+
+    /// Their states, to change them.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut StreamState> {
+        self.first.iter_mut().chain(&mut self.further)
+    }
+}
+
+impl Index<Stream> for Streams {
+    type Output = StreamState;
+    #[inline]
+    fn index(&self, stream: Stream) -> &StreamState {
+        let index = usize::from(stream.0);
+        match self.first.get(index) {
+            Some(state) => state,
+            None => &self.further[index - self.first.len()],
+        }
+    }
+}
+
+impl IndexMut<Stream> for Streams {
+    #[inline]
+    fn index_mut(&mut self, stream: Stream) -> &mut StreamState {
+        let (index, count) = (usize::from(stream.0), self.first.len());
+        match self.first.get_mut(index) {
+            Some(state) => state,
+            None => &mut self.further[index - count],
+        }
+    }
 }
 
 /// Place of an extent that is to be relocated.
