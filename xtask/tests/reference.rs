@@ -12,13 +12,17 @@ fn the_page_of_drives_names_every_field() {
             "ssd/src/spec/fit.rs",
             "ssd/src/spec/devices.rs",
             "ssd/src/spec/in_place.rs",
+            "ssd/src/spec/placement.rs",
         ],
     );
 }
 
 #[test]
 fn the_page_of_workloads_names_every_field() {
-    check("workload.md", &["workload/src/spec.rs", "workload/src/trace/shape.rs"]);
+    check(
+        "workload.md",
+        &["workload/src/spec.rs", "workload/src/stream.rs", "workload/src/trace/shape.rs"],
+    );
 }
 
 #[test]
@@ -28,7 +32,10 @@ fn the_page_of_protocols_names_every_field() {
 
 #[test]
 fn the_page_of_results_names_every_field() {
-    check("results.md", &["results/src/run.rs", "results/src/sample.rs"]);
+    check(
+        "results.md",
+        &["results/src/run.rs", "results/src/sample.rs", "results/src/placement.rs"],
+    );
 }
 
 #[test]
@@ -40,6 +47,8 @@ pub struct Two {
     pub first: u32,
     #[serde(rename = \"second\")]
     pub seconds: Vec<u32>,
+    #[serde(skip)]
+    pub of_memory: u32,
 }
 #[derive(Clone)]
 pub struct NotInFiles {
@@ -64,7 +73,7 @@ fn check(page: &str, sources: &[&str]) {
 fn fields(source: &str) -> Vec<String> {
     let mut fields = Vec::new();
     let mut in_file = false;
-    let mut renamed = None;
+    let (mut renamed, mut skipped) = (None, false);
     for line in source.lines() {
         if let Some(derived) = line.strip_prefix("#[derive(") {
             in_file = derived.contains("Serialize") || derived.contains("Deserialize");
@@ -73,9 +82,10 @@ fn fields(source: &str) -> Vec<String> {
         if let Some(rest) = line.strip_prefix("#[serde(rename = \"") {
             renamed = rest.split('"').next().map(str::to_owned);
         }
+        skipped |= line == "#[serde(skip)]";
         let field = line.strip_prefix("pub ").and_then(|rest| rest.split_once(": "));
         let Some((name, _)) = field.filter(|(name, _)| !name.contains(' ')) else { continue };
-        if in_file {
+        if !std::mem::take(&mut skipped) && in_file {
             fields.push(renamed.take().unwrap_or_else(|| name.to_owned()));
         }
     }

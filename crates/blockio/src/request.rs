@@ -27,6 +27,8 @@ pub struct Request {
     pub thread: u16,
     /// Operation.
     pub op: Op,
+    /// Placement handle of a write: 0 is the default one. Drives without placement ignore it.
+    pub handle: u8,
     /// First sector.
     pub lba: Lba,
     /// Sectors of 512 bytes, at least one except for a flush.

@@ -31,8 +31,13 @@ pub(crate) fn choice(format: Option<&str>, model: &ModelArgs) -> Choice {
 
 /// `choice` where the arguments put it.
 pub(crate) fn placed(choice: Choice, place: &PlaceArgs) -> Choice {
-    let PlaceArgs { ambient, airflow, slot_power } = *place;
-    let surroundings = Surroundings { ambient_c: ambient, airflow_lfm: airflow, slot: slot_power };
+    let PlaceArgs { ambient, airflow, slot_power, fail_die } = *place;
+    let surroundings = Surroundings {
+        ambient_c: ambient,
+        airflow_lfm: airflow,
+        slot: slot_power,
+        die_failure: fail_die,
+    };
     Choice { surroundings, ..choice }
 }
 

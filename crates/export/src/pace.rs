@@ -178,7 +178,7 @@ impl Model {
         self.tickets = self.tickets.wrapping_add(1);
         self.lanes[usize::from(lane)].outstanding += 1;
         let (lba, sectors) = place(asked, self.drive.user_sectors());
-        let request = Request { tag: ticket, thread: lane, op: asked.op, lba, sectors };
+        let request = Request { tag: ticket, thread: lane, op: asked.op, handle: 0, lba, sectors };
         self.drive.submit(self.now, request);
         ticket
     }
@@ -233,7 +233,7 @@ mod tests {
             assert_eq!(due, [ticket]);
 
             let sectors = if op == Op::Flush { 0 } else { 8 };
-            let request = Request { tag: 0, thread: 0, op, lba: Lba(2048), sectors };
+            let request = Request { tag: 0, thread: 0, op, handle: 0, lba: Lba(2048), sectors };
             alone.submit(at, request);
             let expected = alone.next_completion(Nanos::MAX).unwrap().completed_at;
             assert_eq!(now, expected, "{op:?}");

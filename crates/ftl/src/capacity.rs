@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::relocation::Relocation;
-use crate::stream::StreamState;
+use crate::stream::Streams;
 use crate::{Config, ConfigError, Ftl, Lpn, SuperblockId, SuperblockState};
 
 impl Ftl {
@@ -12,6 +12,7 @@ impl Ftl {
     pub fn purge(&mut self) {
         self.mapping.clear();
         self.extents.clear();
+        self.forget_losses();
         let state = |id: &SuperblockId| self.superblocks.state(*id);
         let is_free =
             |id: &SuperblockId| matches!(state(id), SuperblockState::Free | SuperblockState::Bad);
@@ -19,8 +20,7 @@ impl Ftl {
             held.extend(self.superblocks.ids().filter(|id| !is_free(id)));
         }
         self.counters.superblocks_erased += u64::from(self.superblocks.purge());
-        let geometry = &self.config.geometry;
-        self.streams.fill(StreamState::new(geometry.banks, geometry.units_per_bank()));
+        self.streams = Streams::new(&self.config.geometry, self.config.handles);
         self.relocation = Relocation::default();
         self.list_free();
         let held: BTreeSet<SuperblockId> = self.held_erased().iter().copied().collect();
@@ -53,6 +53,7 @@ impl Ftl {
         }
         (pages_logical..self.pages_logical()).map(Lpn).for_each(|lpn| self.trim(lpn));
         self.mapping.resize(pages_logical);
+        self.by_handle.resize(pages_logical);
         self.extents.resize(&config);
         let (stored, most) = (self.extents.stored(), self.extents.stored_max());
         assert!(stored <= most, "what stays stored is no more than may be");

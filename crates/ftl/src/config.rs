@@ -4,7 +4,7 @@ use blockio::Bytes;
 use thiserror::Error;
 
 use crate::extent::GRANULES_PER_PAGE;
-use crate::{Geometry, VictimPolicy};
+use crate::{Geometry, ReclaimUnitHandles, VictimPolicy};
 
 /// Everything that a format decides.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,6 +28,8 @@ pub struct Config {
     /// Good erase blocks that each die keeps to replace ones that go bad; see
     /// [`crate::Ftl::replace_erase_block`].
     pub spares_per_die: u32,
+    /// Reclaim unit handles by which the host places what it writes.
+    pub handles: ReclaimUnitHandles,
     /// Seed of the random choices (d-choices).
     pub seed: u64,
 }
@@ -100,10 +102,12 @@ impl Config {
     }
 
     /// Memory of the map in both directions and of the validity of pages: 4 bytes for each logical
-    /// page, 4 bytes and a bit for each physical one.
+    /// page, 4 bytes and a bit for each physical one; with several reclaim unit handles another
+    /// byte for each logical page.
     pub const fn map_bytes(&self) -> Bytes {
         let physical = self.geometry.pages();
-        Bytes(self.pages_logical as u64 * 4 + physical * 4 + physical.div_ceil(8))
+        let of_logical = if self.handles.count > 1 { 5 } else { 4 };
+        Bytes(self.pages_logical as u64 * of_logical + physical * 4 + physical.div_ceil(8))
     }
 
     /// Granules of a page; see [`crate::extent`].
@@ -138,11 +142,11 @@ impl Config {
         self.watermarks.high.max(resume + self.superblocks_open_max())
     }
 
-    /// Superblocks open at most: one in each bank for the host, for garbage collection, and for
-    /// wear levelling where there is any.
+    /// Superblocks open at most: one in each bank for each handle of the host, for garbage
+    /// collection, and for wear levelling where there is any; the latter two for each handle that
+    /// is persistently isolated.
     const fn superblocks_open_max(&self) -> u32 {
-        let streams = if self.wear_spread_max == 0 { 2 } else { 3 };
-        streams * self.geometry.banks
+        self.handles.streams(self.wear_spread_max > 0) * self.geometry.banks
     }
 
     /// Checks that this format can work.
@@ -176,6 +180,9 @@ impl Config {
         let (stored, logical) = (self.pages_stored_max, self.pages_logical);
         let limit = format!("at most pages_logical ({logical})");
         check("pages_stored_max", stored.into(), stored <= logical, &limit)?;
+        let (handles, limit) = (self.handles.count, ReclaimUnitHandles::COUNT_MAX);
+        let fits = (1..=limit).contains(&handles);
+        check("handles.count", handles.into(), fits, &format!("from 1 to {limit}"))?;
         self.check_stripe()?;
         self.check_watermarks()?;
         self.check_capacity()

@@ -84,15 +84,17 @@ impl Ftl {
         self.counters.relocation_saved_bytes += self.saved_bytes(granules);
         let (superblock, die) = (self.superblock_of(ppn), self.die_of(self.unit_of(ppn)));
         let from = Origin { superblock, ppn, die };
-        self.move_extent((lpn, granules), from, (Stream::Relocation, Cause::Relocation), media);
+        let (owner, cause) = (self.superblocks.owner(superblock), Cause::Relocation);
+        let stream = Stream::moving(owner, cause, self.config.handles);
+        self.move_extent((lpn, granules), from, (stream, cause), media);
     }
 
     /// Programs the rows that are begun to their ends, with nothing in what is left of them.
     pub fn finish_rows(&mut self, media: &mut impl Media) {
         let streams = [
-            (Stream::Host, Cause::Host),
-            (Stream::Relocation, Cause::Relocation),
-            (Stream::Wear, Cause::Wear),
+            (Stream::HOST, Cause::Host),
+            (Stream::RELOCATION, Cause::Relocation),
+            (Stream::WEAR, Cause::Wear),
         ];
         for (stream, cause) in streams {
             while self.is_row_begun(stream) {
@@ -102,7 +104,7 @@ impl Ftl {
     }
 
     fn is_row_begun(&self, stream: Stream) -> bool {
-        let open = self.streams[stream as usize].frontiers[0].as_ref();
+        let open = self.streams[stream].frontiers[0].as_ref();
         open.is_some_and(|open| {
             !open.unit.is_multiple_of(self.units_per_row)
                 || open.granules_left < self.granules_per_unit
@@ -111,7 +113,7 @@ impl Ftl {
 
     /// True if the row of the stream's next unit leaves that unit out.
     pub(crate) fn leaves_out_next(&self, stream: Stream) -> bool {
-        let first = self.streams[stream as usize].frontiers[0].as_ref();
+        let first = self.streams[stream].frontiers[0].as_ref();
         first.filter(|next| next.left_out > 0).is_some_and(|next| {
             next.unit % self.units_per_row >= self.units_per_row - next.left_out
         })

@@ -1,6 +1,7 @@
 //! The state machine.
 //!
-//! Every host page goes to the open superblock of the host stream, every page that garbage
+//! Every host page goes to the open superblock of the host stream, which there is one of for each
+//! reclaim unit handle ([`crate::ReclaimUnitHandles`]), every page that garbage
 //! collection saves to that of the relocation stream, and what wear levelling moves to a third,
 //! since it has proven cold. A stream keeps one superblock open in each
 //! bank and fills them unit by unit in turn, so that all dies work.
@@ -23,15 +24,17 @@ use blockio::{Bytes, Rng};
 
 use crate::degraded_rows::DegradedRows;
 use crate::extent::Extents;
+use crate::lost_die::LostDie;
 use crate::mapping::Mapping;
 use crate::p2l_cache::P2lCache;
+use crate::placement::ByHandle;
 use crate::relocation::{Relocation, Thresholds};
-use crate::stream::{Frontier, Origin, Stream, StreamState};
+use crate::stream::{Frontier, Origin, Stream, Streams};
 use crate::superblock::Superblocks;
 use crate::table::Use;
 use crate::{
-    Cause, Config, ConfigError, Counters, DieId, Divider, Layout, Lpn, Media, MediaOp, PAGE_BYTES,
-    Ppn, SuperblockId, SuperblockState, Watermarks,
+    Cause, Config, ConfigError, Counters, DieId, Divider, HandleCounters, Layout, Lpn, Media,
+    MediaOp, PAGE_BYTES, Ppn, SuperblockId, SuperblockState, Watermarks,
 };
 
 /// Outcome of replacing an erase block gone bad.
@@ -50,7 +53,7 @@ pub enum Replacement {
 #[derive(Clone, Debug)]
 pub struct Ftl {
     pub(crate) config: Config,
-    layout: Layout,
+    pub(crate) layout: Layout,
     pub(crate) pages_per_superblock: Divider,
     pub(crate) pages_per_unit: Divider,
     places_per_superblock: Divider,
@@ -62,6 +65,8 @@ pub struct Ftl {
     /// Shortening of the rows that are begun from now on; [`DegradedRows::NOT`] while no die is
     /// lost.
     pub(crate) shortened: DegradedRows,
+    /// Die that is out of service.
+    pub(crate) lost: Option<Box<LostDie>>,
     /// Units of a superblock for each bank.
     units_per_bank: u32,
     pub(crate) mapping: Mapping,
@@ -73,7 +78,8 @@ pub struct Ftl {
     pub(crate) held: Option<Vec<SuperblockId>>,
     /// Spare erase blocks left, die by die.
     spares_by_die: Vec<u32>,
-    pub(crate) streams: [StreamState; 3],
+    pub(crate) streams: Streams,
+    pub(crate) by_handle: ByHandle,
     /// Granules that can be placed before something has to be erased.
     pub(crate) room: u64,
     pub(crate) thresholds: Thresholds,
@@ -95,7 +101,6 @@ impl Ftl {
         // Most extents of a drive that compresses never reach the last of their layers.
         let by_ppn = if config.extents_per_page > 1 { Use::Parts } else { Use::Whole };
         let pages_per_unit = geometry.pages_per_unit();
-        let stream = StreamState::new(geometry.banks, geometry.units_per_bank());
         let mut ftl = Self {
             config: *config,
             layout: Layout::new(geometry),
@@ -107,6 +112,7 @@ impl Ftl {
             units_per_superblock: geometry.pages_per_superblock() / pages_per_unit,
             units_per_row: geometry.data_units_per_row(),
             shortened: DegradedRows::NOT,
+            lost: None,
             units_per_bank: geometry.units_per_bank(),
             mapping: Mapping::new(config.pages_logical, places, by_ppn),
             told: P2lCache::default(),
@@ -115,7 +121,8 @@ impl Ftl {
             free_by_bank: vec![Vec::new(); geometry.banks as usize],
             held: None,
             spares_by_die: vec![config.spares_per_die; geometry.dies() as usize],
-            streams: [stream.clone(), stream.clone(), stream],
+            streams: Streams::new(geometry, config.handles),
+            by_handle: ByHandle::new(config.handles, config.pages_logical),
             room: geometry.pages() * u64::from(config.granules_per_page()),
             thresholds: Thresholds::new(config),
             relocation: Relocation::default(),
@@ -152,6 +159,12 @@ impl Ftl {
     /// Returns the counters since the format.
     pub const fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// Pages programmed for each reclaim unit handle since the format; empty where there is only
+    /// one.
+    pub fn counters_by_handle(&self) -> &[HandleCounters] {
+        self.by_handle.counters()
     }
 
     /// Counts bytes of host requests, which only the owner knows.
@@ -318,8 +331,32 @@ impl Ftl {
     /// this page belongs to; the rest of that request may run into the reserve.
     #[inline]
     pub fn write_at_once(&mut self, lpn: Lpn, media: &mut impl Media) -> Ppn {
+        self.write_through(0, lpn, media)
+    }
+
+    /// As [`Ftl::write_at_once`], through a reclaim unit handle; handle 0 stands for those that the
+    /// format does not have.
+    #[inline]
+    pub fn write_through(&mut self, handle: u8, lpn: Lpn, media: &mut impl Media) -> Ppn {
+        if self.config.handles.count > 1 {
+            return self.write_by_handle(handle, lpn, media);
+        }
+        self.write_to(Stream::HOST, lpn, media)
+    }
+
+    /// [`Ftl::write_through`] where there is a choice, apart from the path of all other drives.
+    #[inline(never)]
+    fn write_by_handle(&mut self, handle: u8, lpn: Lpn, media: &mut impl Media) -> Ppn {
+        let handle = self.by_handle.named(handle);
+        self.by_handle.write(lpn, handle);
+        self.write_to(Stream::host(handle), lpn, media)
+    }
+
+    /// Writes a page to a stream of the host.
+    #[inline]
+    fn write_to(&mut self, stream: Stream, lpn: Lpn, media: &mut impl Media) -> Ppn {
         let granules = self.extents.incoming();
-        let ppn = self.place(lpn, granules, media);
+        let ppn = self.place(stream, (lpn, granules), media);
         self.counters.pages_host += 1;
         self.counters.host_saved_bytes += self.saved_bytes(granules);
         self.keep_pace(granules, media);
@@ -330,7 +367,8 @@ impl Ftl {
     /// relocation in proportion is not carried out but owed ([`Ftl::owes_relocation`]).
     pub fn write_owing(&mut self, lpn: Lpn, media: &mut impl Media) -> Ppn {
         let granules = self.extents.incoming();
-        let ppn = self.place(lpn, granules, media);
+        let ppn = self.place(Stream::HOST, (lpn, granules), media);
+        self.by_handle.write(lpn, 0);
         self.counters.pages_host += 1;
         self.counters.host_saved_bytes += self.saved_bytes(granules);
         self.owe(granules);
@@ -345,17 +383,27 @@ impl Ftl {
 
     /// Forgets `lpn`.
     pub fn trim(&mut self, lpn: Lpn) {
-        if let Some(was) = self.mapping.unmap(lpn) {
-            let granules = self.extents.size(lpn);
-            self.superblocks.invalidate(self.superblock_of(was), granules);
-            self.extents.drop(lpn, granules);
+        if let Some(lost) = &mut self.lost {
+            lost.written(lpn);
+        }
+        if self.forget(lpn) {
             self.counters.pages_trimmed += 1;
         }
+    }
+
+    /// Forgets `lpn`; true if it was mapped.
+    pub(crate) fn forget(&mut self, lpn: Lpn) -> bool {
+        let Some(was) = self.mapping.unmap(lpn) else { return false };
+        let granules = self.extents.size(lpn);
+        self.superblocks.invalidate(self.superblock_of(was), granules);
+        self.extents.drop(lpn, granules);
+        true
     }
 
     /// Forgets every page at once. What they took is gained as relocation comes to it.
     pub fn trim_all(&mut self) {
         self.counters.pages_trimmed += self.mapping.count_valid();
+        self.forget_losses();
         self.mapping.clear();
         self.extents.clear();
         self.superblocks.invalidate_all();
@@ -377,10 +425,18 @@ impl Ftl {
         self.mapping.prefetch_validity(lpn);
     }
 
-    /// Gives `lpn`, which takes `granules`, the next place of the host stream.
+    /// Gives `lpn`, which takes `granules`, the next place of a stream of the host.
     #[inline]
-    fn place(&mut self, lpn: Lpn, granules: u32, media: &mut impl Media) -> Ppn {
-        let (superblock, ppn, unit_full) = self.advance(Stream::Host, granules, Cause::Host, media);
+    fn place(
+        &mut self,
+        stream: Stream,
+        (lpn, granules): (Lpn, u32),
+        media: &mut impl Media,
+    ) -> Ppn {
+        let (superblock, ppn, unit_full) = self.advance(stream, granules, Cause::Host, media);
+        if let Some(lost) = &mut self.lost {
+            lost.written(lpn);
+        }
         let was = self.mapping.map(lpn, ppn).map(|was| (was, self.extents.size(lpn)));
         if let Some((was, granules)) = was {
             self.superblocks.invalidate(self.superblock_of(was), granules);
@@ -389,7 +445,7 @@ impl Ftl {
         self.superblocks.validate(superblock, granules);
         self.use_room(granules);
         if unit_full {
-            self.program(Stream::Host, Cause::Host, media);
+            self.program(stream, Cause::Host, media);
         }
         ppn
     }
@@ -404,6 +460,7 @@ impl Ftl {
         media: &mut impl Media,
     ) {
         let (superblock, to, unit_full) = self.advance(stream, granules, cause, media);
+        self.by_handle.moved(lpn, cause);
         self.mapping.relocate(lpn, from.ppn, to);
         self.superblocks.invalidate(from.superblock, granules);
         self.superblocks.validate(superblock, granules);
@@ -416,7 +473,7 @@ impl Ftl {
     }
 
     #[inline]
-    fn use_room(&mut self, granules: u32) {
+    pub(crate) fn use_room(&mut self, granules: u32) {
         self.room -= u64::from(granules);
         self.watch_room();
     }
@@ -431,14 +488,14 @@ impl Ftl {
         cause: Cause,
         media: &mut impl Media,
     ) -> (SuperblockId, Ppn, bool) {
-        self.open_next(stream, cause);
-        let state = &self.streams[stream as usize];
+        self.open_next(stream, cause, media);
+        let state = &self.streams[stream];
         let open = &state.frontiers[state.bank as usize];
         if open.as_ref().is_some_and(|open| open.granules_left < granules) {
             self.program(stream, cause, media);
-            self.open_next(stream, cause);
+            self.open_next(stream, cause, media);
         }
-        let state = &mut self.streams[stream as usize];
+        let state = &mut self.streams[stream];
         let open = &mut state.frontiers[state.bank as usize];
         let frontier = open.as_mut().expect("opened above");
         let (ppn, place) = (frontier.next, (frontier.superblock, frontier.unit));
@@ -457,12 +514,16 @@ impl Ftl {
 
     /// Sees to it that a stream has an open superblock in the bank whose turn it is.
     #[inline]
-    fn open_next(&mut self, stream: Stream, cause: Cause) {
-        let bank = self.streams[stream as usize].bank;
-        if self.streams[stream as usize].frontiers[bank as usize].is_none() {
+    fn open_next(&mut self, stream: Stream, cause: Cause, media: &mut impl Media) {
+        let bank = self.streams[stream].bank;
+        if self.streams[stream].frontiers[bank as usize].is_none() {
             let superblock = self.take_free(bank, cause);
             let opened = self.frontier(superblock, 0);
-            self.streams[stream as usize].frontiers[bank as usize] = Some(opened);
+            self.superblocks.set_owner(superblock, self.streams[stream].owner);
+            self.streams[stream].frontiers[bank as usize] = Some(opened);
+            if self.lost.is_some() {
+                self.skip_left_out(stream, bank as usize, media);
+            }
         }
     }
 
@@ -495,7 +556,7 @@ impl Ftl {
     /// Programs one unit; the next one may be one that its row leaves out.
     fn program_unit(&mut self, stream: Stream, cause: Cause, media: &mut impl Media) {
         let (left_out, units_per_row) = (self.shortened.units, self.units_per_row);
-        let state = &mut self.streams[stream as usize];
+        let state = &mut self.streams[stream];
         let bank = state.bank as usize;
         let open = &mut state.frontiers[bank];
         let frontier = open.as_mut().expect("the unit's superblock is open");
@@ -523,6 +584,9 @@ impl Ftl {
             let die = DieId(die_first + u32::from(parity_die));
             media.submit(MediaOp::Program { superblock, die, row, cause: Cause::Parity });
             self.counters.pages_parity += u64::from(self.pages_per_unit.divisor());
+        }
+        if self.lost.is_some() {
+            self.skip_left_out(stream, bank, media);
         }
     }
 

@@ -82,6 +82,18 @@ impl Geometry {
         if units == 0 { 1 } else { units }
     }
 
+    /// Dies within the bank of the other units of the stripe that data unit `unit` of a superblock
+    /// belongs to, parity included; none without parity.
+    pub fn stripe_of(&self, unit: u32) -> impl Iterator<Item = u32> + use<> {
+        let Self { dies_per_bank: dies, stripe_dies, .. } = *self;
+        let (row, within) = (unit / self.data_units_per_row(), unit % self.data_units_per_row());
+        let data = stripe_dies.saturating_sub(1).max(1);
+        let (first, own) =
+            (within / data * stripe_dies, within / data * stripe_dies + within % data);
+        let positions = (first..first + stripe_dies).filter(move |position| *position != own);
+        positions.map(move |position| (position + row) % dies)
+    }
+
     /// Data pages of the drive.
     pub const fn pages(&self) -> u64 {
         self.superblocks() as u64 * self.pages_per_superblock() as u64
@@ -188,6 +200,19 @@ mod tests {
                 places.flat_map(|place| [Some(place.die), place.parity_die]).flatten().collect();
             dies.sort_unstable();
             assert_eq!(dies, (0..8).collect::<Vec<_>>(), "row {row}");
+        }
+    }
+
+    #[test]
+    fn a_stripe_is_the_other_units_of_its_row_and_their_parity() {
+        let layout = Layout::new(&SMALL);
+        for (unit, place) in (0..).zip(&layout.units) {
+            let others: Vec<u32> = SMALL.stripe_of(unit).collect();
+            assert_eq!(others.len(), 3, "unit {unit}");
+            assert!(!others.contains(&u32::from(place.die)), "unit {unit}");
+            let parity = layout.units.iter().filter(|other| other.row == place.row);
+            let parity = parity.filter_map(|other| other.parity_die.map(u32::from));
+            assert_eq!(parity.filter(|die| others.contains(die)).count(), 1, "unit {unit}");
         }
     }
 

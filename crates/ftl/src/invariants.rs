@@ -3,8 +3,10 @@
 //! Commands keep counts instead of counting, and each assertion on their way sees one of them. This
 //! looks at all of them at once, which takes a walk over the map: for simulations and tests.
 
+use std::ops::Add;
+
 use crate::relocation::Thresholds;
-use crate::{Ftl, Lpn, SuperblockId, SuperblockState};
+use crate::{Counters, Ftl, HandleCounters, Lpn, SuperblockId, SuperblockState};
 
 impl Ftl {
     /// Asserts that a superblock can be filled from unit number `unit` on.
@@ -41,6 +43,7 @@ impl Ftl {
         self.check_room();
         self.check_relocation();
         self.check_counters();
+        self.check_placement();
     }
 
     /// Pages of the map, bits of validity and counts of valid granules tell the same.
@@ -115,7 +118,7 @@ impl Ftl {
             room += u64::from(frontier.granules_left);
             open += 1;
         }
-        for stream in &self.streams {
+        for stream in self.streams.iter() {
             let is_turn = stream.bank < stream.banks_joined;
             assert!(is_turn, "the turn is that of a bank which has joined");
             let banks = self.config.geometry.banks;
@@ -143,6 +146,26 @@ impl Ftl {
         assert!(free <= good, "{free} superblocks are free, {good} can be");
     }
 
+    /// Each page is counted for the handle that it was written through, and lies where that
+    /// handle's isolation says.
+    fn check_placement(&self) {
+        let by_handle = self.by_handle.counters();
+        if by_handle.is_empty() {
+            return;
+        }
+        let sum = by_handle.iter().copied().fold(HandleCounters::default(), Add::add);
+        let Counters { pages_host, pages_relocation, pages_wear, .. } = self.counters;
+        let counted = HandleCounters { pages_host, pages_relocation, pages_wear };
+        assert_eq!(sum, counted, "pages of all handles are those that were programmed");
+        for lpn in (0..self.pages_logical()).map(Lpn) {
+            let Some(ppn) = self.mapping.ppn(lpn) else { continue };
+            let (superblock, handle) = (self.superblock_of(ppn), self.by_handle.of(lpn));
+            let owner = self.superblocks.owner(superblock);
+            let isolated = self.config.handles.owner(handle);
+            assert_eq!(owner, isolated, "{lpn:?} of handle {handle} lies in {superblock:?}");
+        }
+    }
+
     /// Counts that can only grow together.
     fn check_counters(&self) {
         let counters = &self.counters;
@@ -167,7 +190,7 @@ impl Ftl {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Config, Geometry, NoMedia, VictimPolicy, Watermarks};
+    use crate::{Config, Geometry, NoMedia, ReclaimUnitHandles, VictimPolicy, Watermarks};
 
     /// A small drive to which each page was written once.
     fn written() -> Ftl {
@@ -189,6 +212,7 @@ mod tests {
             watermarks: Watermarks { low: 4, high: 6, burst: 1.0, price_max: 1e9, batch_pages: 1 },
             wear_spread_max: 0,
             spares_per_die: 0,
+            handles: ReclaimUnitHandles::ONE,
             seed: 1,
         };
         let mut ftl = Ftl::format(&config).unwrap();

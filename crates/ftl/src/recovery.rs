@@ -9,6 +9,8 @@
 use blockio::Bytes;
 use thiserror::Error;
 
+use crate::stream::Stream;
+
 use crate::{
     Cause, Config, ConfigError, Divider, Ftl, Lpn, PAGE_BYTES, Ppn, SuperblockId, SuperblockState,
 };
@@ -194,9 +196,9 @@ impl Ftl {
     fn resume(&mut self, superblock: SuperblockId, found: Found) {
         let bank = self.bank_of(superblock) as usize;
         let stream = match found.goes_on {
-            Some(Cause::Relocation) => 1,
-            Some(Cause::Wear) => 2,
-            _ => 0,
+            Some(Cause::Relocation) => Stream::RELOCATION,
+            Some(Cause::Wear) => Stream::WEAR,
+            _ => Stream::HOST,
         };
         if self.streams[stream].frontiers[bank].is_some() {
             self.superblocks.close(superblock);

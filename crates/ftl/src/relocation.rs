@@ -58,6 +58,8 @@ struct Victim {
     first: Ppn,
     die_first: u32,
     cause: Cause,
+    /// The stream that its pages are moved to.
+    stream: Stream,
     /// Pages relocated for each page gained.
     price: f64,
     valid: ValidPages,
@@ -209,7 +211,7 @@ impl Ftl {
     /// True if one more page of the host, of any extent, can be placed without an erase. Always so
     /// while [`Ftl::needs_room`] is false.
     pub fn can_write(&self) -> bool {
-        self.can_advance(Stream::Host)
+        self.can_advance(Stream::HOST)
     }
 
     /// True if a stream has a place for a page: in its open superblock, or in a free one. False
@@ -219,11 +221,14 @@ impl Ftl {
         if self.superblocks.free() > 0 && self.free_by_bank.iter().any(|free| !free.is_empty()) {
             return true;
         }
-        let state = &self.streams[stream as usize];
+        let state = &self.streams[stream];
         let open = state.frontiers[state.bank as usize].as_ref();
         open.is_some_and(|open| {
-            let rows =
-                if self.shortened.units > 0 || open.left_out > 0 { self.units_per_row } else { 1 };
+            let rows = if self.shortened.units > 0 || open.left_out > 0 || self.lost.is_some() {
+                self.units_per_row
+            } else {
+                1
+            };
             open.granules_left >= self.config.granules_per_page()
                 || open.unit + rows < self.units_per_superblock
         })
@@ -327,10 +332,7 @@ impl Ftl {
             self.relocation.victim = self.choose_victim();
         }
         let Some(victim) = &self.relocation.victim else { return 0 };
-        let (superblock, stream) = match victim.cause {
-            Cause::Wear => (victim.superblock, Stream::Wear),
-            _ => (victim.superblock, Stream::Relocation),
-        };
+        let (superblock, stream) = (victim.superblock, victim.stream);
         let mut granules = 0;
         if self.superblocks.granules_valid(superblock) > 0 {
             if !self.can_advance(stream) {
@@ -349,7 +351,7 @@ impl Ftl {
             };
             granules = self.extents.size(lpn);
             let saved_bytes = self.saved_bytes(granules);
-            if stream == Stream::Wear {
+            if cause == Cause::Wear {
                 self.counters.pages_wear += 1;
                 self.counters.wear_saved_bytes += saved_bytes;
             } else {
@@ -393,7 +395,9 @@ impl Ftl {
         let first = Ppn(superblock.0 * places);
         let valid = ValidPages::of(first, Ppn(first.0 + places), &self.mapping);
         let die_first = self.die_first(superblock);
-        Some(Victim { superblock, first, die_first, cause, price, valid })
+        let owner = self.superblocks.owner(superblock);
+        let stream = Stream::moving(owner, cause, self.config.handles);
+        Some(Victim { superblock, first, die_first, cause, stream, price, valid })
     }
 
     /// The victim in the bank that has fewest free superblocks, so that every bank keeps some and

@@ -1,13 +1,103 @@
 //! Streams: the open superblocks that pages of one kind are placed in.
+//!
+//! ```text
+//!  0 host, handle 0   1 relocation   2 wear levelling
+//!  3 host, handle 1   4 host, handle 2   …                       one for each further handle
+//!  … relocation and wear levelling of each further handle        persistently isolated ones alone
+//! ```
 
-use crate::{DieId, Ppn, SuperblockId};
+use std::ops::{Index, IndexMut};
 
-/// Writes kept together in open superblocks of their own.
+use crate::{Cause, DieId, Geometry, Ppn, ReclaimUnitHandles, SuperblockId};
+
+/// Writes kept together in open superblocks of their own: the index of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stream {
-    Host,
-    Relocation,
-    Wear,
+pub(crate) struct Stream(u16);
+
+impl Stream {
+    /// Host writes through handle 0.
+    pub(crate) const HOST: Self = Self(0);
+    /// Pages that garbage collection saves: of handle 0, and of all that share its superblocks.
+    pub(crate) const RELOCATION: Self = Self(1);
+    /// Pages that wear levelling moves, of the same handles.
+    pub(crate) const WEAR: Self = Self(2);
+
+    /// Host writes through `handle`.
+    #[inline]
+    pub(crate) const fn host(handle: u8) -> Self {
+        if handle == 0 { Self::HOST } else { Self(handle as u16 + 2) }
+    }
+
+    /// Pages that are moved for `cause` out of superblocks of `owner`; see
+    /// [`ReclaimUnitHandles::owner`].
+    #[inline]
+    pub(crate) const fn moving(owner: u8, cause: Cause, handles: ReclaimUnitHandles) -> Self {
+        let shared = match cause {
+            Cause::Wear => Self::WEAR,
+            _ => Self::RELOCATION,
+        };
+        if owner == 0 {
+            return shared;
+        }
+        Self(handles.count as u16 + 2 * owner as u16 - 1 + shared.0)
+    }
+}
+
+/// All streams of a format. Those that every drive has are at hand without an indirection, since
+/// each page that is placed looks one up.
+#[derive(Clone, Debug)]
+pub(crate) struct Streams {
+    first: [StreamState; 3],
+    /// Those of further handles.
+    further: Vec<StreamState>,
+}
+
+impl Streams {
+    /// Nothing is open.
+    pub(crate) fn new(geometry: &Geometry, handles: ReclaimUnitHandles) -> Self {
+        let new = |owner| StreamState { owner, ..StreamState::new(geometry) };
+        let owners = || (1..handles.count).map(|handle| handles.owner(handle));
+        let moving = owners().filter(|owner| *owner > 0).flat_map(|owner| [owner, owner]);
+        Self { first: [new(0), new(0), new(0)], further: owners().chain(moving).map(new).collect() }
+    }
+
+    /// Every one.
+    pub(crate) fn all(&self) -> impl Iterator<Item = Stream> + use<> {
+        (0..u16::MAX).take(self.first.len() + self.further.len()).map(Stream)
+    }
+
+    /// Their states.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &StreamState> {
+        self.first.iter().chain(&self.further)
+    }
+
+    /// Their states, to change them.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut StreamState> {
+        self.first.iter_mut().chain(&mut self.further)
+    }
+}
+
+impl Index<Stream> for Streams {
+    type Output = StreamState;
+    #[inline]
+    fn index(&self, stream: Stream) -> &StreamState {
+        let index = usize::from(stream.0);
+        match self.first.get(index) {
+            Some(state) => state,
+            None => &self.further[index - self.first.len()],
+        }
+    }
+}
+
+impl IndexMut<Stream> for Streams {
+    #[inline]
+    fn index_mut(&mut self, stream: Stream) -> &mut StreamState {
+        let (index, count) = (usize::from(stream.0), self.first.len());
+        match self.first.get_mut(index) {
+            Some(state) => state,
+            None => &mut self.further[index - count],
+        }
+    }
 }
 
 /// Place of an extent that is to be relocated.
@@ -60,15 +150,19 @@ pub(crate) struct StreamState {
     pub(crate) bank: u32,
     pub(crate) banks_joined: u32,
     pub(crate) units_until_next_joins: u32,
+    /// Handle whose pages alone lie in its superblocks; 0: those of all that share them.
+    pub(crate) owner: u8,
 }
 
 impl StreamState {
-    pub(crate) fn new(banks: u32, units_per_bank: u32) -> Self {
+    /// Nothing is open.
+    pub(crate) fn new(geometry: &Geometry) -> Self {
         Self {
-            frontiers: vec![None; banks as usize],
+            frontiers: vec![None; geometry.banks as usize],
             bank: 0,
             banks_joined: 1,
-            units_until_next_joins: units_per_bank,
+            units_until_next_joins: geometry.units_per_bank(),
+            owner: 0,
         }
     }
 

@@ -42,6 +42,8 @@ pub(crate) struct Superblocks {
     granules_valid: Vec<u32>,
     erase_count: Vec<u32>,
     closed_at: Vec<u64>,
+    /// Handle whose pages alone lie in it; 0: those of all that share superblocks.
+    owner: Vec<u8>,
     closes: u64,
     free: u32,
 }
@@ -55,6 +57,7 @@ impl Superblocks {
             granules_valid: vec![0; count_index],
             erase_count: vec![0; count_index],
             closed_at: vec![0; count_index],
+            owner: vec![0; count_index],
             closes: 0,
             free: count,
         }
@@ -88,6 +91,16 @@ impl Superblocks {
     /// Sequence number of its close, counted since the format: larger is younger.
     pub(crate) fn closed_at(&self, id: SuperblockId) -> u64 {
         self.closed_at[id.0 as usize]
+    }
+
+    /// Handle whose pages alone lie in it; 0: those of all that share superblocks.
+    pub(crate) fn owner(&self, id: SuperblockId) -> u8 {
+        self.owner[id.0 as usize]
+    }
+
+    /// Gives a superblock that was opened to the handle whose pages it takes.
+    pub(crate) fn set_owner(&mut self, id: SuperblockId, owner: u8) {
+        self.owner[id.0 as usize] = owner;
     }
 
     /// Closes since the format.

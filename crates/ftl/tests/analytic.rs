@@ -7,7 +7,7 @@
 #![expect(clippy::print_stdout, reason = "the deviations are worth seeing, with --nocapture")]
 
 use blockio::Rng;
-use ftl::{Config, Ftl, Geometry, Lpn, NoMedia, VictimPolicy, Watermarks};
+use ftl::{Config, Ftl, Geometry, Lpn, NoMedia, ReclaimUnitHandles, VictimPolicy, Watermarks};
 
 const SUPERBLOCKS: u32 = 2048;
 const PAGES_PER_SUPERBLOCK: u32 = 256;
@@ -51,6 +51,7 @@ fn measure(victim: VictimPolicy, over_provisioning_percent: u32, pages: u32) -> 
         watermarks: Watermarks { low: 3, high: 4, burst: 0.1, price_max: 0.0, batch_pages: 1 },
         wear_spread_max: 0,
         spares_per_die: 0,
+        handles: ReclaimUnitHandles::ONE,
         seed: 1,
     };
     let mut ftl = Ftl::format(&config).expect("a feasible format");

@@ -1,6 +1,6 @@
 //! Other capacities for the host, over the same media.
 
-use ftl::{Config, Ftl, Geometry, Lpn, NoMedia, VictimPolicy, Watermarks};
+use ftl::{Config, Ftl, Geometry, Lpn, NoMedia, ReclaimUnitHandles, VictimPolicy, Watermarks};
 
 const CONFIG: Config = Config {
     geometry: Geometry {
@@ -19,6 +19,7 @@ const CONFIG: Config = Config {
     watermarks: Watermarks { low: 4, high: 7, burst: 0.1, price_max: 1e9, batch_pages: 1 },
     wear_spread_max: 0,
     spares_per_die: 0,
+    handles: ReclaimUnitHandles::ONE,
     seed: 1,
 };
 

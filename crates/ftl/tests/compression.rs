@@ -1,7 +1,9 @@
 //! Effects of compression: all of them follow from extents being smaller.
 
 use blockio::{Bytes, Rng};
-use ftl::{Config, Counters, Ftl, Geometry, Lpn, NoMedia, VictimPolicy, Watermarks};
+use ftl::{
+    Config, Counters, Ftl, Geometry, Lpn, NoMedia, ReclaimUnitHandles, VictimPolicy, Watermarks,
+};
 
 const PAGE_BYTES: u32 = 4096;
 /// Over-provisioning of the format, in percent of the user capacity.
@@ -30,6 +32,7 @@ fn config() -> Config {
         watermarks: Watermarks { low: 3, high: 5, burst: 0.1, price_max: 0.0, batch_pages: 1 },
         wear_spread_max: 0,
         spares_per_die: 0,
+        handles: ReclaimUnitHandles::ONE,
         seed: 1,
     }
 }

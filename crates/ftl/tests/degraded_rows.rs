@@ -1,6 +1,8 @@
 //! Rows that leave out units at their ends.
 
-use ftl::{Cause, Config, Ftl, Geometry, Lpn, MediaOp, Ppn, VictimPolicy, Watermarks};
+use ftl::{
+    Cause, Config, Ftl, Geometry, Lpn, MediaOp, Ppn, ReclaimUnitHandles, VictimPolicy, Watermarks,
+};
 
 const GEOMETRY: Geometry = Geometry {
     banks: 1,
@@ -21,6 +23,7 @@ const CONFIG: Config = Config {
     watermarks: Watermarks { low: 4, high: 7, burst: 0.1, price_max: f64::MAX, batch_pages: 1 },
     wear_spread_max: 0,
     spares_per_die: 0,
+    handles: ReclaimUnitHandles::ONE,
     seed: 1,
 };
 

@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use blockio::{Bytes, Rng};
 use ftl::{
-    Cause, Config, DieId, Ftl, Geometry, Lpn, Media, MediaOp, Ppn, SuperblockId, SuperblockState,
-    VictimPolicy, Watermarks,
+    Cause, Config, DieId, Ftl, Geometry, Lpn, Media, MediaOp, Ppn, ReclaimUnitHandles,
+    SuperblockId, SuperblockState, VictimPolicy, Watermarks,
 };
 use proptest::prelude::*;
 
@@ -522,6 +522,7 @@ prop_compose! {
             watermarks,
             wear_spread_max,
             spares_per_die: 0,
+            handles: ReclaimUnitHandles::ONE,
             seed,
         };
         let superblocks = config.superblocks_reserved() + spare;

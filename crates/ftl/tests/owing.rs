@@ -1,7 +1,7 @@
 //! Relocation by the owner: what host pages owe is paid page by page, and each page is known before
 //! it is moved.
 
-use ftl::{Config, Ftl, Geometry, Lpn, MediaOp, Ppn, VictimPolicy, Watermarks};
+use ftl::{Config, Ftl, Geometry, Lpn, MediaOp, Ppn, ReclaimUnitHandles, VictimPolicy, Watermarks};
 
 const CONFIG: Config = Config {
     geometry: Geometry {
@@ -20,6 +20,7 @@ const CONFIG: Config = Config {
     watermarks: Watermarks { low: 4, high: 7, burst: 0.1, price_max: f64::MAX, batch_pages: 1 },
     wear_spread_max: 0,
     spares_per_die: 0,
+    handles: ReclaimUnitHandles::ONE,
     seed: 1,
 };
 const ROUNDS: u32 = 8000;

@@ -1,6 +1,9 @@
 //! Reverse map left to the media: the same decisions, and their cost.
 
-use ftl::{Config, Ftl, Geometry, Lpn, Media, MediaOp, NoMedia, Ppn, VictimPolicy, Watermarks};
+use ftl::{
+    Config, Ftl, Geometry, Lpn, Media, MediaOp, NoMedia, Ppn, ReclaimUnitHandles, VictimPolicy,
+    Watermarks,
+};
 
 const CONFIG: Config = Config {
     geometry: Geometry {
@@ -19,6 +22,7 @@ const CONFIG: Config = Config {
     watermarks: Watermarks { low: 4, high: 7, burst: 0.1, price_max: f64::MAX, batch_pages: 1 },
     wear_spread_max: 0,
     spares_per_die: 0,
+    handles: ReclaimUnitHandles::ONE,
     seed: 1,
 };
 

@@ -2,8 +2,8 @@
 
 use blockio::Rng;
 use ftl::{
-    Config, DieId, Ftl, Geometry, Lpn, NoMedia, Replacement, SuperblockId, SuperblockState,
-    VictimPolicy, Watermarks,
+    Config, DieId, Ftl, Geometry, Lpn, NoMedia, ReclaimUnitHandles, Replacement, SuperblockId,
+    SuperblockState, VictimPolicy, Watermarks,
 };
 
 const SUPERBLOCKS: u32 = 64;
@@ -27,6 +27,7 @@ fn config(wear_spread_max: u32) -> Config {
         watermarks: Watermarks { low: 4, high: 6, burst: 1.0, price_max: 4.0, batch_pages: 1 },
         wear_spread_max,
         spares_per_die: 0,
+        handles: ReclaimUnitHandles::ONE,
         seed: 1,
     }
 }

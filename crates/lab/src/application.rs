@@ -222,7 +222,8 @@ impl<'a> Run<'a> {
             Op::Read | Op::Write | Op::Trim => self.fit.place(request),
         };
         self.issued_at[index as usize] = at;
-        self.drive.submit(at, Request { tag: index, thread, op: request.op, lba, sectors });
+        self.drive
+            .submit(at, Request { tag: index, thread, op: request.op, handle: 0, lba, sectors });
     }
 
     fn complete(&mut self, index: u32, thread: u16, at: Nanos) {

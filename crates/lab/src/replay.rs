@@ -109,6 +109,7 @@ pub fn workload_of(trace: &Trace) -> Workload {
         align_bytes: 0,
         footprint_percent: 100.0,
         compressible_percent: 0.0,
+        streams: Vec::new(),
         trace: None,
     }
 }

@@ -130,7 +130,7 @@ impl Subject {
 fn real_setup(path: &str, choice: &Choice) -> Result<Wanted, Error> {
     if choice.surroundings != Surroundings::default() {
         let text = format!("{path} is a real drive: it is where it is");
-        let hint = "leave out --ambient, --airflow and --slot-power";
+        let hint = "leave out --ambient, --airflow, --slot-power and --fail-die";
         return Err(Error::new(Kind::Input, text).hint(hint));
     }
     let format = choice.format.as_deref().filter(|format| *format != ALL);

@@ -83,6 +83,7 @@ pub(crate) const fn warning(kind: WarningKind) -> &'static str {
         WarningKind::Scale => "Not at full scale",
         WarningKind::Space => "Physical space runs out",
         WarningKind::Throttled => "The drive held its writes back",
+        WarningKind::DieFailure => "A die failed",
     }
 }
 

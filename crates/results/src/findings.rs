@@ -178,7 +178,8 @@ const fn doubts(kind: WarningKind) -> bool {
         | WarningKind::Purge
         | WarningKind::Scale
         | WarningKind::Space
-        | WarningKind::Throttled => false,
+        | WarningKind::Throttled
+        | WarningKind::DieFailure => false,
     }
 }
 

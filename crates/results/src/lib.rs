@@ -17,6 +17,7 @@ pub mod heat;
 mod histogram;
 pub mod mark;
 pub mod parity;
+mod placement;
 pub mod points;
 pub mod published;
 pub mod repeats;
@@ -31,6 +32,7 @@ mod table;
 
 pub use error::Error;
 pub use histogram::{Bin, Latencies};
+pub use placement::HandleWrites;
 pub use run::{
     AskedRate, Cell, DeviceFigures, Environment, Figure, HostSheet, Limits, RateLimit, Run,
     SheetRow, Steady, SteadyEvidence, SteadyVariable, Step, StepKind, Target, TargetKind,

@@ -446,6 +446,8 @@ pub enum WarningKind {
     Space,
     /// The drive held its writes back: it was too hot, or drew all the power that it may.
     Throttled,
+    /// A die of a model failed, as was asked for.
+    DieFailure,
 }
 
 /// One published figure: a row of `figures.csv` that concerns the drive.

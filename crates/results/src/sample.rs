@@ -4,7 +4,7 @@ use std::ops::{Add, Sub};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bin, Latencies, heat};
+use crate::{Bin, HandleWrites, Latencies, heat};
 
 /// Latency of one kind of request over a span. All in nanoseconds; zeroes where `count` is zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -174,6 +174,13 @@ pub struct Summary {
     /// user space and in the kernel. Absent where nobody told it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_processor_us: Option<f64>,
+    /// Requests that ended with a media error, which no other figure counts. Absent: 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub media_errors: u64,
+    /// Writes of each placement handle that anything was programmed for; absent where a drive has
+    /// no placement.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub placement: Vec<HandleWrites>,
 }
 
 /// Pages of 4 KiB that reads asked for over a span.
@@ -250,6 +257,8 @@ impl Summary {
                 .reduce(Add::add)
                 .filter(|pages| pages.count > 0),
             host_processor_us: host_processor_us(intervals),
+            media_errors: intervals.iter().map(|interval| interval.media_errors).sum(),
+            placement: HandleWrites::sums(intervals),
         }
     }
 
@@ -293,6 +302,11 @@ impl Summary {
     pub fn littles_law_edge(&self) -> f64 {
         if self.span_s > 0.0 { self.latency.latency_ns_max as f64 / 1e9 / self.span_s } else { 0.0 }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Power and heat over all of `intervals` that know them.
@@ -351,6 +365,10 @@ pub struct Interval {
     pub pages_read: Option<PagesRead>,
     /// Processor time of the host that its requests took, in nanoseconds; absent where nobody told.
     pub host_busy_ns: Option<u64>,
+    /// Requests that ended with a media error.
+    pub media_errors: u64,
+    /// Writes of each placement handle; empty where a drive has no placement.
+    pub placement: Vec<HandleWrites>,
 }
 
 impl Interval {

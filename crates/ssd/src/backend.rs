@@ -9,6 +9,7 @@ use ftl::{Cause, Config, DieId, Divider, Media, MediaOp, PAGE_BYTES, Ppn};
 use crate::buffer::Buffer;
 use crate::climate::Hold;
 use crate::die::Die;
+use crate::die_failure::LostDie;
 use crate::server::{PriorityServer, ServerPool};
 use crate::spec::{DriveSpec, HostSpec};
 
@@ -49,6 +50,8 @@ pub(crate) struct Backend {
     costs_free: Option<Box<Costs>>,
     controller: ServerPool,
     dies: Vec<Die>,
+    /// Die that is out of service.
+    pub(crate) lost: Option<Box<LostDie>>,
     channels: Vec<PriorityServer>,
     channel_by_die: Vec<u16>,
     buffer: Buffer,
@@ -82,6 +85,7 @@ impl Backend {
             costs_free: None,
             controller: ServerPool::new(spec.controller.cores),
             dies: vec![Die::default(); geometry.dies() as usize],
+            lost: None,
             channels: vec![PriorityServer::default(); channels.into()],
             channel_by_die: (0..channels).cycle().take(geometry.dies() as usize).collect(),
             buffer: buffer(spec.buffer.kib),
@@ -221,8 +225,11 @@ impl Backend {
             Some((last, ready_at)) if last == read => ready_at,
             _ => {
                 self.relocation_begun_at = self.relocation_admits_at().max(self.now);
-                let t_read = self.costs.t_read;
-                self.dies[die.0 as usize].read(self.relocation_begun_at, t_read, None)
+                let (at, t_read) = (self.relocation_begun_at, self.costs.t_read);
+                match &self.lost {
+                    Some(lost) if lost.die == die => self.reconstruct_read(from),
+                    _ => self.dies[die.0 as usize].read(at, t_read, None),
+                }
             }
         };
         let channel = usize::from(self.channel_of(die));
@@ -232,6 +239,37 @@ impl Backend {
         self.read_last = Some((read, arrived_at));
         self.relocated_at = self.relocated_at.max(moved).max(arrived_at);
         debug_assert!(self.relocated_at >= self.now, "relocated data arrives after its read");
+    }
+
+    /// Books the reads and transfers from which what a die would read at once is reconstructed for
+    /// relocation: one of the same size from each other unit of the stripe. Returns when all have
+    /// arrived.
+    #[cold]
+    fn reconstruct_read(&mut self, from: Ppn) -> Nanos {
+        let Some(lost) = &self.lost else { return self.relocation_begun_at };
+        let span = self.costs.channel(u64::from(self.costs.pages_per_read.divisor()) * PAGE_BYTES);
+        let (others, mut arrived_at) = (lost.others(from), self.relocation_begun_at);
+        for die in others {
+            let t_read = self.costs.t_read;
+            let read_at = self.dies[die.0 as usize].read(self.relocation_begun_at, t_read, None);
+            let channel = usize::from(self.channel_of(die));
+            arrived_at = arrived_at.max(self.channels[channel].book_ahead(self.now, read_at, span));
+        }
+        arrived_at
+    }
+
+    /// Books the host's read of what a lost die held, `lines` from each other unit of its stripe;
+    /// returns when all have arrived at the controller.
+    #[cold]
+    pub(crate) fn reconstruct(&mut self, at: Nanos, ppn: Ppn, lines: u16) -> Nanos {
+        let Some(lost) = &self.lost else { return at };
+        let (others, mut arrived_at) = (lost.others(ppn), at);
+        for die in others {
+            let (sensed_at, _) = self.sense(at, die);
+            let channel = self.channel_of(die);
+            arrived_at = arrived_at.max(self.transfer_out(sensed_at, channel, lines));
+        }
+        arrived_at
     }
 
     #[inline]
@@ -274,7 +312,9 @@ impl Backend {
     fn erase(&mut self, die_first: DieId) {
         self.read_last = None;
         let ready = self.relocated_at.max(self.now);
-        for die in die_first.0..die_first.0 + self.costs.dies_per_bank {
+        let lost = self.lost.as_ref().map(|lost| lost.die.0);
+        let dies = die_first.0..die_first.0 + self.costs.dies_per_bank;
+        for die in dies.filter(|die| Some(*die) != lost) {
             self.dies[die as usize].book(self.now, ready, self.costs.t_erase);
         }
     }

@@ -10,15 +10,17 @@
 //! those resources in the order of submission. What a die has read reaches channel and link in an
 //! order of its own, so that is an event. A completion is an event too.
 
+mod die_failure;
 mod invariants;
 mod state;
 
 use std::collections::VecDeque;
 
 use blockio::{Bytes, Completion, Nanos, Op, Request, SECTOR_BYTES, Status};
-use ftl::{Config, Counters, Divider, Ftl, Lpn, PAGE_BYTES};
+use ftl::{Config, Counters, Divider, Ftl, HandleCounters, Lpn, PAGE_BYTES};
 
 use crate::climate::{Climate, Reading};
+use crate::die_failure::{DieFailure, FailedDie};
 use crate::event::{Event, EventQueue, Lane};
 use crate::host::Host;
 use crate::in_place::InPlace;
@@ -73,8 +75,14 @@ pub struct Drive {
     events: EventQueue,
     /// Power and heat; absent where nothing is known of them.
     climate: Option<Box<Climate>>,
-    /// Time of the next update of power and heat.
+    /// Time of the next update of power and heat, or of the failure of a die.
     look_at: Nanos,
+    /// The die that is to fail; absent once it has.
+    die_failure: Option<DieFailure>,
+    /// Time of its failure; the end of time until the first load begins.
+    die_fails_at: Nanos,
+    failed_die: Option<FailedDie>,
+    time_lapse: u32,
     /// Sectors that it serves: none once it has switched itself off.
     sectors_served: u64,
     /// Sectors that the links have been given to carry, and those of completed requests.
@@ -189,6 +197,10 @@ impl Drive {
             slots_free: Vec::new(),
             look_at: climate.as_ref().map_or(Nanos::MAX, |climate| climate.look_at()),
             climate,
+            die_failure: spec.die_failure,
+            die_fails_at: Nanos::MAX,
+            failed_die: None,
+            time_lapse: setup.time_lapse,
             sectors_served: stripe.sectors(),
             carried: Sectors::default(),
             completed: Sectors::default(),
@@ -199,6 +211,7 @@ impl Drive {
             let mapped = u64::from(module.ftl.pages_logical()) * PAGE_BYTES;
             assert_eq!(mapped, sectors * SECTOR_BYTES, "a module maps what the stripe gives it");
         }
+        drive.check_die_failure(&spec.name)?;
         drive.forget_work();
         Ok(drive)
     }
@@ -260,7 +273,8 @@ impl Drive {
         let inside = status == Status::Ok;
         let device = if inside { self.device_of(request.lba.0) } else { 0 };
         // Scalars from here on: what a call takes by reference has to lie in memory.
-        let extent = Extent { first: request.lba.0, sectors: request.sectors };
+        let (sectors, handle) = (request.sectors, request.handle);
+        let extent = Extent { first: request.lba.0, sectors, handle };
         let done_at = self.host.submit((request.thread, request.sectors), at, device);
         debug_assert!(done_at >= at, "the drive sees a request once the host has submitted it");
         let mut progress = Progress { module: 0, parts: 0, done_at };
@@ -399,6 +413,16 @@ impl Drive {
         nand.chain(in_place).fold(Counters::default(), |sum, counters| sum + counters)
     }
 
+    /// Pages programmed for each reclaim unit handle in all modules since the drive was made; empty
+    /// where there is one only.
+    pub fn counters_by_handle(&self) -> Vec<HandleCounters> {
+        let mut modules = self.modules.iter().map(|module| module.ftl.counters_by_handle());
+        let first = modules.next().unwrap_or_default().to_vec();
+        modules.fold(first, |sum, module| {
+            sum.iter().zip(module).map(|(sum, module)| *sum + *module).collect()
+        })
+    }
+
     /// Pages that host reads asked for; absent where media is written in place, which has no map.
     pub fn pages_read(&self) -> Option<PagesRead> {
         let sum = |of: fn(&Module) -> u64| self.modules.iter().map(of).sum();
@@ -431,15 +455,24 @@ impl Drive {
         self.climate.as_ref().map(|climate| climate.reading(at, &self.counters()))
     }
 
-    /// Looks at power and heat, and holds programs accordingly.
+    /// Looks at what happens by the time: power and heat, and the failure of a die.
     #[cold]
     #[inline(never)]
     fn look(&mut self, at: Nanos) {
+        if at >= self.die_fails_at {
+            self.fail_die(at);
+        }
+        self.look_at = self.die_fails_at;
+        self.look_at_climate(at);
+    }
+
+    /// Looks at power and heat, and holds programs accordingly.
+    fn look_at_climate(&mut self, at: Nanos) {
         let counters = self.counters();
         let Some(climate) = &mut self.climate else { return };
         let before = climate.hold();
         climate.look(at, &counters);
-        self.look_at = climate.look_at();
+        self.look_at = self.look_at.min(climate.look_at());
         assert!(self.look_at > at, "power and heat are looked at again later");
         let hold = climate.hold();
         if climate.is_off() {
@@ -502,10 +535,11 @@ impl Drive {
     #[inline]
     fn read(&mut self, slot: u32, extent: Extent, progress: &mut Progress) {
         let at = progress.done_at;
-        let (modules, events) = (&mut self.modules, &mut self.events);
+        let (modules, events, mut lost) = (&mut self.modules, &mut self.events, false);
         self.stripe.split(extent, |module, extent| {
             let sensing = modules[module].read(at, extent, slot, events);
             progress.parts += sensing.dies;
+            lost |= sensing.lost;
             progress.done_at = progress.done_at.max(sensing.commanded_at);
             if sensing.pages_answered > 0 {
                 let event = Event::Answered { slot, pages: sensing.pages_answered };
@@ -513,6 +547,9 @@ impl Drive {
                 progress.parts += 1;
             }
         });
+        if lost {
+            self.in_flight[slot as usize].status = Status::MediaError;
+        }
     }
 
     #[inline]
@@ -546,11 +583,14 @@ impl Drive {
     }
 
     fn relocate(&mut self, at: Nanos, module: u16) {
-        let (in_flight, events) = (&mut self.in_flight, &mut self.events);
         let mut acknowledged = Vec::new();
-        self.modules[usize::from(module)].step(at, events, |slot, done_at| {
+        self.modules[usize::from(module)].step(at, &mut self.events, |slot, done_at| {
             acknowledged.push((slot, done_at));
         });
+        if self.failed_die.is_some() {
+            self.note_rebuilt(at);
+        }
+        let (in_flight, events) = (&mut self.in_flight, &mut self.events);
         for (slot, done_at) in acknowledged {
             debug_assert!(done_at >= at, "a write that waits is done once there is room");
             in_flight[slot as usize].part_done(slot, done_at, events);
@@ -649,8 +689,8 @@ impl Drive {
     #[inline]
     fn take_slot(&mut self, request: Request, status: Status, submitted_at: Nanos) -> u32 {
         // Part by part: as a whole it would be copied through memory, waiting for its parts.
-        let Request { tag, thread, op, lba, sectors } = request;
-        let request = Request { tag, thread, op, lba, sectors };
+        let Request { tag, thread, op, handle, lba, sectors } = request;
+        let request = Request { tag, thread, op, handle, lba, sectors };
         let flight = InFlight { request, status, submitted_at, parts: 0, done_at: Nanos::ZERO };
         if let Some(slot) = self.slots_free.pop() {
             debug_assert_eq!(self.in_flight[slot as usize].parts, 0, "a free slot awaits nothing");

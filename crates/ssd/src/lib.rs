@@ -10,6 +10,7 @@ mod buffer;
 pub mod catalogue;
 mod climate;
 mod die;
+mod die_failure;
 mod drive;
 mod event;
 mod host;
@@ -21,13 +22,14 @@ mod stall;
 mod stripe;
 
 pub use climate::{POWER_WINDOW_S, Reading};
+pub use die_failure::{DieFailure, FailedDie};
 pub use drive::{Drive, PagesRead, Placement, Setup};
 pub use spec::{
     BufferSpec, ChannelsSpec, CompressionSpec, ControllerSpec, DevicesSpec, DriveSpec,
     EnduranceSpec, EnergySpec, Fact, FitScale, FitSpec, FormatSpec, GeometrySpec, HostSpec,
-    InPlaceSpec, LinkSpec, MappingSpec, MappingUnit, ModuleLayout, ModulesSpec, NandSpec,
-    OverProvisioning, PowerSpec, PublishedSpec, RelocationSpec, SlotPower, SpecError, StallHolds,
-    StallSpec, Surroundings, ThermalSpec, VictimSpec,
+    InPlaceSpec, IsolationSpec, LinkSpec, MappingSpec, MappingUnit, ModuleLayout, ModulesSpec,
+    NandSpec, OverProvisioning, PlacementSpec, PowerSpec, PublishedSpec, RelocationSpec, SlotPower,
+    SpecError, StallHolds, StallSpec, Surroundings, ThermalSpec, VictimSpec,
 };
 
 /// Version of the models: rises whenever a simulated number moves.

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 
 use blockio::{Bytes, Nanos, SECTOR_BYTES};
-use ftl::{Ftl, Lpn, NoMedia, PAGE_BYTES, SuperblockId};
+use ftl::{ConfigError, DieId, Ftl, Lpn, NoMedia, PAGE_BYTES, Ppn, SuperblockId};
 
 use crate::backend::{self, Backend};
+use crate::die_failure::LostDie;
 use crate::event::{Event, EventQueue, Lane, PAGES_MAX};
 use crate::spec::{DriveSpec, HostSpec, MappingUnit};
 
@@ -17,6 +18,8 @@ const UNIT_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
 pub(crate) struct Extent {
     pub(crate) first: u64,
     pub(crate) sectors: u32,
+    /// Placement handle of a write.
+    pub(crate) handle: u8,
 }
 
 /// One module.
@@ -46,6 +49,8 @@ pub(crate) struct Module {
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     place: (SuperblockId, u32),
+    /// The first of them.
+    first: Ppn,
     pages: u16,
     /// Lines that they take on the channel.
     lines: u16,
@@ -58,6 +63,8 @@ pub(crate) struct Sensing {
     pub(crate) dies: u32,
     /// Mapping units that no die reads for it: in the buffer, or never written.
     pub(crate) pages_answered: u32,
+    /// True if the data of some mapping unit was lost with a die.
+    pub(crate) lost: bool,
     /// Time at which the controller is done with the command.
     pub(crate) commanded_at: Nanos,
 }
@@ -143,7 +150,11 @@ impl Module {
         }
         self.backend.now = now;
         if self.ftl.needs_room() || self.relocates_at() <= now {
-            self.ftl.relocate_unit(&mut self.backend);
+            if self.ftl.is_rebuilding() && !self.ftl.needs_room() {
+                self.ftl.rebuild_unit(&mut self.backend);
+            } else {
+                self.ftl.relocate_unit(&mut self.backend);
+            }
         }
         self.schedule(now, events);
     }
@@ -151,7 +162,9 @@ impl Module {
     /// Has [`Module::step`] called when relocation may next go on, if there is anything to gain.
     #[inline]
     fn schedule(&mut self, now: Nanos, events: &mut EventQueue) {
-        if !self.scheduled && (self.ftl.wants_room() || !self.waiting.is_empty()) {
+        let has_work =
+            self.ftl.wants_room() || !self.waiting.is_empty() || self.ftl.is_rebuilding();
+        if !self.scheduled && has_work {
             self.scheduled = true;
             let next = self.relocates_at().max(now + Nanos(1));
             events.push(next, Event::Relocate { module: self.index });
@@ -159,11 +172,11 @@ impl Module {
     }
 
     /// Time at which relocation in the background may go on: as soon as the controller takes
-    /// another command if host writes wait for it, else when the controller is idle; and never
-    /// before the relocation buffer has space for the next read.
+    /// another command if host writes wait for it or a lost die is rebuilt, else when the
+    /// controller is idle; and never before the relocation buffer has space for the next read.
     #[inline]
     fn relocates_at(&mut self) -> Nanos {
-        let controller = if self.ftl.needs_room() {
+        let controller = if self.ftl.needs_room() || self.ftl.is_rebuilding() {
             self.backend.controller_free_at()
         } else {
             self.backend.controller_idle_at()
@@ -182,7 +195,7 @@ impl Module {
         for unit in first..=last {
             self.backend.arrived_at = arrived_at;
             if covers(extent, unit) || self.takes_page(extent, unit) {
-                done = done.max(self.place(unit));
+                done = done.max(self.place(unit, extent.handle));
             }
         }
         debug_assert!(done >= arrived_at, "a write is safe once its data has arrived");
@@ -192,8 +205,8 @@ impl Module {
 
     /// Gives a mapping unit a new page; returns when what it holds is safe.
     #[inline]
-    fn place(&mut self, unit: u64) -> Nanos {
-        let ppn = self.ftl.write_at_once(lpn(unit), &mut self.backend);
+    fn place(&mut self, unit: u64, handle: u8) -> Nanos {
+        let ppn = self.ftl.write_through(handle, lpn(unit), &mut self.backend);
         if !self.write_through {
             return self.backend.arrived_at;
         }
@@ -241,7 +254,8 @@ impl Module {
                 || self.mapping_unit == MappingUnit::Page
                 || self.fills_page(extent, unit);
             if taken {
-                self.ftl.write(lpn(unit), &mut NoMedia);
+                self.ftl.make_room(&mut NoMedia);
+                self.ftl.write_through(extent.handle, lpn(unit), &mut NoMedia);
             }
         }
     }
@@ -275,7 +289,7 @@ impl Module {
             let sectors = self.sectors_carried(extent, last - first + 1);
             self.backend.command_read(at, sectors)
         };
-        let mut sensing = Sensing { dies: 0, pages_answered: 0, commanded_at };
+        let mut sensing = Sensing { dies: 0, pages_answered: 0, lost: false, commanded_at };
         let mut wanted: Option<Wanted> = None;
         for unit in first..=last {
             let lpn = lpn(unit);
@@ -284,6 +298,7 @@ impl Module {
                 ppn.map(|ppn| self.ftl.unit_of(ppn)).filter(|place| !self.ftl.is_buffered(*place));
             let lines = backend::lines(self.ftl.extent(lpn));
             sensing.pages_answered += u32::from(place.is_none());
+            sensing.lost |= ppn.is_none() && self.ftl.is_page_lost(lpn);
             match (&mut wanted, place) {
                 (Some(wanted), Some(next)) if wanted.place == next => {
                     wanted.pages += 1;
@@ -291,7 +306,8 @@ impl Module {
                 }
                 (_, next) => {
                     self.sense(wanted, slot, &mut sensing, events);
-                    wanted = next.map(|place| Wanted { place, pages: 1, lines });
+                    let next = next.zip(ppn);
+                    wanted = next.map(|(place, first)| Wanted { place, first, pages: 1, lines });
                 }
             }
         }
@@ -312,6 +328,25 @@ impl Module {
             }
         }
         self.backend.command_write(at, 0)
+    }
+
+    /// A die fails at `now`; returns the pages that are lost.
+    ///
+    /// # Errors
+    /// As [`Ftl::lose_die`].
+    pub(crate) fn fail_die(
+        &mut self,
+        now: Nanos,
+        die: DieId,
+        events: &mut EventQueue,
+    ) -> Result<u64, ConfigError> {
+        let config = *self.ftl.config();
+        let lost = LostDie::new(die, config.geometry, config.extents_per_page);
+        self.backend.now = now;
+        self.backend.lost = Some(Box::new(lost));
+        let pages_lost = self.ftl.lose_die(die, &mut self.backend)?;
+        self.schedule(now, events);
+        Ok(pages_lost)
     }
 
     /// Requests whose writes wait for relocation, in order.
@@ -343,13 +378,13 @@ impl Module {
     }
 
     fn fetch(&mut self, at: Nanos, lpn: Lpn) -> Nanos {
-        let place = self.ftl.lookup(lpn).map(|ppn| self.ftl.unit_of(ppn));
-        match place {
-            Some(place) if !self.ftl.is_buffered(place) => {
-                let die = self.ftl.die_of(place);
-                self.backend.fetch(at, die, self.ftl.extent(lpn))
-            }
-            _ => at,
+        let Some(ppn) = self.ftl.lookup(lpn) else { return at };
+        let (place, extent) = (self.ftl.unit_of(ppn), self.ftl.extent(lpn));
+        let die = self.ftl.die_of(place);
+        match (self.ftl.is_buffered(place), self.ftl.is_lost(die)) {
+            (true, _) => at,
+            (false, false) => self.backend.fetch(at, die, extent),
+            (false, true) => self.backend.reconstruct(at, ppn, backend::lines(extent)),
         }
     }
 
@@ -362,9 +397,15 @@ impl Module {
         sensing: &mut Sensing,
         events: &mut EventQueue,
     ) {
-        let Some(Wanted { place, pages, lines }) = wanted else { return };
+        let Some(Wanted { place, first, pages, lines }) = wanted else { return };
         debug_assert!((1..=PAGES_MAX).contains(&pages), "a die reads a program unit at most");
         let die = self.ftl.die_of(place);
+        if self.ftl.is_lost(die) {
+            let at = self.backend.reconstruct(sensing.commanded_at, first, lines);
+            events.push(at, Event::Answered { slot, pages: pages.into() });
+            sensing.dies += 1;
+            return;
+        }
         let (at, waited) = self.backend.sense(sensing.commanded_at, die);
         let channel = self.channel_first + self.backend.channel_of(die);
         let event = Event::Sensed { slot, channel, pages, page_lines: lines.div_ceil(pages) };

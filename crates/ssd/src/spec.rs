@@ -9,6 +9,7 @@ mod devices;
 mod fit;
 mod in_place;
 mod like;
+mod placement;
 mod sheet;
 mod stated;
 
@@ -17,10 +18,13 @@ use ftl::{Config, Geometry, PAGE_BYTES, VictimPolicy, Watermarks};
 use serde::Deserialize;
 use thiserror::Error;
 
+use crate::die_failure::DieFailure;
+
 pub use climate::{EnergySpec, SlotPower, Surroundings, ThermalSpec};
 pub use devices::DevicesSpec;
 pub use fit::{FitScale, FitSpec};
 pub use in_place::InPlaceSpec;
+pub use placement::{IsolationSpec, PlacementSpec};
 pub use sheet::Fact;
 pub use stated::OverProvisioning;
 
@@ -74,6 +78,8 @@ pub struct DriveSpec {
     pub controller: ControllerSpec,
     /// Mapping granularity; units of 4 KiB if absent.
     pub mapping: Option<MappingSpec>,
+    /// Placement of writes by the host (FDP); absent where the drive decides alone.
+    pub placement: Option<PlacementSpec>,
     /// Link between host and drive.
     pub link: LinkSpec,
     /// Compression; absent where data is stored as it comes.
@@ -98,6 +104,9 @@ pub struct DriveSpec {
     /// Numbers that a fit may choose.
     #[serde(rename = "fit", default)]
     pub fits: Vec<FitSpec>,
+    /// A die that is to fail under load; no part of a file.
+    #[serde(skip)]
+    pub die_failure: Option<DieFailure>,
 }
 
 /// Identity of the drive in published figures.
@@ -606,6 +615,7 @@ impl DriveSpec {
             spares_per_die: self.geometry.spare_erase_blocks_per_plane
                 * self.geometry.planes_per_die
                 / 2,
+            handles: self.reclaim_unit_handles(),
             seed: 0,
         };
         config.check().map_err(|error| SpecError {

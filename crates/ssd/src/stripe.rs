@@ -112,7 +112,7 @@ impl Stripe {
             let sectors = u32::try_from(length).expect("no longer than the request");
             let is_within = (first + length) * self.modules.divisor <= self.device_sectors;
             debug_assert!(is_within, "an extent ends within its module");
-            take(module, Extent { first, sectors });
+            take(module, Extent { first, sectors, handle: extent.handle });
             at += length;
         }
     }
@@ -126,9 +126,12 @@ mod tests {
         let source = String::new();
         let spec = ModulesSpec { count: 2, layout, stripe_kib: 64, source };
         let mut extents = Vec::new();
-        Stripe::new(2, &spec, 1280).split(Extent { first, sectors }, |module, extent| {
-            extents.push((module, extent.first, extent.sectors));
-        });
+        Stripe::new(2, &spec, 1280).split(
+            Extent { first, sectors, handle: 0 },
+            |module, extent| {
+                extents.push((module, extent.first, extent.sectors));
+            },
+        );
         extents
     }
 

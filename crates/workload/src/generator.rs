@@ -13,6 +13,7 @@
 use blockio::{Lba, Op, Rng};
 use thiserror::Error;
 
+use crate::stream::Streams;
 use crate::zipf::{Scramble, Zipf};
 use crate::{Access, Workload};
 
@@ -37,6 +38,8 @@ pub struct Job {
 pub struct Demand {
     /// Read or write.
     pub op: Op,
+    /// Placement handle of a write; 0 is the default one.
+    pub handle: u8,
     /// First sector.
     pub lba: Lba,
     /// Sectors of 512 bytes, at least one.
@@ -96,6 +99,7 @@ enum Pattern {
     Sequential { start: u64, end: u64, next: u64 },
     Zipf(Box<(Zipf, Scramble)>),
     HotCold { hot_below: u64, hot_places: u64, hot_rng: Rng },
+    Streams(Box<Streams>),
 }
 
 impl Generator {
@@ -134,6 +138,9 @@ impl Generator {
                 hot_places: share(places, hot_space_percent, 1).clamp(1, places),
                 hot_rng: rng.split("hot"),
             },
+            Access::Streams => {
+                Pattern::Streams(Box::new(Streams::new(workload, footprint, job, seed)?))
+            }
         };
         Ok(Self {
             mix: mix(workload),
@@ -150,6 +157,9 @@ impl Generator {
     #[inline]
     #[expect(clippy::should_implement_trait, reason = "an iterator may end, this never does")]
     pub fn next(&mut self) -> Demand {
+        if let Pattern::Streams(streams) = &mut self.pattern {
+            return streams.next();
+        }
         let op = match self.mix {
             Mix::Reads => Op::Read,
             Mix::Writes => Op::Write,
@@ -170,7 +180,7 @@ impl Generator {
                 sizes[passed.min(sizes.len() - 1)]
             }
         };
-        Demand { op, lba: Lba(self.address(size)), sectors: size.sectors }
+        Demand { op, handle: 0, lba: Lba(self.address(size)), sectors: size.sectors }
     }
 
     #[inline]
@@ -194,6 +204,8 @@ impl Generator {
                     *hot_places + self.address_rng.below(cold_places)
                 }
             }
+            // Each stream has an address of its own.
+            Pattern::Streams(_) => 0,
         };
         place * self.align_sectors
     }
@@ -231,13 +243,13 @@ fn sizes(workload: &Workload, footprint: u64, align_sectors: u64) -> Vec<Size> {
 
 /// The number below which `percent` of all 64-bit numbers lie.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
-fn threshold(percent: f64) -> u64 {
+pub(crate) fn threshold(percent: f64) -> u64 {
     (percent / 100.0 * 2.0_f64.powi(64)) as u64
 }
 
 /// `percent` of `whole`, rounded down to a multiple of `unit`.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to `whole`")]
-fn share(whole: u64, percent: f64, unit: u64) -> u64 {
+pub(crate) fn share(whole: u64, percent: f64, unit: u64) -> u64 {
     let part = if percent >= 100.0 { whole } else { (whole as f64 * percent / 100.0) as u64 };
     part / unit * unit
 }

@@ -16,6 +16,7 @@ mod prose;
 mod protocol;
 pub mod recording;
 mod spec;
+mod stream;
 pub mod trace;
 mod zipf;
 
@@ -27,4 +28,5 @@ pub use protocol::{
     Replayed, Rounds, Suite, Tracked, TrackedMetric,
 };
 pub use spec::{Access, SizeShare, Workload};
+pub use stream::WorkloadStream;
 pub use trace::TraceShape;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Fault, parse};
 use crate::prose::prose;
 use crate::trace::TraceShape;
-use crate::{SpecError, percent};
+use crate::{SpecError, WorkloadStream, percent, stream};
 
 /// Requests of one job; the number outstanding is set by the protocol.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,6 +41,9 @@ pub struct Workload {
     /// fio's `buffer_compress_percentage`.
     #[serde(default)]
     pub compressible_percent: f64,
+    /// Streams, each in a region of its own; empty unless `access` is of kind `streams`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub streams: Vec<WorkloadStream>,
     /// Length, address space and timing of a trace that is synthesised from this workload; absent:
     /// it cannot be made into one.
     #[serde(default)]
@@ -67,6 +70,8 @@ pub enum Access {
         /// Share of the footprint that is hot, above 0 and below 100.
         hot_space_percent: f64,
     },
+    /// As each of the workload's `streams` says.
+    Streams,
 }
 
 /// One transfer size of a mix.
@@ -82,9 +87,6 @@ pub struct SizeShare {
 const fn whole() -> f64 {
     100.0
 }
-
-/// Sums of shares are right to a thousandth of a percent.
-const SHARE_TOLERANCE_PERCENT: f64 = 0.001;
 
 impl Workload {
     /// Version of this format.
@@ -157,6 +159,7 @@ impl Workload {
         if let Some(trace) = &self.trace {
             trace.check().map_err(|fault| fault.within("trace"))?;
         }
+        stream::check(self)?;
         self.access.check().map_err(|fault| fault.within("access"))
     }
 
@@ -171,17 +174,12 @@ impl Workload {
                 format!("size of {} bytes is given twice; add its shares up", size.bytes),
             )?;
         }
-        let sum: f64 = self.sizes.iter().map(|size| size.percent).sum();
-        Fault::unless(
-            (sum - 100.0).abs() <= SHARE_TOLERANCE_PERCENT,
-            "sizes",
-            format!("sizes sum to {} percent, not 100", (sum * 1000.0).round() / 1000.0),
-        )
+        percent::whole_sum("sizes", "sizes", self.sizes.iter().map(|size| size.percent))
     }
 }
 
 impl SizeShare {
-    fn check(&self) -> Result<(), Fault> {
+    pub(crate) fn check(&self) -> Result<(), Fault> {
         Fault::unless(
             self.bytes > 0 && self.bytes.is_multiple_of(SECTOR),
             "bytes",
@@ -198,9 +196,9 @@ impl Access {
     /// Skews from here on are refused: all requests would go to one address.
     const THETA_LIMIT: f64 = 10.0;
 
-    fn check(&self) -> Result<(), Fault> {
+    pub(crate) fn check(&self) -> Result<(), Fault> {
         match *self {
-            Self::Random | Self::Sequential => Ok(()),
+            Self::Random | Self::Sequential | Self::Streams => Ok(()),
             Self::Zipf { theta } => Fault::unless(
                 theta > 0.0 && theta < Self::THETA_LIMIT,
                 "theta",

@@ -44,6 +44,8 @@ pub struct Traced {
     pub sectors: u32,
     /// Read or write.
     pub op: Op,
+    /// Placement handle of a write; 0 in traces of formats that have none.
+    pub handle: u8,
 }
 
 /// Requests in order of time.

@@ -1,7 +1,9 @@
-//! Options for the surroundings of a modelled drive: air, airflow and slot power.
+//! Options for the surroundings of a modelled drive: air, airflow, slot power, a failing die.
 
 use clap::Args;
-use lab::ssd::SlotPower;
+use lab::ssd::{DieFailure, SlotPower};
+
+use crate::quantity;
 
 /// Surroundings of a modelled drive: temperature and flow of its air, and power of its slot.
 #[derive(Clone, Debug, Args)]
@@ -18,6 +20,18 @@ pub(crate) struct PlaceArgs {
     /// own]
     #[arg(long, value_name = "W", value_parser = slot_power)]
     pub(crate) slot_power: Option<SlotPower>,
+    /// Die of a model that fails under load, and when, such as 3@2h: protocol time from the first
+    /// load after the purge
+    #[arg(long, value_name = "DIE@TIME", value_parser = die_failure)]
+    pub(crate) fail_die: Option<DieFailure>,
+}
+
+/// `3@2h`.
+fn die_failure(text: &str) -> Result<DieFailure, String> {
+    let wrong = || format!("`{text}` is no die and time, such as 3@2h");
+    let (die, after) = text.split_once('@').ok_or_else(wrong)?;
+    let die = die.trim().parse().map_err(|_| wrong())?;
+    Ok(DieFailure { die, after_s: quantity::span(after)?.as_secs() })
 }
 
 /// `25`, or `external`.

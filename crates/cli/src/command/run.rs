@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::{env, fs, process};
 
 use anyhow::Result;
-use blockio::Nanos;
+use blockio::{Bytes, Nanos};
 use lab::library::Library;
 use lab::plan::{OneLoad, Pace, Plan};
 use lab::replay::{self, PlannedReplay, Source};
-use lab::results::{LatencySummary, Step, StepKind, Summary, Warning, WarningKind};
+use lab::results::{HandleWrites, LatencySummary, Step, StepKind, Summary, Warning, WarningKind};
 use lab::runner::{Assignment, NoJournal, Outcome, Record, carry_out};
 use lab::subject::Subject;
 use lab::workload::trace::Addresses;
@@ -190,7 +190,20 @@ fn details(summary: &Summary, response: Option<&LatencySummary>, state: &str) ->
         let told: Vec<String> = power.into_iter().chain(heat).collect();
         format!("\n{}", told.join(", "))
     });
-    format!("{}\n{state}{climate}", table::columns(&rows))
+    let placement: String = summary.placement.iter().map(placement).collect();
+    format!("{}\n{state}{climate}{placement}", table::columns(&rows))
+}
+
+/// Line on what was programmed for one placement handle.
+fn placement(writes: &HandleWrites) -> String {
+    let HandleWrites { handle, host_bytes, relocation_bytes, wear_bytes } = *writes;
+    let (host, moved) = (Bytes(host_bytes), Bytes(relocation_bytes + wear_bytes));
+    let amplification =
+        writes.write_amplification().map_or_else(|| "-".into(), |it| format!("{it:.2}"));
+    format!(
+        "\nplacement handle {handle}: {host} written, {moved} moved, write amplification \
+         {amplification}"
+    )
 }
 
 fn percentiles((kind, latency): (&str, &LatencySummary)) -> [String; 5] {

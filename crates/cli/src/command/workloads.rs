@@ -3,7 +3,7 @@
 use anyhow::Result;
 use blockio::Bytes;
 use lab::library::{Entry, Library};
-use lab::workload::{Access, Workload};
+use lab::workload::{Access, Workload, WorkloadStream};
 
 use super::listing;
 use crate::args::{Listing, ListingCommand};
@@ -52,8 +52,12 @@ fn sheet(entry: &Entry<Workload>) -> String {
         .iter()
         .map(|size| [Bytes(size.bytes.into()).to_string(), format!("{} %", size.percent)])
         .collect();
+    let streams = match streams(&workload.streams) {
+        streams if streams.is_empty() => streams,
+        streams => format!("\n{streams}"),
+    };
     format!(
-        "{}\n{}\n{}, {}, {} % of the drive\nsource: {}\nfrom: {origin}\n\n{}",
+        "{}\n{}\n{}, {}, {} % of the drive\nsource: {}\nfrom: {origin}\n\n{}{streams}",
         workload.title,
         workload.description,
         mix(workload),
@@ -62,6 +66,21 @@ fn sheet(entry: &Entry<Workload>) -> String {
         workload.source,
         table::columns(&sizes)
     )
+}
+
+/// A line for each stream; empty where there are none.
+fn streams(streams: &[WorkloadStream]) -> String {
+    let rows: Vec<[String; 4]> = streams
+        .iter()
+        .map(|stream| {
+            let bytes = stream.bytes.map_or(String::new(), |it| Bytes(it.into()).to_string());
+            let (requests, space) = (stream.request_percent, stream.space_percent);
+            let shares = format!("{requests} % of the requests in {space} % of the space");
+            let access = format!("{} {bytes}", access(&stream.access));
+            [stream.name.clone(), access, shares, format!("placement handle {}", stream.handle)]
+        })
+        .collect();
+    table::columns(&rows)
 }
 
 /// Reads and writes of each request in percent.
@@ -78,5 +97,6 @@ fn access(access: &Access) -> String {
         Access::HotCold { hot_request_percent, hot_space_percent } => {
             format!("{hot_request_percent} % of the requests in {hot_space_percent} % of the space")
         }
+        Access::Streams => "in streams".into(),
     }
 }

@@ -60,7 +60,7 @@ fn a_chain_takes_its_think_times_and_the_latencies_of_the_model() {
     let mut now = Nanos::ZERO;
     for (index, request) in (0..).zip(&recording.requests) {
         let (lba, sectors) = (Lba(request.lba), request.sectors);
-        alone.submit(now, Request { tag: index, thread: 0, op: Op::Read, lba, sectors });
+        alone.submit(now, Request { tag: index, thread: 0, op: Op::Read, handle: 0, lba, sectors });
         now = alone.next_completion(Nanos::MAX).unwrap().completed_at + think;
     }
     let expected_s = (now - think).as_secs_f64();

@@ -14,6 +14,7 @@
 
 mod climate;
 mod closed;
+mod die_failure;
 mod feed;
 mod fill;
 mod meter;
@@ -25,7 +26,7 @@ mod space;
 use blockio::Nanos;
 use results::{Environment, HostSheet, Interval, SheetRow, Target, TargetKind};
 use ssd::{Drive, DriveSpec, Setup};
-use workload::Span;
+use workload::{Span, Workload};
 
 use self::closed::Closed;
 use self::feed::Feed;
@@ -188,6 +189,23 @@ impl Model {
         Ok(Self { spec, setup, drive, space, now: Nanos::ZERO })
     }
 
+    /// Checks that the drive has the placement handles of `workload`, where it has any.
+    fn check_handles(&self, workload: &Workload) -> Result<(), Error> {
+        let Some(handles) = self.spec.placement_handles() else { return Ok(()) };
+        let beyond = workload.streams.iter().find(|stream| stream.handle >= handles);
+        let Some(stream) = beyond else { return Ok(()) };
+        let text = format!(
+            "workload {}: stream {} names placement handle {}, {} has handles 0 to {}",
+            workload.name,
+            stream.name,
+            stream.handle,
+            self.spec.name,
+            handles - 1
+        );
+        let hint = "name a handle that the drive has, or give its [placement] more handles";
+        Err(Error::new(Kind::Input, text).hint(hint))
+    }
+
     /// Description of `load` for the report, with the coverage of a trace by the requests in
     /// `intervals`.
     fn how(&self, load: &Load<'_>, intervals: &[Interval]) -> String {
@@ -249,8 +267,10 @@ impl Driver for Model {
     }
 
     fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<Loaded, Error> {
+        self.check_handles(load.workload)?;
         let timetable = Timetable::new(load, self.now, self.setup.time_lapse);
         let feeds = Feed::of_all(load, &self.drive)?;
+        self.drive.begin_loads(self.now);
         self.drive.set_compressible(load.workload.compressible_percent);
         let (drive, at) = (&mut self.drive, self.now);
         let (outcome, responses, rest) = match Schedule::of(load, at) {
@@ -275,8 +295,9 @@ impl Driver for Model {
         let intervals = measured.intervals;
         let how = self.how(load, &intervals);
         let space = self.space.passed(&self.drive, load.step);
-        let warnings =
-            space.into_iter().chain(climate::warnings(&self.spec, load.step, &intervals));
+        let failed = die_failure::warning(&self.drive, load.step, at, self.setup.time_lapse);
+        let warnings = space.into_iter().chain(failed);
+        let warnings = warnings.chain(climate::warnings(&self.spec, load.step, &intervals));
         let warnings = warnings.collect();
         let uncounted = rest.uncounted(&intervals);
         Ok(Loaded { intervals, counted, how, responses, uncounted, warnings, ..Loaded::default() })

@@ -75,9 +75,14 @@ impl Drive {
         Self::around(spec, setup, modules)
     }
 
-    /// Writes `sectors` from `lba` on in no time: only what is mapped changes. Nothing may be
-    /// outstanding.
+    /// Writes `sectors` from `lba` on through placement handle 0, in no time: only what is mapped
+    /// changes. Nothing may be outstanding.
     pub fn age(&mut self, lba: Lba, sectors: u32) {
+        self.age_through(0, lba, sectors);
+    }
+
+    /// As [`Drive::age`], through a placement handle.
+    pub fn age_through(&mut self, handle: u8, lba: Lba, sectors: u32) {
         let modules = &mut self.modules;
         if modules.is_empty() {
             return;
@@ -85,7 +90,7 @@ impl Drive {
         if let Some(climate) = &mut self.climate {
             climate.leave_out_next();
         }
-        let extent = Extent { first: lba.0, sectors };
+        let extent = Extent { first: lba.0, sectors, handle };
         self.stripe.split(extent, |module, extent| modules[module].age(extent));
     }
 }

@@ -103,6 +103,12 @@ impl DriveSpec {
     fn check_mechanisms(&self, at: &Text<'_>) -> Result<(), SpecError> {
         let unmapped = self.mapping.as_ref().and_then(|mapping| mapping.unmapped_read_us);
         at.within("mapping", "unmapped_read_us", unmapped.unwrap_or(0.0), (0.0, 1e6))?;
+        if let Some(placement) = &self.placement {
+            let handles = placement.handles.into();
+            at.within("placement", "handles", handles, (1.0, 128.0))?;
+            let text = "given, but media that is written in place has nothing to place";
+            at.require(self.in_place.is_none(), "", "placement", text)?;
+        }
         for host in &self.hosts {
             at.within("host", "wake_us", host.wake_us, (0.0, 1e6))?;
         }
@@ -235,6 +241,7 @@ impl DriveSpec {
         let sources = [
             ("published", self.published.as_ref().map(|published| &published.source)),
             ("mapping", self.mapping.as_ref().map(|mapping| &mapping.source)),
+            ("placement", self.placement.as_ref().map(|placement| &placement.source)),
             ("modules", Some(&self.modules.source)),
             ("devices", self.devices.as_ref().map(|devices| &devices.source)),
             ("in_place", self.in_place.as_ref().map(|in_place| &in_place.source)),

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::die_failure::DieFailure;
 use crate::spec::{DriveSpec, SpecError};
 
 /// Energy of a device's operations.
@@ -46,7 +47,8 @@ const fn still_air_lfm() -> f64 {
     30.0
 }
 
-/// Air and power supply of a drive, as far as they differ from what its file says.
+/// Air and power supply of a drive, as far as they differ from what its file says, and what befalls
+/// it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Surroundings {
     /// Temperature of the air before it, in degrees Celsius.
@@ -55,6 +57,9 @@ pub struct Surroundings {
     pub airflow_lfm: Option<u16>,
     /// Power supply; absent: as the file says.
     pub slot: Option<SlotPower>,
+    /// A die that fails under load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub die_failure: Option<DieFailure>,
 }
 
 /// Power supply of a drive.
@@ -74,7 +79,8 @@ impl DriveSpec {
     /// When nothing is known of its heat, so that they would make no difference, or when it could
     /// not even idle.
     pub fn surrounded_by(mut self, surroundings: &Surroundings) -> Result<Self, SpecError> {
-        if *surroundings == Surroundings::default() {
+        self.die_failure = surroundings.die_failure;
+        if (Surroundings { die_failure: None, ..*surroundings }) == Surroundings::default() {
             return Ok(self);
         }
         let fault = |text: String| SpecError { place: self.name.clone(), text };

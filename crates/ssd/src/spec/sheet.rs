@@ -134,6 +134,9 @@ impl DriveSpec {
             dies => format!("{} + 1 dies", dies - 1),
         };
         sheet.row("NAND", source, "Parity", parity);
+        if let Some(placement) = &self.placement {
+            sheet.row("NAND", &placement.source, "Reclaim unit handles", placement.shown());
+        }
     }
 
     fn nand(&self, sheet: &mut Sheet) {

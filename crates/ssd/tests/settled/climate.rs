@@ -41,7 +41,10 @@ impl Written {
         let requests = self.drive.user_sectors() / u64::from(SECTORS);
         let lba = Lba(self.next % requests * u64::from(SECTORS));
         self.next += 1;
-        self.drive.submit(at, Request { tag, thread: 0, op: Op::Write, lba, sectors: SECTORS });
+        self.drive.submit(
+            at,
+            Request { tag, thread: 0, op: Op::Write, handle: 0, lba, sectors: SECTORS },
+        );
     }
 
     fn at(&self, protocol_s: f64) -> Nanos {
@@ -147,7 +150,8 @@ fn a_drive_that_idling_alone_overheats_switches_itself_off_and_says_so() {
     let oven =
         Surroundings { ambient_c: Some(60), airflow_lfm: Some(0), ..Surroundings::default() };
     let mut hot = drive_of(&spec(oven), 128);
-    let request = |tag| Request { tag, thread: 0, op: Op::Read, lba: Lba(0), sectors: 8 };
+    let request =
+        |tag| Request { tag, thread: 0, op: Op::Read, handle: 0, lba: Lba(0), sectors: 8 };
     let hour = Nanos::from_secs(3600) / 128;
     let mut statuses = Vec::new();
     for (tag, at) in [(0, Nanos::ZERO), (1, hour), (2, hour * 2)] {
@@ -171,7 +175,10 @@ fn what_takes_no_time_takes_no_power() {
     let aged = drive.retimed(&spec, &setup).expect("it is the same drive");
     for mut drive in [drive, aged] {
         let at = Nanos::from_secs(1);
-        drive.submit(at, Request { tag: 0, thread: 0, op: Op::Read, lba: Lba(0), sectors: 8 });
+        drive.submit(
+            at,
+            Request { tag: 0, thread: 0, op: Op::Read, handle: 0, lba: Lba(0), sectors: 8 },
+        );
         assert!(drive.next_completion(Nanos::MAX).is_some());
         drive.purge();
         drive.check_invariants();

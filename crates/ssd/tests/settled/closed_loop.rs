@@ -104,6 +104,7 @@ impl<'a> Loop<'a> {
             tag,
             thread,
             op: if read { Op::Read } else { Op::Write },
+            handle: 0,
             lba: Lba(self.rng.below(slots) * u64::from(self.load.sectors)),
             sectors: self.load.sectors,
         }

@@ -77,7 +77,8 @@ fn a_request_beyond_the_end_is_refused_and_changes_nothing() {
     let before = drive.counters();
     for (lba, sectors) in [(drive.user_sectors(), 8), (drive.user_sectors() - 7, 8), (u64::MAX, 8)]
     {
-        let request = Request { tag: 7, thread: 0, op: Op::Write, lba: Lba(lba), sectors };
+        let request =
+            Request { tag: 7, thread: 0, op: Op::Write, handle: 0, lba: Lba(lba), sectors };
         drive.submit(Nanos::ZERO, request);
         let done = drive.next_completion(Nanos::MAX).unwrap();
         assert_eq!((done.tag, done.status), (7, Status::OutOfRange));
@@ -90,7 +91,7 @@ fn a_request_beyond_the_end_is_refused_and_changes_nothing() {
 fn trimmed_and_unwritten_sectors_are_read_without_the_nand() {
     let mut drive = duo(128);
     let mut latency = |op, lba, at: u64| {
-        let request = Request { tag: 0, thread: 0, op, lba: Lba(lba), sectors: 128 };
+        let request = Request { tag: 0, thread: 0, op, handle: 0, lba: Lba(lba), sectors: 128 };
         drive.submit(Nanos::from_millis(at), request);
         drive.next_completion(Nanos::MAX).unwrap().latency()
     };

@@ -2,6 +2,7 @@
 
 mod climate;
 mod closed_loop;
+mod die_failure;
 mod laws;
 mod mechanisms;
 mod state;

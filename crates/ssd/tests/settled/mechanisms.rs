@@ -17,7 +17,7 @@ fn with_unit(unit: MappingUnit) -> Drive {
 }
 
 fn request(tag: u32, op: Op, lba: u64, sectors: u32) -> Request {
-    Request { tag, thread: 0, op, lba: Lba(lba), sectors }
+    Request { tag, thread: 0, op, handle: 0, lba: Lba(lba), sectors }
 }
 
 /// Latency of one request by itself, submitted at `at_ms`.

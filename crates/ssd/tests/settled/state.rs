@@ -28,7 +28,7 @@ fn written(drive: &mut Drive) -> Vec<Completion> {
     let (mut rng, pages) = (Rng::new(7), drive.user_sectors() / 8);
     let mut request = |tag| {
         let lba = Lba(rng.below(pages) * 8);
-        Request { tag, thread: 0, op: Op::Write, lba, sectors: 8 }
+        Request { tag, thread: 0, op: Op::Write, handle: 0, lba, sectors: 8 }
     };
     (0..16).for_each(|tag| drive.submit(Nanos::ZERO, request(tag)));
     let answered = (0..30_000).map(|_| {

@@ -55,7 +55,10 @@ fn fill(drive: &mut Drive) -> Nanos {
     for lba in (0..drive.user_sectors()).step_by(SECTORS as usize) {
         let sectors = u64::from(SECTORS).min(drive.user_sectors() - lba);
         let sectors = u32::try_from(sectors).expect("at most SECTORS");
-        drive.submit(now, Request { tag: 0, thread: 0, op: Op::Write, lba: Lba(lba), sectors });
+        drive.submit(
+            now,
+            Request { tag: 0, thread: 0, op: Op::Write, handle: 0, lba: Lba(lba), sectors },
+        );
         now = drive.next_completion(Nanos::MAX).expect("submitted").completed_at;
     }
     now

@@ -141,6 +141,13 @@ impl Asked {
             self.rng.below(slots * u64::from(threads))
         };
         let device = u64::from(thread / threads) * self.device_sectors;
-        Request { tag: 0, thread, op, lba: Lba(device + slot * u64::from(sectors)), sectors }
+        Request {
+            tag: 0,
+            thread,
+            op,
+            handle: 0,
+            lba: Lba(device + slot * u64::from(sectors)),
+            sectors,
+        }
     }
 }

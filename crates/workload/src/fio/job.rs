@@ -198,6 +198,7 @@ impl Job {
             align_bytes: self.align_bytes,
             footprint_percent: self.footprint_percent,
             compressible_percent: self.compressible_percent,
+            streams: Vec::new(),
             trace: None,
         }
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::prose::optional_prose;
 use crate::trace::TraceShape;
-use crate::{Access, SizeShare, Workload};
+use crate::{Access, SizeShare, Workload, WorkloadStream};
 
 /// One `[[workloads]]`.
 #[derive(Deserialize)]
@@ -28,6 +28,8 @@ struct Inline {
     footprint_percent: f64,
     #[serde(default)]
     compressible_percent: f64,
+    #[serde(default)]
+    streams: Vec<WorkloadStream>,
     trace: Option<TraceShape>,
 }
 
@@ -53,6 +55,7 @@ impl From<Inline> for Workload {
             align_bytes: it.align_bytes,
             footprint_percent: it.footprint_percent,
             compressible_percent: it.compressible_percent,
+            streams: it.streams,
             trace: it.trace,
         }
     }

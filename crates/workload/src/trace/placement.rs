@@ -58,7 +58,8 @@ impl Placement {
         };
         let align = 1 << request.lba.trailing_zeros().min(ALIGN_SECTORS.ilog2());
         let last = (part - u64::from(sectors)) / align * align;
-        Demand { op: request.op, lba: Lba((moved / align * align).min(last)), sectors }
+        let lba = Lba((moved / align * align).min(last));
+        Demand { op: request.op, handle: request.handle, lba, sectors }
     }
 }
 

@@ -176,7 +176,7 @@ impl Reading<'_> {
         let lba = entry.offset_bytes / SECTOR_BYTES;
         let end = (entry.offset_bytes + entry.bytes).div_ceil(SECTOR_BYTES);
         let sectors = u32::try_from(end - lba).expect("a size below the limit");
-        self.requests.push((unit, Traced { at: entry.at, lba, sectors, op: entry.op }));
+        self.requests.push((unit, Traced { at: entry.at, lba, sectors, op: entry.op, handle: 0 }));
     }
 
     fn broken(&mut self, line: u64, text: String) -> Result<(), SpecError> {

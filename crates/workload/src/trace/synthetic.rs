@@ -23,8 +23,8 @@ pub fn synthesise(workload: &Workload, shape: &TraceShape, seed: u64) -> Result<
     let mut clock = Clock::new(shape, root.split("gap"));
     let mut order = Order::new(shape, space_sectors, root.split("sequence"));
     let requests = (0..shape.requests).map(|_| {
-        let Demand { op, lba, sectors } = order.follow(generator.next());
-        Traced { at: clock.next(), lba: lba.0, sectors, op }
+        let Demand { op, handle, lba, sectors } = order.follow(generator.next());
+        Traced { at: clock.next(), lba: lba.0, sectors, op, handle }
     });
     Ok(Trace {
         name: workload.name.clone(),

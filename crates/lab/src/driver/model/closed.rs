@@ -99,10 +99,11 @@ fn answer(
     done: &Completion,
     meter: &mut Meter,
 ) -> Result<(), Error> {
-    if done.status != Status::Ok {
-        return Err(failed(done));
+    match done.status {
+        Status::Ok => meter.count(done),
+        Status::MediaError => meter.count_media_error(),
+        _ => return Err(failed(done)),
     }
-    meter.count(done);
     let request = feeds[usize::from(done.thread)].request(done.tag, drive);
     drive.submit(done.completed_at, request);
     Ok(())

@@ -116,8 +116,9 @@ impl Feed {
     pub(super) fn replayed(&self, index: u64, tag: u32) -> Option<Request> {
         let RequestSource::Replayed(cursor) = &self.source else { return None };
         let index = index % cursor.demands.len() as u64;
-        let Demand { op, lba, sectors } = cursor.demands[usize::try_from(index).ok()?];
-        Some(Request { tag, thread: self.thread, op, lba: Lba(self.base + lba.0), sectors })
+        let Demand { op, handle, lba, sectors } = cursor.demands[usize::try_from(index).ok()?];
+        let lba = Lba(self.base + lba.0);
+        Some(Request { tag, thread: self.thread, op, handle, lba, sectors })
     }
 
     /// The thread's next request, named `tag`, for `drive`.
@@ -127,9 +128,9 @@ impl Feed {
         if self.next == BATCH {
             self.refill(drive);
         }
-        let Demand { op, lba, sectors } = self.batch[self.next];
+        let Demand { op, handle, lba, sectors } = self.batch[self.next];
         self.next += 1;
-        Request { tag, thread: self.thread, op, lba, sectors }
+        Request { tag, thread: self.thread, op, handle, lba, sectors }
     }
 
     #[inline(never)]

@@ -1,7 +1,7 @@
 //! Counters of one interval of a modelled load.
 
 use blockio::{Completion, Nanos, Op};
-use results::{Climate, Interval, NandWrites, PagesRead};
+use results::{Climate, HandleWrites, Interval, NandWrites, PagesRead};
 use ssd::{Drive, Reading};
 
 /// Bytes of one page of the drive's counters.
@@ -16,6 +16,7 @@ pub(super) struct Meter {
     climate_before: Option<Reading>,
     pages_before: Option<ssd::PagesRead>,
     host_busy_before: Nanos,
+    placement_before: Vec<HandleWrites>,
 }
 
 impl Meter {
@@ -28,6 +29,7 @@ impl Meter {
             climate_before: drive.climate(at),
             pages_before: drive.pages_read(),
             host_busy_before: drive.host_busy(),
+            placement_before: handle_writes(drive),
         }
     }
 
@@ -49,6 +51,12 @@ impl Meter {
         }
     }
 
+    /// Counts a request that ended with a media error, which is no load that was carried.
+    #[cold]
+    pub(super) fn count_media_error(&mut self) {
+        self.interval.media_errors += 1;
+    }
+
     /// Ends the interval at `at`, which is `at_s` in protocol time, and begins the next one.
     pub(super) fn cut(&mut self, drive: &Drive, at: Nanos, at_s: f64) -> Interval {
         let (nand, reading) = (nand_writes(drive), drive.climate(at));
@@ -57,6 +65,7 @@ impl Meter {
             count: after.all - before.all,
             unwritten: after.unmapped - before.unmapped,
         });
+        let placement = handle_writes(drive);
         let span = at - self.began;
         let climate = self.climate_before.zip(reading);
         let mut interval = Interval {
@@ -67,6 +76,7 @@ impl Meter {
             climate: climate.map(|(before, after)| climate_between(&before, &after, span)),
             pages_read,
             host_busy_ns: Some((host_busy - self.host_busy_before).0),
+            placement: HandleWrites::since(&placement, &self.placement_before),
             ..std::mem::take(&mut self.interval)
         };
         interval.read.close();
@@ -76,6 +86,7 @@ impl Meter {
         self.climate_before = reading;
         self.pages_before = pages;
         self.host_busy_before = host_busy;
+        self.placement_before = placement;
         interval
     }
 }
@@ -90,6 +101,18 @@ fn climate_between(before: &Reading, after: &Reading, span: Nanos) -> Climate {
         heat_held_share: Some(share(before.held_by_heat, after.held_by_heat)),
         power_held_share: Some(share(before.held_by_power, after.held_by_power)),
     }
+}
+
+fn handle_writes(drive: &Drive) -> Vec<HandleWrites> {
+    let counters = (0..).zip(drive.counters_by_handle());
+    counters
+        .map(|(handle, pages)| HandleWrites {
+            handle,
+            host_bytes: pages.pages_host * PAGE_BYTES,
+            relocation_bytes: pages.pages_relocation * PAGE_BYTES,
+            wear_bytes: pages.pages_wear * PAGE_BYTES,
+        })
+        .collect()
 }
 
 fn nand_writes(drive: &Drive) -> NandWrites {

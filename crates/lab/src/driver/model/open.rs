@@ -66,10 +66,14 @@ impl<'a> Open<'a> {
             return Ok((!self.free.is_empty() && arrives_at <= until).then_some(arrives_at));
         };
         self.free.push_back(done.tag);
-        if done.status != Status::Ok {
-            return Err(failed(&done));
+        match done.status {
+            Status::Ok => meter.count(&done),
+            Status::MediaError => {
+                meter.count_media_error();
+                return Ok(Some(done.completed_at));
+            }
+            _ => return Err(failed(&done)),
         }
-        meter.count(&done);
         self.responses.record((done.completed_at - self.due_at[done.tag as usize]).0);
         Ok(Some(done.completed_at))
     }

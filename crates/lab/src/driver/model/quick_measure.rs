@@ -91,7 +91,7 @@ pub(crate) fn settle(drive: &mut Drive, load: &Load<'_>) -> Result<(), Error> {
             for feed in &mut feeds {
                 let request = feed.request(0, drive);
                 if request.op == Op::Write {
-                    drive.age(request.lba, request.sectors);
+                    drive.age_through(request.handle, request.lba, request.sectors);
                     written += f64::from(request.sectors) * blockio::SECTOR_BYTES as f64;
                 }
             }

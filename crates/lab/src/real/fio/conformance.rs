@@ -152,6 +152,7 @@ pub(crate) fn replayed(load: &Load<'_>, capacity_bytes: u64) -> Vec<Vec<blockio:
             tag: 0,
             thread: job,
             op: it.op,
+            handle: it.handle,
             lba: blockio::Lba(it.lba),
             sectors: it.sectors,
         };

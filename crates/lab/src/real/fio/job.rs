@@ -374,6 +374,11 @@ impl JobFile {
 
     /// Direction and sizes.
     fn requests(&mut self, workload: &Workload) -> Result<(), Error> {
+        if workload.access == Access::Streams {
+            let text = format!("workload {}: its streams are for models", workload.name);
+            let hint = "measure a real drive with a workload of one stream";
+            return Err(Error::new(Kind::Input, text).hint(hint));
+        }
         let order = if workload.access == Access::Sequential { "" } else { "rand" };
         if workload.only_reads() {
             self.line("rw", format!("{order}read"));
@@ -446,7 +451,7 @@ impl JobFile {
             self.line("random_generator", "tausworthe64");
         }
         match workload.access {
-            Access::Random | Access::Sequential => {}
+            Access::Random | Access::Sequential | Access::Streams => {}
             Access::Zipf { theta } => self.line("random_distribution", format!("zipf:{theta}")),
             Access::HotCold { hot_request_percent, hot_space_percent } => {
                 let requests =

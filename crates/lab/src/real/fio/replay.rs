@@ -107,7 +107,7 @@ pub(super) fn write_iologs(
         let indices = (u64::from(job)..count).step_by(usize::from(load.threads));
         let logged = indices.map(|index| {
             let within = usize::try_from(index % requests.len() as u64).expect("below a length");
-            let Demand { op, lba, sectors } = placement.place(&requests[within]);
+            let Demand { op, lba, sectors, .. } = placement.place(&requests[within]);
             (replay.due(index), op, lba.0, sectors)
         });
         let text = write_iolog(file, replay.speed.is_some(), logged);

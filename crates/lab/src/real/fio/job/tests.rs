@@ -46,11 +46,19 @@ fn named(name: &str) -> Workload {
 #[test]
 fn every_workload_of_the_catalogue_has_its_job_file() {
     let mut all = String::new();
-    for workload in catalogue::workloads() {
+    // Streams are for models alone.
+    let has_job = |workload: &Workload| workload.access != Access::Streams;
+    for workload in catalogue::workloads().into_iter().filter(has_job) {
         writeln!(all, "{}", text(&workload).unwrap()).unwrap();
     }
     all.push_str(&of_fill(place("/srv/disk.img"), DIRECT, 2, 0.0).unwrap());
     insta::assert_snapshot!(all);
+}
+
+#[test]
+fn streams_are_refused() {
+    let error = text(&named("flash-cache")).unwrap_err();
+    assert!(error.to_string().contains("flash-cache: its streams are for models"), "{error}");
 }
 
 #[test]
