@@ -557,6 +557,10 @@ pub(crate) struct Validate {
     /// Figures to compare with, with the columns of the project's own [default: the project's own]
     #[arg(long, value_name = "FILE")]
     pub(crate) figures: Option<PathBuf>,
+    /// Leaves out one family of loads at a time, fits the open numbers to the others, and predicts
+    /// it
+    #[arg(long)]
+    pub(crate) cross: bool,
     /// Prints the rows as JSON
     #[arg(long)]
     pub(crate) json: bool,

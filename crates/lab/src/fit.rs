@@ -12,6 +12,7 @@
 //! runs them; the shortcut only says where to go.
 
 mod confidence;
+pub mod cross;
 mod figures;
 mod objective;
 mod outcome;
