@@ -8,9 +8,7 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
-use lab::fit::cross::{
-    CrossQuestion, Crossed, cross_validate, drives_cross_validated, modelled,
-};
+use lab::fit::cross::{CrossQuestion, Crossed, cross_validate, drives_cross_validated, modelled};
 use lab::progress::Unwatched;
 use lab::results::published::{FigureRow, figures};
 use lab::ssd::{MODEL_VERSION, catalogue};
@@ -70,7 +68,8 @@ fn keep(crossed: Crossed) -> Result<()> {
 }
 
 fn of_drive(name: &str) -> Result<Crossed> {
-    let text = catalogue::text(name).with_context(|| format!("no drive {name} in the catalogue"))?;
+    let text =
+        catalogue::text(name).with_context(|| format!("no drive {name} in the catalogue"))?;
     let drive = catalogue::find(name).with_context(|| format!("no drive {name}"))?;
     let rows: Vec<&FigureRow> = figures().iter().filter(|row| is_about(row, &drive)).collect();
     ensure!(!rows.is_empty(), "nothing was published of {name}");

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::fs;
 
 use anyhow::{Context as _, Result};
-use lab::fit::cross::{CrossNumber, CrossTally, Crossed, CrossRow, tally, tally_estimated};
+use lab::fit::cross::{CrossNumber, CrossRow, CrossTally, Crossed, tally, tally_estimated};
 use lab::ssd::catalogue;
 use lab::validate::number_text;
 
@@ -91,7 +91,9 @@ fn headline(crossed: &[Crossed]) -> Option<String> {
 /// The line of the README.
 fn bullet(crossed: &[Crossed]) -> String {
     let headline = headline(crossed).unwrap_or_default();
-    format!("- Cross-validation: {headline} [How](docs/internals/validation.md#cross-validation).\n")
+    format!(
+        "- Cross-validation: {headline} [How](docs/internals/validation.md#cross-validation).\n"
+    )
 }
 
 fn section(crossed: &[Crossed]) -> String {
@@ -254,10 +256,18 @@ mod tests {
     #[test]
     fn predictions_come_first_and_estimated_workloads_are_told_apart() {
         let text = section(&[crossed()]);
-        assert!(text.contains("Half of 1 rates and average latencies of 1 drives are predicted within 10.0 %"));
+        assert!(text.contains(
+            "Half of 1 rates and average latencies of 1 drives are predicted within 10.0 %"
+        ));
         assert!(text.contains("1 more rows are of workloads whose mix is an estimate: 70.0 %"));
-        assert!(text.contains("| duo, estimated workloads | 1 | 70.0 % | 70.0 % | 2.0 % | 2.0 % |"));
-        assert!(text.contains("| duo | desktops, estimated | 1 | 70.0 % | 2.0 % | A2 iops: 170 for 100 |"));
+        assert!(
+            text.contains("| duo, estimated workloads | 1 | 70.0 % | 70.0 % | 2.0 % | 2.0 % |")
+        );
+        assert!(
+            text.contains(
+                "| duo | desktops, estimated | 1 | 70.0 % | 2.0 % | A2 iops: 170 for 100 |"
+            )
+        );
     }
 
     #[test]

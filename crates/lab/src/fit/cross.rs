@@ -111,8 +111,9 @@ pub struct CrossNumber {
     pub refitted: f64,
     /// Value in the drive's file.
     pub file: f64,
-    /// Families, or rows, without which next to nothing is known of the number; `nothing` where
-    /// even all of them tell nothing.
+    /// Families, with rows in brackets, without which next to nothing is known of the number;
+    /// `nothing` where even all of them tell nothing, or the numbers that it is known only together
+    /// with. Empty for a number that does not rest on one family.
     pub rests_on: Vec<String>,
 }
 
@@ -152,12 +153,13 @@ pub fn cross_validate(
 ) -> Result<Crossed, Error> {
     let file = DriveFile::parse(question.text, &format!("{}.toml", question.drive))?;
     let spec = file.spec();
-    let spec = spec.map_err(|source| Error::new(Kind::Input, "reading the drive").source(source))?;
+    let spec =
+        spec.map_err(|source| Error::new(Kind::Input, "reading the drive").source(source))?;
     let (fits, ties) = open(&spec)?;
     let numbers = file.numbers();
     let parameters = fits.iter().map(|fit| of_spec(&file, &numbers, fit));
     let parameters = parameters.collect::<Result<Vec<_>, _>>()?;
-    let subjects = subjects(question);
+    let subjects = subjects(question, spec.device_count());
     let families: BTreeSet<&str> = subjects.iter().map(|it| it.family.as_str()).collect();
     if families.len() < 2 {
         let text = format!("{} has figures of {} families", question.drive, families.len());
@@ -207,8 +209,8 @@ impl Subject<'_> {
 }
 
 /// The figures that a validation gave values for.
-fn subjects<'a>(question: CrossQuestion<'a>) -> Vec<Subject<'a>> {
-    let contradictions = contradictions(question.figures);
+fn subjects<'a>(question: CrossQuestion<'a>, devices: u32) -> Vec<Subject<'a>> {
+    let contradictions = contradictions(question.figures, devices);
     let doubtful: BTreeSet<&str> =
         contradictions.iter().flat_map(|it| &it.rows).map(String::as_str).collect();
     let rows = question.figures.iter().filter_map(|row| {
@@ -320,7 +322,7 @@ impl Seen<'_> {
             start: rounded(it.value(CENTRE)),
             refitted: rounded(it.value(whole.point[axis])),
             file: it.start,
-            rests_on: rests_on(axis, whole, subjects, families),
+            rests_on: rests_on(axis, whole, self.parameters, (subjects, families)),
         }
     }
 
@@ -410,8 +412,8 @@ fn row(subject: &Subject<'_>, predicted: f64) -> CrossRow {
 fn rests_on(
     axis: usize,
     whole: &Refit,
-    subjects: &[Subject<'_>],
-    families: &BTreeSet<&str>,
+    parameters: &[Parameter],
+    (subjects, families): (&[Subject<'_>], &BTreeSet<&str>),
 ) -> Vec<String> {
     let is_open = |told: &dyn Fn(&Subject<'_>) -> bool| {
         let told = |index: &usize| subjects[*index].is_sound && told(&subjects[*index]);
@@ -423,7 +425,7 @@ fn rests_on(
         Confidence::of(&slopes, &residuals).is_undetermined(axis)
     };
     if is_open(&|_| true) {
-        return vec!["nothing".to_owned()];
+        return alone_unknown(axis, whole, parameters);
     }
     let mut found = Vec::new();
     for family in families {
@@ -431,7 +433,8 @@ fn rests_on(
             continue;
         }
         let of_family = subjects.iter().filter(|it| it.family == *family);
-        let rows = of_family.map(|it| it.row.id.as_str()).filter(|id| is_open(&|it| it.row.id != *id));
+        let rows =
+            of_family.map(|it| it.row.id.as_str()).filter(|id| is_open(&|it| it.row.id != *id));
         let rows: Vec<&str> = rows.collect();
         found.push(match rows.as_slice() {
             [] => (*family).to_owned(),
@@ -439,6 +442,18 @@ fn rests_on(
         });
     }
     found
+}
+
+/// What all figures leave open of the number on `axis`: all, or all but what it makes together
+/// with others.
+fn alone_unknown(axis: usize, whole: &Refit, parameters: &[Parameter]) -> Vec<String> {
+    let certainty = Confidence::of(&whole.slopes, &whole.residuals);
+    let others = certainty.goes_with(axis);
+    let others: Vec<&str> = others.iter().map(|other| parameters[*other].path.as_str()).collect();
+    if others.is_empty() {
+        return vec!["nothing".to_owned()];
+    }
+    vec![format!("only together with {}", others.join(", "))]
 }
 
 /// Five digits: more are noise.

@@ -119,11 +119,7 @@ const OPENED: &[Opened] = &[
         ],
         ties: &[RELOCATION],
     },
-    Opened {
-        drive: "csd-3000-7680",
-        open: &[WRITE, "host.linux.serial_us", SPARE_KEY],
-        ties: &[],
-    },
+    Opened { drive: "csd-3000-7680", open: &[WRITE, "host.linux.serial_us", SPARE_KEY], ties: &[] },
     Opened { drive: "p5510-eight", open: &[SPARE_KEY], ties: &[] },
     Opened {
         drive: "p5800x-pair",

@@ -255,7 +255,8 @@ mod tests {
     #[test]
     fn a_figure_that_is_left_out_does_not_move_the_numbers() {
         let known = [true, true, false];
-        let one = refitted(&Linear::new(&[[40.0, 3.0], [2.0, 35.0], [9.0, 0.0]], [0.3, 0.6]), &known);
+        let one =
+            refitted(&Linear::new(&[[40.0, 3.0], [2.0, 35.0], [9.0, 0.0]], [0.3, 0.6]), &known);
         let other =
             refitted(&Linear::new(&[[40.0, 3.0], [2.0, 35.0], [-70.0, 50.0]], [0.3, 0.6]), &known);
         assert_eq!(one.point, other.point);

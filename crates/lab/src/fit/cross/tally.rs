@@ -62,8 +62,10 @@ mod tests {
 
     #[test]
     fn rows_of_estimated_workloads_count_apart() {
-        let rows: Vec<CrossRow> =
-            (1..=10).map(|tenth| row(f64::from(tenth) / 10.0, false)).chain([row(9.0, true)]).collect();
+        let rows: Vec<CrossRow> = (1..=10)
+            .map(|tenth| row(f64::from(tenth) / 10.0, false))
+            .chain([row(9.0, true)])
+            .collect();
         let told = tally(&rows).unwrap();
         assert_eq!((told.rows, told.predicted), (10, (0.6, 0.9)));
         assert_eq!(told.fitted, (0.3, 0.45));
