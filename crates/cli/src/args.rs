@@ -136,10 +136,12 @@ Examples:
     Protocols(Listing),
     /// Compare the models with published figures, row by row
     #[command(after_help = "\
-Exit status is 0 only when every row that can be expressed is in tolerance.
+Exit status is 0 only when every row that can be expressed is in tolerance; with --cross, when all
+families were predicted, however well.
 
 Examples:
   floatgate validate
+  floatgate validate --cross p5800x-pair
   floatgate validate iodrive-duo --figures figures.csv --json")]
     Validate(Validate),
     /// Measure a drive at every point of a grid of parameters

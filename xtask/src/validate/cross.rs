@@ -78,18 +78,16 @@ fn of_drive(name: &str) -> Result<Crossed> {
     let drives = [drive];
     let cache = cache(name);
     let known = fs::read_to_string(&cache).ok();
-    let known: Option<BTreeMap<String, f64>> =
-        known.and_then(|text| serde_json::from_str(&text).ok());
-    let modelled = match known {
-        Some(known) => known,
-        None => {
-            let bench = Bench { drives: &drives, plans: &plans, threads };
-            let modelled = modelled(name, &validate(&rows, bench, &Unwatched)?);
-            fs::create_dir_all(cache.parent().expect("a file in a folder"))?;
-            fs::write(&cache, serde_json::to_string(&modelled)?)
-                .with_context(|| format!("writing {}", cache.display()))?;
-            modelled
-        }
+    let known = known.and_then(|text| serde_json::from_str::<BTreeMap<String, f64>>(&text).ok());
+    let modelled = if let Some(known) = known {
+        known
+    } else {
+        let bench = Bench { drives: &drives, plans: &plans, threads };
+        let modelled = modelled(name, &validate(&rows, bench, &Unwatched)?);
+        fs::create_dir_all(cache.parent().expect("a file in a folder"))?;
+        fs::write(&cache, serde_json::to_string(&modelled)?)
+            .with_context(|| format!("writing {}", cache.display()))?;
+        modelled
     };
     let question = CrossQuestion {
         drive: name,

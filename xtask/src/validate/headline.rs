@@ -6,10 +6,10 @@ use std::fs;
 
 use anyhow::{Context as _, Result};
 use lab::fit::cross::{CrossNumber, CrossRow, CrossTally, Crossed, tally, tally_estimated};
-use lab::ssd::catalogue;
-use lab::validate::number_text;
+use lab::results::published::figures;
+use lab::ssd::{DriveSpec, catalogue};
+use lab::validate::{is_about, is_typical, number_text};
 
-use super::cross::FILE;
 use super::{GALLERY, PAGE};
 use crate::root;
 
@@ -78,9 +78,10 @@ fn headline(crossed: &[Crossed]) -> Option<String> {
         )
     });
     Some(format!(
-        "Half of {count} rates and average latencies of {of} drives are predicted within {}, nine \
-         of ten within {}, each by a refit that has not seen its family of loads; the files \
-         themselves, fitted with these figures in view, are within {} and {}.{estimated}",
+        "Half of {count} published rates and average latencies of {of} drives are predicted within \
+         {}, nine of ten within {}, each by a refit that has not seen its family of loads. The \
+         drives' files, fitted with these figures in view, reproduce them within {} and {}.\
+         {estimated}",
         percent(predicted.0),
         percent(predicted.1),
         percent(fitted.0),
@@ -195,23 +196,28 @@ fn suspects(numbers: &[(&str, &CrossNumber)]) -> String {
     text
 }
 
-/// A sentence on the validated drives of the catalogue that are not covered.
+/// A sentence on the drives of the catalogue that reviewers measured and that are not covered.
 fn uncovered(crossed: &[Crossed]) -> String {
     let names: Vec<String> = catalogue::drives()
         .into_iter()
-        .filter(|drive| drive.published.is_some() && drive.is_validated())
-        .filter(|drive| !crossed.iter().any(|it| it.drive == drive.name))
+        .filter(|drive| is_measured(drive) && !crossed.iter().any(|it| it.drive == drive.name))
         .map(|drive| drive.name)
         .collect();
     if names.is_empty() {
         return String::new();
     }
     format!(
-        "Covered are {} of the drives with published figures ({FILE}); not covered, and in no number \
-         of this section: {}.\n",
+        "Covered are {} drives; measured by reviewers, not covered, and in no number of this \
+         section: {}.\n",
         crossed.len(),
         names.join(", ")
     )
+}
+
+/// True if a reviewer measured a rate or an average latency of `drive`.
+fn is_measured(drive: &DriveSpec) -> bool {
+    let typical = figures().iter().filter(|row| is_typical(&row.metric) && !row.phase.is_stated());
+    typical.filter(|row| row.value_low.is_some()).any(|row| is_about(row, drive))
 }
 
 fn percent(share: f64) -> String {
@@ -257,7 +263,7 @@ mod tests {
     fn predictions_come_first_and_estimated_workloads_are_told_apart() {
         let text = section(&[crossed()]);
         assert!(text.contains(
-            "Half of 1 rates and average latencies of 1 drives are predicted within 10.0 %"
+            "Half of 1 published rates and average latencies of 1 drives are predicted within 10.0 %"
         ));
         assert!(text.contains("1 more rows are of workloads whose mix is an estimate: 70.0 %"));
         assert!(

@@ -209,7 +209,7 @@ impl Subject<'_> {
 }
 
 /// The figures that a validation gave values for.
-fn subjects<'a>(question: CrossQuestion<'a>, devices: u32) -> Vec<Subject<'a>> {
+fn subjects(question: CrossQuestion<'_>, devices: u32) -> Vec<Subject<'_>> {
     let contradictions = contradictions(question.figures, devices);
     let doubtful: BTreeSet<&str> =
         contradictions.iter().flat_map(|it| &it.rows).map(String::as_str).collect();
