@@ -61,7 +61,7 @@ pub struct CrossQuestion<'a> {
     pub text: &'a str,
     /// Published figures, in which those about the drive are found.
     pub figures: &'a [&'a FigureRow],
-    /// What the protocols give at the file's own numbers, by the names of the rows; see
+    /// Values that the protocols give at the file's own numbers, by the names of the rows; see
     /// [`modelled`].
     pub modelled: &'a BTreeMap<String, f64>,
     /// Plans that express the figures.
@@ -257,7 +257,7 @@ fn corrections(
     Ok(subjects.iter().zip(seen).map(of).collect())
 }
 
-/// What looks show of a drive, as a landscape over its open numbers.
+/// Figures of a drive as looks show them, as a landscape over its open numbers.
 struct Seen<'a> {
     file: &'a DriveFile,
     parameters: &'a [Parameter],
@@ -444,8 +444,8 @@ fn rests_on(
     found
 }
 
-/// What all figures leave open of the number on `axis`: all, or all but what it makes together
-/// with others.
+/// Rest of the number on `axis` that all figures leave open: all of it, or all but what it makes
+/// together with others.
 fn alone_unknown(axis: usize, whole: &Refit, parameters: &[Parameter]) -> Vec<String> {
     let certainty = Confidence::of(&whole.slopes, &whole.residuals);
     let others = certainty.goes_with(axis);

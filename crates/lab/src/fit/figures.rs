@@ -225,7 +225,8 @@ fn twice(row: &FigureRow, other: &FigureRow) -> Option<String> {
 }
 
 /// Contradiction of a rate and an average latency whose product is not the requests outstanding
-/// (Little's law); absent where they agree. Threads are those of each of `devices`, rates their sum.
+/// (Little's law); absent where they agree. Threads are those of each of `devices`, rates are
+/// their sum.
 fn little(rate: &FigureRow, latency: &FigureRow, devices: u32) -> Option<String> {
     if rate.metric != "iops" || latency.metric != "avg_latency_ms" {
         return None;

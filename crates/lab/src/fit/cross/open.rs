@@ -34,9 +34,6 @@ const RANGES: &[Range] = &[
     of_time(&["in_place.write_mb_s"], 112.5, 2250.0),
 ];
 
-/// Shares of a plane's erase blocks that may be bad, spare, or the firmware's own.
-const SPARE: (f64, f64) = (0.005, 0.075);
-const SPARE_KEY: &str = "geometry.spare_erase_blocks_per_plane";
 /// Shares of the stock capacity that a high-performance format may leave.
 const SHRUNK: (f64, f64) = (0.7, 1.0);
 const SHRUNK_KEY: &str = "format.high-performance.user_gb";
@@ -119,8 +116,7 @@ const OPENED: &[Opened] = &[
         ],
         ties: &[RELOCATION],
     },
-    Opened { drive: "csd-3000-7680", open: &[WRITE, "host.linux.serial_us", SPARE_KEY], ties: &[] },
-    Opened { drive: "p5510-eight", open: &[SPARE_KEY], ties: &[] },
+    Opened { drive: "csd-3000-7680", open: &[WRITE, "host.linux.serial_us"], ties: &[] },
     Opened {
         drive: "p5800x-pair",
         open: &["host.windows.submit_us", "host.windows.complete_us"],
@@ -165,10 +161,6 @@ pub(super) fn open(spec: &DriveSpec) -> Result<(Vec<FitSpec>, &'static [Tie]), E
 /// The range of `key` in the file of `spec`.
 fn range(spec: &DriveSpec, key: &str) -> FitSpec {
     let fit = |low, high, scale| FitSpec { parameter: key.into(), low, high, scale, source: None };
-    if key == SPARE_KEY {
-        let blocks = f64::from(spec.geometry.erase_blocks_per_plane);
-        return fit((SPARE.0 * blocks).ceil(), (SPARE.1 * blocks).floor(), FitScale::Linear);
-    }
     if key == SHRUNK_KEY {
         let stock = spec.formats.first().map_or(0.0, |format| format.user_gb);
         return fit(SHRUNK.0 * stock, SHRUNK.1 * stock, FitScale::Linear);

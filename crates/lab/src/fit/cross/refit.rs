@@ -28,7 +28,7 @@ const GAIN_MIN: f64 = 0.005;
 
 /// Residuals of all figures as a function of the open numbers.
 pub(super) trait Landscape {
-    /// What goes wrong.
+    /// Failure of a simulation.
     type Error;
     /// Residuals at `point`; nothing where there is no such drive.
     fn residuals(&self, point: &[f64]) -> Result<Option<Vec<f64>>, Self::Error>;
