@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// Folders of the repository that are embedded.
-const FOLDERS: [&str; 3] = ["drives", "protocols", "workloads"];
+const FOLDERS: [&str; 4] = ["applications", "drives", "protocols", "workloads"];
 
 fn main() {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));

@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stdout, reason = "a tool of the workspace talks to who runs it")]
 
+mod applications;
 mod baseline;
 mod bench;
 mod guest;
@@ -59,6 +60,15 @@ enum Task {
     },
     /// Measures every drive of the catalogue for the table beside which reviews set theirs
     Baseline,
+    /// Compares predictions of applications with measurements on emulated drives; takes minutes
+    Applications {
+        /// Numbers of concurrent clients
+        #[arg(long, default_value = "1,4,8")]
+        threads: String,
+        /// Length of each measurement in seconds
+        #[arg(long, default_value_t = 10)]
+        seconds: u32,
+    },
     /// Crashes live drives, in simulation, and says which seed broke a promise
     Sim {
         /// Minutes to go on for
@@ -100,6 +110,9 @@ fn main() -> Result<()> {
                 ["run", "--quiet", "--release", "-p", "live", "--example", "simulate", "--"];
             let numbers = [minutes.as_str(), seed.as_str()];
             program::run("cargo", &[&example[..], &numbers[..]].concat(), &[])
+        }
+        Task::Applications { threads, seconds } => {
+            applications::run_all(applications::Options { threads: &threads, seconds })
         }
         Task::Validate => in_release("validate-here", &[]),
         Task::CrossValidate { drives } => in_release("cross-validate-here", &drives),

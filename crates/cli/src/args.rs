@@ -27,7 +27,8 @@ use clap_complete::Shell;
 use lab::fit::Free;
 
 pub(crate) use self::access::AccessArgs;
-pub(crate) use self::application::{Record, Replay};
+pub(crate) use self::application::{App, Record, Replay};
+
 pub(crate) use self::create::{Compress, Create, Protection};
 pub(crate) use self::dashboard::Dashboard;
 pub(crate) use self::export::{AddExport, Export, Meant, RemoveExport, ResizeExport};
@@ -309,6 +310,18 @@ Examples:
   floatgate replay oltp.rec px600-2600 flashmax-ii p5800x
   floatgate replay oltp.rec csd3000-1600 --compressible 50 --json")]
     Replay(Replay),
+    /// Measure a database on a drive, or predict it from recordings
+    #[command(after_help = "\
+A folder is measured as it is mounted. A live drive is mounted for the time, and --out records what
+the application asks of it. A modelled drive is predicted from such recordings.
+
+Examples:
+  floatgate app
+  floatgate app sysbench-oltp /mnt/nvme
+  floatgate app sysbench-oltp volume --mkfs --threads 1,4,8 --out recordings
+  floatgate app sysbench-oltp --memory 4g --timing model --model iodrive-duo --out recordings
+  floatgate app sysbench-oltp px600-2600 p5800x --recordings recordings")]
+    App(App),
     /// Check what this machine has and lacks for measuring real drives
     Doctor(Doctor),
     /// Print completions for a shell

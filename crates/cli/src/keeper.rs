@@ -11,13 +11,14 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 
 use anyhow::{Context as _, Result};
 
-/// Reads lines of a word and a value; then ends processes, and takes down mounts, loop devices and
-/// folders, in this order. What is not there any more is none of its business.
+/// Reads lines of a word and a value; then ends processes, removes folders on mounts, takes down
+/// mounts and loop devices, and removes folders, in this order. What is not there any more is none
+/// of its business.
 const SCRIPT: &str = r#"
 trap '' INT TERM HUP
 while read -r kind value; do
     case $kind in
-        group) group=$value ;; mount) mount=$value ;; loop) loop=$value ;;
+        group) group=$value ;; folder) folder=$value ;; mount) mount=$value ;; loop) loop=$value ;;
         fuse) fuse=$value ;; scratch) scratch=$value ;;
     esac
 done
@@ -26,6 +27,7 @@ if [ -n "$group" ] && kill -s TERM -- "-$group"; then
     for attempt in 1 2 3 4 5 6 7 8 9 10; do kill -s 0 -- "-$group" || break; sleep 0.2; done
     kill -s KILL -- "-$group"
 fi
+[ -z "$folder" ] || rm -rf "$folder"
 gone() {
     for attempt in 1 2 3 4 5 6 7 8 9 10; do umount "$1" && return; sleep 0.2; done
     umount -l "$1"
@@ -50,11 +52,13 @@ pub(crate) struct Keeper {
 pub(crate) enum Kept<'a> {
     /// Processes of a group, by its number.
     Group(u32),
+    /// A folder with all that is in it, on what may be a mounted file system.
+    Folder(&'a Path),
     /// A mounted file system.
     Mount(&'a Path),
     /// A loop device.
     Loop(&'a str),
-    /// The folder of nbdfuse.
+    /// A folder on which drives are mounted as files.
     Fuse(&'a Path),
     /// A folder with all that is in it.
     Scratch(&'a Path),
@@ -84,6 +88,7 @@ impl Keeper {
     pub(crate) fn keep(&mut self, kept: Kept<'_>) -> Result<()> {
         match kept {
             Kept::Group(number) => self.tell("group", &number),
+            Kept::Folder(folder) => self.tell("folder", &folder.display()),
             Kept::Mount(folder) => self.tell("mount", &folder.display()),
             Kept::Loop(device) => self.tell("loop", &device),
             Kept::Fuse(folder) => self.tell("fuse", &folder.display()),

@@ -5,6 +5,7 @@
 //! degraded, is critical; docs/reference/exit-status.md has the table.
 
 mod args;
+mod benchmark;
 mod command;
 mod configuration;
 mod failure;
@@ -68,6 +69,7 @@ fn carry_out(command: Command) -> Result<Ending> {
         Command::Workloads(args) => command::workloads::workloads(&args),
         Command::Protocols(args) => command::protocols::protocols(&args),
         Command::Sweep(args) => command::sweep::sweep(&args),
+        Command::App(args) => command::app::app(&args),
         Command::Record(args) => command::record::record(&args),
         Command::Replay(args) => command::replay::replay(&args),
         Command::Trace(command) => command::trace::trace(&command),

@@ -1,32 +1,24 @@
 //! A file system on a served drive, mounted for as long as it is needed.
 //!
 //! ```text
-//! NBD server ──► nbdfuse: a file ──► losetup: a block device ──► mount
+//! FUSE: a file ──► losetup: a block device ──► mount
 //! ```
 //!
 //! A [`Keeper`] takes it down again.
 
 use std::fs;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use export::{Exports, fuse};
 use lab::{Error, Kind};
 
 use crate::keeper::{Keeper, Kept};
 
-/// Longest wait for the file of nbdfuse.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// Programs that a mount needs, with the Debian packages that have them.
-const PROGRAMS: [(&str, &str); 4] = [
-    ("nbdfuse", "libnbd-bin"),
-    ("losetup", "mount"),
-    ("mount", "mount"),
-    ("mkfs.ext4", "e2fsprogs"),
-];
+const PROGRAMS: [(&str, &str); 3] =
+    [("losetup", "mount"), ("mount", "mount"), ("mkfs.ext4", "e2fsprogs")];
 
 /// Making of a file system before it is mounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,29 +29,32 @@ pub(crate) enum Making {
     Ext4,
 }
 
-/// Mounts what the server at the Unix socket `nbd.sock` in `scratch` offers on `folder`, an empty
-/// folder that is made if there is none, until `keeper` takes it down. Returns the path of the
-/// folder.
+/// Mounts the file system of the first of `exports` on `folder`, an empty folder that is made if
+/// there is none, until `keeper` takes it down. Files that serve it go to `scratch`. Returns those,
+/// and the whole path of the folder.
 ///
 /// # Errors
 /// When a program is missing, this user may not mount, or no file system is there.
-pub(crate) fn mount(
+pub(crate) fn drive(
     keeper: &mut Keeper,
+    (exports, scratch): (&Exports, &Path),
     folder: &Path,
-    scratch: &Path,
     making: Making,
-) -> Result<PathBuf> {
+) -> Result<(fuse::Mount, PathBuf)> {
     for (program, package) in PROGRAMS {
         check_program(program, package)?;
     }
-    fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
-    // The command may look for it from elsewhere.
-    let folder = fs::canonicalize(folder)?;
-    if fs::read_dir(&folder)?.next().is_some() {
-        let text = format!("{} is not empty: what is in it would be hidden", folder.display());
-        return Err(Error::new(Kind::Refused, text).hint("name an empty folder").into());
-    }
-    let file = offer_file(keeper, scratch)?;
+    let folder = empty_folder(folder)?;
+    let served = scratch.join("files");
+    fs::create_dir(&served)?;
+    let files = files(keeper, exports, &served)?;
+    let first = exports.iter().next().context("nothing to serve")?;
+    file_system(keeper, &served.join(fuse::file_name(&first.name)), &folder, making)?;
+    Ok((files, folder))
+}
+
+/// Mounts the file system in `file` on `folder`.
+fn file_system(keeper: &mut Keeper, file: &Path, folder: &Path, making: Making) -> Result<()> {
     let arguments = ["--direct-io=on", "--show", "-f"];
     let device = run(Command::new("losetup").args(arguments).arg(file))
         .context("making a block device of it")?;
@@ -69,39 +64,42 @@ pub(crate) fn mount(
         run(Command::new("mkfs.ext4").args(["-q", "-F", device]))?;
     }
     let options = ["-o", "noatime", device];
-    run(Command::new("mount").args(options).arg(&folder)).map_err(|error| {
+    run(Command::new("mount").args(options).arg(folder)).map_err(|error| {
         let error = error.context("mounting the drive");
         let hint = "--mkfs makes a new file system on it, without what is there";
         Error::new(Kind::Input, format!("{error:#}")).hint(hint)
     })?;
-    keeper.keep(Kept::Mount(&folder))?;
-    Ok(folder)
+    keeper.keep(Kept::Mount(folder))
 }
 
-/// Has nbdfuse offer the server at the socket as a file.
-fn offer_file(keeper: &mut Keeper, scratch: &Path) -> Result<PathBuf> {
-    let fuse = scratch.join("nbdfuse");
-    fs::create_dir(&fuse)?;
-    let uri = format!("nbd+unix:///?socket={}", scratch.join("nbd.sock").display());
-    let nbdfuse = Command::new("nbdfuse")
-        .args(["--connections", "1"])
-        .arg(&fuse)
-        .arg(uri)
-        .process_group(0)
-        .spawn();
-    let mut nbdfuse = nbdfuse.context("starting nbdfuse")?;
-    keeper.keep(Kept::Fuse(&fuse))?;
-    let (file, deadline) = (fuse.join("nbd"), Instant::now() + PATIENCE);
-    while !file.exists() {
-        if let Some(status) = nbdfuse.try_wait()? {
-            bail!("nbdfuse ended with {status}: mounting needs root and /dev/fuse");
-        }
-        if Instant::now() > deadline {
-            bail!("nbdfuse offers no file after {} s", PATIENCE.as_secs());
-        }
-        thread::sleep(Duration::from_millis(10));
+/// Serves exports as files in `folder`, until `keeper` takes it down.
+///
+/// # Errors
+/// When there is no `/dev/fuse`, or this user may not mount.
+pub(crate) fn files(keeper: &mut Keeper, exports: &Exports, folder: &Path) -> Result<fuse::Mount> {
+    let mount = fuse::Mount::new(exports, folder).map_err(|error| {
+        let text = format!("mounting files on {}: {error}", folder.display());
+        Error::new(Kind::Input, text)
+            .hint("it takes /dev/fuse, and root or the package fuse3, which has fusermount3")
+    })?;
+    keeper.keep(Kept::Fuse(folder))?;
+    Ok(mount)
+}
+
+/// Makes a folder where there is none. Returns its whole path, since others may look for it from
+/// elsewhere.
+///
+/// # Errors
+/// When something is in it.
+pub(crate) fn empty_folder(folder: &Path) -> Result<PathBuf> {
+    let shown = folder.display();
+    fs::create_dir_all(folder).with_context(|| format!("making {shown}"))?;
+    let folder = fs::canonicalize(folder)?;
+    if fs::read_dir(&folder)?.next().is_some() {
+        let text = format!("{shown} is not empty: what is in it would be hidden");
+        return Err(Error::new(Kind::Refused, text).hint("name an empty folder").into());
     }
-    Ok(file)
+    Ok(folder)
 }
 
 /// Checks that a program is on the path.

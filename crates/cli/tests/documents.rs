@@ -20,8 +20,8 @@ const SHELLS: [&str; 2] = ["sh", "console"];
 const REASONS: [(&str, &[&str]); 6] = [
     // It takes longer than a test may.
     ("slow", &["review", "sweep", "validate", "fit", "serve", "bench", "report"]),
-    // It is about a block device, which a test has none of.
-    ("device", &["/dev/", "losetup", "mnt"]),
+    // It is about a block device or a mounted folder, which a test has none of.
+    ("device", &["/dev/", "losetup", "mnt", "floatgate app"]),
     // A server stands beside it, or the drive that one serves.
     (
         "server",

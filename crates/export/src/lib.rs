@@ -1,15 +1,16 @@
 //! Front ends: devices offered to clients under a name.
 //!
 //! ```text
-//!   clients ──► front end (nbd) ──► Device, of which nothing else is known
+//!   clients ──► front end (nbd, fuse) ──► Device, of which nothing else is known
 //!                     └──► Pace: the model whose latencies replies keep to
 //! ```
 //!
 //! An [`Export`] is a [`Device`] with a name; [`Exports`] is what one server offers, to clients who
 //! encrypt by [`Tls`] where that is wanted; an [`Address`] is where it listens, a [`Listener`] the
-//! socket there. [`nbd`] is the protocol.
+//! socket there. [`nbd`] is the protocol, [`fuse`] a folder with a file for each export.
 
 mod address;
+pub mod fuse;
 pub mod nbd;
 mod pace;
 mod recorder;

@@ -19,7 +19,8 @@ pub struct Served {
 
 /// Whoever keeps commands that were answered. Any thread may call it; it holds nobody up.
 pub trait Recorder: Send + Sync + fmt::Debug {
-    /// Keeps commands of a client, which is numbered from 1 in order of arrival.
+    /// Keeps commands of a client: the number of an NBD client, from 1 in order of arrival, or
+    /// [`crate::fuse::CLIENT`].
     fn keep(&self, client: u64, served: &[Served]);
 }
 

@@ -41,6 +41,14 @@ pub fn read(path: &Path) -> Result<Recording, Error> {
     })
 }
 
+/// Share of think times in what the last request of a recording waited for, from 0 to 1, as it was
+/// recorded; none where nothing was asked for while the benchmark counted.
+pub fn host_share(recording: &Recording) -> Option<f64> {
+    let requests = recording.measured();
+    let share = || Clock::of_recording(requests).host_share(&parents(requests));
+    (!requests.is_empty()).then(share)
+}
+
 /// Replays what a benchmark did while it counted on a model that was filled once.
 ///
 /// Addresses stay as they are where the model, after time lapse, holds all of them; else they are

@@ -1,4 +1,5 @@
-//! Workloads and protocols by name: those that are built in, and the user's own files.
+//! Workloads, protocols and applications by name: those that are built in, and the user's own
+//! files.
 //!
 //! ```text
 //! ends in .toml ─► that file
@@ -7,7 +8,8 @@
 //!                  built in
 //! ```
 //!
-//! Protocols lie in `protocols` beside `workloads`, and may hold workloads of their own.
+//! Protocols lie in `protocols` beside `workloads`, and may hold workloads of their own;
+//! applications lie in `applications`.
 //!
 //! Invariant: a name means one thing. A file that takes the name of what is built in, and is not
 //! the same, is refused: published figures and other people's results go by that name.
@@ -16,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fmt, fs};
 
 use serde::Serialize;
-use workload::{Protocol, SpecError, Workload, catalogue};
+use workload::{Application, Protocol, SpecError, Workload, catalogue};
 
 use crate::plan::Plan;
 use crate::subject::{read_text, unknown};
@@ -57,7 +59,7 @@ pub struct Entry<T> {
     pub origin: Origin,
 }
 
-/// Kind of thing that a library can hold: workloads or protocols.
+/// Kind of thing that a library can hold: workloads, protocols or applications.
 pub trait Item: Clone + PartialEq + Sized {
     /// Word for one in messages.
     const WHAT: &'static str;
@@ -116,6 +118,27 @@ impl Item for Protocol {
 
     fn built_in_text(name: &str) -> Option<&'static str> {
         catalogue::protocol_text(name)
+    }
+}
+
+impl Item for Application {
+    const WHAT: &'static str = "application";
+    const FOLDER: &'static str = "applications";
+
+    fn parse(text: &str, file: &str) -> Result<Self, SpecError> {
+        Self::parse(text, file)
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn built_in() -> Vec<Self> {
+        catalogue::applications()
+    }
+
+    fn built_in_text(name: &str) -> Option<&'static str> {
+        catalogue::application_text(name)
     }
 }
 

@@ -89,7 +89,9 @@ impl RecordingFile {
             wake: Condvar::new(),
         };
         let writer = RecordingWriter::new(BufWriter::new(file), &head);
-        let writer = writer.with_context(|| format!("writing {shown}"))?;
+        let mut writer = writer.with_context(|| format!("writing {shown}"))?;
+        // What is killed at once is a recording, too.
+        writer.flush().with_context(|| format!("writing {shown}"))?;
         let inbox = Arc::new(inbox);
         let taken = Arc::clone(&inbox);
         let writer = thread::Builder::new()
@@ -107,6 +109,11 @@ impl RecordingFile {
     /// Time since the recording began.
     pub fn now(&self) -> Nanos {
         self.inbox.at(Instant::now())
+    }
+
+    /// `time` on the clock of the recording: zero if it was before the recording began.
+    pub fn at(&self, time: Instant) -> Nanos {
+        self.inbox.at(time)
     }
 
     /// Ends the recording; everything is on its file then.

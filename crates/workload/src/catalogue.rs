@@ -1,12 +1,29 @@
-//! The catalogue: every file in `workloads/` and `protocols/`, embedded by the build script.
+//! The catalogue: every file in `applications/`, `workloads/` and `protocols/`, embedded by the
+//! build script.
 
-use crate::{Protocol, Workload};
+use crate::{Application, Protocol, Workload};
+
+/// Path and text of each application, ordered by name.
+const APPLICATIONS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/applications.rs"));
 
 /// Path and text of each workload, ordered by name.
 const WORKLOADS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/workloads.rs"));
 
 /// Path and text of each protocol, ordered by name.
 const PROTOCOLS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/protocols.rs"));
+
+/// Every application of the catalogue, ordered by name.
+pub fn applications() -> Vec<Application> {
+    let parse = |(file, text): &(&str, &str)| {
+        Application::parse(text, file).expect("a test parses every embedded application")
+    };
+    APPLICATIONS.iter().map(parse).collect()
+}
+
+/// The text of the file of the application named `name`.
+pub fn application_text(name: &str) -> Option<&'static str> {
+    text(APPLICATIONS, &format!("applications/{name}.toml"))
+}
 
 /// Every workload of the catalogue, ordered by name.
 pub fn workloads() -> Vec<Workload> {
@@ -71,6 +88,7 @@ mod tests {
 
     #[test]
     fn every_file_in_the_folders_is_embedded() {
+        assert_eq!(paths(APPLICATIONS), files_in("applications"));
         assert_eq!(paths(WORKLOADS), files_in("workloads"));
         assert_eq!(paths(PROTOCOLS), files_in("protocols"));
     }

@@ -6,6 +6,7 @@
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod application;
 pub mod catalogue;
 mod error;
 pub mod fio;
@@ -18,6 +19,7 @@ mod spec;
 pub mod trace;
 mod zipf;
 
+pub use application::{Application, Steps};
 pub use error::SpecError;
 pub use generator::{Demand, Generator, Job, Span, SpanError};
 pub use protocol::{

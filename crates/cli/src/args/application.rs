@@ -1,7 +1,8 @@
-//! Arguments of the commands that record applications and replay them.
+//! Arguments of the commands that measure applications, record and replay them.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use blockio::Bytes;
 use clap::Args;
@@ -52,4 +53,48 @@ pub(crate) struct Record {
     /// Command to run, with `FLOATGATE_NBD` and `FLOATGATE_MOUNT` in its environment
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+}
+
+/// `floatgate app`.
+#[derive(Debug, Args)]
+pub(crate) struct App {
+    /// Application: one that is built in, or the path of a file [default: lists them]
+    pub(crate) application: Option<String>,
+    /// Mounted folders, folders of drives that `floatgate create` made, or modelled drives
+    pub(crate) targets: Vec<String>,
+    /// A drive in memory of this size, with a new file system, in place of a folder
+    #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
+    pub(crate) memory: Option<Bytes>,
+    /// Makes an ext4 file system on live drives first, without what is on them
+    #[arg(long)]
+    pub(crate) mkfs: bool,
+    /// Numbers of concurrent clients [default: those of the application]
+    #[arg(long, value_delimiter = ',', value_name = "COUNTS",
+        value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) threads: Vec<u32>,
+    /// Length of each measurement [default: that of the application]
+    #[arg(long, value_parser = quantity::span, value_name = "TIME")]
+    pub(crate) runtime: Option<Duration>,
+    /// Sets a parameter of the application; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
+    pub(crate) set: Vec<(String, String)>,
+    /// New folder for a recording of each measurement of a live drive
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Folder of recordings from which modelled drives are predicted
+    #[arg(long, value_name = "DIR")]
+    pub(crate) recordings: Option<PathBuf>,
+    /// Prints JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    #[command(flatten)]
+    pub(crate) timing: TimingArgs,
+}
+
+/// A name and a value with `=` between them.
+fn assignment(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("has no `=`; write NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
 }

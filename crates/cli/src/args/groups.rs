@@ -12,7 +12,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
         "Measure and compare",
         &["review", "run", "plan", "compare", "runs", "workloads", "protocols", "trace"],
     ),
-    ("Model and predict", &["drives", "record", "replay", "sweep", "fit", "validate"]),
+    ("Model and predict", &["drives", "app", "record", "replay", "sweep", "fit", "validate"]),
     (
         "Live drives",
         &[

@@ -49,8 +49,11 @@ pub(crate) struct Serve {
     pub(crate) memory: Option<Bytes>,
     /// Address for NBD clients: unix:PATH, tcp:PORT (loopback), tcp:HOST:PORT, or fd:N where the
     /// socket was passed; may be repeated
-    #[arg(long, required_unless_present = "config", value_name = "ADDRESS")]
+    #[arg(long, required_unless_present_any = ["config", "fuse"], value_name = "ADDRESS")]
     pub(crate) nbd: Vec<Place<Address>>,
+    /// Empty folder on which each export is mounted as a file, for as long as the server runs
+    #[arg(long, value_name = "DIR")]
+    pub(crate) fuse: Option<PathBuf>,
     /// Address for browsers and monitoring: HOST:PORT, of the loopback at best, or fd:N
     #[arg(long, conflicts_with = "memory", value_name = "ADDRESS")]
     pub(crate) http: Option<Place<SocketAddr>>,

@@ -1,36 +1,27 @@
 //! `floatgate record`: a command whose requests to a drive are recorded.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use std::thread;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use blockio::{Bytes, Nanos};
+use blockio::Bytes;
 use export::nbd::{Limits, Server};
-use export::{Address, Listener};
-use lab::workload::recording::{Benchmark, Tail};
+use export::{Address, Exports, Listener, Pace};
+use lab::workload::recording::Tail;
 use live::{Access, Device, Drive, MemoryDevice};
-use rustix::process::{Pid, kill_process_group};
 use server::recording::{self, RecordingFile};
 
 use super::serve::{Offer, hold, paced, tell};
-use crate::args::{Record, Timing};
+use crate::args::{Record, TimingArgs};
 use crate::failure::Opening;
 use crate::keeper::{Keeper, Kept};
-use crate::mount::{Making, mount};
+use crate::mount::{self, Making};
 use crate::signals::{self, Signal};
-use crate::{Ending, output, setup};
-
-/// Time between two looks at whether the command has ended.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Texts of which every line with the result of a benchmark has one.
-const RESULTS: [&str; 3] = ["transactions:", "tps = ", " micros/op "];
+use crate::{Ending, benchmark, output, setup};
 
 /// Serves the drive on a socket of its own, runs the command, and keeps what it asked for.
 pub(crate) fn record(args: &Record) -> Result<Ending> {
@@ -40,28 +31,34 @@ pub(crate) fn record(args: &Record) -> Result<Ending> {
     let scratch = tempfile::tempdir().context("making a folder for the socket")?.keep();
     keeper.keep(Kept::Scratch(&scratch))?;
     let socket = scratch.join("nbd.sock");
-    let (device, drive) = open(args)?;
-    let pace = paced(&args.timing)?.map(|paced| Arc::clone(&paced.pace));
-    hold(pace.as_deref(), &*device)?;
-    let offer = Offer { volume: None, default: "", is_read_only: false, pace: pace.as_ref() };
-    let recording = begin(args, device.size())?;
-    let exports = offer.exports(&device)?.recorded(recording.recorder());
-    drop(device);
+    let opened = Opened::open(args.volume.as_deref(), args.memory, &args.timing)?;
+    let recording = RecordingFile::begin(&args.out, &opened.subject())?;
+    let exports = opened.exports()?.recorded(recording.recorder());
     let listener = Listener::bind(&Address::Unix(socket))?;
     let limits = Limits::default().checked()?;
+    let mut files = None;
+    let making = if args.mkfs { Making::Ext4 } else { Making::Kept };
+    let mounted = args.mount.as_deref().map(|folder| {
+        mount::drive(&mut keeper, (&exports, &scratch), folder, making).map(|(mount, folder)| {
+            files = Some(mount);
+            folder
+        })
+    });
+    let mounted = mounted.transpose();
     let server = Server::start(exports, vec![listener], limits, tell);
     let server = server.context("starting the server")?;
-    let ran = mounted(args, &scratch, &mut keeper).and_then(|mount| {
+    let ran = mounted.and_then(|mount| {
         let command = command(args, &scratch, mount.as_deref())?;
         run(args, (command, &mut keeper), &recording, &signals)
     });
     // Before the server: what is mounted is written back to it.
     drop(keeper);
-    server.stop().context("making the last writes durable")?;
-    if let Some(drive) = drive.and_then(Arc::into_inner) {
-        drive.close().context("closing the drive")?;
+    if let Some(files) = files {
+        files.unmount().context("unmounting the drive")?;
     }
-    let Ran { status, tail } = match ran {
+    server.stop().context("making the last writes durable")?;
+    opened.close()?;
+    let (status, tail) = match ran {
         Ok(ran) => ran,
         Err(error) => {
             drop(recording);
@@ -88,34 +85,64 @@ pub(crate) fn record(args: &Record) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
-fn begin(args: &Record, size_bytes: u64) -> Result<RecordingFile> {
-    let device = match &args.volume {
-        Some(volume) => format!("the live drive {}", volume.display()),
-        None => format!("{} in memory", Bytes(size_bytes)),
-    };
-    let model = (args.timing.timing == Timing::Model).then_some(args.timing.model.as_str());
-    let of = recording::Subject { device: &device, size_bytes, model };
-    RecordingFile::begin(&args.out, &of)
+/// A drive that is served for the time of a command.
+pub(super) struct Opened {
+    device: Arc<dyn Device>,
+    /// The drive of a folder, which is to be closed at the end.
+    drive: Option<Arc<Drive>>,
+    pace: Option<Arc<Pace>>,
+    /// Description of the device for people.
+    about: String,
+    model: Option<String>,
 }
 
-/// The device to serve, and the drive that is to be closed at the end.
-type Opened = (Arc<dyn Device>, Option<Arc<Drive>>);
+impl Opened {
+    /// Opens the drive in `volume`, or one in `memory`.
+    ///
+    /// # Errors
+    /// When neither is named, the drive cannot be opened, or there is no such model.
+    pub(super) fn open(
+        volume: Option<&Path>,
+        memory: Option<Bytes>,
+        timing: &TimingArgs,
+    ) -> Result<Self> {
+        let pace = paced(timing)?.map(|paced| Arc::clone(&paced.pace));
+        let model = pace.is_some().then(|| timing.model.clone());
+        let (device, drive, about): (Arc<dyn Device>, _, _) = if let Some(volume) = volume {
+            let drive = Drive::open_as(volume, Access::default());
+            let drive = Arc::new(drive.with_context(|| Opening::of(volume))?);
+            let about = format!("the live drive {}", volume.display());
+            (Arc::<Drive>::clone(&drive), Some(drive), about)
+        } else {
+            let size = memory.context("nothing to serve: name a drive, or --memory SIZE")?;
+            (Arc::new(MemoryDevice::new(size.0)), None, format!("{size} in memory"))
+        };
+        hold(pace.as_deref(), &*device)?;
+        Ok(Self { device, drive, pace, about, model })
+    }
 
-fn open(args: &Record) -> Result<Opened> {
-    let Some(volume) = &args.volume else {
-        let size = args.memory.context("nothing to serve")?;
-        return Ok((Arc::new(MemoryDevice::new(size.0)), None));
-    };
-    let drive = Drive::open_as(volume, Access::default());
-    let drive = Arc::new(drive.with_context(|| Opening::of(volume))?);
-    Ok((Arc::<Drive>::clone(&drive), Some(drive)))
-}
+    pub(super) fn exports(&self) -> Result<Exports> {
+        let pace = self.pace.as_ref();
+        let offer = Offer { volume: None, default: "", is_read_only: false, pace };
+        offer.exports(&self.device)
+    }
 
-/// The folder on which the drive is mounted, where that was asked for.
-fn mounted(args: &Record, scratch: &Path, keeper: &mut Keeper) -> Result<Option<PathBuf>> {
-    let Some(folder) = &args.mount else { return Ok(None) };
-    let making = if args.mkfs { Making::Ext4 } else { Making::Kept };
-    mount(keeper, folder, scratch, making).map(Some)
+    /// The device as its recordings name it.
+    pub(super) fn subject(&self) -> recording::Subject<'_> {
+        let model = self.model.as_deref();
+        recording::Subject { device: &self.about, size_bytes: self.device.size(), model }
+    }
+
+    /// Closes the drive, of which nobody may have an export any more.
+    ///
+    /// # Errors
+    /// When its last state could not be written.
+    pub(super) fn close(self) -> Result<()> {
+        drop(self.device);
+        let closed = self.drive.and_then(Arc::into_inner).map(Drive::close);
+        closed.transpose().context("closing the drive")?;
+        Ok(())
+    }
 }
 
 /// The command, which finds the drive in its environment.
@@ -137,80 +164,18 @@ fn command(args: &Record, scratch: &Path, mount: Option<&Path>) -> Result<Comman
 #[error("stopped: {0} is a recording that was cut short")]
 struct Stopped(String);
 
-/// A command that has ended.
-struct Ran {
-    status: ExitStatus,
-    tail: Tail,
-}
-
 fn run(
     args: &Record,
     (mut command, keeper): (Command, &mut Keeper),
     recording: &RecordingFile,
     signals: &Receiver<Signal>,
-) -> Result<Ran> {
-    let shown = args.command.iter().map(|word| setup::shell_word(&word.to_string_lossy()));
-    let shown = shown.collect::<Vec<_>>().join(" ");
-    let began = recording.now();
-    let mut child = command.spawn().with_context(|| format!("starting {shown}"))?;
+) -> Result<(ExitStatus, Tail)> {
+    let shown = benchmark::shown(&command);
+    let child = command.spawn().with_context(|| format!("starting {shown}"))?;
     keeper.keep(Kept::Group(child.id()))?;
-    let output = child.stdout.take().context("the output of the command")?;
-    let (printed, status) = thread::scope(|scope| {
-        let printed = scope.spawn(|| follow(output, recording));
-        let status = wait(&mut child, signals);
-        (printed.join(), status)
-    });
-    let (status, is_stopped) = status?;
-    let ended = recording.now();
-    if is_stopped {
+    let ran = benchmark::follow(child, signals)?;
+    if ran.is_stopped {
         return Err(Stopped(args.out.display().to_string()).into());
     }
-    let Ok(Printed { text, result_at }) = printed else { bail!("reading its output failed") };
-    let benchmark = Benchmark::parse(&text);
-    let (measured_from, measured_to) = match (&benchmark, result_at) {
-        (Some(it), Some(at)) => (at.saturating_sub(it.span()).max(began), at),
-        _ => (began, ended),
-    };
-    let tail = Tail { command: shown, measured_from, measured_to, benchmark };
-    Ok(Ran { status, tail })
-}
-
-/// Waits for the command; it is told to end when this process is. Returns whether it was.
-fn wait(child: &mut Child, signals: &Receiver<Signal>) -> Result<(ExitStatus, bool)> {
-    let mut is_stopped = false;
-    loop {
-        if let Some(status) = child.try_wait().context("waiting for the command")? {
-            return Ok((status, is_stopped));
-        }
-        if matches!(signals.recv_timeout(LOOK_EVERY), Ok(Signal::Stop)) {
-            is_stopped = true;
-            // One that has just ended needs no signal.
-            let _ = kill_process_group(Pid::from_child(child), rustix::process::Signal::TERM);
-        }
-    }
-}
-
-/// Output of a command.
-struct Printed {
-    text: String,
-    /// Time of the last line that had the result of a benchmark, on the clock of the recording.
-    result_at: Option<Nanos>,
-}
-
-/// Passes on what a command prints.
-fn follow(output: ChildStdout, recording: &RecordingFile) -> Printed {
-    let mut printed = Printed { text: String::new(), result_at: None };
-    let mut lines = BufReader::new(output);
-    let mut line = Vec::new();
-    while lines.read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0) {
-        let text = String::from_utf8_lossy(&line);
-        if RESULTS.iter().any(|result| text.contains(result)) {
-            printed.result_at = Some(recording.now());
-        }
-        // On stderr: the path of the recording is all that stdout has.
-        output::talk(text.trim_end());
-        printed.text += &text;
-        line.clear();
-    }
-    printed
+    Ok((ran.status, ran.tail(shown, recording)))
 }

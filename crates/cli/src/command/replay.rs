@@ -1,7 +1,5 @@
 //! `floatgate replay`: an application that was recorded on one drive, on modelled ones.
 
-use std::fmt::Write as _;
-
 use anyhow::{Result, bail};
 use blockio::Nanos;
 use lab::application::{self, HOST_SHARE_MAX, Replayed};
@@ -18,6 +16,10 @@ use crate::{Ending, output, setup, table};
 /// Columns of the table.
 const HEADINGS: [&str; 10] =
     ["drive", "TPS", "mean ms", "factor", "read us", "p99", "write us", "p99", "flush us", "host"];
+
+/// Note beneath a table with unvalidated models.
+pub(super) const UNVALIDATED: &str =
+    "\n\n* Nothing was published that this model could be judged by.";
 
 /// A replay on one drive, for JSON.
 #[derive(Serialize)]
@@ -91,17 +93,21 @@ fn shown(recording: &Recording, rows: &[Row]) -> String {
     cells.extend(rows.iter().map(row));
     let mut text = table::columns(&cells);
     if rows.iter().any(|row| row.replayed.host_share > HOST_SHARE_MAX) {
-        let _ = write!(
-            text,
-            "\n\nNo TPS where more than {:.0} % of the time is the host's: its processors decide, \
-             and they are not modelled.",
-            HOST_SHARE_MAX * 100.0
-        );
+        text += &host_dominates();
     }
     if rows.iter().any(|row| row.unvalidated) {
-        text += "\n\n* Nothing was published that this model could be judged by.";
+        text += UNVALIDATED;
     }
     text
+}
+
+/// Note beneath a table in which a rate is left out because the host dominates.
+pub(super) fn host_dominates() -> String {
+    format!(
+        "\n\nNo TPS where more than {:.0} % of the time is the host's: its processors decide, and \
+         they are not modelled.",
+        HOST_SHARE_MAX * 100.0
+    )
 }
 
 fn of_recording(recording: &Recording, rows: &[Row]) -> [String; 10] {

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result, bail};
 use blockio::Bytes;
 use export::Pace;
 use export::nbd::{Event, Limits, Server};
-use export::{Address, Demand, Export, Exports, Listener, Tls};
+use export::{Address, Demand, Export, Exports, Listener, Tls, fuse};
 use lab::ssd::Drive as ModelDrive;
 use lab::subject::{Subject, find_drive};
 use lab::wanted::Wanted;
@@ -33,6 +33,8 @@ use tracing::{debug, error, info, warn};
 use crate::args::{Encryption, HttpArgs, MonitorArgs, Serve, Timing, TimingArgs, TlsArgs};
 use crate::configuration::{Configuration, Reread};
 use crate::failure::Opening;
+use crate::keeper::Keeper;
+use crate::mount;
 use crate::signals::{self, Signal};
 use crate::{Ending, output, setup};
 
@@ -82,21 +84,17 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
         is_read_only: args.read_only,
         pace: pace.as_ref(),
     };
-    let exports = offer.exports(&device)?;
     let recording = args.record.as_deref().map(|file| record(file, args, device.size()));
     let recording = recording.transpose()?;
-    let exports = match &recording {
-        Some(recording) => exports.recorded(recording.recorder()),
-        None => exports,
-    };
+    let exports = with(offer.exports(&device)?, recording.as_ref(), tls);
     // Whoever has it keeps the drive from being closed.
     drop(device);
-    let exports = match tls {
-        Some(tls) => exports.encrypted(tls),
-        None => exports,
-    };
     let signals = signals::received()?;
-    let offered = offered(&exports, &listeners);
+    let files = args.fuse.as_deref().map(|folder| Files::mount(&exports, folder)).transpose()?;
+    let mut offered = offered(&exports, &listeners);
+    if let Some(files) = &files {
+        files.add_to(&mut offered);
+    }
     let service = drive.as_ref().map(|(_, service)| Arc::clone(service));
     let management = service.as_ref().map(|service| service.manage(&offered)).transpose()?;
     let web = match (http, &service) {
@@ -123,12 +121,61 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     }
     wait(&signals, drive.as_ref(), configuration)?;
     drop((management, web));
+    drop(files);
     server.stop().context("making the last writes durable")?;
     if let Some(recording) = recording {
         let measured_to = recording.now();
         recording.finish(&Tail { measured_to, ..Tail::default() })?;
     }
     close(drive)
+}
+
+/// `exports` with what was asked for: a recording, encryption.
+fn with(exports: Exports, recording: Option<&RecordingFile>, tls: Option<Tls>) -> Exports {
+    let exports = match recording {
+        Some(recording) => exports.recorded(recording.recorder()),
+        None => exports,
+    };
+    match tls {
+        Some(tls) => exports.encrypted(tls),
+        None => exports,
+    }
+}
+
+/// Exports that are mounted as files.
+struct Files {
+    folder: PathBuf,
+    /// Absent once they are unmounted.
+    mount: Option<(fuse::Mount, Keeper)>,
+}
+
+impl Files {
+    fn mount(exports: &Exports, folder: &Path) -> Result<Self> {
+        let folder = mount::empty_folder(folder)?;
+        let mut keeper = Keeper::new()?;
+        let mount = mount::files(&mut keeper, exports, &folder)?;
+        Ok(Self { folder, mount: Some((mount, keeper)) })
+    }
+
+    /// Adds the path of each export's file to where it is reached.
+    fn add_to(&self, offered: &mut [status::Export]) {
+        for export in offered {
+            let path = self.folder.join(fuse::file_name(&export.name));
+            export.uris.push(path.display().to_string());
+        }
+    }
+}
+
+/// Unmounts them: once nobody has one open, or after two seconds all the same.
+impl Drop for Files {
+    fn drop(&mut self) {
+        let Some((mount, keeper)) = self.mount.take() else { return };
+        drop(keeper);
+        if let Err(error) = mount.unmount() {
+            let folder = self.folder.display();
+            warn!("a file of {folder} is still open, and fails from now on: {error}");
+        }
+    }
 }
 
 /// Has the model hold what the device stores.

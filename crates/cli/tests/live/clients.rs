@@ -260,3 +260,53 @@ fn what_was_written_one_way_is_read_every_other_way() {
         }
     }
 }
+
+#[test]
+fn exports_are_files_while_the_server_runs_and_after_it_was_killed_nothing_is_mounted() {
+    if !Path::new("/dev/fuse").exists() || !is_there("fio") {
+        return;
+    }
+    let is_mounted = |path: &Path| {
+        let mounts = fs::read_to_string("/proc/mounts").unwrap();
+        mounts.contains(path.to_str().unwrap())
+    };
+    for is_killed in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let files = folder.path().canonicalize().unwrap().join("files");
+        let path = files.to_str().unwrap().to_owned();
+        let model = ["--timing", "model", "--model", "p5800x"];
+        let args = [&["--memory", "64MiB", "--fuse", &path][..], &model].concat();
+        let mut served = Served::start_in(folder, &args);
+        assert!(is_mounted(&files));
+        let file = format!("--filename={path}/drive");
+        let load = ["--name=t", "--ioengine=libaio", "--direct=1", &file, "--size=16m"];
+        let how = ["--rw=randrw", "--bsrange=4k-64k", "--iodepth=16", "--fsync=64"];
+        client("fio", &[&load[..], &how, &["--verify=crc32c", "--verify_fatal=1"]].concat());
+        if is_killed {
+            // Its folder goes once nothing is mounted in it.
+            let folder = served.kill();
+            let mut looks = 0;
+            while is_mounted(&files) && looks < 1000 {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+                looks += 1;
+            }
+            assert!(!is_mounted(&files), "a mount is left behind");
+            drop(folder);
+        } else {
+            assert!(served.stop().success());
+            assert!(!is_mounted(&files), "a mount is left behind");
+        }
+    }
+}
+
+#[test]
+fn a_folder_for_files_that_has_something_in_it_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("mine"), "1").unwrap();
+    let path = folder.path().to_str().unwrap();
+    let output =
+        super::served::floatgate(folder.path(), &["serve", "--memory", "1m", "--fuse", path]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = super::served::said(&output);
+    assert!(said.contains("is not empty: what is in it would be hidden"), "{said}");
+}

@@ -5,6 +5,7 @@
 
 #![expect(clippy::print_stderr, reason = "whoever runs the tests is told what was skipped")]
 
+mod application;
 mod browser;
 mod clients;
 mod closed;

@@ -10,7 +10,7 @@ use crate::served::{floatgate, is_there, said};
 
 #[test]
 fn a_database_is_recorded_and_replayed_on_drives_that_are_not_there() {
-    if !["sqlite3", "nbdfuse", "losetup"].into_iter().all(is_there) {
+    if !["sqlite3", "losetup"].into_iter().all(is_there) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -18,7 +18,7 @@ fn a_database_is_recorded_and_replayed_on_drives_that_are_not_there() {
     let record =
         ["record", "--memory", "64MiB", "--mount", "mnt", "--mkfs", "--out", "a.rec", "--", "bash"];
     let recorded = floatgate(folder.path(), &[&record[..], &[script]].concat());
-    if ["nbdfuse ended", "losetup:", "mount:"].iter().any(|it| said(&recorded).contains(it)) {
+    if ["mounting files on", "losetup:", "mount:"].iter().any(|it| said(&recorded).contains(it)) {
         eprintln!("no file system: {}", said(&recorded));
         assert!(!folder.path().join("a.rec").exists(), "nothing that was asked for is in it");
         return;
@@ -55,9 +55,13 @@ fn is_running(length: &str) -> bool {
     Command::new("pgrep").args(["-f", &pattern]).output().is_ok_and(|it| it.status.success())
 }
 
+/// Writes a file, waits until that is recorded, says so, and then sleeps for its argument.
+const SCRIPT: &str =
+    "echo > $FLOATGATE_MOUNT/file; sync $FLOATGATE_MOUNT/file; sleep 1; touch begun; sleep $0";
+
 #[test]
 fn no_mount_is_left_behind_by_a_recorder_that_is_stopped_or_killed() {
-    if !["nbdfuse", "losetup"].into_iter().all(is_there) {
+    if !["losetup"].into_iter().all(is_there) {
         return;
     }
     // A length of sleep that nothing else has.
@@ -77,7 +81,7 @@ fn no_mount_is_left_behind_by_a_recorder_that_is_stopped_or_killed() {
         };
         let mut recorder = Command::new(env!("CARGO_BIN_EXE_floatgate"))
             .args(["record", "--memory", "64MiB", "--mount", "mnt", "--mkfs", "--out", "a.rec"])
-            .args(["--", "sh", "-c", "echo > $FLOATGATE_MOUNT/file; touch begun; sleep $0", mark])
+            .args(["--", "sh", "-c", SCRIPT, mark])
             .current_dir(&path)
             .stderr(Stdio::null())
             .spawn()

@@ -108,7 +108,7 @@ impl Clock {
     }
 
     /// The clock of the recording itself, from its first issue on.
-    fn of_recording(requests: &[Recorded]) -> Self {
+    pub(super) fn of_recording(requests: &[Recorded]) -> Self {
         let start = requests.first().map_or(Nanos::ZERO, |it| it.issued_at);
         let completed: Vec<Nanos> = requests.iter().map(|it| it.completed_at - start).collect();
         Self::new(requests, &completed)
@@ -124,7 +124,7 @@ impl Clock {
 
     /// Share of think times in what the last request to complete waited for: its own think time,
     /// that of its parent, and so on to the first.
-    fn host_share(&self, parents: &[Parent]) -> f64 {
+    pub(super) fn host_share(&self, parents: &[Parent]) -> f64 {
         let last = (0..self.completed_at.len()).max_by_key(|index| self.completed_at[*index]);
         let mut next = last;
         let mut thought = Nanos::ZERO;

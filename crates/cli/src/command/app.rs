@@ -1,0 +1,186 @@
+//! `floatgate app`: an application on a mounted folder, on a live drive, or predicted from a
+//! recording.
+
+mod measured;
+mod predicted;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use lab::application::HOST_SHARE_MAX;
+use lab::library::Library;
+use lab::subject::find_drive;
+use lab::workload::Application;
+use lab::{Error, Kind};
+use serde::Serialize;
+
+use super::replay;
+use crate::args::App;
+use crate::{Ending, output, signals, table};
+
+/// Columns of the table.
+const HEADINGS: [&str; 7] = ["drive", "", "threads", "TPS", "mean ms", "p99 ms", "host"];
+/// File of a volume's folder by which it is known.
+const VOLUME_FILE: &str = "volume.toml";
+
+/// Drive on which an application is measured or predicted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Target {
+    /// A folder of a mounted file system.
+    Folder(PathBuf),
+    /// The folder of a live drive; none: a drive in memory.
+    Live(Option<PathBuf>),
+    /// A modelled drive, by name or file.
+    Model(String),
+}
+
+/// Origin of a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Origin {
+    Measured,
+    Predicted,
+}
+
+/// An application on a drive with a number of clients.
+#[derive(Clone, Debug, Serialize)]
+struct Point {
+    drive: String,
+    origin: Origin,
+    /// True if nothing was published that the model could be judged by; absent for real drives.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unvalidated: Option<bool>,
+    threads: u32,
+    /// Transactions per second; absent where the host dominates, or the recording has none.
+    tps: Option<f64>,
+    latency_ms_mean: Option<f64>,
+    /// Absent in predictions.
+    latency_ms_p99: Option<f64>,
+    /// Share of the host's think times in what the last request waited for; absent where nothing
+    /// was recorded.
+    host_share: Option<f64>,
+}
+
+/// Measures or predicts the application on each target, and prints what came of it.
+pub(crate) fn app(args: &App) -> Result<Ending> {
+    let library = Library::of_user();
+    let Some(name) = &args.application else {
+        list(&library, args.json)?;
+        return Ok(Ending::Done);
+    };
+    let application = application(&library, name, args)?;
+    let targets = targets(args)?;
+    if let (Some(out), Some(_)) = (&args.out, targets.iter().find(|it| !it.is_live())) {
+        bail!("{} has recordings of live drives alone; name no other target", out.display());
+    }
+    let signals = signals::received()?;
+    let mut points = Vec::new();
+    for target in &targets {
+        points.extend(match target {
+            Target::Folder(folder) => measured::on_folder(&application, folder, &signals)?,
+            Target::Live(volume) => {
+                measured::on_live(&application, volume.as_deref(), args, &signals)?
+            }
+            Target::Model(name) => predicted::predict(&application, name, args)?,
+        });
+    }
+    if args.json {
+        output::json(&points)?;
+    } else {
+        output::data(&shown(&points))?;
+    }
+    Ok(Ending::Done)
+}
+
+/// The application as the arguments have it.
+fn application(library: &Library, name: &str, args: &App) -> Result<Application> {
+    let mut application = library.find::<Application>(name)?.value;
+    for (name, value) in &args.set {
+        application.set(name, value).map_err(|text| Error::new(Kind::Input, text))?;
+    }
+    if !args.threads.is_empty() {
+        application.threads.clone_from(&args.threads);
+    }
+    if let Some(runtime) = args.runtime {
+        let seconds = u32::try_from(runtime.as_secs()).ok().filter(|it| *it > 0);
+        application.seconds = seconds.context("--runtime is not a number of whole seconds")?;
+    }
+    Ok(application)
+}
+
+/// The targets that were named.
+fn targets(args: &App) -> Result<Vec<Target>> {
+    let mut targets = Vec::new();
+    for name in &args.targets {
+        let path = Path::new(name);
+        targets.push(if path.join(VOLUME_FILE).is_file() {
+            Target::Live(Some(path.to_owned()))
+        } else if path.is_dir() {
+            Target::Folder(path.to_owned())
+        } else {
+            find_drive(name)?;
+            Target::Model(name.clone())
+        });
+    }
+    if args.memory.is_some() {
+        targets.push(Target::Live(None));
+    }
+    if targets.is_empty() {
+        let hint = "name a mounted folder, a live drive or a modelled one, or give --memory SIZE";
+        return Err(Error::new(Kind::Input, "no drive to measure").hint(hint).into());
+    }
+    Ok(targets)
+}
+
+impl Target {
+    const fn is_live(&self) -> bool {
+        matches!(self, Self::Live(_))
+    }
+}
+
+fn list(library: &Library, is_json: bool) -> Result<()> {
+    let all = library.all::<Application>();
+    if is_json {
+        return output::json(&all);
+    }
+    let row = |entry: &lab::library::Entry<Application>| {
+        let threads: Vec<String> = entry.value.threads.iter().map(u32::to_string).collect();
+        let measured = format!("{} s at {} threads", entry.value.seconds, threads.join(", "));
+        [entry.value.name.clone(), entry.value.title.clone(), measured, entry.origin.to_string()]
+    };
+    output::data(&table::columns(&all.iter().map(row).collect::<Vec<_>>()))?;
+    super::listing::tell_faults::<Application>(library);
+    Ok(())
+}
+
+fn shown(points: &[Point]) -> String {
+    let number = |it: Option<f64>, digits: usize| {
+        it.map_or_else(|| "-".to_owned(), |it| format!("{it:.digits$}"))
+    };
+    let row = |point: &Point| {
+        let mark = if point.unvalidated == Some(true) { " *" } else { "" };
+        let origin = match point.origin {
+            Origin::Measured => "measured",
+            Origin::Predicted => "predicted",
+        };
+        [
+            format!("{}{mark}", point.drive),
+            origin.to_owned(),
+            point.threads.to_string(),
+            number(point.tps, 1),
+            number(point.latency_ms_mean, 2),
+            number(point.latency_ms_p99, 2),
+            point.host_share.map_or_else(|| "-".to_owned(), |it| format!("{:.0} %", it * 100.0)),
+        ]
+    };
+    let rows = std::iter::once(HEADINGS.map(str::to_owned)).chain(points.iter().map(row));
+    let mut text = table::columns(&rows.collect::<Vec<_>>());
+    let is_predicted = |point: &&Point| point.origin == Origin::Predicted;
+    if points.iter().filter(is_predicted).any(|it| it.host_share > Some(HOST_SHARE_MAX)) {
+        text += &replay::host_dominates();
+    }
+    if points.iter().any(|it| it.unvalidated == Some(true)) {
+        text += replay::UNVALIDATED;
+    }
+    text
+}

@@ -1,0 +1,262 @@
+//! An application on a mounted folder, which may be that of a live drive.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context as _, Result, bail};
+use blockio::Bytes;
+use export::{Recorder, Served};
+use lab::application;
+use lab::workload::Application;
+use lab::{Error, Kind};
+use server::recording::RecordingFile;
+
+use super::{Origin, Point, predicted};
+use crate::args::App;
+use crate::benchmark::{self, Ran};
+use crate::command::record::Opened;
+use crate::keeper::{Keeper, Kept};
+use crate::mount::{self, Making};
+use crate::output;
+use crate::signals::Signal;
+
+/// Measures an application in a folder of its own below `folder`, which is removed at the end.
+///
+/// # Errors
+/// When a program or space is missing, or a script fails.
+pub(super) fn on_folder(
+    application: &Application,
+    folder: &Path,
+    signals: &Receiver<Signal>,
+) -> Result<Vec<Point>> {
+    let mut keeper = Keeper::new()?;
+    let scratch = scratch(&mut keeper)?;
+    let folder = fs::canonicalize(folder)?;
+    let drive = folder.display().to_string();
+    let mut stage = Stage::new(application, (&folder, scratch), keeper, signals)?;
+    stage.measure(&drive, |_| Ok(None))
+}
+
+/// Measures an application on a live drive that is mounted for the time, the one in `volume` or one
+/// in memory.
+///
+/// # Errors
+/// When the drive cannot be opened or mounted, a program or space is missing, or a script fails.
+pub(super) fn on_live(
+    application: &Application,
+    volume: Option<&Path>,
+    args: &App,
+    signals: &Receiver<Signal>,
+) -> Result<Vec<Point>> {
+    if let Some(out) = args.out.as_ref().filter(|out| out.exists()) {
+        let text = format!("{} is there already", out.display());
+        return Err(Error::new(Kind::Refused, text).hint("name a new folder").into());
+    }
+    let memory = args.memory.filter(|_| volume.is_none());
+    let mut keeper = Keeper::new()?;
+    let scratch = scratch(&mut keeper)?;
+    let opened = Opened::open(volume, memory, &args.timing)?;
+    let switch = Arc::<Switch>::default();
+    let exports = opened.exports()?.recorded(Arc::<Switch>::clone(&switch));
+    let making = if args.mkfs || memory.is_some() { Making::Ext4 } else { Making::Kept };
+    let mount = scratch.join("mnt");
+    let (files, mount) = mount::drive(&mut keeper, (&exports, &scratch), &mount, making)?;
+    let drive = opened.subject().model.map_or_else(
+        || opened.subject().device.to_owned(),
+        |model| format!("{model}, {}", opened.subject().device),
+    );
+    let measured =
+        Stage::new(application, (&mount, scratch), keeper, signals).and_then(|mut stage| {
+            stage.measure(&drive, |threads| {
+                let Some(out) = &args.out else { return Ok(None) };
+                fs::create_dir_all(out).with_context(|| format!("making {}", out.display()))?;
+                let path = predicted::recording(out, application, threads);
+                let file = RecordingFile::begin(&path, &opened.subject())?;
+                switch.turn(Some(file.recorder()));
+                Ok(Some(Recording { file, path, switch: Arc::clone(&switch) }))
+            })
+        });
+    files.unmount().context("unmounting the drive")?;
+    exports.flush().context("making the last writes durable")?;
+    drop(exports);
+    opened.close()?;
+    measured
+}
+
+/// A folder for sockets and logs, which servers that run as other users may enter.
+fn scratch(keeper: &mut Keeper) -> Result<PathBuf> {
+    let scratch = tempfile::tempdir().context("making a folder for sockets and logs")?.keep();
+    keeper.keep(Kept::Scratch(&scratch))?;
+    fs::set_permissions(&scratch, fs::Permissions::from_mode(0o755))?;
+    Ok(scratch)
+}
+
+/// A recorder that passes on to another, or to none.
+#[derive(Debug, Default)]
+struct Switch {
+    to: Mutex<Option<Arc<dyn Recorder>>>,
+}
+
+impl Switch {
+    fn turn(&self, to: Option<Arc<dyn Recorder>>) {
+        *self.to.lock().unwrap_or_else(PoisonError::into_inner) = to;
+    }
+}
+
+impl Recorder for Switch {
+    fn keep(&self, client: u64, served: &[Served]) {
+        if let Some(to) = &*self.to.lock().unwrap_or_else(PoisonError::into_inner) {
+            to.keep(client, served);
+        }
+    }
+}
+
+/// A recording of one measurement.
+struct Recording {
+    file: RecordingFile,
+    path: PathBuf,
+    switch: Arc<Switch>,
+}
+
+impl Recording {
+    /// Ends the recording. Returns the share of the host in it.
+    fn finish(self, ran: Ran, command: String) -> Result<Option<f64>> {
+        self.switch.turn(None);
+        let tail = ran.tail(command, &self.file);
+        self.file.finish(&tail)?;
+        Ok(application::host_share(&application::read(&self.path)?))
+    }
+}
+
+/// An application with its folders and processes. All of it is taken away when this is dropped.
+struct Stage<'a> {
+    application: &'a Application,
+    /// Folder of the application on the drive.
+    folder: PathBuf,
+    scratch: PathBuf,
+    /// A process that does nothing, in whose group all others are.
+    leader: Child,
+    signals: &'a Receiver<Signal>,
+    /// Absent once it has taken everything away.
+    keeper: Option<Keeper>,
+}
+
+impl<'a> Stage<'a> {
+    /// Checks that everything is there, and makes the folder of the application below `drive`.
+    fn new(
+        application: &'a Application,
+        (drive, scratch): (&Path, PathBuf),
+        mut keeper: Keeper,
+        signals: &'a Receiver<Signal>,
+    ) -> Result<Self> {
+        for (program, package) in &application.programs {
+            mount::check_program(program, package)?;
+        }
+        check_space(application, drive)?;
+        let folder = drive.join(format!("floatgate-{}-{}", application.name, std::process::id()));
+        keeper.keep(Kept::Folder(&folder))?;
+        fs::create_dir(&folder).with_context(|| format!("making {}", folder.display()))?;
+        // It ends when its input does, at the end of this process.
+        let leader = Command::new("cat").stdin(Stdio::piped()).process_group(0).spawn();
+        let leader = leader.context("starting cat")?;
+        keeper.keep(Kept::Group(leader.id()))?;
+        Ok(Self { application, folder, scratch, leader, signals, keeper: Some(keeper) })
+    }
+
+    /// Sets the application up, measures it with each number of threads, and ends it. `begin` is
+    /// called before each measurement, and may begin a recording of it.
+    fn measure(
+        &mut self,
+        drive: &str,
+        begin: impl Fn(u32) -> Result<Option<Recording>>,
+    ) -> Result<Vec<Point>> {
+        let application = self.application;
+        let (steps, first) = (&application.steps, application.threads[0]);
+        output::talk(&format!("{}: loading on {drive}", application.title));
+        self.step("load", &steps.load, first)?;
+        if !steps.warm.is_empty() {
+            self.step("warm", &steps.warm, first)?;
+        }
+        let mut points = Vec::new();
+        for &threads in &application.threads {
+            output::talk(&format!("{}: {threads} threads", application.title));
+            let recording = begin(threads)?;
+            let ran = self.step("run", &steps.run, threads)?;
+            let Some(benchmark) = ran.benchmark.clone() else {
+                bail!(
+                    "`run` of {} printed no result of sysbench, pgbench or db_bench",
+                    application.name
+                );
+            };
+            let command = format!("{} at {threads} threads", application.name);
+            let host_share = recording.map(|it| it.finish(ran, command)).transpose()?.flatten();
+            points.push(Point {
+                drive: drive.to_owned(),
+                origin: Origin::Measured,
+                unvalidated: None,
+                threads,
+                tps: Some(benchmark.tps),
+                latency_ms_mean: benchmark.latency_ms_mean,
+                latency_ms_p99: benchmark.latency_ms_p99,
+                host_share,
+            });
+        }
+        if !steps.stop.is_empty() {
+            self.step("stop", &steps.stop, first)?;
+        }
+        Ok(points)
+    }
+
+    /// Runs a script to its end.
+    fn step(&self, name: &str, script: &str, threads: u32) -> Result<Ran> {
+        let Self { application, folder, scratch, leader, signals, .. } = self;
+        let group = i32::try_from(leader.id()).context("numbering the group of processes")?;
+        let mut command = Command::new("bash");
+        command.args(["-eu", "-c", script, name]).envs(&application.parameters);
+        command.env("FOLDER", folder).env("SCRATCH", scratch);
+        command.env("THREADS", threads.to_string());
+        command.env("SECONDS_MEASURED", application.seconds.to_string());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(group);
+        let child = command.spawn().context("starting bash")?;
+        let ran = benchmark::follow(child, signals)?;
+        if ran.is_stopped {
+            bail!("stopped");
+        }
+        if !ran.status.success() {
+            bail!("`{name}` of {} ended with {}", application.name, ran.status);
+        }
+        Ok(ran)
+    }
+}
+
+impl Drop for Stage<'_> {
+    fn drop(&mut self) {
+        drop(self.leader.stdin.take());
+        // Before the leader is waited for: nobody else has its number until then.
+        self.keeper = None;
+        let _ = self.leader.wait();
+    }
+}
+
+/// Refuses a drive that the application would fill.
+fn check_space(application: &Application, drive: &Path) -> Result<()> {
+    let space = rustix::fs::statvfs(drive).context("asking for the free space")?;
+    let free = space.f_bavail.saturating_mul(space.f_frsize);
+    if free >= application.space_bytes {
+        return Ok(());
+    }
+    let text = format!(
+        "{} needs {}, and {} has {} free",
+        application.name,
+        Bytes(application.space_bytes),
+        drive.display(),
+        Bytes(free)
+    );
+    let hint = "name a larger drive, or a copy of the application's file with less data";
+    Err(Error::new(Kind::Input, text).hint(hint).into())
+}

@@ -1,0 +1,239 @@
+//! `cargo xtask applications`: how far predictions of applications are from what the same databases
+//! reach on the drive that is predicted, into the documents.
+//!
+//! ```text
+//! drive A, emulated ──► measured, recorded ──► replayed on the model of B ──► predicted
+//! drive B, emulated ──► measured ────────────────────────────────────────────► compared
+//! ```
+//!
+//! Both drives keep to the times of models, so that what is off is the method and not a model. They
+//! are slow enough for the drive to decide, and their times differ by four.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+use crate::program::run;
+use crate::root;
+
+/// Applications, with the parameters that make them fit into memory.
+const APPLICATIONS: [(&str, &[&str]); 3] = [
+    ("sysbench-oltp", &["ROWS=50000", "POOL=24M"]),
+    ("pgbench-tpcb", &["SCALE=10"]),
+    ("nosql-ycsb-a", &["RECORDS=200000"]),
+];
+/// Names of the drives, and the time of a read and of the acknowledgement of a write.
+const DRIVES: [(&str, u32); 2] = [("emulated-1-ms", 1000), ("emulated-4-ms", 4000)];
+/// Size of a drive: memory, which takes what is written.
+const SIZE: &str = "3g";
+/// The document that is written.
+const DOCUMENT: &str = "docs/internals/applications.md";
+
+/// Settings of the comparison.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Options<'a> {
+    /// Numbers of clients, separated by commas.
+    pub(crate) threads: &'a str,
+    /// Length of each measurement in seconds.
+    pub(crate) seconds: u32,
+}
+
+/// A measurement or prediction, as `floatgate app --json` prints it.
+#[derive(Clone, Debug, Deserialize)]
+struct Point {
+    threads: u32,
+    tps: Option<f64>,
+    host_share: Option<f64>,
+}
+
+/// An application on the drive `to`, measured there, and predicted from its recording on `from`.
+struct Row {
+    application: &'static str,
+    from: &'static str,
+    to: &'static str,
+    measured: Point,
+    predicted: Point,
+}
+
+impl Row {
+    /// Relative error of the predicted rate; none where no rate was predicted.
+    fn error(&self) -> Option<f64> {
+        Some(self.predicted.tps? / self.measured.tps? - 1.0)
+    }
+}
+
+/// Measures, predicts, and writes the document.
+///
+/// # Errors
+/// When a measurement fails.
+pub(crate) fn run_all(options: Options<'_>) -> Result<()> {
+    run("cargo", &["build", "--release", "--quiet", "--package", "cli"], &[])?;
+    let folder =
+        std::env::temp_dir().join(format!("floatgate-applications-{}", std::process::id()));
+    fs::create_dir(&folder).with_context(|| format!("making {}", folder.display()))?;
+    let compared = compare(&folder, options);
+    fs::remove_dir_all(&folder)?;
+    let rows = compared?;
+    let path = root().join(DOCUMENT);
+    fs::write(&path, document(&rows, options)?)
+        .with_context(|| format!("writing {}", path.display()))
+}
+
+fn compare(folder: &Path, options: Options<'_>) -> Result<Vec<Row>> {
+    for (name, us) in DRIVES {
+        fs::write(drive_file(folder, name), drive(name, us))?;
+    }
+    let mut rows = Vec::new();
+    for (application, parameters) in APPLICATIONS {
+        let stage = Stage { folder, application, parameters, options };
+        let measured: Vec<Vec<Point>> =
+            DRIVES.iter().map(|(name, _)| stage.measure(name)).collect::<Result<_>>()?;
+        for (at, from) in [(1, DRIVES[0].0), (0, DRIVES[1].0)] {
+            let to = DRIVES[at].0;
+            let predicted = stage.predict(from, to)?;
+            let pairs = measured[at].iter().cloned().zip(predicted);
+            rows.extend(pairs.map(|(measured, predicted)| Row {
+                application,
+                from,
+                to,
+                measured,
+                predicted,
+            }));
+        }
+    }
+    Ok(rows)
+}
+
+/// The drive that both are like, with other times.
+fn drive(name: &str, us: u32) -> String {
+    let source = "source = \"estimated: no maker's, for comparing predictions\"\n";
+    format!(
+        "schema = 1\nname = \"{name}\"\ntitle = \"{name}\"\nlike = \"iodrive-duo\"\n\
+         [nand]\nt_read_us = {us}\n{source}[buffer]\nacknowledge_us = {us}\n{source}"
+    )
+}
+
+fn drive_file(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}.toml"))
+}
+
+/// An application on emulated drives.
+struct Stage<'a> {
+    folder: &'a Path,
+    application: &'static str,
+    parameters: &'a [&'a str],
+    options: Options<'a>,
+}
+
+impl Stage<'_> {
+    /// Measures and records it on a drive.
+    fn measure(&self, drive: &str) -> Result<Vec<Point>> {
+        let mut command = self.command();
+        let seconds = format!("{}s", self.options.seconds);
+        command.args(["--memory", SIZE, "--timing", "model", "--runtime", &seconds, "--model"]);
+        command.arg(drive_file(self.folder, drive)).arg("--out").arg(self.recordings(drive));
+        for parameter in self.parameters {
+            command.args(["--set", parameter]);
+        }
+        points(&mut command)
+    }
+
+    /// Predicts it on the drive `to` from its recordings on `from`.
+    fn predict(&self, from: &str, to: &str) -> Result<Vec<Point>> {
+        let mut command = self.command();
+        command.arg(drive_file(self.folder, to)).arg("--recordings").arg(self.recordings(from));
+        points(&mut command)
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(root().join("target/release/floatgate"));
+        command.args(["app", self.application, "--json", "--threads", self.options.threads]);
+        command
+    }
+
+    fn recordings(&self, drive: &str) -> PathBuf {
+        self.folder.join(format!("{}-{drive}", self.application))
+    }
+}
+
+fn points(command: &mut Command) -> Result<Vec<Point>> {
+    let output = command.output().context("starting floatgate")?;
+    if !output.status.success() {
+        bail!("floatgate app: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// The median and the 90th percentile of errors, whatever their sign.
+fn spread(rows: &[Row]) -> Option<(f64, f64)> {
+    let mut errors: Vec<f64> = rows.iter().filter_map(Row::error).map(f64::abs).collect();
+    errors.sort_by(f64::total_cmp);
+    let at = |share: f64| {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index")]
+        let index = (share * (errors.len() as f64 - 1.0)).round() as usize;
+        errors.get(index).copied()
+    };
+    at(0.5).zip(at(0.9))
+}
+
+fn document(rows: &[Row], options: Options<'_>) -> Result<String> {
+    let mut text = String::from(HEAD);
+    let refused = rows.iter().filter(|row| row.error().is_none()).count();
+    let told = rows.len() - refused;
+    if let Some((median, p90)) = spread(rows) {
+        writeln!(
+            text,
+            "Of {} predictions {told} have a rate; {refused} were refused because the host \
+             dominates. **Median error {:.1} %, 90th percentile {:.1} %.** Each measurement took \
+             {} s.\n",
+            rows.len(),
+            median * 100.0,
+            p90 * 100.0,
+            options.seconds
+        )?;
+    }
+    text += "| application | threads | recorded on | predicted drive | measured TPS | predicted \
+             TPS | error | host |\n|---|---|---|---|---|---|---|---|\n";
+    for row in rows {
+        let number = |it: Option<f64>| it.map_or_else(|| "-".to_owned(), |it| format!("{it:.1}"));
+        let percent = |it: Option<f64>| {
+            it.map_or_else(|| "-".to_owned(), |it| format!("{:+.1} %", it * 100.0))
+        };
+        let host = row.predicted.host_share.map_or(f64::NAN, |it| it * 100.0);
+        writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} | {} | {host:.0} % |",
+            row.application,
+            row.predicted.threads,
+            row.from,
+            row.to,
+            number(row.measured.tps),
+            number(row.predicted.tps),
+            percent(row.error()),
+        )?;
+    }
+    Ok(text)
+}
+
+/// The document above its table.
+const HEAD: &str = "\
+# Predictions of applications
+
+Written by `cargo xtask applications`, which takes some minutes on a machine that does nothing else, \
+and needs root, MariaDB, PostgreSQL, sysbench and RocksDB's tools.
+
+Two drives in memory keep to the times of two models: one reads and acknowledges writes in 1 ms, the \
+other in 4 ms; everything else is that of the ioDrive Duo. Each application is measured on both, and \
+predicted on each from its recording on the other, by `floatgate app`. Drive and model have the same \
+times, so that the errors are those of the method: think times that depend on the load, requests whose \
+parent is not the one that caused them, and what the emulated drive takes beyond the times of its \
+model. The error of a model comes on top of it ([validation](validation.md)).
+
+`host` is the share of think times in what the last request of the replay waited for. Above 80 % no \
+rate is told.
+
+";
