@@ -19,7 +19,7 @@ const BEGIN: &str = "<!-- written by cargo xtask cross-validate -->";
 const END: &str = "<!-- end -->";
 /// Marks of the same in the gallery.
 const VERDICT: (&str, &str) = ("<p class=\"verdict\">", "</p>");
-/// What the verdict of the gallery says of the drives' files, which follows the headline.
+/// Beginning of the verdict on the drives' files in the gallery, which follows the headline.
 const FITTED: &str = "With the figures in view, as the files of the drives are, ";
 
 /// Writes what `crossed` says into the documents.
