@@ -52,6 +52,12 @@ enum Task {
     },
     /// Writes published figures beside modelled ones into the documents; takes minutes
     Validate,
+    /// Predicts each family of published figures from the others, for the named drives or all that
+    /// have open numbers, and writes the errors into the documents; takes minutes
+    CrossValidate {
+        /// Drives of the catalogue
+        drives: Vec<String>,
+    },
     /// Measures every drive of the catalogue for the table beside which reviews set theirs
     Baseline,
     /// Compares predictions of applications with measurements on emulated drives; takes minutes
@@ -81,6 +87,12 @@ enum Task {
     /// Validates in this process
     #[command(hide = true)]
     ValidateHere,
+    /// Cross-validates in this process
+    #[command(hide = true)]
+    CrossValidateHere {
+        /// Drives of the catalogue
+        drives: Vec<String>,
+    },
     /// Measures one case in this process
     #[command(hide = true)]
     BenchCase {
@@ -106,8 +118,10 @@ fn main() -> Result<()> {
             let floatgate = floatgate.as_deref();
             applications::run_all(applications::Options { threads: &threads, seconds, floatgate })
         }
-        Task::Validate => in_release("validate-here"),
-        Task::Baseline => in_release("baseline-here"),
+        Task::Validate => in_release("validate-here", &[]),
+        Task::CrossValidate { drives } => in_release("cross-validate-here", &drives),
+        Task::CrossValidateHere { drives } => validate::cross::run(&drives),
+        Task::Baseline => in_release("baseline-here", &[]),
         Task::BaselineHere => baseline::run(),
         Task::ValidateHere => validate::run(),
         Task::Bench { case, json } => bench::run_all(&case, json),
@@ -118,9 +132,11 @@ fn main() -> Result<()> {
     }
 }
 
-/// Runs one of these tasks again, compiled for speed.
-fn in_release(task: &str) -> Result<()> {
-    program::run("cargo", &["run", "--quiet", "--release", "--package", "xtask", "--", task], &[])
+/// Runs one of these tasks again, with its `arguments`, compiled for speed.
+fn in_release(task: &str, arguments: &[String]) -> Result<()> {
+    let cargo = ["run", "--quiet", "--release", "--package", "xtask", "--", task];
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    program::run("cargo", &[&cargo[..], &arguments].concat(), &[])
 }
 
 /// The root of the workspace.

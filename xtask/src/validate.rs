@@ -1,8 +1,10 @@
 //! `cargo xtask validate`: published figures beside modelled ones, into the documents and the
 //! gallery.
 
+pub(crate) mod cross;
 mod discussion;
 mod gallery;
+mod headline;
 mod page;
 
 use std::fs;
@@ -37,13 +39,16 @@ pub(crate) fn run() -> Result<()> {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let bench = Bench { drives: &drives, plans: &plans, threads };
     let rows = validate(&figures, bench, &Unwatched)?;
+    let crossed = cross::current()?;
+    let section = headline::marked_section(&crossed);
     let texts = [
-        (PAGE, page::page(&rows, &discussions, SEED, &unvalidated(&drives))),
+        (PAGE, page::page(&rows, &discussions, SEED, &(unvalidated(&drives), section))),
         (GALLERY, gallery::page(&rows, &discussions, SEED, unvalidated(&drives))),
     ];
     for (page, text) in texts {
         fs::write(root().join(page), text).with_context(|| format!("writing {page}"))?;
     }
+    headline::write(&crossed)?;
     println!("{PAGE}: {}", page::count(&rows));
     discussions.check(&worst(&rows, WORST))
 }

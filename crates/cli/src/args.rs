@@ -137,10 +137,12 @@ Examples:
     Protocols(Listing),
     /// Compare the models with published figures, row by row
     #[command(after_help = "\
-Exit status is 0 only when every row that can be expressed is in tolerance.
+Exit status is 0 only when every row that can be expressed is in tolerance; with --cross, when all
+families were predicted, however well.
 
 Examples:
   floatgate validate
+  floatgate validate --cross p5800x-pair
   floatgate validate iodrive-duo --figures figures.csv --json")]
     Validate(Validate),
     /// Measure a drive at every point of a grid of parameters
@@ -572,6 +574,10 @@ pub(crate) struct Validate {
     /// Figures to compare with, with the columns of the project's own [default: the project's own]
     #[arg(long, value_name = "FILE")]
     pub(crate) figures: Option<PathBuf>,
+    /// Leaves out one family of loads at a time, fits the open numbers to the others, and predicts
+    /// it
+    #[arg(long)]
+    pub(crate) cross: bool,
     /// Prints the rows as JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -102,6 +102,18 @@ fn figures_that_are_none_are_refused_with_their_place() {
 }
 
 #[test]
+fn each_family_of_a_drive_is_predicted_from_the_others() {
+    let output = floatgate(&["validate", "--cross", "p5800x-pair", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let found: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let rows = found[0]["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 8);
+    assert!(rows.iter().all(|row| row["error"].as_f64().unwrap() < 0.2), "{rows:?}");
+    let (_, said) = refused(&["validate", "--cross", "p5510"]);
+    assert!(said.starts_with("error: p5510 has no open numbers"), "{said}");
+}
+
+#[test]
 fn a_fit_without_figures_of_the_drive_names_the_devices_there_are() {
     let dir = tempfile::tempdir().unwrap();
     let drive =

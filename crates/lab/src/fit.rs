@@ -12,6 +12,7 @@
 //! runs them; the shortcut only says where to go.
 
 mod confidence;
+pub mod cross;
 mod figures;
 mod objective;
 mod outcome;
@@ -104,7 +105,7 @@ pub fn fit(question: Question<'_>, watcher: &dyn Watcher) -> Result<Fit, Error> 
         let text = format!("{} is no drive at its own numbers", file.name());
         Error::new(Kind::Input, text)
     })?;
-    let contradictions = contradictions(question.rows);
+    let contradictions = contradictions(question.rows, spec.device_count());
     let table = Table::new(question, &spec, &contradictions)?;
     let work = Work { question, candidates: &candidates, table: &table, start, watcher };
     work.fit(&spec, contradictions)

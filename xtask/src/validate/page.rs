@@ -9,12 +9,13 @@ use lab::validate::{Compared, Row, Share, Tally, Verdict, number_text, worst};
 use super::WORST;
 use super::discussion::Discussions;
 
-/// The page about `rows`, simulated with `seed`, and about models that are `unvalidated`.
+/// The page about `rows`, simulated with `seed`, and about models that are `unvalidated`; the
+/// section on the cross-validation stands before all others.
 pub(crate) fn page(
     rows: &[Row],
     discussions: &Discussions,
     seed: u64,
-    unvalidated: &str,
+    (unvalidated, crossed): &(String, String),
 ) -> String {
     format!(
         "# Validation\n\n\
@@ -26,7 +27,7 @@ pub(crate) fn page(
          A rate is in tolerance within 15 %, an average latency within 20 %, anything else within \
          a factor of two.\n\
          Where a range was published, the ratio is to its nearer end.\n\n\
-         {}\n{}\n{}\n{}\n{}\n{}",
+         {crossed}\n{}\n{}\n{}\n{}\n{}\n{}",
         count(rows),
         in_short(rows),
         worst_rows(rows, discussions),
@@ -94,7 +95,9 @@ pub(crate) fn tallies(rows: &[Row]) -> Vec<(String, Tally)> {
 
 fn in_short(rows: &[Row]) -> String {
     let mut text = String::from(
-        "## In short\n\n\
+        "## In short, as fitted\n\n\
+         Of the drives' files, which were fitted with these figures in view: what predictions are \
+         worth stands under [cross-validation](#cross-validation).\n\
          Rates and average latencies count as near within 20 %; deviations, maxima and percentiles \
          within a factor of two.\n\n\
          | rows | rates and averages | median error | near | deviations and maxima | near |\n\
@@ -215,7 +218,7 @@ pub(crate) mod tests {
         let missing = Row { verdict, ..row("A4", 1.0) };
         let rows = [row("A1", 0.99), row("A2", 0.5), of_sheet, missing.clone(), missing];
         let discussions = toml::from_str("").unwrap();
-        let page = page(&rows, &discussions, 1, "Unvalidated: x.");
+        let page = page(&rows, &discussions, 1, &("Unvalidated: x.".into(), String::new()));
         for line in [
             "1 rows in tolerance, 2 out; 0 of 0 facts agree",
             "| all measured | 2 | 50.0 % | 1 of 2 (50 %) | 0 |  |",
@@ -234,7 +237,7 @@ pub(crate) mod tests {
     fn a_discussion_stands_once_below_the_worst_rows() {
         let text = "[[discussion]]\nrows = [\"A1\", \"A2\"]\ntext = \"Why.\"";
         let rows = [row("A1", 0.5), row("A2", 0.4)];
-        let page = page(&rows, &toml::from_str(text).unwrap(), 1, "");
+        let page = page(&rows, &toml::from_str(text).unwrap(), 1, &<_>::default());
         assert_eq!(page.matches("**A1, A2**: Why.").count(), 1, "{page}");
     }
 }

@@ -43,7 +43,7 @@ pub(crate) fn fit(args: &args::Fit) -> Result<Ending> {
         spec.format(format)
             .map_err(|source| Error::new(Kind::Input, "choosing figures").source(source))?;
     }
-    for contradiction in fit::contradictions(&rows) {
+    for contradiction in fit::contradictions(&rows, spec.device_count()) {
         output::talk(&format!("contradiction: {}", told(&contradiction)));
     }
     let question = Question {

@@ -1,5 +1,7 @@
 //! `floatgate validate`: the models against published figures.
 
+mod cross;
+
 use std::fs;
 use std::path::Path;
 
@@ -21,6 +23,9 @@ const SEED: u64 = 1;
 
 /// Prints every row with what the model made of it; fails when one is out of tolerance.
 pub(crate) fn validate(args: &Validate) -> Result<Ending> {
+    if args.cross {
+        return cross::validate(args);
+    }
     let drives = drives(&args.drives)?;
     let table = figures(args.figures.as_deref())?;
     let of_drives = |row: &&FigureRow| {

@@ -182,13 +182,13 @@ fn figures_of(summary: &Summary) -> [(&'static str, f64); 4] {
     ]
 }
 
-/// Rows among `rows` that cannot all be true.
-pub fn contradictions(rows: &[&FigureRow]) -> Vec<Contradiction> {
+/// Rows among `rows`, about `devices` devices, that cannot all be true.
+pub fn contradictions(rows: &[&FigureRow], devices: u32) -> Vec<Contradiction> {
     let mut found = Vec::new();
     for (index, row) in rows.iter().enumerate() {
         for other in rows[index + 1..].iter().filter(|other| is_same_load(row, other)) {
-            let text = twice(row, other).or_else(|| little(row, other));
-            if let Some(text) = text.or_else(|| little(other, row)) {
+            let text = twice(row, other).or_else(|| little(row, other, devices));
+            if let Some(text) = text.or_else(|| little(other, row, devices)) {
                 found.push(Contradiction { rows: vec![row.id.clone(), other.id.clone()], text });
             }
         }
@@ -225,13 +225,14 @@ fn twice(row: &FigureRow, other: &FigureRow) -> Option<String> {
 }
 
 /// Contradiction of a rate and an average latency whose product is not the requests outstanding
-/// (Little's law); absent where they agree.
-fn little(rate: &FigureRow, latency: &FigureRow) -> Option<String> {
+/// (Little's law); absent where they agree. Threads are those of each of `devices`, rates are
+/// their sum.
+fn little(rate: &FigureRow, latency: &FigureRow, devices: u32) -> Option<String> {
     if rate.metric != "iops" || latency.metric != "avg_latency_ms" {
         return None;
     }
-    let outstanding =
-        rate.threads.parse::<f64>().ok()? * rate.queue_per_thread.parse::<f64>().ok()?;
+    let threads = rate.threads.parse::<f64>().ok()? * f64::from(devices);
+    let outstanding = threads * rate.queue_per_thread.parse::<f64>().ok()?;
     let ((iops_low, iops_high), (low_ms, high_ms)) = (ends(rate)?, ends(latency)?);
     let (least, most) = (iops_low * low_ms / 1e3, iops_high * high_ms / 1e3);
     let apart = (least / outstanding).max(outstanding / most) - 1.0;

@@ -46,7 +46,7 @@ impl Aim {
     }
 
     /// The residual of `modelled`; `ranged` is whether all of a range is equally good.
-    fn residual(&self, modelled: f64, ranged: bool) -> f64 {
+    pub(super) fn residual(&self, modelled: f64, ranged: bool) -> f64 {
         let middle = (self.low * self.high).sqrt();
         let nearest = if ranged { modelled.clamp(self.low, self.high) } else { middle };
         let residual = (modelled / nearest).ln() / self.scale();

@@ -138,7 +138,15 @@ fn of_asked(file: &DriveFile, numbers: &[Number], free: &Free) -> Result<Paramet
     of_spec(file, numbers, &FitSpec { parameter: path, low, high, scale, source: None })
 }
 
-fn of_spec(file: &DriveFile, numbers: &[Number], fit: &FitSpec) -> Result<Parameter, Error> {
+/// The number of `fit`, whose value in `file` is one of `numbers`.
+///
+/// # Errors
+/// When it is not there, or its bounds exclude what the file says.
+pub(super) fn of_spec(
+    file: &DriveFile,
+    numbers: &[Number],
+    fit: &FitSpec,
+) -> Result<Parameter, Error> {
     let number = find(file.name(), numbers, &fit.parameter)?;
     let FitSpec { low, high, .. } = *fit;
     if let Some(fault) = fit.fault() {

@@ -254,10 +254,21 @@ fn contradictions_are_named_and_not_gone_by() {
         "stock,linux,8k-70-30,16,16,steady,iops,50000,52000".into(),
         "stock,any,8k-70-30,16,16,steady,iops,60000,60000".into(),
     ]);
-    let found = contradictions(&rows.iter().collect::<Vec<_>>());
+    let found = contradictions(&rows.iter().collect::<Vec<_>>(), 1);
     let named: Vec<&[String]> = found.iter().map(|it| it.rows.as_slice()).collect();
     assert_eq!(named, [["R2", "R3"], ["R4", "R5"]]);
     assert!(found[0].text.contains("378 requests outstanding, not 256"), "{found:?}");
+}
+
+#[test]
+fn threads_are_those_of_each_device_of_a_group() {
+    let (_, rows) = table(&[
+        "stock,linux,4k-rand-write,16,16,primary,iops,1350000,1350000".into(),
+        "stock,linux,4k-rand-write,16,16,primary,avg_latency_ms,0.377,0.377".into(),
+    ]);
+    let rows: Vec<&FigureRow> = rows.iter().collect();
+    assert_eq!(contradictions(&rows, 2), []);
+    assert_eq!(contradictions(&rows, 1).len(), 1);
 }
 
 #[test]

@@ -1,0 +1,116 @@
+//! `floatgate validate --cross`: each family of figures predicted from the others.
+
+use anyhow::Result;
+use lab::fit::cross::{
+    CrossQuestion, CrossTally, Crossed, cross_validate, drives_cross_validated, modelled, tally,
+    tally_estimated,
+};
+use lab::results::published::FigureRow;
+use lab::subject::{find_drive, find_drive_text};
+use lab::validate::{Bench, is_about, number_text, plans, validate as compare};
+
+use super::{SEED, figures};
+use crate::args::Validate;
+use crate::progress::Terminal;
+use crate::{Ending, output, setup, table};
+
+/// Prints every figure with its prediction, and the numbers with what they rest on.
+pub(super) fn validate(args: &Validate) -> Result<Ending> {
+    let names: Vec<&str> = match args.drives.as_slice() {
+        [] => drives_cross_validated(),
+        names => names.iter().map(String::as_str).collect(),
+    };
+    let table = figures(args.figures.as_deref())?;
+    let mut crossed = Vec::new();
+    for name in names {
+        crossed.push(of_drive(name, &table, setup::jobs(args.jobs))?);
+    }
+    if args.json {
+        output::json(&crossed)?;
+    } else {
+        let texts: Vec<String> = crossed.iter().map(shown).collect();
+        output::data(&texts.join("\n\n"))?;
+    }
+    Ok(Ending::Done)
+}
+
+fn of_drive(name: &str, table: &[FigureRow], threads: usize) -> Result<Crossed> {
+    let drive = find_drive(name)?;
+    let rows: Vec<&FigureRow> = table.iter().filter(|row| is_about(row, &drive)).collect();
+    let (text, plans) = (find_drive_text(name)?, plans(SEED)?);
+    let drives = [drive];
+    let progress = Terminal::new()?;
+    let bench = Bench { drives: &drives, plans: &plans, threads };
+    let found = compare(&rows, bench, &progress).and_then(|compared| {
+        let modelled = modelled(&drives[0].name, &compared);
+        let question = CrossQuestion {
+            drive: &drives[0].name,
+            text: &text,
+            figures: &rows,
+            modelled: &modelled,
+            plans: &plans,
+            threads,
+        };
+        cross_validate(question, &progress)
+    });
+    progress.clear();
+    Ok(found?)
+}
+
+fn shown(of: &Crossed) -> String {
+    let head = ["row", "left out with", "metric", "published", "fitted", "predicted", "error", ""];
+    let rows = of.rows.iter().map(|row| {
+        let published = match (row.low, row.high) {
+            (low, high) if low < high => format!("{} to {}", number_text(low), number_text(high)),
+            (low, _) => number_text(low),
+        };
+        [
+            row.id.clone(),
+            row.family.clone(),
+            row.metric.clone(),
+            published,
+            number_text(row.fitted),
+            number_text(row.predicted),
+            percent(row.error),
+            if row.estimated { "estimated workload" } else { "" }.to_owned(),
+        ]
+    });
+    let rows: Vec<[String; 8]> = std::iter::once(head.map(str::to_owned)).chain(rows).collect();
+    let head = ["number", "from", "to", "start", "refitted", "file", "rests on"];
+    let numbers = of.numbers.iter().map(|it| {
+        let [low, high, start, refitted, file] =
+            [it.low, it.high, it.start, it.refitted, it.file].map(number_text);
+        let rests_on = it.rests_on.join("; ");
+        [it.key.clone(), low, high, start, refitted, file, rests_on]
+    });
+    let numbers: Vec<[String; 7]> =
+        std::iter::once(head.map(str::to_owned)).chain(numbers).collect();
+    let tallies = [
+        told("published workloads", tally(&of.rows)),
+        told("estimated workloads", tally_estimated(&of.rows)),
+    ];
+    let tallies: Vec<String> = tallies.into_iter().flatten().collect();
+    format!(
+        "{}\n{}\n\n{}\n\n{}",
+        of.drive,
+        table::columns(&rows),
+        table::columns(&numbers),
+        tallies.join("\n")
+    )
+}
+
+fn told(what: &str, tally: Option<CrossTally>) -> Option<String> {
+    let CrossTally { rows, predicted, fitted } = tally?;
+    Some(format!(
+        "{what}: {rows} rates and averages; error of the predictions {} (median), {} (p90); of the \
+         file, which was fitted to them, {} and {}",
+        percent(predicted.0),
+        percent(predicted.1),
+        percent(fitted.0),
+        percent(fitted.1),
+    ))
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}

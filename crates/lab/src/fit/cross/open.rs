@@ -1,0 +1,179 @@
+//! The open numbers of the catalogue's drives, and the ranges in which they may lie.
+//!
+//! Open is what a review's own figures were used for. What a data sheet or a sister's file says is
+//! known before any review, and stays. Ranges belong to kinds of numbers, not to drives, so that
+//! their centres, from which a refit starts, say nothing of the fitted values: equal ratios to both
+//! sides, or for shares and factors equal distances.
+
+use ssd::{DriveSpec, FitScale, FitSpec};
+
+use crate::{Error, Kind};
+
+/// One kind of number, and its range.
+struct Range {
+    /// Keys of the kind.
+    keys: &'static [&'static str],
+    low: f64,
+    high: f64,
+    scale: FitScale,
+    /// True if the range is that of one core of the controller, of which several work at once.
+    is_per_core: bool,
+}
+
+const RANGES: &[Range] = &[
+    of_core(&["controller.read_us", "controller.write_us"], 0.3, 30.0),
+    of_core(&["controller.read_us_per_kib", "controller.write_us_per_kib"], 0.05, 5.0),
+    of_time(&["buffer.acknowledge_us"], 1.0, 100.0),
+    of_time(&["channels.mb_s"], 50.0, 1600.0),
+    of_time(&["host.*.submit_us", "host.*.complete_us"], 1.0, 30.0),
+    of_time(&["host.*.serial_us"], 0.1, 10.0),
+    of_time(&["host.*.wake_us"], 5.0, 200.0),
+    of_time(&["host.*.copy_us_per_kib"], 0.05, 5.0),
+    of_share(&["host.*.controller_factor"], 1.0, 1.2),
+    // Up to what one thread of the processor gets from a module with whole lines.
+    of_time(&["in_place.write_mb_s"], 112.5, 2250.0),
+];
+
+/// Shares of the stock capacity that a high-performance format may leave.
+const SHRUNK: (f64, f64) = (0.7, 1.0);
+const SHRUNK_KEY: &str = "format.high-performance.user_gb";
+
+const fn of_core(keys: &'static [&'static str], low: f64, high: f64) -> Range {
+    Range { keys, low, high, scale: FitScale::Log, is_per_core: true }
+}
+
+const fn of_time(keys: &'static [&'static str], low: f64, high: f64) -> Range {
+    Range { keys, low, high, scale: FitScale::Log, is_per_core: false }
+}
+
+const fn of_share(keys: &'static [&'static str], low: f64, high: f64) -> Range {
+    Range { keys, low, high, scale: FitScale::Linear, is_per_core: false }
+}
+
+/// A number that follows from others: their sum, each so many times.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tie {
+    /// Key of the number.
+    pub(super) key: &'static str,
+    /// Keys that it is summed from.
+    pub(super) terms: &'static [(&'static str, f64)],
+}
+
+/// Relocation by a driver on the host costs a 4 KiB read and a 4 KiB write.
+const RELOCATION: Tie = Tie {
+    key: "controller.relocate_us",
+    terms: &[
+        ("controller.read_us", 1.0),
+        ("controller.read_us_per_kib", 4.0),
+        ("controller.write_us", 1.0),
+        ("controller.write_us_per_kib", 4.0),
+    ],
+};
+/// Waking takes as long under both systems of one machine.
+const WAKING: Tie = Tie { key: "host.windows.wake_us", terms: &[("host.linux.wake_us", 1.0)] };
+
+/// Open numbers of one drive.
+struct Opened {
+    drive: &'static str,
+    open: &'static [&'static str],
+    ties: &'static [Tie],
+}
+
+const READ: &str = "controller.read_us";
+const READ_KIB: &str = "controller.read_us_per_kib";
+const WRITE: &str = "controller.write_us";
+const WRITE_KIB: &str = "controller.write_us_per_kib";
+
+const OPENED: &[Opened] = &[
+    Opened {
+        drive: "px600-2600",
+        open: &[READ, READ_KIB, WRITE, WRITE_KIB, "host.windows.controller_factor", SHRUNK_KEY],
+        ties: &[RELOCATION],
+    },
+    Opened {
+        drive: "flashmax-ii",
+        open: &[
+            READ,
+            READ_KIB,
+            WRITE,
+            WRITE_KIB,
+            "host.linux.wake_us",
+            "host.windows.serial_us",
+            "host.windows.controller_factor",
+        ],
+        ties: &[RELOCATION, WAKING],
+    },
+    Opened {
+        drive: "iodrive-duo",
+        open: &[
+            READ,
+            READ_KIB,
+            WRITE,
+            WRITE_KIB,
+            "buffer.acknowledge_us",
+            "channels.mb_s",
+            "host.windows.controller_factor",
+        ],
+        ties: &[RELOCATION],
+    },
+    Opened { drive: "csd-3000-7680", open: &[WRITE, "host.linux.serial_us"], ties: &[] },
+    Opened {
+        drive: "p5800x-pair",
+        open: &["host.windows.submit_us", "host.windows.complete_us"],
+        ties: &[],
+    },
+    Opened {
+        drive: "optane-pmem-200",
+        open: &[
+            "in_place.write_mb_s",
+            "host.windows.submit_us",
+            "host.windows.complete_us",
+            "host.windows.copy_us_per_kib",
+        ],
+        ties: &[],
+    },
+];
+
+/// Names of the drives whose open numbers are listed here.
+pub fn drives_cross_validated() -> Vec<&'static str> {
+    OPENED.iter().map(|opened| opened.drive).collect()
+}
+
+/// Open numbers of `spec`: those of its own `[[fit]]` tables, else those listed here; and the
+/// numbers that follow from them.
+///
+/// # Errors
+/// When neither knows any.
+pub(super) fn open(spec: &DriveSpec) -> Result<(Vec<FitSpec>, &'static [Tie]), Error> {
+    if !spec.fits.is_empty() {
+        return Ok((spec.fits.clone(), &[]));
+    }
+    let opened = OPENED.iter().find(|opened| opened.drive == spec.name).ok_or_else(|| {
+        let text = format!("{} has no open numbers, so nothing can be left out", spec.name);
+        let known = drives_cross_validated().join(", ");
+        Error::new(Kind::Input, text)
+            .hint(format!("add [[fit]] tables to its file, or name one of {known}"))
+    })?;
+    let fits = opened.open.iter().map(|key| range(spec, key)).collect();
+    Ok((fits, opened.ties))
+}
+
+/// The range of `key` in the file of `spec`.
+fn range(spec: &DriveSpec, key: &str) -> FitSpec {
+    let fit = |low, high, scale| FitSpec { parameter: key.into(), low, high, scale, source: None };
+    if key == SHRUNK_KEY {
+        let stock = spec.formats.first().map_or(0.0, |format| format.user_gb);
+        return fit(SHRUNK.0 * stock, SHRUNK.1 * stock, FitScale::Linear);
+    }
+    let words = |key: &str| key.split('.').map(str::to_owned).collect::<Vec<_>>();
+    let is_of = |range: &&Range| {
+        range.keys.iter().any(|kind| {
+            let (kind, key) = (words(kind), words(key));
+            let same = |(kind, key): (&String, &String)| kind == "*" || kind == key;
+            kind.len() == key.len() && kind.iter().zip(&key).all(same)
+        })
+    };
+    let range = RANGES.iter().find(is_of).expect("every open number is of a kind");
+    let cores = if range.is_per_core { f64::from(spec.controller.cores) } else { 1.0 };
+    fit(range.low * cores, range.high * cores, range.scale)
+}

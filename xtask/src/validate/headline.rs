@@ -1,0 +1,299 @@
+//! The cross-validated errors in the documents: headline in the README and on both pages, and the
+//! section of the page.
+
+use std::fmt::Write as _;
+use std::fs;
+
+use anyhow::{Context as _, Result};
+use lab::fit::cross::{CrossNumber, CrossRow, CrossTally, Crossed, tally, tally_estimated};
+use lab::results::published::figures;
+use lab::ssd::{DriveSpec, catalogue};
+use lab::validate::{is_about, is_typical, number_text};
+
+use super::{GALLERY, PAGE};
+use crate::root;
+
+const README: &str = "README.md";
+/// Marks of what is written here, in Markdown.
+const BEGIN: &str = "<!-- written by cargo xtask cross-validate -->";
+const END: &str = "<!-- end -->";
+/// Marks of the same in the gallery.
+const VERDICT: (&str, &str) = ("<p class=\"verdict\">", "</p>");
+/// Beginning of the verdict on the drives' files in the gallery, which follows the headline.
+const FITTED: &str = "With the figures in view, as the files of the drives are, ";
+
+/// Writes what `crossed` says into the documents.
+///
+/// # Errors
+/// When a document cannot be read or written, or lacks the place.
+pub(super) fn write(crossed: &[Crossed]) -> Result<()> {
+    let section = section(crossed);
+    let bullet = bullet(crossed);
+    for (page, text) in [(PAGE, &section), (README, &bullet)] {
+        edit(page, |old| between(old, (BEGIN, END), &format!("\n{text}")))?;
+    }
+    edit(GALLERY, |old| {
+        let (from, to) = VERDICT;
+        let verdict = old.split_once(from)?.1.split_once(to)?.0;
+        let fitted = verdict.split_once(FITTED).map_or(verdict, |(_, fitted)| fitted);
+        between(old, VERDICT, &verdict_text(crossed, fitted))
+    })
+}
+
+fn edit(page: &str, change: impl Fn(&str) -> Option<String>) -> Result<()> {
+    let path = root().join(page);
+    let old = fs::read_to_string(&path).with_context(|| format!("reading {page}"))?;
+    let new = change(&old).with_context(|| format!("{page} lacks the place of the headline"))?;
+    fs::write(path, new).with_context(|| format!("writing {page}"))
+}
+
+/// `old` with `text` between the marks, which stay.
+fn between(old: &str, (from, to): (&str, &str), text: &str) -> Option<String> {
+    let (before, rest) = old.split_once(from)?;
+    let (_, after) = rest.split_once(to)?;
+    Some(format!("{before}{from}{text}{to}{after}"))
+}
+
+/// The verdict of the gallery: predictions first, then what is `fitted`.
+pub(super) fn verdict_text(crossed: &[Crossed], fitted: &str) -> String {
+    headline(crossed)
+        .map_or_else(|| fitted.to_owned(), |headline| format!("{headline} {FITTED}{fitted}"))
+}
+
+/// The section of the page, marks and all.
+pub(super) fn marked_section(crossed: &[Crossed]) -> String {
+    format!("{BEGIN}\n{}{END}\n", section(crossed))
+}
+
+/// Predictions of all drives in a sentence or two; absent without any.
+fn headline(crossed: &[Crossed]) -> Option<String> {
+    let rows = || crossed.iter().flat_map(|it| &it.rows);
+    let CrossTally { rows: count, predicted, fitted } = tally(rows())?;
+    let of = crossed.len();
+    let estimated = tally_estimated(rows()).map_or_else(String::new, |it| {
+        format!(
+            " {} more rows are of workloads whose mix is an estimate: {} for those.",
+            it.rows,
+            percent(it.predicted.0)
+        )
+    });
+    Some(format!(
+        "Half of {count} published rates and average latencies of {of} drives are predicted within \
+         {}, nine of ten within {}, each by a refit that has not seen its family of loads. The \
+         drives' files, fitted with these figures in view, reproduce them within {} and {}.\
+         {estimated}",
+        percent(predicted.0),
+        percent(predicted.1),
+        percent(fitted.0),
+        percent(fitted.1),
+    ))
+}
+
+/// The line of the README.
+fn bullet(crossed: &[Crossed]) -> String {
+    let headline = headline(crossed).unwrap_or_default();
+    format!(
+        "- Cross-validation: {headline} [How](docs/internals/validation.md#cross-validation).\n"
+    )
+}
+
+fn section(crossed: &[Crossed]) -> String {
+    let Some(headline) = headline(crossed) else { return String::new() };
+    let numbers: Vec<(&str, &CrossNumber)> = crossed
+        .iter()
+        .flat_map(|it| it.numbers.iter().map(|number| (it.drive.as_str(), number)))
+        .collect();
+    format!(
+        "\n## Cross-validation\n\n{headline}\n\n\
+         One family of loads at a time is left out, the drive's open numbers are fitted again to \
+         the other families from the centres of ranges that are not the drive's own, and the \
+         family is predicted; [fitting](fit.md#cross-validation) says what that approximates and \
+         what counts as known. An error is the distance of modelled over published from 1. \
+         Written by `cargo xtask cross-validate` from [the data](cross-validation.json).\n\n\
+         {}\n{}\n{}\n{}\n",
+        errors(crossed),
+        families(crossed),
+        suspects(&numbers),
+        uncovered(crossed),
+    )
+}
+
+fn errors(crossed: &[Crossed]) -> String {
+    let mut text = String::from(
+        "| drive | rates and averages | predicted: median | p90 | fitted: median | p90 |\n\
+         |---|---|---|---|---|---|\n",
+    );
+    let mut line = |name: &str, told: Option<CrossTally>| {
+        let Some(CrossTally { rows, predicted, fitted }) = told else { return };
+        let [median, p90, file, file_p90] =
+            [predicted.0, predicted.1, fitted.0, fitted.1].map(percent);
+        let _ = writeln!(text, "| {name} | {rows} | {median} | {p90} | {file} | {file_p90} |");
+    };
+    let all = || crossed.iter().flat_map(|it| &it.rows);
+    line("**all**", tally(all()));
+    line("all, estimated workloads", tally_estimated(all()));
+    for of in crossed {
+        line(&of.drive, tally(&of.rows));
+        line(&format!("{}, estimated workloads", of.drive), tally_estimated(&of.rows));
+    }
+    text
+}
+
+/// A table of the families of each drive.
+fn families(crossed: &[Crossed]) -> String {
+    let mut text = String::from(
+        "| drive | family left out | rows | predicted: median | fitted: median | farthest off |\n\
+         |---|---|---|---|---|---|\n",
+    );
+    for of in crossed {
+        let mut names: Vec<&str> = of.rows.iter().map(|row| row.family.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        for name in names {
+            let rows: Vec<&CrossRow> = of.rows.iter().filter(|row| row.family == name).collect();
+            let published = tally(rows.iter().copied());
+            let told = published.or_else(|| tally_estimated(rows.iter().copied()));
+            let worst = rows.iter().max_by(|a, b| a.error.total_cmp(&b.error));
+            let (Some(told), Some(worst)) = (told, worst) else { continue };
+            let mark = if published.is_none() { ", estimated" } else { "" };
+            let _ = writeln!(
+                text,
+                "| {} | {name}{mark} | {} | {} | {} | {} {}: {} for {} |",
+                of.drive,
+                told.rows,
+                percent(told.predicted.0),
+                percent(told.fitted.0),
+                worst.id,
+                worst.metric,
+                number_text(worst.predicted),
+                number_text(worst.low),
+            );
+        }
+    }
+    text
+}
+
+/// A table of the numbers that nothing or one family alone determines.
+fn suspects(numbers: &[(&str, &CrossNumber)]) -> String {
+    let suspect: Vec<_> = numbers.iter().filter(|(_, it)| !it.rests_on.is_empty()).collect();
+    let mut text = format!(
+        "Of {} open numbers, {} are suspect: a single family (or a single row of it, in brackets) \
+         determines them, or nothing does.\n\n\
+         | drive | number | range | refitted to all | in the file | rests on |\n\
+         |---|---|---|---|---|---|\n",
+        numbers.len(),
+        suspect.len(),
+    );
+    for (drive, it) in suspect {
+        let [low, high, refitted, file] = [it.low, it.high, it.refitted, it.file].map(number_text);
+        let rests_on = it.rests_on.join("; ");
+        let _ = writeln!(
+            text,
+            "| {drive} | `{}` | {low} to {high} | {refitted} | {file} | {rests_on} |",
+            it.key
+        );
+    }
+    text
+}
+
+/// A sentence on the drives of the catalogue that reviewers measured and that are not covered.
+fn uncovered(crossed: &[Crossed]) -> String {
+    let names: Vec<String> = catalogue::drives()
+        .into_iter()
+        .filter(|drive| is_measured(drive) && !crossed.iter().any(|it| it.drive == drive.name))
+        .map(|drive| drive.name)
+        .collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    format!(
+        "Covered are {} drives; measured by reviewers, not covered, and in no number of this \
+         section: {}.\n",
+        crossed.len(),
+        names.join(", ")
+    )
+}
+
+/// True if a reviewer measured a rate or an average latency of `drive`.
+fn is_measured(drive: &DriveSpec) -> bool {
+    let typical = figures().iter().filter(|row| is_typical(&row.metric) && !row.phase.is_stated());
+    typical.filter(|row| row.value_low.is_some()).any(|row| is_about(row, drive))
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn crossed() -> Crossed {
+        let row = |id: &str, estimated, error| CrossRow {
+            id: id.into(),
+            family: if estimated { "desktops" } else { "4k random" }.into(),
+            metric: "iops".into(),
+            estimated,
+            low: 100.0,
+            high: 100.0,
+            fitted: 102.0,
+            fitted_error: 0.02,
+            predicted: 100.0 + error * 100.0,
+            error,
+        };
+        let number = |key: &str, rests_on: &[&str]| CrossNumber {
+            key: key.into(),
+            low: 1.0,
+            high: 9.0,
+            start: 3.0,
+            refitted: 4.0,
+            file: 5.0,
+            rests_on: rests_on.iter().map(|it| (*it).to_owned()).collect(),
+        };
+        Crossed {
+            drive: "duo".into(),
+            model_version: 1,
+            numbers: vec![number("a.b", &[]), number("c.d", &["4k random (A1)"])],
+            rows: vec![row("A1", false, 0.1), row("A2", true, 0.7)],
+            looks: 3,
+        }
+    }
+
+    #[test]
+    fn predictions_come_first_and_estimated_workloads_are_told_apart() {
+        let text = section(&[crossed()]);
+        assert!(text.contains("Half of 1 published rates and average latencies of 1 drives are"));
+        assert!(text.contains(" predicted within 10.0 %, nine of ten within 10.0 %"));
+        assert!(text.contains("1 more rows are of workloads whose mix is an estimate: 70.0 %"));
+        assert!(
+            text.contains("| duo, estimated workloads | 1 | 70.0 % | 70.0 % | 2.0 % | 2.0 % |")
+        );
+        assert!(
+            text.contains(
+                "| duo | desktops, estimated | 1 | 70.0 % | 2.0 % | A2 iops: 170 for 100 |"
+            )
+        );
+    }
+
+    #[test]
+    fn numbers_that_one_family_determines_are_suspect() {
+        let text = section(&[crossed()]);
+        assert!(text.contains("Of 2 open numbers, 1 are suspect"), "{text}");
+        assert!(text.contains("| duo | `c.d` | 1 to 9 | 4 | 5 | 4k random (A1) |"), "{text}");
+    }
+
+    #[test]
+    fn the_verdict_of_the_gallery_is_written_once_however_often() {
+        let once = verdict_text(&[crossed()], "143 of 155 are near.");
+        assert!(once.ends_with("143 of 155 are near."));
+        let fitted = once.split_once(FITTED).unwrap().1;
+        assert_eq!(verdict_text(&[crossed()], fitted), once);
+        assert_eq!(verdict_text(&[], "143 of 155 are near."), "143 of 155 are near.");
+    }
+
+    #[test]
+    fn what_stands_between_marks_is_replaced() {
+        assert_eq!(between("a<b>c", ("<", ">"), "x").as_deref(), Some("a<x>c"));
+        assert_eq!(between("a", ("<", ">"), "x"), None);
+    }
+}
