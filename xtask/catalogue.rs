@@ -41,7 +41,8 @@ fn names_in(folder: &Path, ending: &str) -> Vec<String> {
     names
 }
 
-/// The expression of a slice of the path and content of each file: text, or the bytes of a recording.
+/// The expression of a slice of the path and content of each file: text, or the bytes of a
+/// recording.
 fn source(folder: &str, names: &[String], ending: &str) -> String {
     let include = if ending == "rec" { "include_bytes!" } else { "include_str!" };
     let entry = |name: &String| {
