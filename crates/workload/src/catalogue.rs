@@ -86,6 +86,7 @@ mod tests {
         let mut files: Vec<String> = fs::read_dir(root)
             .unwrap()
             .map(|entry| format!("{folder}/{}", entry.unwrap().file_name().into_string().unwrap()))
+            .filter(|path| path.ends_with(".toml"))
             .collect();
         files.sort_by_key(|path| path.trim_end_matches(".toml").to_owned());
         files
