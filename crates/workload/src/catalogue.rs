@@ -77,17 +77,16 @@ pub fn find_protocol(name: &str) -> Option<Protocol> {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
 
     use super::*;
 
     fn files_in(folder: &str) -> Vec<String> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
-        let mut files: Vec<String> = fs::read_dir(root)
-            .unwrap()
-            .map(|entry| format!("{folder}/{}", entry.unwrap().file_name().into_string().unwrap()))
-            .filter(|path| path.ends_with(".toml"))
-            .collect();
+        let paths = fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path());
+        let files = paths.filter(|path| path.extension().is_some_and(|it| it == "toml"));
+        let name = |path: PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+        let mut files: Vec<String> = files.map(|path| format!("{folder}/{}", name(path))).collect();
         files.sort_by_key(|path| path.trim_end_matches(".toml").to_owned());
         files
     }

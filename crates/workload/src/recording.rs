@@ -65,7 +65,7 @@ pub struct Head {
     /// Model whose times the replies kept to; absent where they were sent at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Machine that it was recorded on: processor and kernel.
+    /// Machine that it was recorded on: processors and kernel, as `2 x AMD EPYC, Linux 6.1`.
     pub machine: String,
     /// Start of the recording in nanoseconds since 1970, by the clock of that machine.
     pub began_unix_ns: u64,
@@ -74,6 +74,13 @@ pub struct Head {
 impl Head {
     /// Version of the format that this version writes and reads.
     pub const SCHEMA: u32 = 1;
+
+    /// Processors of the machine, which its description begins with: `2 x AMD EPYC, Linux 6.1`;
+    /// none where it does not.
+    pub fn processors(&self) -> Option<u32> {
+        let (count, _) = self.machine.split_once(" x ")?;
+        count.parse().ok().filter(|count| *count > 0)
+    }
 }
 
 /// Facts about a recording that are known when it ends.

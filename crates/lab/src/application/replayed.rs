@@ -43,6 +43,10 @@ pub struct Replayed {
     pub recorded_host_share: f64,
     /// The same of the replay.
     pub host_share: f64,
+    /// Mean number of think times that are under way at once in the replay.
+    pub thinking_mean: f64,
+    /// Processors of the machine on which the recording was made; absent where it does not say.
+    pub processors: Option<u32>,
     /// Prediction; absent where the recording has no result of a benchmark, or the host dominates.
     pub prediction: Option<Prediction>,
     /// Read latency; absent where nothing was read.
@@ -66,6 +70,7 @@ impl Replayed {
         let recorded_s = clock.recorded_end().saturating_sub(start).as_secs_f64();
         let replayed_s = clock.replayed_end().as_secs_f64();
         let host_share = clock.host_share(parents);
+        let thought = parents.iter().map(|it| it.think_time.as_secs_f64()).sum::<f64>();
         let benchmark = recording.tail.as_ref().and_then(|tail| tail.benchmark.as_ref());
         let prediction = benchmark.filter(|_| host_share <= HOST_SHARE_MAX).map(|benchmark| {
             let slower = replayed_s / recorded_s;
@@ -81,11 +86,20 @@ impl Replayed {
             replayed_s,
             recorded_host_share: Clock::of_recording(requests).host_share(parents),
             host_share,
+            thinking_mean: if replayed_s > 0.0 { thought / replayed_s } else { 0.0 },
+            processors: recording.head.processors(),
             prediction,
             read: summary(&latencies.read),
             write: summary(&latencies.write),
             flush: summary(&latencies.flush),
         }
+    }
+
+    /// True if a rate is predicted at which more think times are under way at once than the machine
+    /// of the recording has processors: if they are work and not waiting, it cannot carry them.
+    pub fn exceeds_processors(&self) -> bool {
+        let processors = self.processors.map_or(f64::INFINITY, f64::from);
+        self.prediction.is_some() && self.thinking_mean > processors
     }
 
     /// Factor by which the replay took longer than the recording.

@@ -86,6 +86,26 @@ fn nothing_is_predicted_where_the_host_dominates() {
 }
 
 #[test]
+fn a_rate_at_which_more_clients_think_than_there_are_processors_is_told_apart() {
+    let (spec, setup) = duo();
+    let think = Nanos::from_micros(300);
+    // Four chains, side by side.
+    let one = chain(200, Nanos::from_millis(2), think);
+    let four: Vec<Recorded> = one.iter().flat_map(|request| [*request; 4]).collect();
+    let with = |machine: &str, requests: &[Recorded]| {
+        let mut recording = recording(requests.to_vec(), 100.0);
+        recording.head.machine = machine.into();
+        replay(&recording, &spec, &setup, 0.0).unwrap()
+    };
+    let replayed = with("2 x AMD EPYC, Linux", &four);
+    assert_eq!(replayed.processors, Some(2));
+    assert!(replayed.thinking_mean > 2.0 && replayed.exceeds_processors());
+    assert!(!with("8 x AMD EPYC, Linux", &four).exceeds_processors());
+    assert!(!with("2 x AMD EPYC, Linux", &one).exceeds_processors(), "one at a time");
+    assert!(!with("Linux", &four).exceeds_processors(), "nobody knows of how many");
+}
+
+#[test]
 fn requests_that_were_outstanding_together_are_again() {
     let (spec, setup) = duo();
     let mut requests = chain(8, Nanos::from_millis(2), Nanos::ZERO);

@@ -163,3 +163,12 @@ fn only_what_was_issued_while_the_benchmark_counted_is_measured() {
     assert_eq!(whole.measured().len(), 10);
     assert_eq!((whole.end(), whole.space_sectors()), (Nanos(95), SIZE / 512));
 }
+
+#[test]
+fn a_machine_tells_its_processors_first() {
+    let of = |machine: &str| Head { machine: machine.into(), ..head() }.processors();
+    assert_eq!(of("2 x AMD EPYC, Linux 6.1"), Some(2));
+    assert_eq!(of("Linux 6.1"), None);
+    assert_eq!(of("0 x AMD EPYC"), None);
+    assert_eq!(of("many x AMD EPYC"), None);
+}
