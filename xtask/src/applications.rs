@@ -71,7 +71,7 @@ impl Row {
 /// Measures, predicts, and writes the document.
 ///
 /// # Errors
-/// When a measurement fails.
+/// Fails if a measurement fails.
 pub(crate) fn run_all(options: Options<'_>) -> Result<()> {
     if options.floatgate.is_none() {
         run("cargo", &["build", "--release", "--quiet", "--package", "cli"], &[])?;

@@ -26,7 +26,7 @@ const SEED: u64 = 1;
 /// writes the table after each, so that an interruption loses one drive at most.
 ///
 /// # Errors
-/// When a simulation failed, or the table cannot be written.
+/// Fails if a simulation failed, or the table cannot be written.
 pub(crate) fn run() -> Result<()> {
     let plan = plan()?;
     let mut rows: Vec<BaselineRow> = Vec::new();

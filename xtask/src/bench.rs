@@ -91,7 +91,7 @@ impl Measured {
 /// Runs the cases whose names begin with `prefix`; prints a table, or a line of JSON for each.
 ///
 /// # Errors
-/// When no case is meant, or one failed.
+/// Fails if no case is meant, or one failed.
 pub(crate) fn run_all(prefix: &str, json: bool) -> Result<()> {
     let cases: Vec<&Case> = CASES.iter().filter(|case| case.name.starts_with(prefix)).collect();
     let others: Vec<&str> = OTHERS.into_iter().filter(|it| it.starts_with(prefix)).collect();
@@ -125,7 +125,7 @@ pub(crate) fn run_all(prefix: &str, json: bool) -> Result<()> {
 /// Measures the case `name` in this process and prints it.
 ///
 /// # Errors
-/// When there is no such case, or it could not be measured.
+/// Fails if there is no such case, or it could not be measured.
 pub(crate) fn run_case(name: &str, json: bool) -> Result<()> {
     let (line, table) = match name {
         overhead::NAME => {

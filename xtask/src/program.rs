@@ -9,7 +9,7 @@ use crate::root;
 /// Runs `program` with `args` in the root, its output going to ours.
 ///
 /// # Errors
-/// When it cannot be started, or ends with a failure.
+/// Fails if it cannot be started, or ends with a failure.
 pub(crate) fn run(program: &str, args: &[&str], environment: &[(&str, &str)]) -> Result<()> {
     let shown = format!("{program} {}", args.join(" "));
     println!("\n$ {shown}");

@@ -29,7 +29,7 @@ const WORST: usize = 10;
 /// Simulates what rows of the project's own figures need and writes the pages.
 ///
 /// # Errors
-/// When a simulation failed, a page cannot be written, or the discussions do not fit the worst
+/// Fails if a simulation failed, a page cannot be written, or the discussions do not fit the worst
 /// rows; the pages are written all the same then.
 pub(crate) fn run() -> Result<()> {
     let discussions = Discussions::read()?;

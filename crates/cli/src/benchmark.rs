@@ -36,7 +36,7 @@ pub(crate) struct Ran {
 /// this process is. Processes that it leaves behind may hold its output.
 ///
 /// # Errors
-/// When the system cannot wait for it.
+/// Fails if the system cannot wait for it.
 pub(crate) fn follow(mut child: Child, signals: &Receiver<Signal>) -> Result<Ran> {
     let began = Instant::now();
     let lines = lines(child.stdout.take().context("the output of the command")?);

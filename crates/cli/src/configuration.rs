@@ -42,7 +42,7 @@ impl Configuration {
     /// Reads the configuration of a server; none if it has no file.
     ///
     /// # Errors
-    /// When it cannot be read any more.
+    /// Fails if it cannot be read any more.
     pub(crate) fn of(serve: &Serve) -> Result<Option<Self>> {
         let Some(path) = &serve.config else { return Ok(None) };
         Ok(Some(Self { path: path.clone(), table: read(path)? }))
@@ -51,7 +51,7 @@ impl Configuration {
     /// Reads the file again. What is typed still wins.
     ///
     /// # Errors
-    /// When it is no configuration; then everything stays as it was.
+    /// Fails if it is no configuration; then everything stays as it was.
     pub(crate) fn reread(&mut self) -> Result<Reread> {
         let table = read(&self.path)?;
         let shown = self.path.display();
@@ -93,7 +93,7 @@ fn read(path: &Path) -> Result<Table> {
 /// name; none if they name no file.
 ///
 /// # Errors
-/// When the file cannot be read, or says what no option does.
+/// Fails if the file cannot be read, or says what no option does.
 pub(crate) fn apply(typed: &Serve) -> Result<Option<Command>> {
     let Some(path) = &typed.config else { return Ok(None) };
     let mut table = read(path)?;

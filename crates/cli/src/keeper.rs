@@ -1,7 +1,7 @@
 //! A shell that clears up after this process, however it ends.
 //!
-//! It is told line by line what there is, and takes it away once its input ends: at the end of this
-//! process the system closes that input, after `kill -9` too.
+//! The shell is told line by line what there is, and takes it away once its input ends: the system
+//! closes that input at the end of this process, after `kill -9` too.
 
 use std::fmt::Display;
 use std::io::Write as _;
@@ -68,7 +68,7 @@ impl Keeper {
     /// Starts the shell.
     ///
     /// # Errors
-    /// When the system has no shell.
+    /// Fails if the system has no shell.
     pub(crate) fn new() -> Result<Self> {
         let mut shell = Command::new("sh")
             .args(["-c", SCRIPT])
@@ -84,7 +84,7 @@ impl Keeper {
     /// Has something taken away at the end.
     ///
     /// # Errors
-    /// When the shell is gone.
+    /// Fails if the shell is gone.
     pub(crate) fn keep(&mut self, kept: Kept<'_>) -> Result<()> {
         match kept {
             Kept::Group(number) => self.tell("group", &number),

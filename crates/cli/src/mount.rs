@@ -34,7 +34,7 @@ pub(crate) enum Making {
 /// and the whole path of the folder.
 ///
 /// # Errors
-/// When a program is missing, this user may not mount, or no file system is there.
+/// Fails if a program is missing, this user may not mount, or no file system is there.
 pub(crate) fn drive(
     keeper: &mut Keeper,
     (exports, scratch): (&Exports, &Path),
@@ -75,7 +75,7 @@ fn file_system(keeper: &mut Keeper, file: &Path, folder: &Path, making: Making) 
 /// Serves exports as files in `folder`, until `keeper` takes it down.
 ///
 /// # Errors
-/// When there is no `/dev/fuse`, or this user may not mount.
+/// Fails if there is no `/dev/fuse`, or this user may not mount.
 pub(crate) fn files(keeper: &mut Keeper, exports: &Exports, folder: &Path) -> Result<fuse::Mount> {
     let mount = fuse::Mount::new(exports, folder).map_err(|error| {
         let text = format!("mounting files on {}: {error}", folder.display());
@@ -90,7 +90,7 @@ pub(crate) fn files(keeper: &mut Keeper, exports: &Exports, folder: &Path) -> Re
 /// elsewhere.
 ///
 /// # Errors
-/// When something is in it.
+/// Fails if something is in it.
 pub(crate) fn empty_folder(folder: &Path) -> Result<PathBuf> {
     let shown = folder.display();
     fs::create_dir_all(folder).with_context(|| format!("making {shown}"))?;

@@ -14,7 +14,7 @@ const COLUMNS_MIN: usize = 20;
 /// Prints one line, or several, of what was asked for to stdout.
 ///
 /// # Errors
-/// When stdout takes no more.
+/// Fails if stdout takes no more.
 pub(crate) fn data(text: &str) -> Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.trim_end_matches('\n').as_bytes())?;
@@ -26,7 +26,7 @@ pub(crate) fn data(text: &str) -> Result<()> {
 /// Prints to stdout what a terminal does, such as to clear itself; no line ends with it.
 ///
 /// # Errors
-/// When stdout takes no more.
+/// Fails if stdout takes no more.
 pub(crate) fn raw(text: &str) -> Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
@@ -36,7 +36,7 @@ pub(crate) fn raw(text: &str) -> Result<()> {
 /// Prints a value as JSON to stdout.
 ///
 /// # Errors
-/// When stdout takes no more.
+/// Fails if stdout takes no more.
 pub(crate) fn json(value: &impl Serialize) -> Result<()> {
     data(&serde_json::to_string_pretty(value).context("writing JSON")?)
 }
@@ -44,7 +44,7 @@ pub(crate) fn json(value: &impl Serialize) -> Result<()> {
 /// Prints bytes to stdout as they are.
 ///
 /// # Errors
-/// When stdout takes no more.
+/// Fails if stdout takes no more.
 pub(crate) fn bytes(bytes: &[u8]) -> Result<()> {
     Ok(io::stdout().lock().write_all(bytes)?)
 }

@@ -32,7 +32,7 @@ impl Terminal {
     /// Takes Ctrl-C over for the rest of the program.
     ///
     /// # Errors
-    /// When Ctrl-C was already taken over.
+    /// Fails if Ctrl-C was already taken over.
     pub(crate) fn new() -> Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGHUP, SIGINT, SIGTERM] {

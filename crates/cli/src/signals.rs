@@ -19,7 +19,7 @@ pub(crate) enum Signal {
 /// Takes over the signals that ask for something.
 ///
 /// # Errors
-/// When the system refuses.
+/// Fails if the system refuses.
 pub(crate) fn received() -> Result<Receiver<Signal>> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).context("taking over Ctrl-C")?;
     let (sender, receiver) = mpsc::channel();

@@ -70,8 +70,8 @@ impl Mount {
     /// the exports, as of client [`CLIENT`].
     ///
     /// # Errors
-    /// When an export's name is too long for a file, there is no `/dev/fuse`, or this user may not
-    /// mount.
+    /// Fails if an export's name is too long for a file, there is no `/dev/fuse`, or this user may
+    /// not mount.
     pub fn new(exports: &Exports, folder: &Path) -> io::Result<Self> {
         let files = Files::new(exports)?;
         let mut config = Config::default();
@@ -92,7 +92,7 @@ impl Mount {
     /// an export of it any more then.
     ///
     /// # Errors
-    /// When somebody has a file open.
+    /// Fails if somebody has a file open.
     pub fn unmount(self) -> io::Result<()> {
         match rustix::mount::unmount(&self.folder, UnmountFlags::empty()) {
             Ok(()) | Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => {}

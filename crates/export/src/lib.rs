@@ -70,7 +70,7 @@ impl Exports {
     /// The exports in this order; the first is what a client gets that asks for no name.
     ///
     /// # Errors
-    /// When there is none, two have the same name, or a name is too long.
+    /// Fails if there is none, two have the same name, or a name is too long.
     pub fn new(exports: Vec<Export>) -> Result<Self, ExportsError> {
         if exports.is_empty() {
             return Err(ExportsError::Nothing);

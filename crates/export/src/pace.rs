@@ -69,7 +69,7 @@ impl Pace {
     /// of it go to the flash. Comes before the first client.
     ///
     /// # Errors
-    /// When the device cannot tell what it stores.
+    /// Fails if the device cannot tell what it stores.
     pub fn hold(&self, device: &dyn Device) -> Result<(), DeviceError> {
         const STEP_BYTES: u64 = 1 << 30;
         let model = &mut *self.model();

@@ -124,7 +124,7 @@ impl Listener {
     /// Listens at a socket that somebody else opened, and leaves its path alone.
     ///
     /// # Errors
-    /// When it has no path, so that clients could not be told of it, or the system refuses.
+    /// Fails if it has no path, so that clients could not be told of it, or the system refuses.
     pub fn of_unix(socket: UnixListener) -> io::Result<Self> {
         socket.set_nonblocking(false)?;
         let path = socket.local_addr()?.as_pathname().map(Path::to_owned);
@@ -135,7 +135,7 @@ impl Listener {
     /// Listens at a socket that somebody else opened.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// Fails if the system refuses.
     pub fn of_tcp(socket: TcpListener) -> io::Result<Self> {
         socket.set_nonblocking(false)?;
         let place = socket.local_addr()?;

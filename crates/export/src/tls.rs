@@ -49,7 +49,7 @@ impl Tls {
     /// certificate which `ca-cert.pem` has signed.
     ///
     /// # Errors
-    /// When one is missing, is none, or does not belong to the others.
+    /// Fails if one is missing, is none, or does not belong to the others.
     pub fn load(folder: &Path, demand: Demand, verifies_clients: bool) -> Result<Self, TlsError> {
         let provider = Arc::new(ring::default_provider());
         let certificates = certificates(&folder.join(CERTIFICATE))?;
@@ -96,7 +96,7 @@ impl Tls {
     /// read or written.
     ///
     /// # Errors
-    /// When encryption cannot begin.
+    /// Fails if encryption cannot begin.
     pub fn stream<S: Read + Write>(&self, socket: S) -> io::Result<TlsStream<S>> {
         let connection = self.connection().map_err(io::Error::other)?;
         Ok(TlsStream(StreamOwned::new(connection, socket)))
@@ -115,7 +115,7 @@ impl<S: Read + Write> TlsStream<S> {
     /// Tells the client that nothing more comes, so that it knows that it received all.
     ///
     /// # Errors
-    /// When that cannot be sent.
+    /// Fails if that cannot be sent.
     pub fn end(&mut self) -> io::Result<()> {
         self.0.conn.send_close_notify();
         self.0.flush()

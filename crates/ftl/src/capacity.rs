@@ -38,7 +38,7 @@ impl Ftl {
     /// new end are forgotten first.
     ///
     /// # Errors
-    /// When the format cannot work, or more is stored than may be; then nothing has changed.
+    /// Fails if the format cannot work, or more is stored than may be; then nothing has changed.
     pub fn resize(&mut self, pages_logical: u32, pages_stored_max: u32) -> Result<(), ConfigError> {
         let config = Config { pages_logical, pages_stored_max, ..self.config };
         config.check()?;

@@ -92,7 +92,7 @@ impl Ftl {
     /// Formats factory-fresh media.
     ///
     /// # Errors
-    /// When the format cannot work, says which count does not fit.
+    /// Fails if the format cannot work, says which count does not fit.
     pub fn format(config: &Config) -> Result<Self, ConfigError> {
         config.check()?;
         let geometry = &config.geometry;
@@ -694,7 +694,7 @@ impl Ftl {
     /// Relocates before and after if there is too little room, as [`Ftl::write`] does.
     ///
     /// # Errors
-    /// When too few would remain for the user capacity, or none for relocation to begin with,
+    /// Fails if too few would remain for the user capacity, or none for relocation to begin with,
     /// retires nothing and says so: the owner makes the drive read-only.
     pub fn retire(
         &mut self,

@@ -49,7 +49,7 @@ impl Ftl {
     /// without, it is lost, and the pages that were are counted.
     ///
     /// # Errors
-    /// When there is no such die, one is lost already, or too little would be left for the user
+    /// Fails if there is no such die, one is lost already, or too little would be left for the user
     /// capacity; then nothing has changed, and the owner makes the drive read-only.
     pub fn lose_die(&mut self, die: DieId, media: &mut impl Media) -> Result<u64, ConfigError> {
         self.check_without(die)?;

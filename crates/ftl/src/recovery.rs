@@ -101,7 +101,7 @@ impl Recovery {
     /// written had been closed or opened, earliest first.
     ///
     /// # Errors
-    /// When no drive can have come to such a map.
+    /// Fails if no drive can have come to such a map.
     pub fn finish(
         mut self,
         superblocks: &[Found],

@@ -61,7 +61,7 @@ pub fn host_share(recording: &Recording) -> Option<f64> {
 /// shrunk with it. `compressible_percent` is that of the data.
 ///
 /// # Errors
-/// When the recorded device is larger than the drive, or the model fails a request.
+/// Fails if the recorded device is larger than the drive, or the model fails a request.
 pub fn replay(
     recording: &Recording,
     spec: &DriveSpec,

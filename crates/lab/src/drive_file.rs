@@ -55,7 +55,7 @@ impl DriveFile {
     /// Reads the file at `path`.
     ///
     /// # Errors
-    /// When it cannot be read, or is not a drive; says where.
+    /// Fails if it cannot be read, or is not a drive; says where.
     pub(crate) fn read(path: &Path) -> Result<Self, Error> {
         let file = path.display().to_string();
         let text = fs::read_to_string(path)
@@ -66,7 +66,7 @@ impl DriveFile {
     /// The drive in `text`; `file` names it in errors.
     ///
     /// # Errors
-    /// When it is not a drive; says where.
+    /// Fails if it is not a drive; says where.
     pub(crate) fn parse(text: &str, file: &str) -> Result<Self, Error> {
         DriveSpec::parse(text, file)
             .map_err(|source| Error::new(Kind::Input, "reading the drive").source(source))?;

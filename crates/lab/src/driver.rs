@@ -118,18 +118,18 @@ pub trait Driver: Send {
     /// Returns the target to its state before the first write; says how.
     ///
     /// # Errors
-    /// When the target cannot be purged.
+    /// Fails if the target cannot be purged.
     fn purge(&mut self) -> Result<String, Error>;
     /// Writes everything once, in order; says how. Afterwards no read meets space that was never
     /// written.
     ///
     /// # Errors
-    /// When a write failed. Being stopped is no error.
+    /// Fails if a write failed. Being stopped is no error.
     fn fill(&mut self, fill: &Fill<'_>, watch: &mut dyn Watch) -> Result<String, Error>;
     /// Loads the target.
     ///
     /// # Errors
-    /// When the load could not be carried out. Being stopped is no error.
+    /// Fails if the load could not be carried out. Being stopped is no error.
     fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<Loaded, Error>;
 }
 
@@ -150,7 +150,7 @@ pub(crate) trait DriverKind: Sync {
     /// The drivers of `wanted`, a setup of `subject`. What is real is taken hold of here, once.
     ///
     /// # Errors
-    /// When the setup does not fit, or the target is refused.
+    /// Fails if the setup does not fit, or the target is refused.
     fn open<'a>(
         &self,
         subject: &'a Subject,

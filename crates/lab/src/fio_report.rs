@@ -100,7 +100,7 @@ struct Spread {
 /// Reads the report at `path`; `title` heads it in a review.
 ///
 /// # Errors
-/// When it cannot be read, is no report of fio, or tells of a job that failed.
+/// Fails if it cannot be read, is no report of fio, or tells of a job that failed.
 pub fn import(path: &Path, title: Option<&str>) -> Result<Imported, Error> {
     let shown = path.display().to_string();
     let text = fs::read_to_string(path)

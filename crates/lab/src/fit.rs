@@ -85,7 +85,7 @@ pub struct Question<'a> {
 /// Reads the drive's file, for whoever has to find its figures.
 ///
 /// # Errors
-/// When it cannot be read, or is not a drive; says where.
+/// Fails if it cannot be read, or is not a drive; says where.
 pub fn read(path: &Path) -> Result<DriveSpec, Error> {
     let spec = DriveFile::read(path)?.spec();
     spec.map_err(|source| Error::new(Kind::Input, "reading the drive").source(source))
@@ -94,7 +94,7 @@ pub fn read(path: &Path) -> Result<DriveSpec, Error> {
 /// Fits the open numbers of a drive. Stopped early, returns the best so far, unverified.
 ///
 /// # Errors
-/// When the question is at fault, with file and line; or when a model failed.
+/// Fails if the question is at fault, with file and line; or if a model failed.
 pub fn fit(question: Question<'_>, watcher: &dyn Watcher) -> Result<Fit, Error> {
     let file = DriveFile::read(question.file)?;
     let parameters = parameters(&file, question.free)?;

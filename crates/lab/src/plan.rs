@@ -258,7 +258,7 @@ impl Plan {
     /// its requests look like.
     ///
     /// # Errors
-    /// When it replays none.
+    /// Fails if it replays none.
     pub fn with_trace(mut self, path: &Path, workload: &Workload) -> Result<Self, Error> {
         let mut replays = self.steps.iter_mut().filter(|step| step.replay.is_some()).peekable();
         if replays.peek().is_none() {
@@ -372,7 +372,7 @@ impl PlannedStep {
     /// The rate of the step; `reached` says what an earlier one did, in requests a second.
     ///
     /// # Errors
-    /// When it is a share of what was not measured.
+    /// Fails if it is a share of what was not measured.
     pub fn rate(&self, reached: impl Fn(&str) -> Option<f64>) -> Result<Option<Rate>, Error> {
         match &self.pace {
             None | Some(Pace::Trace { .. }) => Ok(None),

@@ -28,7 +28,7 @@ impl Subject {
     /// file that is made for the first suite needs no leave to be destroyed by the second.
     ///
     /// # Errors
-    /// When the setup does not fit, or the guard refuses the target.
+    /// Fails if the setup does not fit, or the guard refuses the target.
     pub fn drivers<'a>(
         &'a self,
         wanted: &'a Wanted,

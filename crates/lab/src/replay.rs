@@ -53,7 +53,7 @@ impl PlannedReplay {
     /// that of the plan, so that all steps of a workload replay the same one.
     ///
     /// # Errors
-    /// When its file is no trace, or its space is too small for its requests.
+    /// Fails if its file is no trace, or its space is too small for its requests.
     pub(crate) fn trace(
         &self,
         step: &str,
@@ -118,7 +118,7 @@ impl Replay<'_> {
     /// Checks that the trace has what its replay needs.
     ///
     /// # Errors
-    /// When it is to be replayed at times that nobody wrote down.
+    /// Fails if it is to be replayed at times that nobody wrote down.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.speed.is_some() && self.trace.span() == Nanos::ZERO {
             let text = format!("trace {} has no times to replay it at", self.trace.name());

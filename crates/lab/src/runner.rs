@@ -35,7 +35,7 @@ pub trait Journal: Sync {
     /// Keeps the record of the step numbered `index` in its plan.
     ///
     /// # Errors
-    /// When it could not be kept; the run ends.
+    /// Fails if it could not be kept; the run ends.
     fn keep(&self, index: usize, record: &Record) -> Result<(), Error>;
 
     /// Takes the progress of a step, for whoever looks on.

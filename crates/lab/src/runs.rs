@@ -63,7 +63,7 @@ impl Runs {
     /// Makes the folder of a new run.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// Fails if it cannot be made.
     pub fn create(&self, plan: Plan, wanted: Wanted) -> Result<Folder, Error> {
         let (path, id, started_at) = self.make_folder(&slug(&wanted))?;
         let order = Order::new(id, started_at, plan, wanted);
@@ -133,7 +133,7 @@ impl Runs {
     /// Reads a finished or interrupted run.
     ///
     /// # Errors
-    /// When there is none, or it cannot be understood.
+    /// Fails if there is none, or it cannot be understood.
     pub fn load(&self, asked: &str) -> Result<Run, Error> {
         read_run(&self.find(asked)?)
     }
@@ -141,7 +141,7 @@ impl Runs {
     /// The plan that a run follows.
     ///
     /// # Errors
-    /// When there is none, or it cannot be understood.
+    /// Fails if there is none, or it cannot be understood.
     pub fn plan(&self, asked: &str) -> Result<Plan, Error> {
         let order: Order = read_json(&self.find(asked)?.join(ORDER))?;
         Ok(order.plan)
@@ -150,7 +150,7 @@ impl Runs {
     /// Opens the folder of a run to go on with it.
     ///
     /// # Errors
-    /// When there is none, its order cannot be understood, or it is finished.
+    /// Fails if there is none, its order cannot be understood, or it is finished.
     pub fn open(&self, asked: &str) -> Result<Folder, Error> {
         let path = self.find(asked)?;
         let order: Order = read_json(&path.join(ORDER))?;
@@ -166,7 +166,7 @@ impl Runs {
     /// Writes a review of runs beside them, under `name`. Returns its path.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails if it cannot be written.
     pub fn write_review(&self, name: &str, html: &str) -> Result<PathBuf, Error> {
         let path = self.root.join(name);
         write_text(&path, html)?;
@@ -177,7 +177,7 @@ impl Runs {
     /// with the last of its runs.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails if it cannot be written.
     pub fn note_page(&self, id: &str, name: &str) -> Result<(), Error> {
         write_text(&self.root.join(id).join(PAGE), name)
     }
@@ -230,7 +230,7 @@ impl Folder {
     /// Steps that are finished, by index in the plan, ascending.
     ///
     /// # Errors
-    /// When one of them cannot be understood.
+    /// Fails if one of them cannot be understood.
     pub fn finished(&self) -> Result<Vec<(usize, Record)>, Error> {
         let steps = 0..self.order.plan.steps.len();
         let written = steps.map(|index| (index, self.step_path(index)));
@@ -243,7 +243,7 @@ impl Folder {
     /// Writes the result; when the plan is done, the finished steps are no longer kept apart.
     ///
     /// # Errors
-    /// When something cannot be written; the finished steps are still there then.
+    /// Fails if something cannot be written; the finished steps are still there then.
     pub fn finish(&self, outcome: Outcome) -> Result<Run, Error> {
         let complete = !outcome.interrupted;
         let Order { id, started_at, plan, wanted, .. } = &self.order;
@@ -305,7 +305,7 @@ impl Journal for Folder {
 /// Writes a text that is there whole or not at all.
 ///
 /// # Errors
-/// When it cannot be written; what was there before stays.
+/// Fails if it cannot be written; what was there before stays.
 pub fn write_text(path: &Path, text: &str) -> Result<(), Error> {
     write_bytes(path, text.as_bytes())
 }

@@ -222,7 +222,7 @@ pub fn plans(seed: u64) -> Result<Vec<Plan>, Error> {
 /// left out.
 ///
 /// # Errors
-/// When a simulation failed or was stopped.
+/// Fails if a simulation failed or was stopped.
 pub fn validate(
     rows: &[&FigureRow],
     bench: Bench<'_>,

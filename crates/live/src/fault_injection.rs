@@ -97,7 +97,7 @@ impl FaultInjector {
     /// Has something go wrong now.
     ///
     /// # Errors
-    /// When there is no such die, what it holds cannot be changed, or a stall has no end.
+    /// Fails if there is no such die, what it holds cannot be changed, or a stall has no end.
     pub fn commit(&self, fault: Fault) -> io::Result<()> {
         match fault {
             Fault::CutPower => self.cut_power(),
@@ -124,7 +124,7 @@ impl FaultInjector {
     /// Has what is due by the clock go wrong in time, until it is dropped.
     ///
     /// # Errors
-    /// When the system refuses a thread.
+    /// Fails if the system refuses a thread.
     pub fn keep_time(self: &Arc<Self>) -> io::Result<()> {
         let own: Weak<Self> = Arc::downgrade(self);
         let tick = move || {

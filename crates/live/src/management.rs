@@ -147,7 +147,7 @@ impl Management {
     /// Begins to serve requests about the drive of a folder, which the caller has open.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// Fails if the system refuses.
     pub fn start(
         volume: &Path,
         answer: impl Fn(Request) -> Answer + Send + Sync + 'static,
@@ -291,7 +291,7 @@ impl Connection {
     /// Sends a request, and waits for the answer.
     ///
     /// # Errors
-    /// When there is no answer in time, or it is malformed.
+    /// Fails if there is no answer in time, or it is malformed.
     pub fn ask(&mut self, request: &Request) -> io::Result<Answer> {
         self.stream.get_mut().write_all(&line_of(request)?)?;
         let mut line = String::new();

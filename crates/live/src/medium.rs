@@ -43,7 +43,7 @@ pub trait Medium: Any + fmt::Debug + Send + Sync {
     /// Fills `buffer` from `offset` on.
     ///
     /// # Errors
-    /// When it cannot be filled.
+    /// Fails if it cannot be filled.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
 
     /// Fills `buffers` one after the other from `offset` on, in one go where that is possible.
@@ -62,7 +62,7 @@ pub trait Medium: Any + fmt::Debug + Send + Sync {
     /// Writes `bytes` from `offset` on.
     ///
     /// # Errors
-    /// When not all of it could be written; then any part of it may have been.
+    /// Fails if not all of it could be written; then any part of it may have been.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
     /// Has what lies there read as zeroes: nothing gives it back once that was made durable. A
@@ -77,7 +77,7 @@ pub trait Medium: Any + fmt::Debug + Send + Sync {
     /// Makes durable whatever was written before.
     ///
     /// # Errors
-    /// When it is not known to be.
+    /// Fails if it is not known to be.
     fn sync(&self) -> io::Result<()>;
 
     /// Has the system begin with what was written there, which is not read again soon: the sync

@@ -64,7 +64,7 @@ impl Points {
     /// The table as Parquet.
     ///
     /// # Errors
-    /// When `to` does not take it.
+    /// Fails if `to` does not take it.
     pub fn to_parquet(&self, to: impl Write + Send) -> Result<(), Error> {
         let mut table = Table::new("charts.parquet");
         for (name, of) in TEXTS {

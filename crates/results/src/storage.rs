@@ -20,7 +20,7 @@ impl Run {
     /// The text of `run.json`; samples and histograms are not in it.
     ///
     /// # Errors
-    /// When a number is not finite, so that the text could not be read again.
+    /// Fails if a number is not finite, so that the text could not be read again.
     pub fn to_json(&self) -> Result<String, Error> {
         let text = serde_json::to_string_pretty(self).map_err(Error::Json)?;
         // JSON has no word for an infinite number or none: it would be a null in a number's place.
@@ -31,7 +31,7 @@ impl Run {
     /// Reads the text of `run.json`; samples and histograms are empty.
     ///
     /// # Errors
-    /// When it is of another schema version, which it names, or no result at all.
+    /// Fails if it is of another schema version, which it names, or no result at all.
     pub fn from_json(text: &str) -> Result<Self, Error> {
         #[derive(Deserialize)]
         struct Head {
@@ -51,7 +51,7 @@ impl Run {
     /// Writes the samples of all steps, one row each.
     ///
     /// # Errors
-    /// When `to` does not take them.
+    /// Fails if `to` does not take them.
     pub fn samples_to_parquet(&self, to: impl Write + Send) -> Result<(), Error> {
         let rows: Vec<(&str, &Sample)> = self
             .steps
@@ -74,7 +74,8 @@ impl Run {
     /// Reads the samples of all steps, replacing those that are there.
     ///
     /// # Errors
-    /// When they are not Parquet, lack a column, or belong to a step that the run does not have.
+    /// Fails if they are not Parquet, lack a column, or belong to a step that the run does not
+    /// have.
     pub fn samples_from_parquet(&mut self, from: impl Into<Bytes>) -> Result<(), Error> {
         let table = Table::read(SAMPLES, from.into())?;
         let steps = table.text("step")?;
@@ -95,7 +96,7 @@ impl Run {
     /// Writes the latency histograms of all steps, one row a bin.
     ///
     /// # Errors
-    /// When `to` does not take them.
+    /// Fails if `to` does not take them.
     pub fn latencies_to_parquet(&self, to: impl Write + Send) -> Result<(), Error> {
         let rows: Vec<(&str, &str, Bin)> = self
             .steps
@@ -123,7 +124,8 @@ impl Run {
     /// Reads the latency histograms of all steps, replacing those that are there.
     ///
     /// # Errors
-    /// When they are not Parquet, lack a column, or belong to a step that the run does not have.
+    /// Fails if they are not Parquet, lack a column, or belong to a step that the run does not
+    /// have.
     pub fn latencies_from_parquet(&mut self, from: impl Into<Bytes>) -> Result<(), Error> {
         let table = Table::read(LATENCIES, from.into())?;
         let (steps, ops) = (table.text("step")?, table.text("op")?);
@@ -143,7 +145,7 @@ impl Run {
     /// Writes the latency histogram of every sample, one row a bin.
     ///
     /// # Errors
-    /// When `to` does not take them.
+    /// Fails if `to` does not take them.
     pub fn histograms_to_parquet(&self, to: impl Write + Send) -> Result<(), Error> {
         let samples = self.steps.iter().flat_map(|step| {
             (0_u64..).zip(&step.samples).map(|(index, sample)| (step.id.as_str(), index, sample))
@@ -168,7 +170,8 @@ impl Run {
     /// Reads the latency histograms of the samples, which are there already.
     ///
     /// # Errors
-    /// When they are not Parquet, lack a column, or belong to a step that the run does not have.
+    /// Fails if they are not Parquet, lack a column, or belong to a step that the run does not
+    /// have.
     pub fn histograms_from_parquet(&mut self, from: impl Into<Bytes>) -> Result<(), Error> {
         let table = Table::read(HISTOGRAMS, from.into())?;
         let column = |name: &'static str| -> Result<Vec<u64>, Error> {

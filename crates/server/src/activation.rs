@@ -55,7 +55,7 @@ impl Passed {
     /// The socket that clients come to, at a position.
     ///
     /// # Errors
-    /// When there is none, or it is none that a server could use.
+    /// Fails if there is none, or it is none that a server could use.
     pub fn clients(&mut self, index: usize) -> Result<Listener> {
         let attempted = || format!("taking over the socket {PREFIX}{}", FIRST + index);
         let listener = match self.0.take_unix_listener(index) {
@@ -70,7 +70,7 @@ impl Passed {
     /// The socket that browsers come to, at a position.
     ///
     /// # Errors
-    /// When there is none, or it is none of TCP.
+    /// Fails if there is none, or it is none of TCP.
     pub fn http(&mut self, index: usize) -> Result<TcpListener> {
         let attempted = || format!("taking over the socket {PREFIX}{}", FIRST + index);
         let socket = self.0.take_tcp_listener(index).with_context(attempted)?;

@@ -246,7 +246,7 @@ impl DriveService {
     /// is dropped.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// Fails if the system refuses.
     pub fn manage(self: &Arc<Self>, offered: &[Export]) -> Result<Management> {
         self.guests().exports = offered.to_vec();
         // Whoever still asks does not keep the drive from being closed.

@@ -82,7 +82,7 @@ impl Log {
     /// Says from now on what is of `level`, as JSON or for people.
     ///
     /// # Errors
-    /// When the system gives no thread, or there is a log already.
+    /// Fails if the system gives no thread, or there is a log already.
     pub fn start(level: Level, is_json: bool) -> Result<Self> {
         let (queue, lines) = mpsc::sync_channel(WAITING_MAX);
         let writer = thread::Builder::new().name("log".to_owned());

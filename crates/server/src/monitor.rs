@@ -60,7 +60,7 @@ impl Recipients {
     /// Returns the recipients that the options name; none if they name none.
     ///
     /// # Errors
-    /// When the program cannot be run, the address is none, or nothing takes mail here.
+    /// Fails if the program cannot be run, the address is none, or nothing takes mail here.
     pub fn new(program: Option<PathBuf>, mail: Option<&str>) -> Result<Option<Self>> {
         let mail = mail.map(post).transpose()?;
         program.as_deref().map(check_program).transpose()?;
@@ -99,7 +99,7 @@ impl Monitor {
     /// Calls these about a drive.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// Fails if the system gives no thread.
     pub fn start(recipients: Recipients, about: About) -> Result<Self> {
         let caller = Caller { about, recipients };
         let (queue, alerts) = mpsc::sync_channel(WAITING_MAX);

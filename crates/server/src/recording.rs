@@ -69,7 +69,7 @@ impl RecordingFile {
     /// Begins a recording of a device in the file at `path`, which is made new.
     ///
     /// # Errors
-    /// When the file cannot be written, or the system has no thread for it.
+    /// Fails if the file cannot be written, or the system has no thread for it.
     pub fn begin(path: &Path, of: &Subject<'_>) -> Result<Self> {
         let shown = path.display();
         let file = File::create_new(path).with_context(|| format!("creating {shown}"))?;
@@ -119,7 +119,7 @@ impl RecordingFile {
     /// Ends the recording; everything is on its file then.
     ///
     /// # Errors
-    /// When it could not be written.
+    /// Fails if it could not be written.
     pub fn finish(mut self, tail: &Tail) -> Result<()> {
         let writer = self.end().context("the recording has ended already")?;
         let file =

@@ -110,7 +110,7 @@ impl Content {
 /// Listens at an address; it answers once [`Web::start`] is given the socket.
 ///
 /// # Errors
-/// When the address is in use, or the system refuses.
+/// Fails if the address is in use, or the system refuses.
 pub fn listen(address: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(address).map_err(|error| match error.kind() {
         io::ErrorKind::AddrInUse => anyhow!(
@@ -124,7 +124,7 @@ impl Web {
     /// Answers at a socket what is asked, and has done what is asked with the token.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// Fails if the system refuses.
     pub fn start(listener: TcpListener, content: Content, mut door: Door) -> Result<Self> {
         let address = listener.local_addr().context("asking for the port of HTTP")?;
         let hosts = std::mem::take(&mut door.hosts);

@@ -582,7 +582,7 @@ impl DriveSpec {
     /// off before scaling and put back after: effective over-provisioning stays the same.
     ///
     /// # Errors
-    /// When the scale leaves too few superblocks, or the format is not feasible.
+    /// Fails if the scale leaves too few superblocks, or the format is not feasible.
     pub fn ftl_config(&self, format: &FormatSpec, time_lapse: u32) -> Result<Config, SpecError> {
         let geometry = self.ftl_geometry();
         let (pages, superblocks) = (geometry.pages_per_superblock(), geometry.superblocks());

@@ -106,7 +106,7 @@ impl Generator {
     /// The requests of `job` on a drive of `span`; the same seed gives the same requests.
     ///
     /// # Errors
-    /// When the largest request does not fit into what the workload addresses.
+    /// Fails if the largest request does not fit into what the workload addresses.
     pub fn new(workload: &Workload, span: Span, job: Job, seed: u64) -> Result<Self, SpanError> {
         assert!(job.index < job.count, "job {} of {}", job.index, job.count);
         let root = Rng::new(seed).split("workload");

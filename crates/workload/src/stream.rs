@@ -6,8 +6,8 @@
 //!  handle        1          0                       0
 //! ```
 //!
-//! Which stream a request is of is drawn from a random stream of its own; each stream then draws as
-//! a workload by itself does.
+//! A random stream of its own draws the stream of each request; each stream then draws as a
+//! workload by itself does.
 
 use blockio::{Lba, Rng};
 use serde::{Deserialize, Serialize};
@@ -104,7 +104,7 @@ impl Streams {
     /// The streams of `workload` for `job`, on `footprint` sectors.
     ///
     /// # Errors
-    /// When the largest request of a stream does not fit into its region.
+    /// Fails if the largest request of a stream does not fit into its region.
     pub(crate) fn new(
         workload: &Workload,
         footprint: u64,

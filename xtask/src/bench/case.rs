@@ -46,7 +46,7 @@ impl Watch for Alone {
 /// Measures the case named `name` and prints a line of JSON.
 ///
 /// # Errors
-/// When there is no such case, or the model refused it.
+/// Fails if there is no such case, or the model refused it.
 pub(crate) fn run(name: &str) -> Result<()> {
     let plan = plan(name)?;
     let setup = Setup {

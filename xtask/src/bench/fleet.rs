@@ -75,7 +75,7 @@ impl Share {
 /// Measures them.
 ///
 /// # Errors
-/// When something does not start.
+/// Fails if something does not start.
 pub(super) fn measure() -> Result<Looking> {
     in_folder(shares)
 }

@@ -91,7 +91,7 @@ const fn load(name: &'static str, rw: &'static str, block: &'static str, depth: 
 /// Measures all servers and prints what came out.
 ///
 /// # Errors
-/// When a server does not start, or a load fails.
+/// Fails if a server does not start, or a load fails.
 pub(crate) fn run_all(options: Options) -> Result<()> {
     run("cargo", &["build", "--release", "--quiet", "--package", "cli"], &[])?;
     let folder = root().join("target").join("bench-nbd");

@@ -65,7 +65,7 @@ impl Overhead {
 /// Measures the rounds.
 ///
 /// # Errors
-/// When fio is missing or failed.
+/// Fails if fio is missing or failed.
 pub(super) fn measure() -> Result<Overhead> {
     let folder = FOLDERS.into_iter().find(|folder| Path::new(folder).is_dir());
     let folder = folder.context("no folder for the target")?;

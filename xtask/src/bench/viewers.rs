@@ -73,7 +73,7 @@ impl Watching {
 /// Measures the pairs.
 ///
 /// # Errors
-/// When fio is missing, or the server or the load failed.
+/// Fails if fio is missing, or the server or the load failed.
 pub(super) fn measure() -> Result<Watching> {
     in_folder(pairs)
 }
@@ -81,7 +81,7 @@ pub(super) fn measure() -> Result<Watching> {
 /// Measures something in a folder in memory, where there is such, with the command built.
 ///
 /// # Errors
-/// When one of these failed.
+/// Fails if one of these failed.
 pub(super) fn in_folder<T>(measure: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
     let build = ["build", "--release", "--quiet", "--package", "cli"];
     let built = Command::new("cargo").args(build).current_dir(root()).status();

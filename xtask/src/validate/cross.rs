@@ -24,7 +24,7 @@ pub(super) const FILE: &str = "docs/internals/cross-validation.json";
 /// then the documents.
 ///
 /// # Errors
-/// When a drive cannot be cross-validated, or a document cannot be written.
+/// Fails if a drive cannot be cross-validated, or a document cannot be written.
 pub(crate) fn run(names: &[String]) -> Result<()> {
     let names: Vec<&str> = match names {
         [] => drives_cross_validated(),
@@ -42,7 +42,7 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
 /// The data that is checked in, in the order of the drives' names.
 ///
 /// # Errors
-/// When it cannot be read, or is of another version of the models.
+/// Fails if it cannot be read, or is of another version of the models.
 pub(super) fn read() -> Result<Vec<Crossed>> {
     let path = root().join(FILE);
     if !path.exists() {

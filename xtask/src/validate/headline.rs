@@ -25,7 +25,7 @@ const FITTED: &str = "With the figures in view, as the files of the drives are, 
 /// Writes what `crossed` says into the documents.
 ///
 /// # Errors
-/// When a document cannot be read or written, or lacks the place.
+/// Fails if a document cannot be read or written, or lacks the place.
 pub(super) fn write(crossed: &[Crossed]) -> Result<()> {
     let section = section(crossed);
     let bullet = bullet(crossed);

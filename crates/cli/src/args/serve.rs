@@ -13,7 +13,7 @@ use server::log::Level;
 use super::{AccessArgs, HttpArgs, LimitArgs, ModelArgs, MonitorArgs, TlsArgs};
 use crate::quantity;
 
-/// Whose times replies of a served drive keep to.
+/// Timing of the replies of a served drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Timing {
     /// As fast as it goes
@@ -25,7 +25,7 @@ pub(crate) enum Timing {
 /// Model whose times replies keep to.
 #[derive(Debug, Args)]
 pub(crate) struct TimingArgs {
-    /// Whose times replies keep to: as fast as it goes, or those of a modelled drive
+    /// Timing of replies: as fast as possible, or that of a modelled drive
     #[arg(long, value_enum, default_value_t = Timing::Off, help_heading = "Timing")]
     pub(crate) timing: Timing,
     /// The modelled drive: of the catalogue, or a drive.toml

@@ -100,7 +100,7 @@ impl Opened {
     /// Opens the drive in `volume`, or one in `memory`.
     ///
     /// # Errors
-    /// When neither is named, the drive cannot be opened, or there is no such model.
+    /// Fails if neither is named, the drive cannot be opened, or there is no such model.
     pub(super) fn open(
         volume: Option<&Path>,
         memory: Option<Bytes>,
@@ -136,7 +136,7 @@ impl Opened {
     /// Closes the drive, of which nobody may have an export any more.
     ///
     /// # Errors
-    /// When its last state could not be written.
+    /// Fails if its last state could not be written.
     pub(super) fn close(self) -> Result<()> {
         drop(self.device);
         let closed = self.drive.and_then(Arc::into_inner).map(Drive::close);

@@ -353,7 +353,7 @@ impl Offer<'_> {
     /// The exports of the drive, or the whole of it. The first is the default.
     ///
     /// # Errors
-    /// When an export does not fit into the device, or none has the name of the default.
+    /// Fails if an export does not fit into the device, or none has the name of the default.
     pub(super) fn exports(&self, device: &Arc<dyn Device>) -> Result<Exports> {
         let (size, default) = (Bytes(device.size()), self.default);
         let (description, namespaces) = match self.volume {

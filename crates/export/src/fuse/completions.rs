@@ -72,7 +72,7 @@ impl Completions {
     /// Starts the thread for replies at the pace of a model whose time began at `begun`.
     ///
     /// # Errors
-    /// When the system has no thread, or the model no room for more clients.
+    /// Fails if the system has no thread, or the model no room for more clients.
     pub(super) fn start(
         pace: &Arc<Pace>,
         begun: Instant,

@@ -33,7 +33,7 @@ impl<'a> Channel<'a> {
     /// Encrypts it from here on.
     ///
     /// # Errors
-    /// When client and server do not agree before `deadline`.
+    /// Fails if client and server do not agree before `deadline`.
     pub(super) fn encrypt(&mut self, tls: &Tls, deadline: Instant) -> io::Result<()> {
         let mut tls = tls.connection().map_err(io::Error::other)?;
         while tls.is_handshaking() {

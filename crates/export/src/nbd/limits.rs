@@ -74,7 +74,7 @@ impl Limits {
     /// Returns the limits, if clients can be served within them.
     ///
     /// # Errors
-    /// When there may be no client, or too little memory for so many.
+    /// Fails if there may be no client, or too little memory for so many.
     pub fn checked(self) -> Result<Self, LimitsError> {
         let Self { connections, memory_bytes } = self;
         if connections == 0 {

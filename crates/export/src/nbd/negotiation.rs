@@ -96,7 +96,7 @@ impl Negotiation {
     /// Takes what the client sent, as far as it is whole, until the handshake is over.
     ///
     /// # Errors
-    /// When the client is to be dropped.
+    /// Fails if the client is to be dropped.
     pub fn take(&mut self, input: &[u8], replies: &mut Replies) -> Result<Taken, Violation> {
         let mut used_bytes = 0;
         loop {

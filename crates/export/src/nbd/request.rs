@@ -66,7 +66,7 @@ pub(super) const fn header_bytes(dialect: Dialect) -> usize {
 /// The request whose header is at the beginning of `bytes`, if all of it is there.
 ///
 /// # Errors
-/// When no request begins here: nothing that follows can be understood either.
+/// Fails if no request begins here: nothing that follows can be understood either.
 pub(super) fn parse(bytes: &[u8], dialect: Dialect) -> Result<Option<Request>, Violation> {
     if bytes.len() < header_bytes(dialect) {
         return Ok(None);

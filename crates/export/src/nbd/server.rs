@@ -141,7 +141,7 @@ impl Server {
     /// Serves `exports`, within `limits`, to whoever comes to `listeners`.
     ///
     /// # Errors
-    /// When the system has no thread for a listener.
+    /// Fails if the system has no thread for a listener.
     pub fn start(
         exports: Exports,
         listeners: Vec<Listener>,
@@ -173,7 +173,7 @@ impl Server {
     /// durable.
     ///
     /// # Errors
-    /// When something acknowledged could not be made durable.
+    /// Fails if something acknowledged could not be made durable.
     pub fn stop(mut self) -> Result<(), DeviceError> {
         self.dismiss();
         self.shared.exports.flush()

@@ -119,7 +119,7 @@ impl Session {
     /// Takes what the client sent, as far as it is whole, until many replies wait.
     ///
     /// # Errors
-    /// When the client is to be dropped.
+    /// Fails if the client is to be dropped.
     pub fn take(&mut self, input: &[u8], replies: &mut Replies) -> Result<Taken, Violation> {
         let mut taken = Taken::default();
         while !self.is_over && replies.len() < REPLIES_BYTES_MAX && !taken.is_blocked() {

@@ -145,8 +145,8 @@ pub struct CrossRow {
 /// Cross-validates one drive.
 ///
 /// # Errors
-/// When it has no open numbers, or its figures are of one family; when a model failed, or it was
-/// stopped.
+/// Fails if it has no open numbers, or its figures are of one family; if a model failed, or it
+/// was stopped.
 pub fn cross_validate(
     question: CrossQuestion<'_>,
     progress: &dyn Progress,

@@ -34,8 +34,8 @@ pub struct Contradiction {
 /// `text` and `file` are those that the table was read from, for errors.
 ///
 /// # Errors
-/// When there is none, naming the devices that there are; when one has a metric or a workload that
-/// nobody knows, with file and line.
+/// Fails if there is none, naming the devices that there are; if one has a metric or a workload
+/// that nobody knows, with file and line.
 pub fn rows_of<'a>(
     spec: &DriveSpec,
     table: &'a [FigureRow],

@@ -98,7 +98,7 @@ fn significant(value: f64) -> f64 {
 /// The numbers of `file` that are free: those of its `[[fit]]` tables, and `asked` before them.
 ///
 /// # Errors
-/// When there is none, when one is not in the file, or its bounds exclude what the file says.
+/// Fails if there is none, if one is not in the file, or its bounds exclude what the file says.
 pub(super) fn parameters(file: &DriveFile, asked: &[Free]) -> Result<Vec<Parameter>, Error> {
     let numbers = file.numbers();
     let mut parameters = Vec::new();
@@ -141,7 +141,7 @@ fn of_asked(file: &DriveFile, numbers: &[Number], free: &Free) -> Result<Paramet
 /// The number of `fit`, whose value in `file` is one of `numbers`.
 ///
 /// # Errors
-/// When it is not there, or its bounds exclude what the file says.
+/// Fails if it is not there, or its bounds exclude what the file says.
 pub(super) fn of_spec(
     file: &DriveFile,
     numbers: &[Number],

@@ -91,7 +91,7 @@ impl<'a> Shortcut<'a> {
     /// it; nothing for a drive that is not feasible.
     ///
     /// # Errors
-    /// When a request of the model failed.
+    /// Fails if a request of the model failed.
     pub(super) fn values(
         &self,
         drives: &[Option<DriveSpec>],

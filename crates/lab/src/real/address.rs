@@ -80,7 +80,7 @@ impl Address {
 /// whatever is in its name.
 ///
 /// # Errors
-/// When nothing stands before or after a comma.
+/// Fails if nothing stands before or after a comma.
 fn grouped(name: &str) -> Result<Vec<PathBuf>, Error> {
     if !name.contains(',') || Path::new(name).exists() {
         return Ok(Vec::new());

@@ -60,7 +60,7 @@ impl Site {
     /// Looks at the target named `name`, to which `permit` permits writing.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// Fails if it cannot be read.
     pub(crate) fn of_local(name: &Path, permit: Permit) -> Result<Self, Error> {
         let metadata = permit.path().metadata().map_err(|source| {
             let text = format!("looking at {}", permit.path().display());
@@ -146,7 +146,7 @@ impl Site {
     /// critical.
     ///
     /// # Errors
-    /// When one was asked for, and nobody tells how hot the drive is.
+    /// Fails if one was asked for, and nobody tells how hot the drive is.
     pub(crate) fn temperature_limit(&self, asked: Option<i64>) -> Result<Limit, Error> {
         let critical = || self.target.device().and_then(Block::temperature_critical_c);
         let limit = Limit { max_c: asked.or_else(critical), is_asked: asked.is_some() };

@@ -171,8 +171,8 @@ impl Fio {
     /// Takes hold of the target and finds out how fio can work on it.
     ///
     /// # Errors
-    /// When the guard refuses the target, fio is missing or too old, or it cannot read from it. A
-    /// file that was made for it is then gone again.
+    /// Fails if the guard refuses the target, fio is missing or too old, or it cannot read from it.
+    /// A file that was made for it is then gone again.
     pub fn open(address: &Address, access: &Access) -> Result<Self, Error> {
         let version = Version::usable()?;
         let made = opening::make_if_absent(address, access)?;

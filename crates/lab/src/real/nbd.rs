@@ -121,7 +121,7 @@ impl Uri {
     /// Asks the server what the export is.
     ///
     /// # Errors
-    /// When nobody answers, or there is no such export.
+    /// Fails if nobody answers, or there is no such export.
     pub(crate) fn export(&self) -> Result<Export, Error> {
         let mut session = self.session()?;
         // What is known is known, whether the server hears the farewell or not.
@@ -132,7 +132,7 @@ impl Uri {
     /// Trims everything; how many bytes that was.
     ///
     /// # Errors
-    /// When the server refuses.
+    /// Fails if the server refuses.
     pub(crate) fn trim(&self) -> Result<u64, Error> {
         let mut session = self.session()?;
         let failed = |source| Error::new(Kind::Io, format!("trimming {self}")).source(source);

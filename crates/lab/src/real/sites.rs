@@ -88,7 +88,7 @@ impl Sites {
     /// From which temperature of any device on no load goes on.
     ///
     /// # Errors
-    /// When one was asked for, and nobody tells how hot one of the drives is.
+    /// Fails if one was asked for, and nobody tells how hot one of the drives is.
     pub(crate) fn temperature_limit(&self, asked: Option<i64>) -> Result<Limit, Error> {
         let limits = self.all.iter().map(|site| site.temperature_limit(asked));
         let limits = limits.collect::<Result<Vec<Limit>, _>>()?;
@@ -117,7 +117,7 @@ impl Sites {
     /// Checks that the file systems have room for files with holes.
     ///
     /// # Errors
-    /// When one has less.
+    /// Fails if one has less.
     pub(crate) fn check_space(&self) -> Result<(), Error> {
         self.all.iter().try_for_each(|site| site.target().check_space(site.capacity_bytes()))
     }

@@ -171,7 +171,7 @@ impl Target {
     /// A file of `capacity_bytes` with holes needs room for them.
     ///
     /// # Errors
-    /// When its file system has less.
+    /// Fails if its file system has less.
     pub(crate) fn check_space(&self, capacity_bytes: u64) -> Result<(), Error> {
         self.file().map_or(Ok(()), |permit| check_space_of(permit, capacity_bytes))
     }

@@ -87,7 +87,7 @@ impl Tuned {
     /// Changes what disturbs measurements on `disks`, or on whatever it is, of this machine.
     ///
     /// # Errors
-    /// When the journal cannot be written, or another run has the machine tuned.
+    /// Fails if the journal cannot be written, or another run has the machine tuned.
     pub(crate) fn begin(system: &System, disks: &[Block]) -> Result<Self, Error> {
         let mut journal = TuningJournal::open(system)?;
         // As a run that was killed found the machine, so it is to be again after this one.
@@ -158,7 +158,7 @@ impl Drop for Tuned {
 /// Puts back what runs that were killed changed, setting by setting.
 ///
 /// # Errors
-/// When the journal cannot be read, or a run that lives has the machine tuned.
+/// Fails if the journal cannot be read, or a run that lives has the machine tuned.
 pub fn revert() -> Result<Vec<Reverted>, Error> {
     revert_on(&System::this_machine())
 }

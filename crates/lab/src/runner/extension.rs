@@ -25,7 +25,7 @@ const STRETCHES_MAX: f64 = 12.0;
 /// `demand` or the longest is over; a plan without bounds is done.
 ///
 /// # Errors
-/// When a stretch could not be carried out.
+/// Fails if a stretch could not be carried out.
 pub(super) fn extended(
     driver: &mut dyn Driver,
     load: &Load<'_>,

@@ -48,7 +48,7 @@ impl Runs {
     /// returns their size in bytes.
     ///
     /// # Errors
-    /// When there is none, it lies elsewhere, is under way, or cannot be removed.
+    /// Fails if there is none, it lies elsewhere, is under way, or cannot be removed.
     pub fn delete(&self, asked: &str) -> Result<u64, Error> {
         let path = self.find(asked)?;
         let inside = path.parent().is_some_and(|parent| parent == self.root);

@@ -147,7 +147,7 @@ impl RunMonitor {
     /// The text of a page that a look told of.
     ///
     /// # Errors
-    /// When it cannot be read any more.
+    /// Fails if it cannot be read any more.
     pub fn page(&self, page: &Page) -> Result<String, Error> {
         let bytes = read(&self.runs.root.join(&page.name))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())

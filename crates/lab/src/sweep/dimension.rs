@@ -132,7 +132,7 @@ fn rounded(value: f64) -> f64 {
 /// Every combination of the values, the last dimension fastest.
 ///
 /// # Errors
-/// When there are too many, or a key is swept twice.
+/// Fails if there are too many, or a key is swept twice.
 pub fn grid(dimensions: &[Dimension]) -> Result<Vec<Vec<Value>>, Error> {
     for (index, dimension) in dimensions.iter().enumerate() {
         if dimensions[..index].iter().any(|other| other.key == dimension.key) {

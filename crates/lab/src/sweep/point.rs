@@ -46,7 +46,7 @@ pub(super) struct Setting {
 /// A settled drive, or nothing when it was stopped before.
 ///
 /// # Errors
-/// When the drive cannot be set up so, or a request failed.
+/// Fails if the drive cannot be set up so, or a request failed.
 pub(super) fn measure(setting: &Setting, watch: &mut dyn Watch) -> Result<Option<Settled>, Error> {
     let mut model = Model::new(setting.drive.clone(), setting.setup.clone())?;
     model.purge()?;

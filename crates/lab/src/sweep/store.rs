@@ -35,7 +35,7 @@ impl Store {
     /// Makes the folder of a new sweep in `root`.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// Fails if it cannot be made.
     pub fn create(root: &Path, order: SweepOrder) -> Result<Self, Error> {
         let slug = format!("{}-sweep", order.name());
         let (path, id, started_at) = Runs::new(root).make_folder(&slug)?;
@@ -47,7 +47,7 @@ impl Store {
     /// Opens the folder of a sweep, a path or a name in `root`, to go on with it.
     ///
     /// # Errors
-    /// When there is none, or this program cannot go on with it.
+    /// Fails if there is none, or this program cannot go on with it.
     pub fn open(root: &Path, asked: &str) -> Result<Self, Error> {
         let path = [PathBuf::from(asked), root.join(asked)].into_iter().find(|it| it.is_dir());
         let Some(path) = path else {
@@ -72,7 +72,7 @@ impl Store {
     /// Points that are finished, by index in the grid.
     ///
     /// # Errors
-    /// When one of them cannot be understood.
+    /// Fails if one of them cannot be understood.
     pub fn finished(&self) -> Result<Vec<(usize, Point)>, Error> {
         let count = super::dimension::grid(&self.order.dimensions)?.len();
         let written = (0..count).map(|index| (index, self.point_path(index)));
@@ -83,7 +83,7 @@ impl Store {
     /// Keeps the point numbered `index`.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails if it cannot be written.
     pub fn keep(&self, index: usize, point: &Point) -> Result<(), Error> {
         let folder = self.path.join(POINTS);
         fs::create_dir_all(&folder).map_err(|source| {
@@ -95,7 +95,7 @@ impl Store {
     /// Writes the result, its table and its page. Returns the path of the page.
     ///
     /// # Errors
-    /// When something cannot be written.
+    /// Fails if something cannot be written.
     pub fn finish(&self, sweep: &Sweep, html: &str) -> Result<PathBuf, Error> {
         write_json(&self.path.join(RESULT), sweep)?;
         write_text(&self.path.join(TABLE), &super::table::csv(sweep)?)?;

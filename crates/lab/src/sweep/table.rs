@@ -25,7 +25,7 @@ const COLUMNS: [&str; 14] = [
 /// The text of `sweep.csv`: the dimensions, what was measured, and why a point is infeasible.
 ///
 /// # Errors
-/// When it cannot be written, which memory alone decides.
+/// Fails if it cannot be written, which memory alone decides.
 pub(super) fn csv(sweep: &Sweep) -> Result<String, Error> {
     let failed = |source: csv::Error| Error::new(Kind::Io, "writing a table").source(source);
     let mut writer = csv::Writer::from_writer(Vec::new());

@@ -94,7 +94,7 @@ impl WorkList {
     /// none.
     ///
     /// # Errors
-    /// When a simulation failed or was stopped.
+    /// Fails if a simulation failed or was stopped.
     pub fn values(
         &self,
         drives: &[DriveSpec],

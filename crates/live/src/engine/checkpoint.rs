@@ -92,7 +92,7 @@ impl Reader<'_> {
     /// Fills `bytes` with what was saved, frame by frame.
     ///
     /// # Errors
-    /// When a frame is not what was written.
+    /// Fails if a frame is not what was written.
     pub(crate) fn fill(&mut self, bytes: &mut [u8]) -> io::Result<()> {
         for part in bytes.chunks_mut(FRAME_BYTES) {
             self.frame(part)?;

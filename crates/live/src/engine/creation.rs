@@ -54,7 +54,7 @@ impl Plan {
     /// The arrangement that fits a drive of this size.
     ///
     /// # Errors
-    /// When there is none.
+    /// Fails if there is none.
     pub fn shape(&self) -> Result<Shape, OpenError> {
         let capacity = Capacity { size: self.size, physical: self.physical };
         let (pages_logical, pages_stored_max) = capacity.pages()?;
@@ -206,7 +206,7 @@ impl Shape {
 /// every other one.
 ///
 /// # Errors
-/// When a medium is too small, or fails.
+/// Fails if a medium is too small, or fails.
 pub fn format(media: Vec<Box<dyn Medium>>, shape: &Shape, drive: u64) -> Result<(), OpenError> {
     shape.check()?;
     let layout = Layout::new(shape);

@@ -307,7 +307,7 @@ impl Dies {
     /// Programs a unit; returns the die that was written, none where the drive does without it.
     ///
     /// # Errors
-    /// When the die fails and the drive needs it.
+    /// Fails if the die fails and the drive needs it.
     pub(crate) fn program(&self, program: &Program) -> Result<Option<usize>, DeviceError> {
         thread_local! {
             /// Memory for parity.

@@ -36,7 +36,7 @@ pub(crate) struct Unused {
 /// aside, so that a protected drive opens without them.
 ///
 /// # Errors
-/// When that leaves too few dies, naming each medium that was left aside, or when media of more
+/// Fails if that leaves too few dies, naming each medium that was left aside, or if media of more
 /// than one drive could be opened.
 pub(crate) fn gather(media: Vec<Box<dyn Medium>>) -> Result<Gathered, OpenError> {
     gather_if(media, Missing::Limited)
@@ -46,7 +46,7 @@ pub(crate) fn gather(media: Vec<Box<dyn Medium>>) -> Result<Gathered, OpenError>
 /// there is no other one: for reading what is left.
 ///
 /// # Errors
-/// When none of the media is a die, or they are dies of several drives.
+/// Fails if none of the media is a die, or they are dies of several drives.
 pub(crate) fn gather_all(media: Vec<Box<dyn Medium>>) -> Result<Gathered, OpenError> {
     gather_if(media, Missing::Any)
 }

@@ -40,7 +40,7 @@ impl<D: Send + Sync + 'static> Queue<D> {
     /// A queue to `device`, of which `threads` requests are carried out at a time.
     ///
     /// # Errors
-    /// When the system gives no more threads.
+    /// Fails if the system gives no more threads.
     pub fn new(device: &Arc<D>, threads: NonZeroUsize) -> io::Result<Self> {
         let (sender, receiver) = mpsc::channel();
         let receiver = Arc::new(Mutex::new(receiver));

@@ -128,7 +128,8 @@ impl Drive {
     /// A die may be missing where the drive is protected.
     ///
     /// # Errors
-    /// When the media are not the dies of one drive, or it is damaged; then nothing was changed.
+    /// Fails if the media are not the dies of one drive, or it is damaged; then nothing was
+    /// changed.
     pub fn open_media(media: Vec<Box<dyn Medium>>) -> Result<Self, OpenError> {
         let Gathered { store, header, unused } = gather(media)?;
         let mut drive = open(store, header)?;
@@ -258,7 +259,7 @@ fn is_complete(store: &Store, header: &Header, summary: &CheckpointHeader) -> bo
 /// The map of a drive that was closed, and its lost pages; none where it has to be recovered.
 ///
 /// # Errors
-/// When it is damaged.
+/// Fails if it is damaged.
 pub(crate) fn view(store: &Store, header: &Header) -> Result<Option<(Ftl, LostPages)>, OpenError> {
     Ok(as_closed(store, header)?.map(|closed| (closed.ftl, closed.lost)))
 }

@@ -332,7 +332,7 @@ impl Store {
     /// Part of a unit, not of its unit header, from all other units of the row.
     ///
     /// # Errors
-    /// When one of them cannot be read. What comes out is only as good as what they hold.
+    /// Fails if one of them cannot be read. What comes out is only as good as what they hold.
     pub(crate) fn reconstruct(&self, of: Member, from: usize, sum: &mut [u8]) -> io::Result<()> {
         let Member { row, position, life } = of;
         assert!(self.layout.shape.is_protected, "rows with parity are made again");

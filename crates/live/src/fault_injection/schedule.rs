@@ -108,7 +108,7 @@ impl Schedule {
     /// Reads a schedule.
     ///
     /// # Errors
-    /// When it is none; says which fault, and what is wrong with it.
+    /// Fails if it is none; says which fault, and what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, ScheduleError> {
         let File { seed, fault } = toml::from_str(text)?;
         let mut planned = Vec::new();

@@ -138,7 +138,7 @@ impl Header {
     /// Decodes one copy; none if the bytes are no header, or an incomplete one.
     ///
     /// # Errors
-    /// When it is one of another format, or says what cannot be.
+    /// Fails if it is one of another format, or says what cannot be.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Option<Self>, Unfit> {
         let is_whole = bytes.len() as u64 == HEADER_BYTES && is_sealed(bytes);
         if !is_whole || !bytes.starts_with(MAGIC) {

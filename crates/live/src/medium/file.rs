@@ -86,7 +86,7 @@ impl FileMedium {
     /// left alone; one that could not be made whole is removed.
     ///
     /// # Errors
-    /// When it exists or cannot be made, the host has too little space for it, or it cannot be
+    /// Fails if it exists or cannot be made, the host has too little space for it, or it cannot be
     /// accessed so.
     pub fn create(
         path: &Path,
@@ -114,7 +114,7 @@ impl FileMedium {
     /// Opens a file or block device and holds it against a second drive.
     ///
     /// # Errors
-    /// When it does not exist, may not be written, is in use, or cannot be accessed so.
+    /// Fails if it does not exist, may not be written, is in use, or cannot be accessed so.
     pub fn open(path: &Path, access: Access) -> io::Result<Self> {
         Self::over(options(access).open(path).map_err(|error| told(error, access))?, path, access)
     }
@@ -122,7 +122,7 @@ impl FileMedium {
     /// Opens a file or block device for reading only, beside others that do.
     ///
     /// # Errors
-    /// When it does not exist, may not be read, or a drive uses it.
+    /// Fails if it does not exist, may not be read, or a drive uses it.
     pub(crate) fn view(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         patiently(|| file.try_lock_shared())?;
@@ -153,7 +153,7 @@ impl FileMedium {
     /// Takes the host's space for the first bytes of a sparse file, as far as its file system can.
     ///
     /// # Errors
-    /// When the host has too little.
+    /// Fails if the host has too little.
     pub(crate) fn reserve(&self, length: u64) -> io::Result<()> {
         let ask = || rustix::fs::fallocate(&self.file, FallocateFlags::KEEP_SIZE, 0, length);
         match rustix::io::retry_on_intr(ask) {

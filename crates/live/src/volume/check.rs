@@ -115,7 +115,7 @@ impl Report {
 /// rows of how many have been gone through.
 ///
 /// # Errors
-/// When there is no drive, it is in use, or so damaged that it could not be opened.
+/// Fails if there is no drive, it is in use, or so damaged that it could not be opened.
 pub fn check(volume: &Path, moved: impl FnMut(u64, u64)) -> Result<Report, OpenError> {
     check_media(open_dies(volume, FileMedium::view)?, moved)
 }

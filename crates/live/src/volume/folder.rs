@@ -101,7 +101,7 @@ pub fn name_of(volume: &Path) -> String {
 /// Gives the drive of a folder a name.
 ///
 /// # Errors
-/// When the name is none, there is no drive, or the system refuses.
+/// Fails if the name is none, there is no drive, or the system refuses.
 pub fn name_drive(volume: &Path, name: &str) -> Result<(), OpenError> {
     check_name(name).map_err(OpenError::refused)?;
     let described = Volume { name: Some(name.to_owned()), ..read(volume)? };
@@ -111,7 +111,7 @@ pub fn name_drive(volume: &Path, name: &str) -> Result<(), OpenError> {
 /// Checks that a text may be the name of a drive.
 ///
 /// # Errors
-/// When it may not; says what a name is.
+/// Fails if it may not; says what a name is.
 pub fn check_name(name: &str) -> Result<(), String> {
     let characters = name.chars().count();
     let is_fit = (1..=NAME_CHARACTERS_MAX).contains(&characters)
@@ -139,7 +139,7 @@ pub fn rated_cycles(volume: &Path) -> Option<u32> {
 /// Says how many erases every superblock of a folder's drive is rated for.
 ///
 /// # Errors
-/// When there is no drive, or the system refuses.
+/// Fails if there is no drive, or the system refuses.
 pub fn rate_cycles(volume: &Path, cycles: u32) -> Result<(), OpenError> {
     let described = Volume { rated_cycles: Some(cycles), ..read(volume)? };
     write(&volume.join(FILE), &described)
@@ -163,7 +163,7 @@ pub struct Equipment {
 /// Creates an empty drive, which is closed then.
 ///
 /// # Errors
-/// When something is in the way, too small, or cannot be; then nothing is left behind.
+/// Fails if something is in the way, too small, or cannot be; then nothing is left behind.
 pub fn create(options: &CreateOptions, equipment: &Equipment) -> Result<(), OpenError> {
     let Equipment { name, preallocation, hot_spares, rated_cycles, namespaces } = equipment;
     name.as_deref().map_or(Ok(()), check_name).map_err(OpenError::refused)?;
@@ -263,7 +263,7 @@ impl Drive {
     /// Creates an empty drive, whose files have all the space that they need, and opens it.
     ///
     /// # Errors
-    /// When something is in the way, too small, or cannot be; then nothing is left behind.
+    /// Fails if something is in the way, too small, or cannot be; then nothing is left behind.
     pub fn create(options: &CreateOptions) -> Result<Self, OpenError> {
         let mut unfinished = Unfinished::default();
         unfinished.make(options, Preallocation::default())?;
@@ -275,7 +275,7 @@ impl Drive {
     /// Opens the drive of a folder.
     ///
     /// # Errors
-    /// When there is none, it is in use, or it is damaged.
+    /// Fails if there is none, it is in use, or it is damaged.
     pub fn open(volume: &Path) -> Result<Self, OpenError> {
         Self::open_as(volume, Access::default())
     }
@@ -318,7 +318,7 @@ impl Replacement {
     /// drive's folder. What the drive had there before may be given again, and so may a hot spare.
     ///
     /// # Errors
-    /// When the die has not failed, or the new one cannot take its place.
+    /// Fails if the die has not failed, or the new one cannot take its place.
     pub fn prepare(
         volume: &Path,
         drive: &Drive,

@@ -27,7 +27,7 @@ pub fn hot_spares(volume: &Path) -> Vec<PathBuf> {
 /// whose contents are lost when it takes a place.
 ///
 /// # Errors
-/// When the drive can do without no die, the spare one is the drive's already or too small, and
+/// Fails if the drive can do without no die, the spare one is the drive's already or too small, and
 /// when the system refuses.
 pub fn add_spare(volume: &Path, drive: &Drive, new: &Path) -> Result<(), OpenError> {
     if !drive.status().format.is_protected {

@@ -18,7 +18,7 @@ use crate::{FileMedium, Life, OpenError};
 /// The status of the drive of a folder that no process has open; nothing is changed.
 ///
 /// # Errors
-/// When there is none, it is in use, or it is damaged.
+/// Fails if there is none, it is in use, or it is damaged.
 pub fn inspect(volume: &Path) -> Result<Status, OpenError> {
     let Gathered { store, header, .. } = gather(open_dies(volume, FileMedium::view)?)?;
     let shape = &store.layout.shape;

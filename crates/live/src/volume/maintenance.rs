@@ -108,7 +108,7 @@ impl Maintenance {
     /// restore what belongs there; [`Drive::status`] says how far that is.
     ///
     /// # Errors
-    /// When the die has not failed, or the new one cannot take its place.
+    /// Fails if the die has not failed, or the new one cannot take its place.
     pub fn replace_die(&self, die: usize, new: &Path) -> Result<(), OpenError> {
         let Some(turn) = self.rest.turn() else {
             return Err(OpenError::refused("another die is being replaced; wait for it".into()));
@@ -137,7 +137,7 @@ impl Maintenance {
     /// there is space.
     ///
     /// # Errors
-    /// When the system refuses a thread.
+    /// Fails if the system refuses a thread.
     pub fn keep_redundant(&self) -> Result<(), OpenError> {
         let volume = self.volume.clone();
         self.begin("redundancy", move |drive, rest, told| {
@@ -163,7 +163,7 @@ impl Maintenance {
     /// thread. One that is spread over a longer time is given up for it.
     ///
     /// # Errors
-    /// When one is under way.
+    /// Fails if one is under way.
     pub fn scrub(&self) -> Result<(), OpenError> {
         if *lock(&self.is_scheduled) {
             self.rest.wish(|wishes| wishes.wants_scrub = true);
@@ -179,7 +179,7 @@ impl Maintenance {
     /// that from now on.
     ///
     /// # Errors
-    /// When the system refuses a thread.
+    /// Fails if the system refuses a thread.
     pub fn scrub_every(&self, period: Duration) -> Result<(), OpenError> {
         self.rest.wish(|wishes| wishes.period = period);
         if std::mem::replace(&mut *lock(&self.is_scheduled), true) {
@@ -210,7 +210,7 @@ impl Maintenance {
     /// Begins to erase everything that is stored.
     ///
     /// # Errors
-    /// When that is under way already.
+    /// Fails if that is under way already.
     pub fn purge(&self) -> Result<(), OpenError> {
         self.begin_purge(|drive, go_on| {
             // Its status says how it went.
@@ -221,7 +221,7 @@ impl Maintenance {
     /// Begins to erase everything that is stored, after which clients have another capacity.
     ///
     /// # Errors
-    /// When something is being erased already, or the drive cannot have that capacity.
+    /// Fails if something is being erased already, or the drive cannot have that capacity.
     pub fn format(&self, capacity: UserCapacity) -> Result<(), OpenError> {
         self.drive.check_capacity(capacity)?;
         Namespaces::allow(&self.volume, &self.drive, capacity)?;

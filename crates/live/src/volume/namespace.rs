@@ -76,7 +76,7 @@ impl Namespaces {
     /// Reads the namespaces of the drive of a folder.
     ///
     /// # Errors
-    /// When there is no drive, or they cannot be.
+    /// Fails if there is no drive, or they cannot be.
     pub fn of(volume: &Path) -> Result<Self, OpenError> {
         let listed = Self(folder::namespaces(volume)?);
         for (index, namespace) in listed.0.iter().enumerate() {
@@ -97,7 +97,7 @@ impl Namespaces {
     /// Lays out the namespaces of a new drive of so many bytes, one after the other.
     ///
     /// # Errors
-    /// When they do not fit, or two have one name.
+    /// Fails if they do not fit, or two have one name.
     pub fn laid_out(sizes: &[(String, Bytes)], capacity: Bytes) -> Result<Self, OpenError> {
         let mut all = Self::default();
         for (name, size) in sizes {
@@ -110,7 +110,7 @@ impl Namespaces {
     /// Lists them in the folder of a drive instead of those that were.
     ///
     /// # Errors
-    /// When there is no drive, or the system refuses.
+    /// Fails if there is no drive, or the system refuses.
     pub fn keep(&self, volume: &Path) -> Result<(), OpenError> {
         folder::keep_namespaces(volume, &self.0)
     }
@@ -128,7 +128,7 @@ impl Namespaces {
     /// Checks that a drive of so many bytes has room for them where they are.
     ///
     /// # Errors
-    /// When it has not.
+    /// Fails if it has not.
     pub fn check_capacity(&self, capacity: Bytes) -> Result<(), OpenError> {
         match self.0.iter().find(|namespace| namespace.end_bytes() > capacity.0) {
             Some(Namespace { name, .. }) => Err(OpenError::refused(format!(
@@ -150,7 +150,7 @@ impl Namespaces {
     /// holds what is stored there already.
     ///
     /// # Errors
-    /// When there is no room, the name is taken, or something is stored that it would not hold.
+    /// Fails if there is no room, the name is taken, or something is stored that it would not hold.
     pub fn add(
         volume: &Path,
         drive: &Drive,
@@ -177,7 +177,7 @@ impl Namespaces {
     /// Gives a namespace another size, where it is.
     ///
     /// # Errors
-    /// When another one is in the way, or something would be lost that is to be kept.
+    /// Fails if another one is in the way, or something would be lost that is to be kept.
     pub fn resize(
         volume: &Path,
         drive: &Drive,
@@ -206,7 +206,7 @@ impl Namespaces {
     /// Removes a namespace, and what is stored in it.
     ///
     /// # Errors
-    /// When something is stored there that is to be kept.
+    /// Fails if something is stored there that is to be kept.
     pub fn remove(
         volume: &Path,
         drive: &Drive,

@@ -51,7 +51,8 @@ impl Salvage {
     /// newest that can be read.
     ///
     /// # Errors
-    /// When there is no drive, it is in use, no die has a header, or no such checkpoint is whole.
+    /// Fails if there is no drive, it is in use, no die has a header, or no such checkpoint is
+    /// whole.
     pub fn open(volume: &Path, checkpoint: Option<u64>) -> Result<Self, OpenError> {
         Self::open_media(open_dies(volume, FileMedium::view)?, checkpoint)
     }

@@ -38,7 +38,7 @@ impl Connection {
     /// Sets up the connection on a socket, encrypted if `tls` is given.
     ///
     /// # Errors
-    /// When the other end is gone, or encryption cannot begin.
+    /// Fails if the other end is gone, or encryption cannot begin.
     pub(super) fn new(
         socket: &Arc<TcpStream>,
         tls: Option<&Tls>,

@@ -101,7 +101,7 @@ impl Fleet {
     /// configurations of servers; and, in another folder, runs.
     ///
     /// # Errors
-    /// When a place is none of these now.
+    /// Fails if a place is none of these now.
     pub fn new(places: &[PathBuf], runs: Option<&Path>) -> Result<Self> {
         for place in places {
             volumes(place)?;

@@ -102,7 +102,7 @@ impl Request {
     /// The one value of a header, whose name is in small letters; none if it is missing.
     ///
     /// # Errors
-    /// When it is there twice: a proxy might take the other one.
+    /// Fails if it is there twice: a proxy might take the other one.
     pub(super) fn header(&self, name: &str) -> Result<Option<&str>, Fault> {
         let mut values = self.headers.iter().filter(|(it, _)| it == name).map(|(_, value)| value);
         let first = values.next().map(String::as_str);

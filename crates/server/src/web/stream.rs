@@ -55,7 +55,7 @@ impl Stream {
     /// any more.
     ///
     /// # Errors
-    /// When the viewer is gone.
+    /// Fails if the viewer is gone.
     pub(super) fn serve<T: Serialize>(
         &self,
         visit: &Visit<'_>,

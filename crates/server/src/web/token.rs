@@ -31,7 +31,7 @@ impl Token {
     /// Draws one, and writes it into a file, if one is named, in place of an earlier one.
     ///
     /// # Errors
-    /// When the file holds something else, or the system refuses.
+    /// Fails if the file holds something else, or the system refuses.
     pub fn draw(path: Option<PathBuf>) -> io::Result<Self> {
         let mut bytes = [0; TOKEN_BYTES];
         // So few bytes come at once or not at all.

@@ -52,7 +52,7 @@ impl Drive {
     /// An idle drive of `spec` that holds what this one holds.
     ///
     /// # Errors
-    /// When `spec` puts data elsewhere (see [`Placement`]), or does not have the setup.
+    /// Fails if `spec` puts data elsewhere (see [`Placement`]), or does not have the setup.
     pub fn retimed(&self, spec: &DriveSpec, setup: &Setup) -> Result<Self, SpecError> {
         let config = spec.nand_config(&setup.format, setup.time_lapse)?;
         let count = (spec.device_count() * spec.modules.count) as usize;

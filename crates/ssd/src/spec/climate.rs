@@ -76,8 +76,8 @@ impl DriveSpec {
     /// This drive in `surroundings`.
     ///
     /// # Errors
-    /// When nothing is known of its heat, so that they would make no difference, or when it could
-    /// not even idle.
+    /// Fails if nothing is known of its heat, so that they would make no difference, or if it
+    /// could not even idle.
     pub fn surrounded_by(mut self, surroundings: &Surroundings) -> Result<Self, SpecError> {
         self.die_failure = surroundings.die_failure;
         if (Surroundings { die_failure: None, ..*surroundings }) == Surroundings::default() {

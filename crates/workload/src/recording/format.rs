@@ -104,7 +104,7 @@ impl<W: Write> RecordingWriter<W> {
     /// Begins a recording.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails if it cannot be written.
     pub fn new(mut to: W, head: &Head) -> io::Result<Self> {
         to.write_all(MAGIC)?;
         let mut writer = Self { to, payload: Vec::new() };
@@ -115,7 +115,7 @@ impl<W: Write> RecordingWriter<W> {
     /// Adds requests, in any order.
     ///
     /// # Errors
-    /// When they cannot be written.
+    /// Fails if they cannot be written.
     pub fn put(&mut self, requests: &[Recorded]) -> io::Result<()> {
         // So that no chunk comes near the longest.
         for part in requests.chunks(1 << 20) {
@@ -136,7 +136,7 @@ impl<W: Write> RecordingWriter<W> {
     /// Notes that `count` requests could not be kept.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails if it cannot be written.
     pub fn put_lost(&mut self, count: u64) -> io::Result<()> {
         self.payload.clear();
         self.payload.extend(count.to_le_bytes());
@@ -146,7 +146,7 @@ impl<W: Write> RecordingWriter<W> {
     /// Hands what was added to the system, so that it outlives this process.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails if it cannot be written.
     pub fn flush(&mut self) -> io::Result<()> {
         self.to.flush()
     }
@@ -154,7 +154,7 @@ impl<W: Write> RecordingWriter<W> {
     /// Ends the recording; returns what it was written to.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails if it cannot be written.
     pub fn finish(mut self, tail: &Tail) -> io::Result<W> {
         self.put_json(Chunk::Tail, tail)?;
         self.to.flush()?;
@@ -211,7 +211,7 @@ fn put_signed(bytes: &mut Vec<u8>, value: u64, before: u64) {
 /// Reads a recording. One that was cut short ends with its last whole chunk and has no tail.
 ///
 /// # Errors
-/// When it is none, is damaged, has no request, or cannot be read.
+/// Fails if it is none, is damaged, has no request, or cannot be read.
 pub fn read(mut from: impl Read) -> Result<Recording, RecordingError> {
     let mut magic = [0; MAGIC.len()];
     if from.read_exact(&mut magic).is_err() || magic != *MAGIC {

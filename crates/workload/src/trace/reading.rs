@@ -103,8 +103,8 @@ pub enum TraceError {
 /// Reads a trace from the text of a file, whose format its first line tells; `file` names it.
 ///
 /// # Errors
-/// When the format is none of those known, when more than [`BROKEN_MAX`] lines are broken, and when
-/// no request is left.
+/// Fails if the format is none of those known, if more than [`BROKEN_MAX`] lines are broken, and
+/// when no request is left.
 pub fn read(from: impl BufRead, file: &str) -> Result<Trace, TraceError> {
     let mut reading = Reading { file, ..Reading::default() };
     let mut format = None;

@@ -14,7 +14,7 @@ use crate::{Demand, Generator, Job, Span, SpanError, Workload};
 /// The trace of `workload`, whose shape is `shape`; the same seed makes the same one.
 ///
 /// # Errors
-/// When the space is too small for the largest request.
+/// Fails if the space is too small for the largest request.
 pub fn synthesise(workload: &Workload, shape: &TraceShape, seed: u64) -> Result<Trace, SpanError> {
     let space_sectors = sectors(shape.space_gb);
     let alone = Job { index: 0, count: 1 };

@@ -28,7 +28,7 @@ use crate::signals::Signal;
 /// Measures an application in a folder of its own below `folder`, which is removed at the end.
 ///
 /// # Errors
-/// When a program or space is missing, or a script fails.
+/// Fails if a program or space is missing, or a script fails.
 pub(super) fn on_folder(
     application: &Application,
     folder: &Path,
@@ -46,7 +46,8 @@ pub(super) fn on_folder(
 /// in memory.
 ///
 /// # Errors
-/// When the drive cannot be opened or mounted, a program or space is missing, or a script fails.
+/// Fails if the drive cannot be opened or mounted, a program or space is missing, or a script
+/// fails.
 pub(super) fn on_live(
     application: &Application,
     volume: Option<&Path>,

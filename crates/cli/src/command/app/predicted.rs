@@ -18,7 +18,7 @@ use crate::setup;
 /// Predicts the application on the model named `drive`, for each number of threads.
 ///
 /// # Errors
-/// When a recording is missing or does not fit the drive.
+/// Fails if a recording is missing or does not fit the drive.
 pub(super) fn predict(application: &Application, drive: &str, args: &App) -> Result<Vec<Point>> {
     let spec = find_drive(drive)?;
     let choice = setup::choice(args.timing.format.as_deref(), &args.timing.setup);

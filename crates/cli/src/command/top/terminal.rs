@@ -33,7 +33,7 @@ impl Terminal {
     /// Takes over the terminal that the command was typed in; none where it was not.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// Fails if the system refuses.
     pub(super) fn take() -> Result<Option<Self>> {
         if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
             return Ok(None);

@@ -39,7 +39,7 @@ impl<'a> Closed<'a> {
     /// Counts the next completion, whenever it is, and answers it.
     ///
     /// # Errors
-    /// When the request failed.
+    /// Fails if the request failed.
     pub(super) fn answer_one(&mut self, meter: &mut Meter) -> Result<Option<Completion>, Error> {
         let Some(done) = self.drive.next_completion(Nanos::MAX) else { return Ok(None) };
         answer(self.drive, &mut self.feeds, &done, meter)?;

@@ -70,7 +70,7 @@ impl Feed {
     /// address alone.
     ///
     /// # Errors
-    /// When a device is too small for the workload.
+    /// Fails if a device is too small for the workload.
     pub(super) fn of_all(load: &Load<'_>, drive: &Drive) -> Result<Vec<Self>, Error> {
         let devices = u16::try_from(drive.devices()).expect("at most 64 devices");
         let span = Span { sectors: drive.user_sectors() / drive.devices() as u64 };

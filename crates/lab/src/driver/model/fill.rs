@@ -18,7 +18,7 @@ const STOP_CHECK_REQUESTS: u64 = 4096;
 /// Returns when the last of it completed; less is written when it was told to stop.
 ///
 /// # Errors
-/// When the drive is too small for the workload, or a request failed.
+/// Fails if the drive is too small for the workload, or a request failed.
 pub(super) fn fill(
     drive: &mut Drive,
     fill: &Fill<'_>,

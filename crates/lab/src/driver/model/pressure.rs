@@ -21,7 +21,7 @@ pub(super) trait Pressure {
     /// Returns false when it was told to stop before.
     ///
     /// # Errors
-    /// When a request failed.
+    /// Fails if a request failed.
     fn run(
         &mut self,
         until: Nanos,

@@ -28,7 +28,7 @@ pub(crate) struct Span {
 /// Measures an idle `drive` under `load` at once; the ramp before it is half as long.
 ///
 /// # Errors
-/// When the drive is too small for the load, or a request failed.
+/// Fails if the drive is too small for the load, or a request failed.
 pub(crate) fn brief(drive: &mut Drive, load: &Load<'_>, span: Span) -> Result<Interval, Error> {
     let feeds = Feed::of_all(load, drive)?;
     let mut closed = Closed::start(drive, feeds, load, Nanos::ZERO);
@@ -74,7 +74,7 @@ const TIMES_MAX: f64 = 8.0;
 /// Ages `drive` with the writes of `load`, in no time, until write amplification holds still.
 ///
 /// # Errors
-/// When the drive is too small for the load.
+/// Fails if the drive is too small for the load.
 pub(crate) fn settle(drive: &mut Drive, load: &Load<'_>) -> Result<(), Error> {
     let sectors = drive.user_sectors();
     let mut feeds = Feed::of_all(load, drive)?;

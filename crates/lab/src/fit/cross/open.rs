@@ -143,7 +143,7 @@ pub fn drives_cross_validated() -> Vec<&'static str> {
 /// numbers that follow from them.
 ///
 /// # Errors
-/// When neither knows any.
+/// Fails if neither knows any.
 pub(super) fn open(spec: &DriveSpec) -> Result<(Vec<FitSpec>, &'static [Tie]), Error> {
     if !spec.fits.is_empty() {
         return Ok((spec.fits.clone(), &[]));

@@ -41,7 +41,7 @@ impl Version {
     /// The version of the fio on the path, if it can be used.
     ///
     /// # Errors
-    /// When there is none, or it is too old.
+    /// Fails if there is none, or it is too old.
     pub(super) fn usable() -> Result<Self, Error> {
         let version = Self::installed()?;
         if version < Self::OLDEST {
@@ -55,7 +55,7 @@ impl Version {
     /// The version of the fio on the path.
     ///
     /// # Errors
-    /// When there is none, or it does not say.
+    /// Fails if there is none, or it does not say.
     pub(crate) fn installed() -> Result<Self, Error> {
         let output = Command::new("fio").arg("--version").output().map_err(not_started)?;
         let text = String::from_utf8_lossy(&output.stdout);

@@ -119,7 +119,7 @@ impl Logging {
     /// coarseness.
     ///
     /// # Errors
-    /// When the load holds no interval.
+    /// Fails if the load holds no interval.
     pub(super) fn of(load: &Load<'_>, devices: u32) -> Result<Self, Error> {
         let asked_ms = milliseconds(load.interval_s);
         let duration_ms = milliseconds(load.duration_s);
@@ -152,7 +152,7 @@ pub(super) fn milliseconds(seconds: f64) -> u64 {
 /// The text of the job file of `load`.
 ///
 /// # Errors
-/// When fio cannot express it, or the place cannot take it.
+/// Fails if fio cannot express it, or the place cannot take it.
 pub(super) fn of_load(
     load: &Load<'_>,
     place: JobTarget<'_>,

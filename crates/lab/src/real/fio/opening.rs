@@ -23,7 +23,7 @@ use crate::{Error, Kind};
 /// reads from it; `made` says that it is a file that was made for it.
 ///
 /// # Errors
-/// When the guard refuses it, it cannot be looked at, is too small, or fio cannot read from it.
+/// Fails if the guard refuses it, it cannot be looked at, is too small, or fio cannot read from it.
 pub(super) fn open(
     address: &Address,
     access: &Access,

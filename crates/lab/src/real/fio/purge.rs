@@ -60,7 +60,7 @@ struct Device<'a> {
 /// `raw`.
 ///
 /// # Errors
-/// When a file cannot be emptied, or the method that was asked for does not work.
+/// Fails if a file cannot be emptied, or the method that was asked for does not work.
 pub(super) fn of(
     site: &Site,
     engine: Engine,

@@ -65,7 +65,7 @@ pub(super) fn check(
 /// The text of the job file of `load`, which replays `replay`.
 ///
 /// # Errors
-/// When fio cannot express it, or the place cannot take it.
+/// Fails if fio cannot express it, or the place cannot take it.
 pub(super) fn of_replay(
     load: &Load<'_>,
     replay: &Replay<'_>,
@@ -92,7 +92,7 @@ pub(super) fn of_replay(
 /// Writes the iologs of `load` into `folder`; `file` is what fio calls the target.
 ///
 /// # Errors
-/// When one cannot be written.
+/// Fails if one cannot be written.
 pub(super) fn write_iologs(
     folder: &Path,
     load: &Load<'_>,

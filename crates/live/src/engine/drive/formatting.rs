@@ -65,7 +65,7 @@ impl Drive {
     /// the new end. Clients that are connected learn of it when they come again.
     ///
     /// # Errors
-    /// When the dies have no room for that, or something would be lost that is to be kept; then
+    /// Fails if the dies have no room for that, or something would be lost that is to be kept; then
     /// nothing has changed.
     pub fn resize(&self, capacity: &Capacity, beyond: Beyond) -> Result<(), OpenError> {
         let (pages, stored_max) = self.checked(capacity)?;
@@ -121,7 +121,8 @@ impl Drive {
     /// Purges the drive and gives it another capacity.
     ///
     /// # Errors
-    /// When the dies have no room for that, before anything has changed; and as [`Drive::purge`].
+    /// Fails if the dies have no room for that, before anything has changed; and as
+    /// [`Drive::purge`].
     pub fn reformat_while(
         &self,
         capacity: UserCapacity,
@@ -140,7 +141,7 @@ impl Drive {
     /// Checks that the drive can have a capacity.
     ///
     /// # Errors
-    /// When it cannot.
+    /// Fails if it cannot.
     pub fn check_capacity(&self, capacity: UserCapacity) -> Result<(), OpenError> {
         self.checked(&capacity.of(self)).map(|_| ())
     }
