@@ -13,7 +13,8 @@ pub struct Served {
     pub asked: Asked,
     /// Time at which the server had received all of it.
     pub issued_at: Instant,
-    /// Time at which the reply had been handed to the system.
+    /// Time just before the reply was handed to the system: no client can act on it earlier. Taken
+    /// afterwards it may be later than what the client asks for next.
     pub completed_at: Instant,
 }
 
@@ -31,17 +32,25 @@ pub(crate) struct Tape {
     client: u64,
     /// Time at which something was received last.
     received_at: Instant,
+    /// Time at which replies began to be sent last.
+    sending_at: Instant,
     served: Vec<Served>,
 }
 
 impl Tape {
     pub(crate) fn new(recorder: Arc<dyn Recorder>, client: u64) -> Self {
-        Self { recorder, client, received_at: Instant::now(), served: Vec::new() }
+        let now = Instant::now();
+        Self { recorder, client, received_at: now, sending_at: now, served: Vec::new() }
     }
 
     /// Notes that something was received just now.
     pub(crate) fn note_received(&mut self) {
         self.received_at = Instant::now();
+    }
+
+    /// Notes that replies are about to be sent.
+    pub(crate) fn note_sending(&mut self) {
+        self.sending_at = Instant::now();
     }
 
     /// Keeps commands that were received last and have just been answered.
@@ -56,8 +65,11 @@ impl Tape {
         if answered.peek().is_none() {
             return;
         }
-        let completed_at = Instant::now();
-        let served = |(asked, issued_at)| Served { asked, issued_at, completed_at };
+        let sending_at = self.sending_at;
+        let served = |(asked, issued_at)| {
+            // Nothing was sent where a command has no reply of its own.
+            Served { asked, issued_at, completed_at: sending_at.max(issued_at) }
+        };
         self.served.extend(answered.map(served));
         self.recorder.keep(self.client, &self.served);
         self.served.clear();

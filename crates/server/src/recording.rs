@@ -17,7 +17,7 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::{Context as _, Result};
 use blockio::{Nanos, Op, SECTOR_BYTES};
 use export::{Asked, Recorder, Served};
-use lab::workload::recording::{Head, Recorded, RecordingWriter, Tail};
+use lab::workload::recording::{Head, Recorded, RecordingWriter, Tail, Transaction};
 use tracing::error;
 
 /// Requests that are kept in memory at most, some 12 MB: 0.25 s of a million a second.
@@ -49,6 +49,7 @@ pub struct RecordingFile {
 #[derive(Debug)]
 struct Inbox {
     began: Instant,
+    began_unix_ns: u64,
     size_bytes: u64,
     waiting: Mutex<Waiting>,
     /// Signalled when much waits, or all is over.
@@ -74,16 +75,18 @@ impl RecordingFile {
         let shown = path.display();
         let file = File::create_new(path).with_context(|| format!("creating {shown}"))?;
         let since_1970 = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+        let began_unix_ns = u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX);
         let head = Head {
             schema: Head::SCHEMA,
             device: of.device.to_owned(),
             size_bytes: of.size_bytes,
             model: of.model.map(str::to_owned),
             machine: machine(),
-            began_unix_ns: u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX),
+            began_unix_ns,
         };
         let inbox = Inbox {
             began: Instant::now(),
+            began_unix_ns,
             size_bytes: of.size_bytes,
             waiting: Mutex::default(),
             wake: Condvar::new(),
@@ -116,14 +119,23 @@ impl RecordingFile {
         self.inbox.at(time)
     }
 
-    /// Ends the recording; everything is on its file then.
+    /// Start of the recording in nanoseconds since 1970, by the clock of this machine.
+    pub fn began_unix_ns(&self) -> u64 {
+        self.inbox.began_unix_ns
+    }
+
+    /// Ends the recording with the transactions that the benchmark logged; everything is on its
+    /// file then.
     ///
     /// # Errors
     /// Fails if it could not be written.
-    pub fn finish(mut self, tail: &Tail) -> Result<()> {
+    pub fn finish(mut self, tail: &Tail, transactions: &[Transaction]) -> Result<()> {
         let writer = self.end().context("the recording has ended already")?;
-        let file =
-            writer.and_then(|writer| writer.finish(tail)).context("writing the recording")?;
+        let written = writer.and_then(|mut writer| {
+            writer.put_transactions(transactions)?;
+            writer.finish(tail)
+        });
+        let file = written.context("writing the recording")?;
         let file = file.into_inner().map_err(io::IntoInnerError::into_error);
         file.and_then(|file| file.sync_all()).context("writing the recording")
     }
@@ -266,7 +278,7 @@ mod tests {
         recorder.keep(3, &[served(Op::Read, 300, 300), served(Op::Read, 1 << 20, 512)]);
         recorder.keep(3, &[served(Op::Read, 0, 0)]);
         let tail = Tail { command: "true".into(), ..Tail::default() };
-        recording.finish(&tail).unwrap();
+        recording.finish(&tail, &[]).unwrap();
         let found = read(File::open(&path).unwrap()).unwrap();
         let shown: Vec<_> = found
             .requests
@@ -302,6 +314,7 @@ mod tests {
     fn what_comes_while_the_memory_is_full_is_counted() {
         let inbox = Inbox {
             began: Instant::now(),
+            began_unix_ns,
             size_bytes: 1 << 20,
             waiting: Mutex::default(),
             wake: Condvar::new(),

@@ -12,8 +12,9 @@ use crate::prose::prose;
 /// An application, and the shell scripts that set it up, measure it and end it.
 ///
 /// Every script runs under `bash -eu` with these variables: `FOLDER`, an empty folder on the drive;
-/// `SCRATCH`, a folder elsewhere for sockets and logs; `SECONDS_MEASURED`, `THREADS`; and each of
-/// [`Application::parameters`].
+/// `SCRATCH`, a folder elsewhere for sockets and logs; `SECONDS_MEASURED`, `THREADS`;
+/// `TRANSACTIONS`, a file into which `run` may log each transaction
+/// ([`crate::recording::Transaction::parse_log`]); and each of [`Application::parameters`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Application {
@@ -68,7 +69,8 @@ impl Application {
     /// Largest number of threads of a measurement.
     pub const THREADS_MAX: u32 = 4096;
     /// Names of the variables that no parameter may have.
-    pub const RESERVED: [&str; 4] = ["FOLDER", "SCRATCH", "SECONDS_MEASURED", "THREADS"];
+    pub const RESERVED: [&str; 5] =
+        ["FOLDER", "SCRATCH", "SECONDS_MEASURED", "THREADS", "TRANSACTIONS"];
 
     /// Reads an application from the text of a TOML file; `file` names it in errors.
     ///

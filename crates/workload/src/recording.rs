@@ -18,13 +18,15 @@
 mod benchmark;
 mod format;
 mod parents;
+mod transaction;
 
 use blockio::{Nanos, Op};
 use serde::{Deserialize, Serialize};
 
-pub use benchmark::{Benchmark, Transaction};
+pub use benchmark::Benchmark;
 pub use format::{Chunk, MAGIC, RecordingError, RecordingWriter, read};
 pub use parents::{Parent, parents};
+pub use transaction::{Transaction, latency_percentile};
 
 /// One request with its completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +112,9 @@ pub struct Recording {
     pub requests: Vec<Recorded>,
     /// Requests that were made and could not be kept, because the file was written too slowly.
     pub lost: u64,
+    /// Transactions that the benchmark logged, in order of their commits; empty where it kept no
+    /// log.
+    pub transactions: Vec<Transaction>,
 }
 
 impl Recording {
@@ -125,6 +130,15 @@ impl Recording {
         let from = self.requests.partition_point(|it| it.issued_at < tail.measured_from);
         let to = self.requests.partition_point(|it| it.issued_at <= tail.measured_to);
         &self.requests[from..to.max(from)]
+    }
+
+    /// Transactions that began and were committed while the benchmark counted.
+    pub fn measured_transactions(&self) -> impl Iterator<Item = &Transaction> {
+        let span = self.tail.as_ref().map(|tail| tail.measured_from..=tail.measured_to);
+        let is_within = move |it: &&Transaction| {
+            span.as_ref().is_none_or(|span| span.contains(&it.from) && span.contains(&it.to))
+        };
+        self.transactions.iter().filter(is_within)
     }
 
     /// Time of the last completion.

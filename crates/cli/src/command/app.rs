@@ -54,7 +54,7 @@ struct Point {
     /// Transactions per second; absent where the host dominates, or the recording has none.
     tps: Option<f64>,
     latency_ms_mean: Option<f64>,
-    /// Absent in predictions.
+    /// Absent where the benchmark neither printed it nor logged transactions.
     latency_ms_p99: Option<f64>,
     /// Share of the host's think times in what the last request waited for; absent where nothing
     /// was recorded.

@@ -70,7 +70,7 @@ pub(crate) fn record(args: &Record) -> Result<Ending> {
         }
     };
     let benchmark = tail.benchmark.clone();
-    recording.finish(&tail)?;
+    recording.finish(&tail, &[])?;
     match benchmark {
         Some(it) => output::talk(&format!("{}: {:.1} transactions per second", it.tool, it.tps)),
         None => output::talk(

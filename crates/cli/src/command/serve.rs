@@ -125,7 +125,7 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     server.stop().context("making the last writes durable")?;
     if let Some(recording) = recording {
         let measured_to = recording.now();
-        recording.finish(&Tail { measured_to, ..Tail::default() })?;
+        recording.finish(&Tail { measured_to, ..Tail::default() }, &[])?;
     }
     close(drive)
 }

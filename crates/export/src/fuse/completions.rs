@@ -38,9 +38,10 @@ impl Reply {
     /// Sends it, and tells the recorder.
     pub(super) fn send(self, recorder: Option<&dyn Recorder>) {
         let Self { asked, issued_at, send } = self;
+        let completed_at = Instant::now();
         send();
         if let Some(recorder) = recorder {
-            recorder.keep(CLIENT, &[Served { asked, issued_at, completed_at: Instant::now() }]);
+            recorder.keep(CLIENT, &[Served { asked, issued_at, completed_at }]);
         }
     }
 }

@@ -209,6 +209,7 @@ impl<'a> Connection<'a> {
 
     pub(super) fn send(&mut self) -> Result<(), Break> {
         if !self.replies.is_empty() {
+            self.note_sending();
             match &self.loan {
                 None => self.channel.send(self.replies.as_bytes()).map_err(timed)?,
                 Some(_) => self.send_watched()?,
@@ -242,7 +243,15 @@ impl<'a> Connection<'a> {
             self.replies.put(reply);
             return Ok(());
         }
+        self.note_sending();
         self.channel.send(reply).map_err(timed)
+    }
+
+    /// Notes when replies are sent, where somebody records.
+    fn note_sending(&mut self) {
+        if let Some(tape) = &mut self.tape {
+            tape.note_sending();
+        }
     }
 
     pub(super) fn receive(&mut self, wanted_bytes: usize) -> Result<usize, Break> {

@@ -3,7 +3,7 @@
 use blockio::Nanos;
 use results::{Latencies, LatencySummary};
 use serde::Serialize;
-use workload::recording::{Parent, Recorded, Recording};
+use workload::recording::{Parent, Recorded, Recording, Transaction, latency_percentile};
 
 /// Largest share of the host in the critical path of a replay whose rate is taken for a prediction.
 ///
@@ -27,6 +27,9 @@ pub struct Prediction {
     /// is lower or higher, since as many clients wait (Little's law). Absent where the benchmark
     /// printed none.
     pub latency_ms_mean: Option<f64>,
+    /// 99th percentile of the latency in milliseconds: begin and commit of each transaction that
+    /// the benchmark logged, on the clock of the replay. Absent where it kept no log.
+    pub latency_ms_p99: Option<f64>,
 }
 
 /// A recording as it went on another drive.
@@ -77,6 +80,7 @@ impl Replayed {
             Prediction {
                 tps: benchmark.tps / slower,
                 latency_ms_mean: benchmark.latency_ms_mean.map(|it| it * slower),
+                latency_ms_p99: transactions_p99(recording, clock).map(|it| it.as_secs_f64() * 1e3),
             }
         });
         let summary = |of: &Latencies| (of.count() > 0).then(|| of.summary());
@@ -105,6 +109,44 @@ impl Replayed {
     /// Factor by which the replay took longer than the recording.
     pub fn slowdown(&self) -> f64 {
         self.replayed_s / self.recorded_s
+    }
+}
+
+/// 99th percentile of the latencies that the transactions of `recording` have on the clock of the
+/// replay; none without a log of them.
+fn transactions_p99(recording: &Recording, clock: &Clock) -> Option<Nanos> {
+    let moments = Moments::new(recording.measured(), &clock.completed_at);
+    let latency =
+        |it: &Transaction| moments.replayed(it.to).saturating_sub(moments.replayed(it.from));
+    let mut latencies: Vec<Nanos> = recording.measured_transactions().map(latency).collect();
+    latency_percentile(&mut latencies, 99.0)
+}
+
+/// Moments of a recording on the clock of its replay: each is as long after the completion that
+/// came before it as it was recorded.
+struct Moments {
+    /// Start of the recording: the replay begins at zero.
+    start: Nanos,
+    /// Time of each completion in the recording and in the replay, in order of the former.
+    completions: Vec<(Nanos, Nanos)>,
+}
+
+impl Moments {
+    fn new(requests: &[Recorded], replayed: &[Nanos]) -> Self {
+        assert_eq!(requests.len(), replayed.len(), "every request has completed");
+        let start = requests.first().map_or(Nanos::ZERO, |it| it.issued_at);
+        let recorded = requests.iter().map(|it| it.completed_at);
+        let mut completions: Vec<(Nanos, Nanos)> = recorded.zip(replayed.iter().copied()).collect();
+        completions.sort_unstable();
+        Self { start, completions }
+    }
+
+    fn replayed(&self, moment: Nanos) -> Nanos {
+        let before = self.completions.partition_point(|(recorded, _)| *recorded <= moment);
+        match before.checked_sub(1).map(|last| self.completions[last]) {
+            Some((recorded, replayed)) => replayed + (moment - recorded),
+            None => moment.saturating_sub(self.start),
+        }
     }
 }
 

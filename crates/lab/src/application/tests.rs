@@ -1,6 +1,6 @@
 //! Replays against what can be reckoned by hand.
 
-use workload::recording::{Benchmark, Head, Tail};
+use workload::recording::{Benchmark, Head, Tail, Transaction};
 
 use super::*;
 
@@ -24,7 +24,7 @@ fn recording(requests: Vec<Recorded>, tps: f64) -> Recording {
         machine: "Linux".into(),
         began_unix_ns: 0,
     };
-    Recording { head, tail: Some(tail), requests, lost: 0 }
+    Recording { head, tail: Some(tail), requests, lost: 0, transactions: Vec::new() }
 }
 
 /// Reads one after another, each `think` after the one before, which took `latency`.
@@ -75,6 +75,26 @@ fn a_chain_takes_its_think_times_and_the_latencies_of_the_model() {
     assert!((prediction.latency_ms_mean.unwrap() - 2.0 * slower).abs() < 1e-9);
     assert_eq!(replayed.read.unwrap().count, 500);
     assert!(replayed.write.is_none() && replayed.flush.is_none());
+}
+
+#[test]
+fn a_transaction_begins_and_ends_on_the_clock_of_the_replay() {
+    let (spec, setup) = duo();
+    let (latency, think) = (Nanos::from_millis(2), Nanos::from_micros(300));
+    let mut recording = recording(chain(300, latency, think), 100.0);
+    // Each is three requests with the think time after each, from 100 us after a completion on.
+    let each = latency + think;
+    let begin = |index: u64| each * (3 * index) + latency + Nanos::from_micros(100);
+    recording.transactions =
+        (0..99).map(|index| Transaction { from: begin(index), to: begin(index + 1) }).collect();
+    let replayed = replay(&recording, &spec, &setup, 0.0).unwrap();
+    let (p99, read) =
+        (replayed.prediction.unwrap().latency_ms_p99.unwrap(), replayed.read.unwrap());
+    let three_reads_ms = |latency_ns: f64| 3.0 * (latency_ns / 1e6 + 0.3);
+    assert!(p99 >= three_reads_ms(0.0), "{p99}");
+    assert!(p99 <= three_reads_ms(read.latency_ns_max as f64), "{p99}");
+    let mean = three_reads_ms(read.latency_ns_avg);
+    assert!(p99 >= mean && p99 < 2.0 * mean, "{p99} and {mean}");
 }
 
 #[test]

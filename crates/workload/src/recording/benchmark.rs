@@ -3,15 +3,6 @@
 use blockio::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// A transaction of an application, on the clock of the recording.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Transaction {
-    /// Time at which a client began it.
-    pub from: Nanos,
-    /// Time at which it was committed.
-    pub to: Nanos,
-}
-
 /// Result of a benchmark, as it printed it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

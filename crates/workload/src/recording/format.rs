@@ -15,6 +15,9 @@
 //!           u8       0 read, 1 write, 2 trim, 3 flush; 128 more with FUA
 //!           unsigned client
 //! L       number of requests u64 that could not be kept since the last R
+//! T       transactions in any order: count u32, then of each
+//!           signed   commit in ns, less that of the transaction before (the first less 0)
+//!           unsigned latency in ns
 //! E       tail, JSON, once and last
 //! ```
 //!
@@ -26,12 +29,14 @@ use std::io::{self, Read, Write};
 use blockio::{Nanos, Op};
 use thiserror::Error;
 
-use super::{Head, Recorded, Recording, Tail};
+use super::{Head, Recorded, Recording, Tail, Transaction};
 
 /// First bytes of a recording.
 pub const MAGIC: &[u8; 8] = b"FLGTREC1";
 /// Longest chunk that is read, in bytes.
 const CHUNK_BYTES_MAX: u32 = 64 << 20;
+/// Most requests or transactions of a chunk, so that none comes near the longest.
+const PART_MAX: usize = 1 << 20;
 /// Bytes of a chunk before its payload.
 const CHUNK_HEAD_BYTES: usize = 9;
 /// Bit of a request's operation that says FUA.
@@ -76,18 +81,21 @@ pub enum Chunk {
     Requests,
     /// Count of requests that could not be kept.
     Lost,
+    /// Transactions of the benchmark.
+    Transactions,
     /// Tail of the recording.
     Tail,
 }
 
 impl Chunk {
-    const ALL: [Self; 4] = [Self::Head, Self::Requests, Self::Lost, Self::Tail];
+    const ALL: [Self; 5] = [Self::Head, Self::Requests, Self::Lost, Self::Transactions, Self::Tail];
 
     const fn letter(self) -> u8 {
         match self {
             Self::Head => b'H',
             Self::Requests => b'R',
             Self::Lost => b'L',
+            Self::Transactions => b'T',
             Self::Tail => b'E',
         }
     }
@@ -117,11 +125,8 @@ impl<W: Write> RecordingWriter<W> {
     /// # Errors
     /// Fails if they cannot be written.
     pub fn put(&mut self, requests: &[Recorded]) -> io::Result<()> {
-        // So that no chunk comes near the longest.
-        for part in requests.chunks(1 << 20) {
-            self.payload.clear();
-            let count = u32::try_from(part.len()).expect("at most a mebi");
-            self.payload.extend(count.to_le_bytes());
+        for part in requests.chunks(PART_MAX) {
+            self.begin_part(part.len());
             let (mut issued, mut end) = (0, 0);
             for request in part {
                 put_request(&mut self.payload, request, (issued, end));
@@ -141,6 +146,31 @@ impl<W: Write> RecordingWriter<W> {
         self.payload.clear();
         self.payload.extend(count.to_le_bytes());
         self.put_chunk(Chunk::Lost)
+    }
+
+    /// Adds transactions, in any order.
+    ///
+    /// # Errors
+    /// Fails if they cannot be written.
+    pub fn put_transactions(&mut self, transactions: &[Transaction]) -> io::Result<()> {
+        for part in transactions.chunks(PART_MAX) {
+            self.begin_part(part.len());
+            let mut end = 0;
+            for transaction in part {
+                put_signed(&mut self.payload, transaction.to.0, end);
+                put_unsigned(&mut self.payload, transaction.latency().0);
+                end = transaction.to.0;
+            }
+            self.put_chunk(Chunk::Transactions)?;
+        }
+        Ok(())
+    }
+
+    /// Begins the payload of a chunk with the number of its entries.
+    fn begin_part(&mut self, count: usize) {
+        let count = u32::try_from(count).expect("at most a mebi");
+        self.payload.clear();
+        self.payload.extend(count.to_le_bytes());
     }
 
     /// Hands what was added to the system, so that it outlives this process.
@@ -283,6 +313,7 @@ struct Reading {
     tail: Option<Tail>,
     requests: Vec<Recorded>,
     lost: u64,
+    transactions: Vec<Transaction>,
 }
 
 impl Reading {
@@ -310,6 +341,7 @@ impl Reading {
                 let count = payload.try_into().map_err(|_| Fault::from("a count of 8 bytes"))?;
                 self.lost = self.lost.saturating_add(u64::from_le_bytes(count));
             }
+            Chunk::Transactions => self.take_transactions(payload)?,
             Chunk::Tail => self.tail = Some(serde_json::from_slice(payload).map_err(json)?),
         }
         Ok(())
@@ -333,8 +365,24 @@ impl Reading {
         Ok(())
     }
 
+    fn take_transactions(&mut self, payload: &[u8]) -> Result<(), Fault> {
+        let (count, mut rest) = payload.split_first_chunk().ok_or("transactions, no count")?;
+        let mut end = 0;
+        for _ in 0..u32::from_le_bytes(*count) {
+            let to = take_signed(&mut rest, end).ok_or("a transaction is not whole")?;
+            let latency = take_unsigned(&mut rest).ok_or("a transaction is not whole")?;
+            let from = to.checked_sub(latency).ok_or("a transaction from before the recording")?;
+            self.transactions.push(Transaction { from: Nanos(from), to: Nanos(to) });
+            end = to;
+        }
+        if !rest.is_empty() {
+            return Err("more bytes than transactions".into());
+        }
+        Ok(())
+    }
+
     fn finish(self) -> Result<Recording, RecordingError> {
-        let Self { at, head, mut tail, mut requests, lost } = self;
+        let Self { at, head, mut tail, mut requests, lost, mut transactions } = self;
         let what = || "the head is not whole".to_owned();
         let head = head.ok_or_else(|| RecordingError::Damaged { at, what: what() })?;
         requests.sort_by_key(|it| (it.issued_at, it.completed_at));
@@ -347,7 +395,14 @@ impl Reading {
             tail.measured_from = tail.measured_from.saturating_sub(start);
             tail.measured_to = tail.measured_to.saturating_sub(start);
         }
-        Ok(Recording { head, tail, requests, lost })
+        // Nobody knows what those before the first request waited for.
+        transactions.retain(|it| it.from >= start);
+        for transaction in &mut transactions {
+            transaction.from = transaction.from - start;
+            transaction.to = transaction.to - start;
+        }
+        transactions.sort_by_key(|it| (it.to, it.from));
+        Ok(Recording { head, tail, requests, lost, transactions })
     }
 }
 

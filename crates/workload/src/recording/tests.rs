@@ -129,6 +129,23 @@ fn requests_that_were_not_kept_are_counted() {
 }
 
 #[test]
+fn transactions_are_read_as_they_were_written_from_the_first_request_on() {
+    let transaction = |from, to| Transaction { from: Nanos(from), to: Nanos(to) };
+    let mut writer = RecordingWriter::new(Vec::new(), &head()).unwrap();
+    writer.put(&[request(100, 110)]).unwrap();
+    writer.put_transactions(&[transaction(150, 190), transaction(90, 120)]).unwrap();
+    writer.put_transactions(&[transaction(100, 180)]).unwrap();
+    let file = writer.finish(&Tail::default()).unwrap();
+    let found = read(file.as_slice()).unwrap();
+    assert_eq!(found.transactions, [transaction(0, 80), transaction(50, 90)]);
+
+    let mut writer = RecordingWriter::new(Vec::new(), &head()).unwrap();
+    writer.put(&[request(0, 1)]).unwrap();
+    let before = writer.finish(&Tail::default()).unwrap().len();
+    assert!(file.len() < before + 3 * 9 + 20, "some four bytes each, and two chunks");
+}
+
+#[test]
 fn a_request_beyond_the_device_is_no_request_of_it() {
     let beyond = Recorded { lba: SIZE / 512 - 7, ..request(0, 1) };
     let error = read(written(&[beyond], &Tail::default()).as_slice()).unwrap_err();
@@ -156,7 +173,11 @@ fn a_request_that_took_no_time_is_not_its_own_parent() {
 fn only_what_was_issued_while_the_benchmark_counted_is_measured() {
     let requests: Vec<Recorded> = (0..10).map(|at| request(10 * at, 10 * at + 5)).collect();
     let tail = Tail { measured_from: Nanos(20), measured_to: Nanos(55), ..Tail::default() };
-    let recording = Recording { head: head(), tail: Some(tail), requests, lost: 0 };
+    let transaction = |from, to| Transaction { from: Nanos(from), to: Nanos(to) };
+    let transactions = vec![transaction(10, 25), transaction(20, 30), transaction(50, 56)];
+    let recording = Recording { head: head(), tail: Some(tail), requests, lost: 0, transactions };
+    let within: Vec<&Transaction> = recording.measured_transactions().collect();
+    assert_eq!(within, [&transaction(20, 30)]);
     let measured: Vec<u64> = recording.measured().iter().map(|it| it.issued_at.0).collect();
     assert_eq!(measured, [20, 30, 40, 50]);
     let whole = Recording { tail: None, ..recording };

@@ -9,10 +9,11 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, bail};
-use blockio::Bytes;
+use blockio::{Bytes, Nanos};
 use export::{Recorder, Served};
 use lab::application;
 use lab::workload::Application;
+use lab::workload::recording::{Transaction, latency_percentile};
 use lab::{Error, Kind};
 use server::recording::RecordingFile;
 
@@ -125,11 +126,12 @@ struct Recording {
 }
 
 impl Recording {
-    /// Ends the recording. Returns the share of the host in it.
-    fn finish(self, ran: Ran, command: String) -> Result<Option<f64>> {
+    /// Ends the recording, with the transactions of `log`. Returns the share of the host in it.
+    fn finish(self, ran: Ran, command: String, log: &str) -> Result<Option<f64>> {
         self.switch.turn(None);
         let tail = ran.tail(command, &self.file);
-        self.file.finish(&tail)?;
+        let transactions = transactions(log, self.file.began_unix_ns())?;
+        self.file.finish(&tail, &transactions)?;
         Ok(application::host_share(&application::read(&self.path)?))
     }
 }
@@ -195,7 +197,11 @@ impl<'a> Stage<'a> {
                 );
             };
             let command = format!("{} at {threads} threads", application.name);
-            let host_share = recording.map(|it| it.finish(ran, command)).transpose()?.flatten();
+            let log = self.take_log()?;
+            let latency_ms_p99 =
+                benchmark.latency_ms_p99.map_or_else(|| logged_p99(&log), |p99| Ok(Some(p99)))?;
+            let host_share =
+                recording.map(|it| it.finish(ran, command, &log)).transpose()?.flatten();
             points.push(Point {
                 drive: drive.to_owned(),
                 origin: Origin::Measured,
@@ -203,7 +209,7 @@ impl<'a> Stage<'a> {
                 threads,
                 tps: Some(benchmark.tps),
                 latency_ms_mean: benchmark.latency_ms_mean,
-                latency_ms_p99: benchmark.latency_ms_p99,
+                latency_ms_p99,
                 host_share,
                 exceeds_processors: false,
             });
@@ -214,13 +220,32 @@ impl<'a> Stage<'a> {
         Ok(points)
     }
 
+    /// File into which the scripts may log transactions.
+    fn log(&self) -> PathBuf {
+        self.scratch.join("transactions")
+    }
+
+    /// The transactions that `run` logged, as it wrote them; empty where it keeps no log. The next
+    /// measurement begins a new one.
+    fn take_log(&self) -> Result<String> {
+        let log = self.log();
+        match fs::read_to_string(&log) {
+            Ok(text) => {
+                fs::remove_file(&log).context("removing the log of transactions")?;
+                Ok(text)
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+            Err(error) => Err(error).context("reading the log of transactions"),
+        }
+    }
+
     /// Runs a script to its end.
     fn step(&self, name: &str, script: &str, threads: u32) -> Result<Ran> {
         let Self { application, folder, scratch, leader, signals, .. } = self;
         let group = i32::try_from(leader.id()).context("numbering the group of processes")?;
         let mut command = Command::new("bash");
         command.args(["-eu", "-c", script, name]).envs(&application.parameters);
-        command.env("FOLDER", folder).env("SCRATCH", scratch);
+        command.env("FOLDER", folder).env("SCRATCH", scratch).env("TRANSACTIONS", self.log());
         command.env("THREADS", threads.to_string());
         command.env("SECONDS_MEASURED", application.seconds.to_string());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(group);
@@ -243,6 +268,21 @@ impl Drop for Stage<'_> {
         self.keeper = None;
         let _ = self.leader.wait();
     }
+}
+
+/// Reads what `run` logged of transactions.
+fn transactions(log: &str, began_unix_ns: u64) -> Result<Vec<Transaction>> {
+    Transaction::parse_log(log, began_unix_ns).map_err(|text| {
+        let hint = "docs/reference/application.md has the form of the log";
+        Error::new(Kind::Input, text).hint(hint).into()
+    })
+}
+
+/// 99th percentile of the latencies in a log, in milliseconds; none where it is empty.
+fn logged_p99(log: &str) -> Result<Option<f64>> {
+    let logged = transactions(log, 0)?;
+    let mut latencies: Vec<Nanos> = logged.iter().map(Transaction::latency).collect();
+    Ok(latency_percentile(&mut latencies, 99.0).map(|it| it.as_secs_f64() * 1e3))
 }
 
 /// Refuses a drive that the application would fill.

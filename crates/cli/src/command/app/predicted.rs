@@ -37,7 +37,7 @@ pub(super) fn predict(application: &Application, drive: &str, args: &App) -> Res
             threads: *threads,
             tps: replayed.prediction.map(|it| it.tps),
             latency_ms_mean: replayed.prediction.and_then(|it| it.latency_ms_mean),
-            latency_ms_p99: None,
+            latency_ms_p99: replayed.prediction.and_then(|it| it.latency_ms_p99),
             host_share: Some(replayed.host_share),
             exceeds_processors: replayed.exceeds_processors(),
         })
