@@ -42,6 +42,7 @@ fn row(step: &PlannedStep) -> [String; 4] {
         StepKind::Fill => format!("write everything {times} with {}", step.workload_name()),
         StepKind::Precondition => format!("precondition with {}", step.workload_name()),
         StepKind::Measure => format!("measure {}", step.workload_name()),
+        StepKind::Application => format!("replay {}", step.workload_name()),
     };
     let length = match step.kind {
         StepKind::Purge | StepKind::Fill => String::new(),

@@ -9,14 +9,16 @@ pub mod model;
 
 use results::{Environment, Interval, Latencies, Target, Warning};
 use workload::Workload;
+use workload::recording::Recording;
 
+use crate::application::Replayed;
 use crate::plan::Plan;
 use crate::progress::Glimpse;
 use crate::real::access::Access;
 use crate::replay::Replay;
 use crate::subject::Subject;
 use crate::wanted::Wanted;
-use crate::{Error, Rate};
+use crate::{Error, Kind, Rate};
 
 /// Constant load for a while.
 #[derive(Clone, Copy, Debug)]
@@ -81,6 +83,15 @@ pub struct Loaded {
     pub warnings: Vec<Warning>,
 }
 
+/// Result of a recorded application.
+#[derive(Clone, Debug)]
+pub struct Application {
+    /// What the replay predicts.
+    pub replayed: Replayed,
+    /// Requests of the replay, in intervals: what its totals add up.
+    pub intervals: Vec<Interval>,
+}
+
 /// Intervals of one device of several that are one target.
 #[derive(Clone, Debug, Default)]
 pub struct DeviceIntervals {
@@ -131,6 +142,27 @@ pub trait Driver: Send {
     /// # Errors
     /// Fails if the load could not be carried out. Being stopped is no error.
     fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<Loaded, Error>;
+    /// Replays the recording of an application, each request once its parent has completed.
+    ///
+    /// # Errors
+    /// Fails if the recording does not fit the target, or the target is real: no driver of real
+    /// drives keeps to the order of what waits for what.
+    fn replay(
+        &mut self,
+        step: &str,
+        _recording: &Recording,
+        _watch: &mut dyn Watch,
+    ) -> Result<Application, Error> {
+        Err(only_models(step))
+    }
+}
+
+/// Refusal of a recorded application on a real target.
+pub(crate) fn only_models(step: &str) -> Error {
+    let text = format!("{step} replays the recording of an application, which only models do");
+    let hint = "run the application itself on a file system of the drive: \
+                `floatgate app NAME FOLDER`";
+    Error::new(Kind::Input, text).hint(hint)
 }
 
 /// Makes a driver for one suite, at its state before the first write or not: the suite purges it.

@@ -15,7 +15,7 @@ use blockio::Rng;
 use results::{StepKind, TrackedMetric};
 use serde::{Deserialize, Serialize};
 use ssd::DriveSpec;
-use workload::{Gaps, Protocol, Published, RealLength, Workload};
+use workload::{Application, Gaps, Protocol, Published, RealLength, Workload};
 
 use crate::replay::{PlannedReplay, Source};
 use crate::{Error, Kind, Rate};
@@ -109,6 +109,9 @@ pub struct PlannedStep {
     /// request.
     #[serde(default)]
     pub pace: Option<Pace>,
+    /// The application of which a recording is replayed; absent in steps of other kinds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub application: Option<Application>,
 }
 
 /// Times at which the requests of a step come.
@@ -338,9 +341,11 @@ impl PlannedStep {
         self.ramp_s + self.duration_s
     }
 
-    /// Name of its workload; empty for a purge.
+    /// Name of its workload or application; empty for a purge.
     pub fn workload_name(&self) -> &str {
-        self.workload.as_ref().map_or("", |workload| workload.name.as_str())
+        let workload = self.workload.as_ref().map(|workload| workload.name.as_str());
+        let application = self.application.as_ref().map(|application| application.name.as_str());
+        workload.or(application).unwrap_or_default()
     }
 
     /// Compressibility of its data in percent; 0 for a purge.
@@ -350,7 +355,8 @@ impl PlannedStep {
 
     /// True if its load reads anything.
     pub fn reads(&self) -> bool {
-        self.workload.as_ref().is_some_and(|workload| !workload.only_writes())
+        let loads = self.workload.as_ref().is_some_and(|workload| !workload.only_writes());
+        loads || self.application.is_some()
     }
 
     /// Requests outstanding in all.
@@ -364,6 +370,7 @@ impl PlannedStep {
         let (threads, queue) = (self.threads, self.queue_per_thread);
         match (self.kind, &self.pace) {
             (StepKind::Purge | StepKind::Fill, _) => String::new(),
+            (StepKind::Application, _) => format!("{threads} clients"),
             (_, Some(Pace::Share { percent, .. })) => format!("T{threads}Q{queue} at {percent} %"),
             (_, Some(Pace::Fixed(_) | Pace::Trace { .. }) | None) => format!("T{threads}Q{queue}"),
         }

@@ -63,6 +63,10 @@ pub(crate) const WINDOW: &str = "The five rounds that were judged: all of them l
     most 10 % of it, or the drive has not settled. The vertical axis shows the band alone.";
 pub(crate) const ROUND_HEAT: &str = "Sizes by shares of reads and writes, averages over the rounds \
     of the window; the darker a cell, the greater its number.";
+pub(crate) const TRANSACTIONS: &str = "A good drive gains with every client; where the line turns \
+    level, the drive or the host is at its limit.";
+pub(crate) const TRANSACTION_LATENCY: &str = "How long a transaction takes from its begin to its \
+    commit: the average, and dashed the latency that 99 % of them keep.";
 pub(crate) const PERCENTILES: &str = "Of all requests, the share on the x axis was answered \
     within the latency on the y axis; every step of the axis is ten times rarer, and a late, \
     gentle rise is a drive without surprises.";

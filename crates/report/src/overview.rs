@@ -8,6 +8,7 @@ use results::{Run, StepKind, TargetKind, Warning, WarningKind, Written};
 
 use crate::chart::Look;
 use crate::subject::Subject;
+use crate::summary::applications;
 use crate::text::Text;
 use crate::{explain, number, verdict};
 
@@ -49,6 +50,9 @@ fn line(facts: &[&String]) -> String {
 /// Returns a sentence on the settled rates under the first load that any run was preconditioned
 /// with, and on the runs that did not settle.
 pub(crate) fn settles(subjects: &[Subject<'_>]) -> String {
+    if applications::are_all(subjects) {
+        return applications::sentence(subjects);
+    }
     let runs: Vec<_> = subjects.iter().map(|subject| subject.run).collect();
     let comparisons = compare(&runs);
     let Some(first) = comparisons.iter().find(|it| it.kind == StepKind::Precondition) else {

@@ -7,6 +7,7 @@ use results::sweep::Sweep;
 use sha2::{Digest, Sha256};
 
 use crate::subject::{Subject, Suite, subjects, suites};
+use crate::summary::applications;
 use crate::text::{Text, anchor};
 use crate::validation::{self, Validation};
 use crate::{
@@ -38,8 +39,11 @@ pub(crate) fn page(runs: &[Run], title: &str) -> String {
     html.push_str(&first_screen::section(&subjects, &suites));
     html.push_str(&overview::warnings(&subjects));
     html.push_str(&summary::section(&subjects, &suites));
-    html.push_str(&conclusion::section(&subjects, runs));
-    html.push_str(&comparison::section(&subjects));
+    // Both are of requests.
+    if !applications::are_all(&subjects) {
+        html.push_str(&conclusion::section(&subjects, runs));
+        html.push_str(&comparison::section(&subjects));
+    }
     html.push_str(&published::section(&subjects));
     for suite in &suites {
         html.push_str(&suite::section(suite));
@@ -118,10 +122,13 @@ fn contents(subjects: &[Subject<'_>], suites: &[Suite<'_>]) -> String {
     let mut html = String::from(
         "<nav aria-label=\"Contents\"><p class=\"brand\">Floatgate</p><ol>\
          <li><a href=\"#top\">Verdict</a></li>\
-         <li><a href=\"#summary\">Summary</a></li>\
-         <li><a href=\"#conclusion\">Conclusion</a></li>",
+         <li><a href=\"#summary\">Summary</a></li>",
     );
-    if subjects.len() > 1 {
+    let is_of_requests = !applications::are_all(subjects);
+    if is_of_requests {
+        html.push_str("<li><a href=\"#conclusion\">Conclusion</a></li>");
+    }
+    if is_of_requests && subjects.len() > 1 {
         html.push_str("<li><a href=\"#comparison\">Comparison</a></li>");
     }
     if subjects.iter().any(|subject| !subject.run.published.is_empty()) {

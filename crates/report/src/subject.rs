@@ -44,6 +44,8 @@ pub(crate) struct Part<'a> {
     pub(crate) rated: Vec<&'a Step>,
     /// Its rounds.
     pub(crate) rounds: Vec<&'a Step>,
+    /// Its replays of recorded applications.
+    pub(crate) applications: Vec<&'a Step>,
 }
 
 /// Names `runs` by what tells them apart: drive, format, host, protocol, time lapse, seed, folder.
@@ -122,6 +124,7 @@ fn part<'a>(subject: &'a Subject<'a>, suite: &str) -> Option<Part<'a>> {
         measures: steps().filter(|step| step.is_primary()).collect(),
         rated: steps().filter(|step| step.rate.is_some()).collect(),
         rounds: steps().filter(|step| step.round.is_some()).collect(),
+        applications: steps().filter(|step| step.kind == StepKind::Application).collect(),
     })
 }
 

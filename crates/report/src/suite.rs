@@ -1,5 +1,6 @@
 //! One suite: preconditioning, primary test, percentiles, media.
 
+mod applications;
 mod climate;
 mod heat;
 mod load_curve;
@@ -120,6 +121,7 @@ pub(crate) fn section(suite: &Suite<'_>) -> String {
     html.push_str(&primary::section(suite, &id));
     html.push_str(&load_curve::section(suite, &id));
     html.push_str(&climate::section(suite, &id));
+    html.push_str(&applications::section(suite, &id));
     let _ = write!(html, "<p class=\"provenance\">{}</p>", Text(&sources(suite)));
     html + "</section>\n"
 }
@@ -142,7 +144,7 @@ pub(crate) fn first_preconditioning(suites: &[Suite<'_>]) -> Option<Chart> {
 /// Every chart of `suite`, in the order of the page.
 pub(crate) fn charts(suite: &Suite<'_>) -> Vec<Chart> {
     let id = anchor(suite.name);
-    let parts: [fn(&Suite<'_>, &str) -> Vec<Chart>; 8] = [
+    let parts: [fn(&Suite<'_>, &str) -> Vec<Chart>; 9] = [
         preconditioning::charts,
         heat::charts,
         media::charts,
@@ -151,6 +153,7 @@ pub(crate) fn charts(suite: &Suite<'_>) -> Vec<Chart> {
         primary::charts,
         percentiles::charts,
         load_curve::charts,
+        applications::charts,
     ];
     parts.into_iter().flat_map(|of| of(suite, &id)).collect()
 }

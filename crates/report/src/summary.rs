@@ -1,5 +1,6 @@
 //! The summary: what every run settled at, and what it measured at its greatest load.
 
+pub(crate) mod applications;
 mod devices;
 mod host_cost;
 mod snia;
@@ -34,6 +35,7 @@ pub(crate) fn section(subjects: &[Subject<'_>], suites: &[Suite<'_>]) -> String 
         &greatest(&comparisons),
         false,
     ));
+    html.push_str(&applications::part(subjects));
     html.push_str(&devices::part(subjects));
     html.push_str(&host_cost::part(subjects, &greatest(&comparisons)));
     html.push_str(&snia::section(suites));

@@ -64,7 +64,7 @@ pub fn measured(step: &Step) -> Option<&Summary> {
     match step.kind {
         StepKind::Precondition => step.settled.as_ref(),
         StepKind::Measure if step.is_primary() => step.summary.as_ref(),
-        StepKind::Purge | StepKind::Fill | StepKind::Measure => None,
+        StepKind::Purge | StepKind::Fill | StepKind::Measure | StepKind::Application => None,
     }
 }
 

@@ -189,7 +189,7 @@ fn all_of(run: &Run) -> Vec<Finding> {
         match step.kind {
             StepKind::Precondition => findings.extend(of_precondition(run, step)),
             StepKind::Measure if step.is_primary() => findings.extend(of_measure(run, step)),
-            StepKind::Purge | StepKind::Fill | StepKind::Measure => {}
+            StepKind::Purge | StepKind::Fill | StepKind::Measure | StepKind::Application => {}
         }
     }
     findings.extend(read_over_write(run));
@@ -293,7 +293,7 @@ fn watched<'a>(run: &'a Run, step: &'a Step) -> Vec<(&'a Step, &'a Summary)> {
     let summary = |step: &'a Step| match step.kind {
         StepKind::Precondition => step.settled.as_ref(),
         StepKind::Measure if step.is_primary() => step.summary.as_ref(),
-        StepKind::Purge | StepKind::Fill | StepKind::Measure => None,
+        StepKind::Purge | StepKind::Fill | StepKind::Measure | StepKind::Application => None,
     };
     let all = std::iter::once(step).chain(alike);
     all.filter_map(|step| Some((step, summary(step)?))).collect()

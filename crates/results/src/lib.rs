@@ -6,6 +6,7 @@
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod application;
 pub mod baseline;
 pub mod compare;
 pub mod deviation;
@@ -30,6 +31,7 @@ pub mod suitability;
 pub mod sweep;
 mod table;
 
+pub use application::{ApplicationFigures, RecordedApplication};
 pub use error::Error;
 pub use histogram::{Bin, Latencies};
 pub use placement::HandleWrites;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::mark::{is_unset, marked};
-use crate::{Bin, LatencySummary, NandWrites, Sample, Summary};
+use crate::{ApplicationFigures, Bin, LatencySummary, NandWrites, Sample, Summary};
 
 /// One drive, in one format, behind one host, through one protocol.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -196,6 +196,8 @@ pub enum StepKind {
     Precondition,
     /// Measured it.
     Measure,
+    /// Replayed the recording of an application.
+    Application,
 }
 
 /// One step of a run.
@@ -247,6 +249,9 @@ pub struct Step {
     pub how: String,
     /// Totals over the whole step.
     pub summary: Option<Summary>,
+    /// Transactions of the application that was replayed; absent in steps of other kinds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub application: Option<ApplicationFigures>,
     /// Latency from the time at which each request was due, over reads and writes together: waiting
     /// at the host is in it. Absent where there was no rate, or where nobody knows when requests
     /// were due.

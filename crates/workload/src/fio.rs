@@ -161,6 +161,7 @@ fn protocol(
             rounds: None,
             precondition: None,
             curve: None,
+            application: None,
             measure,
         }],
         name,

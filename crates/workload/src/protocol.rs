@@ -117,6 +117,10 @@ pub struct Suite {
     /// Preconditioning at constant load, which runs first; absent: measured at once.
     #[serde(default)]
     pub precondition: Option<Precondition>,
+    /// Application whose built-in recordings are replayed, one for each number of clients, instead
+    /// of loads: a name such as `sysbench-oltp`. For models only.
+    #[serde(default)]
+    pub application: Option<String>,
     /// Rates at which every load of `measure` is measured after it ran free; absent: only free.
     #[serde(default)]
     pub curve: Option<Curve>,
@@ -381,9 +385,15 @@ impl Suite {
             "fill_passes",
             "fill_passes without fill: say what fills the drive",
         )?;
+        let is_application = self.application.is_some();
+        Fault::unless(
+            !is_application || (self.rounds.is_none() && self.measure.is_empty()),
+            "application",
+            "an application beside measure or rounds: give it a suite of its own",
+        )?;
         let Some(rounds) = &self.rounds else {
             let text = "measure is empty, and there are no rounds: nothing is measured";
-            return Fault::unless(!self.measure.is_empty(), "measure", text);
+            return Fault::unless(is_application || !self.measure.is_empty(), "measure", text);
         };
         Fault::unless(
             self.precondition.is_none(),

@@ -3,6 +3,7 @@
 use anyhow::{Result, bail};
 use blockio::Nanos;
 use lab::application::{self, HOST_SHARE_MAX, Replayed};
+use lab::driver::model::replay_recording;
 use lab::results::LatencySummary;
 use lab::ssd::DriveSpec;
 use lab::subject::{Subject, find_drive};
@@ -47,7 +48,7 @@ pub(crate) fn replay(args: &Replay) -> Result<Ending> {
         };
         let compressible = args.data.compressible.unwrap_or_default();
         let setup = wanted.with_seed(args.model.seed);
-        let replayed = application::replay(&recording, &spec, &setup, compressible)?;
+        let replayed = replay_recording(&recording, &spec, &setup, compressible)?;
         rows.push(Row { drive: title(&spec), unvalidated: !spec.is_validated(), replayed });
     }
     if args.json {

@@ -4,6 +4,7 @@ use blockio::Nanos;
 use lab::results::mark::marked;
 use lab::results::{Run, Step, StepKind, Summary};
 
+use super::replay;
 use crate::table;
 
 /// Indent of the numbers below a title with lines of its own.
@@ -24,6 +25,7 @@ fn of_run(run: &Run, with_host: bool, columns: usize) -> String {
     let title = marked(title.trim_end(), run.target.unvalidated);
     let title = table::wrapped(&title, columns).join("\n");
     let head = ["WORKLOAD", "LOAD", "IOPS", "MB/S", "MEAN", "P99.9", ""].map(str::to_owned);
+    let applications = applications(&run.steps);
     let settled = run.steps.iter().filter(|step| step.kind == StepKind::Precondition);
     let settled = settled.filter_map(|step| {
         let verdict = match &step.steady {
@@ -36,17 +38,48 @@ fn of_run(run: &Run, with_host: bool, columns: usize) -> String {
     let what = |step: &Step| if step.rate.is_some() { "at its rate" } else { "most IOPS" };
     let best = best.filter_map(|step| Some(row(step, step.summary.as_ref()?, what(step))));
     let rows: Vec<[String; 7]> = std::iter::once(head).chain(settled).chain(best).collect();
-    let mut numbers = table::columns(&rows);
+    // Applications alone have no such rows.
+    let mut numbers = if rows.len() > 1 { table::columns(&rows) } else { String::new() };
     if numbers.lines().any(|line| line.chars().count() > columns) {
         let stacked = rows.iter().skip(1).flat_map(|row| stacked(row, columns));
         numbers = stacked.collect::<Vec<_>>().join("\n");
     }
+    numbers += &applications;
     let warnings = match run.warnings.len() {
         0 => String::new(),
         1 => "\n1 warning, see the review".to_owned(),
         count => format!("\n{count} warnings, see the review"),
     };
     format!("{title}\n{numbers}{warnings}")
+}
+
+/// Every application with each number of clients; empty where none was replayed.
+fn applications(steps: &[Step]) -> String {
+    let head = ["APPLICATION", "CLIENTS", "TPS", "MEAN MS", "P99 MS", "HOST"].map(str::to_owned);
+    let shown = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |it| format!("{it:.2}"));
+    let rows = steps.iter().filter_map(|step| {
+        let it = step.application.as_ref()?;
+        Some([
+            it.application.clone(),
+            step.threads.to_string(),
+            it.tps.map_or_else(|| "-".to_owned(), |tps| replay::tps(tps, it.exceeds_processors)),
+            shown(it.latency_ms_mean),
+            shown(it.latency_ms_p99),
+            format!("{:.0} %", it.host_share * 100.0),
+        ])
+    });
+    let rows: Vec<[String; 6]> = std::iter::once(head).chain(rows).collect();
+    if rows.len() == 1 {
+        return String::new();
+    }
+    let mut text = table::columns(&rows);
+    if steps.iter().filter_map(|it| it.application.as_ref()).any(|it| it.tps.is_none()) {
+        text += &replay::host_dominates();
+    }
+    if steps.iter().filter_map(|it| it.application.as_ref()).any(|it| it.exceeds_processors) {
+        text += replay::EXCEEDS;
+    }
+    text
 }
 
 /// A row in lines of its own, for a screen that is too narrow for the table.

@@ -12,10 +12,10 @@ pub const HOST_SHARE_MAX: f64 = 0.8;
 
 /// Latencies of the drive's requests, by operation.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ByOp {
-    pub(super) read: Latencies,
-    pub(super) write: Latencies,
-    pub(super) flush: Latencies,
+pub(crate) struct ByOp {
+    pub(crate) read: Latencies,
+    pub(crate) write: Latencies,
+    pub(crate) flush: Latencies,
 }
 
 /// Rate and latency of transactions, as the recorded application would have them.
@@ -61,7 +61,7 @@ pub struct Replayed {
 }
 
 impl Replayed {
-    pub(super) fn new(
+    pub(crate) fn new(
         recording: &Recording,
         parents: &[Parent],
         clock: &Clock,
@@ -151,13 +151,13 @@ impl Moments {
 }
 
 /// Times of completion of each request, in the recording and in the replay.
-pub(super) struct Clock {
+pub(crate) struct Clock {
     recorded_end: Nanos,
     completed_at: Vec<Nanos>,
 }
 
 impl Clock {
-    pub(super) fn new(requests: &[Recorded], completed_at: &[Nanos]) -> Self {
+    pub(crate) fn new(requests: &[Recorded], completed_at: &[Nanos]) -> Self {
         assert_eq!(requests.len(), completed_at.len(), "every request has completed");
         let recorded_end = requests.iter().map(|it| it.completed_at).max().unwrap_or_default();
         Self { recorded_end, completed_at: completed_at.to_vec() }

@@ -21,11 +21,13 @@ mod meter;
 mod open;
 mod pressure;
 pub(crate) mod quick_measure;
+mod recorded;
 mod space;
 
 use blockio::Nanos;
 use results::{Environment, HostSheet, Interval, SheetRow, Target, TargetKind};
 use ssd::{Drive, DriveSpec, Setup};
+use workload::recording::Recording;
 use workload::{Span, Workload};
 
 use self::closed::Closed;
@@ -34,10 +36,11 @@ use self::meter::Meter;
 use self::open::{Open, Schedule};
 use self::pressure::Pressure;
 pub(crate) use self::pressure::failed;
+pub use self::recorded::replay_recording;
 use self::space::Space;
 #[cfg(test)]
 pub(crate) use self::{feed::issued, open::due};
-use super::{Driver, DriverKind, Drivers, Fill, Load, Loaded, Watch};
+use super::{Application, Driver, DriverKind, Drivers, Fill, Load, Loaded, Watch};
 use crate::plan::Plan;
 use crate::progress::Glimpse;
 use crate::real::access::Access;
@@ -301,6 +304,21 @@ impl Driver for Model {
         let warnings = warnings.collect();
         let uncounted = rest.uncounted(&intervals);
         Ok(Loaded { intervals, counted, how, responses, uncounted, warnings, ..Loaded::default() })
+    }
+
+    fn replay(
+        &mut self,
+        step: &str,
+        recording: &Recording,
+        watch: &mut dyn Watch,
+    ) -> Result<Application, Error> {
+        watch.progress(0.0, "replaying");
+        self.drive.begin_loads(self.now);
+        let outcome = recorded::on(&mut self.drive, &self.spec.name, recording, self.now)
+            .map_err(|error| Error::new(error.kind(), step).source(error))?;
+        self.now = outcome.completed_at;
+        let recorded::Outcome { replayed, interval, .. } = outcome;
+        Ok(Application { replayed, intervals: vec![interval] })
     }
 }
 

@@ -147,7 +147,7 @@ fn rows_of_run(spec: &DriveSpec, run: &Run, named: &PublishedSpec) -> Vec<Figure
         let (summary, phase) = match step.kind {
             StepKind::Precondition => (&step.settled, Phase::Steady),
             StepKind::Measure => (&step.summary, Phase::Primary),
-            StepKind::Purge | StepKind::Fill => continue,
+            StepKind::Purge | StepKind::Fill | StepKind::Application => continue,
         };
         for (metric, value) in summary.iter().flat_map(figures_of) {
             rows.push(FigureRow {

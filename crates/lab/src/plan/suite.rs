@@ -5,6 +5,7 @@ use results::StepKind;
 use workload::{Access, Curve, Measure, Suite, Workload};
 
 use super::{Pace, PlannedStep};
+use crate::application::{built_in, no_recording};
 use crate::replay::{PlannedReplay, Source};
 use crate::{Error, Kind, Rate};
 
@@ -17,6 +18,7 @@ pub(super) fn steps(suite: &Suite, workloads: &[Workload]) -> Result<Vec<Planned
     steps.extend(fill(suite, workloads)?);
     steps.extend(precondition(suite, workloads)?);
     steps.extend(rounds(suite, workloads)?);
+    steps.extend(applications(suite)?);
     for measure in &suite.measure {
         let workload = suite.adapted(find(workloads, &measure.workload, suite)?);
         check_replay(suite, measure, &workload)?;
@@ -86,7 +88,43 @@ pub(super) fn purge(suite: &str, suite_title: &str) -> PlannedStep {
         tracked: None,
         fill_passes: 0,
         pace: None,
+        application: None,
     }
+}
+
+/// The replays of the recordings of the suite's application, one for each number of clients.
+///
+/// # Errors
+/// Fails if no such application, or no recording of it, is built in.
+fn applications(suite: &Suite) -> Result<Vec<PlannedStep>, Error> {
+    let Some(name) = &suite.application else { return Ok(Vec::new()) };
+    let known = workload::catalogue::applications();
+    let Some(application) = known.iter().find(|it| it.name == *name) else {
+        let names = known.iter().map(|it| it.name.as_str());
+        let text = format!("suite {}: no application named `{name}` is built in", suite.name);
+        let hint = nearest(name, names).map_or_else(
+            || "`floatgate app` lists them".to_owned(),
+            |near| format!("did you mean `{near}`?"),
+        );
+        return Err(Error::new(Kind::Input, text).hint(hint));
+    };
+    let replay = |clients: &u32| {
+        let no_recording = || no_recording(name, *clients);
+        let recording = built_in(name, *clients).ok_or_else(no_recording)?;
+        let threads = u16::try_from(*clients).map_err(|_| no_recording())?;
+        let requests = recording.measured();
+        let span = requests.first().map(|first| recording.end() - first.issued_at);
+        Ok(PlannedStep {
+            id: format!("{}/{name}/{threads}-clients", suite.name),
+            kind: StepKind::Application,
+            threads,
+            queue_per_thread: 1,
+            duration_s: span.unwrap_or_default().as_secs_f64(),
+            application: Some(application.clone()),
+            ..purge(&suite.name, &suite.title)
+        })
+    };
+    application.threads.iter().map(replay).collect()
 }
 
 fn fill(suite: &Suite, workloads: &[Workload]) -> Result<Option<PlannedStep>, Error> {
@@ -115,9 +153,9 @@ const FILL: &str = "128k-seq-write";
 /// The fill of a suite that does not ask for one, before `steps`; its data is like theirs.
 pub(super) fn fill_before(steps: &[PlannedStep], passes: u32) -> Option<PlannedStep> {
     let purge = steps.iter().find(|step| step.kind == StepKind::Purge)?;
-    let load = steps.iter().find_map(|step| step.workload.as_ref())?;
+    let load = steps.iter().find(|step| step.kind != StepKind::Purge)?;
     let fill = workload::catalogue::find_workload(FILL).expect("a test reads the catalogue");
-    let compressible_percent = load.compressible_percent;
+    let compressible_percent = load.compressible_percent();
     Some(PlannedStep {
         id: format!("{}/fill", purge.suite),
         kind: StepKind::Fill,

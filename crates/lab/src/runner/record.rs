@@ -4,9 +4,11 @@ use std::fmt::Write as _;
 
 use results::steady::Demand;
 use results::{
-    AskedRate, Cell, DeviceFigures, Interval, Latencies, RateLimit, Sample, Steady, Step, StepKind,
-    Summary, Warning, Written,
+    ApplicationFigures, AskedRate, Cell, DeviceFigures, Interval, Latencies, RateLimit,
+    RecordedApplication, Sample, Steady, Step, StepKind, Summary, Warning, Written,
 };
+
+use workload::recording::Recording;
 
 use super::{demand, warning};
 use crate::Loaded;
@@ -77,10 +79,56 @@ impl Record {
         Self { step: record, warnings }
     }
 
+    /// The recording of an application, and what its replay predicts.
+    pub(crate) fn of_application(
+        step: &PlannedStep,
+        demand: &Demand,
+        (application, recording): (&workload::Application, &Recording),
+        replayed: crate::driver::Application,
+    ) -> Self {
+        let crate::driver::Application { replayed, intervals } = replayed;
+        let summary = (!intervals.is_empty()).then(|| Summary::of(&intervals));
+        let head = &recording.head;
+        let benchmark = recording.tail.as_ref().and_then(|tail| tail.benchmark.as_ref());
+        let figures = ApplicationFigures {
+            application: application.name.clone(),
+            title: application.title.clone(),
+            tps: replayed.prediction.map(|it| it.tps),
+            latency_ms_mean: replayed.prediction.and_then(|it| it.latency_ms_mean),
+            latency_ms_p99: replayed.prediction.and_then(|it| it.latency_ms_p99),
+            host_share: replayed.host_share,
+            exceeds_processors: replayed.exceeds_processors(),
+            recorded: RecordedApplication {
+                device: head.device.clone(),
+                model: head.model.clone(),
+                machine: head.machine.clone(),
+                requests: replayed.requests,
+                span_s: replayed.recorded_s,
+                tps: benchmark.map(|it| it.tps),
+                host_share: replayed.recorded_host_share,
+            },
+        };
+        let how = format!(
+            "replayed {} requests of {} at {} clients, recorded in {:.1} s on {}: each was issued \
+             once its parent had completed and its think time was over",
+            replayed.requests, application.title, step.threads, replayed.recorded_s, head.device
+        );
+        let record = Step {
+            duration_s: replayed.replayed_s,
+            written: Some(demand::written(demand, step, summary.as_ref())),
+            summary,
+            read_bins: merged(&intervals, |interval| &interval.read).bins(),
+            write_bins: merged(&intervals, |interval| &interval.write).bins(),
+            application: Some(figures),
+            ..bare(step, how)
+        };
+        Self { step: record, warnings: Vec::new() }
+    }
+
     /// True if fewer whole intervals were measured than `planned`.
     pub(super) fn is_partial(&self, planned: &PlannedStep) -> bool {
         self.step.duration_s + planned.interval_s <= planned.duration_s
-            && !matches!(planned.kind, StepKind::Purge | StepKind::Fill)
+            && matches!(planned.kind, StepKind::Precondition | StepKind::Measure)
     }
 }
 
@@ -106,6 +154,7 @@ fn bare(step: &PlannedStep, how: String) -> Step {
         completion: None,
         how,
         summary: None,
+        application: None,
         response: None,
         devices: Vec::new(),
         settled: None,

@@ -7,6 +7,8 @@ use results::steady::Demand;
 use results::{Environment, Steady, StepKind, Target, Warning, WarningKind};
 
 use super::{Assignment, Record, RunnerState, demand, extension};
+use crate::application;
+use crate::driver::only_models;
 use crate::plan::{Pace, PlannedStep};
 use crate::progress::{Event, Glimpse};
 use crate::replay::Replay;
@@ -30,6 +32,11 @@ pub(super) fn carry_out(
 ) -> Result<Suite, Error> {
     let mut driver = (assignment.drivers)()?;
     let target = driver.target();
+    // Before anything is purged.
+    let replayed = assignment.plan.steps[range.clone()].iter().find(|it| it.application.is_some());
+    if let Some(step) = replayed.filter(|_| !target.kind.is_model()) {
+        return Err(only_models(&step.id));
+    }
     let kept = kept(assignment, &range, &target);
     let resumed = !kept.is_empty();
     let mut suite = Suite {
@@ -130,6 +137,12 @@ fn perform(
     (step, rate, demand): (&PlannedStep, Option<Rate>, &Demand),
     watch: &mut StepWatch<'_>,
 ) -> Result<Record, Error> {
+    if let Some(application) = &step.application {
+        let recording = application::built_in(&application.name, step.threads.into())
+            .ok_or_else(|| application::no_recording(&application.name, step.threads.into()))?;
+        let replayed = driver.replay(&step.id, &recording, watch)?;
+        return Ok(Record::of_application(step, demand, (application, &recording), replayed));
+    }
     let Some(workload) = &step.workload else {
         watch.progress(0.0, "purging");
         let purged = Demand { before_bytes: 0.0, ..*demand };

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use lab::application;
+use lab::driver::model::replay_recording;
 use lab::subject::{Subject, find_drive};
 use lab::wanted::Wanted;
 use lab::workload::recording::Recording;
 use lab::workload::{Application, catalogue};
-use lab::{Error, Kind};
 
 use super::{Origin, Point};
 use crate::args::App;
@@ -29,7 +29,7 @@ pub(super) fn predict(application: &Application, drive: &str, args: &App) -> Res
     let compressible = args.data.compressible.unwrap_or_default();
     let point = |threads: &u32| -> Result<Point> {
         let recording = read(application, *threads, args)?;
-        let replayed = application::replay(&recording, &spec, &setup, compressible)?;
+        let replayed = replay_recording(&recording, &spec, &setup, compressible)?;
         Ok(Point {
             drive: spec.name.clone(),
             origin: Origin::Predicted,
@@ -57,15 +57,7 @@ fn read(application: &Application, threads: u32, args: &App) -> Result<Recording
     };
     let is_built_in = catalogue::applications().iter().any(is_same);
     let recording = application::built_in(&application.name, threads).filter(|_| is_built_in);
-    recording.ok_or_else(|| {
-        let name = &application.name;
-        let text = format!("no recording of {name} with {threads} threads is built in");
-        let hint = format!(
-            "record it on any machine: floatgate app {name} --threads {threads} --memory 4g \
-             --timing model --model iodrive-duo --out recordings; then give --recordings recordings"
-        );
-        Error::new(Kind::Input, text).hint(hint).into()
-    })
+    Ok(recording.ok_or_else(|| application::no_recording(&application.name, threads))?)
 }
 
 /// Path of the recording of an application with so many threads.

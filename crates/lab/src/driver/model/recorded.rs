@@ -1,0 +1,238 @@
+//! Recordings of applications, replayed on a model: each request is issued once its parent has
+//! completed and the application has thought for as long as it did.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use blockio::{Bytes, Completion, Lba, Nanos, Op, Request, SECTOR_BYTES, Status};
+use results::Interval;
+use ssd::{Drive, DriveSpec, Setup};
+use workload::recording::{Parent, Recorded, Recording, parents};
+
+use super::meter::Meter;
+use super::{failed, quick_measure};
+use crate::application::{ByOp, Clock, Replayed};
+use crate::{Error, Kind};
+
+/// Replays what a benchmark did while it counted on a model of `spec` that was filled once.
+///
+/// Addresses stay as they are where the model, after time lapse, holds all of them; else they are
+/// shrunk with it. `compressible_percent` is that of the data.
+///
+/// # Errors
+/// Fails if the recorded device is larger than the drive, or the model fails a request.
+pub fn replay_recording(
+    recording: &Recording,
+    spec: &DriveSpec,
+    setup: &Setup,
+    compressible_percent: f64,
+) -> Result<Replayed, Error> {
+    let mut drive = Drive::new(spec, setup)
+        .map_err(|source| Error::new(Kind::Input, "setting up the drive").source(source))?;
+    drive.set_compressible(compressible_percent);
+    // Before it is filled, which may take long.
+    Fit::new(recording, &drive, &spec.name)?;
+    quick_measure::fill(&mut drive);
+    Ok(on(&mut drive, &spec.name, recording, Nanos::ZERO)?.replayed)
+}
+
+/// A recording that was replayed on a drive.
+pub(super) struct Outcome {
+    pub(super) replayed: Replayed,
+    /// Requests and counters of the drive from its start to its end.
+    pub(super) interval: Interval,
+    /// Time of the last completion.
+    pub(super) completed_at: Nanos,
+}
+
+/// Replays what a benchmark did while it counted on an idle `drive` called `name`, from `start` on.
+///
+/// # Errors
+/// Fails if nothing was recorded then, the recorded device is larger than the drive, or the drive
+/// fails a request.
+pub(super) fn on(
+    drive: &mut Drive,
+    name: &str,
+    recording: &Recording,
+    start: Nanos,
+) -> Result<Outcome, Error> {
+    let requests = recording.measured();
+    if requests.is_empty() {
+        let text = "the recording has no request from the time at which its benchmark counted";
+        return Err(Error::new(Kind::Input, text));
+    }
+    let fit = Fit::new(recording, drive, name)?;
+    let parents = parents(requests);
+    let mut meter = Meter::new(drive, start);
+    let mut run = Run::new(drive, (requests, &parents), fit, start);
+    run.go(&mut meter)?;
+    let completed: Vec<Nanos> = run.completed_at.iter().map(|at| *at - start).collect();
+    let completed_at = run.completed_at.iter().copied().max().unwrap_or(start);
+    let replayed =
+        Replayed::new(recording, &parents, &Clock::new(requests, &completed), &run.latencies);
+    let interval = meter.cut(run.drive, completed_at, (completed_at - start).as_secs_f64());
+    Ok(Outcome { replayed, interval, completed_at })
+}
+
+/// Mapping of recorded addresses to those of the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Fit {
+    /// Sectors of the device that was recorded.
+    from: u64,
+    /// Sectors that stand for them: fewer in time lapse.
+    to: u64,
+}
+
+impl Fit {
+    fn new(recording: &Recording, drive: &Drive, name: &str) -> Result<Self, Error> {
+        let from = recording.space_sectors();
+        let whole = drive.user_sectors_full_scale();
+        if from > whole {
+            let bytes = |sectors: u64| Bytes(sectors * SECTOR_BYTES);
+            let text = format!(
+                "the recording is of a device of {}, and {name} holds {}",
+                bytes(from),
+                bytes(whole)
+            );
+            let hint = "record on a device that is no larger than the drives to compare";
+            return Err(Error::new(Kind::Input, text).hint(hint));
+        }
+        Ok(Self { from, to: from.min(drive.user_sectors()) })
+    }
+
+    /// Place of a request on the drive, within which it stays.
+    fn place(self, request: &Recorded) -> (Lba, u32) {
+        if self.from == self.to {
+            return (Lba(request.lba), request.sectors);
+        }
+        let sectors = u64::from(request.sectors).min(self.to);
+        let scaled = u128::from(request.lba) * u128::from(self.to) / u128::from(self.from);
+        let lba = u64::try_from(scaled).expect("below an address") / 8 * 8;
+        let sectors_u32 = u32::try_from(sectors).expect("no more than the request has");
+        (Lba(lba.min(self.to - sectors)), sectors_u32)
+    }
+}
+
+/// A replay under way.
+struct Run<'a> {
+    drive: &'a mut Drive,
+    requests: &'a [Recorded],
+    parents: &'a [Parent],
+    fit: Fit,
+    /// Children of request `index` are `children[first_child[index]..first_child[index + 1]]`.
+    first_child: Vec<u32>,
+    children: Vec<u32>,
+    /// Requests whose parents have completed, by the time at which they are issued.
+    due: BinaryHeap<Reverse<(Nanos, u32)>>,
+    /// Host threads without a request.
+    idle: BinaryHeap<Reverse<u16>>,
+    threads: u16,
+    issued_at: Vec<Nanos>,
+    completed_at: Vec<Nanos>,
+    latencies: ByOp,
+}
+
+impl<'a> Run<'a> {
+    fn new(
+        drive: &'a mut Drive,
+        (requests, parents): (&'a [Recorded], &'a [Parent]),
+        fit: Fit,
+        start: Nanos,
+    ) -> Self {
+        let count = requests.len();
+        let mut first_child = vec![0_u32; count + 1];
+        for parent in parents.iter().filter_map(|it| it.index) {
+            first_child[parent as usize + 1] += 1;
+        }
+        for index in 0..count {
+            first_child[index + 1] += first_child[index];
+        }
+        let mut next = first_child.clone();
+        let mut children = vec![0; first_child[count] as usize];
+        let mut due = BinaryHeap::new();
+        for (child, parent) in (0..).zip(parents) {
+            match parent.index {
+                Some(index) => {
+                    let slot = &mut next[index as usize];
+                    children[*slot as usize] = child;
+                    *slot += 1;
+                }
+                None => due.push(Reverse((start + parent.think_time, child))),
+            }
+        }
+        Self {
+            drive,
+            requests,
+            parents,
+            fit,
+            first_child,
+            children,
+            due,
+            idle: BinaryHeap::new(),
+            threads: 0,
+            issued_at: vec![start; count],
+            completed_at: vec![start; count],
+            latencies: ByOp::default(),
+        }
+    }
+
+    fn go(&mut self, meter: &mut Meter) -> Result<(), Error> {
+        let mut completed = 0;
+        loop {
+            let until = self.due.peek().map_or(Nanos::MAX, |Reverse((at, _))| *at);
+            if let Some(done) = self.drive.next_completion(until) {
+                if done.status != Status::Ok {
+                    return Err(failed(&done));
+                }
+                meter.count(&done);
+                self.complete(&done);
+                completed += 1;
+            } else if let Some(Reverse((at, index))) = self.due.pop() {
+                self.issue(at, index);
+            } else {
+                break;
+            }
+        }
+        assert_eq!(completed, self.requests.len(), "every request was issued and completed");
+        Ok(())
+    }
+
+    fn issue(&mut self, at: Nanos, index: u32) {
+        let request = &self.requests[index as usize];
+        // Databases wait for most of their requests with a thread each.
+        let thread = self.idle.pop().map_or_else(
+            || {
+                self.threads = self.threads.saturating_add(1);
+                self.threads - 1
+            },
+            |Reverse(thread)| thread,
+        );
+        let (lba, sectors) = match request.op {
+            Op::Flush => (Lba(0), 0),
+            Op::Read | Op::Write | Op::Trim => self.fit.place(request),
+        };
+        self.issued_at[index as usize] = at;
+        self.drive
+            .submit(at, Request { tag: index, thread, op: request.op, handle: 0, lba, sectors });
+    }
+
+    fn complete(&mut self, done: &Completion) {
+        self.idle.push(Reverse(done.thread));
+        let (index, at) = (done.tag as usize, done.completed_at);
+        self.completed_at[index] = at;
+        let latency_ns = (at - self.issued_at[index]).0;
+        match self.requests[index].op {
+            Op::Read => self.latencies.read.record(latency_ns),
+            Op::Write => self.latencies.write.record(latency_ns),
+            Op::Flush => self.latencies.flush.record(latency_ns),
+            Op::Trim => {}
+        }
+        let range = self.first_child[index] as usize..self.first_child[index + 1] as usize;
+        for child in &self.children[range] {
+            self.due.push(Reverse((at + self.parents[*child as usize].think_time, *child)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

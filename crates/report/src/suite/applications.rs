@@ -1,0 +1,219 @@
+//! Applications: transactions a second and their latency, over clients, as reviews draw them.
+
+use results::{ApplicationFigures, Step};
+
+use super::{
+    Axis, Body, Chart, Ends, Group, Look, Point, Series, Subject, Suite, Taken, Unit, cautions,
+    line, provenance, table,
+};
+use crate::chart::{Bar, Bars};
+use crate::explain;
+use crate::number;
+use crate::text::{Text, anchor};
+
+/// Mark of a rate that the host may not reach.
+const EXCEEDS: &str = "†";
+
+/// The replays of one application, by run.
+type Replayed<'a> = Vec<(&'a Subject<'a>, Vec<(&'a Step, &'a ApplicationFigures)>)>;
+
+/// The replays of `suite`.
+pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
+    let replayed = replayed(suite);
+    let taken = taken(&replayed);
+    let Some((_, figures)) = replayed.iter().find_map(|(_, steps)| steps.first()) else {
+        return String::new();
+    };
+    let lead = lead(figures, &replayed);
+    let numbers = numbers(&replayed);
+    let mut charts = charts(suite, id);
+    // What is asked of a comparison first: which drive reaches how much.
+    let more = if taken.len() > 1 { charts.split_off(3.min(charts.len())) } else { Vec::new() };
+    // Few rows, and the refusals are in them: they are shown and not folded.
+    let group = Group {
+        title: "Transactions",
+        lead: &lead,
+        charts: &charts,
+        more: &more,
+        ..Group::default()
+    };
+    let shown = group.html();
+    if shown.is_empty() {
+        // Too few clients for a line: the numbers stand alone.
+        return format!("<div class=\"group\"><h3>Transactions</h3>\n{lead}{numbers}</div>");
+    }
+    format!("{shown}<div class=\"group\">{numbers}</div>")
+}
+
+/// Every chart of them.
+pub(super) fn charts(suite: &Suite<'_>, id: &str) -> Vec<Chart> {
+    let replayed = replayed(suite);
+    if replayed.is_empty() {
+        return Vec::new();
+    }
+    let rate: [Line; 1] = [("", 0, |it| it.tps)];
+    let latency: [Line; 2] =
+        [(", average", 0, |it| it.latency_ms_mean), (", 99 %", 2, |it| it.latency_ms_p99)];
+    let titles =
+        [("tps", "Transactions a second", Unit::Plain), ("latency", "Latency", Unit::Millis)];
+    let explains = [explain::TRANSACTIONS, explain::TRANSACTION_LATENCY];
+    let lines: [&[Line]; 2] = [&rate, &latency];
+    let mut charts: Vec<Chart> = titles
+        .into_iter()
+        .zip(explains)
+        .zip(lines)
+        .map(|((title, explain), lines)| over_clients(&replayed, (title, explain), lines, id))
+        .collect();
+    if replayed.len() > 1 {
+        charts.push(bars(&replayed, id));
+    }
+    charts
+}
+
+/// End of a line's name, its dash pattern, and the number that it shows.
+type Line = (&'static str, usize, fn(&ApplicationFigures) -> Option<f64>);
+
+fn over_clients(
+    replayed: &Replayed<'_>,
+    ((name, title, unit), explain): ((&str, &'static str, Unit), &'static str),
+    lines: &[Line],
+    id: &str,
+) -> Chart {
+    let mut series: Vec<Series> = Vec::new();
+    for (subject, steps) in replayed {
+        for (suffix, dash, of) in lines {
+            let point = |(step, it): &(&Step, &ApplicationFigures)| {
+                Some((f64::from(step.threads), of(it)?))
+            };
+            let points: Vec<Point> = steps.iter().filter_map(point).collect();
+            if !points.is_empty() {
+                let look = Look { dash: *dash, ..Look::of_run(subject.index) };
+                series.push(line(format!("{}{suffix}", subject.label), look, points));
+            }
+        }
+    }
+    let taken = taken(replayed);
+    Chart {
+        id: format!("{id}-{}", anchor(name)),
+        title: title.into(),
+        explain,
+        provenance: provenance(&taken),
+        cautions: cautions(&taken),
+        x: Axis::depths("clients"),
+        y: match unit {
+            Unit::Millis => Axis::log(title, unit),
+            _ => Axis { domain: Some((0.0, highest(&series))), ..Axis::linear(title, unit) },
+        },
+        ends: Ends::Last,
+        is_wide: false,
+        body: Body::Lines(series, Vec::new()),
+    }
+}
+
+fn highest(series: &[Series]) -> f64 {
+    let values = series.iter().flat_map(|it| &it.points).map(|(_, value)| *value);
+    values.fold(0.0, f64::max)
+}
+
+/// Rates of the drives beside each other, for each number of clients.
+fn bars(replayed: &Replayed<'_>, id: &str) -> Chart {
+    let mut clients: Vec<u16> =
+        replayed.iter().flat_map(|(_, steps)| steps).map(|(step, _)| step.threads).collect();
+    clients.sort_unstable();
+    clients.dedup();
+    let group = |threads: u16| {
+        let bar = |(subject, steps): &(&Subject<'_>, Vec<(&Step, &ApplicationFigures)>)| {
+            let (_, figures) = steps.iter().find(|(step, _)| step.threads == threads)?;
+            let tone = Look::of_run(subject.index).tone;
+            Some(Bar { name: subject.label.clone(), tone, value: figures.tps? })
+        };
+        let bars: Vec<Bar> = replayed.iter().filter_map(bar).collect();
+        (!bars.is_empty()).then(|| Bars { label: format!("{threads} clients"), bars })
+    };
+    let taken = taken(replayed);
+    Chart {
+        id: format!("{id}-tps-bars"),
+        title: "Transactions a second, side by side".into(),
+        explain: explain::BARS,
+        provenance: provenance(&taken),
+        cautions: cautions(&taken),
+        x: Axis::loads(Vec::new()),
+        y: Axis::linear("Transactions a second", Unit::Plain),
+        ends: Ends::Last,
+        is_wide: false,
+        body: Body::Bars(clients.into_iter().filter_map(group).collect()),
+    }
+}
+
+/// Replays of each run that has any.
+fn replayed<'a>(suite: &Suite<'a>) -> Replayed<'a> {
+    let of = |step: &&'a Step| Some((*step, step.application.as_ref()?));
+    let parts = suite.parts.iter();
+    let parts = parts.map(|part| (part.subject, part.applications.iter().filter_map(of).collect()));
+    parts.filter(|(_, steps): &(_, Vec<_>)| !steps.is_empty()).collect()
+}
+
+fn taken<'a>(replayed: &Replayed<'a>) -> Vec<Taken<'a>> {
+    let each = replayed.iter();
+    each.flat_map(|(subject, steps)| steps.iter().map(|(step, _)| (*subject, *step))).collect()
+}
+
+/// What was recorded where, and what the marks in the numbers mean.
+fn lead(figures: &ApplicationFigures, replayed: &Replayed<'_>) -> String {
+    let recorded = &figures.recorded;
+    let times = recorded.model.as_ref().map_or_else(String::new, |model| {
+        let name = model.rsplit('/').next().unwrap_or(model);
+        format!(", whose replies kept to the times of the model {name}")
+    });
+    let mut text = format!(
+        "Predicted, not measured: {} was recorded on {}{times}, on a machine with {}. Its requests \
+         are replayed on this drive, each once the request that it waited for has completed and \
+         the application has thought for as long as it did. Host is the share of that thinking in \
+         what the last request waited for; where it is above 80 %, the host decides and no rate \
+         is told.",
+        figures.title, recorded.device, recorded.machine
+    );
+    let all = || replayed.iter().flat_map(|(_, steps)| steps).map(|(_, it)| *it);
+    if all().any(|it| it.exceeds_processors) {
+        text += " † More clients would be busy on the host at once than that machine has \
+                 processors: the rate may be out of its reach.";
+    }
+    format!("<p>{}</p>", Text(&text))
+}
+
+fn numbers(replayed: &Replayed<'_>) -> String {
+    let heads = [
+        "Run",
+        "Clients",
+        "Transactions/s",
+        "Average, ms",
+        "p99, ms",
+        "Host",
+        "Read average, ms",
+        "Write average, ms",
+        "Recorded transactions/s",
+    ];
+    let shown = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), number::plain);
+    let row = |(subject, (step, it)): (&Subject<'_>, &(&Step, &ApplicationFigures))| {
+        let mark = if it.exceeds_processors { format!(" {EXCEEDS}") } else { String::new() };
+        let of = |latency: fn(&results::Summary) -> &results::LatencySummary| {
+            let latency = latency(step.summary.as_ref()?);
+            (latency.count > 0).then_some(latency.latency_ns_avg / 1e6)
+        };
+        vec![
+            subject.label.clone(),
+            step.threads.to_string(),
+            shown(it.tps) + &mark,
+            shown(it.latency_ms_mean),
+            shown(it.latency_ms_p99),
+            format!("{:.0} %", it.host_share * 100.0),
+            shown(of(|it| &it.read)),
+            shown(of(|it| &it.write)),
+            shown(it.recorded.tps),
+        ]
+    };
+    let rows = replayed.iter().flat_map(|(subject, steps)| {
+        steps.iter().map(move |step| row((subject, step))).collect::<Vec<_>>()
+    });
+    table(&heads.map(String::from), rows)
+}

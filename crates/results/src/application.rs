@@ -1,0 +1,54 @@
+//! Figures of applications: transactions, not requests.
+
+use serde::{Deserialize, Serialize};
+
+use crate::mark::is_unset;
+
+/// Rate and latency of an application's transactions on the target, predicted by replaying a
+/// recording of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ApplicationFigures {
+    /// Name of the application, such as `sysbench-oltp`.
+    pub application: String,
+    /// Heading of the application, such as `SysBench OLTP on MariaDB`.
+    pub title: String,
+    /// Transactions per second; absent where the host dominates, so that none is predicted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tps: Option<f64>,
+    /// Mean latency of a transaction in milliseconds; absent with `tps`, or where the benchmark
+    /// printed none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_ms_mean: Option<f64>,
+    /// 99th percentile of that latency; absent with `tps`, or where no transactions were logged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_ms_p99: Option<f64>,
+    /// Share of the host's think times in what the last request of the replay waited for, 0 to 1.
+    pub host_share: f64,
+    /// True if more think times were under way at once than the machine of the recording has
+    /// processors: the rate may be out of its reach. Absent: false.
+    #[serde(default, skip_serializing_if = "is_unset")]
+    pub exceeds_processors: bool,
+    /// Recording that was replayed.
+    pub recorded: RecordedApplication,
+}
+
+/// What the application did where it was recorded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RecordedApplication {
+    /// Device, for people.
+    pub device: String,
+    /// Model whose times its replies kept to; absent where they were sent at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Machine, its processors first.
+    pub machine: String,
+    /// Requests that are replayed.
+    pub requests: u64,
+    /// Time from the first of them to the last completion, in seconds.
+    pub span_s: f64,
+    /// Transactions per second; absent where nobody could read them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tps: Option<f64>,
+    /// Share of the host in the recording itself, 0 to 1.
+    pub host_share: f64,
+}
