@@ -148,16 +148,16 @@ pub(crate) fn shared<'a, T: PartialEq>(
 impl Subject<'_> {
     /// Returns the sources of the numbers of `steps`: run, seed, interval.
     pub(crate) fn provenance(&self, steps: &[&Step]) -> String {
-        let mut intervals: Vec<f64> = steps.iter().map(|step| step.interval_s).collect();
+        let intervals = steps.iter().map(|step| step.interval_s).filter(|it| *it > 0.0);
+        let mut intervals: Vec<f64> = intervals.collect();
         intervals.dedup();
         let intervals: Vec<String> = intervals.into_iter().map(number::span).collect();
-        format!(
-            "{}: run {}, seed {}, interval {}.",
-            self.label,
-            self.run.id,
-            self.run.seed,
-            intervals.join(" and "),
-        )
+        let (label, run) = (&self.label, self.run);
+        let of_run = format!("{label}: run {}, seed {}", run.id, run.seed);
+        match intervals.as_slice() {
+            [] => format!("{of_run}."),
+            _ => format!("{of_run}, interval {}.", intervals.join(" and ")),
+        }
     }
 
     /// Warnings about any of `steps`, with their remedies.

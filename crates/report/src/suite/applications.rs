@@ -162,12 +162,14 @@ fn taken<'a>(replayed: &Replayed<'a>) -> Vec<Taken<'a>> {
 fn lead(figures: &ApplicationFigures, replayed: &Replayed<'_>) -> String {
     let recorded = &figures.recorded;
     let times = recorded.model.as_ref().map_or_else(String::new, |model| {
+        // A drive file is named by its path.
         let name = model.rsplit('/').next().unwrap_or(model);
+        let name = name.strip_suffix(".toml").unwrap_or(name);
         format!(", whose replies kept to the times of the model {name}")
     });
     let mut text = format!(
-        "Predicted, not measured: {} was recorded on {}{times}, on a machine with {}. Its requests \
-         are replayed on this drive, each once the request that it waited for has completed and \
+        "Predicted, not measured: {} was recorded on {}{times}, on a machine with {}. Its \
+         requests are replayed on the model, each once the request that it waited for has completed and \
          the application has thought for as long as it did. Host is the share of that thinking in \
          what the last request waited for; where it is above 80 %, the host decides and no rate \
          is told.",

@@ -19,23 +19,23 @@ pub(crate) fn are_all(subjects: &[Subject<'_>]) -> bool {
 
 /// Sentence on the greatest rate of each application, for each run.
 pub(crate) fn sentence(subjects: &[Subject<'_>]) -> String {
-    let of_subject = |subject: &Subject<'_>| {
-        let rates: Vec<String> = names(subjects)
-            .into_iter()
-            .filter_map(|(name, title)| {
-                let (clients, tps, _) = greatest(subject, name)?;
-                Some(format!("{} a second of {title} at {clients} clients", number::whole(tps)))
-            })
-            .collect();
-        let who = if subjects.len() > 1 { &subject.label } else { "it" };
-        match rates.as_slice() {
-            [] => format!("{who}: no rate, the host decides"),
-            _ if subjects.len() == 1 => listed(&rates),
-            _ => format!("{who}: {}", listed(&rates)),
+    let of_run = |subject: &Subject<'_>, name| {
+        let who = if subjects.len() > 1 { format!(" on {}", subject.label) } else { String::new() };
+        match greatest(subject, name) {
+            None => format!("none told{who}"),
+            Some((clients, tps, it)) => {
+                let given = if it.exceeds_processors { ", given enough processors" } else { "" };
+                format!("{}{who} at {clients} clients{given}", number::whole(tps))
+            }
         }
     };
-    let all: Vec<String> = subjects.iter().map(of_subject).collect();
-    format!("Most transactions, predicted by replaying recordings: {}.", all.join("; "))
+    let of = |(name, title)| {
+        let with = subjects.iter().filter(|it| replays(it, name));
+        let rates: Vec<String> = with.map(|it| of_run(it, name)).collect();
+        format!("{title}: {}", listed(&rates))
+    };
+    let all: Vec<String> = names(subjects).into_iter().map(of).collect();
+    format!("Most transactions a second, predicted. {}.", all.join("; "))
 }
 
 /// The table; empty where no application was replayed.
@@ -46,22 +46,15 @@ pub(super) fn part(subjects: &[Subject<'_>]) -> String {
     }
     let mut html = String::from(
         "<h3>Applications: the most transactions a second, predicted</h3>\
-         <div class=\"scroll\"><table><thead><tr><th scope=\"col\">Application</th>",
+         <div class=\"scroll\"><table><thead><tr><th scope=\"col\">Application</th>\
+         <th scope=\"col\">Run</th><th scope=\"col\">Transactions/s</th>\
+         <th scope=\"col\">Clients</th><th scope=\"col\">Average, ms</th>\
+         <th scope=\"col\">p99, ms</th></tr></thead><tbody>",
     );
-    for subject in subjects {
-        let tone = Look::of_run(subject.index).tone;
-        let label = Text(&subject.label);
-        let _ =
-            write!(html, "<th scope=\"col\" class=\"t{tone}\"><i class=\"key\"></i>{label}</th>");
-        html.push_str("<th scope=\"col\">clients</th><th scope=\"col\">average, ms</th>");
-        html.push_str("<th scope=\"col\">p99, ms</th>");
-    }
-    html.push_str("</tr></thead><tbody>");
     for (name, title) in names {
-        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", Text(title));
-        for subject in subjects {
+        for subject in subjects.iter().filter(|it| replays(it, name)) {
             let cells = match greatest(subject, name) {
-                None => ["no rate: the host decides", "", "", ""].map(str::to_owned),
+                None => ["none told: the host decides", "–", "–", "–"].map(str::to_owned),
                 Some((clients, tps, it)) => {
                     let mark = if it.exceeds_processors { " †" } else { "" };
                     let shown = |ms: Option<f64>| ms.map_or_else(|| "–".to_owned(), number::plain);
@@ -73,13 +66,38 @@ pub(super) fn part(subjects: &[Subject<'_>]) -> String {
                     ]
                 }
             };
+            let tone = Look::of_run(subject.index).tone;
+            let _ = write!(
+                html,
+                "<tr><th scope=\"row\">{}</th><td class=\"t{tone}\"><i class=\"key\"></i>{}</td>",
+                Text(title),
+                Text(&subject.label)
+            );
             for cell in cells {
                 let _ = write!(html, "<td>{}</td>", Text(&cell));
             }
+            html.push_str("</tr>");
         }
-        html.push_str("</tr>");
     }
-    html + "</tbody></table></div>\n"
+    html.push_str("</tbody></table></div>\n");
+    let is_marked =
+        |it: &Subject<'_>, name| greatest(it, name).is_some_and(|(_, _, it)| it.exceeds_processors);
+    let marked = self::names(subjects)
+        .into_iter()
+        .any(|(name, _)| subjects.iter().any(|it| is_marked(it, name)));
+    if marked {
+        html.push_str(
+            "<p class=\"small\">† More clients would be busy on the host at once than the machine \
+             of the recording has processors.</p>\n",
+        );
+    }
+    html
+}
+
+/// True if `subject` replayed the application.
+fn replays(subject: &Subject<'_>, application: &str) -> bool {
+    let mut steps = subject.run.steps.iter().filter_map(|step| step.application.as_ref());
+    steps.any(|it| it.application == application)
 }
 
 /// Names and headings of the applications, in order of appearance.
