@@ -151,6 +151,8 @@ impl Stage<'_> {
     fn predict(&self, from: &str, to: &str) -> Result<Vec<Point>> {
         let mut command = self.command();
         command.arg(drive_file(self.folder, to)).arg("--recordings").arg(self.recordings(from));
+        // The drive that is predicted is measured through the same front end.
+        command.arg("--keep-front-end");
         points(&mut command)
     }
 

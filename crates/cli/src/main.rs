@@ -9,6 +9,7 @@ mod benchmark;
 mod command;
 mod configuration;
 mod failure;
+mod front_end;
 mod keeper;
 mod mount;
 mod output;

@@ -12,12 +12,14 @@
 //! host whose processors are not modelled, so that nothing is predicted ([`HOST_SHARE_MAX`]).
 //! [`crate::driver::model::replay_recording`] carries replays out.
 
+mod host;
 mod replayed;
 
 use std::path::Path;
 
 use workload::recording::{self, Recording, parents};
 
+pub use self::host::Host;
 pub(crate) use self::replayed::{ByOp, Clock};
 pub use self::replayed::{HOST_SHARE_MAX, Prediction, Replayed};
 use crate::{Error, Kind};

@@ -36,6 +36,8 @@ pub struct Subject<'a> {
     pub size_bytes: u64,
     /// Model whose times replies keep to; none where they are sent at once.
     pub model: Option<&'a str>,
+    /// Time that a request takes beside the device; none where nobody measured it.
+    pub front_end: Option<Nanos>,
 }
 
 /// A recording under way. Dropped without an end it is one that was cut short.
@@ -83,6 +85,7 @@ impl RecordingFile {
             model: of.model.map(str::to_owned),
             machine: machine(),
             began_unix_ns,
+            front_end_ns: of.front_end.map(|it| it.0),
         };
         let inbox = Inbox {
             began: Instant::now(),

@@ -71,6 +71,10 @@ pub struct Head {
     pub machine: String,
     /// Start of the recording in nanoseconds since 1970, by the clock of that machine.
     pub began_unix_ns: u64,
+    /// Time that a request took beside the drive, through the file system and the front end and
+    /// back, one at a time and before the recording; absent where nobody measured it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub front_end_ns: Option<u64>,
 }
 
 impl Head {

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use blockio::Bytes;
 use clap::Args;
+use lab::Error;
+use lab::application::Host;
 
 use super::{DataArgs, ModelArgs, TimingArgs};
 use crate::quantity;
@@ -25,9 +27,38 @@ pub(crate) struct Replay {
     pub(crate) model: ModelArgs,
     #[command(flatten)]
     pub(crate) data: DataArgs,
+    #[command(flatten)]
+    pub(crate) host: HostArgs,
     /// Prints JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Arguments about the host of a prediction.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Host of a prediction")]
+pub(crate) struct HostArgs {
+    /// Host that works so many times as fast as that of the recording
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    pub(crate) host_speed: f64,
+    /// Share of the reads that more memory of the host answers instead of the drive
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
+    pub(crate) buffered: f64,
+    /// Leaves requests the time that they took through the file system and the front end of the
+    /// recording, as for another drive that is served in the same way
+    #[arg(long)]
+    pub(crate) keep_front_end: bool,
+}
+
+impl HostArgs {
+    /// The host that they describe.
+    ///
+    /// # Errors
+    /// Fails if a number is outside its range.
+    pub(crate) fn host(&self) -> Result<Host, Error> {
+        let (speed, buffered_percent) = (self.host_speed, self.buffered);
+        Host { speed, buffered_percent, keeps_front_end: self.keep_front_end }.checked()
+    }
 }
 
 /// `floatgate record`.
@@ -89,6 +120,8 @@ pub(crate) struct App {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) data: DataArgs,
+    #[command(flatten)]
+    pub(crate) host: HostArgs,
     #[command(flatten)]
     pub(crate) timing: TimingArgs,
 }

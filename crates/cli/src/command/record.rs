@@ -130,7 +130,12 @@ impl Opened {
     /// The device as its recordings name it.
     pub(super) fn subject(&self) -> recording::Subject<'_> {
         let model = self.model.as_deref();
-        recording::Subject { device: &self.about, size_bytes: self.device.size(), model }
+        recording::Subject {
+            device: &self.about,
+            size_bytes: self.device.size(),
+            model,
+            front_end: None,
+        }
     }
 
     /// Closes the drive, of which nobody may have an export any more.

@@ -39,6 +39,7 @@ struct Row {
 /// Replays a recording on each drive, and prints what the application would have made of it.
 pub(crate) fn replay(args: &Replay) -> Result<Ending> {
     let recording = application::read(&args.recording)?;
+    let host = args.host.host()?;
     let mut rows = Vec::new();
     for name in &args.drives {
         let spec = find_drive(name)?;
@@ -48,7 +49,7 @@ pub(crate) fn replay(args: &Replay) -> Result<Ending> {
         };
         let compressible = args.data.compressible.unwrap_or_default();
         let setup = wanted.with_seed(args.model.seed);
-        let replayed = replay_recording(&recording, &spec, &setup, compressible)?;
+        let replayed = replay_recording(&recording, &spec, &setup, (&host, compressible))?;
         rows.push(Row { drive: title(&spec), unvalidated: !spec.is_validated(), replayed });
     }
     if args.json {

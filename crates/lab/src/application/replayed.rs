@@ -3,7 +3,7 @@
 use blockio::Nanos;
 use results::{Latencies, LatencySummary};
 use serde::Serialize;
-use workload::recording::{Parent, Recorded, Recording, Transaction, latency_percentile};
+use workload::recording::{self, Parent, Recorded, Recording, Transaction, latency_percentile};
 
 /// Largest share of the host in the critical path of a replay whose rate is taken for a prediction.
 ///
@@ -88,7 +88,8 @@ impl Replayed {
             requests: requests.len() as u64,
             recorded_s,
             replayed_s,
-            recorded_host_share: Clock::of_recording(requests).host_share(parents),
+            recorded_host_share: Clock::of_recording(requests)
+                .host_share(&recording::parents(requests)),
             host_share,
             thinking_mean: if replayed_s > 0.0 { thought / replayed_s } else { 0.0 },
             processors: recording.head.processors(),

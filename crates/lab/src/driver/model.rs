@@ -41,6 +41,7 @@ use self::space::Space;
 #[cfg(test)]
 pub(crate) use self::{feed::issued, open::due};
 use super::{Application, Driver, DriverKind, Drivers, Fill, Load, Loaded, Watch};
+use crate::application::Host;
 use crate::plan::Plan;
 use crate::progress::Glimpse;
 use crate::real::access::Access;
@@ -314,8 +315,9 @@ impl Driver for Model {
     ) -> Result<Application, Error> {
         watch.progress(0.0, "replaying");
         self.drive.begin_loads(self.now);
-        let outcome = recorded::on(&mut self.drive, &self.spec.name, recording, self.now)
-            .map_err(|error| Error::new(error.kind(), step).source(error))?;
+        let outcome =
+            recorded::on(&mut self.drive, &self.spec.name, (recording, &Host::default()), self.now)
+                .map_err(|error| Error::new(error.kind(), step).source(error))?;
         self.now = outcome.completed_at;
         let recorded::Outcome { replayed, interval, .. } = outcome;
         Ok(Application { replayed, intervals: vec![interval] })

@@ -14,6 +14,7 @@ fn head() -> Head {
         model: None,
         machine: "Linux".into(),
         began_unix_ns: 7,
+        front_end_ns: None,
     }
 }
 

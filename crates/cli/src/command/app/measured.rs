@@ -15,12 +15,13 @@ use lab::application;
 use lab::workload::Application;
 use lab::workload::recording::{Transaction, latency_percentile};
 use lab::{Error, Kind};
-use server::recording::RecordingFile;
+use server::recording::{RecordingFile, Subject};
 
 use super::{Origin, Point, predicted};
 use crate::args::App;
 use crate::benchmark::{self, Ran};
 use crate::command::record::Opened;
+use crate::front_end;
 use crate::keeper::{Keeper, Kept};
 use crate::mount::{self, Making};
 use crate::output;
@@ -72,13 +73,17 @@ pub(super) fn on_live(
         || opened.subject().device.to_owned(),
         |model| format!("{model}, {}", opened.subject().device),
     );
+    // What is beside the drive is not of the application, and of no other drive.
+    let front_end = args.out.as_ref().map(|_| front_end::round_trip(&mount, |to| switch.turn(to)));
+    let front_end = front_end.transpose()?;
     let measured =
         Stage::new(application, (&mount, scratch), keeper, signals).and_then(|mut stage| {
             stage.measure(&drive, |threads| {
                 let Some(out) = &args.out else { return Ok(None) };
                 fs::create_dir_all(out).with_context(|| format!("making {}", out.display()))?;
                 let path = predicted::recording(out, application, threads);
-                let file = RecordingFile::begin(&path, &opened.subject())?;
+                let subject = Subject { front_end, ..opened.subject() };
+                let file = RecordingFile::begin(&path, &subject)?;
                 switch.turn(Some(file.recorder()));
                 Ok(Some(Recording { file, path, switch: Arc::clone(&switch) }))
             })

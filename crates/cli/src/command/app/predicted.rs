@@ -26,10 +26,11 @@ pub(super) fn predict(application: &Application, drive: &str, args: &App) -> Res
         bail!("{drive} is no model: `floatgate drives` lists those there are");
     };
     let setup = wanted.with_seed(args.timing.setup.seed);
+    let host = args.host.host()?;
     let compressible = args.data.compressible.unwrap_or_default();
     let point = |threads: &u32| -> Result<Point> {
         let recording = read(application, *threads, args)?;
-        let replayed = replay_recording(&recording, &spec, &setup, compressible)?;
+        let replayed = replay_recording(&recording, &spec, &setup, (&host, compressible))?;
         Ok(Point {
             drive: spec.name.clone(),
             origin: Origin::Predicted,

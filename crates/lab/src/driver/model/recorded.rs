@@ -7,11 +7,11 @@ use std::collections::BinaryHeap;
 use blockio::{Bytes, Completion, Lba, Nanos, Op, Request, SECTOR_BYTES, Status};
 use results::Interval;
 use ssd::{Drive, DriveSpec, Setup};
-use workload::recording::{Parent, Recorded, Recording, parents};
+use workload::recording::{Parent, Recorded, Recording};
 
 use super::meter::Meter;
 use super::{failed, quick_measure};
-use crate::application::{ByOp, Clock, Replayed};
+use crate::application::{ByOp, Clock, Host, Replayed};
 use crate::{Error, Kind};
 
 /// Replays what a benchmark did while it counted on a model of `spec` that was filled once.
@@ -25,7 +25,7 @@ pub fn replay_recording(
     recording: &Recording,
     spec: &DriveSpec,
     setup: &Setup,
-    compressible_percent: f64,
+    (host, compressible_percent): (&Host, f64),
 ) -> Result<Replayed, Error> {
     let mut drive = Drive::new(spec, setup)
         .map_err(|source| Error::new(Kind::Input, "setting up the drive").source(source))?;
@@ -33,7 +33,7 @@ pub fn replay_recording(
     // Before it is filled, which may take long.
     Fit::new(recording, &drive, &spec.name)?;
     quick_measure::fill(&mut drive);
-    Ok(on(&mut drive, &spec.name, recording, Nanos::ZERO)?.replayed)
+    Ok(on(&mut drive, &spec.name, (recording, host), Nanos::ZERO)?.replayed)
 }
 
 /// A recording that was replayed on a drive.
@@ -53,7 +53,7 @@ pub(super) struct Outcome {
 pub(super) fn on(
     drive: &mut Drive,
     name: &str,
-    recording: &Recording,
+    (recording, host): (&Recording, &Host),
     start: Nanos,
 ) -> Result<Outcome, Error> {
     let requests = recording.measured();
@@ -62,9 +62,9 @@ pub(super) fn on(
         return Err(Error::new(Kind::Input, text));
     }
     let fit = Fit::new(recording, drive, name)?;
-    let parents = parents(requests);
+    let parents = host.parents(recording);
     let mut meter = Meter::new(drive, start);
-    let mut run = Run::new(drive, (requests, &parents), fit, start);
+    let mut run = Run::new(drive, (requests, &parents, host), fit, start);
     run.go(&mut meter)?;
     let completed: Vec<Nanos> = run.completed_at.iter().map(|at| *at - start).collect();
     let completed_at = run.completed_at.iter().copied().max().unwrap_or(start);
@@ -118,6 +118,9 @@ struct Run<'a> {
     drive: &'a mut Drive,
     requests: &'a [Recorded],
     parents: &'a [Parent],
+    host: &'a Host,
+    /// Reads that were due so far.
+    reads: u64,
     fit: Fit,
     /// Children of request `index` are `children[first_child[index]..first_child[index + 1]]`.
     first_child: Vec<u32>,
@@ -135,7 +138,7 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn new(
         drive: &'a mut Drive,
-        (requests, parents): (&'a [Recorded], &'a [Parent]),
+        (requests, parents, host): (&'a [Recorded], &'a [Parent], &'a Host),
         fit: Fit,
         start: Nanos,
     ) -> Self {
@@ -164,6 +167,8 @@ impl<'a> Run<'a> {
             drive,
             requests,
             parents,
+            host,
+            reads: 0,
             fit,
             first_child,
             children,
@@ -188,13 +193,25 @@ impl<'a> Run<'a> {
                 self.complete(&done);
                 completed += 1;
             } else if let Some(Reverse((at, index))) = self.due.pop() {
-                self.issue(at, index);
+                if self.is_buffered(index) {
+                    self.release(index, at);
+                    completed += 1;
+                } else {
+                    self.issue(at, index);
+                }
             } else {
                 break;
             }
         }
         assert_eq!(completed, self.requests.len(), "every request was issued and completed");
         Ok(())
+    }
+
+    /// True if the memory of the host answers the request numbered `index`.
+    fn is_buffered(&mut self, index: u32) -> bool {
+        let is_read = self.requests[index as usize].op == Op::Read;
+        self.reads += u64::from(is_read);
+        is_read && self.host.is_buffered(self.reads - 1)
     }
 
     fn issue(&mut self, at: Nanos, index: u32) {
@@ -219,7 +236,6 @@ impl<'a> Run<'a> {
     fn complete(&mut self, done: &Completion) {
         self.idle.push(Reverse(done.thread));
         let (index, at) = (done.tag as usize, done.completed_at);
-        self.completed_at[index] = at;
         let latency_ns = (at - self.issued_at[index]).0;
         match self.requests[index].op {
             Op::Read => self.latencies.read.record(latency_ns),
@@ -227,6 +243,14 @@ impl<'a> Run<'a> {
             Op::Flush => self.latencies.flush.record(latency_ns),
             Op::Trim => {}
         }
+        self.release(done.tag, at);
+    }
+
+    /// Notes that the request numbered `index` was answered at `at`: what waited for it is due once
+    /// its think time is over.
+    fn release(&mut self, index: u32, at: Nanos) {
+        let index = index as usize;
+        self.completed_at[index] = at;
         let range = self.first_child[index] as usize..self.first_child[index + 1] as usize;
         for child in &self.children[range] {
             self.due.push(Reverse((at + self.parents[*child as usize].think_time, *child)));

@@ -1,0 +1,88 @@
+//! The host of a replay, beside that of the recording.
+
+use blockio::Nanos;
+use workload::recording::{Parent, Recording, parents};
+
+use crate::{Error, Kind};
+
+/// Host on which an application runs in a replay.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Host {
+    /// Times as fast as the host of the recording, above 0: think times are divided by it.
+    pub speed: f64,
+    /// Share of the reads that its memory answers instead of the drive, 0 to 100 percent: beyond
+    /// those that the memory of the recording answered.
+    pub buffered_percent: f64,
+    /// True if requests take as long beside the drive as in the recording: where the other drive is
+    /// served in the same way. False: that time, where it was measured, is taken off think times.
+    pub keeps_front_end: bool,
+}
+
+impl Default for Host {
+    /// The host of the recording, with the drive attached to it directly.
+    fn default() -> Self {
+        Self { speed: 1.0, buffered_percent: 0.0, keeps_front_end: false }
+    }
+}
+
+impl Host {
+    /// Checks the ranges.
+    ///
+    /// # Errors
+    /// Fails if a number is outside its range, and names both.
+    pub fn checked(self) -> Result<Self, Error> {
+        if !(self.speed > 0.0 && self.speed.is_finite()) {
+            let text = format!("the speed of the host is {}, not above 0", self.speed);
+            return Err(Error::new(Kind::Input, text).hint("1 is that of the recording's host"));
+        }
+        if !(0.0..=100.0).contains(&self.buffered_percent) {
+            let text = format!("{} % of reads, not 0 to 100", self.buffered_percent);
+            return Err(Error::new(Kind::Input, text).hint("0 leaves all of them to the drive"));
+        }
+        Ok(self)
+    }
+
+    /// The parents of what `recording` measured, with the think times of this host.
+    pub(crate) fn parents(&self, recording: &Recording) -> Vec<Parent> {
+        let mut parents = parents(recording.measured());
+        let front_end = recording.head.front_end_ns.filter(|_| !self.keeps_front_end);
+        let front_end = Nanos(front_end.unwrap_or_default());
+        for parent in &mut parents {
+            let thought = parent.think_time.saturating_sub(front_end);
+            parent.think_time = Nanos::from_secs_f64(thought.as_secs_f64() / self.speed);
+        }
+        parents
+    }
+
+    /// True if the read with number `count`, from 0, is answered by memory: evenly spread.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of reads")]
+    pub(crate) fn is_buffered(&self, count: u64) -> bool {
+        let until = |count: u64| (count as f64 * self.buffered_percent / 100.0) as u64;
+        until(count + 1) > until(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_reads_are_buffered_as_it_says() {
+        for percent in [0.0, 12.5, 50.0, 99.0, 100.0] {
+            let host = Host { buffered_percent: percent, ..Host::default() };
+            let buffered = (0..1000).filter(|count| host.is_buffered(*count)).count();
+            assert!((buffered as f64 - 10.0 * percent).abs() <= 1.0, "{percent} %: {buffered}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_no_host_has_are_refused() {
+        for speed in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(Host { speed, ..Host::default() }.checked().is_err(), "{speed}");
+        }
+        for buffered_percent in [-0.1, 100.1, f64::NAN] {
+            assert!(Host { buffered_percent, ..Host::default() }.checked().is_err());
+        }
+        assert!(Host::default().checked().is_ok());
+    }
+}
