@@ -34,7 +34,12 @@ fn the_page_of_protocols_names_every_field() {
 fn the_page_of_results_names_every_field() {
     check(
         "results.md",
-        &["results/src/run.rs", "results/src/sample.rs", "results/src/placement.rs"],
+        &[
+            "results/src/run.rs",
+            "results/src/sample.rs",
+            "results/src/placement.rs",
+            "results/src/application.rs",
+        ],
     );
 }
 

@@ -45,7 +45,7 @@ pub(crate) use self::place::PlaceArgs;
 pub(crate) use self::real::RealArgs;
 pub(crate) use self::serve::{Serve, Timing, TimingArgs};
 pub(crate) use self::tls::{Encryption, TlsArgs};
-pub(crate) use self::trace::{TraceCommand, TraceMake, TraceShow};
+pub(crate) use self::trace::{TraceCommand, TraceImport, TraceMake, TraceShow};
 use crate::quantity;
 
 /// Measure, model and serve flash drives: the enterprise SSD test lab in one command.
@@ -286,6 +286,7 @@ Traces that are read: fio iologs (version 2 and 3), blkparse text, MSR Cambridge
 Examples:
   floatgate trace make mail.iolog
   floatgate trace show mail.iolog
+  floatgate trace import blkparse.txt --output pgbench.txt --out oltp.rec
   floatgate run iodrive-duo --trace mail.iolog --threads 1 --queue 48
   floatgate review iodrive-duo --protocol mail-server --trace exchange.csv"
     )]

@@ -294,3 +294,24 @@ fn a_failure_names_what_failed_and_nothing_follows_it() {
     assert_eq!(failed.to_string(), "the mock was told to fail");
     assert_eq!(told.all(), ["purge", step.as_str()]);
 }
+
+#[test]
+fn recordings_are_refused_on_real_drives_before_anything_is_purged() {
+    let plan = plan("applications");
+    let told = Told::default();
+    let drivers = || -> Result<Box<dyn Driver>, Error> {
+        Ok(Box::new(Mock::new(TargetKind::BlockDevice, &told)))
+    };
+    let assignment = Assignment {
+        label: "mock",
+        plan: &plan,
+        drivers: &drivers,
+        journal: &NoJournal,
+        finished: Vec::new(),
+    };
+    let refused = carry_out(&[assignment], 1, &Unwatched).unwrap_err();
+    let said = "replays the recording of an application, which only models do";
+    assert!(refused.to_string().ends_with(said), "{refused}");
+    assert!(refused.remedy().contains("floatgate app"), "{}", refused.remedy());
+    assert!(told.all().is_empty(), "{:?}", told.all());
+}

@@ -3,7 +3,7 @@
 use crate::example::{FAST, STOCK, Shape, review_of_two, run};
 use crate::review;
 use results::mark::{UNVALIDATED, UNVALIDATED_REASON};
-use results::{Run, Warning, WarningKind};
+use results::{ApplicationFigures, RecordedApplication, Run, Step, StepKind, Warning, WarningKind};
 
 mod browser;
 
@@ -44,6 +44,72 @@ fn a_group_of_devices_says_how_much_is_outstanding_on_all_of_them() {
     let page = review(&[of_eight], TITLE);
     assert!(page.contains("T16Q16 is 2048 requests outstanding in all"));
     assert!(page.contains("<td>2048</td>"));
+}
+
+#[test]
+fn applications_are_told_as_predictions_of_transactions() {
+    let page = review(&[of_applications("A", 1.0), of_applications("B", 0.5)], TITLE);
+    assert!(page.contains("Most transactions a second, predicted."));
+    assert!(page.contains("SysBench: 800 on A at 8 clients, given enough processors and 400 on B"));
+    assert!(page.contains("Predicted, not measured: SysBench was recorded on 3 GB in memory"));
+    assert!(
+        page.contains("whose replies kept to the times of the model slow, on a machine with 2 x")
+    );
+    // The rate that the host decides has none, and the one it may not reach has its mark.
+    assert!(page.contains("<td>16</td><td>–</td>") && page.contains("<td>800 †</td>"));
+    assert!(page.contains("Transactions a second, side by side"));
+    for of_requests in ["id=\"conclusion\"", "id=\"comparison\"", "Nothing has settled"] {
+        assert!(!page.contains(of_requests), "{of_requests}");
+    }
+    let mixed = review(&[run(STOCK), of_applications("A", 1.0)], TITLE);
+    assert!(mixed.contains("id=\"conclusion\""), "requests were measured too");
+    let alone = review(&[of_applications("A", 1.0)], TITLE);
+    assert!(!alone.contains("side by side"));
+}
+
+/// A run of one application on the drive `name`, with `factor` times 100 transactions a second for
+/// each of its clients.
+fn of_applications(name: &str, factor: f64) -> Run {
+    let mut of = run(STOCK);
+    of.target.title = name.into();
+    of.id = format!("run-{name}");
+    of.warnings.clear();
+    let measure = of.steps.iter().find(|step| step.is_primary()).unwrap().clone();
+    let step = |clients: u16| {
+        let is_told = clients < 16;
+        let told = |value: f64| is_told.then_some(value);
+        let figures = ApplicationFigures {
+            application: "sysbench-oltp".into(),
+            title: "SysBench".into(),
+            tps: told(f64::from(clients) * 100.0 * factor),
+            latency_ms_mean: told(10.0 / factor),
+            latency_ms_p99: told(30.0 / factor),
+            host_share: if is_told { 0.4 } else { 0.9 },
+            exceeds_processors: clients == 8,
+            recorded: RecordedApplication {
+                device: "3 GB in memory".into(),
+                model: Some("./slow.toml".into()),
+                machine: "2 x AMD EPYC".into(),
+                requests: 1000,
+                span_s: 3.0,
+                tps: Some(50.0),
+                host_share: 0.1,
+            },
+        };
+        Step {
+            id: format!("sysbench-oltp/sysbench-oltp/{clients}-clients"),
+            kind: StepKind::Application,
+            suite: "sysbench-oltp".into(),
+            suite_title: "SysBench".into(),
+            workload: "sysbench-oltp".into(),
+            threads: clients,
+            queue_per_thread: 1,
+            application: Some(figures),
+            ..measure.clone()
+        }
+    };
+    of.steps = [2, 4, 8, 16].map(step).to_vec();
+    of
 }
 
 #[test]

@@ -16,6 +16,7 @@
 //! - Every request ends within the device that was recorded.
 
 mod benchmark;
+mod blkparse;
 mod format;
 mod parents;
 mod transaction;
@@ -24,6 +25,7 @@ use blockio::{Nanos, Op};
 use serde::{Deserialize, Serialize};
 
 pub use benchmark::Benchmark;
+pub use blkparse::{Blktrace, read_blkparse};
 pub use format::{Chunk, MAGIC, RecordingError, RecordingWriter, read};
 pub use parents::{Parent, parents};
 pub use transaction::{Transaction, latency_percentile};

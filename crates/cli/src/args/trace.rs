@@ -2,13 +2,18 @@
 
 use std::path::PathBuf;
 
+use blockio::Bytes;
 use clap::{Args, Subcommand};
+
+use crate::quantity;
 
 /// `floatgate trace`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TraceCommand {
     /// Makes a trace from the statistics of a workload, marked as made up
     Make(TraceMake),
+    /// Makes a recording of blkparse text that has issues and completions, for `floatgate replay`
+    Import(TraceImport),
     /// Reads a trace and says what it asks for, and what of it is broken
     Show(TraceShow),
 }
@@ -30,6 +35,26 @@ pub(crate) struct TraceMake {
     /// Replaces the file that is there
     #[arg(long)]
     pub(crate) overwrite: bool,
+}
+
+/// `floatgate trace import`.
+#[derive(Debug, Args)]
+pub(crate) struct TraceImport {
+    /// Text of blkparse of one device: what `blktrace -d DEVICE -o - | blkparse -i -` prints
+    pub(crate) file: PathBuf,
+    /// New file for the recording
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// Size of the device [default: up to the end of its last request]
+    #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
+    pub(crate) size: Option<Bytes>,
+    /// What sysbench, pgbench or db_bench printed at the end of the trace: transactions are
+    /// predicted then
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Machine that was traced, its processors first, as `16 x AMD EPYC, Linux 6.1`
+    #[arg(long, value_name = "TEXT", default_value = "a machine that nobody described")]
+    pub(crate) machine: String,
 }
 
 /// `floatgate trace show`.

@@ -1,17 +1,23 @@
 //! `floatgate trace`: traces to replay, made up or given.
 
-use anyhow::Result;
-use blockio::{Bytes, Nanos};
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use blockio::{Bytes, Nanos, SECTOR_BYTES};
 use lab::library::Library;
 use lab::runs::write_text;
 use lab::workload::Workload;
+use lab::workload::recording::{Benchmark, Head, RecordingWriter, Tail, read_blkparse};
 use lab::workload::trace::{SYNTHETIC, TraceShape};
 use lab::workload::trace::{Statistics, Trace, synthesise, write_iolog};
 use lab::{Error, Kind, replay};
 
-use crate::args::{TraceCommand, TraceMake, TraceShow};
+use crate::args::{TraceCommand, TraceImport, TraceMake, TraceShow};
 use crate::{Ending, output, setup, table};
 
+/// Complaint about the output of a benchmark.
+const NO_RESULT: &str = "no result of sysbench, pgbench or db_bench is in the output";
 /// Transfer sizes that are shown at most.
 const SIZES_MAX: usize = 8;
 
@@ -19,6 +25,7 @@ const SIZES_MAX: usize = 8;
 pub(crate) fn trace(command: &TraceCommand) -> Result<Ending> {
     match command {
         TraceCommand::Make(args) => make(args),
+        TraceCommand::Import(args) => import(args),
         TraceCommand::Show(args) => show(args),
     }
 }
@@ -39,6 +46,60 @@ fn make(args: &TraceMake) -> Result<Ending> {
     write_text(&args.file, &write_iolog(SYNTHETIC, true, requests))?;
     output::talk(&shown(&trace));
     output::data(&args.file.display().to_string())?;
+    Ok(Ending::Done)
+}
+
+/// Writes what blktrace saw of a device as a recording.
+fn import(args: &TraceImport) -> Result<Ending> {
+    setup::check_output(&args.out, false)?;
+    let read = |path: &Path| {
+        fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))
+    };
+    let trace = read_blkparse(&read(&args.file)?).map_err(|text| {
+        let hint = "it takes the text that blkparse prints by default, of one device";
+        Error::new(Kind::Input, format!("{}: {text}", args.file.display())).hint(hint)
+    })?;
+    let used = Bytes(trace.end_lba() * SECTOR_BYTES);
+    let size = args.size.unwrap_or(used);
+    if size < used {
+        let text = format!("the trace reaches {used}, beyond a device of {size}");
+        return Err(Error::new(Kind::Input, text)
+            .hint("give --size the size of the device")
+            .into());
+    }
+    let benchmark = args.output.as_deref().map(read).transpose()?;
+    let benchmark = benchmark.map(|text| Benchmark::parse(&text).context(NO_RESULT)).transpose()?;
+    let end = trace.requests.iter().map(|it| it.completed_at).max().unwrap_or_default();
+    let counted = benchmark.as_ref().map_or(end, Benchmark::span);
+    let tail = Tail {
+        command: format!("{}, imported", args.file.display()),
+        measured_from: end.saturating_sub(counted),
+        measured_to: end,
+        benchmark,
+    };
+    let head = Head {
+        schema: Head::SCHEMA,
+        device: format!("device {}", trace.device),
+        size_bytes: size.0,
+        model: None,
+        machine: args.machine.clone(),
+        began_unix_ns: 0,
+        front_end_ns: None,
+    };
+    let mut writer = RecordingWriter::new(Vec::new(), &head)?;
+    writer.put(&trace.requests)?;
+    if trace.incomplete > 0 {
+        writer.put_lost(trace.incomplete)?;
+    }
+    let bytes = writer.finish(&tail)?;
+    fs::write(&args.out, bytes).with_context(|| format!("writing {}", args.out.display()))?;
+    output::talk(&format!(
+        "{} requests of device {}, {} without a completion",
+        trace.requests.len(),
+        trace.device,
+        trace.incomplete
+    ));
+    output::data(&args.out.display().to_string())?;
     Ok(Ending::Done)
 }
 

@@ -1,5 +1,6 @@
 //! Plans on a modelled drive, from protocols and traces to the result.
 
+mod applications;
 mod curve;
 mod replay;
 mod rounds;

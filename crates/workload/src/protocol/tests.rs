@@ -87,6 +87,19 @@ fn values_out_of_range_are_told_the_range() {
 }
 
 #[test]
+fn an_application_has_a_suite_of_its_own() {
+    let error =
+        told("[suites.precondition]", "application = \"pgbench-tpcb\"\n[suites.precondition]");
+    let said = "p.toml:10: an application beside measure or rounds: give it a suite of its own";
+    assert_eq!(error, said);
+    let measured = GOOD.find("[[suites.measure]]").unwrap();
+    let alone = GOOD[..measured]
+        .replace("title = \"4K\"", "title = \"4K\"\napplication = \"pgbench-tpcb\"");
+    let protocol = Protocol::parse(&alone, "p.toml").unwrap();
+    assert_eq!(protocol.suites[0].application.as_deref(), Some("pgbench-tpcb"));
+}
+
+#[test]
 fn a_suite_may_be_filled_and_measured_at_once() {
     let from = GOOD.find("[suites.precondition]").unwrap();
     let to = GOOD.find("[[suites.measure]]").unwrap();
