@@ -11,6 +11,8 @@ mod disk;
 mod exhaustive;
 mod history;
 pub mod hostile;
+#[cfg(test)]
+mod media_format;
 mod run;
 
 pub use damage::Outcome;

@@ -162,7 +162,7 @@ fn check_pages(drive: &Drive, history: &History) -> Result<u64, String> {
 }
 
 /// Carries out a script until its end or the cut; says what may be found afterwards.
-fn play(disks: &Disks, shape: &Shape, script: &[Step]) -> Result<History, String> {
+pub(super) fn play(disks: &Disks, shape: &Shape, script: &[Step]) -> Result<History, String> {
     let mut history = History::new(shape.pages_logical as usize * PAGE_SECTORS);
     let sectors = history.sectors();
     let Ok(drive) = Drive::open_media(disks.media()) else {
