@@ -18,8 +18,8 @@
 use std::io;
 
 use crate::engine::store::{Replica, Store};
-use crate::format::checkpoint_header::CheckpointHeader;
-use crate::format::encoding::{is_sealed, put, seal, u32_at, u64_at};
+use crate::format::checkpoint_header::{CheckpointHeader, FrameHead, seal_frame};
+use crate::format::encoding::{U32, is_sealed, prefix, put_prefix};
 use crate::format::layout::{FRAME_BYTES, FRAME_HEAD_BYTES, HEADER_BYTES};
 
 /// Frames, written one after the other.
@@ -52,23 +52,21 @@ impl Writer {
             self.frame.extend_from_slice(bytes);
         }
         let length = u32::try_from(self.frame.len() - FRAME_HEAD_BYTES).expect("1 MiB at most");
-        put(&mut self.frame, 0, self.number.to_le_bytes());
-        put(&mut self.frame, 8, self.index.to_le_bytes());
-        put(&mut self.frame, 12, length.to_le_bytes());
-        put(&mut self.frame, 20, self.seq.to_le_bytes());
+        let head = FrameHead {
+            number: self.number.into(),
+            index: self.index.into(),
+            length: length.into(),
+            body_crc: U32::ZERO,
+            seq: self.seq.into(),
+            crc: U32::ZERO,
+        };
+        put_prefix(&mut self.frame, &head);
         seal_frame(&mut self.frame);
         let at = self.at;
         self.at += (FRAME_HEAD_BYTES + bytes.len()) as u64;
         self.index += 1;
         (at, &self.frame)
     }
-}
-
-/// Puts the checksums of a frame into its head.
-pub(crate) fn seal_frame(frame: &mut [u8]) {
-    let (head, saved) = frame.split_at_mut(FRAME_HEAD_BYTES);
-    put(head, 16, crc32c::crc32c(saved).to_le_bytes());
-    seal(head);
 }
 
 /// A checkpoint that is being read from its copies.
@@ -141,11 +139,13 @@ impl Reader<'_> {
         let slot = self.store.layout.checkpoint_from(region, self.summary.number % 2);
         let (dies, from) = (&self.store.dies, slot + self.at);
         dies.read(die, from, &mut head)?;
-        let length = u32_at(&head, 12) as usize;
-        let is_next = is_sealed(&head)
-            && u64_at(&head, 0) == self.summary.number
-            && u64_at(&head, 20) == self.summary.seq
-            && u32_at(&head, 8) == self.index
+        let is_whole = is_sealed(&head);
+        let head = prefix::<FrameHead>(&head).expect("as long as it is");
+        let length = head.length.get() as usize;
+        let is_next = is_whole
+            && head.number == self.summary.number
+            && head.seq == self.summary.seq
+            && head.index == self.index
             && (length == part.len() || length == 0);
         if !is_next {
             return Err(io::Error::other("a frame of the checkpoint is missing"));
@@ -158,7 +158,7 @@ impl Reader<'_> {
             return Ok(());
         }
         dies.read(die, from + FRAME_HEAD_BYTES as u64, part)?;
-        if crc32c::crc32c(part) != u32_at(&head, 16) {
+        if crc32c::crc32c(part) != head.body_crc.get() {
             return Err(io::Error::other("a frame of the checkpoint fails its checksum"));
         }
         Ok(())

@@ -1,8 +1,10 @@
 //! Rows that are complete and not yet listed in the journal.
 
+use zerocopy::IntoBytes as _;
+
 use crate::engine::open_row::OpenRow;
-use crate::format::encoding::put;
-use crate::format::journal::{LISTED_BYTES, RECORD_BYTES, ROW};
+use crate::format::encoding::put_prefix;
+use crate::format::journal::{LISTED_BYTES, RECORD_BYTES, ROW, RowRecord};
 use crate::format::layout::Layout;
 use crate::format::row::RowEpoch;
 use crate::format::unit::{Entry, Origin};
@@ -50,9 +52,7 @@ impl Completed {
             let count = u32::try_from(table.len()).expect("the extents of a unit");
             self.bytes.extend_from_slice(&count.to_le_bytes());
             for Entry { extent, .. } in table {
-                let from = self.bytes.len();
-                self.bytes.resize(from + LISTED_BYTES, 0);
-                extent.put_name(&mut self.bytes[from..]);
+                self.bytes.extend_from_slice(extent.id().as_bytes());
             }
         }
         self.end(begin, of, units.len());
@@ -69,15 +69,17 @@ impl Completed {
         let length = u32::try_from(self.bytes.len() - begin - RECORD_BYTES).expect("a row");
         assert!(life.seq != 0, "a row that is listed was begun");
         assert!(length as usize >= units * 4, "each unit is listed with its count");
-        let record = &mut self.bytes[begin..begin + RECORD_BYTES];
-        record[0] = ROW;
-        record[1] = u8::from(origin.is_relocation);
-        put(record, 2, u16::try_from(units).expect("64 dies").to_le_bytes());
-        put(record, 4, row.to_le_bytes());
-        put(record, 8, life.seq.to_le_bytes());
-        put(record, 16, life.out.0.to_le_bytes());
-        put(record, 24, origin.erase_count.to_le_bytes());
-        put(record, 28, length.to_le_bytes());
+        let record = RowRecord {
+            kind: ROW,
+            is_relocation: u8::from(origin.is_relocation),
+            units: u16::try_from(units).expect("64 dies").into(),
+            row: row.into(),
+            seq: life.seq.into(),
+            out: life.out.0.into(),
+            erase_count: origin.erase_count.into(),
+            length: length.into(),
+        };
+        put_prefix(&mut self.bytes[begin..], &record);
         self.rows += 1;
     }
 }

@@ -17,14 +17,16 @@
 //! - A row that a batch lists was durable before the batch was written. So whatever is found of it
 //!   later, its pages are known to have existed.
 
+use zerocopy::IntoBytes as _;
+
 use crate::DeviceError;
 use crate::engine::completed_rows::KEPT_BYTES_MAX;
 use crate::engine::core::Core;
 use crate::engine::dies::medium_error;
 use crate::engine::store::Store;
-use crate::format::encoding::{put, u32_at};
+use crate::format::encoding::{U32, put_prefix};
 use crate::format::journal::{
-    HEAD_BYTES, LOST, MAGIC, RECORD_BYTES, RELEASE, TRIM, add_extent, seal_batch,
+    HEAD_BYTES, HeadBytes, LOST, MAGIC, RELEASE, RangeRecord, TRIM, add_extent, link_to, seal_batch,
 };
 use crate::format::layout::{Layout, Place, REPLICAS};
 use crate::format::position::{Position, SECTOR_BYTES};
@@ -158,12 +160,15 @@ impl Journal {
     }
 
     fn add(&mut self, kind: u8, first: u32, seq: u64, count: u32) {
-        let mut record = [0; RECORD_BYTES];
-        record[0] = kind;
-        put(&mut record, 4, first.to_le_bytes());
-        put(&mut record, 8, seq.to_le_bytes());
-        put(&mut record, 16, count.to_le_bytes());
-        self.batch.extend_from_slice(&record);
+        let record = RangeRecord {
+            kind,
+            zeroes: [0; 3],
+            first: first.into(),
+            seq: seq.into(),
+            pages: count.into(),
+            rest: [0; 12],
+        };
+        self.batch.extend_from_slice(record.as_bytes());
         self.records += 1;
     }
 
@@ -181,23 +186,21 @@ impl Journal {
         assert!((1..=REPLICAS).contains(&copies), "a batch has a copy or two");
         let (at, bytes) = self.extent_of_batch();
         assert!(at >= self.head.at && at.is_multiple_of(SECTOR_BYTES), "a batch begins a sector");
-        let body = u64::try_from(self.batch.len() - HEAD_BYTES).expect("a length");
-        let head = &mut self.batch[..HEAD_BYTES];
-        let numbers = [
-            (0, MAGIC),
-            (8, self.drive),
-            (16, self.session),
-            (24, self.head.number),
-            (32, at),
-            (48, self.head.link.into()),
-        ];
-        for (place, number) in numbers {
-            put(head, place, number.to_le_bytes());
-        }
-        put(head, 52, u32::try_from(copies).expect("a few").to_le_bytes());
-        let body = u32::try_from(body).expect("a batch is far below 4 GiB");
-        put(head, 40, body.to_le_bytes());
-        put(head, 44, self.records.to_le_bytes());
+        let body = u32::try_from(self.batch.len() - HEAD_BYTES);
+        let head = HeadBytes {
+            magic: MAGIC.into(),
+            drive: self.drive.into(),
+            session: self.session.into(),
+            number: self.head.number.into(),
+            at: at.into(),
+            length: body.expect("a batch is far below 4 GiB").into(),
+            records: self.records.into(),
+            link: self.head.link.into(),
+            copies: u32::try_from(copies).expect("a few").into(),
+            body_crc: U32::ZERO,
+            crc: U32::ZERO,
+        };
+        put_prefix(&mut self.batch, &head);
         seal_batch(&mut self.batch);
         self.batch.resize(usize::try_from(bytes).expect("a length"), 0);
         assert!(at % self.size + bytes <= self.size, "a batch does not wrap");
@@ -223,7 +226,7 @@ impl Journal {
         })?;
         let is_written = replicas.iter().any(|it| !store.dies.lost().has(it.die));
         assert!(is_written, "one die is left");
-        let link = u32_at(bytes, HEAD_BYTES - 4);
+        let link = link_to(bytes);
         let next = Position { at: at + length, number: self.head.number + 1, link };
         assert!(next.at > self.head.at && next.is_possible(), "positions rise");
         assert!(next.at - self.tail <= self.size, "no batch that is needed was written over");

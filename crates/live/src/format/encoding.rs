@@ -1,41 +1,31 @@
-//! Numbers at fixed places of a structure on the media, little-endian.
+//! Structures of fixed layout on the media: numbers are little-endian, without gaps between them.
+//!
+//! A structure is a `#[repr(C)]` type of [`U16`], [`U32`], [`U64`] and bytes, so that writing and
+//! reading it go by one layout; what its fields may say is judged by whoever reads it.
 
-/// Puts the bytes of a number at `at`.
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+pub(crate) use zerocopy::little_endian::{U16, U32, U64};
+
+/// The structure that `bytes` begin with; none if they are too short.
 #[inline]
-pub(crate) fn put<const N: usize>(bytes: &mut [u8], at: usize, number: [u8; N]) {
-    bytes[at..at + N].copy_from_slice(&number);
+pub(crate) fn prefix<T>(bytes: &[u8]) -> Option<&T>
+where
+    T: FromBytes + KnownLayout + Immutable + Unaligned,
+{
+    T::ref_from_prefix(bytes).ok().map(|(structure, _)| structure)
 }
 
+/// Puts a structure at the beginning of `bytes`.
 #[inline]
-fn get<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    let mut number = [0; N];
-    number.copy_from_slice(&bytes[at..at + N]);
-    number
-}
-
-/// The number at `at`.
-#[inline]
-pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes(get(bytes, at))
-}
-
-/// The number at `at`.
-#[inline]
-pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(get(bytes, at))
-}
-
-/// The number at `at`.
-#[inline]
-pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(get(bytes, at))
+pub(crate) fn put_prefix<T: IntoBytes + Immutable>(bytes: &mut [u8], structure: &T) {
+    bytes[..size_of::<T>()].copy_from_slice(structure.as_bytes());
 }
 
 /// Ends a structure of fixed length with the checksum of what comes before.
 pub(crate) fn seal(bytes: &mut [u8]) {
-    let at = bytes.len() - 4;
-    let crc = crc32c::crc32c(&bytes[..at]);
-    put(bytes, at, crc.to_le_bytes());
+    let (before, crc) = bytes.split_last_chunk_mut().expect("a structure has a checksum");
+    *crc = crc32c::crc32c(before).to_le_bytes();
 }
 
 /// True if bytes end with the checksum of those before it.

@@ -6,10 +6,11 @@
 //! has only older ones is **stale**: it holds an earlier state of the drive, and counts as missing.
 
 use ftl::ConfigError;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::format::checkpoint_header::{CheckpointHeader, NUMBER_MAX};
 use crate::format::die_set::DieSet;
-use crate::format::encoding::{is_sealed, put, seal, u32_at, u64_at};
+use crate::format::encoding::{U32, U64, is_sealed, prefix, seal};
 use crate::format::layout::HEADER_BYTES;
 use crate::format::position::Position;
 use crate::{Compression, Shape};
@@ -17,6 +18,44 @@ use crate::{Compression, Shape};
 const MAGIC: &[u8; 16] = b"floatgate die\0\0\0";
 /// Version of everything on a die.
 pub(crate) const FORMAT_VERSION: u32 = 4;
+
+/// Header of a die as bytes.
+#[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
+#[repr(C)]
+struct HeaderBytes {
+    magic: [u8; 16],
+    format: U32,
+    die: U32,
+    dies: U32,
+    is_protected: U32,
+    unit_pages: U32,
+    rows: U32,
+    superblocks: U32,
+    extents_per_page: U32,
+    pages_logical: U32,
+    pages_stored_max: U32,
+    compression: U32,
+    is_open: U32,
+    journal_bytes: U64,
+    drive: U64,
+    version: U64,
+    session: U64,
+    lost: U64,
+    unsafe_shutdowns: U64,
+    removed: U64,
+    left_out: U64,
+    pages_mappable: U64,
+    closing_checkpoint: U64,
+    closing_at: U64,
+    closing_number: U64,
+    closing_link: U32,
+    after_link: U32,
+    version_everywhere: U64,
+    zeroes: [u8; 3916],
+    crc: U32,
+}
+
+const _: () = assert!(size_of::<HeaderBytes>() as u64 == HEADER_BYTES, "as long as it is");
 
 /// Header of a die: the drive that it belongs to, and the state of that drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,45 +131,40 @@ impl Closing {
 
 impl Header {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut bytes = vec![0; usize::try_from(HEADER_BYTES).expect("a page")];
-        let shape = &self.shape;
-        bytes[..16].copy_from_slice(MAGIC);
-        let numbers = [
-            (16, FORMAT_VERSION),
-            (20, self.die),
-            (24, shape.dies),
-            (28, u32::from(shape.is_protected)),
-            (32, shape.unit_pages),
-            (36, shape.rows),
-            (40, shape.superblocks),
-            (44, shape.extents_per_page),
-            (48, shape.pages_logical),
-            (52, shape.pages_stored_max),
-            (56, shape.compression.number()),
-            (60, u32::from(self.is_open)),
-        ];
-        for (at, number) in numbers {
-            put(&mut bytes, at, number.to_le_bytes());
-        }
-        let numbers = [
-            (64, shape.journal_bytes),
-            (72, self.drive),
-            (80, self.version),
-            (88, self.session),
-            (96, self.lost.0),
-            (104, self.unsafe_shutdowns),
-            (112, self.removed.0),
-            (120, self.left_out.0),
-            (128, u64::from(shape.pages_mappable)),
-            (136, self.closing.checkpoint),
-            (144, self.closing.journal.at),
-            (152, self.closing.journal.number),
-            (160, self.closing.journal.link.into()),
-            (168, self.version_everywhere),
-        ];
-        for (at, number) in numbers {
-            put(&mut bytes, at, number.to_le_bytes());
-        }
+        let (shape, closing) = (&self.shape, &self.closing);
+        let header = HeaderBytes {
+            magic: *MAGIC,
+            format: FORMAT_VERSION.into(),
+            die: self.die.into(),
+            dies: shape.dies.into(),
+            is_protected: u32::from(shape.is_protected).into(),
+            unit_pages: shape.unit_pages.into(),
+            rows: shape.rows.into(),
+            superblocks: shape.superblocks.into(),
+            extents_per_page: shape.extents_per_page.into(),
+            pages_logical: shape.pages_logical.into(),
+            pages_stored_max: shape.pages_stored_max.into(),
+            compression: shape.compression.number().into(),
+            is_open: u32::from(self.is_open).into(),
+            journal_bytes: shape.journal_bytes.into(),
+            drive: self.drive.into(),
+            version: self.version.into(),
+            session: self.session.into(),
+            lost: self.lost.0.into(),
+            unsafe_shutdowns: self.unsafe_shutdowns.into(),
+            removed: self.removed.0.into(),
+            left_out: self.left_out.0.into(),
+            pages_mappable: u64::from(shape.pages_mappable).into(),
+            closing_checkpoint: closing.checkpoint.into(),
+            closing_at: closing.journal.at.into(),
+            closing_number: closing.journal.number.into(),
+            closing_link: closing.journal.link.into(),
+            after_link: U32::ZERO,
+            version_everywhere: self.version_everywhere.into(),
+            zeroes: [0; 3916],
+            crc: U32::ZERO,
+        };
+        let mut bytes = header.as_bytes().to_vec();
         seal(&mut bytes);
         bytes
     }
@@ -141,31 +175,31 @@ impl Header {
     /// Fails if it is one of another format, or says what cannot be.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Option<Self>, Unfit> {
         let is_whole = bytes.len() as u64 == HEADER_BYTES && is_sealed(bytes);
-        if !is_whole || !bytes.starts_with(MAGIC) {
+        let Some(found) = prefix::<HeaderBytes>(bytes).filter(|it| is_whole && it.magic == *MAGIC)
+        else {
             return Ok(None);
-        }
-        let version = u32_at(bytes, 16);
-        if version != FORMAT_VERSION {
-            return Err(Unfit::Version(version));
+        };
+        if found.format != FORMAT_VERSION {
+            return Err(Unfit::Version(found.format.get()));
         }
         let header = Self {
-            drive: u64_at(bytes, 72),
-            die: u32_at(bytes, 20),
-            shape: parse_shape(bytes)?,
-            version: u64_at(bytes, 80),
-            version_everywhere: u64_at(bytes, 168),
-            session: u64_at(bytes, 88),
-            is_open: u32_at(bytes, 60) != 0,
-            lost: DieSet(u64_at(bytes, 96)),
-            unsafe_shutdowns: u64_at(bytes, 104),
-            removed: DieSet(u64_at(bytes, 112)),
-            left_out: DieSet(u64_at(bytes, 120)),
+            drive: found.drive.get(),
+            die: found.die.get(),
+            shape: found.shape()?,
+            version: found.version.get(),
+            version_everywhere: found.version_everywhere.get(),
+            session: found.session.get(),
+            is_open: found.is_open != 0,
+            lost: DieSet(found.lost.get()),
+            unsafe_shutdowns: found.unsafe_shutdowns.get(),
+            removed: DieSet(found.removed.get()),
+            left_out: DieSet(found.left_out.get()),
             closing: Closing {
-                checkpoint: u64_at(bytes, 136),
+                checkpoint: found.closing_checkpoint.get(),
                 journal: Position {
-                    at: u64_at(bytes, 144),
-                    number: u64_at(bytes, 152),
-                    link: u32_at(bytes, 160),
+                    at: found.closing_at.get(),
+                    number: found.closing_number.get(),
+                    link: found.closing_link.get(),
                 },
             },
         };
@@ -205,26 +239,27 @@ impl Header {
     }
 }
 
-/// The arrangement that a header says.
-fn parse_shape(bytes: &[u8]) -> Result<Shape, Unfit> {
-    let impossible = |name, value| Unfit::Claim { name, value };
-    let compression = u32_at(bytes, 56);
-    let mappable = u64_at(bytes, 128);
-    let shape = Shape {
-        dies: u32_at(bytes, 24),
-        is_protected: u32_at(bytes, 28) != 0,
-        unit_pages: u32_at(bytes, 32),
-        rows: u32_at(bytes, 36),
-        superblocks: u32_at(bytes, 40),
-        extents_per_page: u32_at(bytes, 44),
-        compression: Compression::of_number(compression)
-            .ok_or_else(|| impossible("compression", compression.into()))?,
-        pages_logical: u32_at(bytes, 48),
-        pages_stored_max: u32_at(bytes, 52),
-        pages_mappable: u32::try_from(mappable)
-            .map_err(|_| impossible("pages_mappable", mappable))?,
-        journal_bytes: u64_at(bytes, 64),
-    };
-    shape.check()?;
-    Ok(shape)
+impl HeaderBytes {
+    /// The arrangement that a header says.
+    fn shape(&self) -> Result<Shape, Unfit> {
+        let impossible = |name, value| Unfit::Claim { name, value };
+        let (compression, mappable) = (self.compression.get(), self.pages_mappable.get());
+        let shape = Shape {
+            dies: self.dies.get(),
+            is_protected: self.is_protected != 0,
+            unit_pages: self.unit_pages.get(),
+            rows: self.rows.get(),
+            superblocks: self.superblocks.get(),
+            extents_per_page: self.extents_per_page.get(),
+            compression: Compression::of_number(compression)
+                .ok_or_else(|| impossible("compression", compression.into()))?,
+            pages_logical: self.pages_logical.get(),
+            pages_stored_max: self.pages_stored_max.get(),
+            pages_mappable: u32::try_from(mappable)
+                .map_err(|_| impossible("pages_mappable", mappable))?,
+            journal_bytes: self.journal_bytes.get(),
+        };
+        shape.check()?;
+        Ok(shape)
+    }
 }

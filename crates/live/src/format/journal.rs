@@ -14,13 +14,14 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use ftl::{Lpn, Ppn};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::format::die_set::DieSet;
-use crate::format::encoding::{self, put, seal, u16_at, u32_at, u64_at};
+use crate::format::encoding::{U16, U32, U64, is_sealed, prefix, put_prefix, seal};
 use crate::format::layout::Layout;
 use crate::format::position::{Position, SECTOR_BYTES};
 use crate::format::row::RowEpoch;
-use crate::format::unit::{Codec, Extent, Origin};
+use crate::format::unit::{Codec, Extent, ExtentId, Origin};
 use crate::mutants::{self, Mutant};
 
 pub(crate) const MAGIC: u64 = 0x6c6e_726a_5447_4c46; // "FLGTjrnl"
@@ -33,6 +34,74 @@ pub(crate) const LOST: u8 = 4;
 pub(crate) const ROW: u8 = 5;
 /// Bytes of an extent in the list of a row.
 pub(crate) const LISTED_BYTES: usize = 16;
+
+/// Head of a batch as bytes.
+#[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct HeadBytes {
+    pub(crate) magic: U64,
+    pub(crate) drive: U64,
+    pub(crate) session: U64,
+    pub(crate) number: U64,
+    pub(crate) at: U64,
+    /// Bytes of the records, and their number.
+    pub(crate) length: U32,
+    pub(crate) records: U32,
+    pub(crate) link: U32,
+    pub(crate) copies: U32,
+    /// Checksums of the records and of all before.
+    pub(crate) body_crc: U32,
+    pub(crate) crc: U32,
+}
+
+/// Record of an extent, which its payload follows.
+#[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
+#[repr(C)]
+struct ExtentRecord {
+    kind: u8,
+    codec: u8,
+    length: U16,
+    lpn: U32,
+    seq: U64,
+    row_seq: U64,
+    ppn: U32,
+    payload_crc: U32,
+}
+
+/// Record of pages that were trimmed or found lost, or of a superblock that is released.
+#[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct RangeRecord {
+    pub(crate) kind: u8,
+    pub(crate) zeroes: [u8; 3],
+    pub(crate) first: U32,
+    pub(crate) seq: U64,
+    pub(crate) pages: U32,
+    pub(crate) rest: [u8; 12],
+}
+
+/// Record of a row, which the list of its extents follows.
+#[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct RowRecord {
+    pub(crate) kind: u8,
+    pub(crate) is_relocation: u8,
+    pub(crate) units: U16,
+    pub(crate) row: U32,
+    pub(crate) seq: U64,
+    pub(crate) out: U64,
+    pub(crate) erase_count: U32,
+    /// Bytes of the list.
+    pub(crate) length: U32,
+}
+
+const _: () = {
+    assert!(size_of::<HeadBytes>() == HEAD_BYTES, "as long as it is");
+    assert!(size_of::<ExtentRecord>() == RECORD_BYTES, "as long as it is");
+    assert!(size_of::<RangeRecord>() == RECORD_BYTES, "as long as it is");
+    assert!(size_of::<RowRecord>() == RECORD_BYTES, "as long as it is");
+    assert!(size_of::<ExtentId>() == LISTED_BYTES, "as long as it is");
+};
 
 /// Pages that follow each other and were trimmed, or found lost, at an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,19 +128,19 @@ pub(crate) struct Head {
 
 impl Head {
     pub(crate) fn parse(head: &[u8], drive: u64) -> Option<Self> {
-        let is_one =
-            u64_at(head, 0) == MAGIC && encoding::is_sealed(head) && u64_at(head, 8) == drive;
+        let found = prefix::<HeadBytes>(head)?;
+        let is_one = found.magic == MAGIC && is_sealed(head) && found.drive == drive;
         is_one.then(|| Self {
             position: Position {
-                at: u64_at(head, 32),
-                number: u64_at(head, 24),
-                link: u32_at(head, 48),
+                at: found.at.get(),
+                number: found.number.get(),
+                link: found.link.get(),
             },
-            session: u64_at(head, 16),
-            copies: u32_at(head, 52),
-            length: u32_at(head, 40),
-            body_crc: u32_at(head, 56),
-            crc: u32_at(head, HEAD_BYTES - 4),
+            session: found.session.get(),
+            copies: found.copies.get(),
+            length: found.length.get(),
+            body_crc: found.body_crc.get(),
+            crc: found.crc.get(),
         })
     }
 }
@@ -85,7 +154,8 @@ pub(crate) fn last_batch<'a>(
     let sector_bytes = usize::try_from(SECTOR_BYTES).expect("a sector");
     let whole = (0..size).step_by(sector_bytes).filter_map(|from| {
         let sector = read(from..from + sector_bytes);
-        let head = Head::parse(&sector[..HEAD_BYTES], u64_at(&sector, 8))?;
+        let drive = prefix::<HeadBytes>(&sector)?.drive.get();
+        let head = Head::parse(&sector[..HEAD_BYTES], drive)?;
         let body = from + HEAD_BYTES..from + HEAD_BYTES + usize::try_from(head.length).ok()?;
         let is_at_its_place = head.position.at % size as u64 == from as u64;
         let is_whole = body.end <= size && crc32c::crc32c(&read(body.clone())) == head.body_crc;
@@ -98,24 +168,32 @@ pub(crate) fn last_batch<'a>(
 /// Puts the checksums of a batch into its head.
 pub(crate) fn seal_batch(batch: &mut [u8]) {
     assert!(batch.len() >= HEAD_BYTES, "a batch has a head");
-    let (head, body) = batch.split_at_mut(HEAD_BYTES);
-    put(head, 56, crc32c::crc32c(body).to_le_bytes());
-    seal(head);
+    let (bytes, body) = batch.split_at_mut(HEAD_BYTES);
+    let mut head = HeadBytes::read_from_bytes(bytes).expect("as long as it is");
+    head.body_crc = crc32c::crc32c(body).into();
+    put_prefix(bytes, &head);
+    seal(bytes);
+}
+
+/// Checksum of the head of a batch, which the next one links to.
+pub(crate) fn link_to(batch: &[u8]) -> u32 {
+    prefix::<HeadBytes>(batch).expect("a batch has a head").crc.get()
 }
 
 pub(crate) fn add_extent(batch: &mut Vec<u8>, extent: Extent, payload: &[u8], place: (u64, Ppn)) {
     assert_eq!(payload.len(), usize::from(extent.length), "a record tells its payload's length");
     assert!(place.0 != 0, "an extent lies in a row that was begun");
-    let mut record = [0; RECORD_BYTES];
-    record[0] = EXTENT;
-    record[1] = if mutants::is(Mutant::CodecForgotten) { 0 } else { extent.codec as u8 };
-    put(&mut record, 2, extent.length.to_le_bytes());
-    put(&mut record, 4, extent.lpn.0.to_le_bytes());
-    put(&mut record, 8, extent.seq.to_le_bytes());
-    put(&mut record, 16, place.0.to_le_bytes());
-    put(&mut record, 24, place.1.0.to_le_bytes());
-    put(&mut record, 28, extent.payload_crc.to_le_bytes());
-    batch.extend_from_slice(&record);
+    let record = ExtentRecord {
+        kind: EXTENT,
+        codec: if mutants::is(Mutant::CodecForgotten) { 0 } else { extent.codec as u8 },
+        length: extent.length.into(),
+        lpn: extent.lpn.0.into(),
+        seq: extent.seq.into(),
+        row_seq: place.0.into(),
+        ppn: place.1.0.into(),
+        payload_crc: extent.payload_crc.into(),
+    };
+    batch.extend_from_slice(record.as_bytes());
     batch.extend_from_slice(payload);
 }
 
@@ -164,13 +242,7 @@ pub(crate) fn listed_unit(list: &[u8]) -> Option<(&[[u8; LISTED_BYTES]], &[u8])>
 
 /// An extent in the list of a row; nothing is said of its payload.
 pub(crate) fn listed_extent(entry: &[u8; LISTED_BYTES]) -> Option<Extent> {
-    let extent = Extent {
-        lpn: Lpn(u32_at(entry, 0)),
-        length: u16_at(entry, 4),
-        codec: Codec::parse(entry[6])?,
-        seq: u64_at(entry, 8),
-        payload_crc: 0,
-    };
+    let extent = prefix::<ExtentId>(entry)?.extent(0)?;
     extent.is_possible().then_some(extent)
 }
 
@@ -185,16 +257,18 @@ pub(crate) fn parse(
     while !rest.is_empty() {
         let (record, after) = rest.split_at_checked(RECORD_BYTES)?;
         rest = after;
-        let (first, seq) = (u32_at(record, 4), u64_at(record, 8));
-        records.push(match record[0] {
+        let range = prefix::<RangeRecord>(record)?;
+        let (first, seq) = (range.first.get(), range.seq.get());
+        records.push(match range.kind {
             TRIM | LOST => {
-                let pages = u32_at(record, 16);
+                let pages = range.pages.get();
                 first.checked_add(pages)?;
-                let range = Trim { first: Lpn(first), pages, seq };
-                if record[0] == TRIM { Record::Trim(range) } else { Record::Lost(range) }
+                let trim = Trim { first: Lpn(first), pages, seq };
+                if range.kind == TRIM { Record::Trim(trim) } else { Record::Lost(trim) }
             }
             ROW => {
-                let length = usize::try_from(u32_at(record, 28)).ok()?;
+                let record = prefix::<RowRecord>(record)?;
+                let length = usize::try_from(record.length.get()).ok()?;
                 let (list, after) = rest.split_at_checked(length)?;
                 let from = body.len() - rest.len();
                 rest = after;
@@ -202,17 +276,18 @@ pub(crate) fn parse(
             }
             RELEASE => Record::Release { superblock: first, seq },
             EXTENT => {
+                let record = prefix::<ExtentRecord>(record)?;
                 let extent = Extent {
                     lpn: Lpn(first),
-                    codec: Codec::parse(record[1])?,
-                    length: u16_at(record, 2),
+                    codec: Codec::parse(record.codec)?,
+                    length: record.length.get(),
                     seq,
-                    payload_crc: u32_at(record, 28),
+                    payload_crc: record.payload_crc.get(),
                 };
                 let from = body.len() - rest.len();
                 let (payload, after) = rest.split_at_checked(usize::from(extent.length))?;
                 rest = after;
-                let (row_seq, ppn) = (u64_at(record, 16), Ppn(u32_at(record, 24)));
+                let (row_seq, ppn) = (record.row_seq.get(), Ppn(record.ppn.get()));
                 (extent.is_possible() && extent.holds(payload) && ppn.0 < layout.places())
                     .then_some(())?;
                 let journaled = Journaled { extent, body: number, from };
@@ -226,15 +301,15 @@ pub(crate) fn parse(
 
 /// A listed row, if its list is one that such a row can have.
 fn parse_row(
-    record: &[u8],
+    record: &RowRecord,
     list: &[u8],
     (body, from): (usize, usize),
     layout: &Layout,
 ) -> Option<ListedRow> {
-    let out = DieSet(u64_at(record, 16));
-    let life = RowEpoch { seq: u64_at(record, 8), out };
-    let units = u32::from(u16_at(record, 2));
-    let row = u32_at(record, 4);
+    let out = DieSet(record.out.get());
+    let life = RowEpoch { seq: record.seq.get(), out };
+    let units = u32::from(record.units.get());
+    let row = record.row.get();
     let is_possible = life.seq != 0
         && row < layout.shape.rows_total()
         && layout.shape.may_leave_out(out)
@@ -248,6 +323,7 @@ fn parse_row(
         is_right.then_some(())?;
         rest = after;
     }
-    let origin = Origin { is_relocation: record[1] != 0, erase_count: u32_at(record, 24) };
+    let origin =
+        Origin { is_relocation: record.is_relocation != 0, erase_count: record.erase_count.get() };
     rest.is_empty().then_some(ListedRow { row, life, origin, units, body, from })
 }

@@ -24,9 +24,10 @@ use std::sync::Arc;
 
 use crc32c::{crc32c, crc32c_append};
 use ftl::{Lpn, Ppn};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::format::die_set::DieSet;
-use crate::format::encoding::{is_sealed, put, seal, u16_at, u32_at, u64_at};
+use crate::format::encoding::{U16, U32, U64, is_sealed, prefix, put_prefix, seal};
 use crate::format::layout::{
     ENTRY_BYTES, EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, SLOT_BYTES, TABLE_HEAD_BYTES,
     UNIT_HEADER_BYTES,
@@ -36,6 +37,73 @@ use crate::mutants::{self, Mutant};
 const MAGIC: u32 = 0x5447_4c46; // "FLGT"
 const DATA: u8 = 1;
 const PARITY: u8 = 2;
+
+/// First 16 bytes of an extent's header, and of each entry that lists it.
+#[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct ExtentId {
+    lpn: U32,
+    length: U16,
+    codec: u8,
+    zero: u8,
+    seq: U64,
+}
+
+/// Header of an extent as bytes.
+#[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct ExtentHeader {
+    id: ExtentId,
+    payload_crc: U32,
+    zeroes: [u8; 8],
+    crc: U32,
+}
+
+/// Head of a table as bytes.
+#[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct TableHead {
+    /// Extents of the unit.
+    pub(crate) count: U32,
+    is_relocation: U32,
+    erase_count: U32,
+    crc: U32,
+}
+
+/// Entry of a table as bytes.
+#[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct TableEntry {
+    id: ExtentId,
+    /// Offset of the extent's header within the unit.
+    pub(crate) from: U32,
+    payload_crc: U32,
+}
+
+/// Header of a unit as bytes.
+#[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct UnitHeaderBytes {
+    magic: U32,
+    kind: u8,
+    zeroes: [u8; 3],
+    row: U32,
+    pub(crate) position: U32,
+    pub(crate) drive: U64,
+    pub(crate) row_seq: U64,
+    programmed_at: U64,
+    pub(crate) body_crc: U32,
+    out: U64,
+    batches: U64,
+    crc: U32,
+}
+
+const _: () = {
+    assert!(size_of::<ExtentHeader>() == EXTENT_HEADER_BYTES, "as long as it is");
+    assert!(size_of::<TableHead>() == TABLE_HEAD_BYTES, "as long as it is");
+    assert!(size_of::<TableEntry>() == ENTRY_BYTES, "as long as it is");
+    assert!(size_of::<UnitHeaderBytes>() == UNIT_HEADER_BYTES, "as long as it is");
+};
 
 /// Encoding of the payload of an extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,44 +165,73 @@ impl Extent {
     pub(crate) fn header(&self, identity: Identity, ppn: Ppn) -> [u8; EXTENT_HEADER_BYTES] {
         assert!(self.is_possible(), "an extent that is written can be read back");
         assert!(identity.row_seq != 0, "an extent lies in a row that was begun");
-        let mut header = [0; EXTENT_HEADER_BYTES];
-        self.put_name(&mut header);
-        put(&mut header, 16, self.payload_crc.to_le_bytes());
-        Self::seal(&mut header, identity, ppn);
-        header
+        let mut header = ExtentHeader {
+            id: self.id(),
+            payload_crc: self.payload_crc.into(),
+            zeroes: [0; 8],
+            crc: U32::ZERO,
+        };
+        header.seal(identity, ppn);
+        zerocopy::transmute!(header)
     }
 
-    /// The first 16 bytes of a header, of an entry of a table and of an entry of a row's list.
-    pub(crate) fn put_name(&self, bytes: &mut [u8]) {
-        put(bytes, 0, self.lpn.0.to_le_bytes());
-        put(bytes, 4, self.length.to_le_bytes());
-        bytes[6] = self.codec as u8;
-        put(bytes, 8, self.seq.to_le_bytes());
-    }
-
-    /// Ends a header with its checksum.
-    pub(crate) fn seal(header: &mut [u8], identity: Identity, ppn: Ppn) {
-        let checksum = Self::header_checksum(header, identity, ppn);
-        put(header, 28, checksum.to_le_bytes());
-    }
-
-    fn header_checksum(header: &[u8], identity: Identity, ppn: Ppn) -> u32 {
-        fmix32(crc32c_append(identity.crc(ppn.0), &header[..28]))
+    /// Identification in headers, tables and lists.
+    pub(crate) fn id(&self) -> ExtentId {
+        ExtentId {
+            lpn: self.lpn.0.into(),
+            length: self.length.into(),
+            codec: self.codec as u8,
+            zero: 0,
+            seq: self.seq.into(),
+        }
     }
 
     /// Decodes the header of an extent; none unless its checksum is that of this row and place.
     pub(crate) fn parse(header: &[u8], identity: Identity, ppn: Ppn) -> Option<Self> {
-        let header = header.first_chunk::<EXTENT_HEADER_BYTES>()?;
-        let checksum = Self::header_checksum(header, identity, ppn);
-        (u32_at(header, 28) == checksum).then_some(())?;
-        let extent = Self {
-            lpn: Lpn(u32_at(header, 0)),
-            length: u16_at(header, 4),
-            codec: Codec::parse(header[6])?,
-            seq: u64_at(header, 8),
-            payload_crc: u32_at(header, 16),
-        };
+        let header = prefix::<ExtentHeader>(header)?;
+        (header.crc == header.checksum(identity, ppn)).then_some(())?;
+        let extent = header.id.extent(header.payload_crc.get())?;
         extent.is_possible().then_some(extent)
+    }
+}
+
+impl ExtentId {
+    /// Length of the payload in bytes.
+    pub(crate) const fn length(&self) -> u16 {
+        self.length.get()
+    }
+
+    /// The extent with this payload, unchecked but for its codec.
+    pub(crate) fn extent(&self, payload_crc: u32) -> Option<Extent> {
+        Some(Extent {
+            lpn: Lpn(self.lpn.get()),
+            codec: Codec::parse(self.codec)?,
+            length: self.length.get(),
+            seq: self.seq.get(),
+            payload_crc,
+        })
+    }
+}
+
+impl ExtentHeader {
+    /// Length of the payload in bytes.
+    pub(crate) const fn length(&self) -> u16 {
+        self.id.length()
+    }
+
+    /// Says which payload follows, for whoever changes it.
+    pub(crate) fn set_payload_crc(&mut self, crc: u32) {
+        self.payload_crc = crc.into();
+    }
+
+    /// Ends the header with its checksum.
+    pub(crate) fn seal(&mut self, identity: Identity, ppn: Ppn) {
+        self.crc = self.checksum(identity, ppn).into();
+    }
+
+    fn checksum(&self, identity: Identity, ppn: Ppn) -> u32 {
+        let covered = &self.as_bytes()[..EXTENT_HEADER_BYTES - 4];
+        fmix32(crc32c_append(identity.crc(ppn.0), covered))
     }
 }
 
@@ -175,35 +272,38 @@ pub(crate) struct UnitHeader {
 impl UnitHeader {
     pub(crate) fn write(&self, unit: &mut [u8]) {
         assert!(self.identity.row_seq != 0, "a unit is programmed in a row that was begun");
-        let unit_header = &mut unit[..UNIT_HEADER_BYTES];
-        unit_header.fill(0);
-        put(unit_header, 0, MAGIC.to_le_bytes());
-        unit_header[4] = if self.is_parity { PARITY } else { DATA };
-        put(unit_header, 8, self.row.to_le_bytes());
-        put(unit_header, 12, self.position.to_le_bytes());
-        put(unit_header, 16, self.identity.drive.to_le_bytes());
-        put(unit_header, 24, self.identity.row_seq.to_le_bytes());
-        put(unit_header, 32, self.programmed_at.to_le_bytes());
-        put(unit_header, 40, self.body_crc.to_le_bytes());
-        put(unit_header, 44, self.out.0.to_le_bytes());
-        put(unit_header, 52, self.batches.to_le_bytes());
-        seal(unit_header);
+        let header = UnitHeaderBytes {
+            magic: MAGIC.into(),
+            kind: if self.is_parity { PARITY } else { DATA },
+            zeroes: [0; 3],
+            row: self.row.into(),
+            position: self.position.into(),
+            drive: self.identity.drive.into(),
+            row_seq: self.identity.row_seq.into(),
+            programmed_at: self.programmed_at.into(),
+            body_crc: self.body_crc.into(),
+            out: self.out.0.into(),
+            batches: self.batches.into(),
+            crc: U32::ZERO,
+        };
+        put_prefix(unit, &header);
+        seal(&mut unit[..UNIT_HEADER_BYTES]);
     }
 
     pub(crate) fn parse(unit: &[u8]) -> Option<Self> {
-        let unit_header = unit.first_chunk::<UNIT_HEADER_BYTES>()?;
-        let known = u32_at(unit_header, 0) == MAGIC && matches!(unit_header[4], DATA | PARITY);
+        let header = prefix::<UnitHeaderBytes>(unit)?;
+        let is_known = header.magic == MAGIC && matches!(header.kind, DATA | PARITY);
         // A row of sequence number 0 was never begun.
-        let is_one = known && is_sealed(unit_header) && u64_at(unit_header, 24) != 0;
+        let is_one = is_known && is_sealed(header.as_bytes()) && header.row_seq != 0;
         is_one.then(|| Self {
-            is_parity: unit_header[4] == PARITY,
-            row: u32_at(unit_header, 8),
-            position: u32_at(unit_header, 12),
-            identity: Identity { drive: u64_at(unit_header, 16), row_seq: u64_at(unit_header, 24) },
-            programmed_at: u64_at(unit_header, 32),
-            body_crc: u32_at(unit_header, 40),
-            out: DieSet(u64_at(unit_header, 44)),
-            batches: u64_at(unit_header, 52),
+            is_parity: header.kind == PARITY,
+            row: header.row.get(),
+            position: header.position.get(),
+            identity: Identity { drive: header.drive.get(), row_seq: header.row_seq.get() },
+            programmed_at: header.programmed_at.get(),
+            body_crc: header.body_crc.get(),
+            out: DieSet(header.out.get()),
+            batches: header.batches.get(),
         })
     }
 }
@@ -247,12 +347,13 @@ pub(crate) fn read_table(
     entries: &mut Vec<Entry>,
 ) -> Option<Origin> {
     entries.clear();
-    let head = unit.get(UNIT_HEADER_BYTES..UNIT_HEADER_BYTES + TABLE_HEAD_BYTES)?;
-    let count = u32_at(head, 0);
+    let head = prefix::<TableHead>(unit.get(UNIT_HEADER_BYTES..)?)?;
+    let count = head.count.get();
     (count <= layout.unit_slots).then_some(())?;
     let covered = unit.get(UNIT_HEADER_BYTES + TABLE_HEAD_BYTES..Layout::entry_from(count))?;
-    (u32_at(head, 12) == table_checksum(head, covered, identity, first)).then_some(())?;
-    let origin = Origin { is_relocation: u32_at(head, 4) != 0, erase_count: u32_at(head, 8) };
+    (head.crc == table_checksum(head, covered, identity, first)).then_some(())?;
+    let origin =
+        Origin { is_relocation: head.is_relocation != 0, erase_count: head.erase_count.get() };
     let mut end = layout.extents_from;
     for bytes in covered.as_chunks::<ENTRY_BYTES>().0 {
         let entry = entry(bytes)?;
@@ -265,18 +366,14 @@ pub(crate) fn read_table(
 
 /// Decodes one entry, unchecked but for its codec.
 pub(crate) fn entry(bytes: &[u8]) -> Option<Entry> {
-    let extent = Extent {
-        lpn: Lpn(u32_at(bytes, 0)),
-        length: u16_at(bytes, 4),
-        codec: Codec::parse(bytes[6])?,
-        seq: u64_at(bytes, 8),
-        payload_crc: u32_at(bytes, 20),
-    };
-    Some(Entry { extent, from: u32_at(bytes, 16) as usize })
+    let entry = prefix::<TableEntry>(bytes)?;
+    let extent = entry.id.extent(entry.payload_crc.get())?;
+    Some(Entry { extent, from: entry.from.get() as usize })
 }
 
-fn table_checksum(head: &[u8], covered: &[u8], identity: Identity, first: Ppn) -> u32 {
-    fmix32(crc32c_append(crc32c_append(identity.crc(first.0), &head[..12]), covered))
+fn table_checksum(head: &TableHead, covered: &[u8], identity: Identity, first: Ppn) -> u32 {
+    let head = &head.as_bytes()[..TABLE_HEAD_BYTES - 4];
+    fmix32(crc32c_append(crc32c_append(identity.crc(first.0), head), covered))
 }
 
 /// The finalizer of `MurmurHash3` [appleby-2011]: a bijection of 32 bits, so that what the CRC
@@ -376,11 +473,13 @@ impl UnitBuffer {
         bytes[begin..data].copy_from_slice(&header);
         bytes[data..end].copy_from_slice(payload);
         bytes[end..self.next].fill(0);
-        let table = &mut bytes[entry..entry + ENTRY_BYTES];
-        table[..16].copy_from_slice(&header[..16]);
         let from = u32::try_from(begin).expect("a unit is far below 4 GiB");
-        put(table, 16, from.to_le_bytes());
-        put(table, 20, extent.payload_crc.to_le_bytes());
+        let listed = TableEntry {
+            id: extent.id(),
+            from: from.into(),
+            payload_crc: extent.payload_crc.into(),
+        };
+        put_prefix(&mut bytes[entry..], &listed);
         self.count += 1;
     }
 
@@ -415,9 +514,13 @@ impl UnitBuffer {
         bytes[until..layout.extents_from].fill(0);
         bytes[self.next..].fill(0);
         let table = &mut bytes[UNIT_HEADER_BYTES..until];
-        put(table, 0, self.count.to_le_bytes());
-        put(table, 4, u32::from(origin.is_relocation).to_le_bytes());
-        put(table, 8, origin.erase_count.to_le_bytes());
+        let head = TableHead {
+            count: self.count.into(),
+            is_relocation: u32::from(origin.is_relocation).into(),
+            erase_count: origin.erase_count.into(),
+            crc: U32::ZERO,
+        };
+        put_prefix(table, &head);
         seal_table(table, unit_header.identity, first);
         unit_header.write(bytes);
         self.is_finished = true;
@@ -426,9 +529,10 @@ impl UnitBuffer {
 
 /// Puts the checksum of a table into its head.
 pub(crate) fn seal_table(table: &mut [u8], identity: Identity, first: Ppn) {
-    let (head, covered) = table.split_at_mut(TABLE_HEAD_BYTES);
-    let checksum = table_checksum(head, covered, identity, first);
-    put(head, 12, checksum.to_le_bytes());
+    let (bytes, covered) = table.split_at_mut(TABLE_HEAD_BYTES);
+    let mut head = TableHead::read_from_bytes(bytes).expect("as long as it is");
+    head.crc = table_checksum(&head, covered, identity, first).into();
+    put_prefix(bytes, &head);
 }
 
 /// Adds `other` to `sum`, bit by bit.
@@ -476,12 +580,13 @@ mod tests {
             let header = extent.header(identity, Ppn(4 + at));
             [header.as_slice(), &payload].concat()
         };
+        let crc_of = |bytes| prefix::<ExtentHeader>(bytes).unwrap().payload_crc.get();
         let mut sum = extent(0);
         assert!(extent_in(&sum, 0, identity, Ppn(4)).is_some());
         exclusive_or(&mut sum, &extent(1));
         exclusive_or(&mut sum, &extent(2));
         assert_eq!(sum[..4], extent(3)[..4], "the page of the missing one");
-        assert_eq!(crc32c(&sum[EXTENT_HEADER_BYTES..]), u32_at(&sum, 16), "its payload adds up");
+        assert_eq!(crc32c(&sum[EXTENT_HEADER_BYTES..]), crc_of(&sum), "its payload adds up");
         assert!(extent_in(&sum, 0, identity, Ppn(7)).is_none());
     }
 }

@@ -10,34 +10,34 @@ use blockio::Rng;
 use ftl::{Lpn, Ppn};
 
 use super::disk::Disks;
-use crate::engine::checkpoint::{Writer, seal_frame};
+use crate::engine::checkpoint::Writer;
 use crate::engine::core::Core;
 use crate::engine::dies::Dies;
 use crate::engine::journal::{Journal, Scope};
 use crate::engine::recovery::whole_copies;
 use crate::engine::replay::{self, Reading};
 use crate::engine::store::Store;
-use crate::format::checkpoint_header::CheckpointHeader;
+use crate::format::checkpoint_header::{CheckpointHeader, FrameHead, seal_frame};
 use crate::format::die_set::DieSet;
-use crate::format::encoding::{put, seal, u32_at, u64_at};
+use crate::format::encoding::{prefix, put_prefix, seal};
 use crate::format::header::{Closing, Header};
-use crate::format::journal::Trim;
-use crate::format::journal::seal_batch;
+use crate::format::journal::{HEAD_BYTES as BATCH_HEAD_BYTES, HeadBytes, Trim, seal_batch};
 use crate::format::layout::{
     ENTRY_BYTES, EXTENT_HEADER_BYTES, FRAME_HEAD_BYTES, HEADER_BYTES, Layout, Place,
     TABLE_HEAD_BYTES, UNIT_HEADER_BYTES,
 };
 use crate::format::position::Position;
 use crate::format::row::{RowEpoch, Rows};
-use crate::format::unit::{self, Codec, Extent, Identity, Origin, UnitBuffer, UnitHeader};
+use crate::format::unit::{
+    self, Codec, Extent, ExtentHeader, Identity, Origin, TableEntry, TableHead, UnitBuffer,
+    UnitHeader, UnitHeaderBytes,
+};
 use crate::{Compression, Device as _, Drive, Durability, Medium, Shape, format};
 
 /// Number of every hostile drive.
 const DRIVE: u64 = 7;
 const SECTOR_BYTES: usize = 512;
 const PAGE_BYTES: usize = 4096;
-/// Bytes of a batch's head.
-const BATCH_HEAD_BYTES: usize = 64;
 /// Most commands of a host that uses a hostile drive.
 const COMMANDS: u64 = 60;
 
@@ -215,22 +215,24 @@ fn is_table(layout: &Layout, bytes: &[u8]) -> bool {
 }
 
 fn seal_table(layout: &Layout, unit: &mut [u8], identity: Identity, first: Ppn) {
-    let Some(head) = unit.get(UNIT_HEADER_BYTES..UNIT_HEADER_BYTES + TABLE_HEAD_BYTES) else {
-        return;
-    };
-    let count = u32_at(head, 0).min(layout.unit_slots);
+    let head = unit.get(UNIT_HEADER_BYTES..).and_then(prefix::<TableHead>);
+    let Some(count) = head.map(|it| it.count.get().min(layout.unit_slots)) else { return };
     if let Some(table) = unit.get_mut(UNIT_HEADER_BYTES..Layout::entry_from(count)) {
         unit::seal_table(table, identity, first);
     }
 }
 
 fn seal_extent(bytes: &mut [u8], identity: Identity, ppn: Ppn) {
-    let Some((header, rest)) = bytes.split_at_mut_checked(EXTENT_HEADER_BYTES) else { return };
-    let length = usize::from(u16::from_le_bytes([header[4], header[5]]));
-    if let Some(payload) = rest.get(..length) {
-        put(header, 16, crc32c::crc32c(payload).to_le_bytes());
+    let Some((mut header, rest)) = prefix(bytes).copied().zip(bytes.get(EXTENT_HEADER_BYTES..))
+    else {
+        return;
+    };
+    let header: &mut ExtentHeader = &mut header;
+    if let Some(payload) = rest.get(..usize::from(header.length())) {
+        header.set_payload_crc(crc32c::crc32c(payload));
     }
-    Extent::seal(header, identity, ppn);
+    header.seal(identity, ppn);
+    put_prefix(bytes, header);
 }
 
 /// A batch of a trim, a lost page and the list of a row.
@@ -263,10 +265,8 @@ fn is_batch(layout: &Layout, bytes: &[u8]) -> bool {
 }
 
 fn seal_journaled(bytes: &mut [u8]) {
-    if bytes.len() < BATCH_HEAD_BYTES {
-        return;
-    }
-    let length = u32_at(bytes, 40) as usize;
+    let Some(head) = prefix::<HeadBytes>(bytes) else { return };
+    let length = head.length.get() as usize;
     let until = BATCH_HEAD_BYTES.saturating_add(length).min(bytes.len());
     seal_batch(&mut bytes[..until]);
 }
@@ -329,7 +329,8 @@ fn seal_slot(layout: &Layout, slot: &mut [u8]) {
             return;
         }
         let (frame, after) = rest.split_at_mut(room);
-        let length = (u32_at(frame, 12) as usize).min(room - FRAME_HEAD_BYTES);
+        let length = prefix::<FrameHead>(frame).map_or(0, |it| it.length.get() as usize);
+        let length = length.min(room - FRAME_HEAD_BYTES);
         seal_frame(&mut frame[..FRAME_HEAD_BYTES + length]);
         rest = after;
     }
@@ -541,16 +542,19 @@ fn seal_unit(layout: &Layout, row: u32, unit: &mut [u8]) {
     if !unit.starts_with(b"FLGT") {
         return;
     }
-    let identity = Identity { drive: u64_at(unit, 16), row_seq: u64_at(unit, 24) };
-    let position = u32_at(unit, 12).min(layout.shape.dies - 1);
+    let mut header = *prefix::<UnitHeaderBytes>(unit).expect("a unit has a header");
+    let identity = Identity { drive: header.drive.get(), row_seq: header.row_seq.get() };
+    let position = header.position.get().min(layout.shape.dies - 1);
     if layout.is_parity(position) {
-        let body_crc = crc32c::crc32c(&unit[UNIT_HEADER_BYTES..]);
-        put(unit, 40, body_crc.to_le_bytes());
+        header.body_crc = crc32c::crc32c(&unit[UNIT_HEADER_BYTES..]).into();
+        put_prefix(unit, &header);
     } else {
         let ppn = |slot| layout.ppn(Place { row, unit: position, slot });
-        let count = u32_at(unit, UNIT_HEADER_BYTES).min(layout.unit_slots);
+        let head = prefix::<TableHead>(&unit[UNIT_HEADER_BYTES..]).expect("a unit has a table");
+        let count = head.count.get().min(layout.unit_slots);
         for slot in 0..count {
-            let from = u32_at(unit, Layout::entry_from(slot) + 16) as usize;
+            let entry = prefix::<TableEntry>(&unit[Layout::entry_from(slot)..]);
+            let from = entry.expect("a table has room for it").from.get() as usize;
             if let Some(bytes) = unit.get_mut(from..) {
                 seal_extent(bytes, identity, ppn(slot));
             }

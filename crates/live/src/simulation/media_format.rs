@@ -13,7 +13,7 @@ use crate::engine::checkpoint::Writer;
 use crate::format::checkpoint_header::CheckpointHeader;
 use crate::format::die_set::DieSet;
 use crate::format::header::{Closing, Header};
-use crate::format::journal::{self, Trim};
+use crate::format::journal;
 use crate::format::layout::{Layout, Place};
 use crate::format::position::Position;
 use crate::format::unit::{Codec, Extent, Identity, Origin, UnitBuffer, UnitHeader};
@@ -39,9 +39,9 @@ fn dump(bytes: &[u8]) -> String {
 
 fn assert_bytes(bytes: &[u8], length: usize, lines: &str) {
     assert_eq!(bytes.len(), length);
-    let expected: String = lines.trim().lines().map(|line| format!("{}\n", line.trim())).collect();
+    let expected: Vec<&str> = lines.trim().lines().map(str::trim).collect();
     let found = dump(bytes);
-    assert_eq!(found, expected, "\n{found}");
+    assert_eq!(found.lines().collect::<Vec<_>>(), expected, "\n{found}");
 }
 
 const SHAPE: Shape = Shape {
