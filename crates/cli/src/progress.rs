@@ -21,14 +21,14 @@ const EVALUATIONS_BETWEEN: usize = 50;
 
 /// Shows progress, and remembers that Ctrl-C was pressed.
 #[derive(Debug)]
-pub(crate) struct Terminal {
+pub(crate) struct TerminalProgress {
     bar: Option<ProgressBar>,
     stop: Arc<AtomicBool>,
     /// Drives looked at when a search is next told of, without a terminal.
     told: Mutex<usize>,
 }
 
-impl Terminal {
+impl TerminalProgress {
     /// Takes Ctrl-C over for the rest of the program.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl Terminal {
     }
 }
 
-impl Progress for Terminal {
+impl Progress for TerminalProgress {
     fn moved(&self, event: &Event<'_>) {
         let left = event.left_s.map_or_else(String::new, |left_s| format!("{} left", span(left_s)));
         let step = format!("{} {}", event.run, event.step.id);
@@ -71,7 +71,7 @@ impl Progress for Terminal {
     }
 }
 
-impl Watcher for Terminal {
+impl Watcher for TerminalProgress {
     fn searched(&self, evaluations: usize, loss: f64) {
         let text = format!("{evaluations} drives looked at, least loss so far {loss:.3}");
         if let Some(bar) = &self.bar {

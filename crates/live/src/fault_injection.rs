@@ -25,9 +25,9 @@ use std::time::{Duration, Instant};
 
 use blockio::Rng;
 
-use self::device::Injecting;
+use self::device::InjectingDevice;
 pub use self::fault::Fault;
-use self::medium::Die;
+use self::medium::InjectedDie;
 pub use self::schedule::{Schedule, ScheduleError, When};
 use crate::lock::lock;
 use crate::{Device, Medium};
@@ -43,7 +43,7 @@ pub struct FaultInjector {
     begun: Instant,
     rng: Mutex<Rng>,
     /// By index; none where a die was missing from the beginning.
-    dies: Mutex<Vec<Option<Arc<Die>>>>,
+    dies: Mutex<Vec<Option<Arc<InjectedDie>>>>,
     stalled_until: Mutex<Option<Instant>>,
     /// Bytes that may still be written, once the drive is filled up.
     space_left: Mutex<Option<u64>>,
@@ -82,16 +82,16 @@ impl FaultInjector {
         media: Vec<Option<Box<dyn Medium>>>,
     ) -> Vec<Option<Box<dyn Medium>>> {
         let dies: Vec<_> =
-            media.into_iter().map(|it| it.map(|it| Arc::new(Die::new(it)))).collect();
+            media.into_iter().map(|it| it.map(|it| Arc::new(InjectedDie::new(it)))).collect();
         lock(&self.dies).clone_from(&dies);
         let medium =
-            |die| Box::new(medium::Injecting::new(die, Arc::clone(self))) as Box<dyn Medium>;
+            |die| Box::new(medium::InjectingMedium::new(die, Arc::clone(self))) as Box<dyn Medium>;
         dies.into_iter().map(|die| die.map(medium)).collect()
     }
 
     /// The drive as clients are to use it.
     pub fn device(self: &Arc<Self>, device: Arc<dyn Device>) -> Arc<dyn Device> {
-        Arc::new(Injecting::new(device, Arc::clone(self)))
+        Arc::new(InjectingDevice::new(device, Arc::clone(self)))
     }
 
     /// Has something go wrong now.
@@ -160,7 +160,7 @@ impl FaultInjector {
         }
     }
 
-    fn die(&self, die: u32) -> io::Result<Arc<Die>> {
+    fn die(&self, die: u32) -> io::Result<Arc<InjectedDie>> {
         let dies = lock(&self.dies);
         let found = dies.get(die as usize).cloned().flatten();
         found.ok_or_else(|| io::Error::other(format!("there is no die {die}")))

@@ -16,6 +16,6 @@ mod media_format;
 mod run;
 
 pub use damage::Outcome;
-pub use disk::{Disks, Fault};
-pub use exhaustive::{Flipped, PACKED, PROTECTED, SINGLE, Step, exhaust, flip_each};
+pub use disk::{DiskFault, Disks};
+pub use exhaustive::{Flipped, PACKED, PROTECTED, SINGLE, ScriptStep, exhaust, flip_each};
 pub use run::{Failure, Tally, simulate, simulate_damage};

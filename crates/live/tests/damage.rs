@@ -4,13 +4,13 @@
 #![expect(clippy::print_stdout, reason = "what comes of every byte is told to who asks for it")]
 
 use live::Shape;
-use live::simulation::{Flipped, PACKED, PROTECTED, SINGLE, Step, flip_each};
+use live::simulation::{Flipped, PACKED, PROTECTED, SINGLE, ScriptStep, flip_each};
 
-use Step::{Checkpoint, Flush, Trim, Write};
+use ScriptStep::{Checkpoint, Flush, Trim, Write};
 
 /// Writes over what was flushed, with checkpoints in between, so that every structure is there in
 /// an earlier and a later state.
-const SCRIPT: [Step; 20] = [
+const SCRIPT: [ScriptStep; 20] = [
     Write(0),
     Write(1),
     Write(2),

@@ -1,16 +1,16 @@
 //! Every cut of the power in short scripts, and what survives in every way.
 
-use live::simulation::{PACKED, PROTECTED, SINGLE, Step, exhaust};
+use live::simulation::{PACKED, PROTECTED, SINGLE, ScriptStep, exhaust};
 use live::{Compression, Shape};
 
-fn check(shape: &Shape, script: &[Step]) {
+fn check(shape: &Shape, script: &[ScriptStep]) {
     match exhaust(shape, script) {
         Ok(states) => assert!(states > 100, "{states}"),
         Err(what) => panic!("{script:?}: {what}"),
     }
 }
 
-use Step::{Checkpoint, Flush, Trim, Write, WriteBoth};
+use ScriptStep::{Checkpoint, Flush, Trim, Write, WriteBoth};
 
 #[test]
 fn overwriting_what_was_flushed() {

@@ -232,7 +232,7 @@ impl Chart {
     /// Adds everything that it draws to `points`.
     pub(crate) fn add_to(&self, points: &mut Points) {
         let mut add = |series: &str, x: String, y: f64, label: String| {
-            points.rows.push(results::points::Point {
+            points.rows.push(results::points::ChartPoint {
                 chart: self.id.clone(),
                 title: self.title.clone(),
                 series: series.to_owned(),

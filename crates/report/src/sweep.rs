@@ -13,7 +13,7 @@ use crate::text::{Text, anchor};
 const LINES_MAX: usize = 8;
 
 /// One metric of a settled drive.
-struct Metric {
+struct SweepMetric {
     id: &'static str,
     title: &'static str,
     unit: Unit,
@@ -21,71 +21,71 @@ struct Metric {
     of: fn(&Settled) -> Option<f64>,
 }
 
-const METRICS: [Metric; 10] = [
-    Metric {
+const METRICS: [SweepMetric; 10] = [
+    SweepMetric {
         id: "iops",
         title: "Settled throughput",
         unit: Unit::Iops,
         explain: "Reads and writes together, after steady state was reached.",
         of: |settled| Some(settled.iops),
     },
-    Metric {
+    SweepMetric {
         id: "wa",
         title: "Write amplification",
         unit: Unit::Times,
         explain: "Bytes programmed for each byte that the host wrote; lower lasts longer.",
         of: |settled| settled.write_amplification,
     },
-    Metric {
+    SweepMetric {
         id: "average",
         title: "Average latency",
         unit: Unit::Millis,
         explain: "Mirrors the throughput where the number of requests outstanding is the same.",
         of: |settled| Some(settled.latency.latency_ns_avg / 1e6),
     },
-    Metric {
+    SweepMetric {
         id: "p50",
         title: "Median latency",
         unit: Unit::Millis,
         explain: "Half of the requests are faster.",
         of: |settled| Some(number::millis(settled.latency.latency_ns_p50 as f64)),
     },
-    Metric {
+    SweepMetric {
         id: "p99",
         title: "99th percentile of latency",
         unit: Unit::Millis,
         explain: "One request in a hundred is slower.",
         of: |settled| Some(number::millis(settled.latency.latency_ns_p99 as f64)),
     },
-    Metric {
+    SweepMetric {
         id: "p999",
         title: "99.9th percentile of latency",
         unit: Unit::Millis,
         explain: "One request in a thousand is slower.",
         of: |settled| Some(number::millis(settled.latency.latency_ns_p999 as f64)),
     },
-    Metric {
+    SweepMetric {
         id: "p9999",
         title: "99.99th percentile of latency",
         unit: Unit::Millis,
         explain: "One request in ten thousand is slower.",
         of: |settled| Some(number::millis(settled.latency.latency_ns_p9999 as f64)),
     },
-    Metric {
+    SweepMetric {
         id: "written",
         title: "Host writes in a lifetime",
         unit: Unit::Petabytes,
         explain: "What the host can write before the drive is worn out, in decimal PB.",
         of: |settled| Some(settled.lifetime?.host_writes_pb),
     },
-    Metric {
+    SweepMetric {
         id: "per-day",
         title: "Drive writes per day",
         unit: Unit::Plain,
         explain: "How often all of it can be written each day for as long as its warranty lasts.",
         of: |settled| settled.lifetime?.drive_writes_per_day,
     },
-    Metric {
+    SweepMetric {
         id: "years",
         title: "Years at the given load",
         unit: Unit::Years,
@@ -242,7 +242,7 @@ fn chart(
     sweep: &Sweep,
     (index, dimension): (usize, &Dimension),
     lines: &[(String, Vec<&Point>)],
-    metric: &Metric,
+    metric: &SweepMetric,
 ) -> Chart {
     let drawn = &lines[..lines.len().min(LINES_MAX)];
     // Two numbers make no line: bars say all that there is.
@@ -272,7 +272,7 @@ fn chart(
     }
 }
 
-fn series(lines: &[(String, Vec<&Point>)], index: usize, metric: &Metric) -> Vec<Series> {
+fn series(lines: &[(String, Vec<&Point>)], index: usize, metric: &SweepMetric) -> Vec<Series> {
     let each = lines.iter().enumerate().map(|(line, (name, points))| {
         let found = points.iter().filter_map(|point| {
             Some((point.at.get(index)?.number()?, (metric.of)(point.settled()?)?))
@@ -288,7 +288,7 @@ fn groups(
     lines: &[(String, Vec<&Point>)],
     index: usize,
     dimension: &Dimension,
-    metric: &Metric,
+    metric: &SweepMetric,
 ) -> Vec<Bars> {
     let bars = |value: &Value| {
         let each = lines.iter().enumerate().filter_map(|(line, (name, points))| {

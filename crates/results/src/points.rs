@@ -10,12 +10,12 @@ use crate::table::{Column, Table};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Points {
     /// In the order of the charts.
-    pub rows: Vec<Point>,
+    pub rows: Vec<ChartPoint>,
 }
 
 /// One point of one chart.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Point {
+pub struct ChartPoint {
     /// Name of the chart, unique on its page.
     pub chart: String,
     /// Its heading.
@@ -35,7 +35,7 @@ pub struct Point {
 }
 
 /// A column of texts, and what it is of.
-type Text = (&'static str, fn(&Point) -> &str);
+type Text = (&'static str, fn(&ChartPoint) -> &str);
 
 const TEXTS: [Text; 7] = [
     ("chart", |point| &point.chart),
@@ -88,13 +88,13 @@ mod tests {
     use super::*;
 
     fn points() -> Points {
-        let point = Point {
+        let point = ChartPoint {
             chart: "4k-time-iops".into(),
             title: "Throughput, \"4K\"".into(),
             series: "stock".into(),
             x: "0.5".into(),
             y: 42_600.5,
-            ..Point::default()
+            ..ChartPoint::default()
         };
         Points { rows: vec![point] }
     }

@@ -17,7 +17,7 @@ mod value;
 
 use std::path::Path;
 
-use self::job::Job;
+use self::job::FioJob;
 use crate::{Measure, Protocol, SpecError, Suite, Workload, catalogue};
 
 /// Seconds that a job is measured which does not say how long.
@@ -81,7 +81,7 @@ pub struct Told {
 
 /// Load that the options of the job `name` ask for, applied in their order: the later ones win.
 pub fn told<'a>(name: &str, options: impl Iterator<Item = (&'a str, &'a str)>) -> Told {
-    let mut job = Job::default();
+    let mut job = FioJob::default();
     for (key, value) in options {
         // It was carried out as it is, whether or not it can be said here.
         let _ = job.take(key, value, &mut Vec::new());
@@ -114,7 +114,7 @@ fn imported(text: &str, file: &str) -> Result<Imported, Refusal> {
     let mut notes = Vec::new();
     let (mut workloads, mut measures) = (Vec::new(), Vec::new());
     for (index, section) in sections.iter().enumerate() {
-        let job = Job::read(section, &mut notes)?;
+        let job = FioJob::read(section, &mut notes)?;
         if index > 0 && !job.waits {
             let (one, other) = (&sections[index - 1].name, &section.name);
             let text = format!(

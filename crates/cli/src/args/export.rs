@@ -20,7 +20,7 @@ pub(crate) enum Export {
 
 /// An export of a drive.
 #[derive(Debug, Args)]
-pub(crate) struct Meant {
+pub(crate) struct NamedExport {
     /// Folder of the drive, which nobody has open
     pub(crate) volume: PathBuf,
     /// Name that clients ask for
@@ -31,7 +31,7 @@ pub(crate) struct Meant {
 #[derive(Debug, Args)]
 pub(crate) struct AddExport {
     #[command(flatten)]
-    pub(crate) meant: Meant,
+    pub(crate) meant: NamedExport,
     /// Size that clients see, such as 1g
     #[arg(long, value_parser = quantity::size)]
     pub(crate) size: Bytes,
@@ -41,7 +41,7 @@ pub(crate) struct AddExport {
 #[derive(Debug, Args)]
 pub(crate) struct ResizeExport {
     #[command(flatten)]
-    pub(crate) meant: Meant,
+    pub(crate) meant: NamedExport,
     /// Size that clients see from then on, such as 2g
     #[arg(long, value_parser = quantity::size)]
     pub(crate) size: Bytes,
@@ -54,7 +54,7 @@ pub(crate) struct ResizeExport {
 #[derive(Debug, Args)]
 pub(crate) struct RemoveExport {
     #[command(flatten)]
-    pub(crate) meant: Meant,
+    pub(crate) meant: NamedExport,
     /// Number of the drive, as `floatgate status` has it: what the export stores may be lost
     #[arg(long, value_name = "DRIVE")]
     pub(crate) destroy: Option<String>,

@@ -10,7 +10,7 @@ use crate::quantity;
 
 /// The drive that is meant, and what may be done to it.
 #[derive(Debug, Args)]
-pub(crate) struct Target {
+pub(crate) struct FormatTarget {
     /// Folder of the drive
     pub(crate) volume: PathBuf,
     /// Number of the drive, as `floatgate status` has it: what it stores may be destroyed
@@ -30,7 +30,7 @@ Examples:
   floatgate purge volume --destroy 5f0c6a1b2d3e4f50")]
 pub(crate) struct Purge {
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: FormatTarget,
 }
 
 /// `floatgate format`.
@@ -44,7 +44,7 @@ Examples:
   floatgate format volume --capacity 48g --destroy 5f0c6a1b2d3e4f50")]
 pub(crate) struct Format {
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: FormatTarget,
     /// New user capacity: stock, high-performance, or a size such as 48g
     #[arg(long, value_parser = capacity)]
     pub(crate) capacity: UserCapacity,
@@ -60,7 +60,7 @@ Examples:
   floatgate resize volume --size 80g")]
 pub(crate) struct Resize {
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: FormatTarget,
     /// Size that clients see from then on, such as 80g
     #[arg(long, value_parser = quantity::size)]
     pub(crate) size: Bytes,

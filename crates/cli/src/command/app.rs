@@ -25,7 +25,7 @@ const VOLUME_FILE: &str = "volume.toml";
 
 /// Drive on which an application is measured or predicted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Target {
+enum AppTarget {
     /// A folder of a mounted file system.
     Folder(PathBuf),
     /// The folder of a live drive; none: a drive in memory.
@@ -79,11 +79,11 @@ pub(crate) fn app(args: &App) -> Result<Ending> {
     let mut points = Vec::new();
     for target in &targets {
         points.extend(match target {
-            Target::Folder(folder) => measured::on_folder(&application, folder, &signals)?,
-            Target::Live(volume) => {
+            AppTarget::Folder(folder) => measured::on_folder(&application, folder, &signals)?,
+            AppTarget::Live(volume) => {
                 measured::on_live(&application, volume.as_deref(), args, &signals)?
             }
-            Target::Model(name) => predicted::predict(&application, name, args)?,
+            AppTarget::Model(name) => predicted::predict(&application, name, args)?,
         });
     }
     if args.json {
@@ -111,21 +111,21 @@ fn application(library: &Library, name: &str, args: &App) -> Result<Application>
 }
 
 /// The targets that were named.
-fn targets(args: &App) -> Result<Vec<Target>> {
+fn targets(args: &App) -> Result<Vec<AppTarget>> {
     let mut targets = Vec::new();
     for name in &args.targets {
         let path = Path::new(name);
         targets.push(if path.join(VOLUME_FILE).is_file() {
-            Target::Live(Some(path.to_owned()))
+            AppTarget::Live(Some(path.to_owned()))
         } else if path.is_dir() {
-            Target::Folder(path.to_owned())
+            AppTarget::Folder(path.to_owned())
         } else {
             find_drive(name)?;
-            Target::Model(name.clone())
+            AppTarget::Model(name.clone())
         });
     }
     if args.memory.is_some() {
-        targets.push(Target::Live(None));
+        targets.push(AppTarget::Live(None));
     }
     if targets.is_empty() {
         let hint = "name a mounted folder, a live drive or a modelled one, or give --memory SIZE";
@@ -134,7 +134,7 @@ fn targets(args: &App) -> Result<Vec<Target>> {
     Ok(targets)
 }
 
-impl Target {
+impl AppTarget {
     const fn is_live(&self) -> bool {
         matches!(self, Self::Live(_))
     }

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, bail};
 use live::{Beyond, Drive, Namespaces, OpenError};
 
-use crate::args::{AddExport, Export, Meant, RemoveExport, ResizeExport};
+use crate::args::{AddExport, Export, NamedExport, RemoveExport, ResizeExport};
 use crate::failure::Opening;
 use crate::{Ending, output};
 
@@ -11,19 +11,19 @@ use crate::{Ending, output};
 pub(crate) fn export(command: &Export) -> Result<Ending> {
     let said = match command {
         Export::Add(AddExport { meant, size }) => {
-            let Meant { volume, name } = meant;
+            let NamedExport { volume, name } = meant;
             changed(meant, None, |drive, _| Namespaces::add(volume, drive, name, *size))?;
             format!("{} has an export `{name}` of {size}", volume.display())
         }
         Export::Resize(ResizeExport { meant, size, destroy }) => {
-            let Meant { volume, name } = meant;
+            let NamedExport { volume, name } = meant;
             changed(meant, destroy.as_deref(), |drive, beyond| {
                 Namespaces::resize(volume, drive, name, *size, beyond)
             })?;
             format!("export `{name}` of {} has {size}", volume.display())
         }
         Export::Remove(RemoveExport { meant, destroy }) => {
-            let Meant { volume, name } = meant;
+            let NamedExport { volume, name } = meant;
             changed(meant, destroy.as_deref(), |drive, beyond| {
                 Namespaces::remove(volume, drive, name, beyond)
             })?;
@@ -36,7 +36,7 @@ pub(crate) fn export(command: &Export) -> Result<Ending> {
 
 /// Opens a drive, changes an export of it, and closes it again.
 fn changed<T>(
-    meant: &Meant,
+    meant: &NamedExport,
     destroy: Option<&str>,
     change: impl FnOnce(&Drive, Beyond) -> Result<T, OpenError>,
 ) -> Result<T> {

@@ -13,7 +13,7 @@ use lab::validate::{number_text, plans};
 use lab::{Error, Kind};
 
 use crate::args;
-use crate::progress::Terminal;
+use crate::progress::TerminalProgress;
 use crate::{Ending, output, setup, table};
 
 /// Figures that a fit goes by, and the protocols that they were measured with.
@@ -58,7 +58,7 @@ pub(crate) fn fit(args: &args::Fit) -> Result<Ending> {
         seed: args.seed,
         threads: setup::jobs(args.jobs),
     };
-    let progress = Terminal::new()?;
+    let progress = TerminalProgress::new()?;
     let found = fit::fit(question, &progress);
     progress.clear();
     let found = found?;

@@ -8,7 +8,7 @@ use live::status::{self, Purge as Purged};
 use live::{Beyond, Drive, Namespaces, UserCapacity};
 
 use super::maintenance::{awaited, server};
-use crate::args::{Format, Purge, Resize, Target};
+use crate::args::{Format, FormatTarget, Purge, Resize};
 use crate::failure::Opening;
 use crate::progress::Rows;
 use crate::{Ending, output};
@@ -16,7 +16,7 @@ use crate::{Ending, output};
 /// Erases what a drive stores.
 pub(crate) fn purge(args: &Purge) -> Result<Ending> {
     let shown = args.target.volume.display();
-    let Meant { drive, server } = Meant::find(&args.target, "purging")?;
+    let FoundDrive { drive, server } = FoundDrive::find(&args.target, "purging")?;
     let attempted = || format!("purging {shown}");
     if let Some(mut server) = server {
         server.order(&Request::Purge { drive, while_served: true }).with_context(attempted)?;
@@ -35,7 +35,7 @@ pub(crate) fn purge(args: &Purge) -> Result<Ending> {
 /// Erases what a drive stores, and gives it another capacity.
 pub(crate) fn format(args: &Format) -> Result<Ending> {
     let (shown, capacity) = (args.target.volume.display(), args.capacity);
-    let Meant { drive, server } = Meant::find(&args.target, "formatting")?;
+    let FoundDrive { drive, server } = FoundDrive::find(&args.target, "formatting")?;
     let attempted = || format!("formatting {shown}");
     let size = if let Some(mut server) = server {
         let request = Request::Format { drive, capacity, while_served: true };
@@ -60,9 +60,9 @@ pub(crate) fn format(args: &Format) -> Result<Ending> {
 /// Gives a drive another size.
 pub(crate) fn resize(args: &Resize) -> Result<Ending> {
     let (shown, size) = (args.target.volume.display(), args.size);
-    let Meant { drive, server } = match &args.target.destroy {
-        Some(_) => Meant::find(&args.target, "resizing")?,
-        None => Meant::look(&args.target)?.0,
+    let FoundDrive { drive, server } = match &args.target.destroy {
+        Some(_) => FoundDrive::find(&args.target, "resizing")?,
+        None => FoundDrive::look(&args.target)?.0,
     };
     let discard = args.target.destroy.is_some();
     let attempted = || format!("resizing {shown}");
@@ -84,16 +84,16 @@ pub(crate) fn resize(args: &Resize) -> Result<Ending> {
 }
 
 /// The drive that is meant.
-struct Meant {
+struct FoundDrive {
     /// Its number.
     drive: String,
     /// Its server, if it has one.
     server: Option<Connection>,
 }
 
-impl Meant {
+impl FoundDrive {
     /// Finds a drive that may be destroyed.
-    fn find(target: &Target, attempted: &str) -> Result<Self> {
+    fn find(target: &FormatTarget, attempted: &str) -> Result<Self> {
         let (meant, status) = Self::look(target)?;
         if target.destroy.as_ref() != Some(&meant.drive) {
             let (shown, number) = (target.volume.display(), &meant.drive);
@@ -107,7 +107,7 @@ impl Meant {
     }
 
     /// Finds a drive, and returns its status too.
-    fn look(target: &Target) -> Result<(Self, status::Status)> {
+    fn look(target: &FormatTarget) -> Result<(Self, status::Status)> {
         let shown = target.volume.display();
         let mut server = server(&target.volume)?;
         let status = match &mut server {

@@ -28,7 +28,7 @@ pub(super) const EXCEEDS: &str = "\n\n† More clients would be busy on the host
 
 /// A replay on one drive, for JSON.
 #[derive(Serialize)]
-struct Row {
+struct ReplayRow {
     drive: String,
     /// True if nothing was published that the model could be judged by.
     unvalidated: bool,
@@ -50,7 +50,7 @@ pub(crate) fn replay(args: &Replay) -> Result<Ending> {
         let compressible = args.data.compressible.unwrap_or_default();
         let setup = wanted.with_seed(args.model.seed);
         let replayed = replay_recording(&recording, &spec, &setup, (&host, compressible))?;
-        rows.push(Row { drive: title(&spec), unvalidated: !spec.is_validated(), replayed });
+        rows.push(ReplayRow { drive: title(&spec), unvalidated: !spec.is_validated(), replayed });
     }
     if args.json {
         output::json(&rows)?;
@@ -94,7 +94,7 @@ fn about(recording: &Recording) -> String {
     lines.join("\n") + "\n"
 }
 
-fn shown(recording: &Recording, rows: &[Row]) -> String {
+fn shown(recording: &Recording, rows: &[ReplayRow]) -> String {
     let mut cells = vec![HEADINGS.map(str::to_owned), of_recording(recording, rows)];
     cells.extend(rows.iter().map(row));
     let mut text = table::columns(&cells);
@@ -124,7 +124,7 @@ pub(super) fn host_dominates() -> String {
     )
 }
 
-fn of_recording(recording: &Recording, rows: &[Row]) -> [String; 10] {
+fn of_recording(recording: &Recording, rows: &[ReplayRow]) -> [String; 10] {
     let found = benchmark(recording);
     let of = |op| {
         let latencies = recording.measured().iter().filter(move |it| it.op == op);
@@ -147,7 +147,7 @@ fn of_recording(recording: &Recording, rows: &[Row]) -> [String; 10] {
     ]
 }
 
-fn row(row: &Row) -> [String; 10] {
+fn row(row: &ReplayRow) -> [String; 10] {
     let Replayed { prediction, read, write, flush, host_share, .. } = &row.replayed;
     let latency = prediction.and_then(|it| it.latency_ms_mean);
     let mean =

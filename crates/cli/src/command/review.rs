@@ -13,7 +13,7 @@ use lab::{Error, Kind};
 
 use super::summary;
 use crate::args::Review;
-use crate::progress::Terminal;
+use crate::progress::TerminalProgress;
 use crate::{Ending, output, setup, steps};
 
 /// Runs the protocol, or goes on with interrupted runs, and prints the path of the review.
@@ -103,7 +103,7 @@ fn outcomes(
     destroy: bool,
 ) -> Result<Vec<Outcome>> {
     // Before the drivers, which may have tuned the machine when Ctrl-C is pressed.
-    let progress = Terminal::new()?;
+    let progress = TerminalProgress::new()?;
     let drivers: Vec<Box<Drivers<'_>>> = folders
         .iter()
         .zip(subjects)

@@ -18,7 +18,7 @@ use lab::{Error, Gaps, Kind, Rate};
 use serde_json::json;
 
 use crate::args;
-use crate::progress::Terminal;
+use crate::progress::TerminalProgress;
 use crate::{Ending, output, setup, steps, table};
 
 /// Measures, prints the rate and the mean latency, and says the rest on stderr.
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &args::Run) -> Result<Ending> {
     let raw = Raw::new();
     let access = args.real.access(raw.path.clone());
     // Before the drivers, which may have tuned the machine when Ctrl-C is pressed.
-    let progress = Terminal::new()?;
+    let progress = TerminalProgress::new()?;
     let drivers = subject.drivers(&wanted, plan.seed, &access)?;
     if let Subject::Real { path } = &subject {
         steps::announce(path, steps::capacity(&drivers()?.target()), &plan);

@@ -23,7 +23,7 @@ const MAP_COLUMNS: usize = 64;
 const BLINK: &str = "\u{1b}[5m";
 const STILL: &str = "\u{1b}[0m";
 
-type Row = [String; 2];
+type StatusRow = [String; 2];
 
 /// Shows what the server of a drive says, or its dies; the exit status is the drive's health.
 pub(crate) fn status(args: &Args) -> Result<Ending> {
@@ -50,7 +50,7 @@ fn find(volume: &Path) -> Result<Status> {
     }
 }
 
-fn row(name: &str, text: String) -> Row {
+fn row(name: &str, text: String) -> StatusRow {
     [name.to_owned(), text]
 }
 
@@ -107,14 +107,14 @@ fn health(status: &Status) -> String {
 }
 
 /// A problem, and what to do next.
-fn problem_rows(problem: &Problem) -> [Row; 2] {
+fn problem_rows(problem: &Problem) -> [StatusRow; 2] {
     [row("  problem", problem.text.clone()), row("  next step", problem.remedy.clone())]
 }
 
 /// Returns a row for each lost page whose address is known, and one for the number of others.
-fn lost_rows(status: &Status) -> Vec<Row> {
+fn lost_rows(status: &Status) -> Vec<StatusRow> {
     let sectors = |lba: &u64| row("page lost", format!("sectors {lba} to {}", lba + 7));
-    let mut rows: Vec<Row> = status.lost_lbas.iter().map(sectors).collect();
+    let mut rows: Vec<StatusRow> = status.lost_lbas.iter().map(sectors).collect();
     let unnamed = status.pages_lost.saturating_sub(rows.len() as u64);
     if unnamed > 0 {
         rows.push(row("pages lost", format!("{unnamed} more, not named")));
@@ -137,7 +137,7 @@ fn light(led: Led) -> String {
 }
 
 /// Returns the lifetime totals of the drive; none if it was never served.
-fn life_row(life: &Life) -> Option<Row> {
+fn life_row(life: &Life) -> Option<StatusRow> {
     let Life { power_on_s, host_read_bytes, host_written_bytes, media_written_bytes, .. } = *life;
     let text = format!(
         "served {:.1} h; clients read {} and wrote {}; {} written to the dies",
@@ -153,7 +153,7 @@ fn percent(part: u64, whole: u64) -> String {
     format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
 }
 
-fn format_rows(format: &Format) -> [Row; 2] {
+fn format_rows(format: &Format) -> [StatusRow; 2] {
     let (data, parity) = (format.dies - u32::from(format.is_protected), format.is_protected);
     let protection = if parity { format!("{data}+1") } else { "no parity".to_owned() };
     let compression = match format.compression {
@@ -180,7 +180,7 @@ fn format_rows(format: &Format) -> [Row; 2] {
     [row("capacity", capacity), row("format", layout)]
 }
 
-fn space_rows(space: &Space, format: &Format) -> [Row; 3] {
+fn space_rows(space: &Space, format: &Format) -> [StatusRow; 3] {
     let Space { logical_bytes, stored_bytes, stored_bytes_max, superblocks_free, .. } = *space;
     let share = percent(logical_bytes, format.capacity_bytes);
     let held = format!("{} of {}, {share}", bytes(logical_bytes), bytes(format.capacity_bytes));
@@ -197,7 +197,7 @@ fn space_rows(space: &Space, format: &Format) -> [Row; 3] {
     [row("data", held), row("stored", stored), row("free", free)]
 }
 
-fn smart_rows(status: &Status) -> [Row; 2] {
+fn smart_rows(status: &Status) -> [StatusRow; 2] {
     let failed = status.dies.iter().filter(|die| die.is_lost).count() as u64;
     let spares = match status.hot_spares {
         0 => String::new(),
@@ -209,7 +209,7 @@ fn smart_rows(status: &Status) -> [Row; 2] {
     [row("dies", dies), row("openings", openings)]
 }
 
-fn maintenance_rows(maintenance: &MaintenanceStatus) -> Vec<Row> {
+fn maintenance_rows(maintenance: &MaintenanceStatus) -> Vec<StatusRow> {
     let ending = |is_running, failure: &Option<String>| match (is_running, failure) {
         (true, _) => "under way".to_owned(),
         (false, Some(failure)) => failure.clone(),
@@ -250,14 +250,14 @@ fn ratio(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"))
 }
 
-fn write_rows(writes: &Writes) -> [Row; 2] {
+fn write_rows(writes: &Writes) -> [StatusRow; 2] {
     [
         row("write amplification", ratio(writes.write_amplification)),
         row("compression", ratio(writes.compression_ratio)),
     ]
 }
 
-fn cause_rows(writes: &Writes) -> [Row; 5] {
+fn cause_rows(writes: &Writes) -> [StatusRow; 5] {
     let written = |cause: &str, count: u64| row(&format!("written, {cause}"), bytes(count));
     [
         written("host", writes.host_bytes),
@@ -268,7 +268,7 @@ fn cause_rows(writes: &Writes) -> [Row; 5] {
     ]
 }
 
-fn server_rows(server: &Server) -> Vec<Row> {
+fn server_rows(server: &Server) -> Vec<StatusRow> {
     let process = format!(
         "version {}, {:.0} s; {:.1} s of processor time, {} of memory",
         server.version,
@@ -298,12 +298,12 @@ fn server_rows(server: &Server) -> Vec<Row> {
 }
 
 /// An export of a drive that is not served.
-fn namespace_row(namespace: &Namespace) -> Row {
+fn namespace_row(namespace: &Namespace) -> StatusRow {
     row("export", format!("`{}`, {}", namespace.name, bytes(namespace.size_bytes)))
 }
 
 /// The modelled drive whose times replies keep to.
-fn model_row(server: &Server) -> Option<Row> {
+fn model_row(server: &Server) -> Option<StatusRow> {
     let Model { name, climate } = server.model.as_ref()?;
     let heat = climate.map_or_else(String::new, |climate| {
         format!(
@@ -318,7 +318,7 @@ fn model_row(server: &Server) -> Option<Row> {
     Some(row("keeps to", format!("the times of {name}{heat}")))
 }
 
-fn command_rows(server: &Server) -> Vec<Row> {
+fn command_rows(server: &Server) -> Vec<StatusRow> {
     let traffic = &server.traffic;
     let kinds = [
         ("reads", &traffic.reads),
@@ -346,7 +346,7 @@ fn micros(nanos: u64) -> String {
     format!("{:.0} us", nanos as f64 / 1e3)
 }
 
-fn die_rows(status: &Status) -> Vec<Row> {
+fn die_rows(status: &Status) -> Vec<StatusRow> {
     let die = |(index, die): (usize, &live::status::Die)| {
         let state = die.state.word();
         let (read, written) = (bytes(die.read_bytes), bytes(die.written_bytes));
@@ -360,7 +360,7 @@ fn die_rows(status: &Status) -> Vec<Row> {
     status.dies.iter().enumerate().map(die).collect()
 }
 
-fn map_rows(space: &Space) -> Vec<Row> {
+fn map_rows(space: &Space) -> Vec<StatusRow> {
     let letters: Vec<char> = space.superblocks.chars().collect();
     let line = |(index, line): (usize, &[char])| {
         row(&format!("superblocks {}", index * MAP_COLUMNS), line.iter().collect())

@@ -12,7 +12,7 @@ use lab::workload::Workload;
 use lab::{Error, Kind, ssd};
 
 use crate::args;
-use crate::progress::Terminal;
+use crate::progress::TerminalProgress;
 use crate::{Ending, output, quantity, setup, table};
 
 /// Load of a sweep that sweeps neither threads nor queue.
@@ -24,7 +24,7 @@ pub(crate) fn sweep(args: &args::Sweep) -> Result<Ending> {
         Some(asked) => Store::open(&args.out, asked)?,
         None => begin(args)?,
     };
-    let progress = Terminal::new()?;
+    let progress = TerminalProgress::new()?;
     let keep = |index: usize, point: &Point| store.keep(index, point);
     let jobs = setup::jobs(args.jobs);
     let sweep = store.order().carry_out(&store.finished()?, jobs, &progress, &keep);

@@ -15,7 +15,7 @@ use lab::validate::{
 use lab::{Error, Kind};
 
 use crate::args::Validate;
-use crate::progress::Terminal;
+use crate::progress::TerminalProgress;
 use crate::{Ending, output, setup, table};
 
 /// Seed of every validation: its table must come out the same.
@@ -34,7 +34,7 @@ pub(crate) fn validate(args: &Validate) -> Result<Ending> {
     let rows: Vec<&FigureRow> = table.iter().filter(of_drives).collect();
     let plans = plans(SEED)?;
     let bench = Bench { drives: &drives, plans: &plans, threads: setup::jobs(args.jobs) };
-    let progress = Terminal::new()?;
+    let progress = TerminalProgress::new()?;
     let compared = compare(&rows, bench, &progress);
     progress.clear();
     let compared = compared?;

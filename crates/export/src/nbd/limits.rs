@@ -99,12 +99,12 @@ impl Limits {
 
 /// The memory that clients share.
 pub(super) struct Memory {
-    state: Mutex<State>,
+    state: Mutex<MemoryState>,
     /// Signalled whenever memory is given back.
     freed: Condvar,
 }
 
-struct State {
+struct MemoryState {
     free_bytes: u64,
     /// Numbers of the requests for memory that wait, the first at the front.
     queue: VecDeque<u64>,
@@ -131,7 +131,7 @@ pub(super) struct Loan {
 
 impl Memory {
     pub(super) fn new(limits: Limits) -> Arc<Self> {
-        let state = State {
+        let state = MemoryState {
             free_bytes: limits.shared_bytes(),
             queue: VecDeque::new(),
             loans: BTreeMap::new(),
@@ -194,12 +194,12 @@ impl Memory {
         self.freed.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, MemoryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl MemoryState {
     fn next_number(&mut self) -> u64 {
         self.number += 1;
         self.number

@@ -319,7 +319,7 @@ impl Driver for Model {
             recorded::on(&mut self.drive, &self.spec.name, (recording, &Host::default()), self.now)
                 .map_err(|error| Error::new(error.kind(), step).source(error))?;
         self.now = outcome.completed_at;
-        let recorded::Outcome { replayed, interval, .. } = outcome;
+        let recorded::ReplayedRecording { replayed, interval, .. } = outcome;
         Ok(Application { replayed, intervals: vec![interval] })
     }
 }

@@ -26,7 +26,7 @@ use toml_edit::Value;
 use workload::catalogue::find_workload;
 
 use self::open::{Tie, open};
-use self::refit::{Landscape, Refit, refit};
+use self::refit::{FigureResiduals, Refit, refit};
 use super::confidence::Confidence;
 use super::figures::contradictions;
 use super::objective::Aim;
@@ -186,7 +186,7 @@ pub fn cross_validate(
 }
 
 /// One figure that is predicted.
-struct Subject<'a> {
+struct PredictedFigure<'a> {
     row: &'a FigureRow,
     family: String,
     estimated: bool,
@@ -195,7 +195,7 @@ struct Subject<'a> {
     is_sound: bool,
 }
 
-impl Subject<'_> {
+impl PredictedFigure<'_> {
     /// Distance of `value` over published, or over the nearer end of a range, from 1.
     fn error(&self, value: f64) -> f64 {
         let (low, high) = self.ends();
@@ -209,13 +209,13 @@ impl Subject<'_> {
 }
 
 /// The figures that a validation gave values for.
-fn subjects(question: CrossQuestion<'_>, devices: u32) -> Vec<Subject<'_>> {
+fn subjects(question: CrossQuestion<'_>, devices: u32) -> Vec<PredictedFigure<'_>> {
     let contradictions = contradictions(question.figures, devices);
     let doubtful: BTreeSet<&str> =
         contradictions.iter().flat_map(|it| &it.rows).map(String::as_str).collect();
     let rows = question.figures.iter().filter_map(|row| {
         let fitted = *question.modelled.get(&row.id)?;
-        (row.value_low? > 0.0).then(|| Subject {
+        (row.value_low? > 0.0).then(|| PredictedFigure {
             row,
             family: family(row),
             estimated: is_estimated(&row.workload),
@@ -232,7 +232,7 @@ fn is_estimated(name: &str) -> bool {
 }
 
 /// Aims of the subjects; those that state one fact share its weight.
-fn aims(subjects: &[Subject<'_>], work_list: &WorkList) -> Vec<Aim> {
+fn aims(subjects: &[PredictedFigure<'_>], work_list: &WorkList) -> Vec<Aim> {
     let judged = subjects.iter().zip(work_list.entries()).map(|(subject, entry)| {
         let setup = entry.as_ref().map(|it| format!("{} {}", it.setup.format, it.setup.host));
         Judged { setup: setup.unwrap_or_default(), ..Judged::new(subject.row) }
@@ -247,10 +247,10 @@ fn aims(subjects: &[Subject<'_>], work_list: &WorkList) -> Vec<Aim> {
 fn corrections(
     shortcut: &Shortcut<'_>,
     spec: &DriveSpec,
-    subjects: &[Subject<'_>],
+    subjects: &[PredictedFigure<'_>],
 ) -> Result<Vec<f64>, Error> {
     let seen = shortcut.values(&[Some(spec.clone())])?.pop().flatten().unwrap_or_default();
-    let of = |(subject, seen): (&Subject<'_>, Option<f64>)| match seen {
+    let of = |(subject, seen): (&PredictedFigure<'_>, Option<f64>)| match seen {
         Some(seen) if seen > 0.0 && subject.fitted > 0.0 => (subject.fitted / seen).ln(),
         _ => 0.0,
     };
@@ -277,7 +277,7 @@ impl Seen<'_> {
     fn crossed(
         &self,
         drive: &str,
-        subjects: &[Subject<'_>],
+        subjects: &[PredictedFigure<'_>],
         families: &BTreeSet<&str>,
     ) -> Result<Crossed, Error> {
         let start = vec![CENTRE; self.parameters.len()];
@@ -285,7 +285,8 @@ impl Seen<'_> {
             Error::new(Kind::Input, format!("{drive} is no drive at the centre of its ranges"))
         })?;
         let known = |left_out: Option<&str>| -> Vec<bool> {
-            let told = |it: &Subject<'_>| it.is_sound && Some(it.family.as_str()) != left_out;
+            let told =
+                |it: &PredictedFigure<'_>| it.is_sound && Some(it.family.as_str()) != left_out;
             subjects.iter().map(told).collect()
         };
         let whole = refit(self, &begun, &known(None), STEP)?;
@@ -311,7 +312,7 @@ impl Seen<'_> {
         &self,
         axis: usize,
         whole: &Refit,
-        subjects: &[Subject<'_>],
+        subjects: &[PredictedFigure<'_>],
         families: &BTreeSet<&str>,
     ) -> CrossNumber {
         let it = &self.parameters[axis];
@@ -376,7 +377,7 @@ impl Seen<'_> {
     }
 }
 
-impl Landscape for Seen<'_> {
+impl FigureResiduals for Seen<'_> {
     type Error = Error;
 
     fn residuals(&self, point: &[f64]) -> Result<Option<Vec<f64>>, Error> {
@@ -392,7 +393,7 @@ impl Landscape for Seen<'_> {
     }
 }
 
-fn row(subject: &Subject<'_>, predicted: f64) -> CrossRow {
+fn row(subject: &PredictedFigure<'_>, predicted: f64) -> CrossRow {
     let (low, high) = subject.ends();
     CrossRow {
         id: subject.row.id.clone(),
@@ -413,9 +414,9 @@ fn rests_on(
     axis: usize,
     whole: &Refit,
     parameters: &[Parameter],
-    (subjects, families): (&[Subject<'_>], &BTreeSet<&str>),
+    (subjects, families): (&[PredictedFigure<'_>], &BTreeSet<&str>),
 ) -> Vec<String> {
-    let is_open = |told: &dyn Fn(&Subject<'_>) -> bool| {
+    let is_open = |told: &dyn Fn(&PredictedFigure<'_>) -> bool| {
         let told = |index: &usize| subjects[*index].is_sound && told(&subjects[*index]);
         let rows: Vec<usize> = (0..subjects.len()).filter(told).collect();
         let slopes = DMatrix::from_fn(rows.len(), whole.point.len(), |row, axis| {

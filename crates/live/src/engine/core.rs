@@ -25,7 +25,7 @@ use crate::engine::completed_rows::Completed;
 use crate::engine::lost::LostPages;
 use crate::engine::open_row::OpenRow;
 use crate::engine::program::{Contents, Program, RowId};
-use crate::engine::victim_unit::{VictimUnit, Wanted};
+use crate::engine::victim_unit::{NeededPages, VictimUnit};
 use crate::format::die_set::DieSet;
 use crate::format::journal::Trim;
 use crate::format::layout::{Layout, Place};
@@ -63,7 +63,7 @@ pub(crate) enum Relocated {
     /// Nothing is owed any more, or what was gained has to be committed first.
     Enough,
     /// These pages have to be read first.
-    Needs(Wanted),
+    Needs(NeededPages),
     /// No superblock is worth it.
     Nothing,
 }
@@ -298,7 +298,7 @@ impl Core {
     }
 
     /// The pages to be read before the one at a place can be moved; none if it is at hand.
-    fn lacks(&self, unit: &VictimUnit, ppn: Ppn) -> Option<Wanted> {
+    fn lacks(&self, unit: &VictimUnit, ppn: Ppn) -> Option<NeededPages> {
         let place = self.layout.place(ppn);
         if self.open.iter().any(|open| open.row == place.row) {
             return None;
@@ -308,7 +308,7 @@ impl Core {
         (!unit.has(of, place.slot)).then_some(())?;
         let place_of = |slot| self.layout.ppn(Place { slot, ..place });
         let slots = (0..self.layout.unit_slots).filter(|slot| self.ftl.is_valid(place_of(*slot)));
-        Some(Wanted { of, slots: slots.collect() })
+        Some(NeededPages { of, slots: slots.collect() })
     }
 
     /// Moves a page to the relocation stream; `unit` has it, unless it is in memory.

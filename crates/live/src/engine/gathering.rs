@@ -62,7 +62,7 @@ enum Missing {
 
 fn gather_if(media: Vec<Box<dyn Medium>>, missing: Missing) -> Result<Gathered, OpenError> {
     let (found, unfit) = headers_of(media);
-    let mut drives: BTreeMap<u64, Vec<Found>> = BTreeMap::new();
+    let mut drives: BTreeMap<u64, Vec<FoundDie>> = BTreeMap::new();
     for (header, medium) in found {
         drives.entry(header.drive).or_default().push((header, medium));
     }
@@ -101,14 +101,14 @@ fn gather_if(media: Vec<Box<dyn Medium>>, missing: Missing) -> Result<Gathered, 
 }
 
 /// Returns the name of a medium for messages.
-fn name_of((_, medium): &Found) -> String {
+fn name_of((_, medium): &FoundDie) -> String {
     let name = medium.name();
     if name.is_empty() { "a medium".to_owned() } else { name }
 }
 
 /// Lists the media by the drive that they are dies of, for an error message.
-fn list_drives(drives: &BTreeMap<u64, Vec<Found>>) -> String {
-    let of_drive = |(drive, found): (&u64, &Vec<Found>)| {
+fn list_drives(drives: &BTreeMap<u64, Vec<FoundDie>>) -> String {
+    let of_drive = |(drive, found): (&u64, &Vec<FoundDie>)| {
         let names: Vec<String> = found.iter().map(name_of).collect();
         format!("{} of drive {drive:016x}", names.join(", "))
     };
@@ -117,7 +117,7 @@ fn list_drives(drives: &BTreeMap<u64, Vec<Found>>) -> String {
 }
 
 /// The drive that these media, all of which name it, are dies of.
-fn assemble(mut found: Vec<Found>, allowed: Missing) -> Result<Gathered, OpenError> {
+fn assemble(mut found: Vec<FoundDie>, allowed: Missing) -> Result<Gathered, OpenError> {
     // Of two that say they are the same die, the one that knows more.
     found.sort_by_key(|(header, _)| std::cmp::Reverse(header.version));
     let header = found.first().expect("one at least").0;
@@ -156,7 +156,7 @@ fn assemble(mut found: Vec<Found>, allowed: Missing) -> Result<Gathered, OpenErr
 
 /// Returns the reason why a medium is not used as the die that its header names, whose place is
 /// that of `taken`; none if it is to be used.
-fn why_unused(newest: &Header, found: &Found, taken: Option<&dyn Medium>) -> Option<String> {
+fn why_unused(newest: &Header, found: &FoundDie, taken: Option<&dyn Medium>) -> Option<String> {
     let (own, medium) = found;
     let (name, die, needed) = (name_of(found), own.die, newest.shape.die_bytes());
     if medium.size() < needed.0 {
@@ -175,11 +175,11 @@ fn why_unused(newest: &Header, found: &Found, taken: Option<&dyn Medium>) -> Opt
 }
 
 /// A medium with the header of a die.
-type Found = (Header, Box<dyn Medium>);
+type FoundDie = (Header, Box<dyn Medium>);
 
 /// The media that are dies, each with its newest header; and why another one is none, if it says
 /// that it were.
-fn headers_of(media: Vec<Box<dyn Medium>>) -> (Vec<Found>, Option<OpenError>) {
+fn headers_of(media: Vec<Box<dyn Medium>>) -> (Vec<FoundDie>, Option<OpenError>) {
     let (mut found, mut unfit) = (Vec::new(), None);
     for (die, medium) in media.into_iter().enumerate() {
         match newest_header(&*medium) {
@@ -196,9 +196,9 @@ fn headers_of(media: Vec<Box<dyn Medium>>) -> (Vec<Found>, Option<OpenError>) {
 }
 
 /// Checks that media are dies of one arrangement.
-fn check_relations(found: &[Found], shape: &Shape) -> Result<(), OpenError> {
+fn check_relations(found: &[FoundDie], shape: &Shape) -> Result<(), OpenError> {
     // Of what was decided for good every die says the same, however old its header is.
-    let is_other = |(header, _): &&Found| {
+    let is_other = |(header, _): &&FoundDie| {
         let Shape { pages_logical, pages_stored_max, .. } = *shape;
         Shape { pages_logical, pages_stored_max, ..header.shape } != *shape
     };

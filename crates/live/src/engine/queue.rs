@@ -61,7 +61,7 @@ impl<D: Send + Sync + 'static> Queue<D> {
         &self,
         work: impl FnOnce(&D) -> Result<T, DeviceError> + Send + 'static,
     ) -> Pending<T> {
-        let answer = Arc::new(Answer::default());
+        let answer = Arc::new(SharedResult::default());
         let promise = Promise(Arc::clone(&answer));
         let work: Work<D> = Box::new(move |device| promise.keep(work(device)));
         if let Some(queue) = &self.work {
@@ -141,7 +141,7 @@ fn carry_out<D>(device: &D, queue: &Mutex<Receiver<Work<D>>>) {
 /// out whether or not anybody waits.
 #[derive(Debug)]
 #[must_use = "what came of a call is known only once it was awaited"]
-pub struct Pending<T>(Arc<Answer<T>>);
+pub struct Pending<T>(Arc<SharedResult<T>>);
 
 impl<T> Pending<T> {
     /// Waits for the answer.
@@ -149,7 +149,7 @@ impl<T> Pending<T> {
     /// # Errors
     /// As the call.
     pub fn wait(self) -> Result<T, DeviceError> {
-        let empty = |state: &mut State<T>| state.given.is_none();
+        let empty = |state: &mut ResultState<T>| state.given.is_none();
         let state = self.0.answered.wait_while(lock(&self.0.state), empty);
         let mut state = state.unwrap_or_else(PoisonError::into_inner);
         state.given.take().expect("waited for")
@@ -171,26 +171,26 @@ impl<T> Future for Pending<T> {
 
 /// An answer that the caller and the thread share.
 #[derive(Debug)]
-struct Answer<T> {
-    state: Mutex<State<T>>,
+struct SharedResult<T> {
+    state: Mutex<ResultState<T>>,
     answered: Condvar,
 }
 
 #[derive(Debug)]
-struct State<T> {
+struct ResultState<T> {
     given: Option<Result<T, DeviceError>>,
     is_given: bool,
     waker: Option<Waker>,
 }
 
-impl<T> Default for Answer<T> {
+impl<T> Default for SharedResult<T> {
     fn default() -> Self {
-        let state = State { given: None, is_given: false, waker: None };
+        let state = ResultState { given: None, is_given: false, waker: None };
         Self { state: Mutex::new(state), answered: Condvar::new() }
     }
 }
 
-impl<T> Answer<T> {
+impl<T> SharedResult<T> {
     /// Gives the answer, if none was given before.
     fn give(&self, answer: Result<T, DeviceError>) {
         let mut state = lock(&self.state);
@@ -208,7 +208,7 @@ impl<T> Answer<T> {
 }
 
 /// Sees to it that a call is answered.
-struct Promise<T>(Arc<Answer<T>>);
+struct Promise<T>(Arc<SharedResult<T>>);
 
 impl<T> Promise<T> {
     fn keep(&self, answer: Result<T, DeviceError>) {

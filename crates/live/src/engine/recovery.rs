@@ -55,7 +55,7 @@ use crate::mutants::{self, Mutant};
 use crate::{DeviceError, Medium, OpenError};
 
 /// Extents that only the journal holds, by page.
-pub(crate) type Pending = BTreeMap<u32, (Extent, Vec<u8>)>;
+pub(crate) type JournaledPages = BTreeMap<u32, (Extent, Vec<u8>)>;
 
 /// Contents of the newest checkpoint that can be read.
 struct Saved {
@@ -114,7 +114,7 @@ pub(crate) struct Accounted {
     /// Rows that no list names: what was not flushed may have torn them.
     pub(crate) unlisted: BTreeSet<u32>,
     /// Pages that only the journal holds.
-    pub(crate) pending: Pending,
+    pub(crate) pending: JournaledPages,
     /// True if the journal has room for lists of rows, and for no extents.
     is_full: bool,
     next: u64,
@@ -332,7 +332,7 @@ pub(crate) fn account(
         let payload = replay.payload(&journaled).to_vec();
         (lpn, (journaled.extent, payload))
     });
-    let pending: Pending = pending.collect();
+    let pending: JournaledPages = pending.collect();
     let kept = (&pending, &scanned.unlisted);
     let is_full = !is_complete && check_room(store, summary.journal, end, kept, doubts)?;
     let thin = replay.thin;
@@ -402,7 +402,7 @@ fn check_room(
     store: &Store,
     since: Position,
     end: Position,
-    (pending, unlisted): (&Pending, &Completed),
+    (pending, unlisted): (&JournaledPages, &Completed),
     doubts: &mut Doubts,
 ) -> Result<bool, OpenError> {
     let size = store.layout.shape.journal_bytes;

@@ -129,7 +129,7 @@ struct Batch {
 
 /// A copy of a batch, as far as its head was read.
 #[derive(Clone, Copy, Debug)]
-struct Found {
+struct FoundBatch {
     replica: Replica,
     head: Head,
 }
@@ -144,16 +144,16 @@ impl Reading<'_> {
     fn batch(&self, at: Position, place: u64, failed: &mut usize) -> Option<Batch> {
         (place + HEAD_BYTES as u64 <= self.size()).then_some(())?;
         let expected = self.store.journal_replicas(at.at);
-        let mut found: Vec<Found> = Vec::new();
+        let mut found: Vec<FoundBatch> = Vec::new();
         for replica in &expected {
             let head = self.head(*replica, at, place, failed);
-            found.extend(head.map(|head| Found { replica: *replica, head }));
+            found.extend(head.map(|head| FoundBatch { replica: *replica, head }));
         }
         if found.len() < expected.len() {
             let others = self.store.replicas_all().filter(|it| !expected.contains(it));
             let head = |replica| {
                 let head = self.head(replica, at, place, &mut 0)?;
-                Some(Found { replica, head })
+                Some(FoundBatch { replica, head })
             };
             found.extend(others.filter_map(head));
         }

@@ -16,7 +16,7 @@ use crate::format::unit::{self, Entry, Extent, Identity, exclusive_or};
 
 /// Places that follow each other in one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct PlaceRun {
     pub(crate) first: Stored,
     pub(crate) count: usize,
 }
@@ -132,7 +132,7 @@ impl Store {
     /// of each of them what it is, if it is what it should be.
     pub(crate) fn read_runs(
         &self,
-        runs: &[Run],
+        runs: &[PlaceRun],
         pages: &mut [&mut [u8; PAGE_BYTES]],
     ) -> Vec<Option<Extent>> {
         let asked: usize = runs.iter().map(|run| run.count).sum();
@@ -145,7 +145,7 @@ impl Store {
         }
         let mut rest = &mut buffers[..];
         let mut reads = Vec::with_capacity(runs.len());
-        for Run { first, count } in runs {
+        for PlaceRun { first, count } in runs {
             let place = self.layout.place(first.ppn);
             let from = self.layout.extent_from(place.slot).expect("stored whole");
             let (die, unit_from) = self.unit_of(*first);
@@ -158,7 +158,7 @@ impl Store {
         drop(buffers);
         let mut extents = Vec::with_capacity(pages.len());
         let mut found = headers.iter().zip(pages.iter());
-        for (Run { first, count }, answer) in runs.iter().zip(answers) {
+        for (PlaceRun { first, count }, answer) in runs.iter().zip(answers) {
             let identity = self.identity(first.life.seq);
             for (ppn, (header, page)) in (first.ppn.0..).map(Ppn).zip(found.by_ref().take(*count)) {
                 let extent = Extent::parse(header, identity, ppn).filter(|_| answer.is_ok());
@@ -184,7 +184,7 @@ impl Store {
     }
 
     /// Reads the extents of runs, or as many of each as its unit has.
-    pub(crate) fn read_packs(&self, runs: &[Run]) -> Vec<Option<Packed>> {
+    pub(crate) fn read_packs(&self, runs: &[PlaceRun]) -> Vec<Option<Packed>> {
         let starts = self.read_starts(runs);
         self.read_between(runs.iter().map(|run| run.first).zip(starts).collect())
     }
@@ -243,15 +243,15 @@ impl Store {
 
     /// Returns, of each run, the offsets of its extents and the end of the last one, as its unit's
     /// table has them; none if that cannot be read.
-    fn read_starts(&self, runs: &[Run]) -> Vec<Option<Starts>> {
+    fn read_starts(&self, runs: &[PlaceRun]) -> Vec<Option<Starts>> {
         if self.layout.shape.extents_per_page == 1 {
-            let starts = |run: &Run| {
+            let starts = |run: &PlaceRun| {
                 let from = self.layout.extent_from(self.layout.place(run.first.ppn).slot)?;
                 Some((0..=run.count).map(|index| from + index * SLOT_BYTES).collect())
             };
             return runs.iter().map(starts).collect();
         }
-        let entries = |run: &Run| {
+        let entries = |run: &PlaceRun| {
             let from = Layout::entry_from(self.layout.place(run.first.ppn).slot);
             Some(self.piece(run.first, from..from + run.count * ENTRY_BYTES))
         };

@@ -13,7 +13,7 @@ use crate::format::unit::{self, Codec, Entry, Extent};
 
 /// Pages of a unit that relocation needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct NeededPages {
     pub(crate) of: Member,
     /// Slots that are valid, in order; at least one.
     pub(crate) slots: Vec<u32>,
@@ -60,8 +60,8 @@ impl VictimUnit {
     }
 
     /// Reads what is wanted, from the rest of its row where its own unit does not give it back.
-    pub(crate) fn read(&mut self, store: &Store, wanted: Wanted) {
-        let Wanted { of, slots } = wanted;
+    pub(crate) fn read(&mut self, store: &Store, wanted: NeededPages) {
+        let NeededPages { of, slots } = wanted;
         assert!(slots.is_sorted() && !slots.is_empty(), "slots are named in order");
         assert!(of.life.seq != 0, "only what was programmed is read");
         (self.of, self.slots) = (Some(of), slots);

@@ -9,12 +9,12 @@ use crate::{Allocation, Device, DeviceError, Durability, Read};
 
 /// A drive as its clients see it.
 #[derive(Debug)]
-pub(super) struct Injecting {
+pub(super) struct InjectingDevice {
     device: Arc<dyn Device>,
     injector: Arc<FaultInjector>,
 }
 
-impl Injecting {
+impl InjectingDevice {
     pub(super) fn new(device: Arc<dyn Device>, injector: Arc<FaultInjector>) -> Self {
         Self { device, injector }
     }
@@ -35,7 +35,7 @@ impl Injecting {
     }
 }
 
-impl Device for Injecting {
+impl Device for InjectingDevice {
     fn size(&self) -> u64 {
         self.device.size()
     }

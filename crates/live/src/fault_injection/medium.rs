@@ -22,13 +22,13 @@ type Sector = [u8; SECTOR_BYTES];
 
 /// One die.
 #[derive(Debug)]
-pub(super) struct Die {
+pub(super) struct InjectedDie {
     medium: Box<dyn Medium>,
-    state: Mutex<State>,
+    state: Mutex<InjectedState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct InjectedState {
     has_failed: bool,
     has_lost_power: bool,
     /// By its number, what a sector held before it was written since the last sync.
@@ -37,7 +37,7 @@ struct State {
     seq: VecDeque<u64>,
 }
 
-impl State {
+impl InjectedState {
     fn check(&self) -> io::Result<()> {
         match (self.has_failed, self.has_lost_power) {
             (true, _) => Err(io::Error::other("the die has been made to fail")),
@@ -70,7 +70,7 @@ impl State {
 #[derive(Debug)]
 pub(super) struct Halted<'a> {
     medium: &'a dyn Medium,
-    state: MutexGuard<'a, State>,
+    state: MutexGuard<'a, InjectedState>,
 }
 
 impl Halted<'_> {
@@ -96,7 +96,7 @@ impl Halted<'_> {
     }
 }
 
-impl Die {
+impl InjectedDie {
     pub(super) fn new(medium: Box<dyn Medium>) -> Self {
         Self { medium, state: Mutex::default() }
     }
@@ -156,18 +156,18 @@ impl Die {
 
 /// A die as its drive sees it.
 #[derive(Debug)]
-pub(super) struct Injecting {
-    die: Arc<Die>,
+pub(super) struct InjectingMedium {
+    die: Arc<InjectedDie>,
     injector: Arc<FaultInjector>,
 }
 
-impl Injecting {
-    pub(super) fn new(die: Arc<Die>, injector: Arc<FaultInjector>) -> Self {
+impl InjectingMedium {
+    pub(super) fn new(die: Arc<InjectedDie>, injector: Arc<FaultInjector>) -> Self {
         Self { die, injector }
     }
 }
 
-impl Medium for Injecting {
+impl Medium for InjectingMedium {
     fn size(&self) -> u64 {
         self.die.medium.size()
     }

@@ -47,12 +47,12 @@ struct File {
     #[serde(default)]
     seed: u64,
     #[serde(default)]
-    fault: Vec<Entry>,
+    fault: Vec<ScheduledFault>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Kind {
+enum FaultKind {
     CutPower,
     FailDie,
     FlipBits,
@@ -62,8 +62,8 @@ enum Kind {
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
-    kind: Kind,
+struct ScheduledFault {
+    kind: FaultKind,
     after_ms: Option<u64>,
     after_commands: Option<u64>,
     die: Option<u32>,
@@ -72,7 +72,7 @@ struct Entry {
     left_bytes: Option<u64>,
 }
 
-impl Entry {
+impl ScheduledFault {
     fn when(&self) -> Result<When, &'static str> {
         match (self.after_ms, self.after_commands) {
             (Some(after), None) => Ok(When::AfterMs(after)),
@@ -82,24 +82,28 @@ impl Entry {
     }
 
     fn fault(&self) -> Result<Fault, &'static str> {
-        if self.stall_ms.is_some() != (self.kind == Kind::Stall) {
+        if self.stall_ms.is_some() != (self.kind == FaultKind::Stall) {
             return Err("`stall_ms` belongs to `stall`, which needs it");
         }
-        if self.bits.is_some() && self.kind != Kind::FlipBits {
+        if self.bits.is_some() && self.kind != FaultKind::FlipBits {
             return Err("`bits` belongs to `flip-bits`");
         }
-        if self.left_bytes.is_some() && self.kind != Kind::Fill {
+        if self.left_bytes.is_some() && self.kind != FaultKind::Fill {
             return Err("`left_bytes` belongs to `fill`");
         }
-        if self.die.is_some() && !matches!(self.kind, Kind::FlipBits | Kind::FailDie) {
+        if self.die.is_some() && !matches!(self.kind, FaultKind::FlipBits | FaultKind::FailDie) {
             return Err("`die` belongs to `fail-die` and `flip-bits`");
         }
         Ok(match self.kind {
-            Kind::CutPower => Fault::CutPower,
-            Kind::FailDie => Fault::FailDie { die: self.die.ok_or("`fail-die` needs a `die`")? },
-            Kind::FlipBits => Fault::FlipBits { die: self.die, bits: self.bits.unwrap_or(BITS) },
-            Kind::Stall => Fault::Stall { stall_ms: self.stall_ms.unwrap_or_default() },
-            Kind::Fill => Fault::Fill { left_bytes: self.left_bytes.unwrap_or_default() },
+            FaultKind::CutPower => Fault::CutPower,
+            FaultKind::FailDie => {
+                Fault::FailDie { die: self.die.ok_or("`fail-die` needs a `die`")? }
+            }
+            FaultKind::FlipBits => {
+                Fault::FlipBits { die: self.die, bits: self.bits.unwrap_or(BITS) }
+            }
+            FaultKind::Stall => Fault::Stall { stall_ms: self.stall_ms.unwrap_or_default() },
+            FaultKind::Fill => Fault::Fill { left_bytes: self.left_bytes.unwrap_or_default() },
         })
     }
 }

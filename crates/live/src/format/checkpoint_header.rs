@@ -14,7 +14,7 @@ pub(crate) const NUMBER_MAX: u64 = 1 << 62;
 /// Header of a checkpoint slot as bytes; the rest of its page is zeroes, and a checksum.
 #[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
 #[repr(C)]
-struct HeaderBytes {
+struct SlotHeaderBytes {
     magic: U64,
     drive: U64,
     number: U64,
@@ -68,7 +68,7 @@ impl CheckpointHeader {
         assert!((1..=NUMBER_MAX).contains(&self.number), "checkpoints are numbered from 1");
         assert!(self.journal.is_possible(), "a checkpoint begins at a batch of the journal");
         let mut bytes = vec![0; usize::try_from(HEADER_BYTES).expect("a page")];
-        let header = HeaderBytes {
+        let header = SlotHeaderBytes {
             magic: MAGIC.into(),
             drive: self.drive.into(),
             number: self.number.into(),
@@ -90,7 +90,7 @@ impl CheckpointHeader {
     /// impossible.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let is_whole = bytes.len() as u64 == HEADER_BYTES && is_sealed(bytes);
-        let found = prefix::<HeaderBytes>(bytes).filter(|it| is_whole && it.magic == MAGIC)?;
+        let found = prefix::<SlotHeaderBytes>(bytes).filter(|it| is_whole && it.magic == MAGIC)?;
         let summary = Self {
             drive: found.drive.get(),
             number: found.number.get(),

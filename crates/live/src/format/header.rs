@@ -22,7 +22,7 @@ pub(crate) const FORMAT_VERSION: u32 = 4;
 /// Header of a die as bytes.
 #[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
 #[repr(C)]
-struct HeaderBytes {
+struct DieHeaderBytes {
     magic: [u8; 16],
     format: U32,
     die: U32,
@@ -55,7 +55,7 @@ struct HeaderBytes {
     crc: U32,
 }
 
-const _: () = assert!(size_of::<HeaderBytes>() as u64 == HEADER_BYTES, "as long as it is");
+const _: () = assert!(size_of::<DieHeaderBytes>() as u64 == HEADER_BYTES, "as long as it is");
 
 /// Header of a die: the drive that it belongs to, and the state of that drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +132,7 @@ impl Closing {
 impl Header {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let (shape, closing) = (&self.shape, &self.closing);
-        let header = HeaderBytes {
+        let header = DieHeaderBytes {
             magic: *MAGIC,
             format: FORMAT_VERSION.into(),
             die: self.die.into(),
@@ -175,7 +175,8 @@ impl Header {
     /// Fails if it is one of another format, or says what cannot be.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Option<Self>, Unfit> {
         let is_whole = bytes.len() as u64 == HEADER_BYTES && is_sealed(bytes);
-        let Some(found) = prefix::<HeaderBytes>(bytes).filter(|it| is_whole && it.magic == *MAGIC)
+        let Some(found) =
+            prefix::<DieHeaderBytes>(bytes).filter(|it| is_whole && it.magic == *MAGIC)
         else {
             return Ok(None);
         };
@@ -239,7 +240,7 @@ impl Header {
     }
 }
 
-impl HeaderBytes {
+impl DieHeaderBytes {
     /// The arrangement that a header says.
     fn shape(&self) -> Result<Shape, Unfit> {
         let impossible = |name, value| Unfit::Claim { name, value };

@@ -39,7 +39,7 @@ pub struct MediumWrite<'a> {
 }
 
 /// Result of a request of a batch; none: it has to be sent again, by itself.
-type Answer = Option<io::Result<()>>;
+type BatchResult = Option<io::Result<()>>;
 
 /// Reads all of them, and says of each whether its buffers were filled.
 pub(crate) fn read_all(reads: &mut [MediumRead<'_, '_>]) -> Vec<io::Result<()>> {
@@ -60,7 +60,7 @@ pub(super) fn read_in_turn(reads: &mut [MediumRead<'_, '_>]) -> Vec<io::Result<(
 /// Reads files, at once where the system can.
 pub(super) fn read_files(reads: &mut [MediumRead<'_, '_>]) -> Vec<io::Result<()>> {
     let Some(at_once) = read_at_once(reads) else { return read_in_turn(reads) };
-    let again = |(answer, read): (Answer, &mut MediumRead<'_, '_>)| {
+    let again = |(answer, read): (BatchResult, &mut MediumRead<'_, '_>)| {
         answer.unwrap_or_else(|| read.medium.read_vectored_at(read.offset, read.buffers))
     };
     at_once.into_iter().zip(reads).map(again).collect()
@@ -72,7 +72,7 @@ struct Blocks {
     bytes: Aligned,
 }
 
-fn read_at_once(reads: &mut [MediumRead<'_, '_>]) -> Option<Vec<Answer>> {
+fn read_at_once(reads: &mut [MediumRead<'_, '_>]) -> Option<Vec<BatchResult>> {
     let files = files(reads.iter().map(|read| read.medium))?;
     let blocks_of = |(read, file): (&MediumRead<'_, '_>, &&FileMedium)| {
         let cover = file.cover(read.offset, read.length())?;
@@ -128,7 +128,7 @@ pub(super) fn write_in_turn(writes: &[MediumWrite<'_>]) -> Vec<io::Result<()>> {
 pub(super) fn write_files(writes: &[MediumWrite<'_>]) -> Vec<io::Result<()>> {
     let Some(at_once) = write_at_once(writes) else { return write_in_turn(writes) };
     let again = |write: &MediumWrite<'_>| write.carry_out().and_then(|()| write.medium.sync());
-    let answer = |(write, answer): (_, Answer)| answer.unwrap_or_else(|| again(write));
+    let answer = |(write, answer): (_, BatchResult)| answer.unwrap_or_else(|| again(write));
     writes.iter().zip(at_once).map(answer).collect()
 }
 
@@ -142,7 +142,7 @@ impl MediumWrite<'_> {
     }
 }
 
-fn write_at_once(writes: &[MediumWrite<'_>]) -> Option<Vec<Answer>> {
+fn write_at_once(writes: &[MediumWrite<'_>]) -> Option<Vec<BatchResult>> {
     (writes.len() >= SYNCED_AT_ONCE_MIN).then_some(())?;
     let files = files(writes.iter().map(|write| write.medium))?;
     let mut blocks: Vec<Option<Aligned>> = Vec::new();
@@ -187,7 +187,7 @@ fn files<'a>(media: impl ExactSizeIterator<Item = &'a dyn Medium>) -> Option<Vec
 }
 
 /// Converts the bytes that a request moved, of which `needed` were asked for, or its error.
-fn judge(moved: Option<io::Result<usize>>, needed: usize) -> Answer {
+fn judge(moved: Option<io::Result<usize>>, needed: usize) -> BatchResult {
     match moved? {
         Ok(moved) => (moved >= needed).then_some(Ok(())),
         Err(error) if ring::is_passing(&error) => None,

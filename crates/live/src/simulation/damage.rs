@@ -10,8 +10,8 @@ use std::ops::Range;
 
 use blockio::Rng;
 
-use super::disk::{Disks, Fault};
-use super::history::{BYTES, History, Version};
+use super::disk::{DiskFault, Disks};
+use super::history::{BYTES, SectorHistory, Version};
 use crate::engine::gathering::gather;
 use crate::format::die_set::DieSet;
 use crate::format::journal::last_batch;
@@ -35,7 +35,7 @@ pub struct Outcome {
 
 /// Extent of the damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Extent {
+enum DamageSize {
     /// Damage to one die.
     Die(usize),
     /// Much, anywhere.
@@ -47,7 +47,7 @@ pub(super) struct Before<'a> {
     pub(super) disks: &'a Disks,
     /// The same disks some time ago, if there was such a time, and no die has failed.
     pub(super) earlier: Option<&'a Disks>,
-    pub(super) history: &'a History,
+    pub(super) history: &'a SectorHistory,
     pub(super) shape: &'a Shape,
     /// True if no die has failed. One that has may not know, and tells of an earlier state once it
     /// is the only one left.
@@ -69,11 +69,12 @@ pub(super) fn try_damage(before: &Before<'_>, rng: &mut Rng) -> Result<Outcome, 
     disks.restore();
     // What does wrong does no more: it would lose more with each look.
     for disk in 0..before.shape.dies as usize {
-        disks.set_fault(disk, Fault::None);
+        disks.set_fault(disk, DiskFault::None);
     }
     let dies = before.shape.dies as usize;
-    let extent = if rng.below(2) == 0 { Extent::Die(below(rng, dies)) } else { Extent::Anywhere };
-    let must_open = before.is_redundant && matches!(extent, Extent::Die(_));
+    let extent =
+        if rng.below(2) == 0 { DamageSize::Die(below(rng, dies)) } else { DamageSize::Anywhere };
+    let must_open = before.is_redundant && matches!(extent, DamageSize::Die(_));
     // Of the last batch one copy stays: else nobody could tell what is gone from what never was.
     let kept = if must_open { None } else { last_batch_of(before.shape, &disks) };
     let what = apply(before, &disks, (extent, kept), rng);
@@ -116,14 +117,14 @@ fn last_batch_of(shape: &Shape, disks: &Disks) -> Option<Copy> {
 fn apply(
     before: &Before<'_>,
     disks: &Disks,
-    (extent, kept): (Extent, Option<Copy>),
+    (extent, kept): (DamageSize, Option<Copy>),
     rng: &mut Rng,
 ) -> Vec<String> {
     let dies = before.shape.dies as usize;
     let keeps = |die| kept.as_ref().is_some_and(|kept| kept.die == die);
     let (count, die_hit) = match extent {
-        Extent::Die(die) => (1 + rng.below(4), die),
-        Extent::Anywhere => (1 + rng.below(40), below(rng, dies)),
+        DamageSize::Die(die) => (1 + rng.below(4), die),
+        DamageSize::Anywhere => (1 + rng.below(40), below(rng, dies)),
     };
     let earlier = before.earlier.filter(|_| dies > 1 && rng.below(4) == 0);
     let header_bytes = usize::try_from(HEADER_BYTES).expect("a header");
@@ -131,8 +132,8 @@ fn apply(
     let mut done = Vec::new();
     for _ in 0..count {
         let die = match extent {
-            Extent::Die(die) => die,
-            Extent::Anywhere => below(rng, dies),
+            DamageSize::Die(die) => die,
+            DamageSize::Anywhere => below(rng, dies),
         };
         let may_roll_back = !keeps(die) && before.wrong_die.is_none_or(|wrong| wrong == die);
         if let Some(earlier) = earlier.filter(|_| may_roll_back && rng.below(3) == 0) {
@@ -141,7 +142,7 @@ fn apply(
             continue;
         }
         let (part, mut range) = place(before.shape, below(rng, 2), disks.disk_bytes(), rng);
-        if part == Part::Header && (die != die_hit || dies > 1 && keeps(die)) {
+        if part == Region::Header && (die != die_hit || dies > 1 && keeps(die)) {
             // The headers of the other dies say which dies have failed, and whether one is an
             // earlier image. Else either copy is enough.
             if !before.is_complete || earlier.is_some() {
@@ -150,7 +151,8 @@ fn apply(
             range = header_copy.clone();
         }
         // Every copy of what lies at the same place of each die.
-        let is_everywhere = extent == Extent::Anywhere && part.has_copies() && rng.below(4) == 0;
+        let is_everywhere =
+            extent == DamageSize::Anywhere && part.has_copies() && rng.below(4) == 0;
         let hit = if is_everywhere { 0..dies } else { die..die + 1 };
         let at = range.start + below(rng, range.len());
         let length = [1, 1, 1, BYTES, PAGE_BYTES, 16 * PAGE_BYTES][below(rng, 6)];
@@ -178,14 +180,14 @@ fn apply(
 
 /// A part of a die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum Region {
     Header,
     Journal,
     Checkpoint,
     Unit,
 }
 
-impl Part {
+impl Region {
     /// True if other dies may hold the same.
     const fn has_copies(self) -> bool {
         matches!(self, Self::Journal | Self::Checkpoint)
@@ -193,27 +195,27 @@ impl Part {
 }
 
 /// A part of a die that is to be damaged, each often enough.
-fn place(shape: &Shape, region: usize, bytes: usize, rng: &mut Rng) -> (Part, Range<usize>) {
+fn place(shape: &Shape, region: usize, bytes: usize, rng: &mut Rng) -> (Region, Range<usize>) {
     let layout = Layout::new(shape);
     let at = |offset: u64| usize::try_from(offset).expect("a small drive");
     let region = u32::try_from(region).expect("0 or 1").min(shape.regions() - 1);
     match rng.below(8) {
-        0 => (Part::Header, 0..2 * at(HEADER_BYTES)),
+        0 => (Region::Header, 0..2 * at(HEADER_BYTES)),
         1 | 2 => {
             let from = at(layout.journal_from(region));
-            (Part::Journal, from..from + at(shape.journal_bytes))
+            (Region::Journal, from..from + at(shape.journal_bytes))
         }
         3 => {
             let slot = at(layout.checkpoint_from(region, rng.below(2)));
-            (Part::Checkpoint, slot..slot + at(layout.slot_bytes))
+            (Region::Checkpoint, slot..slot + at(layout.slot_bytes))
         }
         4 => {
             // UnitHeader and table of a unit.
             let row = u32::try_from(rng.below(shape.rows_total().into())).expect("a row");
             let from = at(layout.unit_from(row));
-            (Part::Unit, from..from + layout.extents_from + 64)
+            (Region::Unit, from..from + layout.extents_from + 64)
         }
-        _ => (Part::Unit, at(layout.unit_from(0))..bytes),
+        _ => (Region::Unit, at(layout.unit_from(0))..bytes),
     }
 }
 
@@ -269,7 +271,7 @@ fn look(
 fn look_again(
     drive: Drive,
     disks: &Disks,
-    history: &History,
+    history: &SectorHistory,
     known: &mut [Option<Version>],
     lost: usize,
 ) -> Result<(), String> {
@@ -294,7 +296,7 @@ fn look_again(
 /// Reads every page; returns those that cannot be read.
 fn read_all(
     drive: &Drive,
-    history: &History,
+    history: &SectorHistory,
     known: &mut [Option<Version>],
 ) -> Result<Vec<usize>, String> {
     let mut lost = Vec::new();

@@ -17,7 +17,7 @@ type Sector = [u8; SECTOR_BYTES];
 
 /// Fault of a disk, besides loss of power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum DiskFault {
     /// No fault.
     None,
     /// Some writes go elsewhere on the disk.
@@ -39,19 +39,19 @@ struct Written {
 
 /// One disk.
 #[derive(Clone, Debug)]
-struct Image {
+struct DiskImage {
     /// Contents that reads return.
     now: Content,
     /// Contents that survive a power cut for certain.
     durable: Content,
     /// Sectors written since the last sync, whole ones, earliest first.
     pending: Vec<Written>,
-    fault: Fault,
+    fault: DiskFault,
 }
 
 /// Location of the tables of units, the same on every disk; the default matches no read.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tables {
+pub(super) struct TableLocation {
     /// Offset of the first unit.
     pub(super) first: u64,
     /// Bytes of a unit, of its unit header, and of unit header and table.
@@ -60,7 +60,7 @@ pub(super) struct Tables {
     pub(super) length: u64,
 }
 
-impl Tables {
+impl TableLocation {
     /// True if a read ends within a table, beyond the unit header of the unit: it is for the table.
     fn are_wanted(&self, offset: u64, bytes: usize) -> bool {
         let end = (offset + bytes as u64).checked_sub(self.first);
@@ -72,9 +72,9 @@ impl Tables {
 /// Disks on one supply of power.
 #[derive(Debug)]
 struct Rack {
-    images: Vec<Image>,
+    images: Vec<DiskImage>,
     /// Tables that no disk gives out.
-    hidden: Tables,
+    hidden: TableLocation,
     /// Commands until the power goes.
     commands_left: Option<u64>,
     is_cut: bool,
@@ -99,11 +99,11 @@ impl Disks {
     /// `count` disks of `bytes` zeroes each.
     pub fn new(count: usize, bytes: usize, rng: Rng) -> Self {
         let bytes = bytes.next_multiple_of(SECTOR_BYTES);
-        let image = Image {
+        let image = DiskImage {
             now: Content::zeroes(bytes),
             durable: Content::zeroes(bytes),
             pending: Vec::new(),
-            fault: Fault::None,
+            fault: DiskFault::None,
         };
         Self::of(vec![image; count], rng)
     }
@@ -112,13 +112,13 @@ impl Disks {
     pub(super) fn holding(contents: Vec<Vec<u8>>, rng: Rng) -> Self {
         let image = |bytes: Vec<u8>| {
             let now = Content::of(&bytes);
-            Image { durable: now.clone(), now, pending: Vec::new(), fault: Fault::None }
+            DiskImage { durable: now.clone(), now, pending: Vec::new(), fault: DiskFault::None }
         };
         Self::of(contents.into_iter().map(image).collect(), rng)
     }
 
-    fn of(images: Vec<Image>, rng: Rng) -> Self {
-        let hidden = Tables::default();
+    fn of(images: Vec<DiskImage>, rng: Rng) -> Self {
+        let hidden = TableLocation::default();
         let rack = Rack { images, hidden, commands_left: None, is_cut: false, commands: 0, rng };
         Self { rack: Arc::new(Mutex::new(rack)) }
     }
@@ -158,12 +158,12 @@ impl Disks {
     }
 
     /// Sets the fault of a disk from now on.
-    pub fn set_fault(&self, disk: usize, fault: Fault) {
+    pub fn set_fault(&self, disk: usize, fault: DiskFault) {
         self.rack().images[disk].fault = fault;
     }
 
     /// From now on these tables, and no others, cannot be read from any disk.
-    pub(super) fn hide(&self, tables: Tables) {
+    pub(super) fn hide(&self, tables: TableLocation) {
         self.rack().hidden = tables;
     }
 
@@ -198,7 +198,7 @@ impl Disks {
         image.now = Content::zeroes(image.now.len());
         image.durable = image.now.clone();
         image.pending.clear();
-        image.fault = Fault::None;
+        image.fault = DiskFault::None;
         Box::new(Disk { rack: Arc::clone(&self.rack), index: disk })
     }
 
@@ -306,13 +306,13 @@ impl Rack {
         }
         self.commands += 1;
         match self.images[index].fault {
-            Fault::Dead => Err(io::Error::other("the disk is dead")),
+            DiskFault::Dead => Err(io::Error::other("the disk is dead")),
             _ => Ok(()),
         }
     }
 }
 
-impl Image {
+impl DiskImage {
     fn write(&mut self, offset: usize, bytes: &[u8]) {
         self.now.write(offset, bytes);
         let (first, end) = (offset / SECTOR_BYTES, (offset + bytes.len()).div_ceil(SECTOR_BYTES));
@@ -370,7 +370,7 @@ impl Medium for Disk {
         }
         let image = &mut rack.images[self.index];
         let at = index(offset);
-        if image.fault == Fault::Rot && rack.rng.below(16) == 0 && !buffer.is_empty() {
+        if image.fault == DiskFault::Rot && rack.rng.below(16) == 0 && !buffer.is_empty() {
             let byte = at + index(rack.rng.below(buffer.len() as u64));
             let bit = 1 << rack.rng.below(8);
             let flipped = image.now.range(byte..byte + 1)[0] ^ bit;
@@ -388,10 +388,10 @@ impl Medium for Disk {
             return taken;
         }
         let image = &mut rack.images[self.index];
-        let fault = if rack.rng.below(16) == 0 { image.fault } else { Fault::None };
+        let fault = if rack.rng.below(16) == 0 { image.fault } else { DiskFault::None };
         let at = match fault {
-            Fault::Lost => return taken,
-            Fault::Misdirected => {
+            DiskFault::Lost => return taken,
+            DiskFault::Misdirected => {
                 let room = (image.now.len() - bytes.len()) / SECTOR_BYTES + 1;
                 index(rack.rng.below(room as u64)) * SECTOR_BYTES
             }

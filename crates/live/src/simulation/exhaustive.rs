@@ -4,7 +4,7 @@
 use blockio::Rng;
 
 use super::disk::Disks;
-use super::history::{BYTES, History};
+use super::history::{BYTES, SectorHistory};
 use crate::{Compression, Device as _, Drive, Durability, Shape, format};
 
 /// A drive of one die, as small as one can be.
@@ -41,7 +41,7 @@ pub const PACKED: Shape = Shape {
 
 /// One command of a short script, on whole pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ScriptStep {
     /// Writes a page.
     Write(u32),
     /// Writes two pages, both or neither.
@@ -63,7 +63,7 @@ const PAGE_SECTORS: usize = 8;
 ///
 /// # Errors
 /// What promise was not kept, and where.
-pub fn exhaust(shape: &Shape, script: &[Step]) -> Result<u64, String> {
+pub fn exhaust(shape: &Shape, script: &[ScriptStep]) -> Result<u64, String> {
     let bytes = usize::try_from(shape.die_bytes().0).expect("a small drive");
     let fresh = Disks::new(shape.dies as usize, bytes, Rng::new(0));
     format(fresh.media(), shape, 1).map_err(|error| error.to_string())?;
@@ -108,7 +108,7 @@ pub struct Flipped {
 /// Which byte, and what was read.
 pub fn flip_each(
     shape: &Shape,
-    script: &[Step],
+    script: &[ScriptStep],
     is_closed: bool,
     stride: usize,
 ) -> Result<Flipped, String> {
@@ -148,7 +148,7 @@ pub fn flip_each(
 }
 
 /// Pages that cannot be read; an error where one is read that cannot be.
-fn check_pages(drive: &Drive, history: &History) -> Result<u64, String> {
+fn check_pages(drive: &Drive, history: &SectorHistory) -> Result<u64, String> {
     let mut known = vec![None; history.sectors()];
     let mut page = [0; PAGE_SECTORS * BYTES];
     let mut unreadable = 0;
@@ -162,8 +162,12 @@ fn check_pages(drive: &Drive, history: &History) -> Result<u64, String> {
 }
 
 /// Carries out a script until its end or the cut; says what may be found afterwards.
-pub(super) fn play(disks: &Disks, shape: &Shape, script: &[Step]) -> Result<History, String> {
-    let mut history = History::new(shape.pages_logical as usize * PAGE_SECTORS);
+pub(super) fn play(
+    disks: &Disks,
+    shape: &Shape,
+    script: &[ScriptStep],
+) -> Result<SectorHistory, String> {
+    let mut history = SectorHistory::new(shape.pages_logical as usize * PAGE_SECTORS);
     let sectors = history.sectors();
     let Ok(drive) = Drive::open_media(disks.media()) else {
         return if disks.is_cut() { Ok(history) } else { Err("it does not open".to_owned()) };
@@ -171,24 +175,24 @@ pub(super) fn play(disks: &Disks, shape: &Shape, script: &[Step]) -> Result<Hist
     let from = |page: u32| u64::from(page) * (PAGE_SECTORS * BYTES) as u64;
     for step in script {
         let done = match *step {
-            Step::Write(page) => {
+            ScriptStep::Write(page) => {
                 let bytes = history.write(page as usize * PAGE_SECTORS, PAGE_SECTORS);
                 drive.write(from(page), &bytes, Durability::Volatile)
             }
-            Step::WriteBoth(one, other) => {
+            ScriptStep::WriteBoth(one, other) => {
                 history.begin_group();
                 let [first, second] = [one, other]
                     .map(|page| history.write(page as usize * PAGE_SECTORS, PAGE_SECTORS));
                 let done = drive.atomic_write(&[(from(one), &first), (from(other), &second)]);
                 done.inspect(|()| history.end_group())
             }
-            Step::Trim(page) => {
+            ScriptStep::Trim(page) => {
                 history.trim(page as usize * PAGE_SECTORS, PAGE_SECTORS);
                 let length = (PAGE_SECTORS * BYTES) as u64;
                 drive.trim(from(page), length, Durability::Volatile)
             }
-            Step::Flush => drive.flush().inspect(|()| history.settle(0, sectors)),
-            Step::Checkpoint => drive.checkpoint(),
+            ScriptStep::Flush => drive.flush().inspect(|()| history.settle(0, sectors)),
+            ScriptStep::Checkpoint => drive.checkpoint(),
         };
         match done {
             Ok(()) => {}
@@ -199,7 +203,7 @@ pub(super) fn play(disks: &Disks, shape: &Shape, script: &[Step]) -> Result<Hist
     Ok(history)
 }
 
-fn check(disks: &Disks, mut history: History) -> Result<(), String> {
+fn check(disks: &Disks, mut history: SectorHistory) -> Result<(), String> {
     let drive = Drive::open_media(disks.media()).map_err(|error| error.to_string())?;
     let mut bytes = vec![0; history.sectors() * BYTES];
     drive.read(0, &mut bytes).map_err(|error| error.to_string())?;

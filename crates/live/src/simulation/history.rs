@@ -9,7 +9,7 @@ pub(super) type Version = u64;
 
 /// History of what was written, sector by sector.
 #[derive(Clone, Debug)]
-pub(super) struct History {
+pub(super) struct SectorHistory {
     /// The contents that a crash may leave, the present one last.
     allowed: Vec<Vec<Version>>,
     next: Version,
@@ -17,7 +17,7 @@ pub(super) struct History {
     group: Option<Vec<(usize, Version)>>,
 }
 
-impl History {
+impl SectorHistory {
     /// All zeroes.
     pub(super) fn new(sectors: usize) -> Self {
         Self { allowed: vec![vec![0]; sectors], next: 1, group: None }

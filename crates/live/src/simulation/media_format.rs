@@ -7,7 +7,7 @@ use blockio::Rng;
 use ftl::{Lpn, Ppn};
 
 use super::disk::Disks;
-use super::exhaustive::{PROTECTED, SINGLE, Step, play};
+use super::exhaustive::{PROTECTED, SINGLE, ScriptStep, play};
 use super::hostile::Structure;
 use crate::engine::checkpoint::Writer;
 use crate::format::checkpoint_header::CheckpointHeader;
@@ -282,11 +282,26 @@ fn dies_after_script(shape: &Shape) -> Vec<u32> {
     let disks =
         Disks::new(shape.dies as usize, usize::try_from(shape.die_bytes().0).unwrap(), Rng::new(0));
     format(disks.media(), shape, 0x0102_0304).unwrap();
-    let mut script = vec![Step::Write(0), Step::Flush, Step::Checkpoint, Step::WriteBoth(1, 2)];
+    let mut script = vec![
+        ScriptStep::Write(0),
+        ScriptStep::Flush,
+        ScriptStep::Checkpoint,
+        ScriptStep::WriteBoth(1, 2),
+    ];
     for round in 0..40 {
-        script.extend([Step::Write(round % 6), Step::Write(round * 5 % 6), Step::Flush]);
+        script.extend([
+            ScriptStep::Write(round % 6),
+            ScriptStep::Write(round * 5 % 6),
+            ScriptStep::Flush,
+        ]);
     }
-    script.extend([Step::Trim(3), Step::Flush, Step::Write(4), Step::Checkpoint, Step::Write(5)]);
+    script.extend([
+        ScriptStep::Trim(3),
+        ScriptStep::Flush,
+        ScriptStep::Write(4),
+        ScriptStep::Checkpoint,
+        ScriptStep::Write(5),
+    ]);
     play(&disks, shape, &script).unwrap();
     Drive::open_media(disks.media()).unwrap().close().unwrap();
     disks.contents().iter().map(|bytes| crc32c::crc32c(bytes)).collect()

@@ -5,8 +5,8 @@ use std::fmt;
 use blockio::{Bytes, Rng, SECTOR_BYTES};
 
 use super::damage::{self, Before};
-use super::disk::{Disks, Fault, Tables};
-use super::history::{BYTES, History};
+use super::disk::{DiskFault, Disks, TableLocation};
+use super::history::{BYTES, SectorHistory};
 use crate::format::layout::{Layout, UNIT_HEADER_BYTES};
 use crate::{
     Beyond, Capacity, Compression, Device, DeviceError, Drive, Durability, OpenError, Shape, format,
@@ -106,7 +106,7 @@ struct Run {
     /// The disks at some crash before.
     earlier: Option<Disks>,
     disks: Disks,
-    history: History,
+    history: SectorHistory,
     tally: Tally,
     /// Pages that the drive may be made to have.
     pages_mappable: u32,
@@ -117,7 +117,7 @@ struct Run {
     /// The die that does wrong by itself.
     wrong_die: Option<usize>,
     /// Tables that cannot be read while the drive is open.
-    hidden: Tables,
+    hidden: TableLocation,
 }
 
 /// Simulates `operations` commands of a host from one seed.
@@ -158,7 +158,7 @@ fn simulate_with(seed: u64, operations: u64, damaged: Damage) -> Result<Tally, F
         shape,
         earlier: None,
         disks,
-        history: History::new(sectors),
+        history: SectorHistory::new(sectors),
         tally: Tally::default(),
         pages_mappable: shape.pages_mappable,
         may_lose_die: false,
@@ -209,13 +209,13 @@ fn draw_shape(rng: &mut Rng) -> Shape {
 
 /// Draws whether tables of units become unreadable once the drive is open, where nothing else needs
 /// them.
-fn draw_hidden(shape: &Shape, seed: u64) -> Tables {
+fn draw_hidden(shape: &Shape, seed: u64) -> TableLocation {
     let layout = Layout::new(shape);
     let is_hidden = Rng::new(seed).split("tables").below(3) == 0;
     if shape.extents_per_page > 1 || !is_hidden {
-        return Tables::default();
+        return TableLocation::default();
     }
-    Tables {
+    TableLocation {
         first: layout.unit_from(0),
         unit_bytes: layout.unit_bytes as u64,
         unit_header_bytes: UNIT_HEADER_BYTES as u64,
@@ -228,16 +228,16 @@ impl Run {
         let mut drive = self.open()?;
         let culprit = usize::try_from(self.rng.below(8)).expect("below 8");
         let fault = match self.rng.below(6) {
-            0 => Fault::Misdirected,
-            1 => Fault::Lost,
-            2 => Fault::Rot,
-            _ => Fault::None,
+            0 => DiskFault::Misdirected,
+            1 => DiskFault::Lost,
+            2 => DiskFault::Rot,
+            _ => DiskFault::None,
         };
         if is_protected && culprit < self.disks.media().len() {
             self.disks.set_fault(culprit, fault);
-            self.may_lose_die = fault == Fault::None;
-            self.is_honest = fault == Fault::None;
-            self.wrong_die = (fault != Fault::None).then_some(culprit);
+            self.may_lose_die = fault == DiskFault::None;
+            self.is_honest = fault == DiskFault::None;
+            self.wrong_die = (fault != DiskFault::None).then_some(culprit);
         } else {
             self.is_honest = is_protected;
         }
@@ -260,7 +260,7 @@ impl Run {
             self.tally.pages_relocated += counters.pages_relocation;
             self.tally.saved_bytes += counters.host_saved_bytes;
             self.tally.maps_searched += drive.core().map_or(0, |core| core.ftl.searches());
-            self.disks.hide(Tables::default());
+            self.disks.hide(TableLocation::default());
             let is_complete = drive.lost_dies().is_empty();
             match stop {
                 Some(Stop::Broken(what)) => return Err(what),

@@ -17,7 +17,7 @@ const CHARACTERS_MAX: usize = 80;
 
 /// A file or block device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub(crate) struct MediumIdentity {
     pub(crate) path: String,
     /// True if nothing is there.
     pub(crate) is_missing: bool,
@@ -34,7 +34,7 @@ struct Sources<'a> {
     sysfs: &'a Path,
 }
 
-impl Identity {
+impl MediumIdentity {
     /// Returns the identity of the file or block device at a path.
     pub(crate) fn of(path: &Path) -> Self {
         let sources =
@@ -135,9 +135,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("d0");
         put(folder.path(), "d0", b"");
-        let identity = Identity::of(&path);
+        let identity = MediumIdentity::of(&path);
         assert_eq!((identity.model, identity.serial), (None, None));
         assert_eq!((identity.path, identity.is_missing), (path.display().to_string(), false));
-        assert!(Identity::of(&folder.path().join("d1")).is_missing);
+        assert!(MediumIdentity::of(&folder.path().join("d1")).is_missing);
     }
 }

@@ -11,7 +11,7 @@ use crate::status::{
 };
 use crate::volume::folder::{die_paths, name_of, namespaces, open_dies, rated_cycles};
 use crate::volume::hot_spares::hot_spares;
-use crate::volume::identity::Identity;
+use crate::volume::identity::MediumIdentity;
 use crate::volume::locate;
 use crate::{FileMedium, Life, OpenError};
 
@@ -72,7 +72,7 @@ impl Status {
         let folder = fs::canonicalize(volume).unwrap_or_else(|_| volume.to_owned());
         self.folder = folder.display().to_string();
         for (die, path) in self.dies.iter_mut().zip(&die_paths(volume)) {
-            let Identity { path, is_missing, model, serial } = Identity::of(path);
+            let MediumIdentity { path, is_missing, model, serial } = MediumIdentity::of(path);
             die.is_missing = is_missing;
             (die.path, die.model, die.serial) = (Some(path), model, serial);
         }

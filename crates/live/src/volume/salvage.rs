@@ -13,7 +13,7 @@ use ftl::Lpn;
 use crate::engine::core::{Core, unreadable};
 use crate::engine::drive::{Part, parts};
 use crate::engine::gathering::{Gathered, gather_all};
-use crate::engine::recovery::{Accounted, Doubts, Pending, account, checkpoint_numbers};
+use crate::engine::recovery::{Accounted, Doubts, JournaledPages, account, checkpoint_numbers};
 use crate::engine::store::Store;
 use crate::format::compress;
 use crate::format::layout::PAGE_BYTES;
@@ -40,7 +40,7 @@ pub struct Salvage {
     store: Store,
     core: Core,
     /// Pages that only the journal holds.
-    pending: Pending,
+    pending: JournaledPages,
     doubts: Vec<String>,
     checkpoint: u64,
     checkpoints: Vec<u64>,

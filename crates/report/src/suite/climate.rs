@@ -10,7 +10,7 @@ use super::{
 use crate::explain;
 
 /// A number of power and heat that is charted, and the limit that it has.
-struct Kind {
+struct ClimateMetric {
     id: &'static str,
     title: &'static str,
     unit: Unit,
@@ -23,8 +23,8 @@ struct Kind {
 /// Text of a limit before its value, and the value; none where it is not known.
 type Limit = (&'static str, fn(&Limits) -> Option<f64>);
 
-const KINDS: [Kind; 2] = [
-    Kind {
+const KINDS: [ClimateMetric; 2] = [
+    ClimateMetric {
         id: "power",
         title: "Power",
         unit: Unit::Watts,
@@ -33,7 +33,7 @@ const KINDS: [Kind; 2] = [
         of: |climate| climate.power_w,
         limits: &[("may draw", |limits| limits.power_w)],
     },
-    Kind {
+    ClimateMetric {
         id: "temperature",
         title: "Temperature",
         unit: Unit::Celsius,
@@ -101,7 +101,7 @@ pub(super) fn charts(suite: &Suite<'_>, id: &str) -> Vec<Chart> {
     KINDS.iter().filter_map(|kind| over_time(&told, kind, id)).collect()
 }
 
-fn over_time(told: &[Told<'_>], kind: &Kind, id: &str) -> Option<Chart> {
+fn over_time(told: &[Told<'_>], kind: &ClimateMetric, id: &str) -> Option<Chart> {
     let drawn: Vec<(&Told<'_>, Vec<Point>)> = told
         .iter()
         .map(|told| (told, told.points(kind.of)))
@@ -131,7 +131,7 @@ fn over_time(told: &[Told<'_>], kind: &Kind, id: &str) -> Option<Chart> {
 }
 
 /// The limits that are known as dashed lines over all of `points`.
-fn limits(subject: &Subject<'_>, kind: &Kind, points: &[Point]) -> Vec<Series> {
+fn limits(subject: &Subject<'_>, kind: &ClimateMetric, points: &[Point]) -> Vec<Series> {
     let Some(limits) = &subject.run.target.limits else { return Vec::new() };
     let ends = points.first().zip(points.last());
     let of = |(meaning, limit): &Limit| {

@@ -24,7 +24,7 @@ const RADIUS: f64 = 4.2;
 const APART: f64 = 2.0 * RADIUS + 0.8;
 
 /// Figures of one kind.
-struct Kind {
+struct FigureKind {
     title: &'static str,
     is_typical: bool,
     /// Ratios at the ends of the axis, each the other's inverse; what is beyond lies at the end.
@@ -35,8 +35,8 @@ struct Kind {
     explain: &'static str,
 }
 
-const KINDS: [Kind; 2] = [
-    Kind {
+const KINDS: [FigureKind; 2] = [
+    FigureKind {
         title: "Rates and average latencies",
         is_typical: true,
         end: 4.0,
@@ -52,7 +52,7 @@ const KINDS: [Kind; 2] = [
         tolerance: (0.85, 1.15),
         explain: "The band is that of rates, 15 %; an average latency is in tolerance within 20 %.",
     },
-    Kind {
+    FigureKind {
         title: "Deviations, maxima and percentiles",
         is_typical: false,
         end: 16.0,
@@ -83,7 +83,7 @@ pub(super) fn figures(of: &Validation) -> String {
     html
 }
 
-fn figure(kind: &Kind, figures: &[&Judged]) -> String {
+fn figure(kind: &FigureKind, figures: &[&Judged]) -> String {
     let mut drives: Vec<&str> = figures.iter().map(|figure| figure.drive.as_str()).collect();
     drives.sort_unstable();
     drives.dedup();
@@ -110,7 +110,7 @@ fn figure(kind: &Kind, figures: &[&Judged]) -> String {
 }
 
 /// The band of the tolerance, and a line at each tick.
-fn frame(kind: &Kind, bottom: f64) -> String {
+fn frame(kind: &FigureKind, bottom: f64) -> String {
     let (low, high) = (x(kind, kind.tolerance.0), x(kind, kind.tolerance.1));
     let mut svg = format!(
         "<rect class=\"tolerance\" x=\"{low:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{:.1}\"/>",
@@ -167,7 +167,7 @@ struct Dot<'a> {
 }
 
 /// Dots from left to right, each as near to the middle of its lane as those before it leave room.
-fn placed<'a>(kind: &Kind, mut figures: Vec<&'a Judged>) -> Vec<Dot<'a>> {
+fn placed<'a>(kind: &FigureKind, mut figures: Vec<&'a Judged>) -> Vec<Dot<'a>> {
     figures.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
     let mut dots: Vec<Dot<'_>> = Vec::new();
     for figure in figures {
@@ -185,7 +185,7 @@ fn placed<'a>(kind: &Kind, mut figures: Vec<&'a Judged>) -> Vec<Dot<'a>> {
 }
 
 /// Returns the x coordinate of a ratio on a logarithmic axis, with 1 in the middle.
-fn x(kind: &Kind, ratio: f64) -> f64 {
+fn x(kind: &FigureKind, ratio: f64) -> f64 {
     let share = ratio.max(f64::MIN_POSITIVE).ln() / kind.end.ln();
     f64::midpoint(LEFT, RIGHT) + share.clamp(-1.0, 1.0) * (RIGHT - LEFT) / 2.0
 }

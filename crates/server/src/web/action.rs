@@ -3,7 +3,7 @@
 use live::management::{Answer, Request as Asked};
 use serde::Deserialize;
 
-use super::drive_routes::{Subject, UNSERVED};
+use super::drive_routes::{ShownDrive, UNSERVED};
 use super::reply::Reply;
 use super::visit::Visit;
 
@@ -18,7 +18,7 @@ struct Order {
 }
 
 /// Carries out a request that has the token and names the drive.
-pub(super) fn carry_out(visit: &Visit<'_>, subject: &dyn Subject) -> Reply {
+pub(super) fn carry_out(visit: &Visit<'_>, subject: &dyn ShownDrive) -> Reply {
     let Visit { request, token, connection, .. } = visit;
     let header = |name| request.header(name).ok().flatten().unwrap_or_default();
     if !header("content-type").starts_with("application/json") {

@@ -21,7 +21,7 @@ pub(super) const UNSERVED: &str = "nobody serves the drive any more";
 pub(super) const STREAM: &str = "/stream";
 
 /// A drive that is shown.
-pub trait Subject: Debug + Send + Sync {
+pub trait ShownDrive: Debug + Send + Sync {
     /// Its number, 16 hexadecimal digits; none once nobody serves it.
     fn number(&self) -> Option<String>;
     /// Returns its status; none while nobody serves it.
@@ -33,7 +33,7 @@ pub trait Subject: Debug + Send + Sync {
 }
 
 /// Weak, so that viewers do not keep the drive from being closed.
-impl Subject for Weak<DriveService> {
+impl ShownDrive for Weak<DriveService> {
     fn number(&self) -> Option<String> {
         Some(self.upgrade()?.number())
     }
@@ -57,14 +57,14 @@ impl Subject for Weak<DriveService> {
 /// Routes of the page of one drive.
 #[derive(Debug)]
 pub struct DriveRoutes {
-    subject: Box<dyn Subject>,
+    subject: Box<dyn ShownDrive>,
     metrics: Metrics,
     stream: Stream,
 }
 
 impl DriveRoutes {
     /// Shows a drive.
-    pub fn new(subject: impl Subject + 'static) -> Self {
+    pub fn new(subject: impl ShownDrive + 'static) -> Self {
         let (metrics, stream) = (Metrics::default(), Stream::default());
         Self { subject: Box::new(subject), metrics, stream }
     }

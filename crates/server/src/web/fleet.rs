@@ -28,7 +28,7 @@ use serde::Serialize;
 use toml::Table;
 
 use super::drive_card::{DriveCard, Summary};
-use super::drive_routes::{DriveRoutes, STREAM, Subject, UNSERVED};
+use super::drive_routes::{DriveRoutes, STREAM, ShownDrive, UNSERVED};
 use super::page;
 use super::reply::Reply;
 use super::reports::Reports;
@@ -337,7 +337,7 @@ fn asked(volume: &Path) -> io::Result<Option<Status>> {
     Connection::open(volume)?.map(|mut connection| connection.status()).transpose()
 }
 
-impl Subject for Distant {
+impl ShownDrive for Distant {
     fn number(&self) -> Option<String> {
         Some(self.status()?.drive)
     }

@@ -117,7 +117,7 @@ const REFUSED: &[(&[&str], &str)] = &[
 
 /// Settings of a job as read so far, with fio's defaults for the rest.
 #[derive(Clone, Debug)]
-pub(super) struct Job {
+pub(super) struct FioJob {
     rw: String,
     read_percent: Option<f64>,
     /// Sizes of reads and of writes with their shares.
@@ -139,7 +139,7 @@ pub(super) struct Job {
     pub(super) waits: bool,
 }
 
-impl Default for Job {
+impl Default for FioJob {
     /// Returns the defaults of fio.
     fn default() -> Self {
         let one = vec![SizeShare { bytes: 4096, percent: 100.0 }];
@@ -163,7 +163,7 @@ impl Default for Job {
     }
 }
 
-impl Job {
+impl FioJob {
     /// Reads the job of `section`; differences from fio are added to `notes`.
     pub(super) fn read(section: &Section, notes: &mut Vec<String>) -> Result<Self, Refusal> {
         let mut job = Self::default();

@@ -247,7 +247,7 @@ pub fn read(mut from: impl Read) -> Result<Recording, RecordingError> {
     if from.read_exact(&mut magic).is_err() || magic != *MAGIC {
         return Err(RecordingError::Magic);
     }
-    let mut reading = Reading { at: MAGIC.len() as u64, ..Reading::default() };
+    let mut reading = RecordingReader { at: MAGIC.len() as u64, ..RecordingReader::default() };
     while let Some((chunk, payload)) = next_chunk(&mut from, reading.at)? {
         let taken = reading.take(chunk, &payload);
         taken.map_err(|what| what.at(reading.at))?;
@@ -285,12 +285,12 @@ fn next_chunk(from: &mut impl Read, at: u64) -> Result<Option<(Chunk, Vec<u8>)>,
 }
 
 /// Difference of a chunk from what it should be.
-enum Fault {
+enum ChunkFault {
     Text(String),
     Schema(u32),
 }
 
-impl Fault {
+impl ChunkFault {
     fn at(self, at: u64) -> RecordingError {
         match self {
             Self::Text(what) => RecordingError::Damaged { at, what },
@@ -299,7 +299,7 @@ impl Fault {
     }
 }
 
-impl From<&str> for Fault {
+impl From<&str> for ChunkFault {
     fn from(what: &str) -> Self {
         Self::Text(what.to_owned())
     }
@@ -307,7 +307,7 @@ impl From<&str> for Fault {
 
 /// A recording that is being read.
 #[derive(Default)]
-struct Reading {
+struct RecordingReader {
     at: u64,
     head: Option<Head>,
     tail: Option<Tail>,
@@ -316,15 +316,15 @@ struct Reading {
     transactions: Vec<Transaction>,
 }
 
-impl Reading {
-    fn take(&mut self, chunk: Chunk, payload: &[u8]) -> Result<(), Fault> {
+impl RecordingReader {
+    fn take(&mut self, chunk: Chunk, payload: &[u8]) -> Result<(), ChunkFault> {
         if self.tail.is_some() {
             return Err("something follows the tail".into());
         }
         if (chunk == Chunk::Head) != self.head.is_none() {
             return Err("the head is not the first chunk, or there are two".into());
         }
-        let json = |error: serde_json::Error| Fault::Text(error.to_string());
+        let json = |error: serde_json::Error| ChunkFault::Text(error.to_string());
         match chunk {
             Chunk::Head => {
                 // The schema first: the rest may be that of a later version.
@@ -332,13 +332,14 @@ impl Reading {
                 let schema = value.get("schema").and_then(serde_json::Value::as_u64);
                 let schema = schema.and_then(|it| u32::try_from(it).ok()).unwrap_or(0);
                 if schema > Head::SCHEMA {
-                    return Err(Fault::Schema(schema));
+                    return Err(ChunkFault::Schema(schema));
                 }
                 self.head = Some(serde_json::from_value(value).map_err(json)?);
             }
             Chunk::Requests => self.take_requests(payload)?,
             Chunk::Lost => {
-                let count = payload.try_into().map_err(|_| Fault::from("a count of 8 bytes"))?;
+                let count =
+                    payload.try_into().map_err(|_| ChunkFault::from("a count of 8 bytes"))?;
                 self.lost = self.lost.saturating_add(u64::from_le_bytes(count));
             }
             Chunk::Transactions => self.take_transactions(payload)?,
@@ -347,7 +348,7 @@ impl Reading {
         Ok(())
     }
 
-    fn take_requests(&mut self, payload: &[u8]) -> Result<(), Fault> {
+    fn take_requests(&mut self, payload: &[u8]) -> Result<(), ChunkFault> {
         let (count, mut rest) = payload.split_first_chunk().ok_or("requests without a count")?;
         let space = self.head.as_ref().map_or(0, |head| head.size_bytes / blockio::SECTOR_BYTES);
         let (mut issued, mut end) = (0, 0);
@@ -365,7 +366,7 @@ impl Reading {
         Ok(())
     }
 
-    fn take_transactions(&mut self, payload: &[u8]) -> Result<(), Fault> {
+    fn take_transactions(&mut self, payload: &[u8]) -> Result<(), ChunkFault> {
         let (count, mut rest) = payload.split_first_chunk().ok_or("transactions, no count")?;
         let mut end = 0;
         for _ in 0..u32::from_le_bytes(*count) {

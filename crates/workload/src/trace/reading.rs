@@ -106,7 +106,7 @@ pub enum TraceError {
 /// Fails if the format is none of those known, if more than [`BROKEN_MAX`] lines are broken, and
 /// when no request is left.
 pub fn read(from: impl BufRead, file: &str) -> Result<Trace, TraceError> {
-    let mut reading = Reading { file, ..Reading::default() };
+    let mut reading = TraceReader { file, ..TraceReader::default() };
     let mut format = None;
     for (line, number) in from.split(b'\n').zip(1_u64..) {
         let line =
@@ -136,7 +136,7 @@ fn found(line: &str) -> Option<(Format, Box<dyn Lines>)> {
 
 /// A trace that is being read.
 #[derive(Debug, Default)]
-struct Reading<'a> {
+struct TraceReader<'a> {
     file: &'a str,
     /// Requests with the index of their unit, addresses within it.
     requests: Vec<(u32, Traced)>,
@@ -145,7 +145,7 @@ struct Reading<'a> {
     synthetic: bool,
 }
 
-impl Reading<'_> {
+impl TraceReader<'_> {
     /// Takes a line in; whether more may follow.
     fn take(&mut self, lines: &mut dyn Lines, line: &str, number: u64) -> Result<bool, SpecError> {
         let read = lines.read(line).and_then(|line| match line {

@@ -64,8 +64,8 @@ pub(super) fn on_live(
     let mut keeper = Keeper::new()?;
     let scratch = scratch(&mut keeper)?;
     let opened = Opened::open(volume, memory, &args.timing)?;
-    let switch = Arc::<Switch>::default();
-    let exports = opened.exports()?.recorded(Arc::<Switch>::clone(&switch));
+    let switch = Arc::<RecorderSwitch>::default();
+    let exports = opened.exports()?.recorded(Arc::<RecorderSwitch>::clone(&switch));
     let making = if args.mkfs || memory.is_some() { Making::Ext4 } else { Making::Kept };
     let mount = scratch.join("mnt");
     let (files, mount) = mount::drive(&mut keeper, (&exports, &scratch), &mount, making)?;
@@ -105,17 +105,17 @@ fn scratch(keeper: &mut Keeper) -> Result<PathBuf> {
 
 /// A recorder that passes on to another, or to none.
 #[derive(Debug, Default)]
-struct Switch {
+struct RecorderSwitch {
     to: Mutex<Option<Arc<dyn Recorder>>>,
 }
 
-impl Switch {
+impl RecorderSwitch {
     fn turn(&self, to: Option<Arc<dyn Recorder>>) {
         *self.to.lock().unwrap_or_else(PoisonError::into_inner) = to;
     }
 }
 
-impl Recorder for Switch {
+impl Recorder for RecorderSwitch {
     fn keep(&self, client: u64, served: &[Served]) {
         if let Some(to) = &*self.to.lock().unwrap_or_else(PoisonError::into_inner) {
             to.keep(client, served);
@@ -127,7 +127,7 @@ impl Recorder for Switch {
 struct Recording {
     file: RecordingFile,
     path: PathBuf,
-    switch: Arc<Switch>,
+    switch: Arc<RecorderSwitch>,
 }
 
 impl Recording {

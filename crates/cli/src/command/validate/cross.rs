@@ -11,7 +11,7 @@ use lab::validate::{Bench, is_about, number_text, plans, validate as compare};
 
 use super::{SEED, figures};
 use crate::args::Validate;
-use crate::progress::Terminal;
+use crate::progress::TerminalProgress;
 use crate::{Ending, output, setup, table};
 
 /// Prints every figure with its prediction, and the numbers with what they rest on.
@@ -39,7 +39,7 @@ fn of_drive(name: &str, table: &[FigureRow], threads: usize) -> Result<Crossed> 
     let rows: Vec<&FigureRow> = table.iter().filter(|row| is_about(row, &drive)).collect();
     let (text, plans) = (find_drive_text(name)?, plans(SEED)?);
     let drives = [drive];
-    let progress = Terminal::new()?;
+    let progress = TerminalProgress::new()?;
     let bench = Bench { drives: &drives, plans: &plans, threads };
     let found = compare(&rows, bench, &progress).and_then(|compared| {
         let modelled = modelled(&drives[0].name, &compared);

@@ -31,13 +31,13 @@ pub fn replay_recording(
         .map_err(|source| Error::new(Kind::Input, "setting up the drive").source(source))?;
     drive.set_compressible(compressible_percent);
     // Before it is filled, which may take long.
-    Fit::new(recording, &drive, &spec.name)?;
+    AddressMap::new(recording, &drive, &spec.name)?;
     quick_measure::fill(&mut drive);
     Ok(on(&mut drive, &spec.name, (recording, host), Nanos::ZERO)?.replayed)
 }
 
 /// A recording that was replayed on a drive.
-pub(super) struct Outcome {
+pub(super) struct ReplayedRecording {
     pub(super) replayed: Replayed,
     /// Requests and counters of the drive from its start to its end.
     pub(super) interval: Interval,
@@ -55,13 +55,13 @@ pub(super) fn on(
     name: &str,
     (recording, host): (&Recording, &Host),
     start: Nanos,
-) -> Result<Outcome, Error> {
+) -> Result<ReplayedRecording, Error> {
     let requests = recording.measured();
     if requests.is_empty() {
         let text = "the recording has no request from the time at which its benchmark counted";
         return Err(Error::new(Kind::Input, text));
     }
-    let fit = Fit::new(recording, drive, name)?;
+    let fit = AddressMap::new(recording, drive, name)?;
     let parents = host.parents(recording);
     let mut meter = Meter::new(drive, start);
     let mut run = Run::new(drive, (requests, &parents, host), fit, start);
@@ -71,19 +71,19 @@ pub(super) fn on(
     let replayed =
         Replayed::new(recording, &parents, &Clock::new(requests, &completed), &run.latencies);
     let interval = meter.cut(run.drive, completed_at, (completed_at - start).as_secs_f64());
-    Ok(Outcome { replayed, interval, completed_at })
+    Ok(ReplayedRecording { replayed, interval, completed_at })
 }
 
 /// Mapping of recorded addresses to those of the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Fit {
+struct AddressMap {
     /// Sectors of the device that was recorded.
     from: u64,
     /// Sectors that stand for them: fewer in time lapse.
     to: u64,
 }
 
-impl Fit {
+impl AddressMap {
     fn new(recording: &Recording, drive: &Drive, name: &str) -> Result<Self, Error> {
         let from = recording.space_sectors();
         let whole = drive.user_sectors_full_scale();
@@ -121,7 +121,7 @@ struct Run<'a> {
     host: &'a Host,
     /// Reads that were due so far.
     reads: u64,
-    fit: Fit,
+    fit: AddressMap,
     /// Children of request `index` are `children[first_child[index]..first_child[index + 1]]`.
     first_child: Vec<u32>,
     children: Vec<u32>,
@@ -139,7 +139,7 @@ impl<'a> Run<'a> {
     fn new(
         drive: &'a mut Drive,
         (requests, parents, host): (&'a [Recorded], &'a [Parent], &'a Host),
-        fit: Fit,
+        fit: AddressMap,
         start: Nanos,
     ) -> Self {
         let count = requests.len();

@@ -27,7 +27,7 @@ const SHORTEST: f64 = 0.003;
 const GAIN_MIN: f64 = 0.005;
 
 /// Residuals of all figures as a function of the open numbers.
-pub(super) trait Landscape {
+pub(super) trait FigureResiduals {
     /// Failure of a simulation.
     type Error;
     /// Residuals at `point`; nothing where there is no such drive.
@@ -49,7 +49,7 @@ pub(super) struct Refit {
 
 impl Refit {
     /// Residuals at `point` with slopes by differences; nothing where there is no such drive.
-    pub(super) fn at<L: Landscape>(
+    pub(super) fn at<L: FigureResiduals>(
         landscape: &L,
         point: &[f64],
         step: f64,
@@ -90,7 +90,7 @@ impl Refit {
 }
 
 /// Refits to the figures that are `known`, from `begun`, which is at the centre of all ranges.
-pub(super) fn refit<L: Landscape>(
+pub(super) fn refit<L: FigureResiduals>(
     landscape: &L,
     begun: &Refit,
     known: &[bool],
@@ -113,7 +113,7 @@ pub(super) fn refit<L: Landscape>(
 }
 
 /// Steps from `at` until they gain little.
-fn descend<L: Landscape>(
+fn descend<L: FigureResiduals>(
     landscape: &L,
     at: &mut Refit,
     known: &[bool],
@@ -215,7 +215,7 @@ mod tests {
         }
     }
 
-    impl Landscape for Linear {
+    impl FigureResiduals for Linear {
         type Error = Infallible;
 
         fn residuals(&self, point: &[f64]) -> Result<Option<Vec<f64>>, Infallible> {

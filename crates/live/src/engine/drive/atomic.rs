@@ -22,7 +22,7 @@ use crate::{Device as _, DeviceError};
 /// Pages as they will be, by number.
 type Pages = BTreeMap<u32, Box<[u8; PAGE_BYTES]>>;
 /// A page that was read, and where it was found.
-type Found = (Lpn, Option<Stored>);
+type FoundPage = (Lpn, Option<Stored>);
 
 impl Drive {
     /// Most bytes of one atomic write, whole pages being counted; less where rows leave out dies
@@ -112,7 +112,7 @@ impl Drive {
     }
 
     /// Returns the pages as they will be, and where those were found of which a part is kept.
-    fn merged(&self, ranges: &[(u64, &[u8])]) -> Result<(Pages, Vec<Found>), DeviceError> {
+    fn merged(&self, ranges: &[(u64, &[u8])]) -> Result<(Pages, Vec<FoundPage>), DeviceError> {
         let (mut pages, mut read) = (Pages::new(), Vec::new());
         for (offset, bytes) in ranges {
             let mut rest = *bytes;

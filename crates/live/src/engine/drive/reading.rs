@@ -9,7 +9,7 @@ use ftl::Lpn;
 
 use super::{Drive, Part, parts};
 use crate::engine::core::{Located, unreadable};
-use crate::engine::store::{Packed, Run};
+use crate::engine::store::{Packed, PlaceRun};
 use crate::format::compress;
 use crate::format::layout::{PAGE_BYTES, Place};
 use crate::format::row::Stored;
@@ -22,7 +22,7 @@ const LOT_PAGES: usize = 64;
 type PageBytes = [u8; PAGE_BYTES];
 
 /// A page, and which of several reads it is for.
-struct Wanted<'a> {
+struct PageRead<'a> {
     lpn: Lpn,
     page: &'a mut PageBytes,
     read: usize,
@@ -54,12 +54,12 @@ impl Drive {
                     partials.push(Partial { part, page: [0; PAGE_BYTES], wanted, read });
                 } else {
                     let page = wanted.as_mut_array().expect("all of a page");
-                    pages.push(Wanted { lpn: part.lpn, page, read });
+                    pages.push(PageRead { lpn: part.lpn, page, read });
                 }
             }
         }
         for Partial { part, page, read, .. } in &mut partials {
-            pages.push(Wanted { lpn: part.lpn, page, read: *read });
+            pages.push(PageRead { lpn: part.lpn, page, read: *read });
         }
         for lot in pages.chunks_mut(LOT_PAGES) {
             self.read_lot(lot, &mut answers);
@@ -70,16 +70,16 @@ impl Drive {
         answers
     }
 
-    fn read_lot(&self, lot: &mut [Wanted<'_>], answers: &mut Answers) {
+    fn read_lot(&self, lot: &mut [PageRead<'_>], answers: &mut Answers) {
         let located = self.locate_lot(lot, answers);
-        let mut runs: Vec<Run> = Vec::new();
+        let mut runs: Vec<PlaceRun> = Vec::new();
         let mut stored = Vec::with_capacity(lot.len());
         for (wanted, located) in lot.iter_mut().zip(located) {
             let Located::Stored(at) = located else { continue };
             stored.push(wanted);
             match runs.last_mut().filter(|run| self.goes_on(run, at)) {
                 Some(run) => run.count += 1,
-                None => runs.push(Run { first: at, count: 1 }),
+                None => runs.push(PlaceRun { first: at, count: 1 }),
             }
         }
         if runs.is_empty() {
@@ -93,10 +93,10 @@ impl Drive {
     }
 
     /// Finds pages, and gives what is in memory at once.
-    fn locate_lot(&self, lot: &mut [Wanted<'_>], answers: &mut Answers) -> Vec<Located> {
+    fn locate_lot(&self, lot: &mut [PageRead<'_>], answers: &mut Answers) -> Vec<Located> {
         let core = self.core();
-        let locate = |wanted: &mut Wanted<'_>| {
-            let Wanted { lpn, page, read } = wanted;
+        let locate = |wanted: &mut PageRead<'_>| {
+            let PageRead { lpn, page, read } = wanted;
             let Ok(core) = &core else {
                 answers[*read] = Err(self.panicked());
                 return Located::Nowhere;
@@ -117,7 +117,7 @@ impl Drive {
 
     /// True if a place continues a run: the next slot of the same unit, in the same life of its
     /// row.
-    fn goes_on(&self, run: &Run, at: Stored) -> bool {
+    fn goes_on(&self, run: &PlaceRun, at: Stored) -> bool {
         let place = self.store.layout.place(run.first.ppn);
         let slot = place.slot + u32::try_from(run.count).expect("at most a lot");
         let is_in_unit = slot < self.store.layout.unit_slots;
@@ -126,10 +126,15 @@ impl Drive {
             && at.life == run.first.life
     }
 
-    fn read_whole(&self, runs: &[Run], stored: &mut [&mut Wanted<'_>], answers: &mut Answers) {
+    fn read_whole(
+        &self,
+        runs: &[PlaceRun],
+        stored: &mut [&mut PageRead<'_>],
+        answers: &mut Answers,
+    ) {
         let mut pages: Vec<_> = stored.iter_mut().map(|wanted| &mut *wanted.page).collect();
         let extents = self.store.read_runs(runs, &mut pages);
-        for (Wanted { lpn, page, read }, extent) in stored.iter_mut().zip(extents) {
+        for (PageRead { lpn, page, read }, extent) in stored.iter_mut().zip(extents) {
             let is_right = |extent: Extent| extent.lpn == *lpn && extent.codec == Codec::Raw;
             if !extent.is_some_and(is_right) {
                 note(&mut answers[*read], self.read_again(*lpn, page));
@@ -137,11 +142,16 @@ impl Drive {
         }
     }
 
-    fn read_packed(&self, runs: &[Run], stored: &mut [&mut Wanted<'_>], answers: &mut Answers) {
+    fn read_packed(
+        &self,
+        runs: &[PlaceRun],
+        stored: &mut [&mut PageRead<'_>],
+        answers: &mut Answers,
+    ) {
         let mut stored = stored.iter_mut();
         for (packed, run) in self.store.read_packs(runs).iter().zip(runs) {
             let mut found = packed.iter().flat_map(Packed::iter);
-            for Wanted { lpn, page, read } in stored.by_ref().take(run.count) {
+            for PageRead { lpn, page, read } in stored.by_ref().take(run.count) {
                 let extent = found.next().flatten().filter(|(extent, _)| extent.lpn == *lpn);
                 let done = match extent {
                     Some((extent, payload)) => open_page(*lpn, extent, payload, page),

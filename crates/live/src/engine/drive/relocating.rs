@@ -15,7 +15,7 @@ use super::Drive;
 use crate::DeviceError;
 use crate::engine::core::{Core, Located, Relocated};
 use crate::engine::journal::Scope;
-use crate::engine::victim_unit::{VictimUnit, Wanted};
+use crate::engine::victim_unit::{NeededPages, VictimUnit};
 use crate::format::row::Member;
 use crate::lock::lock;
 use crate::mutants::{self, Mutant};
@@ -94,7 +94,7 @@ impl Drive {
             if let Located::Stored(stored) = located {
                 let place = self.store.layout.place(stored.ppn);
                 let of = Member { row: place.row, position: place.unit, life: stored.life };
-                unit.read(&self.store, Wanted { of, slots: vec![place.slot] });
+                unit.read(&self.store, NeededPages { of, slots: vec![place.slot] });
                 let is_right = unit.holds(of, place.slot, lpn);
                 if !is_right && leaves_lost && self.core()?.locate(lpn) == located {
                     return Ok(false);

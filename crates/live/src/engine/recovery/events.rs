@@ -51,7 +51,7 @@ struct Placed {
 
 /// Pages of one unit that got their places one after the other.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct SlotRun {
     /// Count of events at its first page.
     seq: u64,
     /// The first place of the unit.
@@ -68,7 +68,7 @@ struct Run {
 pub(super) struct Events {
     layout: Layout,
     placed: Vec<Placed>,
-    runs: Vec<Run>,
+    runs: Vec<SlotRun>,
     /// Events that the journal has and the rows do not, each with its sequence number.
     journaled: Vec<(u64, Event)>,
 }
@@ -91,14 +91,14 @@ impl Events {
         extents: impl Iterator<Item = Extent>,
         since: u64,
     ) {
-        let mut run: Option<Run> = None;
+        let mut run: Option<SlotRun> = None;
         let mut last = 0;
         for (slot, extent) in (0..).zip(extents) {
             if extent.seq < since {
                 self.runs.extend(run.take());
                 continue;
             }
-            let follows = |run: &Run| {
+            let follows = |run: &SlotRun| {
                 let seq = extent.seq.checked_sub(run.seq)?;
                 u16::try_from(seq).ok().filter(|_| extent.seq >= last)
             };
@@ -106,12 +106,12 @@ impl Events {
                 seq
             } else {
                 let (seq, at) = (extent.seq, self.placed.len());
-                self.runs.extend(run.replace(Run { seq, unit, slot, at, end: at }));
+                self.runs.extend(run.replace(SlotRun { seq, unit, slot, at, end: at }));
                 0
             };
             last = extent.seq;
             self.placed.push(Placed { lpn: extent.lpn.0, seq, bytes: charged(&extent) });
-            run = run.map(|run| Run { end: run.end + 1, ..run });
+            run = run.map(|run| SlotRun { end: run.end + 1, ..run });
         }
         self.runs.extend(run);
     }

@@ -198,11 +198,11 @@ fn a_recording_of_a_larger_device_is_refused() {
 
 #[test]
 fn addresses_shrink_with_a_drive_that_no_longer_holds_them_all() {
-    let fit = Fit { from: 1600, to: 160 };
+    let fit = AddressMap { from: 1600, to: 160 };
     let at = |lba, sectors| Recorded { lba, sectors, ..chain(1, Nanos(1), Nanos(1))[0] };
     assert_eq!(fit.place(&at(800, 8)), (Lba(80), 8));
     assert_eq!(fit.place(&at(1592, 8)), (Lba(152), 8));
     assert_eq!(fit.place(&at(0, 1600)), (Lba(0), 160));
-    let kept = Fit { from: 1600, to: 1600 };
+    let kept = AddressMap { from: 1600, to: 1600 };
     assert_eq!(kept.place(&at(801, 3)), (Lba(801), 3));
 }
