@@ -88,6 +88,10 @@ impl Drive {
         let programming = self.programming.write().unwrap_or_else(PoisonError::into_inner);
         self.noting(self.carry_out_deferred(0))?;
         let core = self.core_mut()?;
+        if core.is_programming() {
+            // A program failed, which another client noted before it gave up the lock above.
+            self.check_sound()?;
+        }
         assert!(!core.is_programming(), "whoever decides a program completes it");
         Ok(Still { core, _programming: programming })
     }
