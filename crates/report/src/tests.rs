@@ -6,6 +6,7 @@ use results::mark::{UNVALIDATED, UNVALIDATED_REASON};
 use results::{ApplicationFigures, RecordedApplication, Run, Step, StepKind, Warning, WarningKind};
 
 mod browser;
+mod content;
 
 const TITLE: &str = "Fusion-io ioDrive Duo 640 GB (MLC)";
 

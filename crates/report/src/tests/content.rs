@@ -1,0 +1,245 @@
+//! Tables and sentences of a page: ratios, places, figures, method, marks.
+
+use results::{AskedRate, Climate, Figure, Limits, Run, StepKind, TargetKind};
+
+use super::TITLE;
+use crate::example::{FAST, STOCK, Shape, rated, review_of_two, run};
+use crate::review;
+
+/// The text of a part of a page from `from` on until `to`.
+fn part<'a>(page: &'a str, from: &str, to: &str) -> &'a str {
+    let begin = page.find(from).unwrap_or_else(|| panic!("no {from}"));
+    let rest = &page[begin..];
+    &rest[..rest.find(to).unwrap_or_else(|| panic!("no {to} after {from}"))]
+}
+
+fn section<'a>(page: &'a str, id: &str) -> &'a str {
+    part(page, &format!("<section id=\"{id}\""), "</section>")
+}
+
+/// The cells of the rows of the first table after `heading`, without markup.
+fn rows(page: &str, heading: &str) -> Vec<Vec<String>> {
+    let table = part(part(page, heading, "</table>"), "<tbody>", "</tbody>");
+    let cells = |row: &str| {
+        let cells = row.split("<t").skip(1);
+        cells.map(|cell| bare(&cell[cell.find('>').map_or(0, |at| at + 1)..])).collect()
+    };
+    table
+        .split("<tr")
+        .skip(1)
+        .map(|row| cells(&row[row.find('>').map_or(0, |at| at + 1)..]))
+        .collect()
+}
+
+/// A text without its tags.
+fn bare(html: &str) -> String {
+    let parts = html.split('<').enumerate();
+    parts
+        .map(
+            |(index, part)| {
+                if index == 0 { part } else { part.split_once('>').map_or("", |it| it.1) }
+            },
+        )
+        .collect()
+}
+
+#[test]
+fn one_run_is_not_compared() {
+    assert!(!review(&[run(STOCK)], TITLE).contains("id=\"comparison\""));
+    assert!(review(&review_of_two(), TITLE).contains("id=\"comparison\""));
+}
+
+#[test]
+fn the_faster_format_wins_what_it_writes_and_reads_are_level() {
+    let page = review(&review_of_two(), TITLE);
+    let places = rows(section(&page, "comparison"), "Winners and places");
+    let of = |workload: &str| {
+        let row = places.iter().find(|row| row[0] == workload);
+        row.unwrap_or_else(|| panic!("no {workload} in {places:?}"))
+    };
+    let writes = of("4k-rand-write");
+    assert!(writes[1].contains("high-performance +"), "{writes:?}");
+    assert!(writes[2].contains("high-performance 100 %"), "{writes:?}");
+    let reads = of("4k-rand-read");
+    assert!(reads[1] == "level" && reads[3].contains("shares place 1"), "{reads:?}");
+}
+
+/// Three runs on one real device.
+fn repeats(shape: Shape<'static>) -> impl Iterator<Item = Run> {
+    (1..=3).map(move |seed| {
+        let mut run = run(Shape { seed, ..shape });
+        run.target.kind = TargetKind::BlockDevice;
+        (run.seed, run.model_version) = (1, None);
+        run.id = format!("{}-{seed}", run.id);
+        run
+    })
+}
+
+#[test]
+fn repeats_of_one_target_say_how_far_they_lie_apart_and_no_ratio() {
+    let repeats: Vec<Run> = repeats(STOCK).collect();
+    let page = review(&repeats, TITLE);
+    let comparison = section(&page, "comparison");
+    assert!(comparison.contains("how far repeats lie apart") && comparison.contains(", 3 runs"));
+    assert!(!comparison.contains("class=\"ratios\""));
+    for row in rows(comparison, "how far repeats lie apart") {
+        let number = |text: &str| text.replace([',', ' ', '\u{202f}'], "").parse::<f64>().ok();
+        let (low, high) = (number(&row[2]), number(&row[3]));
+        assert!(low <= high && low.is_some(), "{row:?}");
+        assert!(row[4].ends_with('%'), "{row:?}");
+    }
+}
+
+#[test]
+fn repeats_on_both_sides_give_a_ratio_its_interval() {
+    let runs: Vec<Run> = repeats(STOCK).chain(repeats(FAST)).collect();
+    let page = review(&runs, TITLE);
+    let ratios = part(section(&page, "comparison"), "class=\"ratios\"", "</table>");
+    assert!(ratios.contains(" to ") && ratios.contains("class=\"interval\">("), "{ratios}");
+    let page = review(&review_of_two(), TITLE);
+    let ratios = part(section(&page, "comparison"), "class=\"ratios\"", "</table>");
+    assert!(!ratios.contains("class=\"interval\">("), "one run each says nothing about chance");
+}
+
+#[test]
+fn a_model_beside_a_measurement_says_by_how_much_it_misses() {
+    let mut measured = run(Shape { settled_iops: 50_000.0, ..STOCK });
+    measured.target.kind = TargetKind::BlockDevice;
+    let page = review(&[run(STOCK), measured.clone()], TITLE);
+    let comparison = section(&page, "comparison");
+    assert!(comparison.contains("Half of the loads are missed by less than"));
+    let missed = rows(comparison, "Model against measurement");
+    let is_write = |row: &&Vec<String>| row[0] == "4k-rand-write T16Q16";
+    let row = missed.iter().find(is_write).unwrap_or_else(|| panic!("{missed:?}"));
+    assert!(row[3].starts_with('−') && row[4].starts_with('+'), "slower and later: {row:?}");
+    let page = review(&[measured.clone(), measured], TITLE);
+    assert!(!page.contains("Model against measurement"), "two measurements");
+}
+
+#[test]
+fn published_figures_are_in_out_or_not_measured() {
+    let mut one = run(STOCK);
+    let of = |id: &str, measured: Option<f64>, range: (f64, f64)| Figure {
+        id: id.into(),
+        value_low: range.0,
+        value_high: range.1,
+        measured,
+        ..one.published[0].clone()
+    };
+    let edge = 100.0 * 1.15;
+    let figures = vec![
+        of("X1", Some(edge - 0.01), (100.0, 100.0)),
+        of("X2", Some(edge + 0.01), (100.0, 100.0)),
+        of("X3", None, (100.0, 100.0)),
+        of("X4", Some(250.0), (200.0, 300.0)),
+        of("X5", Some(100.0), (200.0, 300.0)),
+    ];
+    one.published = figures;
+    let page = review(&[one], TITLE);
+    let published = section(&page, "published");
+    assert!(published.contains("2 of 4 figures"), "{published}");
+    assert!(published.contains("1 more were not measured"));
+    let all = part(published, "Every figure", "</details>");
+    let said = |id: &str| {
+        let row = part(all, &format!(">{id}</th>"), "</tr>");
+        bare(row.rsplit("<td").next().and_then(|it| it.split_once('>')).unwrap().1)
+    };
+    assert_eq!(
+        ["X1", "X2", "X3", "X4", "X5"].map(said),
+        ["in", "out", "not measured", "in", "out"]
+    );
+    let out = part(published, "Out by more than 15 %", "</table>");
+    assert!(out.contains(">X2<") && out.contains(">X5<") && !out.contains(">X1<"));
+    assert!(part(all, ">X4</th>", "</tr>").contains("200 to 300"), "a range is told as one");
+}
+
+#[test]
+fn runs_without_published_figures_have_no_section_of_them() {
+    let mut one = run(STOCK);
+    one.published.clear();
+    assert!(!review(&[one], TITLE).contains("id=\"published\""));
+}
+
+#[test]
+fn figures_that_are_all_met_leave_no_list_of_misses() {
+    let mut one = run(STOCK);
+    one.published.retain(|figure| figure.is_within(0.15) == Some(true));
+    assert!(!one.published.is_empty());
+    let page = review(&[one], TITLE);
+    assert!(!page.contains("Out by more than 15 %") && page.contains("Every figure"));
+}
+
+#[test]
+fn the_method_tells_what_was_done_for_how_long() {
+    let page = review(&[run(STOCK)], TITLE);
+    let method = section(&page, "method");
+    assert!(method.contains("1/32 of the capacity for 1/32 of the time"));
+    let rows = rows(method, "class=\"steps\"");
+    let of_4k = rows.iter().find(|row| row[4].contains("4k-rand-write")).unwrap();
+    assert!(of_4k[2].ends_with("T16Q16"), "{of_4k:?}");
+    assert!(of_4k[3].contains('6') && of_4k[6].contains('5'), "6 h, then 5 min each: {of_4k:?}");
+    let mut whole = run(STOCK);
+    whole.target.time_lapse = 1;
+    assert!(!review(&[whole], TITLE).contains("<b>Time lapse"));
+}
+
+#[test]
+fn littles_law_is_told_of_loads_that_were_not_held_to_a_rate() {
+    let mut one = run(STOCK);
+    let page = review(&[one.clone()], TITLE);
+    let loads = |page: &str| {
+        let said = part(page, "is what was outstanding (Little's law) in ", " loads");
+        let number = said.rsplit(' ').next().map(str::to_owned);
+        number.and_then(|it| it.parse::<usize>().ok()).unwrap()
+    };
+    let before = loads(&page);
+    let (measured, rest): (Vec<_>, Vec<_>) =
+        one.steps.into_iter().partition(|step| step.kind == StepKind::Measure);
+    one.steps = rest;
+    one.steps.extend(measured.into_iter().enumerate().map(|(index, mut step)| {
+        let iops = step.summary.as_ref().map_or(0.0, |summary| summary.iops);
+        step.rate = (index < 3).then_some(AskedRate { iops, percent: None, limit: None });
+        step
+    }));
+    assert_eq!(loads(&review(&[one], TITLE)), before - 3);
+}
+
+#[test]
+fn a_load_held_below_the_most_is_named_with_its_share() {
+    let mut one = run(STOCK);
+    let held = [25, 50, 75].map(|percent| rated(&one, percent, None));
+    one.steps.extend(held);
+    let page = review(&[one], TITLE);
+    for percent in ["25 %", "50 %", "75 %"] {
+        assert!(page.contains(percent), "{percent}");
+    }
+}
+
+#[test]
+fn limits_of_heat_are_drawn_where_they_are_known() {
+    let heated = |limits: Option<Limits>| {
+        let mut one = run(STOCK);
+        one.target.limits = limits;
+        for sample in one.steps.iter_mut().flat_map(|step| &mut step.samples) {
+            sample.summary.climate =
+                Some(Climate { temperature_c: Some(61.0), ..Climate::default() });
+        }
+        review(&[one], TITLE)
+    };
+    let limits = Limits { warning_c: Some(77.0), critical_c: Some(85.0), ..Limits::default() };
+    let page = heated(Some(limits));
+    assert!(page.contains("warns of heat at 77") && page.contains("is critical at 85"));
+    assert!(!page.contains("slows down at"), "a limit that nobody told");
+    let page = heated(None);
+    assert!(page.contains("-temperature") && !page.contains("warns of heat at"));
+    assert!(!page.contains("-power\""), "power was not told");
+}
+
+#[test]
+fn a_purge_that_nobody_could_make_is_told_in_the_words_of_its_driver() {
+    let mut one = run(STOCK);
+    one.steps[0].how = "blkdiscard <all> & \"nothing\" else".into();
+    let page = review(&[one], TITLE);
+    assert!(page.contains("blkdiscard &lt;all&gt; &amp;"));
+    assert!(page.contains("Every step, in the words of its driver"));
+}
