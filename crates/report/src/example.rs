@@ -195,6 +195,7 @@ struct Making<'a> {
 impl Making<'_> {
     fn step(&self, id: &str, kind: StepKind, workload: &str, load: (u16, u16)) -> Step {
         Step {
+            application: None,
             written: None,
             counted_s: None,
             submission: None,

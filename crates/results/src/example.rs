@@ -46,6 +46,7 @@ pub(crate) fn step(id: &str, workload: &str, load: (u16, u16), intervals: &[Inte
         all.bins()
     };
     Step {
+        application: None,
         id: id.into(),
         kind,
         suite: suite.into(),
