@@ -86,7 +86,7 @@ pub struct Loaded {
 /// Result of a recorded application.
 #[derive(Clone, Debug)]
 pub struct Application {
-    /// What the replay predicts.
+    /// Prediction of the replay.
     pub replayed: Replayed,
     /// Requests of the replay, in intervals: what its totals add up.
     pub intervals: Vec<Interval>,

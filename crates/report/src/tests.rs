@@ -327,7 +327,7 @@ fn runs_of_other_protocols_stand_side_by_side() {
 fn a_workload_of_two_suites_is_named_with_each() {
     let mut twice = run(FAST);
     let again: Vec<_> = twice.steps.iter().filter(|step| step.suite == "4k").cloned().collect();
-    twice.steps.extend(again.into_iter().map(|step| results::Step {
+    twice.steps.extend(again.into_iter().map(|step| Step {
         id: format!("again-{}", step.id),
         suite: "again".into(),
         suite_title: "Once more".into(),

@@ -32,7 +32,7 @@ pub struct ApplicationFigures {
     pub recorded: RecordedApplication,
 }
 
-/// What the application did where it was recorded.
+/// Figures of the application where it was recorded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordedApplication {
     /// Device, for people.

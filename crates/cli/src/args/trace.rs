@@ -48,8 +48,8 @@ pub(crate) struct TraceImport {
     /// Size of the device [default: up to the end of its last request]
     #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
     pub(crate) size: Option<Bytes>,
-    /// What sysbench, pgbench or db_bench printed at the end of the trace: transactions are
-    /// predicted then
+    /// Output of sysbench, pgbench or `db_bench` that ended with the trace, so that transactions
+    /// are predicted
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Machine that was traced, its processors first, as `16 x AMD EPYC, Linux 6.1`

@@ -158,7 +158,7 @@ fn taken<'a>(replayed: &Replayed<'a>) -> Vec<Taken<'a>> {
     each.flat_map(|(subject, steps)| steps.iter().map(|(step, _)| (*subject, *step))).collect()
 }
 
-/// What was recorded where, and what the marks in the numbers mean.
+/// Origin of the recordings, and meaning of the marks in the numbers.
 fn lead(figures: &ApplicationFigures, replayed: &Replayed<'_>) -> String {
     let recorded = &figures.recorded;
     let times = recorded.model.as_ref().map_or_else(String::new, |model| {
@@ -169,10 +169,10 @@ fn lead(figures: &ApplicationFigures, replayed: &Replayed<'_>) -> String {
     });
     let mut text = format!(
         "Predicted, not measured: {} was recorded on {}{times}, on a machine with {}. Its \
-         requests are replayed on the model, each once the request that it waited for has completed and \
-         the application has thought for as long as it did. Host is the share of that thinking in \
-         what the last request waited for; where it is above 80 %, the host decides and no rate \
-         is told.",
+         requests are replayed on the model, each once the request that it waited for has \
+         completed and the application has thought for as long as it did. Host is the share of \
+         that thinking in what the last request waited for; where it is above 80 %, the host \
+         decides and no rate is told.",
         figures.title, recorded.device, recorded.machine
     );
     let all = || replayed.iter().flat_map(|(_, steps)| steps).map(|(_, it)| *it);
