@@ -261,11 +261,11 @@ fn document(
     Ok(text)
 }
 
-/// A published figure of SysBench on the PX600, and the one that is predicted.
+/// A published figure of `SysBench` on the PX600, and the one that is predicted.
 struct Published {
     id: &'static str,
     what: &'static str,
-    published: f64,
+    reviewed: f64,
     predicted: Option<f64>,
     is_fitted: bool,
 }
@@ -292,10 +292,10 @@ fn published(options: Options<'_>) -> Result<(f64, Vec<Published>)> {
         }
     }
     let (two, many) = (predict(low, "2")?, predict(low, "32")?);
-    let row = |id, what, published, predicted, is_fitted| Published {
+    let row = |id, what, reviewed, predicted, is_fitted| Published {
         id,
         what,
-        published,
+        reviewed,
         predicted,
         is_fitted,
     };
@@ -320,12 +320,12 @@ fn published_text((percent, rows): &(f64, Vec<Published>)) -> Result<String> {
          on the server of the review, and the prediction is lower.\n\n\
          | row | figure | published | model | error | |\n|---|---|---|---|---|---|\n"
     );
-    for Published { id, what, published, predicted, is_fitted } in rows {
+    for Published { id, what, reviewed, predicted, is_fitted } in rows {
         let shown = predicted.map_or_else(|| "-".to_owned(), |it| format!("{it:.1}"));
         let error = predicted
-            .map_or_else(String::new, |it| format!("{:+.1} %", (it / published - 1.0) * 100.0));
+            .map_or_else(String::new, |it| format!("{:+.1} %", (it / reviewed - 1.0) * 100.0));
         let how = if *is_fitted { "fitted" } else { "predicted" };
-        writeln!(text, "| {id} | {what} | {published} | {shown} | {error} | {how} |")?;
+        writeln!(text, "| {id} | {what} | {reviewed} | {shown} | {error} | {how} |")?;
     }
     text += "\nRows B054 and B055 (a NoSQL database on four nodes) and B061 to B063 (a SQL server \
              with 30,000 users) are not expressed: neither their requests nor the sizes of data \
