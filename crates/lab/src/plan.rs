@@ -290,7 +290,8 @@ impl Plan {
         let wanted = self.steps.iter().filter(|step| ids.contains(&step.id));
         let suites: BTreeSet<&str> = wanted.map(|step| step.suite.as_str()).collect();
         let needed = |step: &&PlannedStep| {
-            let prepares = step.kind != StepKind::Measure && suites.contains(step.suite.as_str());
+            let measures = matches!(step.kind, StepKind::Measure | StepKind::Application);
+            let prepares = !measures && suites.contains(step.suite.as_str());
             prepares || ids.contains(&step.id)
         };
         Self { steps: self.steps.iter().filter(needed).cloned().collect(), ..self.clone() }

@@ -266,7 +266,12 @@ mod tests {
     }
 
     fn begin(path: &Path) -> RecordingFile {
-        let of = Subject { device: "a test", size_bytes: 1 << 20, model: Some("iodrive-duo") };
+        let of = Subject {
+            device: "a test",
+            size_bytes: 1 << 20,
+            model: Some("iodrive-duo"),
+            front_end: Some(Nanos(45_000)),
+        };
         RecordingFile::begin(path, &of).unwrap()
     }
 
@@ -281,7 +286,8 @@ mod tests {
         recorder.keep(3, &[served(Op::Read, 300, 300), served(Op::Read, 1 << 20, 512)]);
         recorder.keep(3, &[served(Op::Read, 0, 0)]);
         let tail = Tail { command: "true".into(), ..Tail::default() };
-        recording.finish(&tail, &[]).unwrap();
+        let transaction = Transaction { from: Nanos(1), to: recording.now() + Nanos(2) };
+        recording.finish(&tail, &[transaction]).unwrap();
         let found = read(File::open(&path).unwrap()).unwrap();
         let shown: Vec<_> = found
             .requests
@@ -294,6 +300,9 @@ mod tests {
         assert!(found.requests.iter().all(|it| it.latency() == Nanos::from_micros(80)));
         assert_eq!(found.tail.map(|it| it.command), Some("true".to_owned()));
         assert_eq!(found.head.model.as_deref(), Some("iodrive-duo"));
+        assert_eq!(found.head.front_end_ns, Some(45_000));
+        // It began before the first request: nobody knows what it waited for.
+        assert!(found.transactions.is_empty());
         assert!(found.head.machine.contains("Linux"), "{}", found.head.machine);
     }
 
@@ -307,17 +316,15 @@ mod tests {
         let found = read(File::open(&path).unwrap()).unwrap();
         assert!(found.tail.is_none());
         assert_eq!(found.requests.len(), 1);
-        assert!(
-            RecordingFile::begin(&path, &Subject { device: "", size_bytes: 0, model: None })
-                .is_err()
-        );
+        let other = Subject { device: "", size_bytes: 0, model: None, front_end: None };
+        assert!(RecordingFile::begin(&path, &other).is_err());
     }
 
     #[test]
     fn what_comes_while_the_memory_is_full_is_counted() {
         let inbox = Inbox {
             began: Instant::now(),
-            began_unix_ns,
+            began_unix_ns: 0,
             size_bytes: 1 << 20,
             waiting: Mutex::default(),
             wake: Condvar::new(),

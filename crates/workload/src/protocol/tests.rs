@@ -90,7 +90,7 @@ fn values_out_of_range_are_told_the_range() {
 fn an_application_has_a_suite_of_its_own() {
     let error =
         told("[suites.precondition]", "application = \"pgbench-tpcb\"\n[suites.precondition]");
-    let said = "p.toml:10: an application beside measure or rounds: give it a suite of its own";
+    let said = "p.toml:11: an application beside measure or rounds: give it a suite of its own";
     assert_eq!(error, said);
     let measured = GOOD.find("[[suites.measure]]").unwrap();
     let alone = GOOD[..measured]
