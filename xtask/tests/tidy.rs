@@ -146,7 +146,7 @@ const ROOMS_OF_LAB: &[&[&str]] = &[
     &["real/target"],
     &["real/environment"],
     &["real/sites"],
-    &["real/interference", "real/thermometer"],
+    &["real/interference", "real/thermometer", "real/recorded"],
     &["plan"],
     &["expression", "progress"],
     &["subject"],

@@ -302,14 +302,15 @@ Examples:
   floatgate record --memory 2g --mount /mnt/volume --mkfs --timing model --model iodrive-duo \\
     --out oltp.rec -- ./my-benchmark.sh")]
     Record(Record),
-    /// Replay a recorded application on modelled drives
+    /// Replay a recorded application on modelled or real drives
     #[command(after_help = "\
 Each request is issued once the one whose completion it followed in the recording has completed, and
 the application has thought for as long as it did. `factor` is the speed against the recording.
 
 Examples:
   floatgate replay oltp.rec px600-2600 flashmax-ii p5800x
-  floatgate replay oltp.rec csd3000-1600 --compressible 50 --json")]
+  floatgate replay oltp.rec csd3000-1600 --compressible 50 --json
+  floatgate replay oltp.rec /dev/nvme1n1 px600-2600 --destroy")]
     Replay(Replay),
     /// Measure a database on a drive, or predict it from recordings
     #[command(after_help = "\

@@ -13,6 +13,7 @@
 //! [`crate::driver::model::replay_recording`] carries replays out.
 
 mod host;
+mod pending;
 mod replayed;
 
 use std::path::Path;
@@ -20,6 +21,7 @@ use std::path::Path;
 use workload::recording::{self, Recording, parents};
 
 pub use self::host::Host;
+pub(crate) use self::pending::Pending;
 pub(crate) use self::replayed::{ByOp, Clock};
 pub use self::replayed::{HOST_SHARE_MAX, Prediction, Replayed};
 use crate::{Error, Kind};

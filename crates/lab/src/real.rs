@@ -14,6 +14,7 @@ pub mod hosts;
 mod interference;
 pub(crate) mod nbd;
 pub(crate) mod purge_method;
+pub mod recorded;
 mod sites;
 mod system;
 mod target;

@@ -17,9 +17,12 @@ use crate::quantity;
 pub(crate) struct Replay {
     /// Recording of an application
     pub(crate) recording: PathBuf,
-    /// Modelled drives: names in the catalogue or drive files
+    /// Modelled drives: names in the catalogue or drive files; or real ones: files or block devices
     #[arg(required = true)]
     pub(crate) drives: Vec<String>,
+    /// Allows what is on real drives to be destroyed
+    #[arg(long)]
+    pub(crate) destroy: bool,
     /// Format of the drives [default: the first of each]
     #[arg(long, value_name = "NAME")]
     pub(crate) format: Option<String>,

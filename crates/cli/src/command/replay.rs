@@ -1,9 +1,12 @@
-//! `floatgate replay`: an application that was recorded on one drive, on modelled ones.
+//! `floatgate replay`: an application that was recorded on one drive, on others.
+
+use std::path::Path;
 
 use anyhow::{Result, bail};
 use blockio::Nanos;
-use lab::application::{self, HOST_SHARE_MAX, Replayed};
+use lab::application::{self, HOST_SHARE_MAX, Host, Replayed};
 use lab::driver::model::replay_recording;
+use lab::real::recorded::{self, RealReplay};
 use lab::results::LatencySummary;
 use lab::ssd::DriveSpec;
 use lab::subject::{Subject, find_drive};
@@ -34,6 +37,9 @@ struct ReplayRow {
     unvalidated: bool,
     #[serde(flatten)]
     replayed: Replayed,
+    /// Lateness of the requests on a real drive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lateness: Option<LatencySummary>,
 }
 
 /// Replays a recording on each drive, and prints what the application would have made of it.
@@ -42,6 +48,10 @@ pub(crate) fn replay(args: &Replay) -> Result<Ending> {
     let host = args.host.host()?;
     let mut rows = Vec::new();
     for name in &args.drives {
+        if let Subject::Real { path } = Subject::find(name)? {
+            rows.push(on_real(&recording, path, args.destroy, &host)?);
+            continue;
+        }
         let spec = find_drive(name)?;
         let choice = setup::choice(args.format.as_deref(), &args.model);
         let Wanted::Model(wanted) = Subject::find(name)?.setup(&choice)? else {
@@ -50,7 +60,8 @@ pub(crate) fn replay(args: &Replay) -> Result<Ending> {
         let compressible = args.data.compressible.unwrap_or_default();
         let setup = wanted.with_seed(args.model.seed);
         let replayed = replay_recording(&recording, &spec, &setup, (&host, compressible))?;
-        rows.push(ReplayRow { drive: title(&spec), unvalidated: !spec.is_validated(), replayed });
+        let (drive, unvalidated) = (title(&spec), !spec.is_validated());
+        rows.push(ReplayRow { drive, unvalidated, replayed, lateness: None });
     }
     if args.json {
         output::json(&rows)?;
@@ -59,6 +70,14 @@ pub(crate) fn replay(args: &Replay) -> Result<Ending> {
         output::data(&shown(&recording, &rows))?;
     }
     Ok(Ending::Done)
+}
+
+/// Replays a recording on a file or a block device of this machine.
+fn on_real(recording: &Recording, path: String, destroy: bool, host: &Host) -> Result<ReplayRow> {
+    output::talk(&format!("{path}: writing it all over, then replaying"));
+    let RealReplay { replayed, lateness } =
+        recorded::replay_recording(recording, Path::new(&path), destroy, host)?;
+    Ok(ReplayRow { drive: path, unvalidated: false, replayed, lateness })
 }
 
 fn title(spec: &DriveSpec) -> String {
@@ -106,6 +125,16 @@ fn shown(recording: &Recording, rows: &[ReplayRow]) -> String {
     }
     if rows.iter().any(|row| row.unvalidated) {
         text += UNVALIDATED;
+    }
+    for row in rows {
+        if let Some(late) = &row.lateness {
+            let (mean, p99) = (us(late.latency_ns_avg), us(late.latency_ns_p99 as f64));
+            let drive = &row.drive;
+            text += &format!(
+                "\n\n{drive}: requests were issued {mean} us after they were due on average, \
+                 99 % within {p99} us."
+            );
+        }
     }
     text
 }

@@ -11,7 +11,7 @@ use workload::recording::{Parent, Recorded, Recording};
 
 use super::meter::Meter;
 use super::{failed, quick_measure};
-use crate::application::{ByOp, Clock, Host, Replayed};
+use crate::application::{ByOp, Clock, Host, Pending, Replayed};
 use crate::{Error, Kind};
 
 /// Replays what a benchmark did while it counted on a model of `spec` that was filled once.
@@ -117,16 +117,8 @@ impl AddressMap {
 struct Run<'a> {
     drive: &'a mut Drive,
     requests: &'a [Recorded],
-    parents: &'a [Parent],
-    host: &'a Host,
-    /// Reads that were due so far.
-    reads: u64,
+    pending: Pending<'a>,
     fit: AddressMap,
-    /// Children of request `index` are `children[first_child[index]..first_child[index + 1]]`.
-    first_child: Vec<u32>,
-    children: Vec<u32>,
-    /// Requests whose parents have completed, by the time at which they are issued.
-    due: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// Host threads without a request.
     idle: BinaryHeap<Reverse<u16>>,
     threads: u16,
@@ -143,36 +135,11 @@ impl<'a> Run<'a> {
         start: Nanos,
     ) -> Self {
         let count = requests.len();
-        let mut first_child = vec![0_u32; count + 1];
-        for parent in parents.iter().filter_map(|it| it.index) {
-            first_child[parent as usize + 1] += 1;
-        }
-        for index in 0..count {
-            first_child[index + 1] += first_child[index];
-        }
-        let mut next = first_child.clone();
-        let mut children = vec![0; first_child[count] as usize];
-        let mut due = BinaryHeap::new();
-        for (child, parent) in (0..).zip(parents) {
-            match parent.index {
-                Some(index) => {
-                    let slot = &mut next[index as usize];
-                    children[*slot as usize] = child;
-                    *slot += 1;
-                }
-                None => due.push(Reverse((start + parent.think_time, child))),
-            }
-        }
         Self {
             drive,
             requests,
-            parents,
-            host,
-            reads: 0,
+            pending: Pending::new(requests, parents, host, start),
             fit,
-            first_child,
-            children,
-            due,
             idle: BinaryHeap::new(),
             threads: 0,
             issued_at: vec![start; count],
@@ -182,36 +149,24 @@ impl<'a> Run<'a> {
     }
 
     fn go(&mut self, meter: &mut Meter) -> Result<(), Error> {
-        let mut completed = 0;
         loop {
-            let until = self.due.peek().map_or(Nanos::MAX, |Reverse((at, _))| *at);
+            let until = self.pending.next_at().unwrap_or(Nanos::MAX);
             if let Some(done) = self.drive.next_completion(until) {
                 if done.status != Status::Ok {
                     return Err(failed(&done));
                 }
                 meter.count(&done);
                 self.complete(&done);
-                completed += 1;
-            } else if let Some(Reverse((at, index))) = self.due.pop() {
-                if self.is_buffered(index) {
-                    self.release(index, at);
-                    completed += 1;
-                } else {
-                    self.issue(at, index);
-                }
-            } else {
-                break;
+                continue;
+            }
+            match self.pending.take() {
+                Some((at, index, true)) => self.answer(index, at),
+                Some((at, index, false)) => self.issue(at, index),
+                None => break,
             }
         }
-        assert_eq!(completed, self.requests.len(), "every request was issued and completed");
+        assert!(self.pending.is_over(), "every request was issued and completed");
         Ok(())
-    }
-
-    /// True if the memory of the host answers the request numbered `index`.
-    fn is_buffered(&mut self, index: u32) -> bool {
-        let is_read = self.requests[index as usize].op == Op::Read;
-        self.reads += u64::from(is_read);
-        is_read && self.host.is_buffered(self.reads - 1)
     }
 
     fn issue(&mut self, at: Nanos, index: u32) {
@@ -243,18 +198,12 @@ impl<'a> Run<'a> {
             Op::Flush => self.latencies.flush.record(latency_ns),
             Op::Trim => {}
         }
-        self.release(done.tag, at);
+        self.answer(done.tag, at);
     }
 
-    /// Notes that the request numbered `index` was answered at `at`: what waited for it is due once
-    /// its think time is over.
-    fn release(&mut self, index: u32, at: Nanos) {
-        let index = index as usize;
-        self.completed_at[index] = at;
-        let range = self.first_child[index] as usize..self.first_child[index + 1] as usize;
-        for child in &self.children[range] {
-            self.due.push(Reverse((at + self.parents[*child as usize].think_time, *child)));
-        }
+    fn answer(&mut self, index: u32, at: Nanos) {
+        self.completed_at[index as usize] = at;
+        self.pending.answer(index, at);
     }
 }
 

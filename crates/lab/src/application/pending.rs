@@ -1,0 +1,91 @@
+//! Requests of a replay that are not issued yet: what waits for a parent, and what is due when.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use blockio::{Nanos, Op};
+use workload::recording::{Parent, Recorded};
+
+use super::Host;
+
+/// Requests that wait for their parents, or for the end of their think times.
+#[derive(Debug)]
+pub(crate) struct Pending<'a> {
+    requests: &'a [Recorded],
+    parents: &'a [Parent],
+    host: &'a Host,
+    /// Children of request `index` are `children[first_child[index]..first_child[index + 1]]`.
+    first_child: Vec<u32>,
+    children: Vec<u32>,
+    /// Requests whose parents have completed, by the time at which they are issued.
+    due: BinaryHeap<Reverse<(Nanos, u32)>>,
+    /// Reads that were taken so far.
+    reads: u64,
+    /// Requests that were answered so far.
+    answered: usize,
+}
+
+impl<'a> Pending<'a> {
+    /// All of `requests`, each with its parent, of a replay that begins at `start`.
+    pub(crate) fn new(
+        requests: &'a [Recorded],
+        parents: &'a [Parent],
+        host: &'a Host,
+        start: Nanos,
+    ) -> Self {
+        assert_eq!(requests.len(), parents.len(), "every request has its parent or none");
+        let count = requests.len();
+        let mut first_child = vec![0_u32; count + 1];
+        for parent in parents.iter().filter_map(|it| it.index) {
+            first_child[parent as usize + 1] += 1;
+        }
+        for index in 0..count {
+            first_child[index + 1] += first_child[index];
+        }
+        let mut next = first_child.clone();
+        let mut children = vec![0; first_child[count] as usize];
+        let mut due = BinaryHeap::new();
+        for (child, parent) in (0..).zip(parents) {
+            match parent.index {
+                Some(index) => {
+                    let slot = &mut next[index as usize];
+                    children[*slot as usize] = child;
+                    *slot += 1;
+                }
+                None => due.push(Reverse((start + parent.think_time, child))),
+            }
+        }
+        Self { requests, parents, host, first_child, children, due, reads: 0, answered: 0 }
+    }
+
+    /// Time at which the next request is due; none while all that are left wait for parents.
+    pub(crate) fn next_at(&self) -> Option<Nanos> {
+        self.due.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Takes the request that is due next, with the time at which it is; true if the memory of the
+    /// host answers it.
+    pub(crate) fn take(&mut self) -> Option<(Nanos, u32, bool)> {
+        let Reverse((at, index)) = self.due.pop()?;
+        let is_read = self.requests[index as usize].op == Op::Read;
+        self.reads += u64::from(is_read);
+        Some((at, index, is_read && self.host.is_buffered(self.reads - 1)))
+    }
+
+    /// Notes that a request was answered at `at`: what waited for it is due once its think time is
+    /// over.
+    pub(crate) fn answer(&mut self, index: u32, at: Nanos) {
+        let index = index as usize;
+        let range = self.first_child[index] as usize..self.first_child[index + 1] as usize;
+        for child in &self.children[range] {
+            self.due.push(Reverse((at + self.parents[*child as usize].think_time, *child)));
+        }
+        self.answered += 1;
+        assert!(self.answered <= self.requests.len(), "a request is answered once");
+    }
+
+    /// True once every request was answered.
+    pub(crate) fn is_over(&self) -> bool {
+        self.answered == self.requests.len()
+    }
+}
