@@ -1,5 +1,6 @@
 //! `floatgate replay`: an application that was recorded on one drive, on others.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Result, bail};
@@ -130,7 +131,8 @@ fn shown(recording: &Recording, rows: &[ReplayRow]) -> String {
         if let Some(late) = &row.lateness {
             let (mean, p99) = (us(late.latency_ns_avg), us(late.latency_ns_p99 as f64));
             let drive = &row.drive;
-            text += &format!(
+            let _ = write!(
+                text,
                 "\n\n{drive}: requests were issued {mean} us after they were due on average, \
                  99 % within {p99} us."
             );
