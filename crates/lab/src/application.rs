@@ -20,7 +20,7 @@ use std::path::Path;
 
 use workload::recording::{self, Recording, parents};
 
-pub use self::host::Host;
+pub use self::host::ReplayHost;
 pub(crate) use self::pending::Pending;
 pub(crate) use self::replayed::{ByOp, Clock};
 pub use self::replayed::{HOST_SHARE_MAX, Prediction, Replayed};

@@ -85,7 +85,7 @@ pub struct Loaded {
 
 /// Result of a recorded application.
 #[derive(Clone, Debug)]
-pub struct Application {
+pub struct ReplayedApplication {
     /// Prediction of the replay.
     pub replayed: Replayed,
     /// Requests of the replay, in intervals: what its totals add up.
@@ -152,7 +152,7 @@ pub trait Driver: Send {
         step: &str,
         _recording: &Recording,
         _watch: &mut dyn Watch,
-    ) -> Result<Application, Error> {
+    ) -> Result<ReplayedApplication, Error> {
         Err(only_models(step))
     }
 }

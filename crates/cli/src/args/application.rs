@@ -7,7 +7,7 @@ use std::time::Duration;
 use blockio::Bytes;
 use clap::Args;
 use lab::Error;
-use lab::application::Host;
+use lab::application::ReplayHost;
 
 use super::{DataArgs, ModelArgs, TimingArgs};
 use crate::quantity;
@@ -58,9 +58,9 @@ impl HostArgs {
     ///
     /// # Errors
     /// Fails if a number is outside its range.
-    pub(crate) fn host(&self) -> Result<Host, Error> {
+    pub(crate) fn host(&self) -> Result<ReplayHost, Error> {
         let (speed, buffered_percent) = (self.host_speed, self.buffered);
-        Host { speed, buffered_percent, keeps_front_end: self.keep_front_end }.checked()
+        ReplayHost { speed, buffered_percent, keeps_front_end: self.keep_front_end }.checked()
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use blockio::Nanos;
-use lab::application::{self, HOST_SHARE_MAX, Host, Replayed};
+use lab::application::{self, HOST_SHARE_MAX, ReplayHost, Replayed};
 use lab::driver::model::replay_recording;
 use lab::real::recorded::{self, RealReplay};
 use lab::results::LatencySummary;
@@ -74,7 +74,12 @@ pub(crate) fn replay(args: &Replay) -> Result<Ending> {
 }
 
 /// Replays a recording on a file or a block device of this machine.
-fn on_real(recording: &Recording, path: String, destroy: bool, host: &Host) -> Result<ReplayRow> {
+fn on_real(
+    recording: &Recording,
+    path: String,
+    destroy: bool,
+    host: &ReplayHost,
+) -> Result<ReplayRow> {
     output::talk(&format!("{path}: writing it all over, then replaying"));
     let RealReplay { replayed, lateness } =
         recorded::replay_recording(recording, Path::new(&path), destroy, host)?;

@@ -7,7 +7,7 @@ use crate::{Error, Kind};
 
 /// Host on which an application runs in a replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Host {
+pub struct ReplayHost {
     /// Times as fast as the host of the recording, above 0: think times are divided by it.
     pub speed: f64,
     /// Share of the reads that its memory answers instead of the drive, 0 to 100 percent: beyond
@@ -18,14 +18,14 @@ pub struct Host {
     pub keeps_front_end: bool,
 }
 
-impl Default for Host {
+impl Default for ReplayHost {
     /// The host of the recording, with the drive attached to it directly.
     fn default() -> Self {
         Self { speed: 1.0, buffered_percent: 0.0, keeps_front_end: false }
     }
 }
 
-impl Host {
+impl ReplayHost {
     /// Checks the ranges.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn so_many_reads_are_buffered_as_it_says() {
         for percent in [0.0, 12.5, 50.0, 99.0, 100.0] {
-            let host = Host { buffered_percent: percent, ..Host::default() };
+            let host = ReplayHost { buffered_percent: percent, ..ReplayHost::default() };
             let buffered = (0..1000).filter(|count| host.is_buffered(*count)).count();
             assert!((buffered as f64 - 10.0 * percent).abs() <= 1.0, "{percent} %: {buffered}");
         }
@@ -78,11 +78,11 @@ mod tests {
     #[test]
     fn numbers_that_no_host_has_are_refused() {
         for speed in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert!(Host { speed, ..Host::default() }.checked().is_err(), "{speed}");
+            assert!(ReplayHost { speed, ..ReplayHost::default() }.checked().is_err(), "{speed}");
         }
         for buffered_percent in [-0.1, 100.1, f64::NAN] {
-            assert!(Host { buffered_percent, ..Host::default() }.checked().is_err());
+            assert!(ReplayHost { buffered_percent, ..ReplayHost::default() }.checked().is_err());
         }
-        assert!(Host::default().checked().is_ok());
+        assert!(ReplayHost::default().checked().is_ok());
     }
 }

@@ -6,14 +6,14 @@ use std::collections::BinaryHeap;
 use blockio::{Nanos, Op};
 use workload::recording::{Parent, Recorded};
 
-use super::Host;
+use super::ReplayHost;
 
 /// Requests that wait for their parents, or for the end of their think times.
 #[derive(Debug)]
 pub(crate) struct Pending<'a> {
     requests: &'a [Recorded],
     parents: &'a [Parent],
-    host: &'a Host,
+    host: &'a ReplayHost,
     /// Children of request `index` are `children[first_child[index]..first_child[index + 1]]`.
     first_child: Vec<u32>,
     children: Vec<u32>,
@@ -30,7 +30,7 @@ impl<'a> Pending<'a> {
     pub(crate) fn new(
         requests: &'a [Recorded],
         parents: &'a [Parent],
-        host: &'a Host,
+        host: &'a ReplayHost,
         start: Nanos,
     ) -> Self {
         assert_eq!(requests.len(), parents.len(), "every request has its parent or none");

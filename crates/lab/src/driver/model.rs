@@ -40,8 +40,8 @@ pub use self::recorded::replay_recording;
 use self::space::Space;
 #[cfg(test)]
 pub(crate) use self::{feed::issued, open::due};
-use super::{Application, Driver, DriverKind, Drivers, Fill, Load, Loaded, Watch};
-use crate::application::Host;
+use super::{Driver, DriverKind, Drivers, Fill, Load, Loaded, ReplayedApplication, Watch};
+use crate::application::ReplayHost;
 use crate::plan::Plan;
 use crate::progress::Glimpse;
 use crate::real::access::Access;
@@ -312,15 +312,19 @@ impl Driver for Model {
         step: &str,
         recording: &Recording,
         watch: &mut dyn Watch,
-    ) -> Result<Application, Error> {
+    ) -> Result<ReplayedApplication, Error> {
         watch.progress(0.0, "replaying");
         self.drive.begin_loads(self.now);
-        let outcome =
-            recorded::on(&mut self.drive, &self.spec.name, (recording, &Host::default()), self.now)
-                .map_err(|error| Error::new(error.kind(), step).source(error))?;
+        let outcome = recorded::on(
+            &mut self.drive,
+            &self.spec.name,
+            (recording, &ReplayHost::default()),
+            self.now,
+        )
+        .map_err(|error| Error::new(error.kind(), step).source(error))?;
         self.now = outcome.completed_at;
         let recorded::ReplayedRecording { replayed, interval, .. } = outcome;
-        Ok(Application { replayed, intervals: vec![interval] })
+        Ok(ReplayedApplication { replayed, intervals: vec![interval] })
     }
 }
 

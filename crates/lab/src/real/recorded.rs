@@ -23,7 +23,7 @@ use serde::Serialize;
 use workload::recording::{Recorded, Recording};
 
 use super::guard;
-use crate::application::{ByOp, Clock, Host, Pending, Replayed};
+use crate::application::{ByOp, Clock, Pending, ReplayHost, Replayed};
 use crate::{Error, Kind};
 
 /// Most requests that are outstanding at a time.
@@ -54,7 +54,7 @@ pub fn replay_recording(
     recording: &Recording,
     path: &Path,
     destroy: bool,
-    host: &Host,
+    host: &ReplayHost,
 ) -> Result<RealReplay, Error> {
     let requests = recording.measured();
     if requests.is_empty() {
@@ -71,7 +71,7 @@ pub fn replay_recording(
     };
     fill(&file, recording.head.size_bytes).map_err(|source| failed("filling", source))?;
     let parents = host.parents(recording);
-    let state = State {
+    let state = ReplayState {
         pending: Pending::new(requests, &parents, host, Nanos::ZERO),
         completed_at: vec![Nanos::ZERO; requests.len()],
         latencies: ByOp::default(),
@@ -79,7 +79,7 @@ pub fn replay_recording(
         is_polled: false,
         failure: None,
     };
-    let engine = Engine {
+    let engine = ReplayEngine {
         file: &file,
         requests,
         begun: Instant::now(),
@@ -90,7 +90,7 @@ pub fn replay_recording(
     thread::scope(|scope| {
         for seed in 0..outstanding_max(requests) {
             let engine = &engine;
-            scope.spawn(move || engine.work(Block::new(bytes_max.unwrap_or_default(), seed)));
+            scope.spawn(move || engine.work(Buffer::new(bytes_max.unwrap_or_default(), seed)));
         }
     });
     let state = engine.state.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -139,7 +139,7 @@ fn check_size(file: &File, recording: &Recording, path: &Path) -> Result<(), Err
 
 /// Writes the first `size` bytes in order, so that no read meets space that was never written.
 fn fill(file: &File, size: u64) -> std::io::Result<()> {
-    let block = Block::new(FILL_BYTES, 0);
+    let block = Buffer::new(FILL_BYTES, 0);
     let mut at = 0;
     while at < size {
         let bytes = FILL_BYTES.min(size - at) / SECTOR_BYTES * SECTOR_BYTES;
@@ -168,12 +168,12 @@ fn outstanding_max(requests: &[Recorded]) -> u64 {
 }
 
 /// Memory of a worker: bytes that do not compress, where direct I/O wants them.
-struct Block {
+struct Buffer {
     memory: Vec<u8>,
     start: usize,
 }
 
-impl Block {
+impl Buffer {
     fn new(bytes: u64, seed: u64) -> Self {
         let bytes = usize::try_from(bytes).expect("a request fits into memory");
         let mut memory = vec![0; bytes + ALIGNMENT];
@@ -198,7 +198,7 @@ impl Block {
     }
 }
 
-struct State<'a> {
+struct ReplayState<'a> {
     pending: Pending<'a>,
     completed_at: Vec<Nanos>,
     latencies: ByOp,
@@ -209,24 +209,24 @@ struct State<'a> {
     failure: Option<(u32, std::io::Error)>,
 }
 
-impl State<'_> {
+impl ReplayState<'_> {
     fn is_over(&self) -> bool {
         self.pending.is_over() || self.failure.is_some()
     }
 }
 
 /// Workers' common ground.
-struct Engine<'a> {
+struct ReplayEngine<'a> {
     file: &'a File,
     requests: &'a [Recorded],
     begun: Instant,
-    state: Mutex<State<'a>>,
+    state: Mutex<ReplayState<'a>>,
     /// Signalled when a request became due earlier than all others, and at the end.
     wake: Condvar,
 }
 
-impl<'a> Engine<'a> {
-    fn lock(&self) -> MutexGuard<'_, State<'a>> {
+impl<'a> ReplayEngine<'a> {
+    fn lock(&self) -> MutexGuard<'_, ReplayState<'a>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -235,7 +235,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Carries out what is due until all is over.
-    fn work(&self, mut block: Block) {
+    fn work(&self, mut block: Buffer) {
         // The system would otherwise sleep some 50 us longer than it is told to; where it refuses,
         // it does.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
@@ -266,9 +266,9 @@ impl<'a> Engine<'a> {
     /// Carries out the request that is due, without the lock.
     fn issue<'b>(
         &'b self,
-        mut state: MutexGuard<'b, State<'a>>,
-        block: &mut Block,
-    ) -> MutexGuard<'b, State<'a>> {
+        mut state: MutexGuard<'b, ReplayState<'a>>,
+        block: &mut Buffer,
+    ) -> MutexGuard<'b, ReplayState<'a>> {
         let (due_at, index, is_buffered) = state.pending.take().expect("one is due");
         if is_buffered {
             self.answer(&mut state, index, due_at);
@@ -298,13 +298,13 @@ impl<'a> Engine<'a> {
         state
     }
 
-    fn answer(&self, state: &mut State<'_>, index: u32, at: Nanos) {
+    fn answer(&self, state: &mut ReplayState<'_>, index: u32, at: Nanos) {
         state.completed_at[index as usize] = at;
         state.pending.answer(index, at);
         self.wake.notify_one();
     }
 
-    fn carry_out(&self, request: Recorded, block: &mut Block) -> std::io::Result<()> {
+    fn carry_out(&self, request: Recorded, block: &mut Buffer) -> std::io::Result<()> {
         let offset = request.lba * SECTOR_BYTES;
         let bytes = u64::from(request.sectors) * SECTOR_BYTES;
         match request.op {

@@ -84,9 +84,9 @@ impl Record {
         step: &PlannedStep,
         demand: &Demand,
         (application, recording): (&workload::Application, &Recording),
-        replayed: crate::driver::Application,
+        replayed: crate::driver::ReplayedApplication,
     ) -> Self {
-        let crate::driver::Application { replayed, intervals } = replayed;
+        let crate::driver::ReplayedApplication { replayed, intervals } = replayed;
         let summary = (!intervals.is_empty()).then(|| Summary::of(&intervals));
         let head = &recording.head;
         let benchmark = recording.tail.as_ref().and_then(|tail| tail.benchmark.as_ref());

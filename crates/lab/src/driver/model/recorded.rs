@@ -11,7 +11,7 @@ use workload::recording::{Parent, Recorded, Recording};
 
 use super::meter::Meter;
 use super::{failed, quick_measure};
-use crate::application::{ByOp, Clock, Host, Pending, Replayed};
+use crate::application::{ByOp, Clock, Pending, ReplayHost, Replayed};
 use crate::{Error, Kind};
 
 /// Replays what a benchmark did while it counted on a model of `spec` that was filled once.
@@ -25,7 +25,7 @@ pub fn replay_recording(
     recording: &Recording,
     spec: &DriveSpec,
     setup: &Setup,
-    (host, compressible_percent): (&Host, f64),
+    (host, compressible_percent): (&ReplayHost, f64),
 ) -> Result<Replayed, Error> {
     let mut drive = Drive::new(spec, setup)
         .map_err(|source| Error::new(Kind::Input, "setting up the drive").source(source))?;
@@ -53,7 +53,7 @@ pub(super) struct ReplayedRecording {
 pub(super) fn on(
     drive: &mut Drive,
     name: &str,
-    (recording, host): (&Recording, &Host),
+    (recording, host): (&Recording, &ReplayHost),
     start: Nanos,
 ) -> Result<ReplayedRecording, Error> {
     let requests = recording.measured();
@@ -130,7 +130,7 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn new(
         drive: &'a mut Drive,
-        (requests, parents, host): (&'a [Recorded], &'a [Parent], &'a Host),
+        (requests, parents, host): (&'a [Recorded], &'a [Parent], &'a ReplayHost),
         fit: AddressMap,
         start: Nanos,
     ) -> Self {

@@ -48,7 +48,7 @@ fn target(bytes: u64) -> tempfile::NamedTempFile {
 
 /// The replay; none where the file system has no direct I/O, or takes no holes.
 fn replayed(recording: &Recording, path: &Path) -> Option<RealReplay> {
-    match replay_recording(recording, path, true, &Host::default()) {
+    match replay_recording(recording, path, true, &ReplayHost::default()) {
         Ok(replay) => Some(replay),
         Err(error) if error.remedy() == HINT => None,
         Err(error) => panic!("{error}"),
@@ -88,7 +88,7 @@ fn everything_that_was_recorded_is_written_first() {
 #[test]
 fn requests_that_memory_answers_are_not_asked_of_the_drive() {
     let file = target(SIZE);
-    let host = Host { buffered_percent: 100.0, ..Host::default() };
+    let host = ReplayHost { buffered_percent: 100.0, ..ReplayHost::default() };
     if let Ok(replay) = replay_recording(&recording(chain(50)), file.path(), true, &host) {
         assert!(replay.replayed.read.is_none());
         assert_eq!(replay.replayed.write.unwrap().count, 10);
@@ -99,7 +99,7 @@ fn requests_that_memory_answers_are_not_asked_of_the_drive() {
 fn a_target_that_is_too_small_or_holds_data_is_refused() {
     let small = target(SIZE - 4096);
     let refused = |path: &Path, destroy| {
-        replay_recording(&recording(chain(1)), path, destroy, &Host::default()).unwrap_err()
+        replay_recording(&recording(chain(1)), path, destroy, &ReplayHost::default()).unwrap_err()
     };
     let error = refused(small.path(), true);
     assert!(error.remedy() == HINT || error.to_string().contains("and "), "{error}");

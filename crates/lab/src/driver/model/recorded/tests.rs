@@ -3,7 +3,7 @@
 use workload::recording::{Benchmark, Head, Tail, Transaction};
 
 use super::*;
-use crate::application::{HOST_SHARE_MAX, Host};
+use crate::application::{HOST_SHARE_MAX, ReplayHost};
 
 const SIZE: u64 = 1 << 30;
 
@@ -55,7 +55,8 @@ fn a_chain_takes_its_think_times_and_the_latencies_of_the_model() {
     let (spec, setup) = duo();
     let think = Nanos::from_micros(300);
     let recording = recording(chain(500, Nanos::from_millis(2), think), 100.0);
-    let replayed = replay_recording(&recording, &spec, &setup, (&Host::default(), 0.0)).unwrap();
+    let replayed =
+        replay_recording(&recording, &spec, &setup, (&ReplayHost::default(), 0.0)).unwrap();
 
     let mut alone = Drive::new(&spec, &setup).unwrap();
     quick_measure::fill(&mut alone);
@@ -89,7 +90,8 @@ fn a_transaction_begins_and_ends_on_the_clock_of_the_replay() {
     let begin = |index: u64| each * (3 * index) + latency + Nanos::from_micros(100);
     recording.transactions =
         (0..99).map(|index| Transaction { from: begin(index), to: begin(index + 1) }).collect();
-    let replayed = replay_recording(&recording, &spec, &setup, (&Host::default(), 0.0)).unwrap();
+    let replayed =
+        replay_recording(&recording, &spec, &setup, (&ReplayHost::default(), 0.0)).unwrap();
     let (p99, read) =
         (replayed.prediction.unwrap().latency_ms_p99.unwrap(), replayed.read.unwrap());
     let three_reads_ms = |latency_ns: f64| 3.0 * (latency_ns / 1e6 + 0.3);
@@ -105,23 +107,23 @@ fn a_faster_host_with_more_memory_waits_less() {
     let think = Nanos::from_micros(300);
     let mut recording = recording(chain(400, Nanos::from_millis(2), think), 100.0);
     recording.head.front_end_ns = Some(100_000);
-    let span_s = |host: Host| {
+    let span_s = |host: ReplayHost| {
         let replayed = replay_recording(&recording, &spec, &setup, (&host, 0.0)).unwrap();
         (replayed.replayed_s, replayed.read.map_or(0, |read| read.count))
     };
-    let kept = Host { keeps_front_end: true, ..Host::default() };
+    let kept = ReplayHost { keeps_front_end: true, ..ReplayHost::default() };
     let (as_recorded_s, _) = span_s(kept);
-    let (direct_s, reads) = span_s(Host::default());
+    let (direct_s, reads) = span_s(ReplayHost::default());
     assert!((as_recorded_s - direct_s - 399.0 * 100e-6).abs() < 1e-9, "100 us each");
     assert_eq!(reads, 400);
-    let (fast_s, _) = span_s(Host { speed: 3.0, ..kept });
+    let (fast_s, _) = span_s(ReplayHost { speed: 3.0, ..kept });
     assert!((as_recorded_s - fast_s - 399.0 * 200e-6).abs() < 1e-6);
-    let (buffered_s, reads) = span_s(Host { buffered_percent: 75.0, ..kept });
+    let (buffered_s, reads) = span_s(ReplayHost { buffered_percent: 75.0, ..kept });
     assert_eq!(reads, 100);
     let of_drive_s = as_recorded_s - 399.0 * think.as_secs_f64();
     let left_s = buffered_s - 399.0 * think.as_secs_f64();
     assert!((left_s / of_drive_s - 0.25).abs() < 0.05, "{left_s} of {of_drive_s}");
-    let all = Host { buffered_percent: 100.0, ..kept };
+    let all = ReplayHost { buffered_percent: 100.0, ..kept };
     assert!((span_s(all).0 - 399.0 * think.as_secs_f64()).abs() < 1e-9, "the host alone");
 }
 
@@ -129,7 +131,8 @@ fn a_faster_host_with_more_memory_waits_less() {
 fn nothing_is_predicted_where_the_host_dominates() {
     let (spec, setup) = duo();
     let recording = recording(chain(50, Nanos::from_millis(2), Nanos::from_millis(5)), 100.0);
-    let replayed = replay_recording(&recording, &spec, &setup, (&Host::default(), 0.0)).unwrap();
+    let replayed =
+        replay_recording(&recording, &spec, &setup, (&ReplayHost::default(), 0.0)).unwrap();
     assert!(replayed.host_share > HOST_SHARE_MAX && replayed.prediction.is_none());
 }
 
@@ -143,7 +146,7 @@ fn a_rate_at_which_more_clients_think_than_there_are_processors_is_told_apart() 
     let with = |machine: &str, requests: &[Recorded]| {
         let mut recording = recording(requests.to_vec(), 100.0);
         recording.head.machine = machine.into();
-        replay_recording(&recording, &spec, &setup, (&Host::default(), 0.0)).unwrap()
+        replay_recording(&recording, &spec, &setup, (&ReplayHost::default(), 0.0)).unwrap()
     };
     let replayed = with("2 x AMD EPYC, Linux", &four);
     assert_eq!(replayed.processors, Some(2));
@@ -163,10 +166,11 @@ fn requests_that_were_outstanding_together_are_again() {
     }
     let alone = chain(1, Nanos::from_millis(2), Nanos::ZERO);
     let together =
-        replay_recording(&recording(requests, 1.0), &spec, &setup, (&Host::default(), 0.0))
+        replay_recording(&recording(requests, 1.0), &spec, &setup, (&ReplayHost::default(), 0.0))
             .unwrap();
     let alone =
-        replay_recording(&recording(alone, 1.0), &spec, &setup, (&Host::default(), 0.0)).unwrap();
+        replay_recording(&recording(alone, 1.0), &spec, &setup, (&ReplayHost::default(), 0.0))
+            .unwrap();
     assert!(together.replayed_s < 3.0 * alone.replayed_s, "eight took as long as a chain of them");
     assert!(together.recorded_host_share < 1e-12);
 }
@@ -179,7 +183,7 @@ fn a_flush_and_a_trim_are_requests_of_their_own() {
     requests[2] = Recorded { op: Op::Flush, lba: 0, sectors: 0, ..requests[2] };
     requests[3].op = Op::Trim;
     let replayed =
-        replay_recording(&recording(requests, 1.0), &spec, &setup, (&Host::default(), 0.0))
+        replay_recording(&recording(requests, 1.0), &spec, &setup, (&ReplayHost::default(), 0.0))
             .unwrap();
     assert_eq!(replayed.flush.unwrap().count, 1);
     assert_eq!(replayed.write.unwrap().count, 1);
@@ -191,8 +195,9 @@ fn a_recording_of_a_larger_device_is_refused() {
     let (spec, setup) = duo();
     let mut large = recording(chain(1, Nanos(1), Nanos(1)), 1.0);
     large.head.size_bytes = 64 << 40;
-    let error =
-        replay_recording(&large, &spec, &setup, (&Host::default(), 0.0)).unwrap_err().to_string();
+    let error = replay_recording(&large, &spec, &setup, (&ReplayHost::default(), 0.0))
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("70.37 TB") && error.contains("iodrive-duo holds"), "{error}");
 }
 
