@@ -3,19 +3,20 @@
 use lab::library::Library;
 use lab::plan::Plan;
 use lab::results::{Run, StepKind};
+use lab::ssd::catalogue;
 use lab::workload::Protocol;
 
 /// The plan of the protocol with one number of clients of RocksDB.
 fn plan() -> Plan {
     let library = Library::new(Vec::new());
-    let protocol = library.find::<Protocol>("applications").unwrap().value;
+    let protocol = library.find::<Protocol>("applications").expect("it is built in").value;
     let wanted = ["nosql-ycsb-a/nosql-ycsb-a/4-clients".to_owned()];
-    library.plan(&protocol, 1).unwrap().with_steps(&wanted.into())
+    library.plan(&protocol, 1).expect("all of it was recorded").with_steps(&wanted.into())
 }
 
 fn carried_out() -> Run {
-    let spec = lab::ssd::catalogue::find("iodrive-duo").unwrap();
-    super::carried_out(&plan().for_drive(&spec)).unwrap()
+    let spec = catalogue::find("iodrive-duo").expect("the catalogue has it");
+    super::carried_out(&plan().for_drive(&spec)).expect("a model does not fail")
 }
 
 #[test]
