@@ -6,12 +6,14 @@
 //!
 //! A front end knows nothing of the device behind the contract, and a device nothing of clients.
 
+mod administration;
 mod memory;
 
 use std::{fmt, io};
 
 use blockio::Bytes;
 
+pub use self::administration::{Administration, DriveHealth, Identity};
 pub use self::memory::MemoryDevice;
 
 /// Point at which a command that changes data is acknowledged.
@@ -131,6 +133,12 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// Byte offset of the device on the drive that it is part of; 0 if it is the whole drive.
     fn origin(&self) -> u64 {
         0
+    }
+
+    /// Bytes of the blocks, aligned to their size, that a crash during a write leaves with all of
+    /// the old or all of the new data; a power of two, at least 512.
+    fn atomic_bytes(&self) -> u64 {
+        512
     }
 
     /// Fills `buffer` from `offset` on; what was never written, or trimmed, reads as zeroes.

@@ -58,6 +58,11 @@ impl Device for MemoryDevice {
         self.size
     }
 
+    /// Nothing survives a crash, in parts or whole; and no other command sees a write in parts.
+    fn atomic_bytes(&self) -> u64 {
+        BLOCK_BYTES as u64
+    }
+
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
         self.check_range(offset, buffer.len() as u64)?;
         let blocks = self.shared();

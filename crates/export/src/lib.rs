@@ -1,27 +1,40 @@
 //! Front ends: devices offered to clients under a name.
 //!
 //! ```text
-//!   clients ──► front end (nbd, fuse) ──► Device, of which nothing else is known
+//!   clients ──► front end (nbd, nvme, fuse) ──► Device, of which nothing else is known
 //!                     └──► Pace: the model whose latencies replies keep to
 //! ```
 //!
 //! An [`Export`] is a [`Device`] with a name; [`Exports`] is what one server offers, to clients who
 //! encrypt by [`Tls`] where that is wanted; an [`Address`] is where it listens, a [`Listener`] the
-//! socket there. [`nbd`] is the protocol, [`fuse`] a folder with a file for each export.
+//! socket there. [`nbd`] and [`nvme`] are protocols, spoken by a [`Server`] that has a thread for each
+//! connection; [`fuse`] is a folder with a file for each export.
 
 mod address;
+mod channel;
+mod connection;
+mod conversation;
 pub mod fuse;
+mod limits;
 pub mod nbd;
+pub mod nvme;
 mod pace;
+mod paced;
 mod recorder;
+mod replies;
+mod server;
 mod socket;
 mod tls;
 
 use std::sync::Arc;
 
 pub use self::address::{Address, AddressError};
+pub use self::conversation::Taken;
+pub use self::limits::{Limits, LimitsError, REQUEST_BYTES_MAX};
 pub use self::pace::{Asked, Lane, Pace};
 pub use self::recorder::{Recorder, Served};
+pub use self::replies::Replies;
+pub use self::server::{Event, Observer, Protocol, Server};
 pub use self::socket::{BindError, Listener};
 pub use self::tls::{Demand, Tls, TlsError, TlsStream};
 use device::{Device, DeviceError};

@@ -22,23 +22,18 @@
 //!
 //! The protocol is [nbd-protocol-2023].
 
-mod channel;
 #[cfg(test)]
-mod client;
-mod connection;
-mod limits;
+pub(crate) mod client;
 mod negotiation;
-mod paced;
-mod replies;
 mod request;
-mod server;
 mod session;
 mod terms;
 mod wire;
 
-pub use self::limits::{Limits, LimitsError};
 pub use self::negotiation::Negotiation;
-pub use self::replies::Replies;
-pub use self::server::{Event, Observer, Server};
 pub use self::session::Session;
-pub use self::terms::{Dialect, PREFERRED_BYTES, REQUEST_BYTES_MAX, Taken, Terms, Violation};
+pub use self::terms::{Dialect, PREFERRED_BYTES, Terms, Violation};
+pub use crate::conversation::Taken;
+pub use crate::limits::{Limits, LimitsError, REQUEST_BYTES_MAX};
+pub use crate::replies::Replies;
+pub use crate::server::{Event, Observer, Server};

@@ -5,7 +5,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::os::unix::net::UnixListener;
@@ -261,6 +261,11 @@ impl Socket {
         sockopt::set_socket_timeout(&self.0, Timeout::Recv, patience)?;
         sockopt::set_socket_timeout(&self.0, Timeout::Send, patience)?;
         Ok(())
+    }
+
+    /// The address that the client connected to, if it came over TCP.
+    pub(crate) fn local_place(&self) -> Option<SocketAddr> {
+        SocketAddr::try_from(rustix::net::getsockname(&self.0).ok()?).ok()
     }
 
     /// Receives no more; what was received already is still there.

@@ -19,7 +19,10 @@ pub mod simulation;
 pub mod status;
 mod volume;
 
-pub use ::device::{Allocation, Device, DeviceError, Durability, MemoryDevice, Read};
+pub use ::device::{
+    Administration, Allocation, Device, DeviceError, DriveHealth, Durability, Identity,
+    MemoryDevice, Read,
+};
 pub use engine::creation::{Capacity, Plan, format};
 pub use engine::drive::{Beyond, Drive, UserCapacity};
 pub use engine::queue::{Pending, Queue};

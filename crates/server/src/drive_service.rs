@@ -18,7 +18,8 @@ use live::fault_injection::{Fault, FaultInjector};
 use live::management::{Answer, Management, Request};
 use live::status::{Client, Export, History, HistorySpan, Process, Server, Status};
 use live::{
-    Beyond, Device, Drive, Life, Maintenance, Meter, Metered, Namespaces, UserCapacity, locate,
+    Administration, Beyond, Device, Drive, DriveHealth, Identity, Life, Maintenance, Meter,
+    Metered, Namespaces, UserCapacity, locate,
 };
 use tracing::{error, info, warn};
 
@@ -26,6 +27,7 @@ use self::changes::{Change, Gravity, Known};
 use self::event_log::EventLog;
 use self::history::Rings;
 pub use self::model::Paced;
+pub(crate) use self::model::{model_name, warmth};
 use crate::monitor::{Alert, Monitor};
 
 /// Service of a drive that is served from its folder: its status, its clients and its maintenance.
@@ -58,8 +60,8 @@ pub struct DriveService {
 #[derive(Debug, Default)]
 struct Guests {
     exports: Vec<Export>,
-    /// The export that each client uses, by its number.
-    clients: BTreeMap<u64, String>,
+    /// By number.
+    clients: BTreeMap<u64, Client>,
     came: u64,
     refused: u64,
 }
@@ -152,6 +154,11 @@ impl DriveService {
             Event::Came { client, export } => {
                 self.note(format!("Client {client} connected to `{export}`."));
             }
+            Event::HostCame { client, controller, host } => {
+                self.note(format!(
+                    "Client {client}, {host}, connected as controller {controller}."
+                ));
+            }
             Event::Left { client } => self.note(format!("Client {client} disconnected.")),
             Event::Dropped { client, reason } => {
                 self.note(format!("Client {client} was dropped: {reason}."));
@@ -167,7 +174,13 @@ impl DriveService {
         match event {
             Event::Came { client, export } => {
                 guests.came += 1;
-                guests.clients.insert(*client, export.clone());
+                let (export, host) = (export.clone(), String::new());
+                guests.clients.insert(*client, Client { client: *client, export, host });
+            }
+            Event::HostCame { client, host, .. } => {
+                guests.came += 1;
+                let (export, host) = (String::new(), host.clone());
+                guests.clients.insert(*client, Client { client: *client, export, host });
             }
             Event::Left { client } => {
                 guests.clients.remove(client);
@@ -187,8 +200,6 @@ impl DriveService {
         // The model may be at work for others: whoever comes and goes does not wait for it.
         let model = self.model.get().map(|model| model.status(self.begun.elapsed()));
         let guests = self.guests();
-        let client =
-            |(client, export): (&u64, &String)| Client { client: *client, export: export.clone() };
         let server = Server {
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -196,7 +207,7 @@ impl DriveService {
             cpu_s,
             memory_bytes,
             exports: guests.exports.clone(),
-            clients: guests.clients.iter().map(client).collect(),
+            clients: guests.clients.values().cloned().collect(),
             clients_came: guests.came,
             clients_refused: guests.refused,
             traffic,
@@ -330,6 +341,39 @@ impl DriveService {
 
     fn guests(&self) -> MutexGuard<'_, Guests> {
         locked(&self.guests)
+    }
+}
+
+impl Administration for DriveService {
+    fn identity(&self) -> Identity {
+        let number = u64::from_str_radix(&self.number(), 16);
+        Identity {
+            number: number.expect("drives are numbered with 16 hexadecimal digits"),
+            model: model_name(self.model.get().map(|model| &**model), "live"),
+            firmware: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+
+    fn health(&self) -> DriveHealth {
+        let Status { smart, life, server, .. } = self.status().judged();
+        let climate = server.and_then(|server| server.model?.climate);
+        DriveHealth {
+            critical_warning: smart.critical_warning,
+            available_spare_percent: smart.available_spare,
+            available_spare_threshold_percent: smart.available_spare_threshold,
+            percentage_used: smart.percentage_used.unwrap_or(0),
+            host_read_bytes: life.host_read_bytes,
+            host_written_bytes: life.host_written_bytes,
+            host_read_commands: life.host_read_commands,
+            host_write_commands: life.host_write_commands,
+            power_cycles: smart.power_cycles,
+            power_on_s: life.power_on_s,
+            unsafe_shutdowns: smart.unsafe_shutdowns,
+            media_errors: life.media_errors,
+            media_written_bytes: Some(life.media_written_bytes),
+            media_read_bytes: Some(life.media_read_bytes),
+            ..warmth(climate.as_ref())
+        }
     }
 }
 

@@ -13,6 +13,7 @@
 pub mod activation;
 pub mod drive_service;
 pub mod log;
+pub mod memory_drive;
 pub mod monitor;
 pub mod recording;
 pub mod web;

@@ -49,8 +49,15 @@ pub(crate) struct Serve {
     pub(crate) memory: Option<Bytes>,
     /// Address for NBD clients: unix:PATH, tcp:PORT (loopback), tcp:HOST:PORT, or fd:N where the
     /// socket was passed; may be repeated
-    #[arg(long, required_unless_present_any = ["config", "fuse"], value_name = "ADDRESS")]
+    #[arg(long, required_unless_present_any = ["config", "fuse", "nvme"], value_name = "ADDRESS")]
     pub(crate) nbd: Vec<Place<Address>>,
+    /// Address for NVMe/TCP hosts: tcp:PORT (loopback), tcp:HOST:PORT or fd:N; may be repeated.
+    /// Exports are namespaces of one subsystem
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) nvme: Vec<Place<Address>>,
+    /// Bytes of the logical blocks that NVMe hosts see: 512 or 4096
+    #[arg(long, default_value_t = 512, value_name = "BYTES", requires = "nvme")]
+    pub(crate) nvme_block_bytes: u64,
     /// Empty folder on which each export is mounted as a file, for as long as the server runs
     #[arg(long, value_name = "DIR")]
     pub(crate) fuse: Option<PathBuf>,

@@ -1,5 +1,7 @@
 //! `floatgate serve`: a drive that stores, offered to clients until it is told to stop.
 
+mod nvme;
+
 use std::fmt::Display;
 use std::fs;
 use std::io;
@@ -21,10 +23,11 @@ use lab::wanted::Wanted;
 use lab::workload::recording::Tail;
 use live::fault_injection::{FaultInjector, Schedule};
 use live::status::Status;
-use live::{Access, Device, Drive, MemoryDevice, Namespace, Namespaces, status};
+use live::{Access, Administration, Device, Drive, Namespace, Namespaces, status};
 use server::activation::{Passed, Place};
 use server::drive_service::{DriveService, Paced};
 use server::log::{self, Log};
+use server::memory_drive::MemoryDrive;
 use server::monitor::{self, About, Monitor, Recipients};
 use server::recording::{self, RecordingFile};
 use server::web::{self, Content, Door, DriveRoutes, Token, Web};
@@ -56,6 +59,7 @@ const POWER_CUT: i32 = 137;
 struct Served {
     device: Arc<dyn Device>,
     drive: Option<(Arc<Drive>, Arc<DriveService>)>,
+    administration: Arc<dyn Administration>,
 }
 
 /// Serves, prints the URIs, and waits for a signal.
@@ -70,12 +74,10 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     let mut passed = Passed::of_process();
     let listeners = args.nbd.iter().map(|place| listen(place, &mut passed, &args.tls));
     let listeners = listeners.collect::<Result<Vec<_>>>()?;
+    let nvme_listeners = nvme::listen(args, &mut passed)?;
     let listen_http = |place| listen_http(place, &mut passed, http_tls.as_ref());
     let http = args.http.as_ref().map(listen_http).transpose()?;
-    let Served { device, drive } = Served::open(args, recipients)?;
-    if let Some((paced, (_, service))) = paced.as_ref().zip(drive.as_ref()) {
-        service.keep_pace_with(paced);
-    }
+    let Served { device, drive, administration } = Served::open(args, recipients, paced.as_ref())?;
     let pace = paced.map(|paced| Arc::clone(&paced.pace));
     hold(pace.as_deref(), &*device)?;
     let offer = Offer {
@@ -95,6 +97,13 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     if let Some(files) = &files {
         files.add_to(&mut offered);
     }
+    let listeners = nvme::with_subsystem(
+        (listeners, nvme_listeners),
+        &exports,
+        administration,
+        args.nvme_block_bytes,
+        &mut offered,
+    )?;
     let service = drive.as_ref().map(|(_, service)| Arc::clone(service));
     let management = service.as_ref().map(|service| service.manage(&offered)).transpose()?;
     let web = match (http, &service) {
@@ -113,7 +122,8 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
         }
         tell(event);
     };
-    let server = Server::start(exports, listeners, limits, watch).context("starting the server")?;
+    let server = Server::start_each(exports, listeners, limits, watch);
+    let server = server.context("starting the server")?;
     // Clients may know where without being told.
     if let Err(error) = output::data(&text) {
         let error = server::chain_text(&error);
@@ -270,10 +280,15 @@ fn close(drive: Option<(Arc<Drive>, Arc<DriveService>)>) -> Result<Ending> {
 }
 
 impl Served {
-    fn open(args: &Serve, recipients: Option<Recipients>) -> Result<Self> {
+    fn open(
+        args: &Serve,
+        recipients: Option<Recipients>,
+        paced: Option<&Arc<Paced>>,
+    ) -> Result<Self> {
         let Some(volume) = &args.volume else {
             let size = args.memory.context("nothing to serve")?;
-            return Ok(Self { device: Arc::new(MemoryDevice::new(size.0)), drive: None });
+            let (device, drive) = MemoryDrive::new(size.0, paced.cloned())?;
+            return Ok(Self { device, drive: None, administration: Arc::new(drive) });
         };
         let (injector, access) = (injector(args)?, Access::from(args.access));
         let drive = match &injector {
@@ -284,6 +299,9 @@ impl Served {
         let drive = Arc::new(drive);
         let service = Arc::new(DriveService::new(volume, Arc::clone(&drive), injector));
         service.tell(&format!("The server started, process {}.", std::process::id()));
+        if let Some(paced) = paced {
+            service.keep_pace_with(paced);
+        }
         info!("the dies are accessed {access}");
         for unused in drive.unused_media() {
             warn!("{unused}");
@@ -297,7 +315,8 @@ impl Served {
         if let Some(period) = args.scrub {
             service.maintenance.scrub_every(period)?;
         }
-        Ok(Self { device: service.device(), drive: Some((drive, service)) })
+        let administration = Arc::<DriveService>::clone(&service);
+        Ok(Self { device: service.device(), drive: Some((drive, service)), administration })
     }
 }
 
@@ -522,6 +541,12 @@ pub(super) fn shown(offered: &[status::Export], json: bool) -> Result<String> {
 pub(super) fn tell(event: &Event) {
     match event {
         Event::Came { client, export } => debug!(client, export, "client {client} uses `{export}`"),
+        Event::HostCame { client, controller, host } => {
+            debug!(
+                client,
+                controller, host, "client {client}, {host}, has controller {controller}"
+            );
+        }
         Event::Left { client } => debug!(client, "client {client} left"),
         Event::Dropped { client, reason } => {
             warn!(client, reason, "client {client} was dropped: {reason}");

@@ -2,50 +2,50 @@
 
 use std::sync::Arc;
 
-use super::replies::Replies;
 use super::session::Session;
 use super::terms::{Dialect, Terms};
 use super::wire::{self, option, u16_at, u32_at, u64_at};
 use crate::Export;
+use crate::Replies;
 use device::Device;
 
 /// Numbers of requests.
-pub(super) mod kind {
-    pub(in super::super) const READ: u16 = 0;
-    pub(in super::super) const WRITE: u16 = 1;
-    pub(in super::super) const DISCONNECT: u16 = 2;
-    pub(in super::super) const FLUSH: u16 = 3;
-    pub(in super::super) const TRIM: u16 = 4;
-    pub(in super::super) const CACHE: u16 = 5;
-    pub(in super::super) const WRITE_ZEROES: u16 = 6;
-    pub(in super::super) const BLOCK_STATUS: u16 = 7;
+pub(crate) mod kind {
+    pub(crate) const READ: u16 = 0;
+    pub(crate) const WRITE: u16 = 1;
+    pub(crate) const DISCONNECT: u16 = 2;
+    pub(crate) const FLUSH: u16 = 3;
+    pub(crate) const TRIM: u16 = 4;
+    pub(crate) const CACHE: u16 = 5;
+    pub(crate) const WRITE_ZEROES: u16 = 6;
+    pub(crate) const BLOCK_STATUS: u16 = 7;
 }
 
 /// An answer to one request: of a structured reply, its only chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     /// Kind of the chunk; of a simple reply zero.
-    pub(super) kind: u16,
+    pub(crate) kind: u16,
     /// Error of a simple reply; of a structured one, its first number where it failed.
-    pub(super) errno: u32,
-    pub(super) cookie: u64,
-    pub(super) payload: Vec<u8>,
+    pub(crate) errno: u32,
+    pub(crate) cookie: u64,
+    pub(crate) payload: Vec<u8>,
 }
 
 /// A request in the plain dialects; `cookie` is its offset, so that answers can be told apart.
-pub(super) fn request(kind: u16, flags: u16, (offset, length): (u64, u32)) -> Vec<u8> {
+pub(crate) fn request(kind: u16, flags: u16, (offset, length): (u64, u32)) -> Vec<u8> {
     let header = header(wire::REQUEST, kind, flags, offset);
     [header, length.to_be_bytes().to_vec()].concat()
 }
 
 /// A write with its payload.
-pub(super) fn write(flags: u16, offset: u64, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn write(flags: u16, offset: u64, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap();
     [request(kind::WRITE, flags, (offset, length)), payload.to_vec()].concat()
 }
 
 /// A request with an extended header.
-pub(super) fn extended(kind: u16, flags: u16, (offset, length): (u64, u64)) -> Vec<u8> {
+pub(crate) fn extended(kind: u16, flags: u16, (offset, length): (u64, u64)) -> Vec<u8> {
     let header = header(wire::EXTENDED_REQUEST, kind, flags, offset);
     [header, length.to_be_bytes().to_vec()].concat()
 }
@@ -57,7 +57,7 @@ fn header(magic: u32, kind: u16, flags: u16, offset: u64) -> Vec<u8> {
 }
 
 /// An option with its data.
-pub(super) fn option(number: u32, data: &[u8]) -> Vec<u8> {
+pub(crate) fn option(number: u32, data: &[u8]) -> Vec<u8> {
     let mut bytes = wire::OPTION.to_be_bytes().to_vec();
     bytes.extend(number.to_be_bytes());
     bytes.extend(u32::try_from(data.len()).unwrap().to_be_bytes());
@@ -66,18 +66,18 @@ pub(super) fn option(number: u32, data: &[u8]) -> Vec<u8> {
 }
 
 /// A text with its length before it.
-pub(super) fn text(text: &str) -> Vec<u8> {
+pub(crate) fn text(text: &str) -> Vec<u8> {
     [&u32::try_from(text.len()).unwrap().to_be_bytes(), text.as_bytes()].concat()
 }
 
 /// The shortest handshake: flags, then `EXPORT_NAME` of the first export. 10 bytes answer it after
 /// the greeting of 18.
-pub(super) fn shortest_handshake() -> Vec<u8> {
+pub(crate) fn shortest_handshake() -> Vec<u8> {
     [3_u32.to_be_bytes().to_vec(), option(option::EXPORT_NAME, b"")].concat()
 }
 
 /// Terms for `device` alone.
-pub(super) fn terms(device: Arc<dyn Device>, dialect: Dialect) -> Terms {
+pub(crate) fn terms(device: Arc<dyn Device>, dialect: Dialect) -> Terms {
     let export = Arc::new(Export {
         name: String::new(),
         description: String::new(),
@@ -89,7 +89,7 @@ pub(super) fn terms(device: Arc<dyn Device>, dialect: Dialect) -> Terms {
 }
 
 /// Returns the answers of a session to `input`, all of which it must take.
-pub(super) fn answers(session: &mut Session, dialect: Dialect, input: &[u8]) -> Vec<Answer> {
+pub(crate) fn answers(session: &mut Session, dialect: Dialect, input: &[u8]) -> Vec<Answer> {
     let mut replies = Replies::new();
     let mut used = 0;
     let mut answers = Vec::new();
@@ -105,7 +105,7 @@ pub(super) fn answers(session: &mut Session, dialect: Dialect, input: &[u8]) -> 
 }
 
 /// The answers in `bytes`, where simple ones carry no data.
-pub(super) fn parse(dialect: Dialect, mut bytes: &[u8]) -> Vec<Answer> {
+pub(crate) fn parse(dialect: Dialect, mut bytes: &[u8]) -> Vec<Answer> {
     let mut answers = Vec::new();
     while !bytes.is_empty() {
         let (answer, used) = parse_one(dialect, bytes);

@@ -11,11 +11,11 @@
 
 use std::sync::Arc;
 
-use super::replies::Replies;
-use super::terms::{Dialect, PREFERRED_BYTES, REQUEST_BYTES_MAX, Taken, Terms, Violation};
+use super::terms::{Dialect, PREFERRED_BYTES, Terms, Violation};
 use super::wire;
 use super::wire::{ability, allocation, answer, handshake, info, option, u16_at, u32_at, u64_at};
 use crate::{Demand, Export, Exports, Tls};
+use crate::{REQUEST_BYTES_MAX, Replies, Taken};
 
 const FLAGS_BYTES: usize = 4;
 const OPTION_HEADER_BYTES: usize = 16;

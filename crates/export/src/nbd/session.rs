@@ -12,11 +12,12 @@ use std::ops::Range;
 
 use blockio::Op;
 
-use super::replies::Replies;
 use super::request::{self, Kind, Request};
-use super::terms::{Dialect, REQUEST_BYTES_MAX, Taken, Terms, Violation};
+use super::terms::{Dialect, Terms, Violation};
 use super::wire::{self, Errno, allocation, chunk, flag};
-use crate::Asked;
+use crate::conversation::{Conversation, Next, Taken};
+use crate::limits::REQUEST_BYTES_MAX;
+use crate::{Asked, Replies};
 use device::{Allocation, Device, DeviceError, Durability, Read};
 
 /// Once this many bytes wait, they are sent before more is read from the device.
@@ -60,28 +61,6 @@ struct Waiting {
     room: Range<usize>,
 }
 
-/// Progress made with the next request.
-pub(super) struct Next {
-    /// Bytes that are done with.
-    pub(super) used_bytes: usize,
-    /// Bytes that must be there before it can be carried out; zero when it was, or when it was
-    /// refused.
-    pub(super) wanted_bytes: usize,
-    /// Room that replies must have before it can be; zero when they have it.
-    pub(super) room_bytes: usize,
-    /// Command for the modelled drive, if the request is one.
-    pub(super) asked: Option<Asked>,
-    /// True if it was carried out.
-    pub(super) is_done: bool,
-}
-
-impl Next {
-    /// Reports bytes that are done with, and nothing else.
-    const fn used(used_bytes: usize) -> Self {
-        Self { used_bytes, wanted_bytes: 0, room_bytes: 0, asked: None, is_done: false }
-    }
-}
-
 /// Failure of a request.
 struct Failure {
     errno: Errno,
@@ -96,17 +75,6 @@ impl Session {
         let size = terms.export.device.size();
         let (reads, unsettled) = (Vec::new(), Vec::new());
         Self { terms, size, refused: None, reads, unsettled, answered: None, is_over: false }
-    }
-
-    /// Collects from now on the commands whose replies are there.
-    pub(super) fn collect_answered(&mut self) {
-        self.answered = Some(Vec::new());
-    }
-
-    /// The commands whose replies are there since this was emptied; absent where they are not
-    /// collected.
-    pub(super) const fn answered(&mut self) -> Option<&mut Vec<Asked>> {
-        self.answered.as_mut()
     }
 
     fn note_answered(&mut self, request: &Request) {
@@ -130,17 +98,6 @@ impl Session {
         }
         self.finish_reads(replies);
         Ok(taken)
-    }
-
-    /// Takes the next request, if all of it is there.
-    pub(super) fn take_next(
-        &mut self,
-        input: &[u8],
-        replies: &mut Replies,
-    ) -> Result<Next, Violation> {
-        let next = self.begin_next(input, replies);
-        self.finish_reads(replies);
-        next
     }
 
     /// Takes the next request, if all of it is there; reads may wait afterwards.
@@ -380,6 +337,36 @@ impl Session {
             self.unsettled.push(*request);
         }
         Ok(())
+    }
+}
+
+impl Conversation for Session {
+    type Violation = Violation;
+
+    fn take(&mut self, input: &[u8], replies: &mut Replies) -> Result<Taken, Violation> {
+        self.take(input, replies)
+    }
+
+    fn take_next(&mut self, input: &[u8], replies: &mut Replies) -> Result<Next, Violation> {
+        let next = self.begin_next(input, replies);
+        self.finish_reads(replies);
+        next
+    }
+
+    fn settle(&mut self, replies: &mut Replies) {
+        self.settle(replies);
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    fn collect_answered(&mut self) {
+        self.answered = Some(Vec::new());
+    }
+
+    fn answered(&mut self) -> Option<&mut Vec<Asked>> {
+        self.answered.as_mut()
     }
 }
 

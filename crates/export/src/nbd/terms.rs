@@ -4,8 +4,6 @@ use std::sync::Arc;
 
 use crate::Export;
 
-/// Most bytes that one request reads or writes; clients are told so.
-pub const REQUEST_BYTES_MAX: u32 = 32 << 20;
 /// Preferred alignment of requests, in bytes; clients are told so.
 pub const PREFERRED_BYTES: u32 = 4096;
 
@@ -29,26 +27,6 @@ pub struct Terms {
     pub dialect: Dialect,
     /// True if the client may ask which ranges are stored.
     pub reports_allocation: bool,
-}
-
-/// Progress made with received bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
-    /// Bytes that are done with.
-    pub used_bytes: usize,
-    /// Bytes that must be there, from the first that is not done with, before anything more can
-    /// be; zero when replies have to be sent first.
-    pub wanted_bytes: usize,
-    /// Room that replies must have before the next request can be carried out; zero when they have
-    /// it.
-    pub room_bytes: usize,
-}
-
-impl Taken {
-    /// True if something has to come, or to go, before more can be taken.
-    pub(super) const fn is_blocked(&self) -> bool {
-        self.wanted_bytes > 0 || self.room_bytes > 0
-    }
 }
 
 /// Protocol violation for which a client is dropped: nothing that it sends afterwards can be

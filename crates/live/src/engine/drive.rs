@@ -303,6 +303,11 @@ impl Device for Drive {
         u64::from(self.pages()) * PAGE_BYTES as u64
     }
 
+    /// A page gets its new place at once.
+    fn atomic_bytes(&self) -> u64 {
+        PAGE_BYTES as u64
+    }
+
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
         self.read_ranges(&mut [Read { offset, buffer }]).pop().expect("one answer to one read")
     }

@@ -40,6 +40,10 @@ impl Device for InjectingDevice {
         self.device.size()
     }
 
+    fn atomic_bytes(&self) -> u64 {
+        self.device.atomic_bytes()
+    }
+
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
         self.begin()?;
         self.device.read(offset, buffer)

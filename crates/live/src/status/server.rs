@@ -102,8 +102,11 @@ pub struct Export {
 pub struct Client {
     /// Its number, from 1 in order of arrival.
     pub client: u64,
-    /// Name of the export that it uses.
+    /// Name of the export that it uses; empty for an NVMe host, which uses them all.
     pub export: String,
+    /// NQN of an NVMe host; empty for others.
+    #[serde(default)]
+    pub host: String,
 }
 
 /// Commands of clients since the server began, by kind.

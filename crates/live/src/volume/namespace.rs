@@ -316,6 +316,12 @@ impl Device for Window {
         self.from + self.device.origin()
     }
 
+    /// Blocks of the drive, as far as they lie on blocks of the window.
+    fn atomic_bytes(&self) -> u64 {
+        let aligned = 1 << self.from.trailing_zeros().min(63);
+        self.device.atomic_bytes().min(aligned).max(512)
+    }
+
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
         let below = self.below(offset, buffer.len() as u64)?;
         self.above(self.device.read(below, buffer))

@@ -6,6 +6,7 @@ use std::time::Duration;
 use blockio::Nanos;
 use export::Pace;
 use lab::ssd::{DriveSpec, PowerSpec};
+use live::DriveHealth;
 use live::status::{Climate, Model};
 
 /// Modelled drive whose times a served drive keeps to.
@@ -24,7 +25,7 @@ impl Paced {
     }
 
     /// Returns the status of the model at `age` after its start.
-    pub(super) fn status(&self, age: Duration) -> Model {
+    pub(crate) fn status(&self, age: Duration) -> Model {
         let now = Nanos::from_secs_f64(age.as_secs_f64());
         let known = self.pace.climate(now).zip(self.limits.as_ref());
         let climate = known.map(|(reading, limits)| Climate {
@@ -36,5 +37,25 @@ impl Paced {
             held_s: reading.held_by_heat.max(reading.held_by_power).as_secs_f64(),
         });
         Model { name: self.name.clone(), climate }
+    }
+}
+
+/// Model number of a drive: its own kind, or the modelled drive whose times it keeps to.
+pub(crate) fn model_name(model: Option<&Paced>, kind: &str) -> String {
+    match model {
+        Some(model) => format!("Floatgate as {}", model.name),
+        None => format!("Floatgate {kind} drive"),
+    }
+}
+
+/// Temperatures of a modelled drive; none of what is not modelled.
+pub(crate) fn warmth(climate: Option<&Climate>) -> DriveHealth {
+    let Some(climate) = climate else { return DriveHealth::default() };
+    let kelvin = |temperature_c| Climate { temperature_c, ..*climate }.composite_temperature();
+    DriveHealth {
+        composite_temperature_k: Some(climate.composite_temperature()),
+        warning_temperature_k: Some(kelvin(climate.throttle_c)),
+        critical_temperature_k: Some(kelvin(climate.shutdown_c)),
+        ..DriveHealth::default()
     }
 }

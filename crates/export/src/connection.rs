@@ -1,19 +1,20 @@
 //! The thread of one client: bytes from its socket, through handshake and session, and back.
 
+use std::error::Error;
 use std::io;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::channel::Channel;
-use super::limits::{Loan, Memory, OWN_BUFFER_BYTES};
-use super::negotiation::Negotiation;
-use super::replies::Replies;
-use super::session::Session;
-use super::terms::{Taken, Terms, Violation};
+use blockio::Nanos;
+
+use crate::channel::Channel;
+use crate::conversation::{Conversation, Taken};
+use crate::limits::{Loan, Memory, OWN_BUFFER_BYTES};
+use crate::nbd::{Negotiation, Terms};
 use crate::recorder::Tape;
 use crate::socket::Socket;
-use crate::{Exports, Tls};
+use crate::{Exports, Replies, Tls};
 
 /// Time limit of the whole handshake.
 const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
@@ -29,10 +30,10 @@ const LOOKS: u32 = 24;
 
 /// Reason why a connection ended.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Break {
+pub(crate) enum Break {
     /// The client sent what cannot be understood.
-    #[error(transparent)]
-    Violation(#[from] Violation),
+    #[error("{0}")]
+    Violation(String),
     /// Encryption could not begin, or received data was not authentic.
     #[error("encryption failed: {0}")]
     Encryption(String),
@@ -58,7 +59,7 @@ pub(super) enum Break {
 }
 
 /// Received bytes that are not done with yet.
-pub(super) struct Inbox {
+pub(crate) struct Inbox {
     bytes: Vec<u8>,
     /// The part that holds something.
     start: usize,
@@ -66,20 +67,20 @@ pub(super) struct Inbox {
 }
 
 /// One client: what was received from it and what is to be sent.
-pub(super) struct Connection<'a> {
+pub(crate) struct Connection<'a> {
     channel: Channel<'a>,
     socket: &'a Arc<Socket>,
-    pub(super) memory: &'a Arc<Memory>,
+    pub(crate) memory: &'a Arc<Memory>,
     /// Memory for a request or a reply that is larger than the client's own.
     loan: Option<Loan>,
-    pub(super) inbox: Inbox,
-    pub(super) replies: Replies,
+    pub(crate) inbox: Inbox,
+    pub(crate) replies: Replies,
     /// The way to whoever records what clients ask for, if somebody does.
-    pub(super) tape: Option<Tape>,
+    pub(crate) tape: Option<Tape>,
 }
 
 impl<'a> Connection<'a> {
-    pub(super) fn new(socket: &'a Arc<Socket>, memory: &'a Arc<Memory>) -> Self {
+    pub(crate) fn new(socket: &'a Arc<Socket>, memory: &'a Arc<Memory>) -> Self {
         let (channel, inbox) = (Channel::new(socket), Inbox::new());
         let mut replies = Replies::new();
         replies.set_limit(OWN_BUFFER_BYTES);
@@ -87,14 +88,14 @@ impl<'a> Connection<'a> {
     }
 
     /// Waits for the memory of a reply with so much data. Nothing may wait to be sent.
-    pub(super) fn make_room(&mut self, room_bytes: usize) -> Result<(), Break> {
+    pub(crate) fn make_room(&mut self, room_bytes: usize) -> Result<(), Break> {
         self.borrow(room_bytes)?;
         self.replies.set_limit(room_bytes);
         Ok(())
     }
 
     /// Lent memory, if some is there and nobody waits for it.
-    pub(super) fn lend_at_once(&self, bytes: usize) -> Option<Loan> {
+    pub(crate) fn lend_at_once(&self, bytes: usize) -> Option<Loan> {
         self.memory.lend_at_once(self.socket, bytes as u64)
     }
 
@@ -113,7 +114,7 @@ impl<'a> Connection<'a> {
     }
 
     /// Lent memory, without which replies are bounded by the client's own again.
-    pub(super) fn end_loan(&mut self) -> Option<Loan> {
+    pub(crate) fn end_loan(&mut self) -> Option<Loan> {
         self.replies.clear();
         self.replies.set_limit(OWN_BUFFER_BYTES);
         self.loan.take()
@@ -129,16 +130,17 @@ impl<'a> Connection<'a> {
     }
 
     /// Waits until something can be received, or for this long. Returns whether something can.
-    pub(super) fn wait(&mut self, patience: Option<Duration>) -> Result<bool, Break> {
+    pub(crate) fn wait(&mut self, patience: Option<Duration>) -> Result<bool, Break> {
         self.channel.wait(patience).map_err(timed)
     }
 
     /// Agrees with the client on terms; with none when it leaves before.
-    pub(super) fn negotiate(&mut self, exports: &Exports) -> Result<Option<Terms>, Break> {
+    pub(crate) fn negotiate(&mut self, exports: &Exports) -> Result<Option<Terms>, Break> {
         let deadline = Instant::now() + HANDSHAKE_PATIENCE;
         let mut negotiation = Negotiation::new(exports.clone(), &mut self.replies);
         loop {
-            let taken = negotiation.take(self.inbox.received(), &mut self.replies)?;
+            let taken = negotiation.take(self.inbox.received(), &mut self.replies);
+            let taken = taken.map_err(violated)?;
             self.inbox.forget(taken.used_bytes);
             let left = deadline.checked_duration_since(Instant::now()).unwrap_or_default();
             if left.is_zero() {
@@ -169,45 +171,87 @@ impl<'a> Connection<'a> {
         self.channel.encrypt(tls, deadline).map_err(timed)
     }
 
-    /// Serves the client until it goes.
-    pub(super) fn serve(&mut self, terms: Terms) -> Result<(), Break> {
-        let mut session = Session::new(terms);
+    /// Talks with the client until `is_agreed`, within the time for a handshake. Returns whether it
+    /// was; otherwise the client left before.
+    pub(crate) fn establish<C: Conversation>(
+        &mut self,
+        session: &mut C,
+        is_agreed: impl Fn(&C) -> bool,
+    ) -> Result<bool, Break> {
+        let deadline = Instant::now() + HANDSHAKE_PATIENCE;
+        loop {
+            let next = session.take_next(self.inbox.received(), &mut self.replies);
+            let used_bytes = next.as_ref().map_or(0, |next| next.used_bytes);
+            self.inbox.forget(used_bytes);
+            let left = deadline.checked_duration_since(Instant::now()).unwrap_or_default();
+            if left.is_zero() {
+                return Err(Break::Slow);
+            }
+            self.channel.set_patience(Some(left)).map_err(Break::Gone)?;
+            self.send()?;
+            let next = next.map_err(violated)?;
+            if is_agreed(session) {
+                break;
+            }
+            if next.wanted_bytes > 0 && self.receive(next.wanted_bytes)? == 0 {
+                return Ok(false);
+            }
+        }
+        self.channel.set_patience(None).map_err(Break::Gone)?;
+        Ok(true)
+    }
+
+    /// Serves the client until it goes; the time of what is timed began at `begun`.
+    pub(crate) fn serve<C: Conversation>(
+        &mut self,
+        session: &mut C,
+        begun: Instant,
+    ) -> Result<(), Break> {
         if self.tape.is_some() {
             session.collect_answered();
         }
         loop {
+            let next = advance(session, begun, &mut self.replies)?;
             let taken = session.take(self.inbox.received(), &mut self.replies);
             let used_bytes = taken.as_ref().map_or(0, |taken| taken.used_bytes);
             self.inbox.forget(used_bytes);
             // What needs no promise goes before what waits for the device.
             self.send()?;
-            self.record(&mut session);
+            self.record(session);
             match &taken {
                 Ok(taken) if !taken.is_blocked() && !session.is_over() => continue,
                 _ => {}
             }
             session.settle(&mut self.replies);
             self.send()?;
-            self.record(&mut session);
-            let Taken { wanted_bytes, room_bytes, .. } = taken?;
+            self.record(session);
+            let Taken { wanted_bytes, room_bytes, .. } = taken.map_err(violated)?;
             if room_bytes > 0 {
                 self.make_room(room_bytes)?;
                 continue;
             }
-            if session.is_over() || self.receive(wanted_bytes)? == 0 {
+            if session.is_over() {
+                return Ok(());
+            }
+            if let Some(next) = next
+                && !self.wait(Some(Duration::from_nanos(next.saturating_sub(elapsed(begun)).0)))?
+            {
+                continue;
+            }
+            if self.receive(wanted_bytes)? == 0 {
                 return Ok(());
             }
         }
     }
 
     /// Has what was just answered recorded, where somebody records.
-    fn record(&mut self, session: &mut Session) {
+    fn record<C: Conversation>(&mut self, session: &mut C) {
         if let Some((tape, answered)) = self.tape.as_mut().zip(session.answered()) {
             tape.keep(answered);
         }
     }
 
-    pub(super) fn send(&mut self) -> Result<(), Break> {
+    pub(crate) fn send(&mut self) -> Result<(), Break> {
         if !self.replies.is_empty() {
             self.note_sending();
             match &self.loan {
@@ -235,7 +279,7 @@ impl<'a> Connection<'a> {
     }
 
     /// Sends something that was held back.
-    pub(super) fn send_held(&mut self, reply: &[u8]) -> Result<(), Break> {
+    pub(crate) fn send_held(&mut self, reply: &[u8]) -> Result<(), Break> {
         if !self.replies.has_room(reply.len()) {
             self.send()?;
         }
@@ -254,7 +298,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    pub(super) fn receive(&mut self, wanted_bytes: usize) -> Result<usize, Break> {
+    pub(crate) fn receive(&mut self, wanted_bytes: usize) -> Result<usize, Break> {
         if wanted_bytes > OWN_BUFFER_BYTES && self.loan.is_none() {
             self.borrow(wanted_bytes)?;
         }
@@ -284,6 +328,28 @@ impl<'a> Connection<'a> {
     }
 }
 
+/// Lets time pass for a conversation that is timed. Returns when to do so again, if it is.
+pub(crate) fn advance<C: Conversation>(
+    session: &mut C,
+    begun: Instant,
+    replies: &mut Replies,
+) -> Result<Option<Nanos>, Break> {
+    if !session.is_timed() {
+        return Ok(None);
+    }
+    session.advance(elapsed(begun), replies).map_err(violated)
+}
+
+/// Time since `begun`.
+pub(crate) fn elapsed(begun: Instant) -> Nanos {
+    Nanos(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// A violation of the protocol, as the reason why the connection ends.
+pub(crate) fn violated(violation: impl Error) -> Break {
+    Break::Violation(violation.to_string())
+}
+
 /// Only during the handshake do sockets run out of time; only encrypted bytes can be wrong.
 fn timed(error: io::Error) -> Break {
     match error.kind() {
@@ -298,11 +364,11 @@ impl Inbox {
         Self { bytes: vec![0; INBOX_BYTES], start: 0, end: 0 }
     }
 
-    pub(super) fn received(&self) -> &[u8] {
+    pub(crate) fn received(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
 
-    pub(super) fn forget(&mut self, bytes: usize) {
+    pub(crate) fn forget(&mut self, bytes: usize) {
         self.start += bytes;
         if self.start == self.end {
             (self.start, self.end) = (0, 0);

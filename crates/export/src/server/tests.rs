@@ -8,8 +8,8 @@ use std::sync::mpsc::{self, Receiver};
 
 use blockio::{Nanos, Op};
 
-use super::super::client::{kind, request, shortest_handshake, write};
 use super::*;
+use crate::nbd::client::{kind, request, shortest_handshake, write};
 use crate::{Address, Export};
 use crate::{Asked, Lane, Pace, Recorder, Served};
 use device::{Device as _, MemoryDevice};

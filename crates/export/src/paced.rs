@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 
 use blockio::Nanos;
 
-use super::connection::{Break, Connection};
-use super::limits::{Loan, OWN_BUFFER_BYTES};
-use super::session::Session;
-use super::terms::{REQUEST_BYTES_MAX, Terms};
+use crate::connection::{Break, Connection, advance, elapsed, violated};
+use crate::conversation::Conversation;
+use crate::limits::REQUEST_BYTES_MAX;
+use crate::limits::{Loan, OWN_BUFFER_BYTES};
 use crate::{Asked, Lane, Pace};
 
 /// Most bytes of replies that are held back before receiving stops: in the client's own memory, and
@@ -48,22 +48,22 @@ struct Reply {
 }
 
 /// Serves a client at the pace of a model whose time began at `begun`.
-pub(super) fn serve(
+pub(crate) fn serve<C: Conversation>(
     connection: &mut Connection<'_>,
-    terms: Terms,
+    session: &mut C,
     pace: &Arc<Pace>,
     begun: Instant,
 ) -> Result<(), Break> {
     // The system would otherwise sleep some 50 us longer than it is told to; where it refuses, it
     // does.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-    let Some(lane) = Lane::new(pace) else { return connection.serve(terms) };
-    let now = || Nanos(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
-    let mut session = Session::new(terms);
+    let Some(lane) = Lane::new(pace) else { return connection.serve(session, begun) };
+    let now = || elapsed(begun);
     let mut held = Held::default();
     let mut has_input = true;
     loop {
-        let wanted_bytes = held.take(connection, &mut session, &lane, now())?;
+        let timed = advance(session, begun, &mut connection.replies)?;
+        let wanted_bytes = held.take(connection, session, &lane, now())?;
         let next = held.release(connection, &lane, now())?;
         connection.send()?;
         held.record(connection, begun);
@@ -71,6 +71,7 @@ pub(super) fn serve(
             continue;
         }
         let is_idle = next.is_none() && held.replies.is_empty();
+        let next = next.into_iter().chain(timed).min();
         if is_idle && (session.is_over() || !has_input) {
             return Ok(());
         }
@@ -120,16 +121,24 @@ impl Held {
 
     /// Carries out what was received, and holds the replies. Returns how much the next request
     /// needs; none where it needs room that is there once what is held has gone.
-    fn take(
+    fn take<C: Conversation>(
         &mut self,
         connection: &mut Connection<'_>,
-        session: &mut Session,
+        session: &mut C,
         lane: &Lane,
         now: Nanos,
     ) -> Result<Option<usize>, Break> {
         while !session.is_over() && self.bytes < self.bytes_max(connection) {
             let ready_bytes = connection.replies.len();
-            let next = session.take_next(connection.inbox.received(), &mut connection.replies)?;
+            let next = session.take_next(connection.inbox.received(), &mut connection.replies);
+            let next = match next {
+                Ok(next) => next,
+                Err(violation) => {
+                    // It may say why.
+                    connection.send()?;
+                    return Err(violated(violation));
+                }
+            };
             session.settle(&mut connection.replies);
             connection.inbox.forget(next.used_bytes);
             if next.room_bytes > 0 && (ready_bytes > 0 || !self.replies.is_empty()) {

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::limits::OWN_BUFFER_BYTES;
+use crate::limits::OWN_BUFFER_BYTES;
 
 /// Bytes for a client, from the first reply to the last.
 #[derive(Debug)]
@@ -54,23 +54,23 @@ impl Replies {
     }
 
     /// Bounds what data may fill it to.
-    pub(super) fn set_limit(&mut self, limit: usize) {
+    pub(crate) fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
     }
 
     /// True if so many more bytes are within the limit.
-    pub(super) fn has_room(&self, length: usize) -> bool {
+    pub(crate) fn has_room(&self, length: usize) -> bool {
         self.limit - self.filled.min(self.limit) >= length
     }
 
     /// Forgets everything behind the first `filled` bytes.
-    pub(super) fn cut(&mut self, filled: usize) {
+    pub(crate) fn cut(&mut self, filled: usize) {
         assert!(filled <= self.filled, "{filled} of {} bytes", self.filled);
         self.filled = filled;
     }
 
     /// Takes everything behind the first `filled` bytes away.
-    pub(super) fn take_from(&mut self, filled: usize) -> Vec<u8> {
+    pub(crate) fn take_from(&mut self, filled: usize) -> Vec<u8> {
         if filled == 0 && self.filled > OWN_BUFFER_BYTES {
             // Too much to be there twice.
             let mut taken = std::mem::take(&mut self.bytes);
@@ -83,7 +83,7 @@ impl Replies {
     }
 
     /// Room for `length` more bytes, which count as filled; what they hold is arbitrary.
-    pub(super) fn room(&mut self, length: usize) -> &mut [u8] {
+    pub(crate) fn room(&mut self, length: usize) -> &mut [u8] {
         let start = self.filled;
         let end = start + length;
         if end > self.bytes.len() {
@@ -105,7 +105,7 @@ impl Replies {
     }
 
     /// The parts of what is filled that lie at `places`, which follow each other.
-    pub(super) fn parts(
+    pub(crate) fn parts(
         &mut self,
         places: impl Iterator<Item = Range<usize>>,
     ) -> impl Iterator<Item = &mut [u8]> {
@@ -118,25 +118,25 @@ impl Replies {
         })
     }
 
-    pub(super) fn put(&mut self, bytes: &[u8]) {
+    pub(crate) fn put(&mut self, bytes: &[u8]) {
         self.room(bytes.len()).copy_from_slice(bytes);
     }
 
-    pub(super) fn put_u16(&mut self, value: u16) {
+    pub(crate) fn put_u16(&mut self, value: u16) {
         self.put(&value.to_be_bytes());
     }
 
-    pub(super) fn put_u32(&mut self, value: u32) {
+    pub(crate) fn put_u32(&mut self, value: u32) {
         self.put(&value.to_be_bytes());
     }
 
-    pub(super) fn put_u64(&mut self, value: u64) {
+    pub(crate) fn put_u64(&mut self, value: u64) {
         self.put(&value.to_be_bytes());
     }
 
     /// A length as a number of 32 bits. What is sent never has more: see the limits of
     /// [`super`].
-    pub(super) fn put_length(&mut self, length: usize) {
+    pub(crate) fn put_length(&mut self, length: usize) {
         self.put_u32(u32::try_from(length).expect("replies stay below 4 GiB"));
     }
 }

@@ -9,7 +9,7 @@ use crate::Tls;
 use crate::socket::Socket;
 
 /// A way to one client.
-pub(super) struct Channel<'a> {
+pub(crate) struct Channel<'a> {
     socket: &'a Socket,
     tls: Option<Box<ServerConnection>>,
 }
@@ -26,7 +26,7 @@ struct Raw<'a>(&'a Socket, Patience);
 
 impl<'a> Channel<'a> {
     /// One that is not encrypted.
-    pub(super) const fn new(socket: &'a Socket) -> Self {
+    pub(crate) const fn new(socket: &'a Socket) -> Self {
         Self { socket, tls: None }
     }
 
@@ -34,7 +34,7 @@ impl<'a> Channel<'a> {
     ///
     /// # Errors
     /// Fails if client and server do not agree before `deadline`.
-    pub(super) fn encrypt(&mut self, tls: &Tls, deadline: Instant) -> io::Result<()> {
+    pub(crate) fn encrypt(&mut self, tls: &Tls, deadline: Instant) -> io::Result<()> {
         let mut tls = tls.connection().map_err(io::Error::other)?;
         while tls.is_handshaking() {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -56,7 +56,7 @@ impl<'a> Channel<'a> {
     }
 
     /// Receives what is there, waiting for the first byte. Returns how much; zero at the end.
-    pub(super) fn receive(&mut self, room: &mut [u8]) -> io::Result<usize> {
+    pub(crate) fn receive(&mut self, room: &mut [u8]) -> io::Result<usize> {
         match &mut self.tls {
             None => self.socket.receive(room),
             Some(tls) => decrypted(tls, self.socket, Patience::Waits, room),
@@ -64,7 +64,7 @@ impl<'a> Channel<'a> {
     }
 
     /// Receives what is there, if anything is; `None` if nothing is. Zero at the end.
-    pub(super) fn receive_at_once(&mut self, room: &mut [u8]) -> io::Result<Option<usize>> {
+    pub(crate) fn receive_at_once(&mut self, room: &mut [u8]) -> io::Result<Option<usize>> {
         let Some(tls) = &mut self.tls else { return self.socket.receive_at_once(room) };
         match decrypted(tls, self.socket, Patience::AtOnce, room) {
             Ok(received) => Ok(Some(received)),
@@ -74,7 +74,7 @@ impl<'a> Channel<'a> {
     }
 
     /// Sends all of `bytes`.
-    pub(super) fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         let Some(tls) = &mut self.tls else { return self.socket.send(bytes) };
         while !bytes.is_empty() {
             let taken = tls.writer().write(bytes)?;
@@ -85,7 +85,7 @@ impl<'a> Channel<'a> {
     }
 
     /// Waits until something can be received, or for this long. Returns whether something can.
-    pub(super) fn wait(&mut self, patience: Option<Duration>) -> io::Result<bool> {
+    pub(crate) fn wait(&mut self, patience: Option<Duration>) -> io::Result<bool> {
         if let Some(tls) = &mut self.tls {
             let state = tls.process_new_packets().map_err(invalid)?;
             if state.plaintext_bytes_to_read() > 0 {
@@ -96,7 +96,7 @@ impl<'a> Channel<'a> {
     }
 
     /// Bounds, or with `None` no longer bounds, how long receiving and sending wait.
-    pub(super) fn set_patience(&self, patience: Option<Duration>) -> io::Result<()> {
+    pub(crate) fn set_patience(&self, patience: Option<Duration>) -> io::Result<()> {
         self.socket.set_patience(patience)
     }
 }

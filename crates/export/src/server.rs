@@ -17,12 +17,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::connection::{Break, Connection};
-use super::limits::{Limits, Memory};
-use super::paced;
+use crate::connection::{Break, Connection};
+use crate::conversation::Conversation;
+use crate::limits::{Limits, Memory};
+use crate::nvme::{self, Subsystem};
 use crate::recorder::Tape;
 use crate::socket::Socket;
-use crate::{Exports, Listener};
+use crate::{Exports, Listener, Pace, nbd, paced};
 use device::DeviceError;
 
 /// Clients at once whose handshake is under way.
@@ -46,6 +47,15 @@ pub enum Event {
         /// Name of the export that it uses.
         export: String,
     },
+    /// A host created a controller of the NVMe subsystem.
+    HostCame {
+        /// Number of the client, the host's admin queue, from 1 in order of arrival.
+        client: u64,
+        /// Identifier of the controller.
+        controller: u16,
+        /// NQN of the host.
+        host: String,
+    },
     /// A client disconnected.
     Left {
         /// Number of the client.
@@ -65,6 +75,15 @@ pub enum Event {
         /// Reason for the last of them, as text.
         reason: String,
     },
+}
+
+/// Protocol that is spoken at a listener.
+#[derive(Clone, Debug)]
+pub enum Protocol {
+    /// NBD: a client for each connection.
+    Nbd,
+    /// NVMe/TCP: a queue of a host for each connection.
+    Nvme(Arc<Subsystem>),
 }
 
 /// Whoever watches a server. Any thread may call it.
@@ -100,6 +119,8 @@ struct Clients {
     handshaking: BTreeMap<u64, Arc<Socket>>,
     /// The sockets of those that are served, by number.
     served: BTreeMap<u64, Arc<Socket>>,
+    /// The NVMe controllers whose queues they are, by number.
+    controllers: BTreeMap<u64, u16>,
     came: u64,
     is_stopping: bool,
     turned_away: TurnedAway,
@@ -128,7 +149,18 @@ impl TurnedAway {
 /// A place among the clients, given back in whatever way its thread ends.
 struct Seat {
     shared: Arc<Shared>,
+    protocol: Protocol,
     client: u64,
+}
+
+impl Protocol {
+    /// The word for it in names of threads.
+    const fn word(&self) -> &'static str {
+        match self {
+            Self::Nbd => "nbd",
+            Self::Nvme(_) => "nvme",
+        }
+    }
 }
 
 impl<F: Fn(&Event) + Send + Sync> Observer for F {
@@ -138,13 +170,27 @@ impl<F: Fn(&Event) + Send + Sync> Observer for F {
 }
 
 impl Server {
-    /// Serves `exports`, within `limits`, to whoever comes to `listeners`.
+    /// Serves `exports` over NBD, within `limits`, to whoever comes to `listeners`.
     ///
     /// # Errors
     /// Fails if the system has no thread for a listener.
     pub fn start(
         exports: Exports,
         listeners: Vec<Listener>,
+        limits: Limits,
+        observer: impl Observer + 'static,
+    ) -> io::Result<Self> {
+        let listeners = listeners.into_iter().map(|listener| (listener, Protocol::Nbd));
+        Self::start_each(exports, listeners.collect(), limits, observer)
+    }
+
+    /// Serves `exports`, within `limits`, to whoever comes to a listener, over its protocol.
+    ///
+    /// # Errors
+    /// Fails if the system has no thread for a listener.
+    pub fn start_each(
+        exports: Exports,
+        listeners: Vec<(Listener, Protocol)>,
         limits: Limits,
         observer: impl Observer + 'static,
     ) -> io::Result<Self> {
@@ -157,14 +203,13 @@ impl Server {
             clients: Mutex::default(),
             went: Condvar::new(),
         });
-        let listeners: Vec<_> = listeners.into_iter().map(Arc::new).collect();
-        let mut server = Self { shared, listeners, acceptors: Vec::new() };
-        for listener in &server.listeners {
-            let (shared, listener) = (Arc::clone(&server.shared), Arc::clone(listener));
-            let name = "nbd-accept".to_owned();
-            let acceptor =
-                thread::Builder::new().name(name).spawn(move || shared.accept(&listener))?;
-            server.acceptors.push(acceptor);
+        let mut server = Self { shared, listeners: Vec::new(), acceptors: Vec::new() };
+        for (listener, protocol) in listeners {
+            let (shared, listener) = (Arc::clone(&server.shared), Arc::new(listener));
+            server.listeners.push(Arc::clone(&listener));
+            let name = format!("{}-accept", protocol.word());
+            let accept = move || shared.accept(&listener, &protocol);
+            server.acceptors.push(thread::Builder::new().name(name).spawn(accept)?);
         }
         Ok(server)
     }
@@ -219,6 +264,14 @@ impl Shared {
         clients.handshaking.values().chain(clients.served.values()).for_each(|socket| act(socket));
     }
 
+    /// Ends the connections of a controller's queues but that of `client`.
+    fn cut_queues_of(&self, controller: u16, client: u64) {
+        let clients = self.lock();
+        let of_it = clients.controllers.iter().filter(|(_, other)| **other == controller);
+        let others = of_it.filter(|(other, _)| **other != client);
+        others.filter_map(|(other, _)| clients.served.get(other)).for_each(|socket| socket.cut());
+    }
+
     fn is_empty_within(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         let mut clients = self.lock();
@@ -234,14 +287,14 @@ impl Shared {
     }
 
     /// Takes clients in until the listener is shut down.
-    fn accept(self: &Arc<Self>, listener: &Listener) {
+    fn accept(self: &Arc<Self>, listener: &Listener, protocol: &Protocol) {
         loop {
             let accepted = listener.accept();
             if self.lock().is_stopping {
                 return;
             }
             match accepted {
-                Ok(socket) => self.admit(socket),
+                Ok(socket) => self.admit(socket, protocol),
                 Err(error) => {
                     self.turn_away(error.to_string());
                     // Mostly the system's want of descriptors, which passes.
@@ -251,7 +304,7 @@ impl Shared {
         }
     }
 
-    fn admit(self: &Arc<Self>, socket: Socket) {
+    fn admit(self: &Arc<Self>, socket: Socket, protocol: &Protocol) {
         let socket = Arc::new(socket);
         let mut clients = self.lock();
         if clients.served.len() >= self.limits.connections {
@@ -268,9 +321,10 @@ impl Shared {
         if let Some((_, oldest)) = oldest {
             oldest.cut();
         }
-        let seat = Seat { shared: Arc::clone(self), client };
+        let seat = Seat { shared: Arc::clone(self), protocol: protocol.clone(), client };
+        let name = format!("{}-{client}", protocol.word());
         let host = move || seat.host(&socket);
-        if let Err(error) = thread::Builder::new().name(format!("nbd-{client}")).spawn(host) {
+        if let Err(error) = thread::Builder::new().name(name).spawn(host) {
             self.turn_away(format!("starting a thread for it: {error}"));
             thread::sleep(ACCEPT_PAUSE);
         }
@@ -288,9 +342,15 @@ impl Shared {
 impl Seat {
     fn host(&self, socket: &Arc<Socket>) {
         let client = self.client;
-        let event = match self.converse(socket) {
+        let (is_known, ended) = match &self.protocol {
+            Protocol::Nbd => (true, self.converse(socket)),
+            Protocol::Nvme(subsystem) => self.serve_queue(socket, subsystem),
+        };
+        let event = match ended {
             // A client whose program or network ended needs no report.
-            Ok(()) | Err(Break::Gone(_) | Break::Over) => Some(Event::Left { client }),
+            Ok(()) | Err(Break::Gone(_) | Break::Over) => {
+                is_known.then_some(Event::Left { client })
+            }
             Err(reason @ (Break::Full(_) | Break::Displaced)) => {
                 self.shared.turn_away(reason.to_string());
                 None
@@ -315,10 +375,63 @@ impl Seat {
         self.shared.observer.saw(&Event::Came { client: self.client, export });
         let recorder = self.shared.exports.recorder();
         connection.tape = recorder.map(|it| Tape::new(Arc::clone(it), self.client));
-        match terms.export.pace.clone() {
-            Some(pace) => paced::serve(&mut connection, terms, &pace, self.shared.begun),
-            None => connection.serve(terms),
+        let pace = terms.export.pace.clone();
+        self.talk(&mut connection, &mut nbd::Session::new(terms), pace.as_ref())
+    }
+
+    /// Serves a client that has finished the handshake.
+    fn talk<C: Conversation>(
+        &self,
+        connection: &mut Connection<'_>,
+        session: &mut C,
+        pace: Option<&Arc<Pace>>,
+    ) -> Result<(), Break> {
+        let begun = self.shared.begun;
+        match pace {
+            Some(pace) => paced::serve(connection, session, pace, begun),
+            None => connection.serve(session, begun),
         }
+    }
+
+    /// Serves a queue of an NVMe host. Returns whether it was an admin queue, by which hosts are
+    /// known, too.
+    fn serve_queue(
+        &self,
+        socket: &Arc<Socket>,
+        subsystem: &Arc<Subsystem>,
+    ) -> (bool, Result<(), Break>) {
+        let mut connection = Connection::new(socket, &self.shared.memory);
+        let mut session = nvme::Session::new(Arc::clone(subsystem), socket.local_place());
+        let agreed = connection.establish(&mut session, nvme::Session::is_connected);
+        if !matches!(agreed, Ok(true)) && self.is_displaced() {
+            return (false, Err(Break::Displaced));
+        }
+        let begun = agreed.and_then(|is_agreed| match is_agreed {
+            true => self.begin_service().map(|()| true),
+            false => Ok(false),
+        });
+        let queue = session.queue().filter(|_| matches!(begun, Ok(true))).cloned();
+        let Some(queue) = queue else { return (false, begun.map(drop)) };
+        let is_admin = queue.number == 0;
+        self.shared.lock().controllers.insert(self.client, queue.controller);
+        if !session.is_alive() {
+            // It went while this queue came, and cut the queues that it knew of.
+            return (false, Ok(()));
+        }
+        if is_admin {
+            let (client, controller, host) = (self.client, queue.controller, queue.host.clone());
+            self.shared.observer.saw(&Event::HostCame { client, controller, host });
+        }
+        let recorder = self.shared.exports.recorder();
+        connection.tape = recorder.map(|it| Tape::new(Arc::clone(it), self.client));
+        let first = self.shared.exports.iter().next();
+        let pace = first.and_then(|export| export.pace.clone());
+        let ended = self.talk(&mut connection, &mut session, pace.as_ref());
+        if is_admin {
+            // A controller without its admin queue is gone, and so are its other queues.
+            self.shared.cut_queues_of(queue.controller, self.client);
+        }
+        (is_admin, ended)
     }
 
     /// Takes its place among those that are served.
@@ -343,6 +456,7 @@ impl Drop for Seat {
         let mut clients = self.shared.lock();
         clients.handshaking.remove(&self.client);
         clients.served.remove(&self.client);
+        clients.controllers.remove(&self.client);
         drop(clients);
         self.shared.went.notify_all();
     }

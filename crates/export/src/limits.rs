@@ -21,13 +21,14 @@ use std::time::{Duration, Instant};
 
 use blockio::Bytes;
 
-use super::terms::REQUEST_BYTES_MAX;
 use crate::socket::Socket;
 
+/// Most bytes that one request reads or writes; clients are told so.
+pub const REQUEST_BYTES_MAX: u32 = 32 << 20;
 /// Memory that each client has: for requests, for replies, and for encryption.
-pub(super) const OWN_BYTES: u64 = 2 * OWN_BUFFER_BYTES as u64 + (256 << 10);
+pub(crate) const OWN_BYTES: u64 = 2 * OWN_BUFFER_BYTES as u64 + (256 << 10);
 /// The part of it for requests, and that for replies.
-pub(super) const OWN_BUFFER_BYTES: usize = 1 << 20;
+pub(crate) const OWN_BUFFER_BYTES: usize = 1 << 20;
 /// Shared memory without which the largest request could never be carried out.
 const SHARED_BYTES_MIN: u64 = REQUEST_BYTES_MAX as u64 + OWN_BUFFER_BYTES as u64;
 /// Time for which a client with shared memory may make no progress while others wait for some.
@@ -98,7 +99,7 @@ impl Limits {
 }
 
 /// The memory that clients share.
-pub(super) struct Memory {
+pub(crate) struct Memory {
     state: Mutex<MemoryState>,
     /// Signalled whenever memory is given back.
     freed: Condvar,
@@ -123,14 +124,14 @@ struct Lent {
 }
 
 /// Shared memory that a client has; given back when dropped.
-pub(super) struct Loan {
+pub(crate) struct Loan {
     memory: Arc<Memory>,
     number: u64,
     bytes: u64,
 }
 
 impl Memory {
-    pub(super) fn new(limits: Limits) -> Arc<Self> {
+    pub(crate) fn new(limits: Limits) -> Arc<Self> {
         let state = MemoryState {
             free_bytes: limits.shared_bytes(),
             queue: VecDeque::new(),
@@ -143,7 +144,7 @@ impl Memory {
 
     /// Waits for so many bytes, at most what the largest request takes, for the client at the other
     /// end of `socket`. None once everything ends.
-    pub(super) fn lend(self: &Arc<Self>, socket: &Arc<Socket>, bytes: u64) -> Option<Loan> {
+    pub(crate) fn lend(self: &Arc<Self>, socket: &Arc<Socket>, bytes: u64) -> Option<Loan> {
         let mut state = self.lock();
         let number = state.next_number();
         state.queue.push_back(number);
@@ -173,7 +174,7 @@ impl Memory {
     }
 
     /// So many bytes, if they are there and nobody waits for some.
-    pub(super) fn lend_at_once(self: &Arc<Self>, socket: &Arc<Socket>, bytes: u64) -> Option<Loan> {
+    pub(crate) fn lend_at_once(self: &Arc<Self>, socket: &Arc<Socket>, bytes: u64) -> Option<Loan> {
         let mut state = self.lock();
         if !state.queue.is_empty() || state.free_bytes < bytes {
             return None;
@@ -184,12 +185,12 @@ impl Memory {
     }
 
     /// True if somebody waits for some.
-    pub(super) fn is_wanted(&self) -> bool {
+    pub(crate) fn is_wanted(&self) -> bool {
         !self.lock().queue.is_empty()
     }
 
     /// Lets everybody go who waits.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         self.lock().is_over = true;
         self.freed.notify_all();
     }
@@ -230,19 +231,19 @@ impl MemoryState {
 
 impl Loan {
     /// Returns the size of the loan in bytes.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         usize::try_from(self.bytes).unwrap_or(usize::MAX)
     }
 
     /// Takes note that the client took or sent something.
-    pub(super) fn note_progress(&self) {
+    pub(crate) fn note_progress(&self) {
         if let Some(lent) = self.memory.lock().loans.get_mut(&self.number) {
             lent.moved_at = Instant::now();
         }
     }
 
     /// True if its connection was ended because it moved nothing while others waited.
-    pub(super) fn is_recalled(&self) -> bool {
+    pub(crate) fn is_recalled(&self) -> bool {
         self.memory.lock().loans.get(&self.number).is_some_and(|lent| lent.is_recalled)
     }
 }

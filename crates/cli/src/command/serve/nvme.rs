@@ -1,0 +1,67 @@
+//! NVMe/TCP of `floatgate serve`: the subsystem, and where hosts find it.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, bail};
+use export::nvme::Subsystem;
+use export::{Address, Exports, Listener, Protocol};
+use live::{Administration, status};
+use server::activation::{Passed, Place};
+
+use super::warn_of_reach;
+use crate::args::{Encryption, Serve};
+
+/// Listens for NVMe/TCP hosts; warns if other machines can reach an address.
+pub(super) fn listen(args: &Serve, passed: &mut Passed) -> Result<Vec<Listener>> {
+    let demands_encryption =
+        args.tls.tls_certificates.is_some() && args.tls.tls == Encryption::Required;
+    if demands_encryption && !args.nvme.is_empty() {
+        bail!("NVMe/TCP is not encrypted; give --tls allowed, or serve NBD alone");
+    }
+    args.nvme.iter().map(|place| listen_at(place, passed)).collect()
+}
+
+fn listen_at(place: &Place<Address>, passed: &mut Passed) -> Result<Listener> {
+    let listener = match place {
+        Place::At(Address::Unix(path)) => {
+            bail!("--nvme unix:{}: hosts come over TCP alone: tcp:4420", path.display())
+        }
+        Place::At(address) => Listener::bind(address)?,
+        Place::Passed(index) => passed.clients(*index)?,
+    };
+    if listener.is_reachable_from_outside() {
+        warn_of_reach(listener.address());
+    }
+    Ok(listener)
+}
+
+/// Returns the listeners with the protocol of each, NBD first. Adds where hosts find each
+/// namespace to what is offered.
+pub(super) fn with_subsystem(
+    (nbd, nvme): (Vec<Listener>, Vec<Listener>),
+    exports: &Exports,
+    administration: Arc<dyn Administration>,
+    block_bytes: u64,
+    offered: &mut [status::Export],
+) -> Result<Vec<(Listener, Protocol)>> {
+    let mut listeners: Vec<_> = nbd.into_iter().map(|it| (it, Protocol::Nbd)).collect();
+    if nvme.is_empty() {
+        return Ok(listeners);
+    }
+    let subsystem = Subsystem::new(exports, administration, block_bytes);
+    let subsystem = Arc::new(subsystem.context("making an NVMe subsystem")?);
+    for listener in nvme {
+        for (id, export) in (1..).zip(offered.iter_mut()) {
+            export.uris.push(uri(listener.address(), subsystem.nqn(), id));
+        }
+        listeners.push((listener, Protocol::Nvme(Arc::clone(&subsystem))));
+    }
+    Ok(listeners)
+}
+
+/// The URI of a namespace, as the NVMe boot specification writes it.
+fn uri(address: &Address, nqn: &str, namespace: u32) -> String {
+    let place = address.to_string();
+    let place = place.strip_prefix("tcp:").unwrap_or(&place);
+    format!("nvme+tcp://{place}/{nqn}/{namespace}")
+}

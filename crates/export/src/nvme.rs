@@ -1,0 +1,43 @@
+//! NVMe over TCP: a subsystem with a controller for each host, and namespaces that are exports.
+//!
+//! ```text
+//!   socket ──► Session: a connection, which is a queue
+//!                 ├─ admin queue: Controller ──► Identify, logs, features, events
+//!                 └─ I/O queue: Io ──► Device of a namespace
+//! ```
+//!
+//! [`Session`], and the controller behind it, are plain values: received bytes and the time go in,
+//! commands to devices and bytes for the host come out. They own no socket, no thread and no clock.
+//! A thread for each connection owns the socket and calls them, as with NBD.
+//!
+//! **Invariants**
+//! - Nothing that a host sends makes the server panic.
+//! - Each queue takes no more memory than a client of the server has of its own.
+//! - Only what Identify and the log of effects announce is carried out; anything else is completed
+//!   with the status that the specification has for it.
+//! - A completion of a flush, or of a write that is to be durable, is sent only after the device's
+//!   flush has returned.
+//!
+//! What is answered and what is refused, section by section, is in `docs/internals/nvme.md`. The
+//! protocol is [nvme-base-2021], [nvme-nvm-2021] and [nvme-tcp-2021].
+
+mod command;
+mod controller;
+mod error_log;
+mod event;
+mod fabrics;
+mod feature;
+mod identify;
+mod io;
+mod log;
+mod pdu;
+mod session;
+mod status;
+mod submission;
+mod subsystem;
+mod transfer;
+mod wire;
+
+pub use self::pdu::Violation;
+pub use self::session::{Queue, Session};
+pub use self::subsystem::{Subsystem, SubsystemError};

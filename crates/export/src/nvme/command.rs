@@ -1,0 +1,125 @@
+//! Commands and completions as queues carry them ([nvme-base-2021], "Submission Queue Entry" and
+//! "Completion Queue Entry"; offsets in bytes).
+
+use super::status::Status;
+use super::wire::{u16_at, u32_at, u64_at};
+
+/// Bytes of a submission queue entry.
+pub(super) const COMMAND_BYTES: usize = 64;
+/// Bytes of a completion queue entry.
+pub(super) const COMPLETION_BYTES: usize = 16;
+
+/// Opcodes of the admin queue.
+pub(super) mod admin {
+    pub(in super::super) const GET_LOG_PAGE: u8 = 0x02;
+    pub(in super::super) const IDENTIFY: u8 = 0x06;
+    pub(in super::super) const ABORT: u8 = 0x08;
+    pub(in super::super) const SET_FEATURES: u8 = 0x09;
+    pub(in super::super) const GET_FEATURES: u8 = 0x0A;
+    pub(in super::super) const ASYNCHRONOUS_EVENT: u8 = 0x0C;
+    pub(in super::super) const KEEP_ALIVE: u8 = 0x18;
+}
+
+/// Opcodes of the NVM command set ([nvme-nvm-2021]).
+pub(super) mod nvm {
+    pub(in super::super) const FLUSH: u8 = 0x00;
+    pub(in super::super) const WRITE: u8 = 0x01;
+    pub(in super::super) const READ: u8 = 0x02;
+    pub(in super::super) const COMPARE: u8 = 0x05;
+    pub(in super::super) const WRITE_ZEROES: u8 = 0x08;
+    pub(in super::super) const DATASET_MANAGEMENT: u8 = 0x09;
+    pub(in super::super) const VERIFY: u8 = 0x0C;
+}
+
+/// The opcode of fabrics commands, and their types.
+pub(super) mod fabrics {
+    pub(in super::super) const OPCODE: u8 = 0x7F;
+    pub(in super::super) const PROPERTY_SET: u8 = 0x00;
+    pub(in super::super) const CONNECT: u8 = 0x01;
+    pub(in super::super) const PROPERTY_GET: u8 = 0x04;
+    pub(in super::super) const DISCONNECT: u8 = 0x08;
+}
+
+/// A submission queue entry.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Command([u8; COMMAND_BYTES]);
+
+/// Place of a command's data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In the capsule of the command, from this offset on.
+    Capsule { offset: u64, length: u32 },
+    /// Brought by the transport.
+    Transport { length: u32 },
+}
+
+impl Command {
+    /// The command in the first 64 bytes.
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        Self(bytes[..COMMAND_BYTES].try_into().expect("a slice of this length"))
+    }
+
+    pub(super) fn opcode(&self) -> u8 {
+        self.0[0]
+    }
+
+    /// Bits 1:0 of byte 1: part of a fused operation.
+    pub(super) fn fuse(&self) -> u8 {
+        self.0[1] & 3
+    }
+
+    /// Command Identifier.
+    pub(super) fn id(&self) -> u16 {
+        u16_at(&self.0, 2)
+    }
+
+    /// Namespace Identifier.
+    pub(super) fn namespace(&self) -> u32 {
+        u32_at(&self.0, 4)
+    }
+
+    /// Fabrics Command Type.
+    pub(super) fn fabrics_type(&self) -> u8 {
+        self.0[4]
+    }
+
+    /// Command dword `number`, 10 to 15.
+    pub(super) fn dword(&self, number: usize) -> u32 {
+        u32_at(&self.0, 4 * number)
+    }
+
+    /// Two command dwords, the first of which is `number`.
+    pub(super) fn quad(&self, number: usize) -> u64 {
+        u64_at(&self.0, 4 * number)
+    }
+
+    /// All bytes.
+    pub(super) fn bytes(&self) -> &[u8; COMMAND_BYTES] {
+        &self.0
+    }
+
+    /// The place of its data, as its only SGL descriptor has it ([nvme-base-2021], "Scatter Gather
+    /// List"; [nvme-tcp-2021], "Data Transfers").
+    pub(super) fn place(&self) -> Result<Place, Status> {
+        // PSDT: fabrics use SGLs, without metadata.
+        if self.0[1] >> 6 != 1 {
+            return Err(Status::INVALID_FIELD);
+        }
+        let (address, length) = (u64_at(&self.0, 24), u32_at(&self.0, 32));
+        match self.0[39] {
+            0x01 => Ok(Place::Capsule { offset: address, length }),
+            0x5A => Ok(Place::Transport { length }),
+            _ => Err(Status::SGL_TYPE),
+        }
+    }
+}
+
+/// A completion queue entry; `head` is the SQ Head Pointer.
+pub(super) fn completion(id: u16, head: u16, status: Status, value: u64) -> [u8; COMPLETION_BYTES] {
+    let mut bytes = [0; COMPLETION_BYTES];
+    bytes[..8].copy_from_slice(&value.to_le_bytes());
+    bytes[8..10].copy_from_slice(&head.to_le_bytes());
+    bytes[12..14].copy_from_slice(&id.to_le_bytes());
+    bytes[14..16].copy_from_slice(&status.field().to_le_bytes());
+    bytes
+}

@@ -1,0 +1,400 @@
+//! Controller: what one host has of a subsystem, and its admin queue.
+//!
+//! ```text
+//!   Connect ──► disabled ──► enabled (CC.EN) ──► ready ──► shutdown (CC.SHN) ──► gone
+//!                   ▲                              │
+//!                   └────── reset (CC.EN = 0) ◄────┘
+//! ```
+//!
+//! It is a value: commands go in, with the time and the data that came with them, and completions
+//! with data come out.
+//!
+//! **Invariants**
+//! - Before it is ready, fabrics commands alone are carried out.
+//! - An I/O queue belongs to the host that connected the admin queue, and dies with a reset.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use blockio::Nanos;
+
+use super::command::{Command, admin, fabrics};
+use super::error_log::{ErrorLog, Failed};
+use super::event::Events;
+use super::fabrics::{Connect, Refusal, property, property_of};
+use super::feature::Features;
+use super::identify::identify;
+use super::log::log_page;
+use super::status::Status;
+use super::subsystem::Subsystem;
+use super::wire::low16;
+
+/// Entries of the largest submission queue.
+pub(super) const QUEUE_ENTRIES_MAX: u32 = 1024;
+/// I/O queues of a controller.
+pub(super) const QUEUES_MAX: u16 = 128;
+/// Version of the base specification that it keeps to, 2.0.
+pub(super) const VERSION: u32 = 0x0002_0000;
+
+/// Bits of CC.
+const ENABLE: u32 = 1;
+const SHUTDOWN: u32 = 3 << 14;
+/// Entry sizes of 64 and 16 bytes, the NVM command set, pages of 4 KiB.
+const CONFIGURATION_CHECKED: u32 = 0xFF << 16 | 0xF << 7 | 7 << 4;
+const CONFIGURATION_EXPECTED: u32 = 4 << 20 | 6 << 16;
+/// Bits of CSTS.
+const READY: u32 = 1;
+const FATAL: u32 = 2;
+const SHUTDOWN_COMPLETE: u32 = 2 << 2;
+
+/// Purpose of a controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Reads and writes namespaces.
+    Io,
+    /// Says where subsystems are.
+    Discovery,
+}
+
+/// State that a controller shares with its I/O queues, until it is reset.
+#[derive(Debug)]
+pub(super) struct Link {
+    is_alive: AtomicBool,
+    /// True if writes may be acknowledged before they are durable.
+    is_caching: AtomicBool,
+}
+
+impl Link {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { is_alive: AtomicBool::new(true), is_caching: AtomicBool::new(true) })
+    }
+
+    pub(super) fn is_alive(&self) -> bool {
+        self.is_alive.load(Ordering::Acquire)
+    }
+
+    pub(super) fn is_caching(&self) -> bool {
+        self.is_caching.load(Ordering::Acquire)
+    }
+}
+
+/// A controller of one host.
+#[derive(Debug)]
+pub(super) struct Controller {
+    id: u16,
+    kind: Kind,
+    host: String,
+    host_id: [u8; 16],
+    configuration: u32,
+    status: u32,
+    features: Features,
+    events: Events,
+    errors: ErrorLog,
+    queues: BTreeSet<u16>,
+    link: Arc<Link>,
+    /// Time of the last sign of life of the host.
+    heard_at: Nanos,
+}
+
+/// Completion of a command, with its data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Completed {
+    pub(super) status: Status,
+    /// Dwords 0 and 1.
+    pub(super) value: u64,
+    pub(super) data: Vec<u8>,
+}
+
+/// Effect of a command.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    Completed(Completed),
+    /// Completed later, by [`Controller::completed_events`].
+    Held,
+    /// Completed, and the queue goes.
+    Disconnected,
+}
+
+impl From<Status> for Completed {
+    fn from(status: Status) -> Self {
+        Self { status, value: 0, data: Vec::new() }
+    }
+}
+
+impl Completed {
+    pub(super) fn value(value: impl Into<u64>) -> Self {
+        Self { value: value.into(), ..Status::SUCCESS.into() }
+    }
+
+    pub(super) fn data(data: Vec<u8>) -> Self {
+        Self { data, ..Status::SUCCESS.into() }
+    }
+}
+
+/// A controller with its subsystem and the time, as commands are carried out on it.
+pub(super) struct Context<'a> {
+    pub(super) subsystem: &'a Subsystem,
+    pub(super) now: Nanos,
+    /// Address that the host connected to, and its port.
+    pub(super) address: Option<std::net::SocketAddr>,
+}
+
+impl Controller {
+    pub(super) fn new(id: u16, kind: Kind, connect: &Connect, now: Nanos) -> Self {
+        Self {
+            id,
+            kind,
+            host: connect.host.clone(),
+            host_id: connect.host_id,
+            configuration: 0,
+            status: 0,
+            features: Features::new(connect.keep_alive_ms),
+            events: Events::default(),
+            errors: ErrorLog::default(),
+            queues: BTreeSet::new(),
+            link: Link::new(),
+            heard_at: now,
+        }
+    }
+
+    pub(super) const fn id(&self) -> u16 {
+        self.id
+    }
+
+    pub(super) const fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(super) fn link(&self) -> &Arc<Link> {
+        &self.link
+    }
+
+    pub(super) const fn errors(&self) -> &ErrorLog {
+        &self.errors
+    }
+
+    pub(super) const fn features(&mut self) -> &mut Features {
+        &mut self.features
+    }
+
+    pub(super) const fn events(&mut self) -> &mut Events {
+        &mut self.events
+    }
+
+    pub(super) fn has_queues(&self) -> bool {
+        !self.queues.is_empty()
+    }
+
+    /// Has I/O queues acknowledge writes at once, or only once they are durable.
+    pub(super) fn set_caching(&self, is_caching: bool) {
+        self.link.is_caching.store(is_caching, Ordering::Release);
+    }
+
+    const fn is_ready(&self) -> bool {
+        self.status & READY != 0
+    }
+
+    /// Adds an I/O queue.
+    pub(super) fn add_queue(&mut self, connect: &Connect) -> Result<(), Refusal> {
+        if self.host != connect.host || self.host_id != connect.host_id {
+            return Err(Status::CONNECT_HOST.into());
+        }
+        if self.kind == Kind::Discovery || connect.queue > self.features.queues() {
+            return Err(Refusal::command(Connect::QUEUE_AT));
+        }
+        if connect.entries > QUEUE_ENTRIES_MAX {
+            return Err(Refusal::command(Connect::ENTRIES_AT));
+        }
+        if !self.is_ready() || !self.queues.insert(connect.queue) {
+            return Err(Status::COMMAND_SEQUENCE.into());
+        }
+        Ok(())
+    }
+
+    pub(super) fn remove_queue(&mut self, queue: u16) {
+        self.queues.remove(&queue);
+    }
+
+    /// Ends its queues, because the host or its admin queue is gone.
+    pub(super) fn end(&mut self) {
+        self.link.is_alive.store(false, Ordering::Release);
+    }
+
+    /// Takes note of a command that an I/O queue completed with an error of the drive.
+    pub(super) fn note_failure(&mut self, subsystem: &Subsystem, failed: Failed) {
+        self.errors.add(subsystem.next_error(), failed);
+    }
+
+    /// Carries a command of the admin queue out; `data` is what came with it.
+    pub(super) fn execute(
+        &mut self,
+        context: &Context<'_>,
+        command: &Command,
+        data: &[u8],
+    ) -> Outcome {
+        self.heard_at = context.now;
+        if command.opcode() == fabrics::OPCODE {
+            return match command.fabrics_type() {
+                fabrics::PROPERTY_GET => self.property_get(command).into(),
+                fabrics::PROPERTY_SET => self.property_set(context, command).into(),
+                fabrics::DISCONNECT => Outcome::Completed(Status::QUEUE_TYPE.into()),
+                fabrics::CONNECT => Outcome::Completed(Status::COMMAND_SEQUENCE.into()),
+                _ => Outcome::Completed(Status::INVALID_OPCODE.into()),
+            };
+        }
+        if !self.is_ready() {
+            return Outcome::Completed(Status::COMMAND_SEQUENCE.into());
+        }
+        let done = match command.opcode() {
+            admin::IDENTIFY => identify(self, context, command),
+            admin::GET_LOG_PAGE => log_page(self, context, command),
+            admin::GET_FEATURES => self.get_feature(context, command),
+            admin::SET_FEATURES => self.set_feature(context, command, data),
+            admin::KEEP_ALIVE => Ok(Completed::value(0_u32)),
+            admin::ABORT if self.kind == Kind::Io => {
+                Ok(Completed::value(self.events.abort(low16(command.dword(10) >> 16))))
+            }
+            admin::ASYNCHRONOUS_EVENT => match self.events.hold(command.id()) {
+                Ok(()) => return Outcome::Held,
+                Err(status) => Err(status),
+            },
+            _ => Err(Status::INVALID_OPCODE),
+        };
+        done.into()
+    }
+
+    /// Completions of Asynchronous Event Requests, by command, with dword 0; aborted ones too.
+    pub(super) fn completed_events(&mut self) -> Vec<(u16, Status, u32)> {
+        self.events.completed()
+    }
+
+    /// Lets time pass. Returns when to do so again, or that the host was not heard of in time.
+    pub(super) fn advance(&mut self, context: &Context<'_>) -> Result<Option<Nanos>, u32> {
+        let keep_alive_ms = self.features.keep_alive_ms();
+        let mut next = None;
+        if keep_alive_ms > 0 {
+            let due = self.heard_at + Nanos::from_millis(keep_alive_ms.into());
+            if context.now >= due {
+                self.status = FATAL;
+                self.end();
+                return Err(keep_alive_ms);
+            }
+            next = Some(due);
+        }
+        if self.is_ready() && self.kind == Kind::Io {
+            let look = self.events.look(context, &self.features);
+            next = next.into_iter().chain(look).min();
+        }
+        Ok(next)
+    }
+
+    fn property_get(&self, command: &Command) -> Result<Completed, Status> {
+        let (offset, is_long) = property_of(command)?;
+        let value = match offset {
+            property::CAPABILITIES if is_long => capabilities(),
+            property::VERSION if !is_long => VERSION.into(),
+            property::CONFIGURATION if !is_long => self.configuration.into(),
+            property::STATUS if !is_long => self.status.into(),
+            property::SUBSYSTEM_RESET if !is_long => 0,
+            // Ready, with or without media, within half a second.
+            property::READY_TIMEOUTS if !is_long => 1 << 16 | 1,
+            _ => return Err(Status::INVALID_FIELD),
+        };
+        Ok(Completed::value(value))
+    }
+
+    fn property_set(
+        &mut self,
+        context: &Context<'_>,
+        command: &Command,
+    ) -> Result<Completed, Status> {
+        let (offset, is_long) = property_of(command)?;
+        if offset != property::CONFIGURATION || is_long {
+            return Err(Status::INVALID_FIELD);
+        }
+        self.configure(context, command.dword(12));
+        Ok(Completed::value(0_u32))
+    }
+
+    fn configure(&mut self, context: &Context<'_>, configuration: u32) {
+        let before = std::mem::replace(&mut self.configuration, configuration);
+        match (before & ENABLE, configuration & ENABLE) {
+            (0, 1) if self.is_configured() => self.status = READY,
+            (0, 1) => self.status = FATAL,
+            (1, 0) => self.reset(),
+            _ => {}
+        }
+        if configuration & SHUTDOWN != 0 && before & SHUTDOWN == 0 {
+            // What a host leaves behind is durable; a drive that cannot says so to the next one.
+            for namespace in context.subsystem.namespaces() {
+                let _ = namespace.device().flush();
+            }
+            self.status |= SHUTDOWN_COMPLETE;
+        } else if configuration & SHUTDOWN == 0 {
+            self.status &= !SHUTDOWN_COMPLETE;
+        }
+    }
+
+    /// True if the host asks for what this controller has; discovery has no I/O queues, whose entry
+    /// sizes would matter.
+    const fn is_configured(&self) -> bool {
+        let checked = self.configuration & CONFIGURATION_CHECKED;
+        match self.kind {
+            Kind::Io => checked == CONFIGURATION_EXPECTED,
+            Kind::Discovery => checked & 0xFFFF == 0,
+        }
+    }
+
+    fn reset(&mut self) {
+        self.end();
+        self.link = Link::new();
+        self.queues.clear();
+        self.status = 0;
+        self.features = Features::new(self.features.keep_alive_ms());
+        self.events = Events::default();
+    }
+
+    fn get_feature(
+        &mut self,
+        context: &Context<'_>,
+        command: &Command,
+    ) -> Result<Completed, Status> {
+        let host_id = self.host_id;
+        self.features.get(context, command, (self.kind, &host_id))
+    }
+
+    fn set_feature(
+        &mut self,
+        context: &Context<'_>,
+        command: &Command,
+        data: &[u8],
+    ) -> Result<Completed, Status> {
+        let (kind, has_queues) = (self.kind, self.has_queues());
+        let done = self.features.set(context, command, (kind, has_queues), data)?;
+        self.set_caching(self.features.is_caching());
+        Ok(done)
+    }
+}
+
+impl From<Result<Completed, Status>> for Outcome {
+    fn from(done: Result<Completed, Status>) -> Self {
+        Self::Completed(done.unwrap_or_else(Completed::from))
+    }
+}
+
+/// CAP: the largest queue, contiguous queues, half a second to be ready, the NVM command set, and
+/// the way of readiness of 2.0 (CRWMS).
+const fn capabilities() -> u64 {
+    (QUEUE_ENTRIES_MAX as u64 - 1) | 1 << 16 | 1 << 24 | 1 << 37 | 1 << 59
+}
+
+/// Bytes that the host sends with a command of the admin queue.
+pub(super) fn admin_data_bytes(command: &Command) -> usize {
+    match (command.opcode(), command.fabrics_type()) {
+        (fabrics::OPCODE, fabrics::CONNECT) => super::fabrics::CONNECT_BYTES,
+        (fabrics::OPCODE, _) => 0,
+        (admin::SET_FEATURES, _) => Features::data_bytes(command),
+        _ => 0,
+    }
+}

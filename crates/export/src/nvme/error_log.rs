@@ -1,0 +1,57 @@
+//! Error Information log ([nvme-base-2021], "Error Information"): the latest entries first.
+
+use std::collections::VecDeque;
+
+use super::status::Status;
+use super::wire::Structure;
+
+/// Entries that are kept.
+pub(super) const ENTRIES: usize = 64;
+/// Bytes of an entry.
+const ENTRY_BYTES: usize = 64;
+/// Transport Type of NVMe/TCP.
+const TRANSPORT_TCP: u8 = 3;
+/// Parameter Error Location of errors that no field of the command is at fault for.
+const NO_PARAMETER: u16 = 0xFFFF;
+
+/// Command that failed by a fault of the drive.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Failed {
+    pub(super) queue: u16,
+    pub(super) command: u16,
+    pub(super) status: Status,
+    pub(super) namespace: u32,
+    /// First logical block that the failure concerns.
+    pub(super) lba: u64,
+}
+
+/// The latest errors of a controller.
+#[derive(Debug, Default)]
+pub(super) struct ErrorLog {
+    /// With their numbers, the latest first.
+    entries: VecDeque<(u64, Failed)>,
+}
+
+impl ErrorLog {
+    pub(super) fn add(&mut self, number: u64, failed: Failed) {
+        self.entries.push_front((number, failed));
+        self.entries.truncate(ENTRIES);
+    }
+
+    /// The log page; entries that are not used are zero.
+    pub(super) fn page(&self) -> Vec<u8> {
+        let mut page = Structure::new(ENTRIES * ENTRY_BYTES);
+        for (index, (number, failed)) in self.entries.iter().enumerate() {
+            let at = index * ENTRY_BYTES;
+            page.put_u64(at, *number);
+            page.put_u16(at + 8, failed.queue);
+            page.put_u16(at + 10, failed.command);
+            page.put_u16(at + 12, failed.status.field());
+            page.put_u16(at + 14, NO_PARAMETER);
+            page.put_u64(at + 16, failed.lba);
+            page.put_u32(at + 24, failed.namespace);
+            page.put_u8(at + 29, TRANSPORT_TCP);
+        }
+        page.into_bytes()
+    }
+}

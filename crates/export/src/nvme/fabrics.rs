@@ -1,0 +1,114 @@
+//! Fabrics commands: Connect, Property Get and Set ([nvme-base-2021], "Fabrics Commands").
+
+use super::command::Command;
+use super::status::Status;
+use super::wire::{terminated, u16_at};
+
+/// Bytes of the data of Connect.
+pub(super) const CONNECT_BYTES: usize = 1024;
+
+/// A Connect command with its data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Connect {
+    /// Queue, 0 for the admin queue.
+    pub(super) queue: u16,
+    /// Entries of the submission queue.
+    pub(super) entries: u32,
+    /// True if the host does without flow control of the submission queue.
+    pub(super) is_unpaced: bool,
+    /// Keep Alive Timeout in milliseconds; 0 for none.
+    pub(super) keep_alive_ms: u32,
+    pub(super) host_id: [u8; 16],
+    pub(super) controller: u16,
+    pub(super) subsystem: String,
+    pub(super) host: String,
+}
+
+/// Refusal of a Connect: a status, and the parameter that is at fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) status: Status,
+    /// Dword 0 of the completion: offset of the parameter, bit 16 where it is in the data.
+    pub(super) value: u64,
+}
+
+impl From<Status> for Refusal {
+    fn from(status: Status) -> Self {
+        Self { status, value: 0 }
+    }
+}
+
+impl Refusal {
+    /// A parameter in the command.
+    pub(super) fn command(at: u16) -> Self {
+        Self { status: Status::CONNECT_PARAMETER, value: at.into() }
+    }
+
+    /// A parameter in the data.
+    pub(super) fn data(at: u16) -> Self {
+        Self { status: Status::CONNECT_PARAMETER, value: 1 << 16 | u64::from(at) }
+    }
+}
+
+impl Connect {
+    /// Controller Identifier of hosts that take any.
+    pub(super) const ANY_CONTROLLER: u16 = 0xFFFF;
+    /// Offsets in the command.
+    pub(super) const QUEUE_AT: u16 = 42;
+    pub(super) const ENTRIES_AT: u16 = 44;
+    /// Offsets in the data.
+    pub(super) const CONTROLLER_AT: u16 = 16;
+    pub(super) const SUBSYSTEM_AT: u16 = 256;
+    pub(super) const HOST_AT: u16 = 512;
+
+    /// Reads a Connect.
+    ///
+    /// # Errors
+    /// Fails if it has another format, or a field without a meaning.
+    pub(super) fn parse(command: &Command, data: &[u8]) -> Result<Self, Refusal> {
+        let bytes = command.bytes();
+        if u16_at(bytes, 40) != 0 {
+            return Err(Status::CONNECT_FORMAT.into());
+        }
+        if data.len() != CONNECT_BYTES {
+            return Err(Status::SGL_LENGTH.into());
+        }
+        let entries = u32::from(u16_at(bytes, usize::from(Self::ENTRIES_AT))) + 1;
+        if entries < 2 {
+            return Err(Refusal::command(Self::ENTRIES_AT));
+        }
+        let name = |at: u16| {
+            let at = usize::from(at);
+            terminated(&data[at..at + 256]).map(str::to_owned)
+        };
+        Ok(Self {
+            queue: u16_at(bytes, usize::from(Self::QUEUE_AT)),
+            entries,
+            is_unpaced: bytes[46] & 1 << 2 != 0,
+            keep_alive_ms: command.dword(12),
+            host_id: data[..16].try_into().expect("a slice of this length"),
+            controller: u16_at(data, usize::from(Self::CONTROLLER_AT)),
+            subsystem: name(Self::SUBSYSTEM_AT).ok_or_else(|| Refusal::data(Self::SUBSYSTEM_AT))?,
+            host: name(Self::HOST_AT).ok_or_else(|| Refusal::data(Self::HOST_AT))?,
+        })
+    }
+}
+
+/// Properties of a controller ([nvme-base-2021], "Controller Properties"): offsets.
+pub(super) mod property {
+    pub(in super::super) const CAPABILITIES: u32 = 0x00;
+    pub(in super::super) const VERSION: u32 = 0x08;
+    pub(in super::super) const CONFIGURATION: u32 = 0x14;
+    pub(in super::super) const STATUS: u32 = 0x1C;
+    pub(in super::super) const SUBSYSTEM_RESET: u32 = 0x20;
+    pub(in super::super) const READY_TIMEOUTS: u32 = 0x68;
+}
+
+/// Property that a Property Get or Set is about, and whether it has 8 bytes.
+pub(super) fn property_of(command: &Command) -> Result<(u32, bool), Status> {
+    match command.bytes()[40] & 7 {
+        0 => Ok((command.dword(11), false)),
+        1 => Ok((command.dword(11), true)),
+        _ => Err(Status::INVALID_FIELD),
+    }
+}

@@ -1,0 +1,264 @@
+//! Features ([nvme-base-2021], "Get Features command" and "Set Features command"). None is kept
+//! beyond the controller's life.
+
+use blockio::Nanos;
+use device::DriveHealth;
+
+use super::command::Command;
+use super::controller::{Completed, Context, Kind, QUEUES_MAX};
+use super::event;
+use super::status::Status;
+use super::wire::{low8, low16, u64_at};
+
+/// Identifiers of features.
+mod feature {
+    pub(super) const ARBITRATION: u8 = 0x01;
+    pub(super) const POWER: u8 = 0x02;
+    pub(super) const TEMPERATURE: u8 = 0x04;
+    pub(super) const ERROR_RECOVERY: u8 = 0x05;
+    pub(super) const WRITE_CACHE: u8 = 0x06;
+    pub(super) const QUEUES: u8 = 0x07;
+    pub(super) const WRITE_ATOMICITY: u8 = 0x0A;
+    pub(super) const EVENTS: u8 = 0x0B;
+    pub(super) const TIMESTAMP: u8 = 0x0E;
+    pub(super) const KEEP_ALIVE: u8 = 0x0F;
+    pub(super) const HOST_BEHAVIOR: u8 = 0x16;
+    pub(super) const HOST_ID: u8 = 0x81;
+}
+
+/// Features of a controller for I/O, in ascending order.
+pub(super) const OF_IO: [u8; 12] = [
+    feature::ARBITRATION,
+    feature::POWER,
+    feature::TEMPERATURE,
+    feature::ERROR_RECOVERY,
+    feature::WRITE_CACHE,
+    feature::QUEUES,
+    feature::WRITE_ATOMICITY,
+    feature::EVENTS,
+    feature::TIMESTAMP,
+    feature::KEEP_ALIVE,
+    feature::HOST_BEHAVIOR,
+    feature::HOST_ID,
+];
+/// Those of a discovery controller.
+const OF_DISCOVERY: [u8; 2] = [feature::EVENTS, feature::KEEP_ALIVE];
+/// Bytes of the data of Host Behavior Support.
+const HOST_BEHAVIOR_BYTES: usize = 512;
+
+/// Features of one controller.
+#[derive(Debug)]
+pub(super) struct Features {
+    arbitration: u32,
+    /// Temperatures in kelvin at or above which, and at or below which, the host wants a warning;
+    /// none where it left that to the drive.
+    over_k: Option<u16>,
+    under_k: Option<u16>,
+    error_recovery: u32,
+    is_caching: bool,
+    /// I/O queues that the host may have.
+    queues: u16,
+    write_atomicity: u32,
+    events: u32,
+    /// Milliseconds since the beginning of 1970 that the host set, and when it did.
+    timestamp: Option<(u64, Nanos)>,
+    keep_alive_ms: u32,
+    host_behavior: Vec<u8>,
+}
+
+impl Features {
+    pub(super) fn new(keep_alive_ms: u32) -> Self {
+        Self {
+            arbitration: 0,
+            over_k: None,
+            under_k: None,
+            error_recovery: 0,
+            is_caching: true,
+            queues: QUEUES_MAX,
+            write_atomicity: 0,
+            events: event::SUPPORTED,
+            timestamp: None,
+            keep_alive_ms: rounded(keep_alive_ms),
+            host_behavior: vec![0; HOST_BEHAVIOR_BYTES],
+        }
+    }
+
+    pub(super) const fn queues(&self) -> u16 {
+        self.queues
+    }
+
+    pub(super) const fn is_caching(&self) -> bool {
+        self.is_caching
+    }
+
+    pub(super) const fn keep_alive_ms(&self) -> u32 {
+        self.keep_alive_ms
+    }
+
+    pub(super) const fn events(&self) -> u32 {
+        self.events
+    }
+
+    /// The critical warnings, with that of the temperature as the host's thresholds have it.
+    pub(super) fn critical_warning(&self, health: &DriveHealth) -> u8 {
+        let Some(now) = health.composite_temperature_k else { return health.critical_warning };
+        let is_over = self.over_k.is_some_and(|over| now >= over);
+        let is_under = self.under_k.is_some_and(|under| now <= under);
+        health.critical_warning | u8::from(is_over || is_under) << 1
+    }
+
+    /// Bytes that the host sends with a Set Features command.
+    pub(super) fn data_bytes(command: &Command) -> usize {
+        match low8(command.dword(10)) {
+            feature::TIMESTAMP => 8,
+            feature::HOST_BEHAVIOR => HOST_BEHAVIOR_BYTES,
+            _ => 0,
+        }
+    }
+
+    pub(super) fn get(
+        &self,
+        context: &Context<'_>,
+        command: &Command,
+        (kind, host_id): (Kind, &[u8; 16]),
+    ) -> Result<Completed, Status> {
+        let id = low8(command.dword(10));
+        check_known(kind, id)?;
+        match command.dword(10) >> 8 & 7 {
+            0 => self.current(context, command, host_id),
+            // Default, and saved, which is the default where nothing is saved.
+            1 | 2 => Self::new(self.keep_alive_ms).current(context, command, host_id),
+            // Capabilities: changeable, and not a property of one namespace.
+            3 => Ok(Completed::value(if id == feature::HOST_ID { 0_u32 } else { 1 << 2 })),
+            _ => Err(Status::INVALID_FIELD),
+        }
+    }
+
+    fn current(
+        &self,
+        context: &Context<'_>,
+        command: &Command,
+        host_id: &[u8; 16],
+    ) -> Result<Completed, Status> {
+        let value = match low8(command.dword(10)) {
+            feature::ARBITRATION => self.arbitration,
+            feature::POWER => 0,
+            feature::TEMPERATURE => self.threshold(context, command.dword(11))?.into(),
+            feature::ERROR_RECOVERY => self.error_recovery,
+            feature::WRITE_CACHE => self.is_caching.into(),
+            feature::QUEUES => queues_value(self.queues),
+            feature::WRITE_ATOMICITY => self.write_atomicity,
+            feature::EVENTS => self.events,
+            feature::TIMESTAMP => return Ok(Completed::data(self.timestamp_data(context.now))),
+            feature::KEEP_ALIVE => self.keep_alive_ms,
+            feature::HOST_BEHAVIOR => return Ok(Completed::data(self.host_behavior.clone())),
+            // Fabrics know identifiers of 128 bits alone.
+            feature::HOST_ID if command.dword(11) & 1 == 1 => {
+                return Ok(Completed::data(host_id.to_vec()));
+            }
+            _ => return Err(Status::INVALID_FIELD),
+        };
+        Ok(Completed::value(value))
+    }
+
+    pub(super) fn set(
+        &mut self,
+        context: &Context<'_>,
+        command: &Command,
+        (kind, has_queues): (Kind, bool),
+        data: &[u8],
+    ) -> Result<Completed, Status> {
+        let id = low8(command.dword(10));
+        check_known(kind, id)?;
+        if command.dword(10) >> 31 == 1 {
+            return Err(Status::NOT_SAVEABLE);
+        }
+        let value = command.dword(11);
+        match id {
+            feature::ARBITRATION => self.arbitration = value,
+            // The only state of power is 0.
+            feature::POWER if value & 0x1F == 0 => {}
+            feature::TEMPERATURE => self.set_threshold(value)?,
+            // DULBE: reads of what is not stored give zeroes, never an error.
+            feature::ERROR_RECOVERY if value & 1 << 16 == 0 => self.error_recovery = value,
+            feature::WRITE_CACHE => self.is_caching = value & 1 == 1,
+            feature::QUEUES => return self.set_queues(value, has_queues),
+            feature::WRITE_ATOMICITY => self.write_atomicity = value & 1,
+            feature::EVENTS => self.events = value & event::SUPPORTED,
+            feature::TIMESTAMP => {
+                let set_ms = u64_at(data, 0) & 0xFFFF_FFFF_FFFF;
+                self.timestamp = Some((set_ms, context.now));
+            }
+            feature::KEEP_ALIVE => self.keep_alive_ms = rounded(value),
+            feature::HOST_BEHAVIOR => self.host_behavior.copy_from_slice(data),
+            feature::HOST_ID => return Err(Status::COMMAND_SEQUENCE),
+            _ => return Err(Status::INVALID_FIELD),
+        }
+        Ok(Completed::value(0_u32))
+    }
+
+    /// As many queues of either kind as the host asks for, within bounds.
+    fn set_queues(&mut self, value: u32, has_queues: bool) -> Result<Completed, Status> {
+        let (submission, completion) = (low16(value), low16(value >> 16));
+        if submission == 0xFFFF || completion == 0xFFFF {
+            return Err(Status::INVALID_FIELD);
+        }
+        if has_queues {
+            return Err(Status::COMMAND_SEQUENCE);
+        }
+        // A queue of fabrics is a pair.
+        self.queues = (submission.min(completion) + 1).min(QUEUES_MAX);
+        Ok(Completed::value(queues_value(self.queues)))
+    }
+
+    /// Temperature threshold of the composite temperature, the only one.
+    fn threshold(&self, context: &Context<'_>, select: u32) -> Result<u16, Status> {
+        match (select >> 16 & 0xF, select >> 20 & 3) {
+            (0, 0) => {
+                let own = context.subsystem.administration().health().warning_temperature_k;
+                Ok(self.over_k.or(own).unwrap_or(u16::MAX))
+            }
+            (0, 1) => Ok(self.under_k.unwrap_or(0)),
+            _ => Err(Status::INVALID_FIELD),
+        }
+    }
+
+    fn set_threshold(&mut self, value: u32) -> Result<(), Status> {
+        match (value >> 16 & 0xF, value >> 20 & 3) {
+            (0 | 0xF, 0) => self.over_k = Some(low16(value)),
+            (0 | 0xF, 1) => self.under_k = Some(low16(value)),
+            _ => return Err(Status::INVALID_FIELD),
+        }
+        Ok(())
+    }
+
+    /// Timestamp data: the time, and bits 3:1 of byte 6: 1 if a host set it.
+    fn timestamp_data(&self, now: Nanos) -> Vec<u8> {
+        let (origin, ms) = match self.timestamp {
+            Some((set_ms, set_at)) => (1, set_ms + now.saturating_sub(set_at).0 / 1_000_000),
+            None => (0, now.0 / 1_000_000),
+        };
+        let mut data = (ms & 0xFFFF_FFFF_FFFF).to_le_bytes();
+        data[6] = origin << 1;
+        data.to_vec()
+    }
+}
+
+fn check_known(kind: Kind, id: u8) -> Result<(), Status> {
+    let known: &[u8] = match kind {
+        Kind::Io => &OF_IO,
+        Kind::Discovery => &OF_DISCOVERY,
+    };
+    if known.contains(&id) { Ok(()) } else { Err(Status::INVALID_FIELD) }
+}
+
+/// Queues of either kind, each less one.
+fn queues_value(queues: u16) -> u32 {
+    let less = u32::from(queues - 1);
+    less << 16 | less
+}
+
+/// A Keep Alive Timeout in the granularity that Identify tells, a second; 0 stays 0.
+const fn rounded(keep_alive_ms: u32) -> u32 {
+    keep_alive_ms.div_ceil(1000).saturating_mul(1000)
+}

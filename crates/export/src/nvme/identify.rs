@@ -1,0 +1,214 @@
+//! Identify ([nvme-base-2021], "Identify command"; [nvme-nvm-2021], "Identify Namespace Data
+//! Structure"; offsets in bytes).
+
+use super::command::Command;
+use super::controller::{
+    Completed, Context, Controller, Kind, QUEUE_ENTRIES_MAX, QUEUES_MAX, VERSION,
+};
+use super::error_log;
+use super::event;
+use super::pdu::{ADMIN_CAPSULE_DATA_BYTES, IO_CAPSULE_DATA_BYTES, TRANSFER_PAGES_LOG2};
+use super::status::Status;
+use super::subsystem::{DISCOVERY_NQN, Namespace};
+use super::wire::{Structure, low8, low16};
+
+/// Bytes of every structure.
+const IDENTIFY_BYTES: usize = 4096;
+/// Namespace Identifier that means all of them.
+pub(super) const ALL_NAMESPACES: u32 = u32::MAX;
+/// Number of the NVM command set.
+const NVM_COMMAND_SET: u8 = 0;
+/// Unit of a drive's pages in bytes: what is written in whole ones costs no reading.
+const PAGE_BYTES: u64 = 4096;
+
+/// Answers an Identify command.
+pub(super) fn identify(
+    controller: &mut Controller,
+    context: &Context<'_>,
+    command: &Command,
+) -> Result<Completed, Status> {
+    let kind = controller.kind();
+    let structure = low8(command.dword(10));
+    let command_set = low8(command.dword(11) >> 24);
+    let namespaces = context.subsystem;
+    let first = command.namespace();
+    let data = match (kind, structure) {
+        (_, 0x01) => of_controller(controller, context),
+        (Kind::Discovery, _) => return Err(Status::INVALID_FIELD),
+        (_, 0x00 | 0x11) => of_namespace(found(context, first)?),
+        (_, 0x02 | 0x10) => active_namespaces(context, first)?,
+        (_, 0x03) => descriptors(found(context, first)?),
+        (_, 0x05..=0x07) if command_set != NVM_COMMAND_SET => return Err(Status::INVALID_FIELD),
+        // Nothing beyond the base structure: no protection information, no metadata.
+        (_, 0x05) => found(context, first).map(|_| Structure::new(IDENTIFY_BYTES))?,
+        // No limits of Verify, Write Zeroes and Dataset Management but those of the commands.
+        (_, 0x06) => Structure::new(IDENTIFY_BYTES),
+        (_, 0x07) => active_namespaces(context, first)?,
+        (_, 0x08) => independent(found(context, first)?),
+        (_, 0x12 | 0x13) => {
+            if structure == 0x12 {
+                found(context, first)?;
+            }
+            let ids = namespaces.controller_ids();
+            controllers(&ids, low16(command.dword(10) >> 16))
+        }
+        (_, 0x1C) => {
+            let mut sets = Structure::new(IDENTIFY_BYTES);
+            sets.put_u64(0, 1 << NVM_COMMAND_SET);
+            sets
+        }
+        _ => return Err(Status::INVALID_FIELD),
+    };
+    Ok(Completed::data(data.into_bytes()))
+}
+
+fn found<'a>(context: &'a Context<'_>, id: u32) -> Result<&'a Namespace, Status> {
+    context.subsystem.namespace(id).ok_or(Status::INVALID_NAMESPACE)
+}
+
+fn of_controller(controller: &Controller, context: &Context<'_>) -> Structure {
+    let subsystem = context.subsystem;
+    let identity = subsystem.identity();
+    let is_io = controller.kind() == Kind::Io;
+    let mut it = Structure::new(IDENTIFY_BYTES);
+    // No vendor of the PCI SIG, and no IEEE OUI.
+    it.put_padded(4, 20, &format!("{:016x}", identity.number));
+    it.put_padded(24, 40, &identity.model);
+    it.put_padded(64, 8, &identity.firmware);
+    // CMIC: more controllers may be there.
+    it.put_u8(76, if is_io { 1 << 1 } else { 0 });
+    it.put_u8(77, TRANSFER_PAGES_LOG2);
+    it.put_u16(78, controller.id());
+    it.put_u32(80, VERSION);
+    // CTRATT: host identifiers of 128 bits.
+    it.put_u32(96, 1);
+    it.put_u8(111, if is_io { 1 } else { 2 });
+    // LPA: long log pages.
+    it.put_u8(261, 1 << 2);
+    // KAS: a second.
+    it.put_u16(320, 10);
+    it.put_u16(514, low16(QUEUE_ENTRIES_MAX));
+    // SGLS: SGLs of any length, with offsets in capsules, and of the transport.
+    it.put_u32(536, 1 << 21 | 1 << 20 | 1);
+    it.put_terminated(768, 256, if is_io { subsystem.nqn() } else { DISCOVERY_NQN });
+    if is_io {
+        it.put_u32(92, event::NAMESPACE_NOTICES);
+        of_io_controller(&mut it, context);
+    }
+    it
+}
+
+/// Fields that a discovery controller has not.
+fn of_io_controller(it: &mut Structure, context: &Context<'_>) {
+    let subsystem = context.subsystem;
+    let health = subsystem.administration().health();
+    // ACL and AERL, less one.
+    it.put_u8(258, 3);
+    it.put_u8(259, u8::try_from(event::HELD_MAX - 1).expect("a few"));
+    // FRMW: one slot, which is read-only.
+    it.put_u8(260, 1 << 1 | 1);
+    // LPA: commands supported and effects, long log pages, lists of pages and features.
+    it.put_u8(261, 1 << 5 | 1 << 2 | 1 << 1);
+    it.put_u8(262, u8::try_from(error_log::ENTRIES - 1).expect("a few"));
+    it.put_u16(266, health.warning_temperature_k.unwrap_or(0));
+    it.put_u16(268, health.critical_temperature_k.unwrap_or(0));
+    let sizes = subsystem.namespaces().iter().map(|it| u128::from(it.device().size()));
+    it.put_u128(280, sizes.sum());
+    // SQES and CQES: entries of 64 and 16 bytes.
+    it.put_u8(512, 0x66);
+    it.put_u8(513, 0x44);
+    it.put_u32(516, subsystem.namespace_count());
+    // ONCS: Compare, Dataset Management, Write Zeroes, Select, Timestamp, Verify.
+    it.put_u16(520, 1 << 7 | 1 << 6 | 1 << 4 | 1 << 3 | 1 << 2 | 1);
+    // VWC: a volatile write cache, and flushes of all namespaces.
+    it.put_u8(525, 3 << 1 | 1);
+    // AWUN and AWUPF: one block, whatever its size; namespaces tell more.
+    let capsule = |data_bytes: usize| u32::try_from((64 + data_bytes) / 16).expect("a few KiB");
+    it.put_u32(1792, capsule(IO_CAPSULE_DATA_BYTES));
+    it.put_u32(1796, 1);
+    // FCATTR: controllers are made as hosts come. MSDBD: one SGL descriptor.
+    it.put_u8(1803, 1);
+    // OFCS: Disconnect.
+    it.put_u16(1804, 1);
+    const { assert!(ADMIN_CAPSULE_DATA_BYTES >= 8192 && QUEUES_MAX > 0) }
+}
+
+fn of_namespace(namespace: &Namespace) -> Structure {
+    let block_bytes = 1_u64 << namespace.block_shift;
+    let blocks = namespace.blocks();
+    let less_one = |bytes: u64| low16(u32::try_from(bytes / block_bytes - 1).expect("a few"));
+    let mut it = Structure::new(IDENTIFY_BYTES);
+    it.put_u64(0, blocks);
+    it.put_u64(8, blocks);
+    it.put_u64(16, blocks);
+    // NSFEAT: its own atomic units, and preferred granularities.
+    it.put_u8(24, 1 << 4 | 1 << 1);
+    let atomic_bytes = namespace.device().atomic_bytes().max(block_bytes);
+    let has_pages = namespace.device().atomic_bytes() >= PAGE_BYTES;
+    it.put_u8(25, u8::from(has_pages));
+    it.put_u8(26, u8::from(block_bytes == PAGE_BYTES));
+    it.put_u8(30, 1);
+    // DLFEAT: what is deallocated reads as zeroes; Write Zeroes may deallocate.
+    it.put_u8(33, 1 << 3 | 1);
+    // NAWUN and NAWUPF, and their boundaries NABSN and NABSPF; NABO is 0.
+    for at in [34, 36, 40, 44] {
+        it.put_u16(at, less_one(atomic_bytes));
+    }
+    it.put_u128(48, namespace.device().size().into());
+    // NPWG, NPWA, NPDG, NPDA: pages.
+    for at in [64, 66, 68, 70] {
+        it.put_u16(at, less_one(PAGE_BYTES.max(block_bytes)));
+    }
+    // NSATTR: write-protected.
+    it.put_u8(99, u8::from(namespace.export.is_read_only));
+    // LBAF0 and LBAF1: 512 bytes, good; 4096 bytes, best.
+    it.put_u32(128, 2 << 24 | 9 << 16);
+    if has_pages {
+        it.put_u32(132, 12 << 16);
+    }
+    it
+}
+
+fn independent(namespace: &Namespace) -> Structure {
+    let mut it = Structure::new(IDENTIFY_BYTES);
+    // NMIC: shared between controllers.
+    it.put_u8(1, 1);
+    it.put_u8(8, u8::from(namespace.export.is_read_only));
+    // NSTAT: ready.
+    it.put_u8(14, 1);
+    it
+}
+
+fn active_namespaces(context: &Context<'_>, after: u32) -> Result<Structure, Status> {
+    if after >= ALL_NAMESPACES - 1 {
+        return Err(Status::INVALID_NAMESPACE);
+    }
+    let mut it = Structure::new(IDENTIFY_BYTES);
+    let ids = after + 1..=context.subsystem.namespace_count();
+    for (index, id) in ids.take(IDENTIFY_BYTES / 4).enumerate() {
+        it.put_u32(4 * index, id);
+    }
+    Ok(it)
+}
+
+/// Namespace Identification Descriptors: UUID and command set.
+fn descriptors(namespace: &Namespace) -> Structure {
+    let mut it = Structure::new(IDENTIFY_BYTES);
+    it.put(0, &[3, 16]);
+    it.put(4, &namespace.uuid);
+    it.put(20, &[4, 1]);
+    it.put_u8(24, NVM_COMMAND_SET);
+    it
+}
+
+/// The controllers from `first` on.
+fn controllers(ids: &[u16], first: u16) -> Structure {
+    let mut it = Structure::new(IDENTIFY_BYTES);
+    let listed: Vec<u16> =
+        ids.iter().copied().filter(|id| *id >= first).take(IDENTIFY_BYTES / 2 - 1).collect();
+    it.put_u16(0, u16::try_from(listed.len()).expect("bounded"));
+    for (index, id) in listed.into_iter().enumerate() {
+        it.put_u16(2 + 2 * index, id);
+    }
+    it
+}

@@ -1,0 +1,269 @@
+//! Commands of the NVM command set ([nvme-nvm-2021]), checked against their namespace.
+
+use blockio::Op;
+use device::{DeviceError, Durability};
+
+use super::command::{Command, nvm};
+use super::identify::ALL_NAMESPACES;
+use super::pdu::TRANSFER_BYTES_MAX;
+use super::status::Status;
+use super::subsystem::{Namespace, Subsystem};
+use super::wire::{low16, u32_at, u64_at};
+use crate::Asked;
+
+/// Bytes that are read, or zeroes that are written, at a time.
+const STEP_BYTES: usize = 256 << 10;
+/// Source of zeroes that are written.
+static ZEROES: [u8; STEP_BYTES] = [0; STEP_BYTES];
+/// Bytes of a range of Dataset Management.
+const RANGE_BYTES: usize = 16;
+/// Bits of command dword 12.
+const FORCE_UNIT_ACCESS: u32 = 1 << 30;
+const DEALLOCATE: u32 = 1 << 25;
+/// Protection information, of which there is none.
+const PROTECTION: u32 = 0xF << 26;
+
+/// Kind of a command for I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Read,
+    Write,
+    Compare,
+    Verify,
+    /// True if the zeroes may be deallocated.
+    WriteZeroes(bool),
+    /// True if the ranges are deallocated; otherwise they are hints.
+    Manage(bool),
+    Flush,
+}
+
+/// A command for I/O that its namespace can carry out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Io {
+    pub(super) kind: Kind,
+    /// Namespace, 0 for a flush of all of them.
+    pub(super) namespace: u32,
+    /// First byte.
+    pub(super) offset: u64,
+    /// Bytes; of Dataset Management those of its ranges.
+    pub(super) length: u64,
+    /// First logical block.
+    pub(super) lba: u64,
+    /// True if it is to be answered once it is durable.
+    pub(super) is_durable: bool,
+}
+
+impl Io {
+    /// Reads a command and checks it.
+    ///
+    /// # Errors
+    /// Fails with the status that the command is to be completed with.
+    pub(super) fn parse(command: &Command, subsystem: &Subsystem) -> Result<Self, Status> {
+        if command.fuse() != 0 {
+            return Err(Status::INVALID_FIELD);
+        }
+        let dword = command.dword(12);
+        let kind = match command.opcode() {
+            nvm::READ => Kind::Read,
+            nvm::WRITE => Kind::Write,
+            nvm::COMPARE => Kind::Compare,
+            nvm::VERIFY => Kind::Verify,
+            nvm::WRITE_ZEROES => Kind::WriteZeroes(dword & DEALLOCATE != 0),
+            nvm::DATASET_MANAGEMENT => Kind::Manage(command.dword(11) & 1 << 2 != 0),
+            nvm::FLUSH => Kind::Flush,
+            _ => return Err(Status::INVALID_OPCODE),
+        };
+        let id = command.namespace();
+        if kind == Kind::Flush && id == ALL_NAMESPACES {
+            let (offset, length, lba) = (0, 0, 0);
+            return Ok(Self { kind, namespace: 0, offset, length, lba, is_durable: true });
+        }
+        let namespace = subsystem.namespace(id).ok_or(Status::INVALID_NAMESPACE)?;
+        let mut io = Self { kind, namespace: id, offset: 0, length: 0, lba: 0, is_durable: false };
+        match kind {
+            Kind::Flush => io.is_durable = true,
+            Kind::Manage(_) => io.length = ranges_bytes(command.dword(10)),
+            _ => io.place(namespace, command)?,
+        }
+        if io.changes() && namespace.export.is_read_only {
+            return Err(Status::WRITE_PROTECTED);
+        }
+        Ok(io)
+    }
+
+    /// Sets the range, and whether it is to be durable.
+    fn place(&mut self, namespace: &Namespace, command: &Command) -> Result<(), Status> {
+        let dword = command.dword(12);
+        if dword & PROTECTION != 0 {
+            return Err(Status::INVALID_FIELD);
+        }
+        let blocks = u64::from(low16(dword)) + 1;
+        self.lba = command.quad(10);
+        let end = self.lba.checked_add(blocks).filter(|end| *end <= namespace.blocks());
+        end.ok_or(Status::LBA_OUT_OF_RANGE)?;
+        self.offset = self.lba << namespace.block_shift;
+        self.length = blocks << namespace.block_shift;
+        let is_moved = matches!(self.kind, Kind::Read | Kind::Write | Kind::Compare);
+        if is_moved && self.length > TRANSFER_BYTES_MAX as u64 {
+            return Err(Status::INVALID_FIELD);
+        }
+        self.is_durable = self.changes() && dword & FORCE_UNIT_ACCESS != 0;
+        Ok(())
+    }
+
+    /// True if it changes what is stored.
+    pub(super) const fn changes(&self) -> bool {
+        matches!(self.kind, Kind::Write | Kind::WriteZeroes(_) | Kind::Manage(true))
+    }
+
+    /// Bytes that the host sends with it.
+    pub(super) fn host_bytes(&self) -> usize {
+        let bytes = match self.kind {
+            Kind::Write | Kind::Compare | Kind::Manage(_) => self.length,
+            _ => 0,
+        };
+        usize::try_from(bytes).expect("bounded by a transfer")
+    }
+
+    /// The command as the modelled drive needs it, if drives have such a one; `origin` is the
+    /// namespace's first byte on the drive.
+    pub(super) fn asked(&self, origin: u64) -> Option<Asked> {
+        let op = match self.kind {
+            // A comparison takes place in the drive: it reads.
+            Kind::Read | Kind::Compare | Kind::Verify => Op::Read,
+            Kind::Write | Kind::WriteZeroes(false) => Op::Write,
+            Kind::WriteZeroes(true) => Op::Trim,
+            Kind::Flush => Op::Flush,
+            // Its ranges are known once its data is there.
+            Kind::Manage(_) => return None,
+        };
+        let (offset, length) = (self.offset.saturating_add(origin), self.length);
+        let fua = self.is_durable && self.kind != Kind::Flush;
+        Some(Asked { op, offset, length, fua })
+    }
+
+    /// Carries out what neither reads for the host nor waits to be durable; `data` is the host's.
+    ///
+    /// # Errors
+    /// Fails with what the device answered, or with the status of a comparison that differs.
+    pub(super) fn carry_out(&self, namespace: &Namespace, data: &[u8]) -> Result<(), Failure> {
+        let device = namespace.device();
+        match self.kind {
+            Kind::Write => device.write(self.offset, data, Durability::Volatile)?,
+            Kind::WriteZeroes(true) => {
+                device.trim(self.offset, self.length, Durability::Volatile)?;
+            }
+            Kind::WriteZeroes(false) => {
+                for_each_step(self.offset, self.length, |offset, length| {
+                    device.write(offset, &ZEROES[..length], Durability::Volatile)
+                })?;
+            }
+            Kind::Verify => {
+                let mut read = vec![0; STEP_BYTES];
+                for_each_step(self.offset, self.length, |offset, length| {
+                    device.read(offset, &mut read[..length])
+                })?;
+            }
+            Kind::Compare => {
+                let mut stored = vec![0; data.len()];
+                device.read(self.offset, &mut stored)?;
+                if stored != data {
+                    return Err(Failure::Refused(Status::COMPARE_FAILURE));
+                }
+            }
+            Kind::Manage(deallocates) => manage(namespace, deallocates, data)?,
+            Kind::Read | Kind::Flush => {}
+        }
+        Ok(())
+    }
+}
+
+/// Reason why a command failed.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The host asked for what there is not.
+    Refused(Status),
+    /// The device could not.
+    Device(DeviceError),
+}
+
+impl From<DeviceError> for Failure {
+    fn from(error: DeviceError) -> Self {
+        Self::Device(error)
+    }
+}
+
+impl Failure {
+    /// The status, and the first logical block concerned, for a command that began at `lba`.
+    pub(super) fn status(&self, io: &Io, block_shift: u8) -> (Status, u64) {
+        let error = match self {
+            Self::Refused(status) => return (*status, io.lba),
+            Self::Device(error) => error,
+        };
+        let status = match error {
+            DeviceError::OutOfRange { .. } => Status::LBA_OUT_OF_RANGE,
+            _ if error.is_no_space() => Status::CAPACITY_EXCEEDED,
+            DeviceError::ReadOnly => Status::WRITE_PROTECTED,
+            DeviceError::Unreadable { .. } => Status::UNRECOVERED_READ,
+            DeviceError::Medium { .. } if !io.changes() && io.kind != Kind::Flush => {
+                Status::UNRECOVERED_READ
+            }
+            _ => Status::WRITE_FAULT,
+        };
+        let lba = match error {
+            // Sectors of 512 bytes.
+            DeviceError::Unreadable { lba, .. } => lba >> (block_shift - 9),
+            _ => io.lba,
+        };
+        (status, lba)
+    }
+}
+
+/// Bytes of the ranges that follow a Dataset Management, of which the dword has the number.
+fn ranges_bytes(dword: u32) -> u64 {
+    (u64::from(dword & 0xFF) + 1) * RANGE_BYTES as u64
+}
+
+/// Deallocates ranges; other attributes are hints that change nothing. All are checked first.
+fn manage(namespace: &Namespace, deallocates: bool, data: &[u8]) -> Result<(), Failure> {
+    let ranges = data.chunks_exact(RANGE_BYTES).map(|it| (u64_at(it, 8), u32_at(it, 4).into()));
+    let ranges: Vec<(u64, u64)> = ranges.collect();
+    for (lba, blocks) in &ranges {
+        let end = lba.checked_add(*blocks).filter(|end| *end <= namespace.blocks());
+        end.ok_or(Failure::Refused(Status::LBA_OUT_OF_RANGE))?;
+    }
+    if deallocates {
+        let shift = namespace.block_shift;
+        for (lba, blocks) in ranges.iter().filter(|(_, blocks)| *blocks > 0) {
+            let (offset, length) = (lba << shift, blocks << shift);
+            namespace.device().trim(offset, length, Durability::Volatile)?;
+        }
+    }
+    Ok(())
+}
+
+fn for_each_step(
+    offset: u64,
+    length: u64,
+    mut act: impl FnMut(u64, usize) -> Result<(), DeviceError>,
+) -> Result<(), DeviceError> {
+    let (mut at, end) = (offset, offset + length);
+    while at < end {
+        let step = usize::try_from(end - at).unwrap_or(usize::MAX).min(STEP_BYTES);
+        act(at, step)?;
+        at += step as u64;
+    }
+    Ok(())
+}
+
+/// The deallocation of a Dataset Management as the modelled drive needs it: all its ranges as one
+/// that begins with the first; none where there is none.
+pub(super) fn asked_to_manage(namespace: &Namespace, data: &[u8]) -> Option<Asked> {
+    let shift = namespace.block_shift;
+    let mut ranges = data.chunks_exact(RANGE_BYTES).map(|it| (u64_at(it, 8), u32_at(it, 4)));
+    let (first, _) = ranges.clone().find(|(_, blocks)| *blocks > 0)?;
+    let length =
+        ranges.try_fold(0_u64, |sum, (_, blocks)| sum.checked_add(blocks.into()))? << shift;
+    let offset = (first << shift).saturating_add(namespace.device().origin());
+    Some(Asked { op: Op::Trim, offset, length, fua: false })
+}

@@ -1,0 +1,232 @@
+//! Log pages ([nvme-base-2021], "Get Log Page command"; offsets in bytes).
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::command::{Command, admin, nvm};
+use super::controller::{Completed, Context, Controller, Kind};
+use super::event::Page;
+use super::feature;
+use super::identify::ALL_NAMESPACES;
+use super::pdu::TRANSFER_BYTES_MAX;
+use super::status::Status;
+use super::subsystem::DISCOVERY_NQN;
+use super::wire::{Structure, low8};
+
+/// Identifiers of log pages.
+mod page {
+    pub(super) const SUPPORTED: u8 = 0x00;
+    pub(super) const ERRORS: u8 = 0x01;
+    pub(super) const HEALTH: u8 = 0x02;
+    pub(super) const FIRMWARE: u8 = 0x03;
+    pub(super) const CHANGED_NAMESPACES: u8 = 0x04;
+    pub(super) const EFFECTS: u8 = 0x05;
+    pub(super) const FEATURES: u8 = 0x12;
+    pub(super) const MANAGEMENT_INTERFACE: u8 = 0x13;
+    pub(super) const DISCOVERY: u8 = 0x70;
+}
+
+/// Pages of a controller for I/O.
+const OF_IO: [u8; 8] = [
+    page::SUPPORTED,
+    page::ERRORS,
+    page::HEALTH,
+    page::FIRMWARE,
+    page::CHANGED_NAMESPACES,
+    page::EFFECTS,
+    page::FEATURES,
+    page::MANAGEMENT_INTERFACE,
+];
+/// Those of a discovery controller.
+const OF_DISCOVERY: [u8; 2] = [page::SUPPORTED, page::DISCOVERY];
+/// Admin commands of a controller for I/O.
+const ADMIN_COMMANDS: [u8; 7] = [
+    admin::GET_LOG_PAGE,
+    admin::IDENTIFY,
+    admin::ABORT,
+    admin::SET_FEATURES,
+    admin::GET_FEATURES,
+    admin::ASYNCHRONOUS_EVENT,
+    admin::KEEP_ALIVE,
+];
+/// Commands that change nothing of a namespace, and those that do.
+const READING_COMMANDS: [u8; 4] = [nvm::FLUSH, nvm::READ, nvm::COMPARE, nvm::VERIFY];
+const WRITING_COMMANDS: [u8; 3] = [nvm::WRITE, nvm::WRITE_ZEROES, nvm::DATASET_MANAGEMENT];
+/// Bytes of a data unit of the health log: a thousand sectors.
+const DATA_UNIT_BYTES: u64 = 512_000;
+
+/// Answers a Get Log Page command.
+pub(super) fn log_page(
+    controller: &mut Controller,
+    context: &Context<'_>,
+    command: &Command,
+) -> Result<Completed, Status> {
+    let id = low8(command.dword(10));
+    let known: &[u8] = match controller.kind() {
+        Kind::Io => &OF_IO,
+        Kind::Discovery => &OF_DISCOVERY,
+    };
+    if !known.contains(&id) {
+        return Err(Status::INVALID_LOG_PAGE);
+    }
+    // NUMD counts from 0, in dwords.
+    let dwords = u64::from(command.dword(10) >> 16) | u64::from(command.dword(11) & 0xFFFF) << 16;
+    let (length, offset) = (4 * (dwords + 1), command.quad(12));
+    // OT: offsets are in bytes.
+    if offset % 4 != 0 || command.dword(14) & 1 << 23 != 0 || length > TRANSFER_BYTES_MAX as u64 {
+        return Err(Status::INVALID_FIELD);
+    }
+    let retains_event = command.dword(10) & 1 << 15 != 0;
+    let whole = match id {
+        page::SUPPORTED => supported(known),
+        page::ERRORS => controller.errors().page(),
+        page::HEALTH => health(controller, context, (command.namespace(), retains_event))?,
+        page::FIRMWARE => firmware(context),
+        page::CHANGED_NAMESPACES => changed_namespaces(controller, retains_event),
+        page::EFFECTS => effects(),
+        page::FEATURES => features(),
+        // None of the management interface's commands are there.
+        page::MANAGEMENT_INTERFACE => vec![0; 1024],
+        _ => discovery(context)?,
+    };
+    let offset = usize::try_from(offset).ok().filter(|offset| *offset <= whole.len());
+    let rest = &whole[offset.ok_or(Status::INVALID_FIELD)?..];
+    let length = usize::try_from(length).expect("bounded by a transfer");
+    let mut data = rest[..length.min(rest.len())].to_vec();
+    // Beyond the end of a page there are zeroes.
+    data.resize(length, 0);
+    Ok(Completed::data(data))
+}
+
+fn supported(known: &[u8]) -> Vec<u8> {
+    let mut it = Structure::new(1024);
+    for id in known {
+        it.put_u32(4 * usize::from(*id), 1);
+    }
+    it.into_bytes()
+}
+
+/// SMART / Health Information.
+fn health(
+    controller: &mut Controller,
+    context: &Context<'_>,
+    (namespace, retains_event): (u32, bool),
+) -> Result<Vec<u8>, Status> {
+    // The log is of the controller, not of one namespace.
+    if namespace != 0 && namespace != ALL_NAMESPACES {
+        return Err(Status::INVALID_FIELD);
+    }
+    if !retains_event {
+        controller.events().page_read(Page::Health);
+    }
+    let health = context.subsystem.administration().health();
+    let units = |bytes: u64| u128::from(bytes.div_ceil(DATA_UNIT_BYTES));
+    let mut it = Structure::new(512);
+    it.put_u8(0, controller.features().critical_warning(&health));
+    it.put_u16(1, health.composite_temperature_k.unwrap_or(0));
+    it.put_u8(3, health.available_spare_percent);
+    it.put_u8(4, health.available_spare_threshold_percent);
+    it.put_u8(5, health.percentage_used);
+    it.put_u128(32, units(health.host_read_bytes));
+    it.put_u128(48, units(health.host_written_bytes));
+    it.put_u128(64, health.host_read_commands.into());
+    it.put_u128(80, health.host_write_commands.into());
+    it.put_u128(112, health.power_cycles.into());
+    it.put_u128(128, (health.power_on_s / 3600).into());
+    it.put_u128(144, health.unsafe_shutdowns.into());
+    it.put_u128(160, health.media_errors.into());
+    it.put_u128(176, context.subsystem.errors().into());
+    Ok(it.into_bytes())
+}
+
+/// Firmware Slot Information: the only slot is active.
+fn firmware(context: &Context<'_>) -> Vec<u8> {
+    let mut it = Structure::new(512);
+    it.put_u8(0, 1);
+    it.put_padded(8, 8, &context.subsystem.identity().firmware);
+    it.into_bytes()
+}
+
+fn changed_namespaces(controller: &mut Controller, retains_event: bool) -> Vec<u8> {
+    let events = controller.events();
+    let changed = if retains_event {
+        events.changed().clone()
+    } else {
+        events.page_read(Page::ChangedNamespaces)
+    };
+    let mut it = Structure::new(4096);
+    if changed.len() > 1024 {
+        it.put_u32(0, ALL_NAMESPACES);
+        return it.into_bytes();
+    }
+    for (index, id) in changed.into_iter().enumerate() {
+        it.put_u32(4 * index, id);
+    }
+    it.into_bytes()
+}
+
+/// Commands Supported and Effects: admin commands, then those for I/O.
+fn effects() -> Vec<u8> {
+    const SUPPORTED: u32 = 1;
+    const CHANGES_DATA: u32 = 1 << 1;
+    // Scopes: one namespace, one controller.
+    const OF_NAMESPACE: u32 = 1 << 20;
+    const OF_CONTROLLER: u32 = 1 << 21;
+    let mut it = Structure::new(4096);
+    for opcode in ADMIN_COMMANDS {
+        it.put_u32(4 * usize::from(opcode), SUPPORTED | OF_CONTROLLER);
+    }
+    for opcode in READING_COMMANDS {
+        it.put_u32(1024 + 4 * usize::from(opcode), SUPPORTED | OF_NAMESPACE);
+    }
+    for opcode in WRITING_COMMANDS {
+        let effects = SUPPORTED | CHANGES_DATA | OF_NAMESPACE;
+        it.put_u32(1024 + 4 * usize::from(opcode), effects);
+    }
+    it.into_bytes()
+}
+
+/// Feature Identifiers Supported and Effects: each is of one controller.
+fn features() -> Vec<u8> {
+    let mut it = Structure::new(1024);
+    for id in feature::OF_IO {
+        it.put_u32(4 * usize::from(id), 1 << 21 | 1);
+    }
+    it.into_bytes()
+}
+
+/// Discovery log: the discovery subsystem itself, and the one with the namespaces, both where the
+/// host came.
+fn discovery(context: &Context<'_>) -> Result<Vec<u8>, Status> {
+    const HEADER_BYTES: usize = 1024;
+    const ENTRY_BYTES: usize = 1024;
+    // Where the transport knows no address there is nothing to be connected to.
+    let Some(address) = context.address else { return Ok(vec![0; HEADER_BYTES]) };
+    let entries = [(3, DISCOVERY_NQN), (2, context.subsystem.nqn())];
+    let mut it = Structure::new(HEADER_BYTES + entries.len() * ENTRY_BYTES);
+    // It never changes while it is served: its generation is the first.
+    it.put_u64(0, 1);
+    it.put_u64(8, entries.len() as u64);
+    for (index, (kind, nqn)) in entries.into_iter().enumerate() {
+        let at = HEADER_BYTES + index * ENTRY_BYTES;
+        put_discovered(&mut it, at, address, (kind, nqn));
+    }
+    Ok(it.into_bytes())
+}
+
+/// One entry of the discovery log.
+fn put_discovered(it: &mut Structure, at: usize, address: SocketAddr, (kind, nqn): (u8, &str)) {
+    // An IPv4 address in the clothes of an IPv6 one is one of IPv4.
+    let host = address.ip().to_canonical();
+    // TRTYPE: TCP. TREQ: no secure channel is required; SQ flow control may be left out.
+    it.put_u8(at, 3);
+    it.put_u8(at + 1, if matches!(host, IpAddr::V4(_)) { 1 } else { 2 });
+    it.put_u8(at + 2, kind);
+    it.put_u8(at + 3, 1 << 2 | 2);
+    // Any port of the subsystem is the first; a controller is made for whoever comes.
+    it.put_u16(at + 4, 1);
+    it.put_u16(at + 6, 0xFFFF);
+    it.put_u16(at + 8, 32);
+    it.put_padded(at + 32, 32, &address.port().to_string());
+    it.put_terminated(at + 256, 256, nqn);
+    it.put_padded(at + 512, 256, &host.to_string());
+}

@@ -1,0 +1,523 @@
+//! Session: one connection of NVMe/TCP, which is one queue of a host.
+//!
+//! ```text
+//!   ICReq ──► ICResp ──► Connect ──► commands of the admin queue: Controller
+//!                            └─────► commands of an I/O queue: Io, on the device of a namespace
+//! ```
+//!
+//! It is a value: received bytes go in, commands to devices and bytes for the host come out. Reads
+//! that come one after the other are asked of the device together; what promises durability is
+//! answered by [`Conversation::settle`], after one flush.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use blockio::Nanos;
+
+use super::command::{COMMAND_BYTES, Command, Place, completion, fabrics};
+use super::controller::{Completed, Context, Controller, Outcome, admin_data_bytes};
+use super::fabrics::{Connect, Refusal};
+use super::pdu::{
+    self, ADMIN_CAPSULE_DATA_BYTES, COMMON_BYTES, Digests, Head, IO_CAPSULE_DATA_BYTES, Initialize,
+    Violation, flag, kind,
+};
+use super::status::Status;
+use super::submission::IoQueue;
+use super::subsystem::{Subsystem, locked};
+use super::transfer::Transfers;
+use super::wire::u16_at;
+use crate::conversation::{Conversation, Next, Taken};
+use crate::{Asked, Replies};
+
+/// Once this many bytes wait, they are sent before more is read from the device.
+const REPLIES_BYTES_MAX: usize = 128 << 10;
+
+/// One queue of a host.
+pub struct Session {
+    subsystem: Arc<Subsystem>,
+    /// Address that the host connected to.
+    address: Option<SocketAddr>,
+    phase: Phase,
+    /// Parameters that the host asked for.
+    initialize: Initialize,
+    transfers: Transfers,
+    now: Nanos,
+    answered: Option<Vec<Asked>>,
+    is_over: bool,
+}
+
+/// Progress of the connection.
+enum Phase {
+    /// An ICReq has to come.
+    New,
+    /// A Connect has to come.
+    Initialized,
+    Admin(Queue, Arc<Mutex<Controller>>),
+    Io(Queue, IoQueue),
+}
+
+/// The queue that a connection is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Queue {
+    /// Its number, 0 for the admin queue.
+    pub number: u16,
+    /// Identifier of the controller that it belongs to.
+    pub controller: u16,
+    /// NQN of the host.
+    pub host: String,
+    /// Entries of the submission queue.
+    entries: u32,
+    /// SQ Head Pointer; stays 0 where the host does without flow control.
+    head: u16,
+    is_unpaced: bool,
+}
+
+/// Where completions go, and in what form.
+pub(super) struct Answers<'a> {
+    pub(super) replies: &'a mut Replies,
+    pub(super) initialize: Initialize,
+    /// SQ Head Pointer of completions.
+    pub(super) head: u16,
+    /// True if the last data of a command may complete it.
+    pub(super) is_unpaced: bool,
+}
+
+impl Answers<'_> {
+    /// Completes a command.
+    pub(super) fn complete(&mut self, id: u16, status: Status, value: u64) {
+        let completion = completion(id, self.head, status, value);
+        pdu::put_response(self.replies, self.initialize.digests, &completion);
+    }
+
+    /// Puts data before the completion of its command.
+    fn put_data(&mut self, id: u16, data: &[u8]) {
+        pdu::put_data_header(self.replies, self.initialize, (id, flag::LAST), data.len());
+        self.replies.put(data);
+        if self.initialize.digests.has_data {
+            self.replies.put(&crc32c::crc32c(data).to_le_bytes());
+        }
+    }
+}
+
+impl Queue {
+    /// Moves the head past a command that was taken.
+    fn take_entry(&mut self) {
+        if !self.is_unpaced {
+            let next = (u32::from(self.head) + 1) % self.entries;
+            self.head = u16::try_from(next).expect("queues have at most 65536 entries");
+        }
+    }
+}
+
+impl Session {
+    /// A connection of which nothing was received; `address` is what the host connected to.
+    pub fn new(subsystem: Arc<Subsystem>, address: Option<SocketAddr>) -> Self {
+        Self {
+            subsystem,
+            address,
+            phase: Phase::New,
+            initialize: Initialize { digests: Digests::default(), alignment: 4 },
+            transfers: Transfers::default(),
+            now: Nanos::ZERO,
+            answered: None,
+            is_over: false,
+        }
+    }
+
+    /// True if the host connected its queue.
+    pub fn is_connected(&self) -> bool {
+        self.queue().is_some()
+    }
+
+    /// Returns the queue that it is, once the host connected it.
+    pub fn queue(&self) -> Option<&Queue> {
+        match &self.phase {
+            Phase::Admin(queue, _) | Phase::Io(queue, _) => Some(queue),
+            Phase::New | Phase::Initialized => None,
+        }
+    }
+
+    /// True unless the controller of the queue was reset or is gone.
+    pub(crate) fn is_alive(&self) -> bool {
+        match &self.phase {
+            Phase::Io(_, io) => io.link().is_alive(),
+            _ => true,
+        }
+    }
+
+    /// Takes what the host sent, as far as it is whole, until many replies wait.
+    ///
+    /// # Errors
+    /// Fails if the connection is to end; the replies say why.
+    pub fn take(&mut self, input: &[u8], replies: &mut Replies) -> Result<Taken, Violation> {
+        let mut taken = Taken::default();
+        while !self.is_over && replies.len() < REPLIES_BYTES_MAX && !taken.is_blocked() {
+            let next = self.begin_next(&input[taken.used_bytes..], replies);
+            let next = next.inspect_err(|_| self.finish_reads(replies))?;
+            taken.used_bytes += next.used_bytes;
+            taken.wanted_bytes = next.wanted_bytes;
+        }
+        self.finish_reads(replies);
+        Ok(taken)
+    }
+
+    /// Makes what was promised hold, and answers those that wait for it.
+    pub fn settle(&mut self, replies: &mut Replies) {
+        self.with_io(replies, IoQueue::settle);
+    }
+
+    /// True if nothing more is taken.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Lets time pass to `now`. Returns the time until which it need not be called again.
+    ///
+    /// # Errors
+    /// Fails if the host was not heard of in time.
+    pub fn advance(
+        &mut self,
+        now: Nanos,
+        replies: &mut Replies,
+    ) -> Result<Option<Nanos>, Violation> {
+        self.now = now;
+        let Phase::Admin(queue, controller) = &self.phase else { return Ok(None) };
+        let context = Context { subsystem: &self.subsystem, now, address: self.address };
+        let mut answers = answers(queue, self.initialize, replies);
+        let mut controller = locked(controller);
+        let next = controller.advance(&context);
+        complete_events(&mut controller, &mut answers);
+        next.map_err(|keep_alive_ms| Violation::KeepAlive { keep_alive_ms })
+    }
+
+    /// Takes the next PDU, if all of it is there; reads may wait afterwards.
+    fn begin_next(&mut self, input: &[u8], replies: &mut Replies) -> Result<Next, Violation> {
+        if !self.is_alive() {
+            return Err(Violation::ControllerGone);
+        }
+        if input.len() < COMMON_BYTES {
+            return Ok(Next::wants(0, COMMON_BYTES));
+        }
+        let done = self.take_pdu(input, replies);
+        if let Err(violation) = done {
+            // What was carried out is answered before.
+            self.finish_reads(replies);
+            pdu::put_termination(replies, violation, input);
+        }
+        done
+    }
+
+    fn take_pdu(&mut self, input: &[u8], replies: &mut Replies) -> Result<Next, Violation> {
+        let digests = self.initialize.digests;
+        let capsule_bytes = match &self.phase {
+            Phase::Io(..) => IO_CAPSULE_DATA_BYTES,
+            _ => ADMIN_CAPSULE_DATA_BYTES,
+        };
+        let head = Head::parse(input, digests, capsule_bytes)?;
+        self.check_turn(head.kind)?;
+        let Some(pdu) = input.get(..head.bytes) else { return Ok(Next::wants(0, head.bytes)) };
+        let mut next = Next::used(head.bytes);
+        match head.kind {
+            kind::INITIALIZE => {
+                self.initialize = Initialize::parse(pdu)?;
+                replies.put(&self.initialize.answer());
+                self.phase = Phase::Initialized;
+            }
+            kind::HOST_TERMINATES => {
+                return Err(Violation::Terminated { status: u16_at(pdu, 8) });
+            }
+            kind::COMMAND => {
+                head.check_header(pdu, digests)?;
+                let command = Command::of(&pdu[COMMON_BYTES..COMMON_BYTES + COMMAND_BYTES]);
+                self.take_command(&command, head.data(pdu, digests), (replies, &mut next))?;
+            }
+            _ => {
+                head.check_header(pdu, digests)?;
+                let taken = self.transfers.take(pdu, head.data(pdu, digests))?;
+                if let Some(transfer) = taken {
+                    let data = if transfer.is_hurt {
+                        Err(Status::TRANSPORT)
+                    } else {
+                        Ok(&transfer.bytes[..])
+                    };
+                    self.execute(&transfer.command, data, (replies, &mut next));
+                    self.transfers.go_on(replies, digests);
+                }
+            }
+        }
+        Ok(next)
+    }
+
+    /// Checks that a PDU of this kind may come now.
+    fn check_turn(&self, pdu: u8) -> Result<(), Violation> {
+        let is_its_turn = match &self.phase {
+            Phase::New => pdu == kind::INITIALIZE,
+            Phase::Initialized => matches!(pdu, kind::COMMAND | kind::HOST_TERMINATES),
+            Phase::Admin(..) | Phase::Io(..) => pdu != kind::INITIALIZE,
+        };
+        if is_its_turn || pdu == kind::HOST_TERMINATES {
+            Ok(())
+        } else {
+            Err(Violation::Sequence { kind: pdu })
+        }
+    }
+
+    /// Takes a command with what its capsule carries, and carries it out unless its data is still
+    /// to come.
+    fn take_command(
+        &mut self,
+        command: &Command,
+        (capsule, is_good): (&[u8], bool),
+        (replies, next): (&mut Replies, &mut Next),
+    ) -> Result<(), Violation> {
+        if let Phase::Admin(queue, _) | Phase::Io(queue, _) = &mut self.phase {
+            queue.take_entry();
+        }
+        let data = if is_good {
+            self.host_bytes(command).and_then(|bytes| found(command, bytes, capsule))
+        } else {
+            Err(Status::TRANSPORT)
+        };
+        match data {
+            Ok(Found::Here(data)) => self.execute(command, Ok(data), (replies, next)),
+            Ok(Found::Later(bytes)) => {
+                let entries = self.queue().map_or(1, |queue| queue.entries);
+                let answers = (replies, self.initialize.digests);
+                self.transfers.add((*command, bytes), entries, answers)?;
+            }
+            Err(status) => self.execute(command, Err(status), (replies, next)),
+        }
+        Ok(())
+    }
+
+    /// Bytes that the host sends with a command.
+    fn host_bytes(&self, command: &Command) -> Result<usize, Status> {
+        match &self.phase {
+            Phase::Io(_, io) if command.opcode() != fabrics::OPCODE => {
+                io.host_bytes(command, &self.subsystem)
+            }
+            _ => Ok(admin_data_bytes(command)),
+        }
+    }
+
+    /// Carries a command out with its data, or completes it with a status.
+    fn execute(
+        &mut self,
+        command: &Command,
+        data: Result<&[u8], Status>,
+        (replies, next): (&mut Replies, &mut Next),
+    ) {
+        match &mut self.phase {
+            Phase::New | Phase::Initialized => self.connect(command, data, replies),
+            Phase::Admin(queue, controller) => {
+                let mut answers = answers(queue, self.initialize, replies);
+                let (subsystem, now) = (&*self.subsystem, self.now);
+                let context = Context { subsystem, now, address: self.address };
+                let mut controller = locked(controller);
+                let outcome = match data {
+                    Ok(data) => controller.execute(&context, command, data),
+                    Err(status) => Outcome::Completed(status.into()),
+                };
+                self.is_over |= matches!(outcome, Outcome::Disconnected);
+                complete(command, outcome, &mut answers);
+                complete_events(&mut controller, &mut answers);
+            }
+            Phase::Io(queue, io) => {
+                let mut answers = answers(queue, self.initialize, replies);
+                if command.opcode() == fabrics::OPCODE {
+                    let outcome = of_fabrics(command);
+                    self.is_over |= matches!(outcome, Outcome::Disconnected);
+                    io.finish_reads(&self.subsystem, &mut answers, &mut self.answered);
+                    complete(command, outcome, &mut answers);
+                    return;
+                }
+                let kept = &mut self.answered;
+                let done = io.execute(command, data, &self.subsystem, (&mut answers, kept));
+                (next.asked, next.is_done) = done;
+            }
+        }
+    }
+
+    /// Connects the queue, or says why not.
+    fn connect(&mut self, command: &Command, data: Result<&[u8], Status>, replies: &mut Replies) {
+        let is_connect =
+            command.opcode() == fabrics::OPCODE && command.fabrics_type() == fabrics::CONNECT;
+        let connected = match data {
+            Err(status) => Err(status.into()),
+            Ok(_) if !is_connect => Err(Status::COMMAND_SEQUENCE.into()),
+            Ok(data) => Connect::parse(command, data).and_then(|connect| {
+                self.subsystem.connect(&connect, self.now).map(|found| (connect, found))
+            }),
+        };
+        let (connect, controller) = match connected {
+            Ok(connected) => connected,
+            Err(Refusal { status, value }) => {
+                let completion = completion(command.id(), 0, status, value);
+                pdu::put_response(replies, self.initialize.digests, &completion);
+                return;
+            }
+        };
+        let (id, link) = {
+            let controller = locked(&controller);
+            (controller.id(), Arc::clone(controller.link()))
+        };
+        let mut queue = Queue {
+            number: connect.queue,
+            controller: id,
+            host: connect.host,
+            entries: connect.entries,
+            head: 0,
+            is_unpaced: connect.is_unpaced,
+        };
+        queue.take_entry();
+        answers(&queue, self.initialize, replies).complete(
+            command.id(),
+            Status::SUCCESS,
+            id.into(),
+        );
+        self.phase = match connect.queue {
+            0 => Phase::Admin(queue, controller),
+            number => Phase::Io(queue, IoQueue::new(number, controller, link)),
+        };
+    }
+
+    fn finish_reads(&mut self, replies: &mut Replies) {
+        self.with_io(replies, IoQueue::finish_reads);
+    }
+
+    /// Acts on the I/O queue, if it is one.
+    fn with_io(
+        &mut self,
+        replies: &mut Replies,
+        act: impl FnOnce(&mut IoQueue, &Subsystem, &mut Answers<'_>, &mut Option<Vec<Asked>>),
+    ) {
+        if let Phase::Io(queue, io) = &mut self.phase {
+            let mut answers = answers(queue, self.initialize, replies);
+            act(io, &self.subsystem, &mut answers, &mut self.answered);
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(queue) = self.queue() {
+            self.subsystem.leave(queue.controller, queue.number);
+        }
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Session").field("queue", &self.queue()).finish_non_exhaustive()
+    }
+}
+
+impl Conversation for Session {
+    type Violation = Violation;
+
+    fn take(&mut self, input: &[u8], replies: &mut Replies) -> Result<Taken, Violation> {
+        self.take(input, replies)
+    }
+
+    fn take_next(&mut self, input: &[u8], replies: &mut Replies) -> Result<Next, Violation> {
+        let next = self.begin_next(input, replies);
+        self.finish_reads(replies);
+        next
+    }
+
+    fn settle(&mut self, replies: &mut Replies) {
+        self.settle(replies);
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    fn collect_answered(&mut self) {
+        self.answered = Some(Vec::new());
+    }
+
+    fn answered(&mut self) -> Option<&mut Vec<Asked>> {
+        self.answered.as_mut()
+    }
+
+    fn is_timed(&self) -> bool {
+        !matches!(self.phase, Phase::Io(..))
+    }
+
+    fn advance(&mut self, now: Nanos, replies: &mut Replies) -> Result<Option<Nanos>, Violation> {
+        self.advance(now, replies)
+    }
+}
+
+fn answers<'a>(queue: &Queue, initialize: Initialize, replies: &'a mut Replies) -> Answers<'a> {
+    Answers { replies, initialize, head: queue.head, is_unpaced: queue.is_unpaced }
+}
+
+/// Data of a command.
+enum Found<'a> {
+    Here(&'a [u8]),
+    /// The host is to be asked for so many bytes.
+    Later(usize),
+}
+
+/// Finds the `bytes` that a host sends with a command, in its capsule or by the transport.
+fn found<'a>(command: &Command, bytes: usize, capsule: &'a [u8]) -> Result<Found<'a>, Status> {
+    if bytes == 0 {
+        return Ok(Found::Here(&[]));
+    }
+    match command.place()? {
+        Place::Capsule { length, .. } | Place::Transport { length } if length as usize != bytes => {
+            Err(Status::SGL_LENGTH)
+        }
+        Place::Capsule { offset, .. } => {
+            let from = usize::try_from(offset).ok().filter(|from| *from <= capsule.len());
+            let rest = &capsule[from.ok_or(Status::SGL_OFFSET)?..];
+            rest.get(..bytes).map(Found::Here).ok_or(Status::SGL_LENGTH)
+        }
+        Place::Transport { .. } => Ok(Found::Later(bytes)),
+    }
+}
+
+/// Completes a command of the admin queue, unless it is held.
+fn complete(command: &Command, outcome: Outcome, answers: &mut Answers<'_>) {
+    let completed = match outcome {
+        Outcome::Held => return,
+        Outcome::Disconnected => Status::SUCCESS.into(),
+        Outcome::Completed(completed) => completed,
+    };
+    let Completed { status, value, data } = completed;
+    if data.is_empty() {
+        answers.complete(command.id(), status, value);
+        return;
+    }
+    match command.place() {
+        Ok(Place::Transport { length }) if length as usize >= data.len() => {
+            answers.put_data(command.id(), &data);
+            answers.complete(command.id(), status, value);
+        }
+        Ok(Place::Transport { .. }) => answers.complete(command.id(), Status::SGL_LENGTH, 0),
+        Ok(Place::Capsule { .. }) => answers.complete(command.id(), Status::SGL_TYPE, 0),
+        Err(status) => answers.complete(command.id(), status, 0),
+    }
+}
+
+/// Completes the requests for events that are due.
+fn complete_events(controller: &mut Controller, answers: &mut Answers<'_>) {
+    for (id, status, value) in controller.completed_events() {
+        answers.complete(id, status, value.into());
+    }
+}
+
+/// A fabrics command on an I/O queue.
+fn of_fabrics(command: &Command) -> Outcome {
+    match command.fabrics_type() {
+        fabrics::DISCONNECT => Outcome::Disconnected,
+        fabrics::CONNECT => Outcome::Completed(Status::COMMAND_SEQUENCE.into()),
+        fabrics::PROPERTY_GET | fabrics::PROPERTY_SET => {
+            Outcome::Completed(Status::INVALID_FIELD.into())
+        }
+        _ => Outcome::Completed(Status::INVALID_OPCODE.into()),
+    }
+}

@@ -1,0 +1,146 @@
+//! Bytes of NVMe structures: little-endian numbers at named offsets.
+
+/// A structure under construction, all zeroes at first.
+#[derive(Clone, Debug)]
+pub(super) struct Structure {
+    bytes: Vec<u8>,
+}
+
+impl Structure {
+    /// A structure of `length` bytes.
+    pub(super) fn new(length: usize) -> Self {
+        Self { bytes: vec![0; length] }
+    }
+
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// Puts bytes at an offset.
+    pub(super) fn put(&mut self, at: usize, bytes: &[u8]) {
+        self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    pub(super) fn put_u8(&mut self, at: usize, value: u8) {
+        self.put(at, &[value]);
+    }
+
+    pub(super) fn put_u16(&mut self, at: usize, value: u16) {
+        self.put(at, &value.to_le_bytes());
+    }
+
+    pub(super) fn put_u32(&mut self, at: usize, value: u32) {
+        self.put(at, &value.to_le_bytes());
+    }
+
+    pub(super) fn put_u64(&mut self, at: usize, value: u64) {
+        self.put(at, &value.to_le_bytes());
+    }
+
+    pub(super) fn put_u128(&mut self, at: usize, value: u128) {
+        self.put(at, &value.to_le_bytes());
+    }
+
+    /// Puts printable ASCII characters, padded with spaces to `length`; others become `?`, what is
+    /// too long is cut.
+    pub(super) fn put_padded(&mut self, at: usize, length: usize, text: &str) {
+        let mut padded = vec![b' '; length];
+        let shown = text.chars().map(|c| {
+            u8::try_from(c).ok().filter(|it| it.is_ascii_graphic() || *it == b' ').unwrap_or(b'?')
+        });
+        for (place, byte) in padded.iter_mut().zip(shown) {
+            *place = byte;
+        }
+        self.put(at, &padded);
+    }
+
+    /// Puts a text that ends with a zero, within `length` bytes.
+    pub(super) fn put_terminated(&mut self, at: usize, length: usize, text: &str) {
+        let bytes = &text.as_bytes()[..text.len().min(length - 1)];
+        self.put(at, bytes);
+    }
+}
+
+/// The text in `bytes` up to the first zero; none if it is empty, does not end, or is not UTF-8.
+pub(super) fn terminated(bytes: &[u8]) -> Option<&str> {
+    let end = bytes.iter().position(|byte| *byte == 0).filter(|end| *end > 0)?;
+    std::str::from_utf8(&bytes[..end]).ok()
+}
+
+pub(super) fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes(part(bytes, at))
+}
+
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(part(bytes, at))
+}
+
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(part(bytes, at))
+}
+
+fn part<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    bytes[at..at + N].try_into().expect("a slice of this length")
+}
+
+/// The low 16 bits of a number.
+pub(super) fn low16(value: u32) -> u16 {
+    u16::try_from(value & 0xFFFF).expect("masked")
+}
+
+/// The low 8 bits of a number.
+pub(super) fn low8(value: u32) -> u8 {
+    u8::try_from(value & 0xFF).expect("masked")
+}
+
+/// UUID of version 8 (RFC 9562) for a part of the drive with this number: the same whenever it is
+/// served, another for every drive and every part.
+pub(super) fn uuid(number: u64, part: &str) -> [u8; 16] {
+    // FNV-1a: a name for what is named, not a protection against anybody.
+    let hash = part.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3)
+    });
+    let high = (number >> 16) << 16 | 0x8000 | (number >> 4) & 0x0FFF;
+    let low = 1 << 63 | (number & 0xF) << 58 | hash >> 6;
+    (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
+}
+
+/// A UUID as text.
+pub(super) fn uuid_text(uuid: [u8; 16]) -> String {
+    let digits = format!("{:032x}", u128::from_be_bytes(uuid));
+    let [a, b, c, d, e] =
+        [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]];
+    format!("{a}-{b}-{c}-{d}-{e}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uuid_is_of_version_8_and_tells_drives_and_parts_apart() {
+        let text = uuid_text(uuid(0x0123_4567_89AB_CDEF, "a"));
+        assert!(
+            text.starts_with("01234567-89ab-8cde-bc") || text.starts_with("01234567-89ab-8cde-b"),
+            "{text}"
+        );
+        assert_eq!(text.len(), 36);
+        assert_ne!(uuid(1, "a"), uuid(1, "b"));
+        assert_ne!(uuid(1, "a"), uuid(2, "a"));
+        // Numbers that differ in a bit alone, wherever it is.
+        for bit in 0..64 {
+            assert_ne!(uuid(0, "a"), uuid(1 << bit, "a"), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn texts_are_padded_or_end_with_a_zero_and_what_is_not_ascii_is_replaced() {
+        let mut structure = Structure::new(12);
+        structure.put_padded(0, 6, "aé");
+        structure.put_terminated(6, 6, "longer than that");
+        assert_eq!(structure.into_bytes(), b"a?    longe\0");
+        assert_eq!(terminated(b"nqn\0\0"), Some("nqn"));
+        assert_eq!(terminated(b"nqn"), None);
+        assert_eq!(terminated(b"\0nqn"), None);
+    }
+}
