@@ -1,0 +1,222 @@
+//! A server on the loopback: real sockets, several hosts, hosts that vanish, limits and the end.
+
+use std::net::{Shutdown, TcpStream};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use blockio::Op;
+use export::{Address, Event, Limits, Listener, Protocol, Recorder, Served, Server};
+
+use crate::Rig;
+use crate::host::{DISCOVERY_NQN, Data, Digests, HOST_NQN, Host, Order, Wire as _, dial, io};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A server of a rig, with what it tells.
+struct Running {
+    rig: Rig,
+    server: Server,
+    port: u16,
+    events: Receiver<Event>,
+    nqn: String,
+}
+
+impl Running {
+    fn new(limits: Limits) -> Self {
+        Self::of(Rig::new(512), limits)
+    }
+
+    fn of(rig: Rig, limits: Limits) -> Self {
+        let listener = Listener::bind(&"tcp:0".parse().unwrap()).unwrap();
+        let Address::Tcp { port, .. } = *listener.address() else { panic!("it is TCP") };
+        let (sender, events) = mpsc::channel();
+        let observer = move |event: &Event| drop(sender.send(event.clone()));
+        let protocol = Protocol::Nvme(Arc::clone(&rig.subsystem));
+        let exports = rig.exports.clone();
+        let server = Server::start_each(exports, vec![(listener, protocol)], limits, observer);
+        let nqn = rig.subsystem.nqn().to_owned();
+        Self { rig, server: server.unwrap(), port, events, nqn }
+    }
+
+    fn open(&self, digests: Digests) -> Host<TcpStream> {
+        Host::open(dial(self.port), digests, 0)
+    }
+
+    fn queues(&self, digests: Digests) -> (Host<TcpStream>, Host<TcpStream>) {
+        let mut admin = self.open(digests);
+        let controller = admin.begin(&self.nqn);
+        let mut queue = self.open(digests);
+        queue.begin_io((1, controller), &self.nqn, true);
+        (admin, queue)
+    }
+
+    fn event(&self) -> Event {
+        self.events.recv_timeout(PATIENCE).unwrap()
+    }
+}
+
+/// True if the server ended the connection.
+fn is_ended(host: &mut Host<TcpStream>) -> bool {
+    host.wire.receive(1).is_none()
+}
+
+#[test]
+fn hosts_read_what_others_wrote_and_are_known_by_their_names() {
+    let running = Running::new(Limits::default());
+    let (_admin, mut first) = running.queues(Digests { header: true, data: true });
+    let (second_admin, mut second) = running.queues(Digests::default());
+    let bytes: Vec<u8> = (0..=255).cycle().take(300 << 10).collect();
+    assert_eq!(first.run(&io(0x01, 1, 3, 600).with(Data::Transfer(&bytes))).status, 0);
+    let back = second.run(&io(0x02, 1, 3, 600).with(Data::In(300 << 10)));
+    assert!(back.data == bytes);
+    let came = |event| match event {
+        Event::HostCame { host, controller, .. } => (host, controller),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(came(running.event()), (HOST_NQN.to_owned(), 1));
+    assert_eq!(came(running.event()).1, 2);
+    drop(second_admin);
+    assert!(matches!(running.event(), Event::Left { .. }));
+    assert!(is_ended(&mut second), "the queue of a controller that is gone");
+    assert_eq!(first.run(&io(0x00, 1, 0, 1)).status, 0, "those of others stay");
+    running.server.stop().unwrap();
+}
+
+#[test]
+fn hosts_that_vanish_at_any_moment_do_no_harm() {
+    let running = Running::new(Limits::default());
+    let (_admin, mut honest) = running.queues(Digests::default());
+    let bytes = [3; 65_536];
+    for round in 0..300_usize {
+        let mut admin = running.open(Digests::default());
+        if round % 5 == 0 {
+            continue;
+        }
+        let controller = admin.begin(&running.nqn);
+        let mut queue = running.open(Digests { header: round % 2 == 0, data: true });
+        queue.begin_io((1, controller), &running.nqn, round % 3 == 0);
+        let write = io(0x01, 1, 64, 128).with(Data::Transfer(&bytes));
+        let mut input = queue.pdu(4, 0, &write.entry(5), &[]).repeat(3);
+        input.extend(queue.pdu(4, 0, &io(0x02, 1, 0, 128).with(Data::In(65_536)).entry(6), &[]));
+        input.truncate(input.len() - round % 70);
+        queue.wire.send(&input);
+        match round % 4 {
+            0 => drop(admin),
+            1 => queue.wire.shutdown(Shutdown::Both).unwrap(),
+            2 => drop(queue.receive()),
+            _ => {}
+        }
+    }
+    assert_eq!(honest.run(&io(0x01, 1, 0, 1).with(Data::Capsule(&[1; 512]))).status, 0);
+    assert_eq!(honest.run(&io(0x02, 1, 0, 1).with(Data::In(512))).data, [1; 512]);
+    running.server.stop().unwrap();
+}
+
+#[test]
+fn discovery_over_a_socket_names_the_address_that_was_dialled() {
+    let running = Running::new(Limits::default());
+    let mut host = running.open(Digests::default());
+    host.begin(DISCOVERY_NQN);
+    let log = host.log(0x70, 3072).data;
+    let port = String::from_utf8(log[2048 + 32..2048 + 64].to_vec()).unwrap();
+    assert_eq!(port.trim_end(), running.port.to_string());
+    assert_eq!(host.run(&Order::new(0x18, 0, &[])).status, 0, "Keep Alive");
+    running.server.stop().unwrap();
+}
+
+#[test]
+fn more_queues_than_the_limit_are_turned_away() {
+    let running = Running::new(Limits { connections: 2, ..Limits::default() });
+    let (_admin, mut queue) = running.queues(Digests::default());
+    let mut late = dial(running.port);
+    late.send(&[0; 8]);
+    assert!(late.receive(1).is_none());
+    assert!(matches!(running.event(), Event::HostCame { .. }));
+    assert!(matches!(running.event(), Event::TurnedAway { clients: 1, .. }));
+    assert_eq!(queue.run(&io(0x00, 1, 0, 1)).status, 0);
+    running.server.stop().unwrap();
+}
+
+#[test]
+fn a_host_that_breaks_the_rules_is_dropped_with_a_reason_and_others_stay() {
+    let running = Running::new(Limits::default());
+    let (_admin, mut honest) = running.queues(Digests::default());
+    let (mut liar, mut its_queue) = running.queues(Digests::default());
+    liar.wire.send(&[0xA5; 100]);
+    let termination = liar.receive().unwrap();
+    assert_eq!((termination.kind(), termination.u16_at(8)), (3, 1));
+    assert!(is_ended(&mut liar) && is_ended(&mut its_queue));
+    let dropped = (0..4).map(|_| running.event()).find_map(|event| match event {
+        Event::Dropped { reason, .. } => Some(reason),
+        _ => None,
+    });
+    assert_eq!(dropped.unwrap(), "the PDU's field at byte 0 has no valid value");
+    assert_eq!(honest.run(&io(0x00, 1, 0, 1)).status, 0);
+    running.server.stop().unwrap();
+}
+
+#[test]
+fn a_disconnected_queue_ends_and_may_be_connected_again() {
+    let running = Running::new(Limits::default());
+    let mut admin = running.open(Digests::default());
+    let controller = admin.begin(&running.nqn);
+    for _ in 0..3 {
+        let mut queue = running.open(Digests::default());
+        queue.begin_io((1, controller), &running.nqn, false);
+        assert_eq!(queue.run(&Order::new(0x7F, 8, &[0])).status, 0);
+        assert!(is_ended(&mut queue));
+    }
+    assert_eq!(admin.run(&Order::new(0x18, 0, &[])).status, 0, "the controller stays");
+    running.server.stop().unwrap();
+}
+
+#[derive(Debug, Default)]
+struct Kept(Mutex<Vec<(u64, Op, u64, u64)>>);
+
+impl Recorder for Kept {
+    fn keep(&self, client: u64, served: &[Served]) {
+        let kept = served.iter().map(|it| {
+            assert!(it.issued_at <= it.completed_at);
+            (client, it.asked.op, it.asked.offset, it.asked.length)
+        });
+        self.0.lock().unwrap().extend(kept);
+    }
+}
+
+#[test]
+fn a_recording_has_each_command_that_was_carried_out() {
+    let kept = Arc::<Kept>::default();
+    let mut rig = Rig::new(512);
+    rig.exports = rig.exports.recorded(Arc::<Kept>::clone(&kept));
+    let running = Running::of(rig, Limits::default());
+    let (_admin, mut queue) = running.queues(Digests::default());
+    queue.run(&io(0x01, 1, 8, 8).with(Data::Transfer(&[1; 4096])));
+    queue.run(&io(0x02, 1, 8, 8).with(Data::In(4096)));
+    queue.run(&io(0x02, 1, u64::MAX, 8).with(Data::In(4096)));
+    let mut range = [0; 16];
+    (range[4], range[8]) = (8, 16);
+    let mut deallocate = io(0x09, 1, 0, 1);
+    deallocate.dwords = [0, 4, 0, 0, 0, 0];
+    queue.run(&deallocate.with(Data::Capsule(&range)));
+    queue.run(&io(0x00, 1, 0, 1));
+    running.server.stop().unwrap();
+    let expected = [
+        (2, Op::Write, 4096, 4096),
+        (2, Op::Read, 4096, 4096),
+        (2, Op::Trim, 8192, 4096),
+        (2, Op::Flush, 0, 0),
+    ];
+    assert_eq!(*kept.0.lock().unwrap(), expected);
+}
+
+#[test]
+fn stopping_answers_what_was_received_and_flushes() {
+    let running = Running::new(Limits::default());
+    let (_admin, mut queue) = running.queues(Digests::default());
+    assert_eq!(queue.run(&io(0x01, 1, 0, 1).with(Data::Capsule(&[7; 512]))).status, 0);
+    let devices = running.rig.devices.clone();
+    running.server.stop().unwrap();
+    assert!(is_ended(&mut queue));
+    assert_eq!(devices[0].flushes.load(std::sync::atomic::Ordering::SeqCst), 1);
+}
