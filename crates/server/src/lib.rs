@@ -16,6 +16,7 @@ pub mod log;
 pub mod memory_drive;
 pub mod monitor;
 pub mod recording;
+mod temperature;
 pub mod web;
 
 /// The chain of an error's causes, outermost first, without repetitions: an error may end with the

@@ -76,7 +76,7 @@ mod tests {
         let health = drive.health();
         assert_eq!((health.host_written_bytes, health.host_read_bytes), (8192, 4096));
         assert_eq!((health.host_write_commands, health.host_read_commands), (1, 1));
-        assert_eq!(health.composite_temperature_k, None, "nothing measures it");
+        assert_eq!(health.warning_temperature_k, None, "nothing is modelled");
         assert_eq!(health.media_written_bytes, None, "it has none");
         assert_eq!(drive.identity().model, "Floatgate memory drive");
         let (_, other) = MemoryDrive::new(1 << 20, None).unwrap();

@@ -1,5 +1,7 @@
 //! Commands of the NVM command set ([nvme-nvm-2021]), checked against their namespace.
 
+use std::ops::RangeInclusive;
+
 use blockio::Op;
 use device::{DeviceError, Durability};
 
@@ -17,6 +19,8 @@ const STEP_BYTES: usize = 256 << 10;
 static ZEROES: [u8; STEP_BYTES] = [0; STEP_BYTES];
 /// Bytes of a range of Dataset Management.
 const RANGE_BYTES: usize = 16;
+/// Ranges of one Dataset Management at most.
+const RANGES_MAX: usize = 256;
 /// Bits of command dword 12.
 const FORCE_UNIT_ACCESS: u32 = 1 << 30;
 const DEALLOCATE: u32 = 1 << 25;
@@ -116,13 +120,16 @@ impl Io {
         matches!(self.kind, Kind::Write | Kind::WriteZeroes(_) | Kind::Manage(true))
     }
 
-    /// Bytes that the host sends with it.
-    pub(super) fn host_bytes(&self) -> usize {
+    /// Bytes that the host sends with it, at least and at most. Of ranges Linux always sends room
+    /// for as many as there may be.
+    pub(super) fn host_bytes(&self) -> RangeInclusive<usize> {
         let bytes = match self.kind {
             Kind::Write | Kind::Compare | Kind::Manage(_) => self.length,
             _ => 0,
         };
-        usize::try_from(bytes).expect("bounded by a transfer")
+        let least = usize::try_from(bytes).expect("bounded by a transfer");
+        let most = if let Kind::Manage(_) = self.kind { RANGES_MAX * RANGE_BYTES } else { least };
+        least..=most
     }
 
     /// The command as the modelled drive needs it, if drives have such a one; `origin` is the

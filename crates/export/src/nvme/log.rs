@@ -217,11 +217,11 @@ fn discovery(context: &Context<'_>) -> Result<Vec<u8>, Status> {
 fn put_discovered(it: &mut Structure, at: usize, address: SocketAddr, (kind, nqn): (u8, &str)) {
     // An IPv4 address in the clothes of an IPv6 one is one of IPv4.
     let host = address.ip().to_canonical();
-    // TRTYPE: TCP. TREQ: no secure channel is required; SQ flow control may be left out.
+    // TRTYPE: TCP. TREQ: SQ flow control may be left out.
     it.put_u8(at, 3);
     it.put_u8(at + 1, if matches!(host, IpAddr::V4(_)) { 1 } else { 2 });
     it.put_u8(at + 2, kind);
-    it.put_u8(at + 3, 1 << 2 | 2);
+    it.put_u8(at + 3, 1 << 2);
     // Any port of the subsystem is the first; a controller is made for whoever comes.
     it.put_u16(at + 4, 1);
     it.put_u16(at + 6, 0xFFFF);

@@ -11,6 +11,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex};
 
 use blockio::Nanos;
@@ -275,7 +276,7 @@ impl Session {
             queue.take_entry();
         }
         let data = if is_good {
-            self.host_bytes(command).and_then(|bytes| found(command, bytes, capsule))
+            self.host_bytes(command).and_then(|bytes| found(command, &bytes, capsule))
         } else {
             Err(Status::TRANSPORT)
         };
@@ -291,13 +292,16 @@ impl Session {
         Ok(())
     }
 
-    /// Bytes that the host sends with a command.
-    fn host_bytes(&self, command: &Command) -> Result<usize, Status> {
+    /// Bytes that the host sends with a command, at least and at most.
+    fn host_bytes(&self, command: &Command) -> Result<RangeInclusive<usize>, Status> {
         match &self.phase {
             Phase::Io(_, io) if command.opcode() != fabrics::OPCODE => {
                 io.host_bytes(command, &self.subsystem)
             }
-            _ => Ok(admin_data_bytes(command)),
+            _ => {
+                let bytes = admin_data_bytes(command);
+                Ok(bytes..=bytes)
+            }
         }
     }
 
@@ -463,20 +467,26 @@ enum Found<'a> {
 }
 
 /// Finds the `bytes` that a host sends with a command, in its capsule or by the transport.
-fn found<'a>(command: &Command, bytes: usize, capsule: &'a [u8]) -> Result<Found<'a>, Status> {
-    if bytes == 0 {
+fn found<'a>(
+    command: &Command,
+    bytes: &RangeInclusive<usize>,
+    capsule: &'a [u8],
+) -> Result<Found<'a>, Status> {
+    if *bytes.end() == 0 {
         return Ok(Found::Here(&[]));
     }
     match command.place()? {
-        Place::Capsule { length, .. } | Place::Transport { length } if length as usize != bytes => {
+        Place::Capsule { length, .. } | Place::Transport { length }
+            if !bytes.contains(&(length as usize)) =>
+        {
             Err(Status::SGL_LENGTH)
         }
-        Place::Capsule { offset, .. } => {
+        Place::Capsule { offset, length } => {
             let from = usize::try_from(offset).ok().filter(|from| *from <= capsule.len());
             let rest = &capsule[from.ok_or(Status::SGL_OFFSET)?..];
-            rest.get(..bytes).map(Found::Here).ok_or(Status::SGL_LENGTH)
+            rest.get(..length as usize).map(Found::Here).ok_or(Status::SGL_LENGTH)
         }
-        Place::Transport { .. } => Ok(Found::Later(bytes)),
+        Place::Transport { length } => Ok(Found::Later(length as usize)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! I/O queue: commands for namespaces, carried out one after the other.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::{Arc, Mutex};
 
 use device::Read;
@@ -56,7 +56,7 @@ impl IoQueue {
         &self,
         command: &Command,
         subsystem: &Subsystem,
-    ) -> Result<usize, Status> {
+    ) -> Result<RangeInclusive<usize>, Status> {
         Io::parse(command, subsystem).map(|io| io.host_bytes())
     }
 
@@ -69,7 +69,10 @@ impl IoQueue {
         subsystem: &Subsystem,
         (answers, answered): (&mut Answers<'_>, &mut Option<Vec<Asked>>),
     ) -> (Option<Asked>, bool) {
-        let checked = data.and_then(|data| Io::parse(command, subsystem).map(|io| (io, data)));
+        let checked = data.and_then(|data| {
+            let io = Io::parse(command, subsystem)?;
+            Ok((io, data.get(..*io.host_bytes().start()).ok_or(Status::SGL_LENGTH)?))
+        });
         let (io, data) = match checked {
             Ok(checked) => checked,
             Err(status) => {

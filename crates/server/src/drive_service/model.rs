@@ -9,6 +9,8 @@ use lab::ssd::{DriveSpec, PowerSpec};
 use live::DriveHealth;
 use live::status::{Climate, Model};
 
+use crate::temperature;
+
 /// Modelled drive whose times a served drive keeps to.
 #[derive(Debug)]
 pub struct Paced {
@@ -48,9 +50,13 @@ pub(crate) fn model_name(model: Option<&Paced>, kind: &str) -> String {
     }
 }
 
-/// Temperatures of a modelled drive; none of what is not modelled.
+/// Temperatures of a modelled drive; without a model that of this machine, which is all the drive
+/// has of one.
 pub(crate) fn warmth(climate: Option<&Climate>) -> DriveHealth {
-    let Some(climate) = climate else { return DriveHealth::default() };
+    let Some(climate) = climate else {
+        let composite_temperature_k = temperature::of_machine();
+        return DriveHealth { composite_temperature_k, ..DriveHealth::default() };
+    };
     let kelvin = |temperature_c| Climate { temperature_c, ..*climate }.composite_temperature();
     DriveHealth {
         composite_temperature_k: Some(climate.composite_temperature()),
