@@ -171,15 +171,17 @@ impl<'a> Connection<'a> {
         self.channel.encrypt(tls, deadline).map_err(timed)
     }
 
-    /// Talks with the client until `is_agreed`, within the time for a handshake. Returns whether it
-    /// was; otherwise the client left before.
+    /// Talks with the client until `is_agreed`, within the time for a handshake; the time of what is
+    /// timed began at `begun`. Returns whether it was; otherwise the client left before.
     pub(crate) fn establish<C: Conversation>(
         &mut self,
         session: &mut C,
         is_agreed: impl Fn(&C) -> bool,
+        begun: Instant,
     ) -> Result<bool, Break> {
         let deadline = Instant::now() + HANDSHAKE_PATIENCE;
         loop {
+            advance(session, begun, &mut self.replies)?;
             let next = session.take_next(self.inbox.received(), &mut self.replies);
             let used_bytes = next.as_ref().map_or(0, |next| next.used_bytes);
             self.inbox.forget(used_bytes);

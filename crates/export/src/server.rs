@@ -17,7 +17,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::connection::{Break, Connection};
+use crate::connection::{Break, Connection, elapsed};
 use crate::conversation::Conversation;
 use crate::limits::{Limits, Memory};
 use crate::nvme::{self, Subsystem};
@@ -401,8 +401,9 @@ impl Seat {
         subsystem: &Arc<Subsystem>,
     ) -> (bool, Result<(), Break>) {
         let mut connection = Connection::new(socket, &self.shared.memory);
-        let mut session = nvme::Session::new(Arc::clone(subsystem), socket.local_place());
-        let agreed = connection.establish(&mut session, nvme::Session::is_connected);
+        let (begun, place) = (self.shared.begun, socket.local_place());
+        let mut session = nvme::Session::new(Arc::clone(subsystem), place, elapsed(begun));
+        let agreed = connection.establish(&mut session, nvme::Session::is_connected, begun);
         if !matches!(agreed, Ok(true)) && self.is_displaced() {
             return (false, Err(Break::Displaced));
         }

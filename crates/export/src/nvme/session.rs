@@ -112,15 +112,16 @@ impl Queue {
 }
 
 impl Session {
-    /// A connection of which nothing was received; `address` is what the host connected to.
-    pub fn new(subsystem: Arc<Subsystem>, address: Option<SocketAddr>) -> Self {
+    /// A connection that came at `now`, of which nothing was received; `address` is what the host
+    /// connected to.
+    pub fn new(subsystem: Arc<Subsystem>, address: Option<SocketAddr>, now: Nanos) -> Self {
         Self {
             subsystem,
             address,
             phase: Phase::New,
             initialize: Initialize { digests: Digests::default(), alignment: 4 },
             transfers: Transfers::default(),
-            now: Nanos::ZERO,
+            now,
             answered: None,
             is_over: false,
         }

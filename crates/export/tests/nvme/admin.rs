@@ -288,6 +288,11 @@ fn a_host_that_is_not_heard_of_loses_its_controller_and_its_queues() {
     assert!(!admin.wire.advance(9));
     let id = queue.submit(&io(0x00, 1, 0, 1));
     assert!(queue.finish(id, &[]).is_none() && queue.wire.is_over());
+    // The time of a host counts from when it came, not from when the server began.
+    let late = crate::host::Inner::coming_at(&rig.subsystem, 1000);
+    let mut late = crate::host::Host::open(late, Digests::default(), 0);
+    late.connect((0, 0xFFFF), (rig.subsystem.nqn(), HOST_NQN), (32, 0), 4500);
+    assert!(late.wire.advance(1004) && !late.wire.advance(1005));
 }
 
 #[test]

@@ -38,9 +38,14 @@ pub(crate) struct Inner {
 
 impl Inner {
     pub(crate) fn new(subsystem: &Arc<Subsystem>) -> Self {
+        Self::coming_at(subsystem, 0)
+    }
+
+    /// A connection that came after so many seconds.
+    pub(crate) fn coming_at(subsystem: &Arc<Subsystem>, seconds: u64) -> Self {
         let address = Some("127.0.0.1:4420".parse().unwrap());
         Self {
-            session: Session::new(Arc::clone(subsystem), address),
+            session: Session::new(Arc::clone(subsystem), address, Nanos::from_secs(seconds)),
             replies: Replies::new(),
             input: Vec::new(),
             output: VecDeque::new(),
