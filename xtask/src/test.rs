@@ -18,7 +18,7 @@ struct Tool {
     skipped: &'static str,
 }
 
-const TOOLS: [Tool; 12] = [
+const TOOLS: [Tool; 13] = [
     Tool { programs: &["fio"], package: "fio", skipped: "tests of the fio driver on a real file" },
     Tool {
         programs: &["nbdkit"],
@@ -35,6 +35,7 @@ const TOOLS: [Tool; 12] = [
     Tool { programs: &["qemu-img"], package: "qemu-utils", skipped: CLIENTS },
     Tool { programs: &["qemu-system-x86_64"], package: "qemu-system-x86", skipped: GUEST },
     Tool { programs: &["nvme"], package: "nvme-cli", skipped: GUEST },
+    Tool { programs: &["insmod"], package: "kmod", skipped: "the test of a guest over NVMe/TCP" },
     Tool { programs: &["sqlite3"], package: "sqlite3", skipped: "the test of a recorded database" },
     Tool { programs: &["fusermount3"], package: "fuse3", skipped: CLIENTS },
     Tool { programs: &["openssl"], package: "openssl", skipped: "tests of clients that encrypt" },

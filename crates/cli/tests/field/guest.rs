@@ -17,6 +17,7 @@
 //! looked at, and the guest gives them up after a minute.
 
 mod archive;
+mod nvme_tcp;
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};

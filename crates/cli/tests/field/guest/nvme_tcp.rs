@@ -1,0 +1,276 @@
+//! Linux and nvme-cli of an emulated machine as the host of a served volume over NVMe/TCP; the
+//! server is killed in the middle, and started again.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::Receiver;
+use std::time::Instant;
+
+use serde_json::Value;
+
+use super::{Archive, PATIENCE, Running, kernel, lines_of, one_processor};
+use crate::{fio_is_missing, skip};
+
+/// Programs that the guest runs.
+const PROGRAMS: [&str; 15] = [
+    "sh",
+    "mount",
+    "umount",
+    "cat",
+    "sleep",
+    "dd",
+    "cmp",
+    "ip",
+    "insmod",
+    "nvme",
+    "fio",
+    "blkdiscard",
+    "mkfs.ext4",
+    "fsck.ext4",
+    "sync",
+];
+/// Modules of the kernel, each after those that it needs; one that is built in is left out.
+const MODULES: [&str; 10] = [
+    "virtio_ring",
+    "virtio",
+    "virtio_pci_modern_dev",
+    "virtio_pci_legacy_dev",
+    "virtio_pci",
+    "failover",
+    "net_failover",
+    "virtio_net",
+    "nvme-fabrics",
+    "nvme-tcp",
+];
+
+/// A server of a volume in a folder.
+struct Server {
+    child: Running,
+    /// The NQN of its subsystem, and its port.
+    subsystem: String,
+    port: String,
+}
+
+impl Server {
+    fn start(volume: &Path, port: &str) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_floatgate"))
+            .arg("serve")
+            .arg(volume)
+            .args(["--nvme", &format!("tcp:{port}")])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let place = line.strip_prefix("nvme+tcp://127.0.0.1:").expect("a URI").trim_end();
+        let [port, subsystem, namespace] =
+            place.splitn(3, '/').collect::<Vec<_>>().try_into().unwrap();
+        assert_eq!(namespace, "1");
+        let (subsystem, port) = (subsystem.to_owned(), port.to_owned());
+        Self { child: Running(child), subsystem, port }
+    }
+}
+
+/// The archive that the guest starts from; none where something is missing.
+fn first_files(kernel: &Path) -> Option<Vec<u8>> {
+    let mut archive = Archive::new();
+    for name in PROGRAMS {
+        let folders = ["/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"];
+        if !folders.iter().any(|folder| archive.program(&Path::new(folder).join(name))) {
+            skip(&format!("{name} is not installed"));
+            return None;
+        }
+    }
+    let guest = kernel.parent().and_then(Path::parent)?;
+    let mut modules = Vec::new();
+    find_modules(&guest.join("lib/modules"), &mut modules);
+    let mut names = String::new();
+    for name in MODULES.map(|name| format!("{name}.ko")) {
+        let found = modules.iter().find(|path| path.file_name().is_some_and(|it| *it == *name));
+        let Some(path) = found else { continue };
+        archive.file(&Path::new("lib/modules").join(&name), &fs::read(path).unwrap());
+        names.push_str(&name);
+        names.push('\n');
+    }
+    if !names.contains("nvme-tcp") {
+        skip("the kernel of the guest has no module nvme-tcp");
+        return None;
+    }
+    archive.file(Path::new("etc/modules"), names.as_bytes());
+    let id = "11111111-2222-3333-4444-555555555555";
+    archive.file(Path::new("etc/nvme/hostid"), id.as_bytes());
+    let host = format!("nqn.2014-08.org.nvmexpress:uuid:{id}\n");
+    archive.file(Path::new("etc/nvme/hostnqn"), host.as_bytes());
+    archive.file(Path::new("init"), include_bytes!("nvme_tcp.sh"));
+    Some(archive.finished())
+}
+
+fn find_modules(folder: &Path, found: &mut Vec<PathBuf>) {
+    for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        if path.is_dir() {
+            find_modules(&path, found);
+        } else {
+            found.push(path);
+        }
+    }
+}
+
+/// An emulated machine that reaches the loopback of this one at 10.0.2.2.
+fn machine(folder: &Path, kernel: &Path, server: &Server) -> Child {
+    let words = format!(
+        "console=ttyS0 quiet panic=1 mitigations=off subsystem={} port={}",
+        server.subsystem, server.port
+    );
+    Command::new("taskset")
+        .args(["--cpu-list", &one_processor(), "qemu-system-x86_64"])
+        .args(["-nodefaults", "-no-user-config", "-nographic", "-serial", "stdio"])
+        .args(["-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", "1G", "-machine", "q35"])
+        .args(["-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile="])
+        .args(["-append", &words])
+        .args([Path::new("-kernel"), kernel])
+        .args([Path::new("-initrd"), &folder.join("initramfs")])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(File::create(folder.join("qemu")).unwrap())
+        .spawn()
+        .unwrap()
+}
+
+/// What the guest said under each name, with how the command ended as the last line.
+type Said = BTreeMap<String, String>;
+
+/// Lets the guest live until it says that it is done.
+fn listen(lines: &Receiver<String>, mut at_word: impl FnMut(&str)) -> Said {
+    let (begun, mut said, mut name) = (Instant::now(), Said::new(), "boot".to_owned());
+    loop {
+        let left = PATIENCE.checked_sub(begun.elapsed()).unwrap_or_default();
+        let line = match lines.recv_timeout(left) {
+            Ok(line) => line.trim_end().to_owned(),
+            Err(ended) => panic!("{ended}: {said:#?}"),
+        };
+        match line.strip_prefix("guest: ") {
+            Some("done") => return said,
+            Some(word) if !word.starts_with("exit ") => {
+                at_word(word);
+                word.clone_into(&mut name);
+            }
+            _ => {
+                let text = said.entry(name.clone()).or_default();
+                text.push_str(&line);
+                text.push('\n');
+            }
+        }
+    }
+}
+
+/// The value of a field that nvme-cli says as `name : value`.
+fn field<'a>(said: &'a Said, page: &str, name: &str) -> &'a str {
+    let text = &said[page];
+    let fields = text.lines().filter_map(|line| line.split_once(':'));
+    let found = fields.map(|(name, value)| (name.trim(), value.trim())).find(|it| it.0 == name);
+    found.unwrap_or_else(|| panic!("{name}: {text}")).1
+}
+
+fn status(volume: &Path) -> Value {
+    let said = Command::new(env!("CARGO_BIN_EXE_floatgate"))
+        .arg("status")
+        .arg(volume)
+        .arg("--json")
+        .output()
+        .unwrap();
+    serde_json::from_slice(&said.stdout).unwrap()
+}
+
+#[test]
+fn linux_uses_a_volume_over_nvme_tcp_and_a_killed_server_loses_nothing() {
+    if fio_is_missing() {
+        return;
+    }
+    let Some(kernel) = kernel() else { return };
+    for program in ["qemu-system-x86_64", "taskset"] {
+        if Command::new(program).arg("-V").output().is_err() {
+            skip(&format!("{program} is not installed"));
+            return;
+        }
+    }
+    let Some(archive) = first_files(&kernel) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("initramfs"), archive).unwrap();
+    let volume = folder.path().join("volume");
+    let dies = ["a", "b", "c"].map(|name| folder.path().join(name).display().to_string());
+    let created = Command::new(env!("CARGO_BIN_EXE_floatgate"))
+        .arg("create")
+        .arg(&volume)
+        .args(["--dies", &dies.join(","), "--size", "192m"])
+        .args(["--export", "data=128m", "--export", "logs=32m"])
+        .output()
+        .unwrap();
+    assert!(created.status.success(), "{created:?}");
+    let mut server = Server::start(&volume, "0");
+    let mut guest = Running(machine(folder.path(), &kernel, &server));
+    let lines = lines_of(&mut guest.0);
+    let mut clients = Value::Null;
+    let said = listen(&lines, |word| match word {
+        "list" => clients = status(&volume)["server"]["clients"].clone(),
+        "kill the server" => {
+            server.child.0.kill().unwrap();
+            server.child.0.wait().unwrap();
+            server = Server::start(&volume, &server.port);
+        }
+        _ => {}
+    });
+    check_commands(&said);
+    check_pages(&said, &status(&volume)["drive"], &server.subsystem);
+    let host = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555";
+    assert_eq!(clients.as_array().unwrap().len(), 1, "{clients}");
+    assert_eq!(clients[0]["host"], host);
+    assert!(status(&volume)["server"]["clients"].as_array().unwrap().is_empty());
+}
+
+/// Each command ends as it is to.
+fn check_commands(said: &Said) {
+    let fails = BTreeMap::from([
+        ("differs", "Compare Failure"),
+        ("uncorrectable", "Invalid Command Opcode"),
+    ]);
+    for (name, text) in
+        said.iter().filter(|(name, _)| *name != "boot" && *name != "kill the server")
+    {
+        match fails.get(name.as_str()) {
+            Some(reason) => {
+                assert!(
+                    text.contains(reason) && text.ends_with("guest: exit 1\n"),
+                    "{name}: {text}"
+                );
+            }
+            None => assert!(text.ends_with("guest: exit 0\n"), "{name}: {text}"),
+        }
+    }
+    assert_eq!(said.len(), 33, "{:?}", said.keys());
+    for (name, text) in said {
+        assert!(!text.contains("I/O error") && !text.contains("I/O Error"), "{name}: {text}");
+    }
+}
+
+/// What nvme-cli reads is what the drive is.
+fn check_pages(said: &Said, drive: &Value, subsystem: &str) {
+    let number = drive.as_str().unwrap();
+    assert!(said["discover"].contains(subsystem), "{}", said["discover"]);
+    assert_eq!(field(said, "id-ctrl", "sn"), number);
+    assert_eq!(field(said, "id-ctrl", "mn"), "Floatgate live drive");
+    assert_eq!(field(said, "id-ctrl", "subnqn"), subsystem);
+    assert_eq!(field(said, "id-ns", "nsze"), format!("{:#x}", 128_000_000 / 512));
+    assert_eq!(field(said, "id-ns", "nawupf"), "7");
+    assert_eq!(field(said, "smart", "available_spare"), "100%");
+    assert_eq!(field(said, "smart", "power_cycles"), "1");
+    assert_eq!(field(said, "smart", "media_errors"), "0");
+    assert!(field(said, "firmware", "frs1").contains(env!("CARGO_PKG_VERSION")));
+    assert!(said["effects"].contains("ACS2") || said["effects"].contains("Get Log Page"));
+    assert!(said["pages"].contains("LID 0x5"), "{}", said["pages"]);
+    assert!(said["list"].contains("/dev/nvme0n2"), "{}", said["list"]);
+    assert!(said["subsystems"].contains("live"), "{}", said["subsystems"]);
+}

@@ -1,0 +1,72 @@
+#!/bin/sh
+# The only process of the guest: connects to the server of this test over NVMe/TCP and says what
+# nvme-cli and the kernel make of it. Its command line has the subsystem and the port.
+export PATH=/bin HOME=/home LC_ALL=C
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs dev /dev
+mount -t tmpfs tmp /tmp
+while read -r module; do
+    insmod "/lib/modules/$module"
+done < /etc/modules
+ip addr add 10.0.2.15/24 dev eth0
+ip link set eth0 up
+read -r words < /proc/cmdline
+for word in $words; do
+    case $word in
+        subsystem=*) subsystem=${word#subsystem=} ;;
+        port=*) port=${word#port=} ;;
+    esac
+done
+
+# Says what a command says, and how it ends, under a name.
+say() {
+    echo "guest: $1"
+    shift
+    "$@" 2>&1
+    echo "guest: exit $?"
+}
+
+say discover nvme discover -t tcp -a 10.0.2.2 -s "$port"
+say connect nvme connect -t tcp -a 10.0.2.2 -s "$port" -n "$subsystem" --hdr-digest \
+    --data-digest --nr-poll-queues=1 --reconnect-delay=1
+while [ ! -b /dev/nvme0n2 ]; do sleep 0.1; done
+say list nvme list
+say id-ctrl nvme id-ctrl /dev/nvme0
+say id-ns nvme id-ns /dev/nvme0n1
+say descriptors nvme ns-descs /dev/nvme0n2
+say smart nvme smart-log /dev/nvme0
+say errors nvme error-log /dev/nvme0 -e 1
+say firmware nvme fw-log /dev/nvme0
+say effects nvme effects-log /dev/nvme0 -H
+say pages nvme supported-log-pages /dev/nvme0
+dd if=/dev/urandom of=/tmp/page bs=4096 count=1 2> /tmp/dd
+say write nvme write /dev/nvme0n1 -s 100 -c 7 -z 4096 -d /tmp/page
+say compare nvme compare /dev/nvme0n1 -s 100 -c 7 -z 4096 -d /tmp/page
+say differs nvme compare /dev/nvme0n1 -s 101 -c 7 -z 4096 -d /tmp/page
+say zeroes nvme write-zeroes /dev/nvme0n1 -s 100 -c 7 --deac
+say deallocate nvme dsm /dev/nvme0n1 --ad -s 100 -b 8
+say verify nvme verify /dev/nvme0n1 -s 0 -c 7
+say flush nvme flush /dev/nvme0n1
+say uncorrectable nvme write-uncor /dev/nvme0n1 -s 0 -c 0
+say fio fio --name=verify --filename=/dev/nvme0n1 --rw=randwrite --bsrange=512-256k \
+    --blocksize_unaligned --iodepth=16 --ioengine=libaio --direct=1 --size=16m --verify=crc32c \
+    --verify_fatal=1 --minimal
+say discard blkdiscard -f /dev/nvme0n1
+dd if=/dev/urandom of=/tmp/file bs=1M count=8 2> /tmp/dd
+say filesystem mkfs.ext4 -q /dev/nvme0n1
+say mount mount -t ext4 -o discard /dev/nvme0n1 /home
+say copy dd if=/tmp/file of=/home/before bs=1M conv=fsync
+# The server is killed and started again at this word; the kernel connects again by itself.
+echo "guest: kill the server"
+say again dd if=/tmp/file of=/home/after bs=1M conv=fsync
+umount /home
+say fsck fsck.ext4 -f -n /dev/nvme0n1
+mount -t ext4 /dev/nvme0n1 /home
+say before cmp /tmp/file /home/before
+say after cmp /tmp/file /home/after
+umount /home
+say subsystems nvme list-subsys
+say disconnect nvme disconnect -n "$subsystem"
+echo "guest: done"
+sleep 1000
