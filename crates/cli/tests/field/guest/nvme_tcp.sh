@@ -27,6 +27,8 @@ say() {
     echo "guest: exit $?"
 }
 
+# The firmware left its line unfinished.
+echo
 say discover nvme discover -t tcp -a 10.0.2.2 -s "$port"
 say connect nvme connect -t tcp -a 10.0.2.2 -s "$port" -n "$subsystem" --hdr-digest \
     --data-digest --nr-poll-queues=1 --reconnect-delay=1
@@ -38,7 +40,7 @@ say descriptors nvme ns-descs /dev/nvme0n2
 say smart nvme smart-log /dev/nvme0
 say errors nvme error-log /dev/nvme0 -e 1
 say firmware nvme fw-log /dev/nvme0
-say effects nvme effects-log /dev/nvme0 -H
+say property nvme get-property /dev/nvme0 -o 0x1c -H
 say pages nvme supported-log-pages /dev/nvme0
 dd if=/dev/urandom of=/tmp/page bs=4096 count=1 2> /tmp/dd
 say write nvme write /dev/nvme0n1 -s 100 -c 7 -z 4096 -d /tmp/page
@@ -50,7 +52,7 @@ say verify nvme verify /dev/nvme0n1 -s 0 -c 7
 say flush nvme flush /dev/nvme0n1
 say uncorrectable nvme write-uncor /dev/nvme0n1 -s 0 -c 0
 say fio fio --name=verify --filename=/dev/nvme0n1 --rw=randwrite --bsrange=512-256k \
-    --blocksize_unaligned --iodepth=16 --ioengine=libaio --direct=1 --size=16m --verify=crc32c \
+    --iodepth=16 --ioengine=libaio --direct=1 --size=16m --verify=crc32c \
     --verify_fatal=1 --minimal
 say discard blkdiscard -f /dev/nvme0n1
 dd if=/dev/urandom of=/tmp/file bs=1M count=8 2> /tmp/dd
