@@ -171,8 +171,8 @@ impl<'a> Connection<'a> {
         self.channel.encrypt(tls, deadline).map_err(timed)
     }
 
-    /// Talks with the client until `is_agreed`, within the time for a handshake; the time of what is
-    /// timed began at `begun`. Returns whether it was; otherwise the client left before.
+    /// Talks with the client until `is_agreed`, within the time for a handshake; the time of what
+    /// is timed began at `begun`. Returns whether it was; otherwise the client left before.
     pub(crate) fn establish<C: Conversation>(
         &mut self,
         session: &mut C,

@@ -7,8 +7,8 @@
 //!
 //! An [`Export`] is a [`Device`] with a name; [`Exports`] is what one server offers, to clients who
 //! encrypt by [`Tls`] where that is wanted; an [`Address`] is where it listens, a [`Listener`] the
-//! socket there. [`nbd`] and [`nvme`] are protocols, spoken by a [`Server`] that has a thread for each
-//! connection; [`fuse`] is a folder with a file for each export.
+//! socket there. [`nbd`] and [`nvme`] are protocols, spoken by a [`Server`] that has a thread for
+//! each connection; [`fuse`] is a folder with a file for each export.
 
 mod address;
 mod channel;

@@ -407,12 +407,15 @@ impl Seat {
         if !matches!(agreed, Ok(true)) && self.is_displaced() {
             return (false, Err(Break::Displaced));
         }
-        let begun = agreed.and_then(|is_agreed| match is_agreed {
-            true => self.begin_service().map(|()| true),
-            false => Ok(false),
+        let begun = agreed.and_then(|_| match session.queue() {
+            Some(queue) => self.begin_service().map(|()| Some(queue.clone())),
+            None => Ok(None),
         });
-        let queue = session.queue().filter(|_| matches!(begun, Ok(true))).cloned();
-        let Some(queue) = queue else { return (false, begun.map(drop)) };
+        let queue = match begun {
+            Ok(Some(queue)) => queue,
+            Ok(None) => return (false, Ok(())),
+            Err(reason) => return (false, Err(reason)),
+        };
         let is_admin = queue.number == 0;
         self.shared.lock().controllers.insert(self.client, queue.controller);
         if !session.is_alive() {

@@ -97,13 +97,9 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     if let Some(files) = &files {
         files.add_to(&mut offered);
     }
-    let listeners = nvme::with_subsystem(
-        (listeners, nvme_listeners),
-        &exports,
-        administration,
-        args.nvme_block_bytes,
-        &mut offered,
-    )?;
+    let listeners = (listeners, nvme_listeners);
+    let drive_of = (&exports, administration);
+    let listeners = nvme::with_subsystem(args, listeners, drive_of, &mut offered)?;
     let service = drive.as_ref().map(|(_, service)| Arc::clone(service));
     let management = service.as_ref().map(|service| service.manage(&offered)).transpose()?;
     let web = match (http, &service) {

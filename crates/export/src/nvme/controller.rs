@@ -342,7 +342,7 @@ impl Controller {
         let checked = self.configuration & CONFIGURATION_CHECKED;
         match self.kind {
             Kind::Io => checked == CONFIGURATION_EXPECTED,
-            Kind::Discovery => checked & 0xFFFF == 0,
+            Kind::Discovery => checked.trailing_zeros() >= 16,
         }
     }
 
@@ -393,7 +393,6 @@ const fn capabilities() -> u64 {
 pub(super) fn admin_data_bytes(command: &Command) -> usize {
     match (command.opcode(), command.fabrics_type()) {
         (fabrics::OPCODE, fabrics::CONNECT) => super::fabrics::CONNECT_BYTES,
-        (fabrics::OPCODE, _) => 0,
         (admin::SET_FEATURES, _) => Features::data_bytes(command),
         _ => 0,
     }

@@ -14,6 +14,7 @@ use blockio::Nanos;
 use super::controller::Context;
 use super::feature::Features;
 use super::status::Status;
+use super::subsystem::Namespace;
 
 /// Requests that a controller holds.
 pub(super) const HELD_MAX: usize = 4;
@@ -129,7 +130,8 @@ impl Events {
     }
 
     fn look_at_sizes(&mut self, context: &Context<'_>, features: &Features) {
-        let sizes: Vec<u64> = context.subsystem.namespaces().iter().map(|it| it.blocks()).collect();
+        let sizes: Vec<u64> =
+            context.subsystem.namespaces().iter().map(Namespace::blocks).collect();
         let before = std::mem::replace(&mut self.sizes, sizes);
         let changed: Vec<u32> = (1..)
             .zip(before.iter().zip(&self.sizes))

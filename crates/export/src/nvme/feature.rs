@@ -11,7 +11,7 @@ use super::status::Status;
 use super::wire::{low8, low16, u64_at};
 
 /// Identifiers of features.
-mod feature {
+mod id {
     pub(super) const ARBITRATION: u8 = 0x01;
     pub(super) const POWER: u8 = 0x02;
     pub(super) const TEMPERATURE: u8 = 0x04;
@@ -28,21 +28,21 @@ mod feature {
 
 /// Features of a controller for I/O, in ascending order.
 pub(super) const OF_IO: [u8; 12] = [
-    feature::ARBITRATION,
-    feature::POWER,
-    feature::TEMPERATURE,
-    feature::ERROR_RECOVERY,
-    feature::WRITE_CACHE,
-    feature::QUEUES,
-    feature::WRITE_ATOMICITY,
-    feature::EVENTS,
-    feature::TIMESTAMP,
-    feature::KEEP_ALIVE,
-    feature::HOST_BEHAVIOR,
-    feature::HOST_ID,
+    id::ARBITRATION,
+    id::POWER,
+    id::TEMPERATURE,
+    id::ERROR_RECOVERY,
+    id::WRITE_CACHE,
+    id::QUEUES,
+    id::WRITE_ATOMICITY,
+    id::EVENTS,
+    id::TIMESTAMP,
+    id::KEEP_ALIVE,
+    id::HOST_BEHAVIOR,
+    id::HOST_ID,
 ];
 /// Those of a discovery controller.
-const OF_DISCOVERY: [u8; 2] = [feature::EVENTS, feature::KEEP_ALIVE];
+const OF_DISCOVERY: [u8; 2] = [id::EVENTS, id::KEEP_ALIVE];
 /// Bytes of the data of Host Behavior Support.
 const HOST_BEHAVIOR_BYTES: usize = 512;
 
@@ -110,8 +110,8 @@ impl Features {
     /// Bytes that the host sends with a Set Features command.
     pub(super) fn data_bytes(command: &Command) -> usize {
         match low8(command.dword(10)) {
-            feature::TIMESTAMP => 8,
-            feature::HOST_BEHAVIOR => HOST_BEHAVIOR_BYTES,
+            id::TIMESTAMP => 8,
+            id::HOST_BEHAVIOR => HOST_BEHAVIOR_BYTES,
             _ => 0,
         }
     }
@@ -122,14 +122,14 @@ impl Features {
         command: &Command,
         (kind, host_id): (Kind, &[u8; 16]),
     ) -> Result<Completed, Status> {
-        let id = low8(command.dword(10));
-        check_known(kind, id)?;
+        let feature = low8(command.dword(10));
+        check_known(kind, feature)?;
         match command.dword(10) >> 8 & 7 {
             0 => self.current(context, command, host_id),
             // Default, and saved, which is the default where nothing is saved.
             1 | 2 => Self::new(self.keep_alive_ms).current(context, command, host_id),
             // Capabilities: changeable, and not a property of one namespace.
-            3 => Ok(Completed::value(if id == feature::HOST_ID { 0_u32 } else { 1 << 2 })),
+            3 => Ok(Completed::value(if feature == id::HOST_ID { 0_u32 } else { 1 << 2 })),
             _ => Err(Status::INVALID_FIELD),
         }
     }
@@ -141,19 +141,19 @@ impl Features {
         host_id: &[u8; 16],
     ) -> Result<Completed, Status> {
         let value = match low8(command.dword(10)) {
-            feature::ARBITRATION => self.arbitration,
-            feature::POWER => 0,
-            feature::TEMPERATURE => self.threshold(context, command.dword(11))?.into(),
-            feature::ERROR_RECOVERY => self.error_recovery,
-            feature::WRITE_CACHE => self.is_caching.into(),
-            feature::QUEUES => queues_value(self.queues),
-            feature::WRITE_ATOMICITY => self.write_atomicity,
-            feature::EVENTS => self.events,
-            feature::TIMESTAMP => return Ok(Completed::data(self.timestamp_data(context.now))),
-            feature::KEEP_ALIVE => self.keep_alive_ms,
-            feature::HOST_BEHAVIOR => return Ok(Completed::data(self.host_behavior.clone())),
+            id::ARBITRATION => self.arbitration,
+            id::POWER => 0,
+            id::TEMPERATURE => self.threshold(context, command.dword(11))?.into(),
+            id::ERROR_RECOVERY => self.error_recovery,
+            id::WRITE_CACHE => self.is_caching.into(),
+            id::QUEUES => queues_value(self.queues),
+            id::WRITE_ATOMICITY => self.write_atomicity,
+            id::EVENTS => self.events,
+            id::TIMESTAMP => return Ok(Completed::data(self.timestamp_data(context.now))),
+            id::KEEP_ALIVE => self.keep_alive_ms,
+            id::HOST_BEHAVIOR => return Ok(Completed::data(self.host_behavior.clone())),
             // Fabrics know identifiers of 128 bits alone.
-            feature::HOST_ID if command.dword(11) & 1 == 1 => {
+            id::HOST_ID if command.dword(11) & 1 == 1 => {
                 return Ok(Completed::data(host_id.to_vec()));
             }
             _ => return Err(Status::INVALID_FIELD),
@@ -168,30 +168,30 @@ impl Features {
         (kind, has_queues): (Kind, bool),
         data: &[u8],
     ) -> Result<Completed, Status> {
-        let id = low8(command.dword(10));
-        check_known(kind, id)?;
+        let feature = low8(command.dword(10));
+        check_known(kind, feature)?;
         if command.dword(10) >> 31 == 1 {
             return Err(Status::NOT_SAVEABLE);
         }
         let value = command.dword(11);
-        match id {
-            feature::ARBITRATION => self.arbitration = value,
+        match feature {
+            id::ARBITRATION => self.arbitration = value,
             // The only state of power is 0.
-            feature::POWER if value & 0x1F == 0 => {}
-            feature::TEMPERATURE => self.set_threshold(value)?,
+            id::POWER if low8(value) << 3 == 0 => {}
+            id::TEMPERATURE => self.set_threshold(value)?,
             // DULBE: reads of what is not stored give zeroes, never an error.
-            feature::ERROR_RECOVERY if value & 1 << 16 == 0 => self.error_recovery = value,
-            feature::WRITE_CACHE => self.is_caching = value & 1 == 1,
-            feature::QUEUES => return self.set_queues(value, has_queues),
-            feature::WRITE_ATOMICITY => self.write_atomicity = value & 1,
-            feature::EVENTS => self.events = value & event::SUPPORTED,
-            feature::TIMESTAMP => {
+            id::ERROR_RECOVERY if value & 1 << 16 == 0 => self.error_recovery = value,
+            id::WRITE_CACHE => self.is_caching = value & 1 == 1,
+            id::QUEUES => return self.set_queues(value, has_queues),
+            id::WRITE_ATOMICITY => self.write_atomicity = value & 1,
+            id::EVENTS => self.events = value & event::SUPPORTED,
+            id::TIMESTAMP => {
                 let set_ms = u64_at(data, 0) & 0xFFFF_FFFF_FFFF;
                 self.timestamp = Some((set_ms, context.now));
             }
-            feature::KEEP_ALIVE => self.keep_alive_ms = rounded(value),
-            feature::HOST_BEHAVIOR => self.host_behavior.copy_from_slice(data),
-            feature::HOST_ID => return Err(Status::COMMAND_SEQUENCE),
+            id::KEEP_ALIVE => self.keep_alive_ms = rounded(value),
+            id::HOST_BEHAVIOR => self.host_behavior.copy_from_slice(data),
+            id::HOST_ID => return Err(Status::COMMAND_SEQUENCE),
             _ => return Err(Status::INVALID_FIELD),
         }
         Ok(Completed::value(0_u32))
@@ -244,12 +244,12 @@ impl Features {
     }
 }
 
-fn check_known(kind: Kind, id: u8) -> Result<(), Status> {
+fn check_known(kind: Kind, feature: u8) -> Result<(), Status> {
     let known: &[u8] = match kind {
         Kind::Io => &OF_IO,
         Kind::Discovery => &OF_DISCOVERY,
     };
-    if known.contains(&id) { Ok(()) } else { Err(Status::INVALID_FIELD) }
+    if known.contains(&feature) { Ok(()) } else { Err(Status::INVALID_FIELD) }
 }
 
 /// Queues of either kind, each less one.

@@ -36,14 +36,13 @@ pub(super) fn identify(
         (_, 0x01) => of_controller(controller, context),
         (Kind::Discovery, _) => return Err(Status::INVALID_FIELD),
         (_, 0x00 | 0x11) => of_namespace(found(context, first)?),
-        (_, 0x02 | 0x10) => active_namespaces(context, first)?,
         (_, 0x03) => descriptors(found(context, first)?),
         (_, 0x05..=0x07) if command_set != NVM_COMMAND_SET => return Err(Status::INVALID_FIELD),
         // Nothing beyond the base structure: no protection information, no metadata.
         (_, 0x05) => found(context, first).map(|_| Structure::new(IDENTIFY_BYTES))?,
         // No limits of Verify, Write Zeroes and Dataset Management but those of the commands.
         (_, 0x06) => Structure::new(IDENTIFY_BYTES),
-        (_, 0x07) => active_namespaces(context, first)?,
+        (_, 0x02 | 0x07 | 0x10) => active_namespaces(context, first)?,
         (_, 0x08) => independent(found(context, first)?),
         (_, 0x12 | 0x13) => {
             if structure == 0x12 {

@@ -86,7 +86,7 @@ pub(super) fn log_page(
         page::FEATURES => features(),
         // None of the management interface's commands are there.
         page::MANAGEMENT_INTERFACE => vec![0; 1024],
-        _ => discovery(context)?,
+        _ => discovery(context),
     };
     let offset = usize::try_from(offset).ok().filter(|offset| *offset <= whole.len());
     let rest = &whole[offset.ok_or(Status::INVALID_FIELD)?..];
@@ -196,11 +196,11 @@ fn features() -> Vec<u8> {
 
 /// Discovery log: the discovery subsystem itself, and the one with the namespaces, both where the
 /// host came.
-fn discovery(context: &Context<'_>) -> Result<Vec<u8>, Status> {
+fn discovery(context: &Context<'_>) -> Vec<u8> {
     const HEADER_BYTES: usize = 1024;
     const ENTRY_BYTES: usize = 1024;
     // Where the transport knows no address there is nothing to be connected to.
-    let Some(address) = context.address else { return Ok(vec![0; HEADER_BYTES]) };
+    let Some(address) = context.address else { return vec![0; HEADER_BYTES] };
     let entries = [(3, DISCOVERY_NQN), (2, context.subsystem.nqn())];
     let mut it = Structure::new(HEADER_BYTES + entries.len() * ENTRY_BYTES);
     // It never changes while it is served: its generation is the first.
@@ -210,7 +210,7 @@ fn discovery(context: &Context<'_>) -> Result<Vec<u8>, Status> {
         let at = HEADER_BYTES + index * ENTRY_BYTES;
         put_discovered(&mut it, at, address, (kind, nqn));
     }
-    Ok(it.into_bytes())
+    it.into_bytes()
 }
 
 /// One entry of the discovery log.

@@ -15,7 +15,7 @@ pub(super) const ADMIN_CAPSULE_DATA_BYTES: usize = 8192;
 pub(super) const TRANSFER_PAGES_LOG2: u8 = 7;
 /// The same in bytes.
 pub(super) const TRANSFER_BYTES_MAX: usize = 4096 << TRANSFER_PAGES_LOG2;
-/// Data of the largest H2CData PDU (MAXH2CDATA).
+/// Data of the largest H2CData PDU (`MAXH2CDATA`).
 pub(super) const HOST_DATA_BYTES_MAX: usize = 128 << 10;
 /// Bytes of a digest.
 pub(super) const DIGEST_BYTES: usize = 4;

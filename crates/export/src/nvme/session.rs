@@ -19,6 +19,7 @@ use blockio::Nanos;
 use super::command::{COMMAND_BYTES, Command, Place, completion, fabrics};
 use super::controller::{Completed, Context, Controller, Outcome, admin_data_bytes};
 use super::fabrics::{Connect, Refusal};
+use super::io::Io;
 use super::pdu::{
     self, ADMIN_CAPSULE_DATA_BYTES, COMMON_BYTES, Digests, Head, IO_CAPSULE_DATA_BYTES, Initialize,
     Violation, flag, kind,
@@ -74,7 +75,7 @@ pub struct Queue {
     is_unpaced: bool,
 }
 
-/// Where completions go, and in what form.
+/// Destination of completions, and their form.
 pub(super) struct Answers<'a> {
     pub(super) replies: &'a mut Replies,
     pub(super) initialize: Initialize,
@@ -296,8 +297,8 @@ impl Session {
     /// Bytes that the host sends with a command, at least and at most.
     fn host_bytes(&self, command: &Command) -> Result<RangeInclusive<usize>, Status> {
         match &self.phase {
-            Phase::Io(_, io) if command.opcode() != fabrics::OPCODE => {
-                io.host_bytes(command, &self.subsystem)
+            Phase::Io(..) if command.opcode() != fabrics::OPCODE => {
+                Io::parse(command, &self.subsystem).map(|io| io.host_bytes())
             }
             _ => {
                 let bytes = admin_data_bytes(command);

@@ -1,6 +1,6 @@
 //! I/O queue: commands for namespaces, carried out one after the other.
 
-use std::ops::{Range, RangeInclusive};
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use device::Read;
@@ -49,15 +49,6 @@ impl IoQueue {
 
     pub(super) fn link(&self) -> &Link {
         &self.link
-    }
-
-    /// Bytes that the host sends with a command.
-    pub(super) fn host_bytes(
-        &self,
-        command: &Command,
-        subsystem: &Subsystem,
-    ) -> Result<RangeInclusive<usize>, Status> {
-        Io::parse(command, subsystem).map(|io| io.host_bytes())
     }
 
     /// Carries a command out, or completes it with a status. Returns the command for the modelled
@@ -199,12 +190,11 @@ impl IoQueue {
             answers.replies.cut(first.start);
         }
         for (Waiting { id, io, .. }, result) in waiting.into_iter().zip(results).skip(good) {
-            match result {
-                Err(error) => self.fail(id, &io, &error.into(), (subsystem, answers)),
-                Ok(()) => {
-                    self.put_read(id, io, answers);
-                    self.finish_reads(subsystem, answers, answered);
-                }
+            if let Err(error) = result {
+                self.fail(id, &io, &error.into(), (subsystem, answers));
+            } else {
+                self.put_read(id, io, answers);
+                self.finish_reads(subsystem, answers, answered);
             }
         }
     }

@@ -107,10 +107,12 @@ pub(super) fn uuid(number: u64, part: &str) -> [u8; 16] {
 
 /// A UUID as text.
 pub(super) fn uuid_text(uuid: [u8; 16]) -> String {
-    let digits = format!("{:032x}", u128::from_be_bytes(uuid));
-    let [a, b, c, d, e] =
-        [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]];
-    format!("{a}-{b}-{c}-{d}-{e}")
+    let mut text = format!("{:032x}", u128::from_be_bytes(uuid));
+    // From the end, so that no place moves before its turn.
+    for at in [20, 16, 12, 8] {
+        text.insert(at, '-');
+    }
+    text
 }
 
 #[cfg(test)]

@@ -50,14 +50,14 @@ fn wrong_digests_end_a_connection_or_fail_one_command() {
     let back = host.run(&io(0x02, 1, 0, 1).with(Data::In(512)));
     assert_eq!(back.data, [0; 512], "nothing of it was stored");
     // The same of a transfer.
-    let write = io(0x01, 1, 0, 128).with(Data::Transfer(&[1; 65_536]));
-    let id = host.submit(&write);
+    let bytes = vec![1; 65_536];
+    let id = host.submit(&io(0x01, 1, 0, 128).with(Data::Transfer(&bytes)));
     let ready = host.receive().unwrap();
     let mut rest = [0; 16];
     rest[..2].copy_from_slice(&id.to_le_bytes());
     rest[2..4].copy_from_slice(&ready.u16_at(10).to_le_bytes());
     rest[8..12].copy_from_slice(&65_536_u32.to_le_bytes());
-    let mut pdu = host.pdu(6, 4, &rest, &[1; 65_536]);
+    let mut pdu = host.pdu(6, 4, &rest, &bytes);
     pdu[5000] ^= 1;
     host.wire.send(&pdu);
     assert_eq!(host.finish(id, &[]).unwrap().status, 0x22);
@@ -74,7 +74,7 @@ fn data_that_nobody_asked_for_ends_the_connection() {
         [([1, 0, 0, 0], 1), ([0, 1, 0, 0], 1), ([0, 0, 512, 0], 4), ([0, 0, 0, 512], 4)];
     for (change, status) in cases {
         let (_rig, _admin, mut host) = queue(Digests::default());
-        let bytes = [1; 65_536];
+        let bytes = vec![1; 65_536];
         let id = host.submit(&io(0x01, 1, 0, 128).with(Data::Transfer(&bytes)));
         let ready = host.receive().unwrap();
         let changed = |value: i64, index: usize| value + change[index];

@@ -80,7 +80,7 @@ impl Device for Fragile {
     }
 }
 
-/// What a test has the drive say of itself.
+/// Health that a test has the drive tell.
 #[derive(Debug)]
 struct Told(std::sync::Mutex<DriveHealth>);
 

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use crate::host::{Data, Digests, io};
 use crate::{Rig, SIZE};
 
-/// Largest command in blocks of 4096 bytes: large ones are transferred, small ones come in capsules.
+/// Blocks of the largest command: of 4096 bytes some are too large for a capsule.
 const BLOCKS_MAX: u32 = 12;
 
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ enum Act {
 fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         3 => Just(Act::Read),
-        4 => (any::<u8>(), any::<bool>()).prop_map(|(byte, is_durable)| Act::Write(byte, is_durable)),
+        4 => any::<(u8, bool)>().prop_map(|(byte, is_durable)| Act::Write(byte, is_durable)),
         1 => any::<bool>().prop_map(Act::Zero),
         1 => Just(Act::Deallocate),
         1 => any::<bool>().prop_map(Act::Compare),
@@ -58,7 +58,8 @@ proptest! {
         for (act, lba, blocks, in_capsule) in steps {
             let length = blocks as usize * block_bytes;
             let in_capsule = in_capsule && length <= 32 << 10;
-            let placed = |bytes| if in_capsule { Data::Capsule(bytes) } else { Data::Transfer(bytes) };
+            let placed =
+                |bytes| if in_capsule { Data::Capsule(bytes) } else { Data::Transfer(bytes) };
             let all = lba..lba + u64::from(blocks);
             let expected = stored(&map, lba, blocks, block_bytes);
             let done = match act {

@@ -38,17 +38,16 @@ fn listen_at(place: &Place<Address>, passed: &mut Passed) -> Result<Listener> {
 /// Returns the listeners with the protocol of each, NBD first. Adds where hosts find each
 /// namespace to what is offered.
 pub(super) fn with_subsystem(
+    args: &Serve,
     (nbd, nvme): (Vec<Listener>, Vec<Listener>),
-    exports: &Exports,
-    administration: Arc<dyn Administration>,
-    block_bytes: u64,
+    (exports, administration): (&Exports, Arc<dyn Administration>),
     offered: &mut [status::Export],
 ) -> Result<Vec<(Listener, Protocol)>> {
     let mut listeners: Vec<_> = nbd.into_iter().map(|it| (it, Protocol::Nbd)).collect();
     if nvme.is_empty() {
         return Ok(listeners);
     }
-    let subsystem = Subsystem::new(exports, administration, block_bytes);
+    let subsystem = Subsystem::new(exports, administration, args.nvme_block_bytes);
     let subsystem = Arc::new(subsystem.context("making an NVMe subsystem")?);
     for listener in nvme {
         for (id, export) in (1..).zip(offered.iter_mut()) {

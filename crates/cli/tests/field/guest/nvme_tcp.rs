@@ -140,7 +140,7 @@ fn machine(folder: &Path, kernel: &Path, server: &Server) -> Child {
         .unwrap()
 }
 
-/// What the guest said under each name, with how the command ended as the last line.
+/// Output of the guest under each name, with how the command ended as the last line.
 type Said = BTreeMap<String, String>;
 
 /// Lets the guest live until it says that it is done.
@@ -257,7 +257,7 @@ fn check_commands(said: &Said) {
     }
 }
 
-/// What nvme-cli reads is what the drive is.
+/// Checks that nvme-cli reads what the drive is.
 fn check_pages(said: &Said, status: &Value, subsystem: &str) {
     let number = status["drive"].as_str().unwrap();
     assert!(said["discover"].contains(subsystem), "{}", said["discover"]);
