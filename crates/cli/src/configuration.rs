@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn what_is_no_key_is_refused_with_those_that_are() {
         let refused = words("bnd = \"tcp:1\"").unwrap_err().to_string();
-        assert!(refused.starts_with("`bnd` is no key; there are volume, memory, nbd, fuse, http"));
+        assert!(refused.starts_with("`bnd` is no key; there are volume, memory, nbd, nvme, "));
         assert!(words("nbd = {a = 1}").unwrap_err().to_string().contains("must be a text"));
     }
 

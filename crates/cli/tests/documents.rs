@@ -30,6 +30,7 @@ const REASONS: [(&str, &[&str]); 6] = [
             "serve",
             "floatgate status",
             "nbd",
+            "nvme",
             "dashboard",
             "curl",
             "ssh",
