@@ -17,7 +17,7 @@ use device::{
     MemoryDevice,
 };
 use export::nvme::Subsystem;
-use export::{Export, Exports};
+use export::{Export, Exports, Pace};
 
 use self::host::{Digests, Host, Inner};
 
@@ -108,13 +108,18 @@ struct Rig {
 
 impl Rig {
     fn new(block_bytes: u64) -> Self {
+        Self::paced(block_bytes, None)
+    }
+
+    /// A subsystem whose replies keep to the times of a model.
+    fn paced(block_bytes: u64, pace: Option<&Arc<Pace>>) -> Self {
         let devices = [Fragile::new(), Fragile::new()];
         let export = |name: &str, device: &Arc<Fragile>, is_read_only| Export {
             name: name.to_owned(),
             description: String::new(),
             device: Arc::<Fragile>::clone(device),
             is_read_only,
-            pace: None,
+            pace: pace.cloned(),
         };
         let all = vec![export("first", &devices[0], false), export("second", &devices[1], true)];
         let exports = Exports::new(all).unwrap();

@@ -3,10 +3,12 @@
 use std::net::{Shutdown, TcpStream};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use blockio::Op;
-use export::{Address, Event, Limits, Listener, Protocol, Recorder, Served, Server};
+use blockio::{Nanos, Op};
+use export::{
+    Address, Asked, Event, Lane, Limits, Listener, Pace, Protocol, Recorder, Served, Server,
+};
 
 use crate::Rig;
 use crate::host::{DISCOVERY_NQN, Data, Digests, HOST_NQN, Host, Order, Wire as _, dial, io};
@@ -221,4 +223,55 @@ fn stopping_answers_what_was_received_and_flushes() {
     running.server.stop().unwrap();
     assert!(is_ended(&mut queue));
     assert_eq!(devices[0].flushes.load(std::sync::atomic::Ordering::SeqCst), 1);
+}
+
+fn model() -> Arc<Pace> {
+    let spec = ssd::catalogue::find("iodrive-duo").unwrap();
+    let (format, host) = (spec.formats()[0].clone(), spec.hosts()[0].clone());
+    let setup = ssd::Setup { format, host, time_lapse: 64, seed: 1 };
+    Arc::new(Pace::new(ssd::Drive::new(&spec, &setup).unwrap()))
+}
+
+#[test]
+fn a_paced_queue_is_answered_when_the_model_completes_and_the_admin_queue_at_once() {
+    const WRITES: u64 = 120;
+    let lane = Lane::new(&model()).unwrap();
+    for number in 0..WRITES {
+        let asked =
+            Asked { op: Op::Write, offset: (number % 16) << 15, length: 1 << 15, fua: false };
+        lane.submit(Nanos::ZERO, asked);
+    }
+    let (mut modelled, mut due) = (Nanos::ZERO, Vec::new());
+    while let Some(next) = lane.due(modelled, &mut due) {
+        modelled = next;
+    }
+    let expected = Duration::from_nanos(modelled.0);
+    assert!(expected > Duration::from_micros(500), "{expected:?} tells nothing");
+    let running = Running::of(Rig::paced(512, Some(&model())), Limits::default());
+    let (mut admin, mut queue) = running.queues(Digests::default());
+    let bytes = vec![7; 1 << 15];
+    let begun = Instant::now();
+    // Half of them come in capsules, half are transferred.
+    let write = |number: u64| io(0x01, 1, (number % 16) * 64, 64);
+    for number in 0..WRITES / 2 {
+        queue.submit(&write(number).with(Data::Capsule(&bytes)));
+    }
+    for number in WRITES / 2..WRITES {
+        queue.submit(&write(number).with(Data::Transfer(&bytes)));
+    }
+    assert_eq!(admin.run(&Order::new(0x18, 0, &[])).status, 0);
+    let mut done = 0;
+    while done < WRITES {
+        let pdu = queue.receive().unwrap();
+        match pdu.kind() {
+            9 => queue.send_data((pdu.u16_at(8), pdu.u16_at(10)), &bytes),
+            _ => done += 1,
+        }
+    }
+    let took = begun.elapsed();
+    assert!(took >= expected, "{took:?} instead of {expected:?}");
+    assert!(took < expected * 2 + Duration::from_secs(5), "{took:?} instead of {expected:?}");
+    let back = queue.run(&io(0x02, 1, 0, 64).with(Data::In(1 << 15)));
+    assert!(back.data == bytes);
+    running.server.stop().unwrap();
 }
