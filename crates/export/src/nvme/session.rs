@@ -199,6 +199,10 @@ impl Session {
         if !self.is_alive() {
             return Err(Violation::ControllerGone);
         }
+        // By itself: a model may hold the answer to a command back, and not what is asked of others.
+        if self.transfers.ask(replies, self.initialize.digests) {
+            return Ok(Next::used(0));
+        }
         if input.len() < COMMON_BYTES {
             return Ok(Next::wants(0, COMMON_BYTES));
         }
@@ -245,7 +249,6 @@ impl Session {
                         Ok(&transfer.bytes[..])
                     };
                     self.execute(&transfer.command, data, (replies, &mut next));
-                    self.transfers.go_on(replies, digests);
                 }
             }
         }
@@ -286,8 +289,7 @@ impl Session {
             Ok(Found::Here(data)) => self.execute(command, Ok(data), (replies, next)),
             Ok(Found::Later(bytes)) => {
                 let entries = self.queue().map_or(1, |queue| queue.entries);
-                let answers = (replies, self.initialize.digests);
-                self.transfers.add((*command, bytes), entries, answers)?;
+                self.transfers.add(*command, bytes, entries)?;
             }
             Err(status) => self.execute(command, Err(status), (replies, next)),
         }

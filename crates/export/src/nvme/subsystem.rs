@@ -43,7 +43,8 @@ pub struct Subsystem {
 
 #[derive(Default)]
 struct State {
-    controllers: BTreeMap<u16, Arc<Mutex<Controller>>>,
+    /// By identifier, with the purpose of each.
+    controllers: BTreeMap<u16, (Kind, Arc<Mutex<Controller>>)>,
     /// Identifier given last.
     last: u16,
 }
@@ -162,13 +163,9 @@ impl Subsystem {
 
     /// Identifiers of the controllers for I/O, in ascending order.
     pub(super) fn controller_ids(&self) -> Vec<u16> {
-        let controllers: Vec<_> =
-            self.lock().controllers.iter().map(|(id, it)| (*id, Arc::clone(it))).collect();
-        let is_io = |it: &Arc<Mutex<Controller>>| {
-            // Whoever asks holds its own controller.
-            it.try_lock().map_or(true, |it| it.kind() == Kind::Io)
-        };
-        controllers.iter().filter(|(_, it)| is_io(it)).map(|(id, _)| *id).collect()
+        let state = self.lock();
+        let of_io = state.controllers.iter().filter(|(_, (kind, _))| *kind == Kind::Io);
+        of_io.map(|(id, _)| *id).collect()
     }
 
     /// Numbers of errors that are logged, from 1.
@@ -207,13 +204,13 @@ impl Subsystem {
         }
         let id = state.next_id();
         let controller = Arc::new(Mutex::new(Controller::new(id, kind, connect, now)));
-        state.controllers.insert(id, Arc::clone(&controller));
+        state.controllers.insert(id, (kind, Arc::clone(&controller)));
         Ok(controller)
     }
 
     /// Finds the controller that an I/O queue is for, and adds the queue to it.
     fn find(&self, connect: &Connect) -> Result<Arc<Mutex<Controller>>, Refusal> {
-        let found = self.lock().controllers.get(&connect.controller).map(Arc::clone);
+        let found = self.lock().controllers.get(&connect.controller).map(|(_, it)| Arc::clone(it));
         let controller = found.ok_or_else(|| Refusal::data(Connect::CONTROLLER_AT))?;
         locked(&controller).add_queue(connect)?;
         Ok(controller)
@@ -225,11 +222,11 @@ impl Subsystem {
         if queue == 0 {
             let gone = state.controllers.remove(&controller);
             drop(state);
-            if let Some(gone) = gone {
+            if let Some((_, gone)) = gone {
                 locked(&gone).end();
             }
         } else {
-            let found = state.controllers.get(&controller).map(Arc::clone);
+            let found = state.controllers.get(&controller).map(|(_, it)| Arc::clone(it));
             drop(state);
             if let Some(found) = found {
                 locked(&found).remove_queue(queue);

@@ -38,26 +38,27 @@ pub(super) struct Transfer {
 }
 
 impl Transfers {
-    /// Adds a command whose data the host has to be asked for, and asks if there is memory.
+    /// Adds a command whose data the host has to be asked for.
     pub(super) fn add(
         &mut self,
-        (command, bytes): (Command, usize),
+        command: Command,
+        bytes: usize,
         entries: u32,
-        (replies, digests): (&mut Replies, Digests),
     ) -> Result<(), Violation> {
         if self.waiting.len() + self.open.len() >= entries as usize {
             return Err(Violation::QueueFull { entries });
         }
         self.waiting.push_back((command, bytes));
-        self.ask(replies, digests);
         Ok(())
     }
 
-    /// Asks for what there is memory for, in the order of the commands.
-    fn ask(&mut self, replies: &mut Replies, digests: Digests) {
+    /// Asks for what there is memory for, in the order of the commands. Returns whether it asked for
+    /// anything.
+    pub(super) fn ask(&mut self, replies: &mut Replies, digests: Digests) -> bool {
+        let before = self.open.len();
         while let Some((command, bytes)) = self.waiting.front().copied() {
             if self.open_bytes + bytes > MEMORY_BYTES {
-                return;
+                break;
             }
             self.waiting.pop_front();
             while self.open.contains_key(&self.last_tag) {
@@ -71,6 +72,7 @@ impl Transfers {
             let length = u32::try_from(bytes).expect("bounded by a transfer");
             pdu::put_ready(replies, digests, (command.id(), tag), length);
         }
+        self.open.len() > before
     }
 
     /// Takes data of a host, from an H2CData with this header. Returns the transfer once it is
@@ -106,10 +108,5 @@ impl Transfers {
         let transfer = self.open.remove(&tag);
         self.open_bytes -= end;
         Ok(transfer)
-    }
-
-    /// Asks for what waited for the memory of a transfer that is done with.
-    pub(super) fn go_on(&mut self, replies: &mut Replies, digests: Digests) {
-        self.ask(replies, digests);
     }
 }
