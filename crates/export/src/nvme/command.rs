@@ -46,7 +46,7 @@ pub(super) struct Command([u8; COMMAND_BYTES]);
 
 /// Place of a command's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum DataPlace {
     /// In the capsule of the command, from this offset on.
     Capsule { offset: u64, length: u32 },
     /// Brought by the transport.
@@ -100,15 +100,15 @@ impl Command {
 
     /// The place of its data, as its only SGL descriptor has it ([nvme-base-2021], "Scatter Gather
     /// List"; [nvme-tcp-2021], "Data Transfers").
-    pub(super) fn place(&self) -> Result<Place, Status> {
+    pub(super) fn place(&self) -> Result<DataPlace, Status> {
         // PSDT: fabrics use SGLs, without metadata.
         if self.0[1] >> 6 != 1 {
             return Err(Status::INVALID_FIELD);
         }
         let (address, length) = (u64_at(&self.0, 24), u32_at(&self.0, 32));
         match self.0[39] {
-            0x01 => Ok(Place::Capsule { offset: address, length }),
-            0x5A => Ok(Place::Transport { length }),
+            0x01 => Ok(DataPlace::Capsule { offset: address, length }),
+            0x5A => Ok(DataPlace::Transport { length }),
             _ => Err(Status::SGL_TYPE),
         }
     }

@@ -22,7 +22,7 @@ use blockio::Nanos;
 use super::command::{Command, admin, fabrics};
 use super::error_log::{ErrorLog, Failed};
 use super::event::Events;
-use super::fabrics::{Connect, Refusal, property, property_of};
+use super::fabrics::{Connect, ConnectRefusal, property, property_of};
 use super::feature::Features;
 use super::identify::identify;
 use super::log::log_page;
@@ -50,7 +50,7 @@ const SHUTDOWN_COMPLETE: u32 = 2 << 2;
 
 /// Purpose of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Purpose {
     /// Reads and writes namespaces.
     Io,
     /// Says where subsystems are.
@@ -83,7 +83,7 @@ impl Link {
 #[derive(Debug)]
 pub(super) struct Controller {
     id: u16,
-    kind: Kind,
+    kind: Purpose,
     host: String,
     host_id: [u8; 16],
     configuration: u32,
@@ -141,7 +141,7 @@ pub(super) struct Context<'a> {
 }
 
 impl Controller {
-    pub(super) fn new(id: u16, kind: Kind, connect: &Connect, now: Nanos) -> Self {
+    pub(super) fn new(id: u16, kind: Purpose, connect: &Connect, now: Nanos) -> Self {
         Self {
             id,
             kind,
@@ -162,7 +162,7 @@ impl Controller {
         self.id
     }
 
-    pub(super) const fn kind(&self) -> Kind {
+    pub(super) const fn kind(&self) -> Purpose {
         self.kind
     }
 
@@ -196,15 +196,15 @@ impl Controller {
     }
 
     /// Adds an I/O queue.
-    pub(super) fn add_queue(&mut self, connect: &Connect) -> Result<(), Refusal> {
+    pub(super) fn add_queue(&mut self, connect: &Connect) -> Result<(), ConnectRefusal> {
         if self.host != connect.host || self.host_id != connect.host_id {
             return Err(Status::CONNECT_HOST.into());
         }
-        if self.kind == Kind::Discovery || connect.queue > self.features.queues() {
-            return Err(Refusal::command(Connect::QUEUE_AT));
+        if self.kind == Purpose::Discovery || connect.queue > self.features.queues() {
+            return Err(ConnectRefusal::command(Connect::QUEUE_AT));
         }
         if connect.entries > QUEUE_ENTRIES_MAX {
-            return Err(Refusal::command(Connect::ENTRIES_AT));
+            return Err(ConnectRefusal::command(Connect::ENTRIES_AT));
         }
         if !self.is_ready() || !self.queues.insert(connect.queue) {
             return Err(Status::COMMAND_SEQUENCE.into());
@@ -252,7 +252,7 @@ impl Controller {
             admin::GET_FEATURES => self.get_feature(context, command),
             admin::SET_FEATURES => self.set_feature(context, command, data),
             admin::KEEP_ALIVE => Ok(Completed::value(0_u32)),
-            admin::ABORT if self.kind == Kind::Io => {
+            admin::ABORT if self.kind == Purpose::Io => {
                 Ok(Completed::value(self.events.abort(low16(command.dword(10) >> 16))))
             }
             admin::ASYNCHRONOUS_EVENT => match self.events.hold(command.id()) {
@@ -282,7 +282,7 @@ impl Controller {
             }
             next = Some(due);
         }
-        if self.is_ready() && self.kind == Kind::Io {
+        if self.is_ready() && self.kind == Purpose::Io {
             let look = self.events.look(context, &self.features);
             next = next.into_iter().chain(look).min();
         }
@@ -341,8 +341,8 @@ impl Controller {
     const fn is_configured(&self) -> bool {
         let checked = self.configuration & CONFIGURATION_CHECKED;
         match self.kind {
-            Kind::Io => checked == CONFIGURATION_EXPECTED,
-            Kind::Discovery => checked.trailing_zeros() >= 16,
+            Purpose::Io => checked == CONFIGURATION_EXPECTED,
+            Purpose::Discovery => checked.trailing_zeros() >= 16,
         }
     }
 

@@ -26,19 +26,19 @@ pub(super) struct Connect {
 
 /// Refusal of a Connect: a status, and the parameter that is at fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct ConnectRefusal {
     pub(super) status: Status,
     /// Dword 0 of the completion: offset of the parameter, bit 16 where it is in the data.
     pub(super) value: u64,
 }
 
-impl From<Status> for Refusal {
+impl From<Status> for ConnectRefusal {
     fn from(status: Status) -> Self {
         Self { status, value: 0 }
     }
 }
 
-impl Refusal {
+impl ConnectRefusal {
     /// A parameter in the command.
     pub(super) fn command(at: u16) -> Self {
         Self { status: Status::CONNECT_PARAMETER, value: at.into() }
@@ -65,7 +65,7 @@ impl Connect {
     ///
     /// # Errors
     /// Fails if it has another format, or a field without a meaning.
-    pub(super) fn parse(command: &Command, data: &[u8]) -> Result<Self, Refusal> {
+    pub(super) fn parse(command: &Command, data: &[u8]) -> Result<Self, ConnectRefusal> {
         let bytes = command.bytes();
         if u16_at(bytes, 40) != 0 {
             return Err(Status::CONNECT_FORMAT.into());
@@ -75,7 +75,7 @@ impl Connect {
         }
         let entries = u32::from(u16_at(bytes, usize::from(Self::ENTRIES_AT))) + 1;
         if entries < 2 {
-            return Err(Refusal::command(Self::ENTRIES_AT));
+            return Err(ConnectRefusal::command(Self::ENTRIES_AT));
         }
         let name = |at: u16| {
             let at = usize::from(at);
@@ -88,8 +88,9 @@ impl Connect {
             keep_alive_ms: command.dword(12),
             host_id: data[..16].try_into().expect("a slice of this length"),
             controller: u16_at(data, usize::from(Self::CONTROLLER_AT)),
-            subsystem: name(Self::SUBSYSTEM_AT).ok_or_else(|| Refusal::data(Self::SUBSYSTEM_AT))?,
-            host: name(Self::HOST_AT).ok_or_else(|| Refusal::data(Self::HOST_AT))?,
+            subsystem: name(Self::SUBSYSTEM_AT)
+                .ok_or_else(|| ConnectRefusal::data(Self::SUBSYSTEM_AT))?,
+            host: name(Self::HOST_AT).ok_or_else(|| ConnectRefusal::data(Self::HOST_AT))?,
         })
     }
 }

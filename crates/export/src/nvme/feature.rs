@@ -5,7 +5,7 @@ use blockio::Nanos;
 use device::DriveHealth;
 
 use super::command::Command;
-use super::controller::{Completed, Context, Kind, QUEUES_MAX};
+use super::controller::{Completed, Context, Purpose, QUEUES_MAX};
 use super::event;
 use super::status::Status;
 use super::wire::{low8, low16, u64_at};
@@ -120,7 +120,7 @@ impl Features {
         &self,
         context: &Context<'_>,
         command: &Command,
-        (kind, host_id): (Kind, &[u8; 16]),
+        (kind, host_id): (Purpose, &[u8; 16]),
     ) -> Result<Completed, Status> {
         let feature = low8(command.dword(10));
         check_known(kind, feature)?;
@@ -165,7 +165,7 @@ impl Features {
         &mut self,
         context: &Context<'_>,
         command: &Command,
-        (kind, has_queues): (Kind, bool),
+        (kind, has_queues): (Purpose, bool),
         data: &[u8],
     ) -> Result<Completed, Status> {
         let feature = low8(command.dword(10));
@@ -244,10 +244,10 @@ impl Features {
     }
 }
 
-fn check_known(kind: Kind, feature: u8) -> Result<(), Status> {
+fn check_known(kind: Purpose, feature: u8) -> Result<(), Status> {
     let known: &[u8] = match kind {
-        Kind::Io => &OF_IO,
-        Kind::Discovery => &OF_DISCOVERY,
+        Purpose::Io => &OF_IO,
+        Purpose::Discovery => &OF_DISCOVERY,
     };
     if known.contains(&feature) { Ok(()) } else { Err(Status::INVALID_FIELD) }
 }

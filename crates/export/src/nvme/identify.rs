@@ -3,7 +3,7 @@
 
 use super::command::Command;
 use super::controller::{
-    Completed, Context, Controller, Kind, QUEUE_ENTRIES_MAX, QUEUES_MAX, VERSION,
+    Completed, Context, Controller, Purpose, QUEUE_ENTRIES_MAX, QUEUES_MAX, VERSION,
 };
 use super::error_log;
 use super::event;
@@ -34,7 +34,7 @@ pub(super) fn identify(
     let first = command.namespace();
     let data = match (kind, structure) {
         (_, 0x01) => of_controller(controller, context),
-        (Kind::Discovery, _) => return Err(Status::INVALID_FIELD),
+        (Purpose::Discovery, _) => return Err(Status::INVALID_FIELD),
         (_, 0x00 | 0x11) => of_namespace(found(context, first)?),
         (_, 0x03) => descriptors(found(context, first)?),
         (_, 0x05..=0x07) if command_set != NVM_COMMAND_SET => return Err(Status::INVALID_FIELD),
@@ -68,7 +68,7 @@ fn found<'a>(context: &'a Context<'_>, id: u32) -> Result<&'a Namespace, Status>
 fn of_controller(controller: &Controller, context: &Context<'_>) -> Structure {
     let subsystem = context.subsystem;
     let identity = subsystem.identity();
-    let is_io = controller.kind() == Kind::Io;
+    let is_io = controller.kind() == Purpose::Io;
     let mut it = Structure::new(IDENTIFY_BYTES);
     // No vendor of the PCI SIG, and no IEEE OUI.
     it.put_padded(4, 20, &format!("{:016x}", identity.number));

@@ -29,7 +29,7 @@ const PROTECTION: u32 = 0xF << 26;
 
 /// Kind of a command for I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum IoKind {
     Read,
     Write,
     Compare,
@@ -44,7 +44,7 @@ pub(super) enum Kind {
 /// A command for I/O that its namespace can carry out.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Io {
-    pub(super) kind: Kind,
+    pub(super) kind: IoKind,
     /// Namespace, 0 for a flush of all of them.
     pub(super) namespace: u32,
     /// First byte.
@@ -68,25 +68,25 @@ impl Io {
         }
         let dword = command.dword(12);
         let kind = match command.opcode() {
-            nvm::READ => Kind::Read,
-            nvm::WRITE => Kind::Write,
-            nvm::COMPARE => Kind::Compare,
-            nvm::VERIFY => Kind::Verify,
-            nvm::WRITE_ZEROES => Kind::WriteZeroes(dword & DEALLOCATE != 0),
-            nvm::DATASET_MANAGEMENT => Kind::Manage(command.dword(11) & 1 << 2 != 0),
-            nvm::FLUSH => Kind::Flush,
+            nvm::READ => IoKind::Read,
+            nvm::WRITE => IoKind::Write,
+            nvm::COMPARE => IoKind::Compare,
+            nvm::VERIFY => IoKind::Verify,
+            nvm::WRITE_ZEROES => IoKind::WriteZeroes(dword & DEALLOCATE != 0),
+            nvm::DATASET_MANAGEMENT => IoKind::Manage(command.dword(11) & 1 << 2 != 0),
+            nvm::FLUSH => IoKind::Flush,
             _ => return Err(Status::INVALID_OPCODE),
         };
         let id = command.namespace();
-        if kind == Kind::Flush && id == ALL_NAMESPACES {
+        if kind == IoKind::Flush && id == ALL_NAMESPACES {
             let (offset, length, lba) = (0, 0, 0);
             return Ok(Self { kind, namespace: 0, offset, length, lba, is_durable: true });
         }
         let namespace = subsystem.namespace(id).ok_or(Status::INVALID_NAMESPACE)?;
         let mut io = Self { kind, namespace: id, offset: 0, length: 0, lba: 0, is_durable: false };
         match kind {
-            Kind::Flush => io.is_durable = true,
-            Kind::Manage(_) => io.length = ranges_bytes(command.dword(10)),
+            IoKind::Flush => io.is_durable = true,
+            IoKind::Manage(_) => io.length = ranges_bytes(command.dword(10)),
             _ => io.place(namespace, command)?,
         }
         if io.changes() && namespace.export.is_read_only {
@@ -107,7 +107,7 @@ impl Io {
         end.ok_or(Status::LBA_OUT_OF_RANGE)?;
         self.offset = self.lba << namespace.block_shift;
         self.length = blocks << namespace.block_shift;
-        let is_moved = matches!(self.kind, Kind::Read | Kind::Write | Kind::Compare);
+        let is_moved = matches!(self.kind, IoKind::Read | IoKind::Write | IoKind::Compare);
         if is_moved && self.length > TRANSFER_BYTES_MAX as u64 {
             return Err(Status::INVALID_FIELD);
         }
@@ -117,18 +117,18 @@ impl Io {
 
     /// True if it changes what is stored.
     pub(super) const fn changes(&self) -> bool {
-        matches!(self.kind, Kind::Write | Kind::WriteZeroes(_) | Kind::Manage(true))
+        matches!(self.kind, IoKind::Write | IoKind::WriteZeroes(_) | IoKind::Manage(true))
     }
 
     /// Bytes that the host sends with it, at least and at most. Of ranges Linux always sends room
     /// for as many as there may be.
     pub(super) fn host_bytes(&self) -> RangeInclusive<usize> {
         let bytes = match self.kind {
-            Kind::Write | Kind::Compare | Kind::Manage(_) => self.length,
+            IoKind::Write | IoKind::Compare | IoKind::Manage(_) => self.length,
             _ => 0,
         };
         let least = usize::try_from(bytes).expect("bounded by a transfer");
-        let most = if let Kind::Manage(_) = self.kind { RANGES_MAX * RANGE_BYTES } else { least };
+        let most = if let IoKind::Manage(_) = self.kind { RANGES_MAX * RANGE_BYTES } else { least };
         least..=most
     }
 
@@ -137,15 +137,15 @@ impl Io {
     pub(super) fn asked(&self, origin: u64) -> Option<Asked> {
         let op = match self.kind {
             // A comparison takes place in the drive: it reads.
-            Kind::Read | Kind::Compare | Kind::Verify => Op::Read,
-            Kind::Write | Kind::WriteZeroes(false) => Op::Write,
-            Kind::WriteZeroes(true) => Op::Trim,
-            Kind::Flush => Op::Flush,
+            IoKind::Read | IoKind::Compare | IoKind::Verify => Op::Read,
+            IoKind::Write | IoKind::WriteZeroes(false) => Op::Write,
+            IoKind::WriteZeroes(true) => Op::Trim,
+            IoKind::Flush => Op::Flush,
             // Its ranges are known once its data is there.
-            Kind::Manage(_) => return None,
+            IoKind::Manage(_) => return None,
         };
         let (offset, length) = (self.offset.saturating_add(origin), self.length);
-        let fua = self.is_durable && self.kind != Kind::Flush;
+        let fua = self.is_durable && self.kind != IoKind::Flush;
         Some(Asked { op, offset, length, fua })
     }
 
@@ -153,33 +153,33 @@ impl Io {
     ///
     /// # Errors
     /// Fails with what the device answered, or with the status of a comparison that differs.
-    pub(super) fn carry_out(&self, namespace: &Namespace, data: &[u8]) -> Result<(), Failure> {
+    pub(super) fn carry_out(&self, namespace: &Namespace, data: &[u8]) -> Result<(), IoFailure> {
         let device = namespace.device();
         match self.kind {
-            Kind::Write => device.write(self.offset, data, Durability::Volatile)?,
-            Kind::WriteZeroes(true) => {
+            IoKind::Write => device.write(self.offset, data, Durability::Volatile)?,
+            IoKind::WriteZeroes(true) => {
                 device.trim(self.offset, self.length, Durability::Volatile)?;
             }
-            Kind::WriteZeroes(false) => {
+            IoKind::WriteZeroes(false) => {
                 for_each_step(self.offset, self.length, |offset, length| {
                     device.write(offset, &ZEROES[..length], Durability::Volatile)
                 })?;
             }
-            Kind::Verify => {
+            IoKind::Verify => {
                 let mut read = vec![0; STEP_BYTES];
                 for_each_step(self.offset, self.length, |offset, length| {
                     device.read(offset, &mut read[..length])
                 })?;
             }
-            Kind::Compare => {
+            IoKind::Compare => {
                 let mut stored = vec![0; data.len()];
                 device.read(self.offset, &mut stored)?;
                 if stored != data {
-                    return Err(Failure::Refused(Status::COMPARE_FAILURE));
+                    return Err(IoFailure::Refused(Status::COMPARE_FAILURE));
                 }
             }
-            Kind::Manage(deallocates) => manage(namespace, deallocates, data)?,
-            Kind::Read | Kind::Flush => {}
+            IoKind::Manage(deallocates) => manage(namespace, deallocates, data)?,
+            IoKind::Read | IoKind::Flush => {}
         }
         Ok(())
     }
@@ -187,20 +187,20 @@ impl Io {
 
 /// Reason why a command failed.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum IoFailure {
     /// The host asked for what there is not.
     Refused(Status),
     /// The device could not.
     Device(DeviceError),
 }
 
-impl From<DeviceError> for Failure {
+impl From<DeviceError> for IoFailure {
     fn from(error: DeviceError) -> Self {
         Self::Device(error)
     }
 }
 
-impl Failure {
+impl IoFailure {
     /// The status, and the first logical block concerned, for a command that began at `lba`.
     pub(super) fn status(&self, io: &Io, block_shift: u8) -> (Status, u64) {
         let error = match self {
@@ -212,7 +212,7 @@ impl Failure {
             _ if error.is_no_space() => Status::CAPACITY_EXCEEDED,
             DeviceError::ReadOnly => Status::WRITE_PROTECTED,
             DeviceError::Unreadable { .. } => Status::UNRECOVERED_READ,
-            DeviceError::Medium { .. } if !io.changes() && io.kind != Kind::Flush => {
+            DeviceError::Medium { .. } if !io.changes() && io.kind != IoKind::Flush => {
                 Status::UNRECOVERED_READ
             }
             _ => Status::WRITE_FAULT,
@@ -232,12 +232,12 @@ fn ranges_bytes(dword: u32) -> u64 {
 }
 
 /// Deallocates ranges; other attributes are hints that change nothing. All are checked first.
-fn manage(namespace: &Namespace, deallocates: bool, data: &[u8]) -> Result<(), Failure> {
+fn manage(namespace: &Namespace, deallocates: bool, data: &[u8]) -> Result<(), IoFailure> {
     let ranges = data.chunks_exact(RANGE_BYTES).map(|it| (u64_at(it, 8), u32_at(it, 4).into()));
     let ranges: Vec<(u64, u64)> = ranges.collect();
     for (lba, blocks) in &ranges {
         let end = lba.checked_add(*blocks).filter(|end| *end <= namespace.blocks());
-        end.ok_or(Failure::Refused(Status::LBA_OUT_OF_RANGE))?;
+        end.ok_or(IoFailure::Refused(Status::LBA_OUT_OF_RANGE))?;
     }
     if deallocates {
         let shift = namespace.block_shift;

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::command::{Command, admin, nvm};
-use super::controller::{Completed, Context, Controller, Kind};
+use super::controller::{Completed, Context, Controller, Purpose};
 use super::event::Page;
 use super::feature;
 use super::identify::ALL_NAMESPACES;
@@ -62,8 +62,8 @@ pub(super) fn log_page(
 ) -> Result<Completed, Status> {
     let id = low8(command.dword(10));
     let known: &[u8] = match controller.kind() {
-        Kind::Io => &OF_IO,
-        Kind::Discovery => &OF_DISCOVERY,
+        Purpose::Io => &OF_IO,
+        Purpose::Discovery => &OF_DISCOVERY,
     };
     if !known.contains(&id) {
         return Err(Status::INVALID_LOG_PAGE);

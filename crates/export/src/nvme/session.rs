@@ -16,9 +16,9 @@ use std::sync::{Arc, Mutex};
 
 use blockio::Nanos;
 
-use super::command::{COMMAND_BYTES, Command, Place, completion, fabrics};
+use super::command::{COMMAND_BYTES, Command, DataPlace, completion, fabrics};
 use super::controller::{Completed, Context, Controller, Outcome, admin_data_bytes};
-use super::fabrics::{Connect, Refusal};
+use super::fabrics::{Connect, ConnectRefusal};
 use super::io::Io;
 use super::pdu::{
     self, ADMIN_CAPSULE_DATA_BYTES, COMMON_BYTES, Digests, Head, IO_CAPSULE_DATA_BYTES, Initialize,
@@ -360,7 +360,7 @@ impl Session {
         };
         let (connect, controller) = match connected {
             Ok(connected) => connected,
-            Err(Refusal { status, value }) => {
+            Err(ConnectRefusal { status, value }) => {
                 let completion = completion(command.id(), 0, status, value);
                 pdu::put_response(replies, self.initialize.digests, &completion);
                 return;
@@ -480,17 +480,17 @@ fn found<'a>(
         return Ok(Found::Here(&[]));
     }
     match command.place()? {
-        Place::Capsule { length, .. } | Place::Transport { length }
+        DataPlace::Capsule { length, .. } | DataPlace::Transport { length }
             if !bytes.contains(&(length as usize)) =>
         {
             Err(Status::SGL_LENGTH)
         }
-        Place::Capsule { offset, length } => {
+        DataPlace::Capsule { offset, length } => {
             let from = usize::try_from(offset).ok().filter(|from| *from <= capsule.len());
             let rest = &capsule[from.ok_or(Status::SGL_OFFSET)?..];
             rest.get(..length as usize).map(Found::Here).ok_or(Status::SGL_LENGTH)
         }
-        Place::Transport { length } => Ok(Found::Later(length as usize)),
+        DataPlace::Transport { length } => Ok(Found::Later(length as usize)),
     }
 }
 
@@ -507,12 +507,12 @@ fn complete(command: &Command, outcome: Outcome, answers: &mut Answers<'_>) {
         return;
     }
     match command.place() {
-        Ok(Place::Transport { length }) if length as usize >= data.len() => {
+        Ok(DataPlace::Transport { length }) if length as usize >= data.len() => {
             answers.put_data(command.id(), &data);
             answers.complete(command.id(), status, value);
         }
-        Ok(Place::Transport { .. }) => answers.complete(command.id(), Status::SGL_LENGTH, 0),
-        Ok(Place::Capsule { .. }) => answers.complete(command.id(), Status::SGL_TYPE, 0),
+        Ok(DataPlace::Transport { .. }) => answers.complete(command.id(), Status::SGL_LENGTH, 0),
+        Ok(DataPlace::Capsule { .. }) => answers.complete(command.id(), Status::SGL_TYPE, 0),
         Err(status) => answers.complete(command.id(), status, 0),
     }
 }

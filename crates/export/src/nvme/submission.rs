@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use device::Read;
 
-use super::command::{Command, Place};
+use super::command::{Command, DataPlace};
 use super::controller::{Controller, Link};
 use super::error_log::Failed;
-use super::io::{Failure, Io, Kind, asked_to_manage};
+use super::io::{Io, IoFailure, IoKind, asked_to_manage};
 use super::pdu::{self, DIGEST_BYTES, flag};
 use super::session::Answers;
 use super::status::Status;
@@ -22,14 +22,14 @@ pub(super) struct IoQueue {
     link: Arc<Link>,
     /// Reads whose replies have headers, and room for the data that is yet to be read; all of one
     /// namespace.
-    reads: Vec<Waiting>,
+    reads: Vec<WaitingRead>,
     /// Commands that are answered once what they promise holds.
     unsettled: Vec<(u16, Io, Option<Asked>)>,
 }
 
 /// A read whose data goes into the replies.
 #[derive(Debug)]
-struct Waiting {
+struct WaitingRead {
     id: u16,
     io: Io,
     /// Offset of its PDU in the buffer of replies.
@@ -73,7 +73,7 @@ impl IoQueue {
             }
         };
         let asked = asked(&io, data, subsystem);
-        if io.kind == Kind::Read {
+        if io.kind == IoKind::Read {
             self.begin_read(command, io, subsystem, (answers, answered));
             return (asked, true);
         }
@@ -108,8 +108,8 @@ impl IoQueue {
         let is_concerned =
             |id: u32| unsettled.iter().any(|(_, io, _)| io.namespace == id || io.namespace == 0);
         let flushed = (1..).zip(subsystem.namespaces()).filter(|(id, _)| is_concerned(*id));
-        let flushed = flushed.map(|(id, it)| (id, it.device().flush().map_err(Failure::from)));
-        let flushed: Vec<(u32, Result<(), Failure>)> = flushed.collect();
+        let flushed = flushed.map(|(id, it)| (id, it.device().flush().map_err(IoFailure::from)));
+        let flushed: Vec<(u32, Result<(), IoFailure>)> = flushed.collect();
         for (id, io, asked) in &unsettled {
             let mut of_it =
                 flushed.iter().filter(|(of, _)| *of == io.namespace || io.namespace == 0);
@@ -133,9 +133,9 @@ impl IoQueue {
     ) {
         let length = usize::try_from(io.length).expect("bounded by a transfer");
         let place = command.place().and_then(|place| match place {
-            Place::Transport { length: given } if given as usize == length => Ok(()),
-            Place::Transport { .. } => Err(Status::SGL_LENGTH),
-            Place::Capsule { .. } => Err(Status::SGL_TYPE),
+            DataPlace::Transport { length: given } if given as usize == length => Ok(()),
+            DataPlace::Transport { .. } => Err(Status::SGL_LENGTH),
+            DataPlace::Capsule { .. } => Err(Status::SGL_TYPE),
         });
         if self.reads.first().is_some_and(|it| it.io.namespace != io.namespace) || place.is_err() {
             self.finish_reads(subsystem, answers, answered);
@@ -157,7 +157,7 @@ impl IoQueue {
         if !answers.is_unpaced {
             answers.complete(id, Status::SUCCESS, 0);
         }
-        self.reads.push(Waiting { id, io, start, room: from..from + length });
+        self.reads.push(WaitingRead { id, io, start, room: from..from + length });
     }
 
     /// Reads what replies have room for. From the first one on that fails, they are made anew.
@@ -175,12 +175,12 @@ impl IoQueue {
         let results = {
             let rooms = answers.replies.parts(waiting.iter().map(|waiting| waiting.room.clone()));
             let read =
-                |(waiting, buffer): (&Waiting, _)| Read { offset: waiting.io.offset, buffer };
+                |(waiting, buffer): (&WaitingRead, _)| Read { offset: waiting.io.offset, buffer };
             let mut reads: Vec<Read<'_>> = waiting.iter().zip(rooms).map(read).collect();
             namespace.device().read_many(&mut reads)
         };
         let good = results.iter().take_while(|result| result.is_ok()).count();
-        for Waiting { io, room, .. } in &waiting[..good] {
+        for WaitingRead { io, room, .. } in &waiting[..good] {
             if answers.initialize.digests.has_data {
                 put_digest(answers, room);
             }
@@ -189,7 +189,7 @@ impl IoQueue {
         if let Some(first) = waiting.get(good) {
             answers.replies.cut(first.start);
         }
-        for (Waiting { id, io, .. }, result) in waiting.into_iter().zip(results).skip(good) {
+        for (WaitingRead { id, io, .. }, result) in waiting.into_iter().zip(results).skip(good) {
             if let Err(error) = result {
                 self.fail(id, &io, &error.into(), (subsystem, answers));
             } else {
@@ -204,7 +204,7 @@ impl IoQueue {
         &self,
         id: u16,
         io: &Io,
-        failure: &Failure,
+        failure: &IoFailure,
         (subsystem, answers): (&Subsystem, &mut Answers<'_>),
     ) {
         let namespace = subsystem.namespace(io.namespace);
@@ -225,7 +225,7 @@ impl IoQueue {
 fn asked(io: &Io, data: &[u8], subsystem: &Subsystem) -> Option<Asked> {
     let namespace = subsystem.namespace(io.namespace);
     match io.kind {
-        Kind::Manage(true) => asked_to_manage(namespace?, data),
+        IoKind::Manage(true) => asked_to_manage(namespace?, data),
         _ => io.asked(namespace.map_or(0, |it| it.device().origin())),
     }
 }

@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use blockio::Nanos;
 use device::{Administration, Device, Identity};
 
-use super::controller::{Controller, Kind};
-use super::fabrics::{Connect, Refusal};
+use super::controller::{Controller, Purpose};
+use super::fabrics::{Connect, ConnectRefusal};
 use super::status::Status;
 use super::wire::{uuid, uuid_text};
 use crate::{Export, Exports};
@@ -36,15 +36,15 @@ pub struct Subsystem {
     identity: Identity,
     administration: Arc<dyn Administration>,
     namespaces: Vec<Namespace>,
-    state: Mutex<State>,
+    state: Mutex<SubsystemState>,
     /// Entries ever made in error logs.
     errors: AtomicU64,
 }
 
 #[derive(Default)]
-struct State {
+struct SubsystemState {
     /// By identifier, with the purpose of each.
-    controllers: BTreeMap<u16, (Kind, Arc<Mutex<Controller>>)>,
+    controllers: BTreeMap<u16, (Purpose, Arc<Mutex<Controller>>)>,
     /// Identifier given last.
     last: u16,
 }
@@ -164,7 +164,7 @@ impl Subsystem {
     /// Identifiers of the controllers for I/O, in ascending order.
     pub(super) fn controller_ids(&self) -> Vec<u16> {
         let state = self.lock();
-        let of_io = state.controllers.iter().filter(|(_, (kind, _))| *kind == Kind::Io);
+        let of_io = state.controllers.iter().filter(|(_, (kind, _))| *kind == Purpose::Io);
         of_io.map(|(id, _)| *id).collect()
     }
 
@@ -186,18 +186,18 @@ impl Subsystem {
         &self,
         connect: &Connect,
         now: Nanos,
-    ) -> Result<Arc<Mutex<Controller>>, Refusal> {
+    ) -> Result<Arc<Mutex<Controller>>, ConnectRefusal> {
         let is_discovery = connect.subsystem == DISCOVERY_NQN;
         if !is_discovery && connect.subsystem != self.nqn {
-            return Err(Refusal::data(Connect::SUBSYSTEM_AT));
+            return Err(ConnectRefusal::data(Connect::SUBSYSTEM_AT));
         }
         if connect.queue > 0 {
             return self.find(connect);
         }
         if connect.controller != Connect::ANY_CONTROLLER {
-            return Err(Refusal::data(Connect::CONTROLLER_AT));
+            return Err(ConnectRefusal::data(Connect::CONTROLLER_AT));
         }
-        let kind = if is_discovery { Kind::Discovery } else { Kind::Io };
+        let kind = if is_discovery { Purpose::Discovery } else { Purpose::Io };
         let mut state = self.lock();
         if state.controllers.len() >= CONTROLLERS_MAX {
             return Err(Status::CONNECT_BUSY.into());
@@ -209,9 +209,9 @@ impl Subsystem {
     }
 
     /// Finds the controller that an I/O queue is for, and adds the queue to it.
-    fn find(&self, connect: &Connect) -> Result<Arc<Mutex<Controller>>, Refusal> {
+    fn find(&self, connect: &Connect) -> Result<Arc<Mutex<Controller>>, ConnectRefusal> {
         let found = self.lock().controllers.get(&connect.controller).map(|(_, it)| Arc::clone(it));
-        let controller = found.ok_or_else(|| Refusal::data(Connect::CONTROLLER_AT))?;
+        let controller = found.ok_or_else(|| ConnectRefusal::data(Connect::CONTROLLER_AT))?;
         locked(&controller).add_queue(connect)?;
         Ok(controller)
     }
@@ -234,12 +234,12 @@ impl Subsystem {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SubsystemState> {
         locked(&self.state)
     }
 }
 
-impl State {
+impl SubsystemState {
     /// An identifier that no controller has, as long after its last use as can be.
     fn next_id(&mut self) -> u16 {
         loop {
