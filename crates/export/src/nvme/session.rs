@@ -199,7 +199,7 @@ impl Session {
         if !self.is_alive() {
             return Err(Violation::ControllerGone);
         }
-        // By itself: a model may hold the answer to a command back, and not what is asked of others.
+        // By itself: a model may hold the answer to a command back, but not this.
         if self.transfers.ask(replies, self.initialize.digests) {
             return Ok(Next::used(0));
         }

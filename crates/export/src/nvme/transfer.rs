@@ -52,8 +52,8 @@ impl Transfers {
         Ok(())
     }
 
-    /// Asks for what there is memory for, in the order of the commands. Returns whether it asked for
-    /// anything.
+    /// Asks for what there is memory for, in the order of the commands. Returns whether it asked
+    /// for anything.
     pub(super) fn ask(&mut self, replies: &mut Replies, digests: Digests) -> bool {
         let before = self.open.len();
         while let Some((command, bytes)) = self.waiting.front().copied() {
