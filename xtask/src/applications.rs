@@ -346,7 +346,8 @@ else, and needs root, MariaDB, PostgreSQL, sysbench and RocksDB's tools.
 Two drives in memory keep to the times of two models: one reads and writes in 1 ms, the other \
 in 4 ms. Their media is written in place, so that they have no state and never stall. Each \
 application is measured on both, and predicted on each from its recording on the other, by \
-`floatgate app` with `--keep-front-end`, since both are served in the same way. Drive and model have the same times, so that the errors are those of the \
+`floatgate app` with `--keep-front-end`, since both are served in the same way. Drive and model \
+have the same times, so that the errors are those of the \
 method: think times that depend on the load, requests whose parent is not the one that caused \
 them, and what the emulated drive takes beyond the times of its model. The error of a model \
 comes on top of it ([validation](validation.md)).
