@@ -23,6 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("report", &["blockio", "results"]),
     ("server", &["blockio", "export", "live", "lab", "report"]),
     ("cli", &["blockio", "export", "live", "lab", "report", "server"]),
+    ("python", &["blockio", "lab", "report"]),
 ];
 
 /// Crates in which nothing may read the machine's clock, entropy or order.

@@ -26,7 +26,7 @@ const NOT_OF_THE_DRIVE: [&str; 2] = ["fit", "published"];
 
 /// A drive's file.
 #[derive(Clone, Debug)]
-pub(crate) struct DriveFile {
+pub struct DriveFile {
     file: String,
     document: DocumentMut,
     /// The drive of the catalogue that it is like.
@@ -67,7 +67,7 @@ impl DriveFile {
     ///
     /// # Errors
     /// Fails if it is not a drive; says where.
-    pub(crate) fn parse(text: &str, file: &str) -> Result<Self, Error> {
+    pub fn parse(text: &str, file: &str) -> Result<Self, Error> {
         DriveSpec::parse(text, file)
             .map_err(|source| Error::new(Kind::Input, "reading the drive").source(source))?;
         let document: DocumentMut = text.parse().expect("a drive is TOML");
@@ -79,7 +79,7 @@ impl DriveFile {
     ///
     /// # Errors
     /// Says what is wrong with it.
-    pub(crate) fn spec(&self) -> Result<DriveSpec, ssd::SpecError> {
+    pub fn spec(&self) -> Result<DriveSpec, ssd::SpecError> {
         DriveSpec::parse(&self.text(), &self.file)
     }
 
@@ -89,7 +89,7 @@ impl DriveFile {
     }
 
     /// Its text.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         self.document.to_string()
     }
 
@@ -126,7 +126,7 @@ impl DriveFile {
     ///
     /// # Errors
     /// Names the nearest key where there is no such one, or says that it is not a single value.
-    pub(crate) fn replace(&mut self, key: &str, value: Value) -> Result<(), Error> {
+    pub fn replace(&mut self, key: &str, value: Value) -> Result<(), Error> {
         let words: Vec<&str> = key.split('.').collect();
         if self.is_taken(key) {
             self.take(&words);

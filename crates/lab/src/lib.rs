@@ -4,7 +4,7 @@
 //! drive; the run lands in a folder of its own, written atomically.
 
 pub mod application;
-mod drive_file;
+pub mod drive_file;
 pub mod driver;
 mod error;
 pub mod expression;

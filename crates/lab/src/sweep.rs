@@ -150,7 +150,27 @@ impl SweepOrder {
         self.sweep(all.into_iter().map(|(_, point)| point).collect())
     }
 
-    fn sweep(&self, points: Vec<Point>) -> Result<Sweep, Error> {
+    /// Measures the one point at `index` of the grid; nothing when it was stopped before.
+    ///
+    /// # Errors
+    /// Fails if there is no such point, the order was begun with models of another version, or a
+    /// request failed.
+    pub fn measure(&self, index: usize, progress: &dyn Progress) -> Result<Option<Point>, Error> {
+        self.check_version(Path::new("a sweep"))?;
+        let points = grid(&self.dimensions)?;
+        let Some(at) = points.get(index) else {
+            let text = format!("point {index} of a grid of {}", points.len());
+            return Err(Error::new(Kind::Input, text).hint("points are counted from 0"));
+        };
+        let (tally, step) = (TimeTally::new(1.0, 1), self.step());
+        SweepState { order: self, progress, tally, step, failed: AtomicBool::new(false) }.point(at)
+    }
+
+    /// Returns the result that consists of `points`, in the order of the grid.
+    ///
+    /// # Errors
+    /// Fails if the drive cannot be read.
+    pub fn sweep(&self, points: Vec<Point>) -> Result<Sweep, Error> {
         let drive = read(&self.drive)?;
         Ok(Sweep {
             schema: Sweep::SCHEMA,

@@ -29,7 +29,7 @@ pub mod steady;
 mod storage;
 pub mod suitability;
 pub mod sweep;
-mod table;
+pub mod table;
 
 pub use application::{ApplicationFigures, RecordedApplication};
 pub use error::Error;

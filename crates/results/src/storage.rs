@@ -53,6 +53,11 @@ impl Run {
     /// # Errors
     /// Fails if `to` does not take them.
     pub fn samples_to_parquet(&self, to: impl Write + Send) -> Result<(), Error> {
+        self.samples_table().write(to)
+    }
+
+    /// Returns the samples of all steps, one row each, with the columns of `samples.parquet`.
+    pub fn samples_table(&self) -> Table {
         let rows: Vec<(&str, &Sample)> = self
             .steps
             .iter()
@@ -68,7 +73,7 @@ impl Run {
             };
             table.insert(field.name, column);
         }
-        table.write(to)
+        table
     }
 
     /// Reads the samples of all steps, replacing those that are there.
@@ -98,6 +103,12 @@ impl Run {
     /// # Errors
     /// Fails if `to` does not take them.
     pub fn latencies_to_parquet(&self, to: impl Write + Send) -> Result<(), Error> {
+        self.latencies_table().write(to)
+    }
+
+    /// Returns the latency histograms of all steps, one row a bin, with the columns of
+    /// `latencies.parquet`.
+    pub fn latencies_table(&self) -> Table {
         let rows: Vec<(&str, &str, Bin)> = self
             .steps
             .iter()
@@ -118,7 +129,7 @@ impl Run {
         table.insert("op", texts(|(_, op, _)| (*op).to_owned()));
         table.insert("latency_ns", numbers(|bin| bin.latency_ns));
         table.insert("count", numbers(|bin| bin.count));
-        table.write(to)
+        table
     }
 
     /// Reads the latency histograms of all steps, replacing those that are there.

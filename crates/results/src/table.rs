@@ -22,15 +22,18 @@ use crate::Error;
 
 /// Values of one column.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Column {
+pub enum Column {
+    /// Texts, each present.
     Text(Vec<String>),
+    /// Floating-point numbers.
     F64(Vec<Option<f64>>),
+    /// Whole numbers.
     U64(Vec<Option<u64>>),
 }
 
 /// Columns of equal length.
 #[derive(Clone, Debug)]
-pub(crate) struct Table {
+pub struct Table {
     /// File that it is kept in, for errors.
     name: &'static str,
     columns: BTreeMap<String, Column>,
@@ -39,6 +42,11 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) fn new(name: &'static str) -> Self {
         Self { name, columns: BTreeMap::new() }
+    }
+
+    /// Columns by name, in the order of their names.
+    pub const fn columns(&self) -> &BTreeMap<String, Column> {
+        &self.columns
     }
 
     pub(crate) fn insert(&mut self, column: &str, values: Column) {

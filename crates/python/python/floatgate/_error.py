@@ -1,0 +1,16 @@
+"""The exception of this package."""
+
+from __future__ import annotations
+
+
+class Error(Exception):
+    """A failure: ``text`` says what was attempted, ``remedy`` what to do about it."""
+
+    def __init__(self, text: str, remedy: str = "") -> None:
+        # Both are arguments, so that an exception of another process arrives whole.
+        super().__init__(text, remedy)
+        self.text = text
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.text}\nhint: {self.remedy}" if self.remedy else self.text

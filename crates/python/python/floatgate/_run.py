@@ -1,0 +1,194 @@
+"""Runs: one workload on one drive, whole protocols, and run folders."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import cached_property
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from . import _core
+from ._drive import Drive
+from ._error import Error
+from ._progress import Progress, observer
+from ._quantity import seconds, transfer_bytes
+
+
+class Run:
+    """A result: what ``run.json`` holds as Python values, samples and latencies as tables."""
+
+    def __init__(self, data: _core.RunData) -> None:
+        self._data = data
+
+    @classmethod
+    def open(cls, path: str | PathLike[str]) -> Run:
+        """The run in a folder that a review made."""
+        return cls(_core.open_run(fspath(path)))
+
+    def to_json(self) -> str:
+        """The text of ``run.json``."""
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
+        return self._data.json()
+
+    @cached_property
+    def values(self) -> dict[str, Any]:
+        """All of ``run.json``, as docs/reference/results.md describes it."""
+        return json.loads(self._text)
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        """Steps, in order."""
+        return self.values["steps"]
+
+    @property
+    def warnings(self) -> list[dict[str, Any]]:
+        """What a reader must know before trusting a number."""
+        return self.values["warnings"]
+
+    def step(self, name: str) -> dict[str, Any]:
+        """The step with this name, such as ``4k/precondition``."""
+        for step in self.steps:
+            if step["id"] == name:
+                return step
+        names = ", ".join(step["id"] for step in self.steps)
+        raise Error(f"the run has no step {name!r}", f"it has {names}")
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Figures of the last step that was measured."""
+        measured = [step for step in self.steps if step["summary"] is not None]
+        if not measured:
+            raise Error("nothing was measured")
+        return measured[-1]["summary"]
+
+    @property
+    def iops(self) -> float:
+        """Requests a second of the last step that was measured."""
+        return self.summary["iops"]
+
+    @property
+    def write_amplification(self) -> float | None:
+        """NAND writes by host writes of the last step that was measured, if it wrote."""
+        nand = self.summary["nand"]
+        if nand is None or nand["host_sent_bytes"] == 0:
+            return None
+        kinds = ("host", "relocation", "wear", "parity", "metadata")
+        return sum(nand[f"{kind}_bytes"] for kind in kinds) / nand["host_sent_bytes"]
+
+    def samples(self) -> _core.ArrowTable:
+        """Samples of all steps, one row each."""
+        return self._data.samples()
+
+    def latencies(self) -> _core.ArrowTable:
+        """Latency histograms of all steps, one row a bin."""
+        return self._data.latencies()
+
+    def html(self) -> str:
+        """A page on this run alone."""
+        return self._data.html()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Run) and self._text == other._text
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        target = self.values["target"]
+        measured = any(step["summary"] is not None for step in self.steps)
+        rate = f", {self.iops:.0f} IOPS" if measured else ""
+        return f"<Run {target['name']} {target['format']}: {self.values['protocol']}{rate}>"
+
+
+class Review:
+    """A reviewed drive: the page, and the runs that it shows."""
+
+    def __init__(self, path: Path, runs: list[Run]) -> None:
+        self.path = path
+        self.runs = runs
+
+    def html(self) -> str:
+        """The page, one self-contained HTML file."""
+        return self.path.read_text(encoding="utf-8")
+
+    def __repr__(self) -> str:
+        return f"<Review {self.path}, {len(self.runs)} runs>"
+
+    def _repr_html_(self) -> str:
+        import html
+
+        page = html.escape(self.html(), quote=True)
+        return f'<iframe srcdoc="{page}" width="100%" height="800" style="border:0"></iframe>'
+
+
+def jobs_or_processors(jobs: int | None) -> int:
+    """The number of simulations at once that is meant."""
+    if jobs is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    if jobs < 1:
+        raise Error(f"jobs is {jobs}, must be 1 or more")
+    return jobs
+
+
+def run(
+    drive: Drive,
+    workload: str = "4k-rand-write",
+    *,
+    threads: int = 16,
+    queue: int = 16,
+    runtime: float | str = "60s",
+    precondition: float | str = 0,
+    rate: float | None = None,
+    bs: int | str | None = None,
+    compressible: float | None = None,
+    format: str | None = None,
+    host: str | None = None,
+    time_lapse: int | None = None,
+    seed: int = 1,
+    progress: Progress | bool | None = None,
+) -> Run:
+    """One workload on one drive, as ``floatgate run`` has it: the same figures to the byte."""
+    order = {
+        "drive": drive._order(format, host, time_lapse, seed),
+        "workload": workload,
+        "transfer_bytes": None if bs is None else transfer_bytes(bs, "bs"),
+        "threads": threads,
+        "queue_per_thread": queue,
+        "duration_s": seconds(runtime, "runtime"),
+        "precondition_s": seconds(precondition, "precondition"),
+        "rate": rate,
+        "compressible_percent": compressible,
+    }
+    return Run(_core.run(json.dumps(order), observer(progress)))
+
+
+def review(
+    drive: Drive,
+    protocol: str = "enterprise",
+    *,
+    out: str | PathLike[str] = "runs",
+    format: str = "all",
+    host: str | None = None,
+    time_lapse: int | None = None,
+    seed: int = 1,
+    jobs: int | None = None,
+    progress: Progress | bool | None = None,
+) -> Review:
+    """A whole protocol on a drive, with run folders and a page in ``out``.
+
+    A drive that is not of the catalogue is saved there as a file, by which runs name it.
+    """
+    drive_order = drive._order(format, host, time_lapse, seed)
+    drive_order["name"] = drive._named_below(Path(out))
+    order = {
+        "drive": drive_order,
+        "protocol": protocol,
+        "out": fspath(out),
+        "jobs": jobs_or_processors(jobs),
+    }
+    path, runs = _core.review(json.dumps(order), observer(progress))
+    return Review(Path(path), [Run(data) for data in runs])

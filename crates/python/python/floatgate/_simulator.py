@@ -1,0 +1,140 @@
+"""A drive, request by request, for loads of the caller's own."""
+
+from __future__ import annotations
+
+import array
+import json
+from typing import Any, NamedTuple
+
+from . import _core
+from ._drive import Drive
+from ._error import Error
+
+READ, WRITE, TRIM, FLUSH = 0, 1, 2, 3
+
+#: Meanings of the numbers in ``Completions.status``.
+STATUSES = ("ok", "out-of-range", "media-error", "read-only", "out-of-space", "powered-off")
+
+
+class Completions(NamedTuple):
+    """Requests that completed, in the order of their completion: three columns of one length.
+
+    Each is a ``memoryview``, which ``numpy.asarray`` takes without a copy.
+    """
+
+    #: Numbers of the requests, from 0 in the order of submission.
+    request: memoryview
+    #: Times at which the host sees the completions, in nanoseconds.
+    completed_ns: memoryview
+    #: 0 where it was done as asked, else an index of ``STATUSES``.
+    status: memoryview
+
+
+def _column(values: Any, code: str, name: str) -> bytes:
+    """The bytes of a column of whole numbers: an array of any kind, or an iterable of ints."""
+    if hasattr(values, "astype"):
+        # Any NumPy array, or a column of one of the libraries that follow it.
+        if values.dtype.kind not in "iu":
+            raise Error(f"{name} are of type {values.dtype}", "give whole numbers")
+        limit = (1 << 8 * array.array(code).itemsize) - 1
+        if len(values) and (values.min() < 0 or values.max() > limit):
+            raise Error(f"{name} are from {values.min()} to {values.max()}",
+                        f"they must be from 0 to {limit}")
+        return values.astype(f"<u{array.array(code).itemsize}").tobytes()
+    try:
+        return array.array(code, values).tobytes()
+    except (TypeError, OverflowError) as cause:
+        raise Error(f"{name} are no column of whole numbers: {cause}",
+                    "give an array, or a list of ints from 0 on") from cause
+
+
+class Simulator:
+    """A drive in virtual time, which takes requests and says when they complete.
+
+    Times are in nanoseconds, addresses and lengths in sectors of 512 bytes, after time lapse.
+    """
+
+    def __init__(
+        self,
+        drive: Drive,
+        *,
+        format: str | None = None,
+        host: str | None = None,
+        time_lapse: int | None = None,
+        seed: int = 1,
+    ) -> None:
+        self._core = _core.Simulator(json.dumps(drive._order(format, host, time_lapse, seed)))
+
+    @property
+    def sectors(self) -> int:
+        """Sectors of 512 bytes that the host sees."""
+        return self._core.sectors
+
+    @property
+    def now_ns(self) -> int:
+        """The latest time that is known."""
+        return self._core.now_ns
+
+    @property
+    def outstanding(self) -> int:
+        """Requests that have not completed."""
+        return self._core.outstanding
+
+    def submit(self, time_ns: Any, op: Any, lba: Any, sectors: Any, *, thread: int = 0
+               ) -> Completions:
+        """Submits requests in the order of their times. Returns what completed before the last."""
+        columns = (
+            _column(time_ns, "Q", "times"),
+            _column(op, "B", "ops"),
+            _column(lba, "Q", "lbas"),
+            _column(sectors, "I", "sectors"),
+        )
+        return _completions(self._core.submit(columns, thread))
+
+    def advance(self, until_ns: int | None = None) -> Completions:
+        """Lets time pass; without ``until_ns`` until everything is done."""
+        return _completions(self._core.advance(until_ns))
+
+    def run(self, time_ns: Any, op: Any, lba: Any, sectors: Any, *, thread: int = 0) -> memoryview:
+        """Submits requests, waits for all, and returns their completion times in their order."""
+        if self.outstanding:
+            raise Error(f"{self.outstanding} requests are outstanding", "advance() first")
+        columns = (
+            _column(time_ns, "Q", "times"),
+            _column(op, "B", "ops"),
+            _column(lba, "Q", "lbas"),
+            _column(sectors, "I", "sectors"),
+        )
+        return memoryview(self._core.run(columns, thread)).cast("Q")
+
+    def fill(self) -> None:
+        """Writes everything once, in order."""
+        self._core.fill()
+
+    def set_compressible(self, percent: float) -> None:
+        """Sets how far the data of writes can be compressed from now on, in percent."""
+        self._core.set_compressible(percent)
+
+    def counters(self) -> dict[str, int]:
+        """Counters of the media since the drive was made."""
+        return json.loads(self._core.counters())
+
+    def copy(self) -> Simulator:
+        """An independent drive in the same state: a branch for a what-if."""
+        other = object.__new__(Simulator)
+        other._core = self._core.copy()
+        return other
+
+    __copy__ = copy
+
+    def __deepcopy__(self, _: Any) -> Simulator:
+        return self.copy()
+
+    def __repr__(self) -> str:
+        return f"<Simulator of {self.sectors} sectors at {self.now_ns} ns>"
+
+
+def _completions(columns: list[bytearray]) -> Completions:
+    requests, times, statuses = columns
+    return Completions(memoryview(requests).cast("Q"), memoryview(times).cast("Q"),
+                       memoryview(statuses))

@@ -1,0 +1,84 @@
+//! Recordings of applications, replayed on modelled drives.
+
+use std::path::{Path, PathBuf};
+
+use lab::application::{self, ReplayHost};
+use lab::driver::model::replay_recording;
+use lab::workload::recording::Recording;
+use lab::{Error, Kind};
+use pyo3::prelude::*;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::drive::DriveOrder;
+use crate::failure::{json, order};
+use crate::work::detached;
+
+/// Order of a replay.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReplayOrder {
+    drive: DriveOrder,
+    /// Times as fast as the host of the recording.
+    host_speed: f64,
+    /// Share of the reads that memory answers, in percent.
+    buffered_percent: f64,
+    /// Compressibility of the data, in percent.
+    compressible_percent: f64,
+}
+
+impl ReplayOrder {
+    fn carry_out(&self, recording: &Recording) -> Result<serde_json::Value, Error> {
+        if !(0.0..=100.0).contains(&self.compressible_percent) {
+            let text = format!("compressible is {}, not 0 to 100 %", self.compressible_percent);
+            return Err(Error::new(Kind::Input, text));
+        }
+        let (speed, buffered_percent) = (self.host_speed, self.buffered_percent);
+        let host = ReplayHost { speed, buffered_percent, ..ReplayHost::default() }.checked()?;
+        let (spec, setup) = (self.drive.spec()?, self.drive.model_setup()?);
+        let setup = setup.with_seed(self.drive.seed);
+        let data = (&host, self.compressible_percent);
+        let replayed = replay_recording(recording, &spec, &setup, data)?;
+        let figures = serde_json::to_value(&replayed)
+            .map_err(|source| Error::new(Kind::Io, "writing a replay").source(source))?;
+        Ok(json!({
+            "drive": spec.name,
+            "unvalidated": !spec.is_validated(),
+            "slowdown": replayed.slowdown(),
+            "exceeds_processors": replayed.exceeds_processors(),
+            "replayed": figures,
+        }))
+    }
+}
+
+/// Replays the recording at `path` on a drive. Returns the result as JSON.
+#[pyfunction]
+pub(crate) fn replay(py: Python<'_>, path: &str, order_json: &str) -> PyResult<String> {
+    let asked: ReplayOrder = order(order_json)?;
+    json(&detached(py, None, |_| asked.carry_out(&application::read(Path::new(path))?))?)
+}
+
+/// Predicts the application `name` with `threads` clients on a drive, from a recording that is
+/// built in, or one in the folder `recordings`. Returns the result as JSON.
+#[pyfunction]
+#[pyo3(signature = (name, threads, order_json, recordings=None))]
+pub(crate) fn app(
+    py: Python<'_>,
+    name: &str,
+    threads: u32,
+    order_json: &str,
+    recordings: Option<&str>,
+) -> PyResult<String> {
+    let asked: ReplayOrder = order(order_json)?;
+    let recording = || match recordings {
+        Some(folder) => application::read(&recorded(Path::new(folder), name, threads)),
+        None => application::built_in(name, threads)
+            .ok_or_else(|| application::no_recording(name, threads)),
+    };
+    json(&detached(py, None, |_| asked.carry_out(&recording()?))?)
+}
+
+/// Path of the recording of an application with so many clients, as `floatgate app --out` names it.
+fn recorded(folder: &Path, name: &str, threads: u32) -> PathBuf {
+    folder.join(format!("{name}-t{threads}.rec"))
+}

@@ -1,0 +1,52 @@
+//! Failures as exceptions that carry the remedy.
+
+use std::error::Error as StdError;
+
+use lab::{Error, Kind};
+use pyo3::prelude::*;
+use serde::de::DeserializeOwned;
+
+mod python {
+    //! The exception of the package's own half.
+
+    pyo3::import_exception!(floatgate._error, Error);
+}
+
+/// The exception for a failure: its text with those of its causes, and its remedy.
+pub(crate) fn exception(error: &Error) -> PyErr {
+    let mut texts = vec![error.to_string()];
+    let mut remedy = error.remedy().to_owned();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        texts.push(cause.to_string());
+        if let Some(inner) = cause.downcast_ref::<Error>().filter(|it| !it.remedy().is_empty()) {
+            inner.remedy().clone_into(&mut remedy);
+        }
+        source = cause.source();
+    }
+    python::Error::new_err((texts.join(": "), remedy))
+}
+
+/// The exception for input that is refused, with a remedy.
+pub(crate) fn refused(text: impl Into<String>, remedy: &str) -> PyErr {
+    exception(&Error::new(Kind::Input, text).hint(remedy))
+}
+
+/// Reads an order of the package's own half.
+///
+/// # Errors
+/// Fails if a value is of the wrong type or out of range, and names it.
+pub(crate) fn order<T: DeserializeOwned>(text: &str) -> PyResult<T> {
+    serde_json::from_str(text).map_err(|source| {
+        exception(&Error::new(Kind::Input, "reading the arguments").source(source))
+    })
+}
+
+/// The text of a value as JSON.
+///
+/// # Errors
+/// Fails if it cannot be written so.
+pub(crate) fn json(value: &impl serde::Serialize) -> PyResult<String> {
+    serde_json::to_string_pretty(value)
+        .map_err(|source| exception(&Error::new(Kind::Io, "writing a result").source(source)))
+}

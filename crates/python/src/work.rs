@@ -1,0 +1,147 @@
+//! Work on a thread of its own, while the one that called reports progress and looks for Ctrl-C.
+//!
+//! ```text
+//! caller:  wait 50 ms ─► signals? ─► callback with the latest progress ─► wait ...
+//!             ▲                              │ either may raise: stop
+//! worker:  simulate ───────── events ────────┘
+//! ```
+
+use std::panic;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use lab::Error;
+use lab::progress::{Event, Progress};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::failure::exception;
+
+/// Longest wait between two looks for signals.
+const LOOK: Duration = Duration::from_millis(50);
+/// Shortest time between two reports of progress, except for the end of a step.
+const BETWEEN: Duration = Duration::from_millis(100);
+
+/// A report of progress, apart from what it was made of.
+#[derive(Clone, Debug)]
+struct Report {
+    run: String,
+    step: String,
+    step_done: f64,
+    step_finished: bool,
+    done: f64,
+    left_s: Option<f64>,
+    text: String,
+}
+
+/// Observer that passes reports on to the thread that called.
+struct Passing {
+    reports: Mutex<Sender<Report>>,
+    is_watched: bool,
+    last: Mutex<Instant>,
+    stop: AtomicBool,
+}
+
+impl Progress for Passing {
+    fn moved(&self, event: &Event<'_>) {
+        if !self.is_watched {
+            return;
+        }
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if !event.step_finished && last.elapsed() < BETWEEN {
+            return;
+        }
+        *last = Instant::now();
+        let report = Report {
+            run: event.run.to_owned(),
+            step: event.step.id.clone(),
+            step_done: event.step_done,
+            step_finished: event.step_finished,
+            done: event.done,
+            left_s: event.left_s,
+            text: event.text.to_owned(),
+        };
+        let reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        // Nobody listens once the caller has failed, which ends the work too.
+        let _ = reports.send(report);
+    }
+
+    fn stop(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// Does `work` without the lock of the interpreter, and tells `callback` of its progress.
+///
+/// # Errors
+/// Fails if the work does, a signal came, such as Ctrl-C, or `callback` raised.
+pub(crate) fn detached<T: Send>(
+    py: Python<'_>,
+    callback: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&dyn Progress) -> Result<T, Error> + Send,
+) -> PyResult<T> {
+    let callback = callback.map(|it| it.clone().unbind());
+    let (reports, incoming) = mpsc::channel();
+    let passing = Passing {
+        reports: Mutex::new(reports),
+        is_watched: callback.is_some(),
+        last: Mutex::new(Instant::now()),
+        stop: AtomicBool::new(false),
+    };
+    let (done, ended) = py.detach(move || {
+        thread::scope(|scope| {
+            let (over, is_over) = mpsc::channel::<()>();
+            let passing = &passing;
+            let worker = scope.spawn(move || {
+                // Dropped when the work is over, also where it panics.
+                let _over = over;
+                work(passing)
+            });
+            let done = wait(&is_over, &incoming, callback.as_ref());
+            if done.is_err() {
+                passing.stop.store(true, Ordering::Relaxed);
+            }
+            (done, worker.join())
+        })
+    });
+    let result = ended.unwrap_or_else(|panicked| panic::resume_unwind(panicked));
+    done?;
+    result.map_err(|error| exception(&error))
+}
+
+/// Waits for the end of the work.
+///
+/// # Errors
+/// Fails if a signal came, or the callback raised.
+fn wait(
+    is_over: &Receiver<()>,
+    reports: &Receiver<Report>,
+    callback: Option<&Py<PyAny>>,
+) -> PyResult<()> {
+    loop {
+        let is_over = is_over.recv_timeout(LOOK) != Err(RecvTimeoutError::Timeout);
+        Python::attach(|py| {
+            py.check_signals()?;
+            let Some(callback) = callback else { return Ok(()) };
+            reports.try_iter().try_for_each(|report| tell(py, callback, &report))
+        })?;
+        if is_over {
+            return Ok(());
+        }
+    }
+}
+
+fn tell(py: Python<'_>, callback: &Py<PyAny>, report: &Report) -> PyResult<()> {
+    let told = PyDict::new(py);
+    told.set_item("run", &report.run)?;
+    told.set_item("step", &report.step)?;
+    told.set_item("step_done", report.step_done)?;
+    told.set_item("step_finished", report.step_finished)?;
+    told.set_item("done", report.done)?;
+    told.set_item("left_s", report.left_s)?;
+    told.set_item("text", &report.text)?;
+    callback.call1(py, (told,)).map(drop)
+}
