@@ -7,6 +7,7 @@ mod baseline;
 mod bench;
 mod guest;
 mod program;
+mod python;
 mod test;
 mod validate;
 
@@ -26,6 +27,10 @@ struct Args {
 enum Task {
     /// Installs what the tests need where it may, then checks form and lints and runs every test
     Test,
+    /// Tests the Python package, in an environment of its own below the target folder
+    Python,
+    /// Builds the wheel of the Python package, in release
+    Wheel,
     /// Measures speed and memory of the model in release
     Bench {
         /// Beginning of the names of the cases to run
@@ -107,6 +112,11 @@ enum Task {
 fn main() -> Result<()> {
     match Args::parse().task {
         Task::Test => test::run_all(),
+        Task::Python => {
+            program::run("cargo", &["build", "--quiet", "--package", "cli"], &[])?;
+            python::test()
+        }
+        Task::Wheel => python::wheel(),
         Task::Sim { minutes, seed } => {
             let (minutes, seed) = (minutes.to_string(), seed.to_string());
             let example =

@@ -1,12 +1,13 @@
 //! `cargo xtask test`: everything that must hold before a change lands.
 //!
-//! First what is missing on this machine, then form and lints, then every test. The tests come
-//! last, so that the last lines are the test runner's own.
+//! First what is missing on this machine, then form and lints, then the tests of the Python package
+//! and every other test. The latter come last, so that the last lines are the test runner's own.
 
 use anyhow::{Context, Result};
 
 use crate::guest;
 use crate::program::{install, may_install, run, succeeds};
+use crate::python;
 
 /// A program that some tests need, and go without where it is missing.
 struct Tool {
@@ -70,6 +71,9 @@ pub(crate) fn run_all() -> Result<()> {
     provide_toolchain()?;
     provide_tools();
     check_form()?;
+    // Builds the command beside which the package is tested, and what the last step runs.
+    run("cargo", &["test", "--quiet", "--workspace", "--no-run"], &[])?;
+    python::test()?;
     run("cargo", &["test", "--workspace"], &[])
 }
 
