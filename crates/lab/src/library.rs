@@ -63,6 +63,8 @@ pub struct Entry<T> {
 pub trait Item: Clone + PartialEq + Sized {
     /// Word for one in messages.
     const WHAT: &'static str;
+    /// Command that lists them.
+    const LISTING: &'static str;
     /// Folder of the files.
     const FOLDER: &'static str;
 
@@ -81,6 +83,7 @@ pub trait Item: Clone + PartialEq + Sized {
 
 impl Item for Workload {
     const WHAT: &'static str = "workload";
+    const LISTING: &'static str = "floatgate workloads";
     const FOLDER: &'static str = "workloads";
 
     fn parse(text: &str, file: &str) -> Result<Self, SpecError> {
@@ -102,6 +105,7 @@ impl Item for Workload {
 
 impl Item for Protocol {
     const WHAT: &'static str = "protocol";
+    const LISTING: &'static str = "floatgate protocols";
     const FOLDER: &'static str = "protocols";
 
     fn parse(text: &str, file: &str) -> Result<Self, SpecError> {
@@ -123,6 +127,7 @@ impl Item for Protocol {
 
 impl Item for Application {
     const WHAT: &'static str = "application";
+    const LISTING: &'static str = "floatgate app";
     const FOLDER: &'static str = "applications";
 
     fn parse(text: &str, file: &str) -> Result<Self, SpecError> {
@@ -199,7 +204,7 @@ impl Library {
         let built_in = T::built_in().into_iter().find(|value| value.name() == name);
         built_in.map(|value| Entry { value, origin: Origin::BuiltIn }).ok_or_else(|| {
             let all = self.all::<T>();
-            unknown(T::WHAT, name, all.iter().map(|entry| entry.value.name()))
+            unknown((T::WHAT, T::LISTING), name, all.iter().map(|entry| entry.value.name()))
         })
     }
 

@@ -72,7 +72,9 @@ impl Subject {
         if name.contains('/') || path.exists() {
             return Ok(Self::Real { path: name.into() });
         }
-        Err(unknown("drive", name, ssd::catalogue::drives().iter().map(|drive| &*drive.name)))
+        let known = ssd::catalogue::drives();
+        let kind = ("drive", "floatgate drives");
+        Err(unknown(kind, name, known.iter().map(|drive| &*drive.name)))
     }
 
     /// The setups that `choice` means, in the subject's order.
@@ -248,8 +250,9 @@ fn chosen(what: &str, asked: Option<&str>, known: &[String], drive: &str) -> Res
     }
 }
 
+/// Error that nothing of a kind, with the command that lists its like, is named `name`.
 pub(crate) fn unknown<'a>(
-    what: &str,
+    (what, listing): (&str, &str),
     name: &str,
     known: impl IntoIterator<Item = &'a str>,
 ) -> Error {
@@ -257,7 +260,7 @@ pub(crate) fn unknown<'a>(
     let known: Vec<&str> = known.into_iter().collect();
     match nearest(name, known.iter().copied()) {
         Some(near) => error.hint(format!("did you mean `{near}`?")),
-        None => error.hint(format!("{}`floatgate {what}s` lists all", like(name, &known))),
+        None => error.hint(format!("{}`{listing}` lists all", like(name, &known))),
     }
 }
 
