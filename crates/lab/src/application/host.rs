@@ -1,8 +1,11 @@
 //! The host of a replay, beside that of the recording.
 
-use blockio::Nanos;
-use workload::recording::{Parent, Recording, parents};
+use std::num::NonZeroU32;
 
+use blockio::Nanos;
+use workload::recording::Recording;
+
+use super::RequestTree;
 use crate::{Error, Kind};
 
 /// Host on which an application runs in a replay.
@@ -16,12 +19,15 @@ pub struct ReplayHost {
     /// True if requests take as long beside the drive as in the recording: where the other drive is
     /// served in the same way. False: that time, where it was measured, is taken off think times.
     pub keeps_front_end: bool,
+    /// Copies of the recording that it runs at once, each on addresses of its own: guests that
+    /// share nothing but the drive. All begin together.
+    pub copies: NonZeroU32,
 }
 
 impl Default for ReplayHost {
     /// The host of the recording, with the drive attached to it directly.
     fn default() -> Self {
-        Self { speed: 1.0, buffered_percent: 0.0, keeps_front_end: false }
+        Self { speed: 1.0, buffered_percent: 0.0, keeps_front_end: false, copies: NonZeroU32::MIN }
     }
 }
 
@@ -42,16 +48,16 @@ impl ReplayHost {
         Ok(self)
     }
 
-    /// The parents of what `recording` measured, with the think times of this host.
-    pub(crate) fn parents(&self, recording: &Recording) -> Vec<Parent> {
-        let mut parents = parents(recording.measured());
+    /// What `recording` measured, with the think times of this host.
+    pub(crate) fn tree<'a>(&self, recording: &'a Recording) -> RequestTree<'a> {
+        let mut tree = RequestTree::new(recording, self.copies);
         let front_end = recording.head.front_end_ns.filter(|_| !self.keeps_front_end);
         let front_end = Nanos(front_end.unwrap_or_default());
-        for parent in &mut parents {
+        for parent in &mut tree.parents {
             let thought = parent.think_time.saturating_sub(front_end);
             parent.think_time = Nanos::from_secs_f64(thought.as_secs_f64() / self.speed);
         }
-        parents
+        tree
     }
 
     /// True if the read with number `count`, from 0, is answered by memory: evenly spread.
