@@ -70,9 +70,15 @@ enum Task {
         /// Numbers of concurrent clients
         #[arg(long, default_value = "1,4,8")]
         threads: String,
-        /// Length of each measurement in seconds
-        #[arg(long, default_value_t = 10)]
-        seconds: u32,
+        /// Measurements of each application on each drive, whose medians count
+        #[arg(long, default_value_t = 3)]
+        repeats: u32,
+        /// Lets the databases and their clients go before other work of this machine
+        #[arg(long)]
+        realtime: bool,
+        /// Folder in which measurements are kept, and taken from where they are there already
+        #[arg(long, value_name = "DIR")]
+        keep: Option<PathBuf>,
         /// Program to measure with [default: the one of this workspace, built for release]
         #[arg(long, value_name = "PATH")]
         floatgate: Option<PathBuf>,
@@ -124,9 +130,14 @@ fn main() -> Result<()> {
             let numbers = [minutes.as_str(), seed.as_str()];
             program::run("cargo", &[&example[..], &numbers[..]].concat(), &[])
         }
-        Task::Applications { threads, seconds, floatgate } => {
-            let floatgate = floatgate.as_deref();
-            applications::run_all(applications::Options { threads: &threads, seconds, floatgate })
+        Task::Applications { threads, repeats, realtime: is_realtime, keep, floatgate } => {
+            applications::run_all(applications::Options {
+                threads: &threads,
+                repeats,
+                is_realtime,
+                floatgate: floatgate.as_deref(),
+                keep: keep.as_deref(),
+            })
         }
         Task::Validate => in_release("validate-here", &[]),
         Task::CrossValidate { drives } => in_release("cross-validate-here", &drives),

@@ -67,6 +67,12 @@ pub(crate) const TRANSACTIONS: &str = "A good drive gains with every client; whe
     level, the drive or the host is at its limit.";
 pub(crate) const TRANSACTION_LATENCY: &str = "How long a transaction takes from its begin to its \
     commit: the average, and dashed the latency that 99 % of them keep.";
+pub(crate) const HOST_SHARE: &str = "What of the time the last request waited for was spent by \
+    the host and not by the drive; a faster drive shortens the rest alone.";
+pub(crate) const NODE_LATENCY: &str = "The average over each interval, a line for each drive; a \
+    steady drive has no peaks, and drives with one load each lie together.";
+pub(crate) const NODE_RATE: &str = "Transactions of each interval, a line for each drive; where a \
+    drive collects garbage, its line falls.";
 pub(crate) const PERCENTILES: &str = "Of all requests, the share on the x axis was answered \
     within the latency on the y axis; every step of the axis is ten times rarer, and a late, \
     gentle rise is a drive without surprises.";

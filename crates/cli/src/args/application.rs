@@ -82,6 +82,10 @@ pub(crate) struct Record {
     /// New file for the recording
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
+    /// The command runs on an emulated processor that is so many times as slow as a real one, as
+    /// that of a guest is without KVM: replays divide think times by it
+    #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) emulated: Option<u32>,
     /// Mounts the file system of the drive here for the time
     #[arg(long, value_name = "DIR")]
     pub(crate) mount: Option<PathBuf>,

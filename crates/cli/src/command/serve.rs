@@ -197,7 +197,14 @@ fn record(file: &Path, args: &Serve, size: u64) -> Result<RecordingFile> {
         None => format!("{} in memory", Bytes(size)),
     };
     let model = (args.timing.timing == Timing::Model).then_some(args.timing.model.as_str());
-    let of = recording::Subject { device: &device, size_bytes: size, model, front_end: None };
+    let (front_end, emulation_slowdown) = (None, None);
+    let of = recording::Subject {
+        device: &device,
+        size_bytes: size,
+        model,
+        front_end,
+        emulation_slowdown,
+    };
     RecordingFile::begin(file, &of)
 }
 
