@@ -44,12 +44,12 @@ pub(super) mod fabrics {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Command([u8; COMMAND_BYTES]);
 
-/// Place of a command's data.
+/// Location of a command's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DataPlace {
     /// In the capsule of the command, from this offset on.
     Capsule { offset: u64, length: u32 },
-    /// Brought by the transport.
+    /// Transferred by the transport in PDUs of its own.
     Transport { length: u32 },
 }
 
@@ -98,8 +98,8 @@ impl Command {
         &self.0
     }
 
-    /// The place of its data, as its only SGL descriptor has it ([nvme-base-2021], "Scatter Gather
-    /// List"; [nvme-tcp-2021], "Data Transfers").
+    /// Location of its data, from its only SGL descriptor ([nvme-base-2021], "Scatter Gather List";
+    /// [nvme-tcp-2021], "Data Transfers").
     pub(super) fn place(&self) -> Result<DataPlace, Status> {
         // PSDT: fabrics use SGLs, without metadata.
         if self.0[1] >> 6 != 1 {

@@ -11,24 +11,24 @@ pub(super) const ENTRIES: usize = 64;
 const ENTRY_BYTES: usize = 64;
 /// Transport Type of NVMe/TCP.
 const TRANSPORT_TCP: u8 = 3;
-/// Parameter Error Location of errors that no field of the command is at fault for.
+/// Parameter Error Location of errors that no field of the command caused.
 const NO_PARAMETER: u16 = 0xFFFF;
 
-/// Command that failed by a fault of the drive.
+/// Command that failed because of the drive, not of the host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Failed {
     pub(super) queue: u16,
     pub(super) command: u16,
     pub(super) status: Status,
     pub(super) namespace: u32,
-    /// First logical block that the failure concerns.
+    /// First logical block that failed.
     pub(super) lba: u64,
 }
 
 /// The latest errors of a controller.
 #[derive(Debug, Default)]
 pub(super) struct ErrorLog {
-    /// With their numbers, the latest first.
+    /// Entries with their numbers, the latest first.
     entries: VecDeque<(u64, Failed)>,
 }
 
@@ -38,7 +38,7 @@ impl ErrorLog {
         self.entries.truncate(ENTRIES);
     }
 
-    /// The log page; entries that are not used are zero.
+    /// The log page; unused entries are zero.
     pub(super) fn page(&self) -> Vec<u8> {
         let mut page = Structure::new(ENTRIES * ENTRY_BYTES);
         for (index, (number, failed)) in self.entries.iter().enumerate() {

@@ -12,13 +12,13 @@ use super::status::Status;
 use super::subsystem::{DISCOVERY_NQN, Namespace};
 use super::wire::{Structure, low8, low16};
 
-/// Bytes of every structure.
+/// Bytes of each data structure.
 const IDENTIFY_BYTES: usize = 4096;
-/// Namespace Identifier that means all of them.
+/// Namespace Identifier that means all namespaces.
 pub(super) const ALL_NAMESPACES: u32 = u32::MAX;
 /// Number of the NVM command set.
 const NVM_COMMAND_SET: u8 = 0;
-/// Unit of a drive's pages in bytes: what is written in whole ones costs no reading.
+/// Bytes of a drive's page; a write of whole pages needs no read before it.
 const PAGE_BYTES: u64 = 4096;
 
 /// Answers an Identify command.
@@ -40,7 +40,7 @@ pub(super) fn identify(
         (_, 0x05..=0x07) if command_set != NVM_COMMAND_SET => return Err(Status::INVALID_FIELD),
         // Nothing beyond the base structure: no protection information, no metadata.
         (_, 0x05) => found(context, first).map(|_| Structure::new(IDENTIFY_BYTES))?,
-        // No limits of Verify, Write Zeroes and Dataset Management but those of the commands.
+        // Verify, Write Zeroes and Dataset Management have no limits beyond those of the commands.
         (_, 0x06) => Structure::new(IDENTIFY_BYTES),
         (_, 0x02 | 0x07 | 0x10) => active_namespaces(context, first)?,
         (_, 0x08) => independent(found(context, first)?),
@@ -74,7 +74,7 @@ fn of_controller(controller: &Controller, context: &Context<'_>) -> Structure {
     it.put_padded(4, 20, &format!("{:016x}", identity.number));
     it.put_padded(24, 40, &identity.model);
     it.put_padded(64, 8, &identity.firmware);
-    // CMIC: more controllers may be there.
+    // CMIC: the subsystem may have several controllers.
     it.put_u8(76, if is_io { 1 << 1 } else { 0 });
     it.put_u8(77, TRANSFER_PAGES_LOG2);
     it.put_u16(78, controller.id());
@@ -97,7 +97,7 @@ fn of_controller(controller: &Controller, context: &Context<'_>) -> Structure {
     it
 }
 
-/// Fields that a discovery controller has not.
+/// Fields of a controller for I/O only.
 fn of_io_controller(it: &mut Structure, context: &Context<'_>) {
     let subsystem = context.subsystem;
     let health = subsystem.administration().health();
@@ -121,11 +121,11 @@ fn of_io_controller(it: &mut Structure, context: &Context<'_>) {
     it.put_u16(520, 1 << 7 | 1 << 6 | 1 << 4 | 1 << 3 | 1 << 2 | 1);
     // VWC: a volatile write cache, and flushes of all namespaces.
     it.put_u8(525, 3 << 1 | 1);
-    // AWUN and AWUPF: one block, whatever its size; namespaces tell more.
+    // AWUN and AWUPF: one block, whatever its size; the namespaces report larger atomic units.
     let capsule = |data_bytes: usize| u32::try_from((64 + data_bytes) / 16).expect("a few KiB");
     it.put_u32(1792, capsule(IO_CAPSULE_DATA_BYTES));
     it.put_u32(1796, 1);
-    // FCATTR: controllers are made as hosts come. MSDBD: one SGL descriptor.
+    // FCATTR: dynamic controllers. MSDBD: one SGL descriptor.
     it.put_u8(1803, 1);
     // OFCS: Disconnect.
     it.put_u16(1804, 1);
@@ -147,7 +147,7 @@ fn of_namespace(namespace: &Namespace) -> Structure {
     it.put_u8(25, u8::from(has_pages));
     it.put_u8(26, u8::from(block_bytes == PAGE_BYTES));
     it.put_u8(30, 1);
-    // DLFEAT: what is deallocated reads as zeroes; Write Zeroes may deallocate.
+    // DLFEAT: deallocated blocks read as zeroes; Write Zeroes may deallocate.
     it.put_u8(33, 1 << 3 | 1);
     // NAWUN and NAWUPF, and their boundaries NABSN and NABSPF; NABO is 0.
     for at in [34, 36, 40, 44] {
@@ -200,7 +200,7 @@ fn descriptors(namespace: &Namespace) -> Structure {
     it
 }
 
-/// The controllers from `first` on.
+/// Controller List with the identifiers from `first` on.
 fn controllers(ids: &[u16], first: u16) -> Structure {
     let mut it = Structure::new(IDENTIFY_BYTES);
     let listed: Vec<u16> =

@@ -20,21 +20,20 @@ pub(super) struct IoQueue {
     number: u16,
     controller: Arc<Mutex<Controller>>,
     link: Arc<Link>,
-    /// Reads whose replies have headers, and room for the data that is yet to be read; all of one
-    /// namespace.
+    /// Reads of one namespace whose replies have headers, and space for data that is not read yet.
     reads: Vec<WaitingRead>,
-    /// Commands that are answered once what they promise holds.
+    /// Commands that wait for the flush that makes them durable.
     unsettled: Vec<(u16, Io, Option<Asked>)>,
 }
 
-/// A read whose data goes into the replies.
+/// A pending read, whose data goes into the replies.
 #[derive(Debug)]
 struct WaitingRead {
     id: u16,
     io: Io,
     /// Offset of its PDU in the buffer of replies.
     start: usize,
-    /// Range of that buffer for its data.
+    /// Range of the buffer for its data.
     room: Range<usize>,
 }
 
@@ -51,8 +50,8 @@ impl IoQueue {
         &self.link
     }
 
-    /// Carries a command out, or completes it with a status. Returns the command for the modelled
-    /// drive, and whether it was carried out; reads may still fail.
+    /// Carries out a command, or completes it with an error status. Returns the command for the
+    /// modelled drive, and true if it was carried out; reads may still fail later.
     pub(super) fn execute(
         &mut self,
         command: &Command,
@@ -93,7 +92,7 @@ impl IoQueue {
         (asked, true)
     }
 
-    /// Makes what was promised hold, and answers those that wait for it.
+    /// Flushes what must be durable, and completes the commands that wait for it.
     pub(super) fn settle(
         &mut self,
         subsystem: &Subsystem,
@@ -103,7 +102,7 @@ impl IoQueue {
         if self.unsettled.is_empty() {
             return;
         }
-        // Namespaces may lie on one drive or on several; a flush of one that is clean costs little.
+        // Namespaces may lie on one drive or on several; flushing a clean one costs little.
         let unsettled = std::mem::take(&mut self.unsettled);
         let is_concerned =
             |id: u32| unsettled.iter().any(|(_, io, _)| io.namespace == id || io.namespace == 0);
@@ -123,7 +122,7 @@ impl IoQueue {
         }
     }
 
-    /// Puts down the header of a read's data, and leaves room for it.
+    /// Appends the header of a read's data, and reserves space for the data.
     fn begin_read(
         &mut self,
         command: &Command,
@@ -160,7 +159,7 @@ impl IoQueue {
         self.reads.push(WaitingRead { id, io, start, room: from..from + length });
     }
 
-    /// Reads what replies have room for. From the first one on that fails, they are made anew.
+    /// Reads the data of pending reads. Replies from the first failed one on are rebuilt.
     pub(super) fn finish_reads(
         &mut self,
         subsystem: &Subsystem,
@@ -199,7 +198,7 @@ impl IoQueue {
         }
     }
 
-    /// Completes a command that failed; where the drive is at fault the error log has it.
+    /// Completes a command that failed; failures of the drive go to the error log.
     fn fail(
         &self,
         id: u16,
@@ -221,7 +220,7 @@ impl IoQueue {
     }
 }
 
-/// The command as the modelled drive needs it.
+/// The command for the modelled drive.
 fn asked(io: &Io, data: &[u8], subsystem: &Subsystem) -> Option<Asked> {
     let namespace = subsystem.namespace(io.namespace);
     match io.kind {
@@ -236,7 +235,7 @@ fn keep(answered: &mut Option<Vec<Asked>>, asked: Option<Asked>) {
     }
 }
 
-/// Puts the digest of data behind it.
+/// Appends the digest of data behind it.
 fn put_digest(answers: &mut Answers<'_>, room: &Range<usize>) {
     let digest = crc32c::crc32c(&answers.replies.as_bytes()[room.clone()]).to_le_bytes();
     let place = room.end..room.end + DIGEST_BYTES;
