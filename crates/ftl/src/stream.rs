@@ -121,6 +121,8 @@ pub(crate) struct Frontier {
     pub(crate) next: Ppn,
     /// The unit which that place belongs to.
     pub(crate) unit: u32,
+    /// Granules of each of its units, in the mode that it is written in.
+    pub(crate) granules_per_unit: u32,
     /// Granules of the unit that are not taken.
     pub(crate) granules_left: u32,
     /// Places of the unit's present layer that are not taken.
@@ -130,12 +132,12 @@ pub(crate) struct Frontier {
 }
 
 impl Frontier {
-    /// Goes on to unit number `unit`, of so many pages and granules.
+    /// Goes on to unit number `unit`, of so many pages.
     #[inline]
-    pub(crate) fn begin(&mut self, unit: u32, pages: u32, granules: u32) {
+    pub(crate) fn begin(&mut self, unit: u32, pages: u32) {
         self.unit = unit;
         self.next = Ppn(self.first.0 + unit * pages);
-        self.granules_left = granules;
+        self.granules_left = self.granules_per_unit;
         self.layer_left = pages;
     }
 }

@@ -408,7 +408,7 @@ impl Drive {
 
     /// Returns the counters of all modules since the drive was made.
     pub fn counters(&self) -> Counters {
-        let nand = self.modules.iter().map(|module| *module.ftl.counters());
+        let nand = self.modules.iter().map(|module| module.ftl.counters());
         let in_place = self.in_place.iter().map(InPlace::counters);
         nand.chain(in_place).fold(Counters::default(), |sum, counters| sum + counters)
     }
