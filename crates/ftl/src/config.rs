@@ -152,9 +152,10 @@ impl Config {
 
     /// Superblocks open at most: one in each bank for each handle of the host, for garbage
     /// collection, and for wear levelling where there is any; the latter two for each handle that
-    /// is persistently isolated.
+    /// is persistently isolated. One more where host writes may pass an SLC cache.
     const fn superblocks_open_max(&self) -> u32 {
-        self.handles.streams(self.wear_spread_max > 0) * self.geometry.banks
+        let direct = if self.slc_cache.is_some() { 1 } else { 0 };
+        (self.handles.streams(self.wear_spread_max > 0) + direct) * self.geometry.banks
     }
 
     /// Checks that this format can work.
@@ -222,8 +223,9 @@ impl Config {
         check("slc_cache.bits_per_cell", bits, pages.is_multiple_of(bits), &limit)?;
         let full_at = cache.full_at;
         check("slc_cache.full_at", 0, full_at > 0.0 && full_at <= 1.0, "above 0 and at most 1")?;
-        let fits = self.extents_per_page == 1;
-        check("slc_cache.bits_per_cell", bits, fits, "absent where pages are compressed")
+        let fits = self.extents_per_page == 1 && self.handles.count == 1;
+        let limit = "absent where pages are compressed, or placed by several handles";
+        check("slc_cache.bits_per_cell", bits, fits, limit)
     }
 
     fn check_stripe(&self) -> Result<(), ConfigError> {

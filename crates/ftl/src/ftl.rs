@@ -80,6 +80,8 @@ pub struct Ftl {
     /// Spare erase blocks left, die by die.
     spares_by_die: Vec<u32>,
     pub(crate) streams: Streams,
+    /// True if all that the host writes goes to one stream.
+    writes_plainly: bool,
     pub(crate) by_handle: ByHandle,
     /// Granules that can be placed before something has to be erased.
     pub(crate) room: u64,
@@ -123,7 +125,8 @@ impl Ftl {
             free_by_bank: vec![Vec::new(); geometry.banks as usize],
             held: None,
             spares_by_die: vec![config.spares_per_die; geometry.dies() as usize],
-            streams: Streams::new(geometry, config.handles),
+            streams: Streams::new(config),
+            writes_plainly: config.handles.count == 1 && config.slc_cache.is_none(),
             by_handle: ByHandle::new(config.handles, config.pages_logical),
             room: geometry.pages() * u64::from(config.granules_per_page()),
             thresholds: Thresholds::new(config),
@@ -342,15 +345,19 @@ impl Ftl {
     /// format does not have.
     #[inline]
     pub fn write_through(&mut self, handle: u8, lpn: Lpn, media: &mut impl Media) -> Ppn {
-        if self.config.handles.count > 1 {
-            return self.write_by_handle(handle, lpn, media);
+        if !self.writes_plainly {
+            return self.write_by_choice(handle, lpn, media);
         }
         self.write_to(Stream::HOST, lpn, media)
     }
 
     /// [`Ftl::write_through`] where there is a choice, apart from the path of all other drives.
     #[inline(never)]
-    fn write_by_handle(&mut self, handle: u8, lpn: Lpn, media: &mut impl Media) -> Ppn {
+    fn write_by_choice(&mut self, handle: u8, lpn: Lpn, media: &mut impl Media) -> Ppn {
+        if self.config.slc_cache.is_some() {
+            let stream = if self.writes_to_slc() { Stream::HOST } else { Stream::DIRECT };
+            return self.write_to(stream, lpn, media);
+        }
         let handle = self.by_handle.named(handle);
         self.by_handle.write(lpn, handle);
         self.write_to(Stream::host(handle), lpn, media)
@@ -522,7 +529,7 @@ impl Ftl {
         let bank = self.streams[stream].bank;
         if self.streams[stream].frontiers[bank as usize].is_none() {
             let superblock = self.take_free(bank, cause);
-            if cause == Cause::Host {
+            if stream == Stream::HOST {
                 self.open_slc(superblock);
             }
             let opened = self.frontier(superblock, 0);

@@ -4,7 +4,7 @@
 //! ```text
 //!            opened for the host       closed            folded: a victim of relocation
 //!   Free ──► one bit a cell ──────────► … ─────────────► Free
-//!      └──► all bits, once the cache is used up, and for whatever is relocated
+//!      └───► all bits: of the host past a cache that is used up, and whatever is relocated
 //! ```
 //!
 //! A superblock in SLC mode takes a share of one in `bits_per_cell` of its places: the first ones of
@@ -12,10 +12,12 @@
 //! folding it, which is relocation, gains that room back.
 //!
 //! Invariants:
-//! - Only superblocks opened for the host are in SLC mode, and they are so until they are erased.
+//! - The stream of the host fills superblocks in SLC mode alone, and they are so until they are
+//!   erased; what it writes past the cache has a stream of its own.
 //! - A superblock is opened in SLC mode only where the room that it costs leaves host writes going.
 //! - A cache that was used up stays so until folding in idle time has freed a superblock of it.
 
+use crate::stream::Stream;
 use crate::{Ftl, Media, SuperblockId, SuperblockState};
 
 /// Superblocks that may be in SLC mode.
@@ -61,26 +63,33 @@ impl Ftl {
         cache.superblocks_static + (f64::from(cache.superblocks_dynamic) * left) as u32
     }
 
-    /// Puts a superblock that was just opened for the host into SLC mode, if the cache has room.
-    pub(crate) fn open_slc(&mut self, superblock: SuperblockId) {
-        let Some(cache) = self.config.slc_cache else { return };
-        let (used, most) = (self.superblocks.slc(), self.superblocks_slc_max());
-        let granules = self.config.granules_per_superblock();
-        let lost = granules - granules / cache.bits_per_cell;
+    /// True if the host's next page goes to the cache: to its open superblock, or to another one
+    /// that may be opened.
+    pub(crate) fn writes_to_slc(&mut self) -> bool {
+        let host = &self.streams[Stream::HOST];
+        if host.frontiers[host.bank as usize].is_some() {
+            return true;
+        }
+        let Some(cache) = self.config.slc_cache else { return false };
+        let used = self.superblocks.slc();
         // Static ones need no more than that host writes go on, the others that nothing is short.
         let thresholds = &self.thresholds;
         let is_static = used < cache.superblocks_static;
         let least = if is_static { thresholds.stop } else { thresholds.pace };
-        let has_room = self.room > least + u64::from(granules);
-        if used >= most || !has_room {
+        let has_room = self.room > least + u64::from(self.config.granules_per_superblock());
+        if used >= self.superblocks_slc_max() || !has_room {
             self.slc.is_used_up = true;
         }
-        if self.slc.is_used_up {
-            return;
-        }
+        !self.slc.is_used_up
+    }
+
+    /// Puts a superblock that was just opened for the host into SLC mode, if there is a cache.
+    pub(crate) fn open_slc(&mut self, superblock: SuperblockId) {
+        let Some(cache) = self.config.slc_cache else { return };
+        let granules = self.config.granules_per_superblock();
         self.superblocks.set_slc(superblock);
-        self.use_room(lost);
-        assert!(self.superblocks.slc() <= most, "the cache is no larger than it may be");
+        self.use_room(granules - granules / cache.bits_per_cell);
+        assert!(!self.slc.is_used_up, "a cache that is used up takes nothing");
     }
 
     /// Granules of a program unit of `superblock` in its mode.

@@ -232,7 +232,7 @@ impl Media for Flash {
                 self.advance_row(superblock, die, row);
                 let begins = !self.units.contains_key(&superblock);
                 if is_slc && begins {
-                    assert_eq!(cause, Cause::Host, "only the host writes to the cache");
+                    assert_eq!(cause, Cause::Host, "the host alone writes to the cache");
                     self.slc.insert(superblock);
                 }
                 assert_eq!(is_slc, self.slc.contains(&superblock), "one mode until the erase");
@@ -575,6 +575,13 @@ prop_compose! {
             full_at: f64::from(slc_bits) / 4.0,
         };
         let fits = geometry.pages_per_unit().is_multiple_of(slc_bits) && extents_per_page == 1;
+        let cached = fits && slc_static + slc_dynamic > 0;
+        let direct = if cached { banks } else { 0 };
+        let watermarks = Watermarks {
+            low: watermarks.low + direct,
+            high: watermarks.high + direct,
+            ..watermarks
+        };
         let mut config = Config {
             geometry,
             pages_logical: 1,
@@ -585,7 +592,7 @@ prop_compose! {
             wear_spread_max,
             spares_per_die: 0,
             handles: ReclaimUnitHandles::ONE,
-            slc_cache: (fits && slc_static + slc_dynamic > 0).then_some(cache),
+            slc_cache: cached.then_some(cache),
             seed,
         };
         let superblocks = config.superblocks_reserved() + spare;
