@@ -332,13 +332,10 @@ impl Disk {
     fn cache(&mut self, extent: Extent) {
         self.writes += 1;
         let number = self.writes;
-        match self.same(extent) {
-            // The number of the older one stays: what flushed that waits for this.
-            Some(_) => {}
-            None => {
-                self.cached.push(Cached { extent, number });
-                self.cached_bytes += bytes(extent).0;
-            }
+        // The number of an older one stays: what flushed that waits for this.
+        if self.same(extent).is_none() {
+            self.cached.push(Cached { extent, number });
+            self.cached_bytes += bytes(extent).0;
         }
         assert!(self.cached_bytes <= self.cache_bytes_max, "the cache holds no more than it can");
     }

@@ -437,7 +437,7 @@ impl Drive {
     /// where there is one only.
     pub fn counters_by_handle(&self) -> Vec<HandleCounters> {
         let mut modules = self.modules.iter().map(|module| module.ftl.counters_by_handle());
-        let first = modules.next().unwrap_or_default().to_vec();
+        let first = modules.next().unwrap_or_default();
         modules.fold(first, |sum, module| {
             sum.iter().zip(module).map(|(sum, module)| *sum + module).collect()
         })

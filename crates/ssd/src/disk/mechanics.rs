@@ -69,7 +69,7 @@ impl Mechanics {
     pub(crate) fn new(spec: &DiskSpec, sectors: u64) -> Self {
         let (outer, inner) = (spec.outer_mb_s * 1e6, spec.inner_mb_s * 1e6);
         let revolution_s = 60.0 / spec.rpm;
-        let cylinder_bytes = (outer + inner) / 2.0 * revolution_s * f64::from(spec.heads);
+        let cylinder_bytes = f64::midpoint(outer, inner) * revolution_s * f64::from(spec.heads);
         let curve = |seek| seek_curve(seek).expect("checked when the drive's file was read");
         assert!(outer >= inner && inner > 0.0, "tracks are no shorter outside");
         Self {

@@ -158,7 +158,9 @@ impl Module {
             parts.map(|part| part.unit).collect()
         };
         coarse.gathered.retain(|part| !whole.contains(&part.unit));
-        whole.into_iter().for_each(|unit| self.ftl.trim(lpn(unit)));
+        for unit in whole {
+            self.ftl.trim(lpn(unit));
+        }
     }
 
     /// Writes an extent in no time, whole indirection units at a time.

@@ -88,10 +88,21 @@ mod tests {
 
     #[test]
     fn steps_are_those_measured_and_in_proportion_between_them() {
-        let of = |cycles, days| measured().steps_at(cycles, days);
-        assert_eq!([of(0.0, 0.0), of(0.0, 100.0), of(1000.0, 300.0)], [0.0, 2.0, 9.0]);
-        assert_eq!([of(0.0, 200.0), of(500.0, 100.0), of(500.0, 200.0)], [3.0, 3.5, 5.0]);
-        assert_eq!([of(9e9, 9e9), of(0.0, 9e9)], [9.0, 4.0], "beyond the last ones as there");
+        let expected = [
+            (0.0, 0.0, 0.0),
+            (0.0, 100.0, 2.0),
+            (1000.0, 300.0, 9.0),
+            (0.0, 200.0, 3.0),
+            (500.0, 100.0, 3.5),
+            (500.0, 200.0, 5.0),
+            // Beyond the last ones as there.
+            (9e9, 9e9, 9.0),
+            (0.0, 9e9, 4.0),
+        ];
+        for (cycles, days, steps) in expected {
+            let seen = measured().steps_at(cycles, days);
+            assert!((seen - steps).abs() < 1e-12, "{cycles} cycles, {days} days: {seen}");
+        }
     }
 
     #[test]

@@ -104,7 +104,7 @@ fn a_part_is_read_from_where_it_is() {
     let mut drive = drive(16, 64);
     let mut now = Nanos::ZERO;
     let mut latency = |op, lba, sectors| {
-        now = now + Nanos::from_millis(100);
+        now += Nanos::from_millis(100);
         drive.submit(now, request(op, lba, sectors));
         drive.next_completion(Nanos::MAX).expect("submitted").latency()
     };

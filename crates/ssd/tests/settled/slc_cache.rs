@@ -24,10 +24,10 @@ impl Writer {
         Self { drive, now: Nanos::ZERO, next: 0 }
     }
 
-    /// Writes a share of the user capacity; returns megabytes a second.
-    fn write(&mut self, share: f64) -> f64 {
+    /// Writes some thousandths of the user capacity; returns megabytes a second.
+    fn write(&mut self, thousandths: u64) -> f64 {
         let sectors = self.drive.user_sectors();
-        let count = (sectors as f64 * share / 256.0) as u64;
+        let count = sectors * thousandths / 1000 / 256;
         let (begun, mut outstanding) = (self.now, 0);
         for _ in 0..count {
             let lba = Lba(self.next % (sectors / 256) * 256);
@@ -49,7 +49,7 @@ impl Writer {
     }
 
     fn rest(&mut self, span: Nanos) {
-        self.now = self.now + span;
+        self.now += span;
         assert!(self.drive.next_completion(self.now).is_none(), "nothing is outstanding");
         self.drive.check_invariants();
     }
@@ -59,20 +59,20 @@ impl Writer {
 fn writes_fall_from_the_rate_of_slc_to_that_of_qlc_once_the_cache_is_used_up() {
     let mut writer = Writer::new(drive(|_| {}));
     // 140 GB of an empty drive, less what the fill itself takes from the dynamic part.
-    let within = writer.write(0.09);
+    let within = writer.write(90);
     assert!((within / 1800.0 - 1.0).abs() < 0.1, "{within}");
-    writer.write(0.06);
-    let beyond = writer.write(0.05);
+    writer.write(60);
+    let beyond = writer.write(50);
     assert!((beyond / 100.0 - 1.0).abs() < 0.15, "{beyond}");
-    let without = Writer::new(drive(|spec| spec.slc_cache = None)).write(0.05);
+    let without = Writer::new(drive(|spec| spec.slc_cache = None)).write(50);
     assert!((without / beyond - 1.0).abs() < 0.15, "{without} {beyond}");
 }
 
 #[test]
 fn idle_time_folds_the_cache_and_a_full_drive_has_its_static_part() {
     let mut writer = Writer::new(drive(|_| {}));
-    writer.write(0.2);
-    let used_up = writer.write(0.01);
+    writer.write(200);
+    let used_up = writer.write(10);
     let before = writer.drive.counters();
     // The clock of the drive runs at an eighth: two seconds of idle time, then minutes of folding.
     writer.rest(Nanos::from_millis(200));
@@ -81,13 +81,13 @@ fn idle_time_folds_the_cache_and_a_full_drive_has_its_static_part() {
     let folded = writer.drive.counters().pages_relocation - before.pages_relocation;
     let cache_pages = 110e9 / 8.0 / 4096.0;
     assert!(folded as f64 > cache_pages * 0.8, "{folded} of {cache_pages}");
-    let again = writer.write(0.01);
+    let again = writer.write(10);
     assert!(again > used_up * 8.0, "{again} {used_up}");
-    writer.write(0.78);
+    writer.write(780);
     writer.rest(Nanos::from_secs(600));
     // 12 GB of 1024 while the drive is full.
-    let of_full = writer.write(0.008);
-    let after = writer.write(0.01);
+    let of_full = writer.write(8);
+    let after = writer.write(10);
     assert!(of_full > 900.0 && after < 200.0, "{of_full} {after}");
 }
 
@@ -110,7 +110,7 @@ fn a_full_drive_under_random_writes_goes_on_and_keeps_its_promises() {
         drive.submit(now, Request { tag: step, thread: 0, op, handle: 0, lba, sectors: 8 });
         now = drive.next_completion(Nanos::MAX).expect("outstanding").completed_at;
         if step % 5_000 == 0 {
-            now = now + Nanos::from_millis(500);
+            now += Nanos::from_millis(500);
             assert!(drive.next_completion(now).is_none());
             drive.check_invariants();
         }
