@@ -17,7 +17,7 @@ use crate::{Geometry, ReclaimUnitHandles, VictimPolicy};
 /// #     pages_per_erase_block: 8, page_kib: 4, stripe_dies: 4,
 /// # };
 /// # let config = Config {
-/// #     geometry, pages_logical: 256, pages_stored_max: 256, extents_per_page: 1,
+/// #     geometry, pages_logical: 192, pages_stored_max: 192, extents_per_page: 1,
 /// #     victim: ftl::VictimPolicy::Greedy,
 /// #     watermarks: ftl::Watermarks {
 /// #         low: 3, high: 4, burst: 0.1, price_max: 0.0, batch_pages: 1,
