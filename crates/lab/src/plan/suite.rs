@@ -255,3 +255,6 @@ fn find<'a>(workloads: &'a [Workload], name: &str, suite: &Suite) -> Result<&'a 
         }
     })
 }
+
+#[cfg(test)]
+mod tests;
