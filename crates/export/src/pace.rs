@@ -127,7 +127,8 @@ impl Lane {
         Some(Self { pace: Arc::clone(pace), number })
     }
 
-    /// Tells the model of a command at `now`. Returns the ticket by which it is told to be due.
+    /// Submits a command to the model at `now`. Returns a ticket, under which it is reported as
+    /// due.
     pub fn submit(&self, now: Nanos, asked: Asked) -> u32 {
         let mut model = self.pace.model();
         model.advance(now);
@@ -161,7 +162,7 @@ impl Model {
         Self { drive, now: Nanos::ZERO, tickets: 0, lanes: Vec::new() }
     }
 
-    /// Lets the model's time pass to `now`; never back, whatever clients say.
+    /// Advances the model's time to `now`; it never goes back.
     fn advance(&mut self, now: Nanos) {
         self.now = self.now.max(now);
         while let Some(done) = self.drive.next_completion(self.now) {

@@ -164,7 +164,7 @@ impl Held {
         Ok(Some(1))
     }
 
-    /// Has what was just answered recorded, where somebody records.
+    /// Records the commands that were just answered, if there is a recorder.
     fn record(&mut self, connection: &mut Connection<'_>, begun: Instant) {
         if let Some(tape) = &mut connection.tape {
             let at = |issued_at: Nanos| begun + Duration::from_nanos(issued_at.0);

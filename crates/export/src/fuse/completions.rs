@@ -98,7 +98,7 @@ impl Completions {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Tells the model of a command that was carried out, and holds its reply until it is due.
+    /// Passes a command that was carried out to the model, and holds its reply until it is due.
     pub(super) fn hold(&self, reply: Reply) {
         let mut held = self.shared.held();
         // No earlier than what the model was told by others.
