@@ -139,7 +139,6 @@ struct File {
 impl Files {
     fn new(exports: &Exports) -> io::Result<Self> {
         let recorder = exports.recorder().cloned();
-        let begun = Instant::now();
         let file = |export: &Arc<Export>| {
             let name = file_name(&export.name);
             if name.len() > NAME_BYTES_MAX {
@@ -151,8 +150,8 @@ impl Files {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
             }
             let pace = export.pace.as_ref();
-            let completions =
-                pace.map(|pace| Completions::start(pace, begun, recorder.clone())).transpose()?;
+            let completions = pace.map(|pace| Completions::start(pace, recorder.clone()));
+            let completions = completions.transpose()?;
             Ok(File { name, export: Arc::clone(export), completions })
         };
         let files = exports.iter().map(file).collect::<io::Result<Vec<_>>>()?;

@@ -14,15 +14,19 @@
 mod host;
 mod pending;
 mod replayed;
+mod tree;
 
+use std::num::NonZeroU32;
 use std::path::Path;
 
+use workload::Application;
 use workload::recording::{self, Recording, parents};
 
 pub use self::host::ReplayHost;
 pub(crate) use self::pending::Pending;
 pub(crate) use self::replayed::{ByOp, Clock};
 pub use self::replayed::{HOST_SHARE_MAX, Prediction, Replayed};
+pub(crate) use self::tree::RequestTree;
 use crate::{Error, Kind};
 
 /// Reads the recording at `path`.
@@ -46,7 +50,15 @@ pub fn built_in(application: &str, threads: u32) -> Option<Recording> {
     Some(recording::read(bytes).expect("a test reads every recording that is built in"))
 }
 
-/// Error for an application or a number of clients without a built-in recording.
+/// The recording that stands for an application with so many clients, among those that are built
+/// in, and its copies; none where there is none.
+pub fn copied(application: &Application, threads: u32) -> Option<(Recording, NonZeroU32)> {
+    let copies = NonZeroU32::new(threads).filter(|_| application.copies);
+    let recorded = if copies.is_some() { 1 } else { threads };
+    Some((built_in(&application.name, recorded)?, copies.unwrap_or(NonZeroU32::MIN)))
+}
+
+/// Error that no recording of the application with so many clients is built in.
 pub fn no_recording(application: &str, threads: u32) -> Error {
     let text = format!("no recording of {application} with {threads} threads is built in");
     let hint = format!(

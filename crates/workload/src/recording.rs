@@ -17,6 +17,8 @@
 
 mod benchmark;
 mod blkparse;
+mod device_trace;
+mod fio_log;
 mod format;
 mod parents;
 mod transaction;
@@ -25,7 +27,9 @@ use blockio::{Nanos, Op};
 use serde::{Deserialize, Serialize};
 
 pub use benchmark::Benchmark;
-pub use blkparse::{Blktrace, read_blkparse};
+pub use blkparse::read_blkparse;
+pub use device_trace::DeviceTrace;
+pub use fio_log::{FioJob, read_fio};
 pub use format::{Chunk, MAGIC, RecordingError, RecordingWriter, read};
 pub use parents::{Parent, parents};
 pub use transaction::{Transaction, latency_percentile};

@@ -1,6 +1,7 @@
 //! Arguments of the commands that measure applications, record and replay them.
 
 use std::ffi::OsString;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -26,6 +27,10 @@ pub(crate) struct Replay {
     /// Format of the drives [default: the first of each]
     #[arg(long, value_name = "NAME")]
     pub(crate) format: Option<String>,
+    /// Copies of the recording that run at once, each on a part of the drive of its own, as guests
+    /// do that share nothing but the drive
+    #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN)]
+    pub(crate) copies: NonZeroU32,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
     #[command(flatten)]
@@ -60,7 +65,8 @@ impl HostArgs {
     /// Fails if a number is outside its range.
     pub(crate) fn host(&self) -> Result<ReplayHost, Error> {
         let (speed, buffered_percent) = (self.host_speed, self.buffered);
-        ReplayHost { speed, buffered_percent, keeps_front_end: self.keep_front_end }.checked()
+        let keeps_front_end = self.keep_front_end;
+        ReplayHost { speed, buffered_percent, keeps_front_end, ..ReplayHost::default() }.checked()
     }
 }
 

@@ -12,7 +12,12 @@ use crate::quantity;
 pub(crate) enum TraceCommand {
     /// Generate a synthetic trace from the statistics of a workload
     Make(TraceMake),
-    /// Convert blkparse text with issues and completions to a recording for `floatgate replay`
+    /// Makes a recording of what blktrace or fio logged of a device, with issues and completions,
+    /// for `floatgate replay`
+    #[command(after_help = "\
+Examples:
+  floatgate trace import blkparse.txt --size 1920g --out oltp.rec
+  floatgate trace import iolog.1 iolog.2 --latency-log lat.1.log,lat.2.log --out jobs.rec")]
     Import(TraceImport),
     /// Summarize a trace, and report broken lines
     Show(TraceShow),
@@ -40,8 +45,13 @@ pub(crate) struct TraceMake {
 /// `floatgate trace import`.
 #[derive(Debug, Args)]
 pub(crate) struct TraceImport {
-    /// Output of `blktrace -d DEVICE -o - | blkparse -i -`, for one device
-    pub(crate) file: PathBuf,
+    /// Text of blkparse of one device, which `blktrace -d DEVICE -o - | blkparse -i -` prints; or
+    /// with --latency-log the iologs of fio jobs that ran at once (write_iolog)
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Latency logs of the same jobs, in the same order (write_lat_log with log_offset=1)
+    #[arg(long, value_delimiter = ',', value_name = "FILE,...")]
+    pub(crate) latency_log: Vec<PathBuf>,
     /// New file for the recording
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,

@@ -21,7 +21,7 @@ use crate::failure::Opening;
 use crate::keeper::{Keeper, Kept};
 use crate::mount::{self, Making};
 use crate::signals::{self, Signal};
-use crate::{Ending, benchmark, output, setup};
+use crate::{Ending, benchmark, lateness, output, setup};
 
 /// Serves the drive on a private socket, runs the command, and records its requests.
 pub(crate) fn record(args: &Record) -> Result<Ending> {
@@ -146,6 +146,10 @@ impl Opened {
         drop(self.device);
         let closed = self.drive.and_then(Arc::into_inner).map(Drive::close);
         closed.transpose().context("closing the drive")?;
+        // Nobody asks for anything any more.
+        if let Some(text) = self.pace.and_then(|pace| lateness::text(&pace.lateness())) {
+            output::talk(&format!("warning: {text}"));
+        }
         Ok(())
     }
 }

@@ -46,7 +46,7 @@ struct ReplayRow {
 /// Replays a recording on each drive, and prints the predicted rates.
 pub(crate) fn replay(args: &Replay) -> Result<Ending> {
     let recording = application::read(&args.recording)?;
-    let host = args.host.host()?;
+    let host = ReplayHost { copies: args.copies, ..args.host.host()? };
     let mut rows = Vec::new();
     for name in &args.drives {
         if let Subject::Real { path } = Subject::find(name)? {

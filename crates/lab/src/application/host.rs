@@ -1,8 +1,11 @@
 //! The host that a replay assumes, relative to the recording's host.
 
-use blockio::Nanos;
-use workload::recording::{Parent, Recording, parents};
+use std::num::NonZeroU32;
 
+use blockio::Nanos;
+use workload::recording::Recording;
+
+use super::RequestTree;
 use crate::{Error, Kind};
 
 /// Host on which an application runs in a replay.
@@ -16,12 +19,15 @@ pub struct ReplayHost {
     /// True if the other drive is served through the same front end, so that its time stays in the
     /// think times. False: it is subtracted from them, if it was measured.
     pub keeps_front_end: bool,
+    /// Copies of the recording that it runs at once, each on addresses of its own: guests that
+    /// share nothing but the drive. All begin together.
+    pub copies: NonZeroU32,
 }
 
 impl Default for ReplayHost {
     /// The host of the recording, with the drive attached to it directly.
     fn default() -> Self {
-        Self { speed: 1.0, buffered_percent: 0.0, keeps_front_end: false }
+        Self { speed: 1.0, buffered_percent: 0.0, keeps_front_end: false, copies: NonZeroU32::MIN }
     }
 }
 
@@ -42,17 +48,16 @@ impl ReplayHost {
         Ok(self)
     }
 
-    /// The parents of the requests in the measured part of `recording`, with this host's think
-    /// times.
-    pub(crate) fn parents(&self, recording: &Recording) -> Vec<Parent> {
-        let mut parents = parents(recording.measured());
+    /// What `recording` measured, with the think times of this host.
+    pub(crate) fn tree<'a>(&self, recording: &'a Recording) -> RequestTree<'a> {
+        let mut tree = RequestTree::new(recording, self.copies);
         let front_end = recording.head.front_end_ns.filter(|_| !self.keeps_front_end);
         let front_end = Nanos(front_end.unwrap_or_default());
-        for parent in &mut parents {
+        for parent in &mut tree.parents {
             let thought = parent.think_time.saturating_sub(front_end);
             parent.think_time = Nanos::from_secs_f64(thought.as_secs_f64() / self.speed);
         }
-        parents
+        tree
     }
 
     /// True if memory answers the read number `count`, from 0; such reads are spread evenly.

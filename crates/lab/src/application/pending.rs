@@ -7,7 +7,7 @@ use std::collections::BinaryHeap;
 use blockio::{Nanos, Op};
 use workload::recording::{Parent, Recorded};
 
-use super::ReplayHost;
+use super::{ReplayHost, RequestTree};
 
 /// Requests that wait for their parents or for the end of their think times.
 #[derive(Debug)]
@@ -27,13 +27,9 @@ pub(crate) struct Pending<'a> {
 }
 
 impl<'a> Pending<'a> {
-    /// Starts with all of `requests` pending, in a replay that begins at `start`.
-    pub(crate) fn new(
-        requests: &'a [Recorded],
-        parents: &'a [Parent],
-        host: &'a ReplayHost,
-        start: Nanos,
-    ) -> Self {
+    /// All requests of a replay that begins at `start`.
+    pub(crate) fn new(tree: &'a RequestTree<'_>, host: &'a ReplayHost, start: Nanos) -> Self {
+        let (requests, parents) = (&*tree.requests, &*tree.parents);
         assert_eq!(requests.len(), parents.len(), "every request has its parent or none");
         let count = requests.len();
         let mut first_child = vec![0_u32; count + 1];

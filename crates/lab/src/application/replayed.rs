@@ -5,7 +5,9 @@ use results::{Latencies, LatencySummary};
 use serde::Serialize;
 use workload::recording::{self, Parent, Recorded, Recording, Transaction, latency_percentile};
 
-/// Largest share of the host in a replay's critical path at which a rate is predicted.
+use super::RequestTree;
+
+/// Largest share of the host in the critical path of a replay whose rate is taken for a prediction.
 ///
 /// Above it the host's processors determine the rate, and they are not modelled.
 pub const HOST_SHARE_MAX: f64 = 0.8;
@@ -21,10 +23,11 @@ pub(crate) struct ByOp {
 /// Predicted rate and latency of the recorded application's transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Prediction {
-    /// Transactions per second.
+    /// Transactions per second, of all copies together.
     pub tps: f64,
-    /// Mean latency in milliseconds: that of the recording times the ratio of the rates, since the
-    /// number of clients is the same (Little's law). Absent if the benchmark printed none.
+    /// Mean latency in milliseconds: that of the recording, as much longer or shorter as the replay
+    /// of a copy takes, since as many clients wait (Little's law). Absent where the benchmark
+    /// printed none.
     pub latency_ms_mean: Option<f64>,
     /// 99th percentile of the latency in milliseconds, from begin and commit of each logged
     /// transaction on the clock of the replay. Absent if the benchmark kept no log.
@@ -62,12 +65,11 @@ pub struct Replayed {
 impl Replayed {
     pub(crate) fn new(
         recording: &Recording,
-        parents: &[Parent],
+        tree: &RequestTree<'_>,
         clock: &Clock,
         latencies: &ByOp,
     ) -> Self {
-        let requests = recording.measured();
-        assert_eq!(requests.len(), parents.len(), "every request has its parent or none");
+        let (requests, parents) = (recording.measured(), &tree.parents);
         let start = requests[0].issued_at;
         let recorded_s = clock.recorded_end().saturating_sub(start).as_secs_f64();
         let replayed_s = clock.replayed_end().as_secs_f64();
@@ -76,15 +78,20 @@ impl Replayed {
         let benchmark = recording.tail.as_ref().and_then(|tail| tail.benchmark.as_ref());
         let prediction = benchmark.filter(|_| host_share <= HOST_SHARE_MAX).map(|benchmark| {
             let slower = replayed_s / recorded_s;
+            let copies = f64::from(tree.copies.get());
+            let ends = tree.by_copy(&clock.completed_at).map(|of| of.iter().max().copied());
+            let ends_s: f64 = ends.map(|it| it.unwrap_or_default().as_secs_f64()).sum();
+            let slower_mean = ends_s / copies / recorded_s;
+            let p99 = transactions_p99(recording, (tree, clock));
             Prediction {
-                tps: benchmark.tps / slower,
-                latency_ms_mean: benchmark.latency_ms_mean.map(|it| it * slower),
-                latency_ms_p99: transactions_p99(recording, clock).map(|it| it.as_secs_f64() * 1e3),
+                tps: benchmark.tps * copies / slower,
+                latency_ms_mean: benchmark.latency_ms_mean.map(|it| it * slower_mean),
+                latency_ms_p99: p99.map(|it| it.as_secs_f64() * 1e3),
             }
         });
         let summary = |of: &Latencies| (of.count() > 0).then(|| of.summary());
         Self {
-            requests: requests.len() as u64,
+            requests: tree.requests.len() as u64,
             recorded_s,
             replayed_s,
             recorded_host_share: Clock::of_recording(requests)
@@ -112,12 +119,25 @@ impl Replayed {
     }
 }
 
-/// 99th percentile of the transactions' latencies on the clock of the replay; none without a log.
-fn transactions_p99(recording: &Recording, clock: &Clock) -> Option<Nanos> {
-    let moments = Moments::new(recording.measured(), &clock.completed_at);
-    let latency =
-        |it: &Transaction| moments.replayed(it.to).saturating_sub(moments.replayed(it.from));
-    let mut latencies: Vec<Nanos> = recording.measured_transactions().map(latency).collect();
+/// 99th percentile of the latencies that the transactions of `recording` have on the clock of the
+/// replay; none without a log of them. A copy that is one transaction as a whole needs no log.
+fn transactions_p99(
+    recording: &Recording,
+    (tree, clock): (&RequestTree<'_>, &Clock),
+) -> Option<Nanos> {
+    let mut latencies = Vec::new();
+    let benchmark = recording.tail.as_ref().and_then(|tail| tail.benchmark.as_ref());
+    let is_one = benchmark.is_some_and(|it| it.transactions == 1);
+    for completed_at in tree.by_copy(&clock.completed_at) {
+        if is_one {
+            latencies.extend(completed_at.iter().max());
+            continue;
+        }
+        let moments = Moments::new(recording.measured(), completed_at);
+        let latency =
+            |it: &Transaction| moments.replayed(it.to).saturating_sub(moments.replayed(it.from));
+        latencies.extend(recording.measured_transactions().map(latency));
+    }
     latency_percentile(&mut latencies, 99.0)
 }
 
@@ -156,17 +176,18 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    pub(crate) fn new(requests: &[Recorded], completed_at: &[Nanos]) -> Self {
-        assert_eq!(requests.len(), completed_at.len(), "every request has completed");
-        let recorded_end = requests.iter().map(|it| it.completed_at).max().unwrap_or_default();
-        Self { recorded_end, completed_at: completed_at.to_vec() }
+    /// The clock of a replay that began at zero, with the completion of each request.
+    pub(crate) fn new(tree: &RequestTree<'_>, completed_at: Vec<Nanos>) -> Self {
+        assert_eq!(tree.requests.len(), completed_at.len(), "every request has completed");
+        Self { recorded_end: tree.recorded_end(), completed_at }
     }
 
     /// The clock of the recording itself, from its first issue on.
     pub(super) fn of_recording(requests: &[Recorded]) -> Self {
         let start = requests.first().map_or(Nanos::ZERO, |it| it.issued_at);
-        let completed: Vec<Nanos> = requests.iter().map(|it| it.completed_at - start).collect();
-        Self::new(requests, &completed)
+        let completed_at = requests.iter().map(|it| it.completed_at - start).collect();
+        let recorded_end = requests.iter().map(|it| it.completed_at).max().unwrap_or_default();
+        Self { recorded_end, completed_at }
     }
 
     fn recorded_end(&self) -> Nanos {

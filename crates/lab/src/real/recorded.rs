@@ -26,9 +26,9 @@ use super::guard;
 use crate::application::{ByOp, Clock, Pending, ReplayHost, Replayed};
 use crate::{Error, Kind};
 
-/// Maximum number of outstanding requests.
-const WORKERS_MAX: usize = 256;
-/// Bytes of a write of the fill, and alignment of memory.
+/// Most requests that are outstanding at a time.
+const WORKERS_MAX: u64 = 256;
+/// Bytes of a write of the fill, and what memory is aligned to.
 const FILL_BYTES: u64 = 1 << 20;
 const ALIGNMENT: usize = 4096;
 /// Minimum wait for which a worker sleeps; sleeping and waking takes about this long.
@@ -64,16 +64,16 @@ pub fn replay_recording(
     // Held exclusively until the end.
     let permit = guard::permit(path, destroy)?;
     let file = open(permit.path())?;
-    check_size(&file, recording, path)?;
+    let size = check_size(&file, (recording, host), path)?;
     let failed = |what: &str, source: std::io::Error| {
         let text = format!("{what} {}", path.display());
         Error::new(Kind::Io, text).source(source).hint(HINT)
     };
-    fill(&file, recording.head.size_bytes).map_err(|source| failed("filling", source))?;
-    let parents = host.parents(recording);
+    fill(&file, size).map_err(|source| failed("filling", source))?;
+    let tree = host.tree(recording);
     let state = ReplayState {
-        pending: Pending::new(requests, &parents, host, Nanos::ZERO),
-        completed_at: vec![Nanos::ZERO; requests.len()],
+        pending: Pending::new(&tree, host, Nanos::ZERO),
+        completed_at: vec![Nanos::ZERO; tree.requests.len()],
         latencies: ByOp::default(),
         lateness: Latencies::default(),
         is_polled: false,
@@ -81,26 +81,26 @@ pub fn replay_recording(
     };
     let engine = ReplayEngine {
         file: &file,
-        requests,
+        requests: &tree.requests,
         begun: Instant::now(),
         state: Mutex::new(state),
         wake: Condvar::new(),
     };
     let bytes_max = requests.iter().map(|it| u64::from(it.sectors) * SECTOR_BYTES).max();
     thread::scope(|scope| {
-        for seed in 0..outstanding_max(requests) {
+        for seed in 0..outstanding_max(requests, host.copies.get().into()) {
             let engine = &engine;
             scope.spawn(move || engine.work(Buffer::new(bytes_max.unwrap_or_default(), seed)));
         }
     });
     let state = engine.state.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some((index, source)) = state.failure {
-        let Recorded { op, lba, sectors, .. } = requests[index as usize];
+        let Recorded { op, lba, sectors, .. } = tree.requests[index as usize];
         return Err(failed(&format!("{op:?} of {sectors} sectors at {lba} on"), source));
     }
     assert!(state.pending.is_over(), "every request was issued and completed");
-    let clock = Clock::new(requests, &state.completed_at);
-    let replayed = Replayed::new(recording, &parents, &clock, &state.latencies);
+    let clock = Clock::new(&tree, state.completed_at);
+    let replayed = Replayed::new(recording, &tree, &clock, &state.latencies);
     let lateness = (state.lateness.count() > 0).then(|| state.lateness.summary());
     Ok(RealReplay { replayed, lateness })
 }
@@ -118,17 +118,24 @@ fn open(path: &Path) -> Result<File, Error> {
     })
 }
 
-fn check_size(file: &File, recording: &Recording, path: &Path) -> Result<(), Error> {
+/// Bytes of the target that the replay reaches.
+fn check_size(
+    file: &File,
+    (recording, host): (&Recording, &ReplayHost),
+    path: &Path,
+) -> Result<u64, Error> {
     let end = seek(file, rustix::fs::SeekFrom::End(0)).map_err(|source| {
         let text = format!("asking for the size of {}", path.display());
         Error::new(Kind::Io, text).source(source)
     })?;
-    let recorded = recording.head.size_bytes;
-    if recorded <= end {
-        return Ok(());
+    let (recorded, copies) = (recording.head.size_bytes, host.copies.get());
+    let all = recorded.saturating_mul(copies.into());
+    if all <= end {
+        return Ok(all);
     }
+    let of = if copies == 1 { String::new() } else { format!("{copies} copies of ") };
     let text = format!(
-        "the recording is of a device of {}, and {} holds {}",
+        "the recording is of {of}a device of {}, and {} holds {}",
         Bytes(recorded),
         path.display(),
         Bytes(end)
@@ -152,8 +159,9 @@ fn fill(file: &File, size: u64) -> std::io::Result<()> {
     file.sync_all()
 }
 
-/// Twice the maximum number of outstanding requests in the recording: a slower drive has more.
-fn outstanding_max(requests: &[Recorded]) -> u64 {
+/// Most requests that were outstanding at a time in the recording, and as many again: a drive that
+/// is slower has more. So many times for each of `copies`.
+fn outstanding_max(requests: &[Recorded], copies: u64) -> u64 {
     let mut ends: Vec<Nanos> = requests.iter().map(|it| it.completed_at).collect();
     ends.sort_unstable();
     let (mut done, mut most) = (0, 1);
@@ -163,7 +171,7 @@ fn outstanding_max(requests: &[Recorded]) -> u64 {
         }
         most = most.max((index + 1).saturating_sub(done));
     }
-    most.saturating_mul(2).min(WORKERS_MAX) as u64
+    (most as u64).saturating_mul(2).saturating_mul(copies).min(WORKERS_MAX)
 }
 
 /// Memory of a worker: incompressible bytes, aligned for direct I/O.

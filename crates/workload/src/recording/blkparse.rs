@@ -11,25 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use blockio::{Nanos, Op};
 
-use super::Recorded;
-
-/// Requests of a device whose issue and completion blktrace recorded.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Blktrace {
-    /// Device numbers, such as `259,0`.
-    pub device: String,
-    /// Requests in order of issue, the first at zero.
-    pub requests: Vec<Recorded>,
-    /// Number of requests that were issued, but whose completion is not in the trace.
-    pub incomplete: u64,
-}
-
-impl Blktrace {
-    /// First sector behind all requests.
-    pub fn end_lba(&self) -> u64 {
-        self.requests.iter().map(|it| it.lba + u64::from(it.sectors)).max().unwrap_or_default()
-    }
-}
+use super::{DeviceTrace, Recorded};
 
 /// Operation, first sector and sectors of a request, by which issue and completion are matched.
 type Key = (u8, u64, u32);
@@ -44,10 +26,10 @@ struct Issued {
 /// Parses the output of blkparse.
 ///
 /// # Errors
-/// Fails if a line is malformed, it has two devices, or no request is issued and completed. Names
-/// the line and the expected form.
-pub fn read_blkparse(text: &str) -> Result<Blktrace, String> {
-    let mut trace = Blktrace::default();
+/// Fails if a line is broken, two devices are in it, or no request is issued and completed, and
+/// says which line and what would be right.
+pub fn read_blkparse(text: &str) -> Result<DeviceTrace, String> {
+    let mut trace = DeviceTrace::default();
     let mut open: BTreeMap<Key, VecDeque<Issued>> = BTreeMap::new();
     for (index, line) in text.lines().enumerate() {
         let fields: Vec<&str> = line.split_whitespace().collect();
@@ -71,16 +53,8 @@ pub fn read_blkparse(text: &str) -> Result<Blktrace, String> {
             waiting.push_back(Issued { at, op, fua });
         } else if let Some(Issued { at: issued_at, op, fua }) = waiting.pop_front() {
             let completed_at = at.max(issued_at);
-            let client = 0;
-            trace.requests.push(Recorded {
-                issued_at,
-                completed_at,
-                op,
-                fua,
-                lba,
-                sectors,
-                client,
-            });
+            let request = Recorded { issued_at, completed_at, op, fua, lba, sectors, client: 0 };
+            trace.requests.push(request);
         }
     }
     if trace.requests.is_empty() {
@@ -91,13 +65,7 @@ pub fn read_blkparse(text: &str) -> Result<Blktrace, String> {
         );
     }
     trace.incomplete = open.values().map(|waiting| waiting.len() as u64).sum();
-    trace.requests.sort_by_key(|it| (it.issued_at, it.completed_at));
-    let start = trace.requests[0].issued_at;
-    for request in &mut trace.requests {
-        request.issued_at = request.issued_at - start;
-        request.completed_at = request.completed_at - start;
-    }
-    Ok(trace)
+    Ok(trace.ordered())
 }
 
 /// Issue or completion of a request.
