@@ -75,3 +75,6 @@ pub fn host_share(recording: &Recording) -> Option<f64> {
     let share = || Clock::of_recording(requests).host_share(&parents(requests));
     (!requests.is_empty()).then(share)
 }
+
+#[cfg(test)]
+mod tests;

@@ -41,12 +41,12 @@ pub struct Replayed {
     pub requests: u64,
     /// Time from the first issue to the last completion in the recording, in seconds.
     pub recorded_s: f64,
-    /// The same of the replay.
+    /// Time from the first issue to the last completion in the replay, in seconds.
     pub replayed_s: f64,
     /// Share of think times in the critical path of the recording, from 0 to 1. The critical path
     /// is the chain of parents of the request that completed last.
     pub recorded_host_share: f64,
-    /// The same of the replay.
+    /// Share of think times in the critical path of the replay, from 0 to 1.
     pub host_share: f64,
     /// Mean number of concurrent think times in the replay.
     pub thinking_mean: f64,
