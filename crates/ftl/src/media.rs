@@ -49,6 +49,8 @@ pub enum MediaOp {
         row: u32,
         /// Stream that filled it, or parity.
         cause: Cause,
+        /// True if it takes one bit a cell ([`crate::SlcCache`]).
+        is_slc: bool,
     },
     /// Erase one superblock: an erase block on every plane of every die of its bank.
     Erase {

@@ -49,6 +49,7 @@ pub mod catalogue;
 mod climate;
 mod die;
 mod die_failure;
+mod disk;
 mod drive;
 mod event;
 mod host;
@@ -63,11 +64,12 @@ pub use climate::{POWER_WINDOW_S, Reading};
 pub use die_failure::{DieFailure, FailedDie};
 pub use drive::{Drive, PagesRead, Placement, Setup};
 pub use spec::{
-    BufferSpec, ChannelsSpec, CompressionSpec, ControllerSpec, DevicesSpec, DriveSpec,
+    BufferSpec, ChannelsSpec, CompressionSpec, ControllerSpec, DevicesSpec, DiskSpec, DriveSpec,
     EnduranceSpec, EnergySpec, Fact, FitScale, FitSpec, FormatSpec, GeometrySpec, HostSpec,
     InPlaceSpec, IsolationSpec, LinkSpec, MappingSpec, MappingUnit, ModuleLayout, ModulesSpec,
-    NandSpec, OverProvisioning, PlacementSpec, PowerSpec, PublishedSpec, RelocationSpec, SlotPower,
-    SpecError, StallHolds, StallSpec, Surroundings, ThermalSpec, VictimSpec,
+    NandSpec, OverProvisioning, PlacementSpec, PowerSpec, PublishedSpec, ReadRetrySpec,
+    RelocationSpec, SlcCacheSpec, SlotPower, SpecError, StallHolds, StallSpec, Surroundings,
+    ThermalSpec, VictimSpec,
 };
 
 /// Version of the models: rises whenever a simulated number moves.

@@ -197,7 +197,7 @@ impl Drive {
     /// # Errors
     /// [`DeviceError::Poisoned`].
     pub fn counters(&self) -> Result<ftl::Counters, DeviceError> {
-        Ok(*self.core()?.ftl.counters())
+        Ok(self.core()?.ftl.counters())
     }
 
     /// Space that data takes, and the most that it may take.
