@@ -38,17 +38,26 @@ pub(crate) fn test() -> Result<()> {
         println!("  to run them: pip install {}", NEEDED.map(|it| format!("'{it}'")).join(" "));
         return Ok(());
     };
-    let folder = environment.folder.join("wheels");
-    environment.build(&folder, &[])?;
-    let wheel = wheel_in(&folder)?.display().to_string();
+    environment.install()?;
     let python = environment.program("python");
-    let pip = ["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps", &wheel];
-    run(&python, &pip, &[])?;
     let command = target().join("debug").join("floatgate").display().to_string();
     let pytest = ["-m", "pytest", "-c", "crates/python/pyproject.toml", "crates/python/tests"];
     // Else Python leaves its bytecode among the sources.
     let variables = [("FLOATGATE_COMMAND", &*command), ("PYTHONDONTWRITEBYTECODE", "1")];
     run(&python, &pytest, &variables)
+}
+
+/// Installs the package, and another one beside it, into the environment, and returns the path of
+/// its interpreter; nothing where no registry can be reached.
+///
+/// # Errors
+/// Fails if the package cannot be built, or one cannot be installed.
+pub(crate) fn installed(beside: &str) -> Result<Option<String>> {
+    let Some(environment) = Environment::provide()? else { return Ok(None) };
+    environment.install()?;
+    let python = environment.program("python");
+    run(&python, &["-m", "pip", "install", "--quiet", beside], &[])?;
+    Ok(Some(python))
 }
 
 /// A virtual environment of Python below the target folder.
@@ -84,6 +93,15 @@ impl Environment {
     /// Path of a program of the environment.
     fn program(&self, name: &str) -> String {
         self.folder.join("bin").join(name).display().to_string()
+    }
+
+    /// Builds the package and installs it.
+    fn install(&self) -> Result<()> {
+        let folder = self.folder.join("wheels");
+        self.build(&folder, &[])?;
+        let wheel = wheel_in(&folder)?.display().to_string();
+        let pip = ["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps", &wheel];
+        run(&self.program("python"), &pip, &[])
     }
 
     /// Builds a wheel into `folder`, which then holds no other.
