@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::program::{install, may_install, run, succeeds};
-use crate::root;
+use crate::target;
 
 /// Packages that the tests need, none of which the package itself does.
 const NEEDED: [&str; 5] = ["distributed", "maturin>=1.9,<2", "numpy", "pyarrow", "pytest"];
@@ -38,17 +38,26 @@ pub(crate) fn test() -> Result<()> {
         println!("  to run them: pip install {}", NEEDED.map(|it| format!("'{it}'")).join(" "));
         return Ok(());
     };
-    let folder = environment.folder.join("wheels");
-    environment.build(&folder, &[])?;
-    let wheel = wheel_in(&folder)?.display().to_string();
+    environment.install()?;
     let python = environment.program("python");
-    let pip = ["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps", &wheel];
-    run(&python, &pip, &[])?;
     let command = target().join("debug").join("floatgate").display().to_string();
     let pytest = ["-m", "pytest", "-c", "crates/python/pyproject.toml", "crates/python/tests"];
     // Else Python leaves its bytecode among the sources.
     let variables = [("FLOATGATE_COMMAND", &*command), ("PYTHONDONTWRITEBYTECODE", "1")];
     run(&python, &pytest, &variables)
+}
+
+/// Installs the package, and another one beside it, into the environment, and returns the path of
+/// its interpreter; nothing where no registry can be reached.
+///
+/// # Errors
+/// Fails if the package cannot be built, or one cannot be installed.
+pub(crate) fn installed(beside: &str) -> Result<Option<String>> {
+    let Some(environment) = Environment::provide()? else { return Ok(None) };
+    environment.install()?;
+    let python = environment.program("python");
+    run(&python, &["-m", "pip", "install", "--quiet", beside], &[])?;
+    Ok(Some(python))
 }
 
 /// A virtual environment of Python below the target folder.
@@ -86,6 +95,15 @@ impl Environment {
         self.folder.join("bin").join(name).display().to_string()
     }
 
+    /// Builds the package and installs it.
+    fn install(&self) -> Result<()> {
+        let folder = self.folder.join("wheels");
+        self.build(&folder, &[])?;
+        let wheel = wheel_in(&folder)?.display().to_string();
+        let pip = ["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps", &wheel];
+        run(&self.program("python"), &pip, &[])
+    }
+
     /// Builds a wheel into `folder`, which then holds no other.
     fn build(&self, folder: &Path, options: &[&str]) -> Result<()> {
         if folder.exists() {
@@ -105,10 +123,4 @@ fn wheel_in(folder: &Path) -> Result<PathBuf> {
     let mut paths = entries.flatten().map(|entry| entry.path());
     let is_wheel = |path: &PathBuf| path.extension().is_some_and(|it| it == "whl");
     paths.find(is_wheel).with_context(|| format!("no wheel is in {}", folder.display()))
-}
-
-/// The folder that cargo builds into.
-fn target() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    root().join(target.unwrap_or_else(|| PathBuf::from("target")))
 }

@@ -31,7 +31,7 @@ use std::sync::Arc;
 pub use self::address::{Address, AddressError};
 pub use self::conversation::Taken;
 pub use self::limits::{Limits, LimitsError, REQUEST_BYTES_MAX};
-pub use self::pace::{Asked, Lane, Pace};
+pub use self::pace::{Asked, Holder, Lane, Lateness, Pace};
 pub use self::recorder::{Recorder, Served};
 pub use self::replies::Replies;
 pub use self::server::{Event, Observer, Protocol, Server};
@@ -106,7 +106,7 @@ impl Exports {
         Self { tls: Some(tls), ..self }
     }
 
-    /// Has everything that clients ask for kept by `recorder`.
+    /// Passes all commands of clients to `recorder`.
     #[must_use]
     pub fn recorded(self, recorder: Arc<dyn Recorder>) -> Self {
         Self { recorder: Some(recorder), ..self }
@@ -133,7 +133,7 @@ impl Exports {
         self.offered.iter()
     }
 
-    /// Makes what was acknowledged on any of them durable; every one is tried.
+    /// Flushes all exports; an error of one does not keep the others from it.
     ///
     /// # Errors
     /// The first that failed.

@@ -7,9 +7,9 @@ use workload::recording::{self, Parent, Recorded, Recording, Transaction, latenc
 
 use super::RequestTree;
 
-/// Largest share of the host in the critical path of a replay whose rate is taken for a prediction.
+/// Largest share of the host in a replay's critical path at which a rate is predicted.
 ///
-/// Beyond it the processors decide, which are not modelled.
+/// Above it the host's processors determine the rate, and they are not modelled.
 pub const HOST_SHARE_MAX: f64 = 0.8;
 
 /// Latencies of the drive's requests, by operation.
@@ -20,45 +20,45 @@ pub(crate) struct ByOp {
     pub(crate) flush: Latencies,
 }
 
-/// Rate and latency of transactions, as the recorded application would have them.
+/// Predicted rate and latency of the recorded application's transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Prediction {
     /// Transactions per second, of all copies together.
     pub tps: f64,
-    /// Mean latency in milliseconds: that of the recording, as much longer or shorter as the replay
-    /// of a copy takes, since as many clients wait (Little's law). Absent where the benchmark
-    /// printed none.
+    /// Mean latency in milliseconds: that of the recording times the ratio of the spans of replay
+    /// and recording, since the number of clients is the same (Little's law). Absent if the
+    /// benchmark printed none.
     pub latency_ms_mean: Option<f64>,
-    /// 99th percentile of the latency in milliseconds: begin and commit of each transaction that
-    /// the benchmark logged, on the clock of the replay. Absent where it kept no log.
+    /// 99th percentile of the latency in milliseconds, from begin and commit of each logged
+    /// transaction on the clock of the replay. Absent if the benchmark kept no log.
     pub latency_ms_p99: Option<f64>,
 }
 
-/// A recording as it went on another drive.
+/// Result of replaying a recording on another drive.
 #[derive(Clone, Debug, Serialize)]
 pub struct Replayed {
     /// Requests that were replayed.
     pub requests: u64,
-    /// From the first issue to the last completion, in seconds: of the recording.
+    /// Time from the first issue to the last completion in the recording, in seconds.
     pub recorded_s: f64,
-    /// The same of the replay.
+    /// Time from the first issue to the last completion in the replay, in seconds.
     pub replayed_s: f64,
-    /// Share of think times in the span that the last request to complete waited for, from 0 to 1:
-    /// of the recording.
+    /// Share of think times in the critical path of the recording, from 0 to 1. The critical path
+    /// is the chain of parents of the request that completed last.
     pub recorded_host_share: f64,
-    /// The same of the replay.
+    /// Share of think times in the critical path of the replay, from 0 to 1.
     pub host_share: f64,
-    /// Mean number of think times that are under way at once in the replay.
+    /// Mean number of concurrent think times in the replay.
     pub thinking_mean: f64,
-    /// Processors of the machine on which the recording was made; absent where it does not say.
+    /// Processors of the recording's machine; absent if the recording does not say.
     pub processors: Option<u32>,
-    /// Prediction; absent where the recording has no result of a benchmark, or the host dominates.
+    /// Prediction; absent if the recording has no benchmark result, or the host dominates.
     pub prediction: Option<Prediction>,
-    /// Read latency; absent where nothing was read.
+    /// Read latency; absent without reads.
     pub read: Option<LatencySummary>,
-    /// Write latency; absent where nothing was written.
+    /// Write latency; absent without writes.
     pub write: Option<LatencySummary>,
-    /// Flush latency; absent where nothing was flushed.
+    /// Flush latency; absent without flushes.
     pub flush: Option<LatencySummary>,
 }
 
@@ -106,21 +106,21 @@ impl Replayed {
         }
     }
 
-    /// True if a rate is predicted at which more think times are under way at once than the machine
-    /// of the recording has processors: if they are work and not waiting, it cannot carry them.
+    /// True if the predicted rate needs more concurrent think times than the recording's machine
+    /// has processors. If think times are work and not waiting, that machine cannot reach the rate.
     pub fn exceeds_processors(&self) -> bool {
         let processors = self.processors.map_or(f64::INFINITY, f64::from);
         self.prediction.is_some() && self.thinking_mean > processors
     }
 
-    /// Factor by which the replay took longer than the recording.
+    /// Time of the recording divided by the time of the replay.
     pub fn slowdown(&self) -> f64 {
         self.replayed_s / self.recorded_s
     }
 }
 
-/// 99th percentile of the latencies that the transactions of `recording` have on the clock of the
-/// replay; none without a log of them. A copy that is one transaction as a whole needs no log.
+/// 99th percentile of the transactions' latencies on the clock of the replay; none without a log. A
+/// copy that is a single transaction needs no log.
 fn transactions_p99(
     recording: &Recording,
     (tree, clock): (&RequestTree<'_>, &Clock),
@@ -141,8 +141,8 @@ fn transactions_p99(
     latency_percentile(&mut latencies, 99.0)
 }
 
-/// Moments of a recording on the clock of its replay: each is as long after the completion that
-/// came before it as it was recorded.
+/// Maps times of a recording to the clock of its replay: a time keeps its distance from the
+/// latest completion before it.
 struct Moments {
     /// Start of the recording: the replay begins at zero.
     start: Nanos,
@@ -169,7 +169,7 @@ impl Moments {
     }
 }
 
-/// Times of completion of each request, in the recording and in the replay.
+/// Completion times of each request, in the recording and in the replay.
 pub(crate) struct Clock {
     recorded_end: Nanos,
     completed_at: Vec<Nanos>,
@@ -198,8 +198,8 @@ impl Clock {
         self.completed_at.iter().copied().max().unwrap_or_default()
     }
 
-    /// Share of think times in what the last request to complete waited for: its own think time,
-    /// that of its parent, and so on to the first.
+    /// Share of think times in the critical path: the think time of the request that completed
+    /// last, that of its parent, and so on to the first.
     pub(super) fn host_share(&self, parents: &[Parent]) -> f64 {
         let last = (0..self.completed_at.len()).max_by_key(|index| self.completed_at[*index]);
         let mut next = last;

@@ -5,8 +5,8 @@
 //! worker: take what is due, or wait for it ──► read, write, flush or trim ──► what waited is due
 //! ```
 //!
-//! Every worker waits for the next request itself, and carries it out with a system call that
-//! blocks, past the page cache: no request goes through a second thread.
+//! Each worker waits for the next request itself and carries it out with a blocking system call
+//! that bypasses the page cache: no request passes through a second thread.
 
 use std::fs::{File, OpenOptions};
 use std::num::NonZeroU64;
@@ -26,12 +26,12 @@ use super::guard;
 use crate::application::{ByOp, Clock, Pending, ReplayHost, Replayed};
 use crate::{Error, Kind};
 
-/// Most requests that are outstanding at a time.
+/// Maximum number of outstanding requests.
 const WORKERS_MAX: u64 = 256;
-/// Bytes of a write of the fill, and what memory is aligned to.
+/// Bytes of a write of the fill, and alignment of memory.
 const FILL_BYTES: u64 = 1 << 20;
 const ALIGNMENT: usize = 4096;
-/// Shortest wait for which a worker sleeps: sleeping and waking takes about as long.
+/// Minimum wait for which a worker sleeps; sleeping and waking takes about this long.
 const NEAR: Nanos = Nanos::from_micros(60);
 
 /// A replay on a real drive.
@@ -44,8 +44,8 @@ pub struct RealReplay {
     pub lateness: Option<LatencySummary>,
 }
 
-/// Replays what a benchmark did while it counted on the file or block device at `path`, which is
-/// written all over first, as far as the recorded device reached.
+/// Replays the measured part of a recording on the file or block device at `path`. The target is
+/// written once in full first, up to the size of the recorded device.
 ///
 /// # Errors
 /// Fails if the guard refuses the target, it is smaller than the recorded device, or it fails a
@@ -140,7 +140,7 @@ fn check_size(
         path.display(),
         Bytes(end)
     );
-    let hint = "record on a device that is no larger than the drives to compare";
+    let hint = "record on a device that is not larger than the drives to compare";
     Err(Error::new(Kind::Input, text).hint(hint))
 }
 
@@ -159,8 +159,8 @@ fn fill(file: &File, size: u64) -> std::io::Result<()> {
     file.sync_all()
 }
 
-/// Most requests that were outstanding at a time in the recording, and as many again: a drive that
-/// is slower has more. So many times for each of `copies`.
+/// Twice the maximum number of outstanding requests in the recording, for each of `copies`: a
+/// slower drive has more.
 fn outstanding_max(requests: &[Recorded], copies: u64) -> u64 {
     let mut ends: Vec<Nanos> = requests.iter().map(|it| it.completed_at).collect();
     ends.sort_unstable();
@@ -174,7 +174,7 @@ fn outstanding_max(requests: &[Recorded], copies: u64) -> u64 {
     (most as u64).saturating_mul(2).saturating_mul(copies).min(WORKERS_MAX)
 }
 
-/// Memory of a worker: bytes that do not compress, where direct I/O wants them.
+/// Memory of a worker: incompressible bytes, aligned for direct I/O.
 struct Buffer {
     memory: Vec<u8>,
     start: usize,
@@ -210,9 +210,9 @@ struct ReplayState<'a> {
     completed_at: Vec<Nanos>,
     latencies: ByOp,
     lateness: Latencies,
-    /// True while a worker polls the clock for what is due soon: one is enough.
+    /// True while a worker polls the clock for the next request: one worker is enough.
     is_polled: bool,
-    /// The first request that failed, at which all workers end.
+    /// The first request that failed, which ends all workers.
     failure: Option<(u32, std::io::Error)>,
 }
 
@@ -222,13 +222,13 @@ impl ReplayState<'_> {
     }
 }
 
-/// Workers' common ground.
+/// State that the workers share.
 struct ReplayEngine<'a> {
     file: &'a File,
     requests: &'a [Recorded],
     begun: Instant,
     state: Mutex<ReplayState<'a>>,
-    /// Signalled when a request became due earlier than all others, and at the end.
+    /// Signalled when a request becomes due earlier than all others, and at the end.
     wake: Condvar,
 }
 
@@ -241,10 +241,9 @@ impl<'a> ReplayEngine<'a> {
         Nanos(u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// Carries out what is due until all is over.
+    /// Carries out due requests until all have completed.
     fn work(&self, mut block: Buffer) {
-        // The system would otherwise sleep some 50 us longer than it is told to; where it refuses,
-        // it does.
+        // Otherwise the kernel adds some 50 us to each sleep. If it refuses, sleeps stay that long.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let mut state = self.lock();
         while !state.is_over() {
@@ -282,7 +281,7 @@ impl<'a> ReplayEngine<'a> {
             return state;
         }
         drop(state);
-        // Others may have become due meanwhile.
+        // Other requests may have become due meanwhile.
         self.wake.notify_one();
         let issued_at = self.now();
         let done = self.carry_out(self.requests[index as usize], block);

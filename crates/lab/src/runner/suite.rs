@@ -276,6 +276,6 @@ fn stopped(step: &PlannedStep, record: &Record) -> Warning {
         kind: WarningKind::Interrupted,
         step: step.id.clone(),
         text: format!("stopped after {done_s:.0} s of {asked_s:.0} s"),
-        remedy: "`floatgate review --resume` repeats this step and goes on".into(),
+        remedy: "`floatgate review --resume` repeats this step and continues".into(),
     }
 }

@@ -13,7 +13,7 @@ use blockio::{Nanos, Op};
 
 use super::{DeviceTrace, Recorded};
 
-/// Operation, first sector and sectors of a request: what its issue and its completion share.
+/// Operation, first sector and sectors of a request, by which issue and completion are matched.
 type Key = (u8, u64, u32);
 
 /// A request that was issued.
@@ -23,11 +23,11 @@ struct Issued {
     fua: bool,
 }
 
-/// Reads blkparse text.
+/// Parses the output of blkparse.
 ///
 /// # Errors
-/// Fails if a line is broken, two devices are in it, or no request is issued and completed, and
-/// says which line and what would be right.
+/// Fails if a line is malformed, it has two devices, or no request is issued and completed. Names
+/// the line and the expected form.
 pub fn read_blkparse(text: &str) -> Result<DeviceTrace, String> {
     let mut trace = DeviceTrace::default();
     let mut open: BTreeMap<Key, VecDeque<Issued>> = BTreeMap::new();
@@ -79,10 +79,10 @@ struct Event<'a> {
     sectors: u32,
 }
 
-/// The event of a line; none where it is another action or carries no request.
+/// Event of a line; none for other actions and lines without a request.
 fn event<'a>(fields: &[&'a str]) -> Result<Option<Event<'a>>, String> {
     let [device, _, _, seconds, _, action, rest @ ..] = fields else {
-        // Blank lines, and what blkparse says besides.
+        // Blank lines, and messages of blkparse.
         return match fields.first() {
             Some(first) if first.contains(',') => {
                 Err(format!("{} fields: no action", fields.len()))
@@ -101,7 +101,7 @@ fn event<'a>(fields: &[&'a str]) -> Result<Option<Event<'a>>, String> {
     let at = Nanos::from_secs_f64(at);
     let mut event = Event { device, is_issue, at, op: Op::Flush, fua: false, lba: 0, sectors: 0 };
     if rest.get(2) != Some(&"+") {
-        // Of requests without data only flushes are asked of a drive.
+        // Of requests without data, only flushes reach a drive.
         return Ok(direction.starts_with('F').then_some(event));
     }
     let (_, is_written) =

@@ -25,7 +25,7 @@ pub(super) fn predict(application: &Application, drive: &str, args: &App) -> Res
     let spec = find_drive(drive)?;
     let choice = setup::choice(args.timing.format.as_deref(), &args.timing.setup);
     let Wanted::Model(wanted) = Subject::find(drive)?.setup(&choice)? else {
-        bail!("{drive} is no model: `floatgate drives` lists those there are");
+        bail!("{drive} is not a modelled drive: `floatgate drives` lists them");
     };
     let setup = wanted.with_seed(args.timing.setup.seed);
     let host = args.host.host()?;

@@ -1,5 +1,5 @@
 //! Recordings of applications, replayed on a model: each request is issued once its parent has
-//! completed and the application has thought for as long as it did.
+//! completed and its think time has passed.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,10 +15,10 @@ use super::{failed, quick_measure};
 use crate::application::{ByOp, Clock, Pending, ReplayHost, Replayed, RequestTree};
 use crate::{Error, Kind};
 
-/// Replays what a benchmark did while it counted on a model of `spec` that was filled once.
+/// Replays the measured part of a recording on a model of `spec` that was filled once.
 ///
-/// Addresses stay as they are where the model, after time lapse, holds all of them; else they are
-/// shrunk with it. `compressible_percent` is that of the data.
+/// Addresses are kept if the model, after time lapse, is large enough, and scaled down otherwise.
+/// `compressible_percent` is the compressibility of the data.
 ///
 /// # Errors
 /// Fails if the recorded device is larger than the drive, or the model fails a request.
@@ -31,13 +31,13 @@ pub fn replay_recording(
     let mut drive = Drive::new(spec, setup)
         .map_err(|source| Error::new(Kind::Input, "setting up the drive").source(source))?;
     drive.set_compressible(compressible_percent);
-    // Before it is filled, which may take long.
+    // Checked before the fill, which may take long.
     AddressMap::new((recording, host), &drive, &spec.name)?;
     quick_measure::fill(&mut drive);
     Ok(on(&mut drive, &spec.name, (recording, host), Nanos::ZERO)?.replayed)
 }
 
-/// A recording that was replayed on a drive.
+/// A recording after its replay on a drive.
 pub(super) struct ReplayedRecording {
     pub(super) replayed: Replayed,
     /// Requests and counters of the drive from its start to its end.
@@ -46,7 +46,7 @@ pub(super) struct ReplayedRecording {
     pub(super) completed_at: Nanos,
 }
 
-/// Replays what a benchmark did while it counted on an idle `drive` called `name`, from `start` on.
+/// Replays the measured part of a recording on the idle `drive` called `name`, from `start` on.
 ///
 /// # Errors
 /// Fails if nothing was recorded then, the recorded device is larger than the drive, or the drive
@@ -78,7 +78,7 @@ pub(super) fn on(
 pub(super) struct AddressMap {
     /// Sectors of the device that was recorded.
     from: u64,
-    /// Sectors that stand for them: fewer in time lapse.
+    /// Sectors of the model that they map to: fewer in time lapse.
     to: u64,
 }
 
@@ -99,13 +99,13 @@ impl AddressMap {
                 bytes(recording.space_sectors()),
                 bytes(whole)
             );
-            let hint = "record on a device that is no larger than the drives to compare";
+            let hint = "record on a device that is not larger than the drives to compare";
             return Err(Error::new(Kind::Input, text).hint(hint));
         }
         Ok(Self { from, to: from.min(drive.user_sectors()) })
     }
 
-    /// Place of a request on the drive, within which it stays.
+    /// Maps a request to the drive, within its capacity.
     fn place(self, request: &Recorded) -> (Lba, u32) {
         if self.from == self.to {
             return (Lba(request.lba), request.sectors);
@@ -118,7 +118,7 @@ impl AddressMap {
     }
 }
 
-/// A replay under way.
+/// A replay in progress.
 pub(super) struct Run<'a> {
     drive: &'a mut Drive,
     requests: &'a [Recorded],
