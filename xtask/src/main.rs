@@ -77,6 +77,8 @@ enum Task {
         #[arg(long, value_name = "PATH")]
         floatgate: Option<PathBuf>,
     },
+    /// Executes docs/notebooks and writes what they show into them; takes minutes
+    Notebooks,
     /// Crashes live drives, in simulation, and says which seed broke a promise
     Sim {
         /// Minutes to go on for
@@ -117,6 +119,7 @@ fn main() -> Result<()> {
             python::test()
         }
         Task::Wheel => python::wheel(),
+        Task::Notebooks => python::notebooks(),
         Task::Sim { minutes, seed } => {
             let (minutes, seed) = (minutes.to_string(), seed.to_string());
             let example =
