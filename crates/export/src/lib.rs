@@ -31,7 +31,7 @@ use std::sync::Arc;
 pub use self::address::{Address, AddressError};
 pub use self::conversation::Taken;
 pub use self::limits::{Limits, LimitsError, REQUEST_BYTES_MAX};
-pub use self::pace::{Asked, Lane, Pace};
+pub use self::pace::{Asked, Holder, Lane, Lateness, Pace};
 pub use self::recorder::{Recorder, Served};
 pub use self::replies::Replies;
 pub use self::server::{Event, Observer, Protocol, Server};

@@ -58,7 +58,7 @@ struct ReviewOrder {
     plan: Plan,
     /// Folder of runs that the review goes into.
     out: PathBuf,
-    /// Simulations at once.
+    /// Number of simulations that run in parallel.
     jobs: usize,
 }
 
@@ -107,7 +107,7 @@ impl ReviewOrder {
     }
 }
 
-/// Writes the review of `runs` beside them.
+/// Writes the review of `runs` to the folder that contains them.
 fn publish(runs: &Runs, measured: &[Run]) -> Result<PathBuf, Error> {
     let Some(first) = measured.first() else {
         return Err(Error::new(Kind::Program, "nothing was measured"));
@@ -121,7 +121,7 @@ fn publish(runs: &Runs, measured: &[Run]) -> Result<PathBuf, Error> {
     Ok(path)
 }
 
-/// Carries out a protocol on a drive. Returns the path of the page, and the runs.
+/// Runs a protocol on a drive. Returns the path of the page, and the runs.
 #[pyfunction]
 #[pyo3(signature = (order_json, progress=None))]
 pub(crate) fn review(

@@ -198,7 +198,7 @@ impl DriveService {
         let Process { cpu_s, memory_bytes } = Process::own();
         let traffic = self.meter.traffic();
         // The model may be at work for others: whoever comes and goes does not wait for it.
-        let model = self.model.get().map(|model| model.status(self.begun.elapsed()));
+        let model = self.model.get().map(|model| model.status());
         let guests = self.guests();
         let server = Server {
             pid: std::process::id(),

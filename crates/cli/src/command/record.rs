@@ -21,7 +21,7 @@ use crate::failure::Opening;
 use crate::keeper::{Keeper, Kept};
 use crate::mount::{self, Making};
 use crate::signals::{self, Signal};
-use crate::{Ending, benchmark, output, setup};
+use crate::{Ending, benchmark, lateness, output, setup};
 
 /// Serves the drive on a socket of its own, runs the command, and keeps what it asked for.
 pub(crate) fn record(args: &Record) -> Result<Ending> {
@@ -80,7 +80,7 @@ pub(crate) fn record(args: &Record) -> Result<Ending> {
     }
     output::data(&args.out.display().to_string())?;
     if !status.success() {
-        bail!("the command ended with {status}; what it asked for is recorded");
+        bail!("the command ended with {status}; its I/O up to then is recorded");
     }
     Ok(Ending::Done)
 }
@@ -146,6 +146,10 @@ impl Opened {
         drop(self.device);
         let closed = self.drive.and_then(Arc::into_inner).map(Drive::close);
         closed.transpose().context("closing the drive")?;
+        // Nobody asks for anything any more.
+        if let Some(text) = self.pace.and_then(|pace| lateness::text(&pace.lateness())) {
+            output::talk(&format!("warning: {text}"));
+        }
         Ok(())
     }
 }

@@ -37,6 +37,7 @@ use crate::args::{Encryption, HttpArgs, MonitorArgs, Serve, Timing, TimingArgs, 
 use crate::configuration::{Configuration, Reread};
 use crate::failure::Opening;
 use crate::keeper::Keeper;
+use crate::lateness::Watch;
 use crate::mount;
 use crate::signals::{self, Signal};
 use crate::{Ending, output, setup};
@@ -123,9 +124,9 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     // Clients may know where without being told.
     if let Err(error) = output::data(&text) {
         let error = server::chain_text(&error);
-        warn!("stdout takes no more, and nobody is told where clients come in: {error}");
+        warn!("could not print the addresses for clients to stdout: {error}");
     }
-    wait(&signals, drive.as_ref(), configuration)?;
+    wait(&signals, drive.as_ref(), configuration, Watch::new(pace.as_ref()))?;
     drop((management, web));
     drop(files);
     server.stop().context("making the last writes durable")?;
@@ -206,13 +207,20 @@ fn wait(
     signals: &Receiver<Signal>,
     served: Option<&(Arc<Drive>, Arc<DriveService>)>,
     mut configuration: Option<Configuration>,
+    mut lateness: Watch,
 ) -> Result<()> {
     let (mut is_kept, mut looks) = (true, 0_u64);
     loop {
         match signals.recv_timeout(LOOK_EVERY) {
             Err(RecvTimeoutError::Timeout) => looks += 1,
             Ok(Signal::Reload) => reload(configuration.as_mut(), served.map(|(_, it)| &**it)),
-            ended => return ended.map(drop).context("waiting for a signal"),
+            ended => {
+                lateness.look();
+                return ended.map(drop).context("waiting for a signal");
+            }
+        }
+        if looks.is_multiple_of(LOOKS_PER_KEEPING) {
+            lateness.look();
         }
         let Some((_, service)) = served else { continue };
         service.look();
@@ -451,7 +459,7 @@ fn check_pages(args: &Serve) -> Result<()> {
 fn recipients(args: &MonitorArgs) -> Result<Option<Recipients>> {
     let recipients = Recipients::new(args.program.clone(), args.mail.as_deref())?;
     if recipients.is_none() && args.is_test {
-        bail!("--monitor-test calls nobody: give --monitor-program or --monitor-mail");
+        bail!("--monitor-test has no recipient: give --monitor-program or --monitor-mail");
     }
     Ok(recipients)
 }

@@ -21,7 +21,7 @@ from ._quantity import capacity_gb
 from ._run import jobs_or_processors
 from ._tasks import Clock, scatter
 
-#: Values of a dimension: a list, or a range as the command has it, such as ``"400..720/9"``.
+#: Values of a dimension: a list, or a range in the syntax of the command, ``"400..720/9"``.
 Values = Union[str, Sequence[Union[float, str]]]
 
 CAPACITY = "user_capacity_gb"
@@ -40,16 +40,16 @@ def flat(point: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Sweep:
-    """The result of a sweep: what ``sweep.json`` holds."""
+    """The result of a sweep: the contents of ``sweep.json``."""
 
     def __init__(self, text: str, path: Path | None = None) -> None:
         self._text = text
-        #: Folder of the sweep; none where it was not kept.
+        #: Folder of the sweep; ``None`` if it was not stored.
         self.path = path
         self.values: dict[str, Any] = json.loads(text)
 
     def to_json(self) -> str:
-        """The text of ``sweep.json``."""
+        """Returns the text of ``sweep.json``."""
         return self._text
 
     @property
@@ -58,12 +58,12 @@ class Sweep:
         return self.values["points"]
 
     def rows(self) -> list[dict[str, Any]]:
-        """A flat dict for each point that was measured, such as pandas and Polars take."""
+        """Returns a flat dict for each measured point, which pandas and Polars accept."""
         keys = [dimension["key"] for dimension in self.values["dimensions"]]
         rows = []
         for point in self.points:
             if point["outcome"] == "measured":
-                # The value that was asked for, where a figure has its name.
+                # The requested value wins over a figure of the same name.
                 at = dict(zip(keys, point["at"]))
                 rows.append({**at, **flat(point), **at})
         return rows
@@ -127,7 +127,7 @@ def _dimensions(grid: Mapping[str, Values]) -> tuple[list[dict[str, Any]], list[
     for key, values in grid.items():
         key = ALIASES.get(key, key)
         if isinstance(values, str):
-            # Holds the place among the dimensions; the values are read by the compiled half.
+            # Reserves the position among the dimensions; the compiled half parses the range.
             lists.append({"key": key, "values": []})
             ranges.append([key, values])
             continue
@@ -135,7 +135,7 @@ def _dimensions(grid: Mapping[str, Values]) -> tuple[list[dict[str, Any]], list[
         if key == CAPACITY:
             plain = [capacity_gb(value, key) for value in plain]
         if not plain:
-            raise Error(f"{key} has no values", "give at least one")
+            raise Error(f"{key} has no values", "pass at least one")
         lists.append({"key": key, "values": plain})
     return lists, ranges
 
@@ -159,7 +159,7 @@ def sweep(
     jobs: int | None = None,
     progress: Progress | bool | None = None,
 ) -> Sweep:
-    """Measures ``drive`` at every point of ``grid``: values by key.
+    """Measures ``drive`` at every point of ``grid``, which has the values of each key.
 
     Keys are ``user_capacity_gb``, ``threads``, ``queue_per_thread``, ``read_percent``,
     ``compressible_percent``, and those of the drive's file. With ``out`` each point is kept there
@@ -173,7 +173,7 @@ def sweep(
         order, count = folder.order(), folder.count()
     else:
         if drive is None or not grid:
-            raise Error("nothing to sweep", 'give a drive and values: {"threads": [1, 4, 16]}')
+            raise Error("nothing to sweep", 'pass a drive and values: {"threads": [1, 4, 16]}')
         lists, ranges = _dimensions(grid)
         arguments = {
             "drive": drive._order(format, host, time_lapse, seed),
