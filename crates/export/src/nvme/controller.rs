@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use blockio::Nanos;
 
+use super::answers::Answers;
 use super::command::{Command, admin, fabrics};
 use super::error_log::{ErrorLog, Failed};
 use super::event::Events;
@@ -28,6 +29,7 @@ use super::identify::identify;
 use super::log::log_page;
 use super::status::Status;
 use super::subsystem::Subsystem;
+use super::transport::Transport;
 use super::wire::low16;
 
 /// Entries of the largest submission queue.
@@ -57,6 +59,16 @@ pub(super) enum Purpose {
     Discovery,
 }
 
+/// A host as it presents itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Host {
+    /// NQN.
+    pub(super) name: String,
+    /// Host Identifier, of 128 bits.
+    pub(super) id: [u8; 16],
+    pub(super) transport: Transport,
+}
+
 /// State that a controller shares with its I/O queues, until it is reset.
 #[derive(Debug)]
 pub(super) struct Link {
@@ -84,8 +96,7 @@ impl Link {
 pub(super) struct Controller {
     id: u16,
     kind: Purpose,
-    host: String,
-    host_id: [u8; 16],
+    host: Host,
     configuration: u32,
     status: u32,
     features: Features,
@@ -141,15 +152,21 @@ pub(super) struct Context<'a> {
 }
 
 impl Controller {
-    pub(super) fn new(id: u16, kind: Purpose, connect: &Connect, now: Nanos) -> Self {
+    /// A controller that is disabled, for a host that came at `now` with its Keep Alive Timeout in
+    /// milliseconds, 0 for none.
+    pub(super) fn new(
+        id: u16,
+        kind: Purpose,
+        host: Host,
+        (keep_alive_ms, now): (u32, Nanos),
+    ) -> Self {
         Self {
             id,
             kind,
-            host: connect.host.clone(),
-            host_id: connect.host_id,
+            host,
             configuration: 0,
             status: 0,
-            features: Features::new(connect.keep_alive_ms),
+            features: Features::new(keep_alive_ms),
             events: Events::default(),
             errors: ErrorLog::default(),
             queues: BTreeSet::new(),
@@ -164,6 +181,20 @@ impl Controller {
 
     pub(super) const fn kind(&self) -> Purpose {
         self.kind
+    }
+
+    pub(super) const fn transport(&self) -> Transport {
+        self.host.transport
+    }
+
+    /// CC, as the host set it.
+    pub(super) const fn configuration(&self) -> u32 {
+        self.configuration
+    }
+
+    /// CSTS.
+    pub(super) const fn status(&self) -> u32 {
+        self.status
     }
 
     pub(super) fn link(&self) -> &Arc<Link> {
@@ -195,9 +226,9 @@ impl Controller {
         self.status & READY != 0
     }
 
-    /// Adds an I/O queue.
-    pub(super) fn add_queue(&mut self, connect: &Connect) -> Result<(), ConnectRefusal> {
-        if self.host != connect.host || self.host_id != connect.host_id {
+    /// Adds an I/O queue that a host connects.
+    pub(super) fn connect_queue(&mut self, connect: &Connect) -> Result<(), ConnectRefusal> {
+        if self.host != connect.host {
             return Err(Status::CONNECT_HOST.into());
         }
         if self.kind == Purpose::Discovery || connect.queue > self.features.queues() {
@@ -206,10 +237,15 @@ impl Controller {
         if connect.entries > QUEUE_ENTRIES_MAX {
             return Err(ConnectRefusal::command(Connect::ENTRIES_AT));
         }
-        if !self.is_ready() || !self.queues.insert(connect.queue) {
+        if !self.is_ready() || !self.add_queue(connect.queue) {
             return Err(Status::COMMAND_SEQUENCE.into());
         }
         Ok(())
+    }
+
+    /// Takes note of an I/O queue; returns whether it was not there.
+    pub(super) fn add_queue(&mut self, queue: u16) -> bool {
+        self.queues.insert(queue)
     }
 
     pub(super) fn remove_queue(&mut self, queue: u16) {
@@ -234,7 +270,7 @@ impl Controller {
         data: &[u8],
     ) -> Outcome {
         self.heard_at = context.now;
-        if command.opcode() == fabrics::OPCODE {
+        if command.opcode() == fabrics::OPCODE && self.transport().is_fabrics() {
             return match command.fabrics_type() {
                 fabrics::PROPERTY_GET => self.property_get(command).into(),
                 fabrics::PROPERTY_SET => self.property_set(context, command).into(),
@@ -294,8 +330,8 @@ impl Controller {
         let value = match offset {
             property::CAPABILITIES if is_long => capabilities(),
             property::VERSION if !is_long => VERSION.into(),
-            property::CONFIGURATION if !is_long => self.configuration.into(),
-            property::STATUS if !is_long => self.status.into(),
+            property::CONFIGURATION if !is_long => self.configuration().into(),
+            property::STATUS if !is_long => self.status().into(),
             property::SUBSYSTEM_RESET if !is_long => 0,
             // Ready, with or without media, within half a second.
             property::READY_TIMEOUTS if !is_long => 1 << 16 | 1,
@@ -317,7 +353,8 @@ impl Controller {
         Ok(Completed::value(0_u32))
     }
 
-    fn configure(&mut self, context: &Context<'_>, configuration: u32) {
+    /// Sets CC: enables, disables or shuts down the controller.
+    pub(super) fn configure(&mut self, context: &Context<'_>, configuration: u32) {
         let before = std::mem::replace(&mut self.configuration, configuration);
         match (before & ENABLE, configuration & ENABLE) {
             (0, 1) if self.is_configured() => self.status = READY,
@@ -360,7 +397,7 @@ impl Controller {
         context: &Context<'_>,
         command: &Command,
     ) -> Result<Completed, Status> {
-        let host_id = self.host_id;
+        let host_id = self.host.id;
         self.features.get(context, command, (self.kind, &host_id))
     }
 
@@ -377,6 +414,28 @@ impl Controller {
     }
 }
 
+/// Completes a command of the admin queue, unless it is held.
+pub(super) fn complete(command: &Command, outcome: Outcome, answers: &mut impl Answers) {
+    let completed = match outcome {
+        Outcome::Held => return,
+        Outcome::Disconnected => Status::SUCCESS.into(),
+        Outcome::Completed(completed) => completed,
+    };
+    let Completed { status, value, data } = completed;
+    if data.is_empty() {
+        answers.complete(command.id(), status, value);
+    } else {
+        answers.deliver(command, &data, value);
+    }
+}
+
+/// Completes the commands that were held and are due.
+pub(super) fn complete_held(controller: &mut Controller, answers: &mut impl Answers) {
+    for (id, status, value) in controller.completed_events() {
+        answers.complete(id, status, value.into());
+    }
+}
+
 impl From<Result<Completed, Status>> for Outcome {
     fn from(done: Result<Completed, Status>) -> Self {
         Self::Completed(done.unwrap_or_else(Completed::from))
@@ -385,7 +444,7 @@ impl From<Result<Completed, Status>> for Outcome {
 
 /// CAP: the largest queue, contiguous queues, half a second to be ready, the NVM command set, and
 /// the way of readiness of 2.0 (CRWMS).
-const fn capabilities() -> u64 {
+pub(super) const fn capabilities() -> u64 {
     (QUEUE_ENTRIES_MAX as u64 - 1) | 1 << 16 | 1 << 24 | 1 << 37 | 1 << 59
 }
 

@@ -1,7 +1,9 @@
 //! Fabrics commands: Connect, Property Get and Set ([nvme-base-2021], "Fabrics Commands").
 
 use super::command::Command;
+use super::controller::Host;
 use super::status::Status;
+use super::transport::Transport;
 use super::wire::{terminated, u16_at};
 
 /// Bytes of the data of Connect.
@@ -18,10 +20,9 @@ pub(super) struct Connect {
     pub(super) is_unpaced: bool,
     /// Keep Alive Timeout in milliseconds; 0 for none.
     pub(super) keep_alive_ms: u32,
-    pub(super) host_id: [u8; 16],
     pub(super) controller: u16,
     pub(super) subsystem: String,
-    pub(super) host: String,
+    pub(super) host: Host,
 }
 
 /// Refusal of a Connect: a status, and the parameter that is at fault.
@@ -86,11 +87,14 @@ impl Connect {
             entries,
             is_unpaced: bytes[46] & 1 << 2 != 0,
             keep_alive_ms: command.dword(12),
-            host_id: data[..16].try_into().expect("a slice of this length"),
             controller: u16_at(data, usize::from(Self::CONTROLLER_AT)),
             subsystem: name(Self::SUBSYSTEM_AT)
                 .ok_or_else(|| ConnectRefusal::data(Self::SUBSYSTEM_AT))?,
-            host: name(Self::HOST_AT).ok_or_else(|| ConnectRefusal::data(Self::HOST_AT))?,
+            host: Host {
+                name: name(Self::HOST_AT).ok_or_else(|| ConnectRefusal::data(Self::HOST_AT))?,
+                id: data[..16].try_into().expect("a slice of this length"),
+                transport: Transport::Tcp,
+            },
         })
     }
 }

@@ -7,9 +7,10 @@ use super::controller::{
 };
 use super::error_log;
 use super::event;
-use super::pdu::{ADMIN_CAPSULE_DATA_BYTES, IO_CAPSULE_DATA_BYTES, TRANSFER_PAGES_LOG2};
 use super::status::Status;
 use super::subsystem::{DISCOVERY_NQN, Namespace};
+use super::tcp::{ADMIN_CAPSULE_DATA_BYTES, IO_CAPSULE_DATA_BYTES};
+use super::transport::TRANSFER_PAGES_LOG2;
 use super::wire::{Structure, low8, low16};
 
 /// Bytes of every structure.
@@ -84,11 +85,9 @@ fn of_controller(controller: &Controller, context: &Context<'_>) -> Structure {
     it.put_u8(111, if is_io { 1 } else { 2 });
     // LPA: long log pages.
     it.put_u8(261, 1 << 2);
-    // KAS: a second.
-    it.put_u16(320, 10);
-    it.put_u16(514, low16(QUEUE_ENTRIES_MAX));
-    // SGLS: SGLs of any length, with offsets in capsules, and of the transport.
-    it.put_u32(536, 1 << 21 | 1 << 20 | 1);
+    if controller.transport().is_fabrics() {
+        of_fabrics(&mut it, is_io);
+    }
     it.put_terminated(768, 256, if is_io { subsystem.nqn() } else { DISCOVERY_NQN });
     if is_io {
         it.put_u32(92, event::NAMESPACE_NOTICES);
@@ -122,14 +121,26 @@ fn of_io_controller(it: &mut Structure, context: &Context<'_>) {
     // VWC: a volatile write cache, and flushes of all namespaces.
     it.put_u8(525, 3 << 1 | 1);
     // AWUN and AWUPF: one block, whatever its size; namespaces tell more.
-    let capsule = |data_bytes: usize| u32::try_from((64 + data_bytes) / 16).expect("a few KiB");
-    it.put_u32(1792, capsule(IO_CAPSULE_DATA_BYTES));
-    it.put_u32(1796, 1);
-    // FCATTR: controllers are made as hosts come. MSDBD: one SGL descriptor.
-    it.put_u8(1803, 1);
-    // OFCS: Disconnect.
-    it.put_u16(1804, 1);
+}
+
+/// Fields of controllers that are reached by fabrics.
+fn of_fabrics(it: &mut Structure, is_io: bool) {
     const { assert!(ADMIN_CAPSULE_DATA_BYTES >= 8192 && QUEUES_MAX > 0) }
+    // KAS: a second.
+    it.put_u16(320, 10);
+    it.put_u16(514, low16(QUEUE_ENTRIES_MAX));
+    // SGLS: SGLs of any length, with offsets in capsules, and of the transport.
+    it.put_u32(536, 1 << 21 | 1 << 20 | 1);
+    if is_io {
+        // IOCCSZ and IORCSZ: capsules of commands, with the data that they carry, and of responses.
+        let capsule = (64 + IO_CAPSULE_DATA_BYTES) / 16;
+        it.put_u32(1792, u32::try_from(capsule).expect("a few KiB"));
+        it.put_u32(1796, 1);
+        // FCATTR: controllers are made as hosts come. MSDBD: one SGL descriptor.
+        it.put_u8(1803, 1);
+        // OFCS: Disconnect.
+        it.put_u16(1804, 1);
+    }
 }
 
 fn of_namespace(namespace: &Namespace) -> Structure {

@@ -7,9 +7,9 @@ use device::{DeviceError, Durability};
 
 use super::command::{Command, nvm};
 use super::identify::ALL_NAMESPACES;
-use super::pdu::TRANSFER_BYTES_MAX;
 use super::status::Status;
 use super::subsystem::{Namespace, Subsystem};
+use super::transport::TRANSFER_BYTES_MAX;
 use super::wire::{low16, u32_at, u64_at};
 use crate::Asked;
 

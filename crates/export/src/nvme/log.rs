@@ -7,9 +7,9 @@ use super::controller::{Completed, Context, Controller, Purpose};
 use super::event::Page;
 use super::feature;
 use super::identify::ALL_NAMESPACES;
-use super::pdu::TRANSFER_BYTES_MAX;
 use super::status::Status;
 use super::subsystem::DISCOVERY_NQN;
+use super::transport::TRANSFER_BYTES_MAX;
 use super::wire::{Structure, low8};
 
 /// Identifiers of log pages.
@@ -78,7 +78,7 @@ pub(super) fn log_page(
     let retains_event = command.dword(10) & 1 << 15 != 0;
     let whole = match id {
         page::SUPPORTED => supported(known),
-        page::ERRORS => controller.errors().page(),
+        page::ERRORS => controller.errors().page(controller.transport()),
         page::HEALTH => health(controller, context, (command.namespace(), retains_event))?,
         page::FIRMWARE => firmware(context),
         page::CHANGED_NAMESPACES => changed_namespaces(controller, retains_event),

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use blockio::Nanos;
 use device::{Administration, Device, Identity};
 
-use super::controller::{Controller, Purpose};
+use super::controller::{Controller, Host, Purpose};
 use super::fabrics::{Connect, ConnectRefusal};
 use super::status::Status;
 use super::wire::{uuid, uuid_text};
@@ -198,12 +198,26 @@ impl Subsystem {
             return Err(ConnectRefusal::data(Connect::CONTROLLER_AT));
         }
         let kind = if is_discovery { Purpose::Discovery } else { Purpose::Io };
+        Ok(self.admit(kind, connect.host.clone(), (connect.keep_alive_ms, now))?)
+    }
+
+    /// Makes a controller for a host that came at `now`, with its Keep Alive Timeout in
+    /// milliseconds, 0 for none.
+    ///
+    /// # Errors
+    /// Fails if there are as many as may be.
+    pub(super) fn admit(
+        &self,
+        kind: Purpose,
+        host: Host,
+        since: (u32, Nanos),
+    ) -> Result<Arc<Mutex<Controller>>, Status> {
         let mut state = self.lock();
         if state.controllers.len() >= CONTROLLERS_MAX {
-            return Err(Status::CONNECT_BUSY.into());
+            return Err(Status::CONNECT_BUSY);
         }
         let id = state.next_id();
-        let controller = Arc::new(Mutex::new(Controller::new(id, kind, connect, now)));
+        let controller = Arc::new(Mutex::new(Controller::new(id, kind, host, since)));
         state.controllers.insert(id, (kind, Arc::clone(&controller)));
         Ok(controller)
     }
@@ -212,7 +226,7 @@ impl Subsystem {
     fn find(&self, connect: &Connect) -> Result<Arc<Mutex<Controller>>, ConnectRefusal> {
         let found = self.lock().controllers.get(&connect.controller).map(|(_, it)| Arc::clone(it));
         let controller = found.ok_or_else(|| ConnectRefusal::data(Connect::CONTROLLER_AT))?;
-        locked(&controller).add_queue(connect)?;
+        locked(&controller).connect_queue(connect)?;
         Ok(controller)
     }
 

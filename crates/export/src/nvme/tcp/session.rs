@@ -5,9 +5,7 @@
 //!                            └─────► commands of an I/O queue: Io, on the device of a namespace
 //! ```
 //!
-//! It is a value: received bytes go in, commands to devices and bytes for the host come out. Reads
-//! that come one after the other are asked of the device together; what promises durability is
-//! answered by [`Conversation::settle`], after one flush.
+//! It is a value: received bytes go in, commands to devices and bytes for the host come out.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -16,19 +14,24 @@ use std::sync::{Arc, Mutex};
 
 use blockio::Nanos;
 
-use super::command::{COMMAND_BYTES, Command, DataPlace, completion, fabrics};
-use super::controller::{Completed, Context, Controller, Outcome, admin_data_bytes};
-use super::fabrics::{Connect, ConnectRefusal};
-use super::io::Io;
+use super::super::answers::Answers as _;
+use super::super::command::{COMMAND_BYTES, Command, completion, fabrics};
+use super::super::controller::{
+    Context, Controller, Outcome, admin_data_bytes, complete, complete_held,
+};
+use super::super::fabrics::{Connect, ConnectRefusal};
+use super::super::io::Io;
+use super::super::status::Status;
+use super::super::submission::IoQueue;
+use super::super::subsystem::{Subsystem, locked};
+use super::super::wire::u16_at;
+use super::capsules::{BegunRead, Capsules};
 use super::pdu::{
     self, ADMIN_CAPSULE_DATA_BYTES, COMMON_BYTES, Digests, Head, IO_CAPSULE_DATA_BYTES, Initialize,
-    Violation, flag, kind,
+    Violation, kind,
 };
-use super::status::Status;
-use super::submission::IoQueue;
-use super::subsystem::{Subsystem, locked};
+use super::sgl::{Found, found};
 use super::transfer::Transfers;
-use super::wire::u16_at;
 use crate::conversation::{Conversation, Next, Taken};
 use crate::{Asked, Replies};
 
@@ -44,6 +47,7 @@ pub struct Session {
     /// Parameters that the host asked for.
     initialize: Initialize,
     transfers: Transfers,
+    reads: Vec<BegunRead>,
     now: Nanos,
     answered: Option<Vec<Asked>>,
     is_over: bool,
@@ -75,33 +79,6 @@ pub struct Queue {
     is_unpaced: bool,
 }
 
-/// Destination of completions, and their form.
-pub(super) struct Answers<'a> {
-    pub(super) replies: &'a mut Replies,
-    pub(super) initialize: Initialize,
-    /// SQ Head Pointer of completions.
-    pub(super) head: u16,
-    /// True if the last data of a command may complete it.
-    pub(super) is_unpaced: bool,
-}
-
-impl Answers<'_> {
-    /// Completes a command.
-    pub(super) fn complete(&mut self, id: u16, status: Status, value: u64) {
-        let completion = completion(id, self.head, status, value);
-        pdu::put_response(self.replies, self.initialize.digests, &completion);
-    }
-
-    /// Puts data before the completion of its command.
-    fn put_data(&mut self, id: u16, data: &[u8]) {
-        pdu::put_data_header(self.replies, self.initialize, (id, flag::LAST), data.len());
-        self.replies.put(data);
-        if self.initialize.digests.has_data {
-            self.replies.put(&crc32c::crc32c(data).to_le_bytes());
-        }
-    }
-}
-
 impl Queue {
     /// Moves the head past a command that was taken.
     fn take_entry(&mut self) {
@@ -122,6 +99,7 @@ impl Session {
             phase: Phase::New,
             initialize: Initialize { digests: Digests::default(), alignment: 4 },
             transfers: Transfers::default(),
+            reads: Vec::new(),
             now,
             answered: None,
             is_over: false,
@@ -167,7 +145,7 @@ impl Session {
 
     /// Makes what was promised hold, and answers those that wait for it.
     pub fn settle(&mut self, replies: &mut Replies) {
-        self.with_io(replies, IoQueue::settle);
+        self.with_io(replies, |io, subsystem, answers, kept| io.settle(subsystem, answers, kept));
     }
 
     /// True if nothing more is taken.
@@ -187,10 +165,10 @@ impl Session {
         self.now = now;
         let Phase::Admin(queue, controller) = &self.phase else { return Ok(None) };
         let context = Context { subsystem: &self.subsystem, now, address: self.address };
-        let mut answers = answers(queue, self.initialize, replies);
+        let mut answers = answers(queue, self.initialize, (replies, &mut self.reads));
         let mut controller = locked(controller);
         let next = controller.advance(&context);
-        complete_events(&mut controller, &mut answers);
+        complete_held(&mut controller, &mut answers);
         next.map_err(|keep_alive_ms| Violation::KeepAlive { keep_alive_ms })
     }
 
@@ -319,7 +297,7 @@ impl Session {
         match &mut self.phase {
             Phase::New | Phase::Initialized => self.connect(command, data, replies),
             Phase::Admin(queue, controller) => {
-                let mut answers = answers(queue, self.initialize, replies);
+                let mut answers = answers(queue, self.initialize, (replies, &mut self.reads));
                 let (subsystem, now) = (&*self.subsystem, self.now);
                 let context = Context { subsystem, now, address: self.address };
                 let mut controller = locked(controller);
@@ -329,10 +307,10 @@ impl Session {
                 };
                 self.is_over |= matches!(outcome, Outcome::Disconnected);
                 complete(command, outcome, &mut answers);
-                complete_events(&mut controller, &mut answers);
+                complete_held(&mut controller, &mut answers);
             }
             Phase::Io(queue, io) => {
-                let mut answers = answers(queue, self.initialize, replies);
+                let mut answers = answers(queue, self.initialize, (replies, &mut self.reads));
                 if command.opcode() == fabrics::OPCODE {
                     let outcome = of_fabrics(command);
                     self.is_over |= matches!(outcome, Outcome::Disconnected);
@@ -373,13 +351,13 @@ impl Session {
         let mut queue = Queue {
             number: connect.queue,
             controller: id,
-            host: connect.host,
+            host: connect.host.name,
             entries: connect.entries,
             head: 0,
             is_unpaced: connect.is_unpaced,
         };
         queue.take_entry();
-        answers(&queue, self.initialize, replies).complete(
+        answers(&queue, self.initialize, (replies, &mut self.reads)).complete(
             command.id(),
             Status::SUCCESS,
             id.into(),
@@ -391,17 +369,19 @@ impl Session {
     }
 
     fn finish_reads(&mut self, replies: &mut Replies) {
-        self.with_io(replies, IoQueue::finish_reads);
+        self.with_io(replies, |io, subsystem, answers, kept| {
+            io.finish_reads(subsystem, answers, kept);
+        });
     }
 
     /// Acts on the I/O queue, if it is one.
     fn with_io(
         &mut self,
         replies: &mut Replies,
-        act: impl FnOnce(&mut IoQueue, &Subsystem, &mut Answers<'_>, &mut Option<Vec<Asked>>),
+        act: impl FnOnce(&mut IoQueue, &Subsystem, &mut Capsules<'_>, &mut Option<Vec<Asked>>),
     ) {
         if let Phase::Io(queue, io) = &mut self.phase {
-            let mut answers = answers(queue, self.initialize, replies);
+            let mut answers = answers(queue, self.initialize, (replies, &mut self.reads));
             act(io, &self.subsystem, &mut answers, &mut self.answered);
         }
     }
@@ -459,69 +439,12 @@ impl Conversation for Session {
     }
 }
 
-fn answers<'a>(queue: &Queue, initialize: Initialize, replies: &'a mut Replies) -> Answers<'a> {
-    Answers { replies, initialize, head: queue.head, is_unpaced: queue.is_unpaced }
-}
-
-/// Data of a command.
-enum Found<'a> {
-    Here(&'a [u8]),
-    /// The host is to be asked for so many bytes.
-    Later(usize),
-}
-
-/// Finds the `bytes` that a host sends with a command, in its capsule or by the transport.
-fn found<'a>(
-    command: &Command,
-    bytes: &RangeInclusive<usize>,
-    capsule: &'a [u8],
-) -> Result<Found<'a>, Status> {
-    if *bytes.end() == 0 {
-        return Ok(Found::Here(&[]));
-    }
-    match command.place()? {
-        DataPlace::Capsule { length, .. } | DataPlace::Transport { length }
-            if !bytes.contains(&(length as usize)) =>
-        {
-            Err(Status::SGL_LENGTH)
-        }
-        DataPlace::Capsule { offset, length } => {
-            let from = usize::try_from(offset).ok().filter(|from| *from <= capsule.len());
-            let rest = &capsule[from.ok_or(Status::SGL_OFFSET)?..];
-            rest.get(..length as usize).map(Found::Here).ok_or(Status::SGL_LENGTH)
-        }
-        DataPlace::Transport { length } => Ok(Found::Later(length as usize)),
-    }
-}
-
-/// Completes a command of the admin queue, unless it is held.
-fn complete(command: &Command, outcome: Outcome, answers: &mut Answers<'_>) {
-    let completed = match outcome {
-        Outcome::Held => return,
-        Outcome::Disconnected => Status::SUCCESS.into(),
-        Outcome::Completed(completed) => completed,
-    };
-    let Completed { status, value, data } = completed;
-    if data.is_empty() {
-        answers.complete(command.id(), status, value);
-        return;
-    }
-    match command.place() {
-        Ok(DataPlace::Transport { length }) if length as usize >= data.len() => {
-            answers.put_data(command.id(), &data);
-            answers.complete(command.id(), status, value);
-        }
-        Ok(DataPlace::Transport { .. }) => answers.complete(command.id(), Status::SGL_LENGTH, 0),
-        Ok(DataPlace::Capsule { .. }) => answers.complete(command.id(), Status::SGL_TYPE, 0),
-        Err(status) => answers.complete(command.id(), status, 0),
-    }
-}
-
-/// Completes the requests for events that are due.
-fn complete_events(controller: &mut Controller, answers: &mut Answers<'_>) {
-    for (id, status, value) in controller.completed_events() {
-        answers.complete(id, status, value.into());
-    }
+fn answers<'a>(
+    queue: &Queue,
+    initialize: Initialize,
+    (replies, reads): (&'a mut Replies, &'a mut Vec<BegunRead>),
+) -> Capsules<'a> {
+    Capsules { replies, reads, initialize, head: queue.head, is_unpaced: queue.is_unpaced }
 }
 
 /// A fabrics command on an I/O queue.

@@ -10,9 +10,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::command::Command;
+use super::super::command::Command;
+use super::super::wire::{u16_at, u32_at};
 use super::pdu::{self, Digests, Violation, flag};
-use super::wire::{u16_at, u32_at};
 use crate::Replies;
 
 /// Memory for data that is on its way: one largest transfer, and half of another.

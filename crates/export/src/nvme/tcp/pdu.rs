@@ -4,17 +4,13 @@
 //!   header (HLEN) ── digest ── padding to PDO ── data ── digest        PLEN in all
 //! ```
 
-use super::wire::{Structure, u16_at, u32_at};
+use super::super::wire::{Structure, u16_at, u32_at};
 use crate::Replies;
 
 /// Data that a capsule of an I/O queue carries: small writes come with their command.
-pub(super) const IO_CAPSULE_DATA_BYTES: usize = 32 << 10;
+pub(in super::super) const IO_CAPSULE_DATA_BYTES: usize = 32 << 10;
 /// Data that a capsule of the admin queue carries, as the transport has it.
-pub(super) const ADMIN_CAPSULE_DATA_BYTES: usize = 8192;
-/// Largest transfer of a command, in pages of 4 KiB as a power of two (MDTS).
-pub(super) const TRANSFER_PAGES_LOG2: u8 = 7;
-/// The same in bytes.
-pub(super) const TRANSFER_BYTES_MAX: usize = 4096 << TRANSFER_PAGES_LOG2;
+pub(in super::super) const ADMIN_CAPSULE_DATA_BYTES: usize = 8192;
 /// Data of the largest H2CData PDU (`MAXH2CDATA`).
 pub(super) const HOST_DATA_BYTES_MAX: usize = 128 << 10;
 /// Bytes of a digest.
