@@ -5,6 +5,7 @@
 mod applications;
 mod baseline;
 mod bench;
+mod dist;
 mod guest;
 mod program;
 mod python;
@@ -31,6 +32,15 @@ enum Task {
     Python,
     /// Builds the wheel of the Python package, in release
     Wheel,
+    /// Builds the packages of a release: archive, .deb, container image, wheel, licences and SBOM
+    Dist {
+        /// Installs and runs the packages that were built, each in a clean root
+        #[arg(long, conflicts_with = "again")]
+        check: bool,
+        /// Builds everything twice, the second time elsewhere, and compares to the byte
+        #[arg(long)]
+        again: bool,
+    },
     /// Measures speed and memory of the model in release
     Bench {
         /// Beginning of the names of the cases to run
@@ -117,6 +127,7 @@ fn main() -> Result<()> {
             python::test()
         }
         Task::Wheel => python::wheel(),
+        Task::Dist { check, again } => dist::run(dist::Options { check, again }),
         Task::Sim { minutes, seed } => {
             let (minutes, seed) = (minutes.to_string(), seed.to_string());
             let example =
@@ -152,4 +163,10 @@ fn in_release(task: &str, arguments: &[String]) -> Result<()> {
 /// The root of the workspace.
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask/ lies in the root")
+}
+
+/// The folder that cargo builds into.
+fn target() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    root().join(target.unwrap_or_else(|| PathBuf::from("target")))
 }

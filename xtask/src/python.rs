@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::program::{install, may_install, run, succeeds};
-use crate::root;
+use crate::target;
 
 /// Packages that the tests need, none of which the package itself does.
 const NEEDED: [&str; 5] = ["distributed", "maturin>=1.9,<2", "numpy", "pyarrow", "pytest"];
@@ -105,10 +105,4 @@ fn wheel_in(folder: &Path) -> Result<PathBuf> {
     let mut paths = entries.flatten().map(|entry| entry.path());
     let is_wheel = |path: &PathBuf| path.extension().is_some_and(|it| it == "whl");
     paths.find(is_wheel).with_context(|| format!("no wheel is in {}", folder.display()))
-}
-
-/// The folder that cargo builds into.
-fn target() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    root().join(target.unwrap_or_else(|| PathBuf::from("target")))
 }

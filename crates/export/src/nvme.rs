@@ -17,14 +17,14 @@
 //!
 //! **Invariants**
 //! - Nothing that a host sends makes the server panic.
-//! - Each queue takes no more memory than a client of the server has of its own.
-//! - Only what Identify and the log of effects announce is carried out; anything else is completed
-//!   with the status that the specification has for it.
-//! - A completion of a flush, or of a write that is to be durable, is sent only after the device's
-//!   flush has returned.
+//! - A queue takes no more memory than the server grants to each client.
+//! - Only commands that Identify and the Commands Supported and Effects log announce are carried
+//!   out; any other is completed with the status that the specification prescribes.
+//! - The completion of a flush, or of a write that must be durable, is sent only after the
+//!   device's flush has returned.
 //!
-//! What is answered and what is refused, section by section, is in `docs/internals/nvme.md`. The
-//! protocol is [nvme-base-2021], [nvme-nvm-2021] and [nvme-tcp-2021].
+//! `docs/internals/nvme.md` lists section by section which commands are answered and which are
+//! refused. The protocol is [nvme-base-2021], [nvme-nvm-2021] and [nvme-tcp-2021].
 
 mod answers;
 mod command;

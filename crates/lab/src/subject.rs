@@ -197,7 +197,7 @@ pub(crate) fn published(wanted: &Wanted, plan: &Plan, run: &Run) -> Vec<Figure> 
 fn check_device_is_there(path: &Path) -> Result<(), Error> {
     if path.starts_with("/dev") && !path.exists() {
         let text = format!("there is no device {}", path.display());
-        return Err(Error::new(Kind::Input, text).hint("`lsblk` lists what is there"));
+        return Err(Error::new(Kind::Input, text).hint("`lsblk` lists the block devices"));
     }
     Ok(())
 }

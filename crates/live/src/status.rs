@@ -288,7 +288,7 @@ impl Status {
         self.smart.media_errors = Some(lost_ever);
         self.smart.physical_media_units_read = Some(sum(|die| die.read_bytes));
         self.smart.physical_media_units_written = Some(written);
-        self.writes = Some(Writes::of(ftl.counters(), written));
+        self.writes = Some(Writes::of(&ftl.counters(), written));
         self.reason = reason;
         self
     }

@@ -19,9 +19,9 @@ use crate::work::detached;
 #[serde(deny_unknown_fields)]
 struct ReplayOrder {
     drive: DriveOrder,
-    /// Times as fast as the host of the recording.
+    /// Speed of the host, as a multiple of the recording's host.
     host_speed: f64,
-    /// Share of the reads that memory answers, in percent.
+    /// Share of the reads that the host's memory answers, in percent.
     buffered_percent: f64,
     /// Compressibility of the data, in percent.
     compressible_percent: f64,
@@ -30,7 +30,7 @@ struct ReplayOrder {
 impl ReplayOrder {
     fn carry_out(&self, recording: &Recording) -> Result<serde_json::Value, Error> {
         if !(0.0..=100.0).contains(&self.compressible_percent) {
-            let text = format!("compressible is {}, not 0 to 100 %", self.compressible_percent);
+            let text = format!("compressible is {} %, must be 0 to 100", self.compressible_percent);
             return Err(Error::new(Kind::Input, text));
         }
         let (speed, buffered_percent) = (self.host_speed, self.buffered_percent);
@@ -78,7 +78,8 @@ pub(crate) fn app(
     json(&detached(py, None, |_| asked.carry_out(&recording()?))?)
 }
 
-/// Path of the recording of an application with so many clients, as `floatgate app --out` names it.
+/// Path of the recording of an application with `threads` clients, named as by
+/// `floatgate app --out`.
 fn recorded(folder: &Path, name: &str, threads: u32) -> PathBuf {
     folder.join(format!("{name}-t{threads}.rec"))
 }

@@ -4,14 +4,14 @@
 //! floatgate/*.py ──► order as JSON ──► _core ──► lab ──► result as JSON, tables as Arrow streams
 //! ```
 //!
-//! Orders and results cross the border as texts, so that they can be sent to other processes and
-//! are the same bytes as those of the command. The package's own half (`python/floatgate`) makes
-//! them values.
+//! Orders and results are passed as texts, so that they can be sent to other processes and are
+//! the same bytes as those of the command. The Python half (`python/floatgate`) converts them to
+//! values.
 //!
 //! Invariants:
-//! - The lock of the interpreter is free while a drive is simulated; the thread that called looks
-//!   for Ctrl-C meanwhile, and is the one that reports progress.
-//! - Failures are exceptions of the class `floatgate.Error`, which have a remedy.
+//! - The interpreter's lock is released while a drive is simulated. Meanwhile the calling thread
+//!   checks for Ctrl-C and reports progress.
+//! - Failures are raised as `floatgate.Error`, with a remedy.
 
 mod application;
 mod drive;

@@ -26,9 +26,9 @@ struct ReviewOrder {
     drive: DriveOrder,
     /// Name of a protocol, or path of its file.
     protocol: String,
-    /// Folder of runs that the review goes into.
+    /// Folder in which the run folders and the review are created.
     out: PathBuf,
-    /// Simulations at once.
+    /// Number of simulations that run in parallel.
     jobs: usize,
 }
 
@@ -82,7 +82,7 @@ impl ReviewOrder {
     }
 }
 
-/// Writes the review of `runs` beside them.
+/// Writes the review of `runs` to the folder that contains them.
 fn publish(runs: &Runs, measured: &[Run]) -> Result<PathBuf, Error> {
     let Some(first) = measured.first() else {
         return Err(Error::new(Kind::Program, "nothing was measured"));
@@ -96,7 +96,7 @@ fn publish(runs: &Runs, measured: &[Run]) -> Result<PathBuf, Error> {
     Ok(path)
 }
 
-/// Carries out a protocol on a drive. Returns the path of the page, and the runs.
+/// Runs a protocol on a drive. Returns the path of the page, and the runs.
 #[pyfunction]
 #[pyo3(signature = (order_json, progress=None))]
 pub(crate) fn review(

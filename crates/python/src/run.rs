@@ -26,15 +26,15 @@ struct RunOrder {
     drive: DriveOrder,
     /// Name of a workload, or path of its file.
     workload: String,
-    /// The one transfer size, in bytes, in the place of the workload's.
+    /// Transfer size in bytes that replaces those of the workload.
     transfer_bytes: Option<u32>,
     threads: u16,
     queue_per_thread: u16,
     duration_s: f64,
     precondition_s: f64,
-    /// Requests a second; absent: a closed loop.
+    /// Arrival rate in requests per second; absent: a closed loop.
     rate: Option<f64>,
-    /// Compressibility of the data in percent; absent: that of the workload.
+    /// Compressibility of the data in percent; absent: the workload's own.
     compressible_percent: Option<f64>,
 }
 
@@ -72,7 +72,7 @@ impl RunOrder {
         })
     }
 
-    /// Refuses numbers that no load has.
+    /// Refuses numbers outside the range of a load.
     fn check(&self) -> Result<(), Error> {
         let refused = |name: &str, value: f64, range: &str| {
             Err(Error::new(Kind::Input, format!("{name} is {value}, must be {range}")))
@@ -99,7 +99,7 @@ impl RunOrder {
     }
 }
 
-/// A result: what `run.json` and the Parquet files beside it hold.
+/// A result: the contents of `run.json` and of its Parquet files.
 #[pyclass(frozen, module = "floatgate._core")]
 pub(crate) struct RunData {
     run: Run,
@@ -124,19 +124,19 @@ impl RunData {
         ArrowTable::new(self.run.samples_table()).map_err(|error| exception(&error))
     }
 
-    /// Latency histograms of all steps, one row a bin.
+    /// Latency histograms of all steps, one row for each bin.
     fn latencies(&self) -> PyResult<ArrowTable> {
         ArrowTable::new(self.run.latencies_table()).map_err(|error| exception(&error))
     }
 
-    /// A page on this run alone, as one HTML file.
+    /// Report of this run only, as one HTML file.
     fn html(&self, py: Python<'_>) -> String {
         let runs = std::slice::from_ref(&self.run);
         py.detach(|| report::review(runs, &self.run.target.heading()))
     }
 }
 
-/// Carries out one workload on one drive.
+/// Runs one workload on one drive.
 #[pyfunction]
 #[pyo3(signature = (order_json, progress=None))]
 pub(crate) fn run(

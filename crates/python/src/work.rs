@@ -1,4 +1,4 @@
-//! Work on a thread of its own, while the one that called reports progress and looks for Ctrl-C.
+//! Work on a separate thread, while the calling thread reports progress and checks for Ctrl-C.
 //!
 //! ```text
 //! caller:  wait 50 ms ─► signals? ─► callback with the latest progress ─► wait ...
@@ -20,12 +20,12 @@ use pyo3::types::PyDict;
 
 use crate::failure::exception;
 
-/// Longest wait between two looks for signals.
+/// Maximum time between checks for signals.
 const LOOK: Duration = Duration::from_millis(50);
-/// Shortest time between two reports of progress, except for the end of a step.
+/// Minimum time between reports of progress, except at the end of a step.
 const BETWEEN: Duration = Duration::from_millis(100);
 
-/// A report of progress, apart from what it was made of.
+/// A report of progress that owns its data.
 #[derive(Clone, Debug)]
 struct Report {
     run: String,
@@ -37,7 +37,7 @@ struct Report {
     text: String,
 }
 
-/// Observer that passes reports on to the thread that called.
+/// Observer that passes reports on to the calling thread.
 struct Passing {
     reports: Mutex<Sender<Report>>,
     is_watched: bool,
@@ -65,7 +65,7 @@ impl Progress for Passing {
             text: event.text.to_owned(),
         };
         let reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
-        // Nobody listens once the caller has failed, which ends the work too.
+        // The receiver is gone once the caller has failed, which ends the work too.
         let _ = reports.send(report);
     }
 
@@ -74,10 +74,10 @@ impl Progress for Passing {
     }
 }
 
-/// Does `work` without the lock of the interpreter, and tells `callback` of its progress.
+/// Runs `work` without the interpreter's lock, and reports its progress to `callback`.
 ///
 /// # Errors
-/// Fails if the work does, a signal came, such as Ctrl-C, or `callback` raised.
+/// Fails if the work fails, a signal such as Ctrl-C arrives, or `callback` raises.
 pub(crate) fn detached<T: Send>(
     py: Python<'_>,
     callback: Option<&Bound<'_, PyAny>>,
@@ -96,7 +96,7 @@ pub(crate) fn detached<T: Send>(
             let (over, is_over) = mpsc::channel::<()>();
             let passing = &passing;
             let worker = scope.spawn(move || {
-                // Dropped when the work is over, also where it panics.
+                // Dropped when the work ends, even by a panic.
                 let _over = over;
                 work(passing)
             });
@@ -115,7 +115,7 @@ pub(crate) fn detached<T: Send>(
 /// Waits for the end of the work.
 ///
 /// # Errors
-/// Fails if a signal came, or the callback raised.
+/// Fails if a signal arrives, or the callback raises.
 fn wait(
     is_over: &Receiver<()>,
     reports: &Receiver<Report>,

@@ -77,7 +77,7 @@ pub(crate) const fn warning(kind: WarningKind) -> &'static str {
         WarningKind::Interrupted => "Stopped before its plan was done",
         WarningKind::NotSteady => "Steady state not reached",
         WarningKind::NotPreconditioned => "Not preconditioned",
-        WarningKind::UnwrittenReads => "Reads of space that nobody wrote",
+        WarningKind::UnwrittenReads => "Reads of unwritten space",
         WarningKind::Submission => "Submission took much of the latency",
         WarningKind::QueueNotFilled => "Queue not filled",
         WarningKind::LittlesLaw => "Rate, latency and queue disagree",

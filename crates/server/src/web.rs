@@ -114,7 +114,7 @@ impl Content {
 pub fn listen(address: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(address).map_err(|error| match error.kind() {
         io::ErrorKind::AddrInUse => anyhow!(
-            "http://{address} is in use; stop whoever listens there, or give --http another port"
+            "http://{address} is in use; stop the program that uses it, or give --http another port"
         ),
         _ => anyhow!("listening at http://{address}: {error}"),
     })

@@ -27,7 +27,7 @@ const POWER_CUT_PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) fn scrub(args: &ScrubArgs) -> Result<Ending> {
     let shown = args.volume.display();
     let Some(mut server) = server(&args.volume)? else {
-        bail!("nobody serves {shown}; `floatgate check --repair {shown}` looks at a closed drive");
+        bail!("{shown} is not served; `floatgate check --repair {shown}` checks a closed drive");
     };
     server.order(&Request::Scrub).with_context(|| format!("scrubbing {shown}"))?;
     if args.no_wait {
@@ -160,7 +160,7 @@ pub(crate) fn add_spare(args: &AddSpare) -> Result<Ending> {
 pub(crate) fn inject(args: &Inject) -> Result<Ending> {
     let shown = args.volume.display();
     let Some(mut server) = server(&args.volume)? else {
-        bail!("nobody serves {shown}; `floatgate serve {shown} --fault-injection` does");
+        bail!("{shown} is not served; start `floatgate serve {shown} --fault-injection`");
     };
     let fault = match args.fault {
         args::Fault::CutPower => Fault::CutPower,
@@ -188,7 +188,7 @@ fn await_end(volume: &Path) -> Result<()> {
     let deadline = Instant::now() + POWER_CUT_PATIENCE;
     while server(volume)?.is_some() {
         if Instant::now() > deadline {
-            bail!("the server hung up but has not ended; its log says why");
+            bail!("the server closed the connection but did not exit; see its log");
         }
         thread::sleep(LOOK_EVERY);
     }

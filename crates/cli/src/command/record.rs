@@ -80,7 +80,7 @@ pub(crate) fn record(args: &Record) -> Result<Ending> {
     }
     output::data(&args.out.display().to_string())?;
     if !status.success() {
-        bail!("the command ended with {status}; what it asked for is recorded");
+        bail!("the command ended with {status}; its I/O up to then is recorded");
     }
     Ok(Ending::Done)
 }

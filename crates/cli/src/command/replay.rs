@@ -46,7 +46,7 @@ struct ReplayRow {
 /// Replays a recording on each drive, and prints what the application would have made of it.
 pub(crate) fn replay(args: &Replay) -> Result<Ending> {
     let recording = application::read(&args.recording)?;
-    let host = args.host.host()?;
+    let host = ReplayHost { copies: args.copies, ..args.host.host()? };
     let mut rows = Vec::new();
     for name in &args.drives {
         if let Subject::Real { path } = Subject::find(name)? {
@@ -56,7 +56,7 @@ pub(crate) fn replay(args: &Replay) -> Result<Ending> {
         let spec = find_drive(name)?;
         let choice = setup::choice(args.format.as_deref(), &args.model);
         let Wanted::Model(wanted) = Subject::find(name)?.setup(&choice)? else {
-            bail!("{name} is no model: `floatgate drives` lists those there are");
+            bail!("{name} is not a modelled drive: `floatgate drives` lists them");
         };
         let compressible = args.data.compressible.unwrap_or_default();
         let setup = wanted.with_seed(args.model.seed);
@@ -80,7 +80,7 @@ fn on_real(
     destroy: bool,
     host: &ReplayHost,
 ) -> Result<ReplayRow> {
-    output::talk(&format!("{path}: writing it all over, then replaying"));
+    output::talk(&format!("{path}: filling, then replaying"));
     let RealReplay { replayed, lateness } =
         recorded::replay_recording(recording, Path::new(&path), destroy, host)?;
     Ok(ReplayRow { drive: path, unvalidated: false, replayed, lateness })
@@ -106,7 +106,7 @@ fn about(recording: &Recording) -> String {
     match (&recording.tail, benchmark(recording)) {
         (None, _) => lines.push("it was cut short: its last requests are missing".to_owned()),
         (Some(_), None) => lines.push(
-            "no result of a benchmark is in it, so that factors are told and no TPS".to_owned(),
+            "the recording has no benchmark result: factors are shown, but no TPS".to_owned(),
         ),
         (Some(tail), Some(_)) => lines.push(tail.command.clone()),
     }

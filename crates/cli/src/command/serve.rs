@@ -124,7 +124,7 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     // Clients may know where without being told.
     if let Err(error) = output::data(&text) {
         let error = server::chain_text(&error);
-        warn!("stdout takes no more, and nobody is told where clients come in: {error}");
+        warn!("could not print the addresses for clients to stdout: {error}");
     }
     wait(&signals, drive.as_ref(), configuration, Watch::new(pace.as_ref()))?;
     drop((management, web));
@@ -459,7 +459,7 @@ fn check_pages(args: &Serve) -> Result<()> {
 fn recipients(args: &MonitorArgs) -> Result<Option<Recipients>> {
     let recipients = Recipients::new(args.program.clone(), args.mail.as_deref())?;
     if recipients.is_none() && args.is_test {
-        bail!("--monitor-test calls nobody: give --monitor-program or --monitor-mail");
+        bail!("--monitor-test has no recipient: give --monitor-program or --monitor-mail");
     }
     Ok(recipients)
 }

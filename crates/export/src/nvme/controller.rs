@@ -1,4 +1,4 @@
-//! Controller: what one host has of a subsystem, and its admin queue.
+//! Controller: one host's view of a subsystem, and its admin queue.
 //!
 //! ```text
 //!   Connect ──► disabled ──► enabled (CC.EN) ──► ready ──► shutdown (CC.SHN) ──► gone
@@ -10,8 +10,8 @@
 //! with data come out.
 //!
 //! **Invariants**
-//! - Before it is ready, fabrics commands alone are carried out.
-//! - An I/O queue belongs to the host that connected the admin queue, and dies with a reset.
+//! - Until the controller is ready, only fabrics commands are carried out.
+//! - An I/O queue belongs to the host that connected the admin queue, and a reset ends it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ const SHUTDOWN_COMPLETE: u32 = 2 << 2;
 pub(super) enum Purpose {
     /// Reads and writes namespaces.
     Io,
-    /// Says where subsystems are.
+    /// Reports the addresses of subsystems.
     Discovery,
 }
 
@@ -104,7 +104,7 @@ pub(super) struct Controller {
     errors: ErrorLog,
     queues: BTreeSet<u16>,
     link: Arc<Link>,
-    /// Time of the last sign of life of the host.
+    /// Time at which the host was last heard from.
     heard_at: Nanos,
 }
 
@@ -217,7 +217,7 @@ impl Controller {
         !self.queues.is_empty()
     }
 
-    /// Has I/O queues acknowledge writes at once, or only once they are durable.
+    /// Sets whether I/O queues acknowledge writes at once, or only when they are durable.
     pub(super) fn set_caching(&self, is_caching: bool) {
         self.link.is_caching.store(is_caching, Ordering::Release);
     }
@@ -252,17 +252,17 @@ impl Controller {
         self.queues.remove(&queue);
     }
 
-    /// Ends its queues, because the host or its admin queue is gone.
+    /// Ends the queues, because the host or its admin queue is gone.
     pub(super) fn end(&mut self) {
         self.link.is_alive.store(false, Ordering::Release);
     }
 
-    /// Takes note of a command that an I/O queue completed with an error of the drive.
+    /// Logs a command that an I/O queue completed with an error of the drive.
     pub(super) fn note_failure(&mut self, subsystem: &Subsystem, failed: Failed) {
         self.errors.add(subsystem.next_error(), failed);
     }
 
-    /// Carries a command of the admin queue out; `data` is what came with it.
+    /// Carries out a command of the admin queue; `data` is the host's data for it.
     pub(super) fn execute(
         &mut self,
         context: &Context<'_>,
@@ -305,7 +305,7 @@ impl Controller {
         self.events.completed()
     }
 
-    /// Lets time pass. Returns when to do so again, or that the host was not heard of in time.
+    /// Advances time. Returns the time of the next call, or that the Keep Alive Timeout expired.
     pub(super) fn advance(&mut self, context: &Context<'_>) -> Result<Option<Nanos>, u32> {
         let keep_alive_ms = self.features.keep_alive_ms();
         let mut next = None;
@@ -363,7 +363,7 @@ impl Controller {
             _ => {}
         }
         if configuration & SHUTDOWN != 0 && before & SHUTDOWN == 0 {
-            // What a host leaves behind is durable; a drive that cannot says so to the next one.
+            // A host's data must be durable after its shutdown; if not, the next host is told.
             for namespace in context.subsystem.namespaces() {
                 let _ = namespace.device().flush();
             }
@@ -373,8 +373,8 @@ impl Controller {
         }
     }
 
-    /// True if the host asks for what this controller has; discovery has no I/O queues, whose entry
-    /// sizes would matter.
+    /// True if this controller supports the configuration that the host asks for. A discovery
+    /// controller has no I/O queues, so their entry sizes do not matter to it.
     const fn is_configured(&self) -> bool {
         let checked = self.configuration & CONFIGURATION_CHECKED;
         match self.kind {

@@ -13,21 +13,21 @@ const ENTRY_BYTES: usize = 64;
 /// Parameter Error Location of errors that no field of the command is at fault for.
 const NO_PARAMETER: u16 = 0xFFFF;
 
-/// Command that failed by a fault of the drive.
+/// Command that failed because of the drive, not of the host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Failed {
     pub(super) queue: u16,
     pub(super) command: u16,
     pub(super) status: Status,
     pub(super) namespace: u32,
-    /// First logical block that the failure concerns.
+    /// First logical block that failed.
     pub(super) lba: u64,
 }
 
 /// The latest errors of a controller.
 #[derive(Debug, Default)]
 pub(super) struct ErrorLog {
-    /// With their numbers, the latest first.
+    /// Entries with their numbers, the latest first.
     entries: VecDeque<(u64, Failed)>,
 }
 

@@ -13,13 +13,13 @@ use super::tcp::{ADMIN_CAPSULE_DATA_BYTES, IO_CAPSULE_DATA_BYTES};
 use super::transport::TRANSFER_PAGES_LOG2;
 use super::wire::{Structure, low8, low16};
 
-/// Bytes of every structure.
+/// Bytes of each data structure.
 const IDENTIFY_BYTES: usize = 4096;
-/// Namespace Identifier that means all of them.
+/// Namespace Identifier that means all namespaces.
 pub(super) const ALL_NAMESPACES: u32 = u32::MAX;
 /// Number of the NVM command set.
 const NVM_COMMAND_SET: u8 = 0;
-/// Unit of a drive's pages in bytes: what is written in whole ones costs no reading.
+/// Bytes of a drive's page; a write of whole pages needs no read before it.
 const PAGE_BYTES: u64 = 4096;
 
 /// Answers an Identify command.
@@ -41,7 +41,7 @@ pub(super) fn identify(
         (_, 0x05..=0x07) if command_set != NVM_COMMAND_SET => return Err(Status::INVALID_FIELD),
         // Nothing beyond the base structure: no protection information, no metadata.
         (_, 0x05) => found(context, first).map(|_| Structure::new(IDENTIFY_BYTES))?,
-        // No limits of Verify, Write Zeroes and Dataset Management but those of the commands.
+        // Verify, Write Zeroes and Dataset Management have no limits beyond those of the commands.
         (_, 0x06) => Structure::new(IDENTIFY_BYTES),
         (_, 0x02 | 0x07 | 0x10) => active_namespaces(context, first)?,
         (_, 0x08) => independent(found(context, first)?),
@@ -75,7 +75,7 @@ fn of_controller(controller: &Controller, context: &Context<'_>) -> Structure {
     it.put_padded(4, 20, &format!("{:016x}", identity.number));
     it.put_padded(24, 40, &identity.model);
     it.put_padded(64, 8, &identity.firmware);
-    // CMIC: more controllers may be there.
+    // CMIC: the subsystem may have several controllers.
     it.put_u8(76, if is_io { 1 << 1 } else { 0 });
     it.put_u8(77, TRANSFER_PAGES_LOG2);
     it.put_u16(78, controller.id());
@@ -96,7 +96,7 @@ fn of_controller(controller: &Controller, context: &Context<'_>) -> Structure {
     it
 }
 
-/// Fields that a discovery controller has not.
+/// Fields of a controller for I/O only.
 fn of_io_controller(it: &mut Structure, context: &Context<'_>) {
     let subsystem = context.subsystem;
     let health = subsystem.administration().health();
@@ -158,7 +158,7 @@ fn of_namespace(namespace: &Namespace) -> Structure {
     it.put_u8(25, u8::from(has_pages));
     it.put_u8(26, u8::from(block_bytes == PAGE_BYTES));
     it.put_u8(30, 1);
-    // DLFEAT: what is deallocated reads as zeroes; Write Zeroes may deallocate.
+    // DLFEAT: deallocated blocks read as zeroes; Write Zeroes may deallocate.
     it.put_u8(33, 1 << 3 | 1);
     // NAWUN and NAWUPF, and their boundaries NABSN and NABSPF; NABO is 0.
     for at in [34, 36, 40, 44] {
@@ -211,7 +211,7 @@ fn descriptors(namespace: &Namespace) -> Structure {
     it
 }
 
-/// The controllers from `first` on.
+/// Controller List with the identifiers from `first` on.
 fn controllers(ids: &[u16], first: u16) -> Structure {
     let mut it = Structure::new(IDENTIFY_BYTES);
     let listed: Vec<u16> =

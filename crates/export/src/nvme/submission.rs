@@ -40,8 +40,8 @@ impl IoQueue {
         &self.link
     }
 
-    /// Carries a command out, or completes it with a status. Returns the command for the modelled
-    /// drive, and whether it was carried out; reads may still fail.
+    /// Carries out a command, or completes it with an error status. Returns the command for the
+    /// modelled drive, and true if it was carried out; reads may still fail later.
     pub(super) fn execute(
         &mut self,
         command: &Command,
@@ -82,7 +82,7 @@ impl IoQueue {
         (asked, true)
     }
 
-    /// Makes what was promised hold, and answers those that wait for it.
+    /// Flushes what must be durable, and completes the commands that wait for it.
     pub(super) fn settle(
         &mut self,
         subsystem: &Subsystem,
@@ -92,7 +92,7 @@ impl IoQueue {
         if self.unsettled.is_empty() {
             return;
         }
-        // Namespaces may lie on one drive or on several; a flush of one that is clean costs little.
+        // Namespaces may lie on one drive or on several; flushing a clean one costs little.
         let unsettled = std::mem::take(&mut self.unsettled);
         let is_concerned =
             |id: u32| unsettled.iter().any(|(_, io, _)| io.namespace == id || io.namespace == 0);
@@ -175,7 +175,7 @@ impl IoQueue {
         }
     }
 
-    /// Completes a command that failed; where the drive is at fault the error log has it.
+    /// Completes a command that failed; failures of the drive go to the error log.
     fn fail(
         &self,
         id: u16,
@@ -197,7 +197,7 @@ impl IoQueue {
     }
 }
 
-/// The command as the modelled drive needs it.
+/// The command for the modelled drive.
 fn asked(io: &Io, data: &[u8], subsystem: &Subsystem) -> Option<Asked> {
     let namespace = subsystem.namespace(io.namespace);
     match io.kind {

@@ -46,6 +46,7 @@ impl FromStr for PurgeMethod {
     fn from_str(text: &str) -> Result<Self, String> {
         let names = || Self::ALL.map(|(name, _)| name).join(", ");
         let found = Self::ALL.into_iter().find(|(name, _)| *name == text);
-        found.map(|(_, method)| method).ok_or_else(|| format!("no such way: take {}", names()))
+        let method = found.map(|(_, method)| method);
+        method.ok_or_else(|| format!("unknown purge method: use {}", names()))
     }
 }

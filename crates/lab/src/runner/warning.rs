@@ -113,7 +113,7 @@ fn outstanding(
     if deviation < -QUEUE_SHORT_MAX - edge - uncounted / asked {
         warning(
             WarningKind::QueueNotFilled,
-            format!("on average {found:.1} requests were outstanding, {asked} were asked for"),
+            format!("on average {found:.1} requests were outstanding instead of {asked}"),
             if step.threads > 1 {
                 "take fewer threads, or a machine with more processors: they wait for each other"
             } else {

@@ -20,7 +20,7 @@ pub struct Server {
     pub memory_bytes: u64,
     /// Exports that clients may use.
     pub exports: Vec<Export>,
-    /// Clients that are there.
+    /// Connected clients.
     pub clients: Vec<Client>,
     /// Clients that ever came.
     pub clients_came: u64,

@@ -1,4 +1,4 @@
-"""Applications that were recorded, on other drives."""
+"""Predictions of recorded applications on other drives."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def replay(
     time_lapse: int | None = None,
     seed: int = 1,
 ) -> dict[str, Any]:
-    """What an application that was recorded makes of another drive, as ``floatgate replay``."""
+    """Predicts a recorded application on another drive, like ``floatgate replay``."""
     order = _order(drive, host_speed, buffered, compressible, (format, host, time_lapse, seed))
     return json.loads(_core.replay(fspath(recording), order))
 
@@ -56,9 +56,9 @@ def app(
     time_lapse: int | None = None,
     seed: int = 1,
 ) -> dict[str, Any]:
-    """The rate of an application with so many clients on a drive, as ``floatgate app``.
+    """Predicts the rate of an application with ``threads`` clients, like ``floatgate app``.
 
-    Goes by a recording that is built in, or by one in the folder ``recordings``.
+    Uses a built-in recording, or one in the folder ``recordings``.
     """
     order = _order(drive, host_speed, buffered, compressible, (format, host, time_lapse, seed))
     folder = None if recordings is None else fspath(recordings)

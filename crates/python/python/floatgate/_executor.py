@@ -1,4 +1,4 @@
-"""Engines of other projects as executors of the shape of ``concurrent.futures``."""
+"""Ray and Dask as executors with the interface of ``concurrent.futures``."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any, Callable
 
 
 class RayExecutor:
-    """Tasks on the cluster of Ray that this process is connected to.
+    """Executor that runs tasks on the Ray cluster that this process is connected to.
 
-    Ray repeats the tasks of a node that is lost. A cluster must have this package on every node.
+    Ray repeats the tasks of a lost node. Every node of the cluster needs this package.
     """
 
     def __init__(self, ray: ModuleType) -> None:
         self._ray = ray
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """Begins a task."""
+        """Starts a task."""
         return self._ray.remote(function).remote(*args).future()
 
 
 def executor_of(engine: Any) -> Executor | RayExecutor:
-    """The executor that is meant: the module ``ray``, a client of Dask, or an executor."""
+    """Returns an executor for the module ``ray``, a Dask ``Client``, or an executor."""
     if isinstance(engine, ModuleType) and engine.__name__ == "ray":
         return RayExecutor(engine)
     if hasattr(engine, "get_executor"):

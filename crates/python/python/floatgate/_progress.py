@@ -1,4 +1,4 @@
-"""Progress of work, for whoever waits."""
+"""Reports of progress."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Progress = Callable[[dict[str, Any]], None]
 
 
 class Bar:
-    """A line on stderr that says how far the work is, in terminals and notebooks alike."""
+    """A line on stderr with the progress, for terminals and notebooks."""
 
     def __call__(self, event: dict[str, Any]) -> None:
         left = event["left_s"]
@@ -28,7 +28,7 @@ class Bar:
 
 
 def observer(progress: Progress | bool | None) -> Optional[Progress]:
-    """The observer that is meant: a function, ``True`` for a bar, or none."""
+    """Returns the function to call with progress: ``True`` means a bar."""
     if progress is True:
         return Bar()
     return progress or None

@@ -17,18 +17,18 @@ from ._quantity import seconds, transfer_bytes
 
 
 class Run:
-    """A result: what ``run.json`` holds as Python values, samples and latencies as tables."""
+    """A result: the contents of ``run.json`` as Python values, and its tables."""
 
     def __init__(self, data: _core.RunData) -> None:
         self._data = data
 
     @classmethod
     def open(cls, path: str | PathLike[str]) -> Run:
-        """The run in a folder that a review made."""
+        """Opens the run in a folder that a review created."""
         return cls(_core.open_run(fspath(path)))
 
     def to_json(self) -> str:
-        """The text of ``run.json``."""
+        """Returns the text of ``run.json``."""
         return self._text
 
     @cached_property
@@ -37,21 +37,21 @@ class Run:
 
     @cached_property
     def values(self) -> dict[str, Any]:
-        """All of ``run.json``, as docs/reference/results.md describes it."""
+        """Contents of ``run.json``; docs/reference/results.md describes the fields."""
         return json.loads(self._text)
 
     @property
     def steps(self) -> list[dict[str, Any]]:
-        """Steps, in order."""
+        """Steps of the run in their order."""
         return self.values["steps"]
 
     @property
     def warnings(self) -> list[dict[str, Any]]:
-        """What a reader must know before trusting a number."""
+        """Warnings: conditions that limit how far the numbers can be trusted."""
         return self.values["warnings"]
 
     def step(self, name: str) -> dict[str, Any]:
-        """The step with this name, such as ``4k/precondition``."""
+        """Returns the step with this name, such as ``4k/precondition``."""
         for step in self.steps:
             if step["id"] == name:
                 return step
@@ -60,20 +60,20 @@ class Run:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """Figures of the last step that was measured."""
+        """Figures of the last measured step."""
         measured = [step for step in self.steps if step["summary"] is not None]
         if not measured:
-            raise Error("nothing was measured")
+            raise Error("the run has no measured step", "finish the run, or look at its steps")
         return measured[-1]["summary"]
 
     @property
     def iops(self) -> float:
-        """Requests a second of the last step that was measured."""
+        """Requests per second of the last measured step."""
         return self.summary["iops"]
 
     @property
     def write_amplification(self) -> float | None:
-        """NAND writes by host writes of the last step that was measured, if it wrote."""
+        """NAND writes divided by host writes in the last measured step; ``None`` without writes."""
         nand = self.summary["nand"]
         if nand is None or nand["host_sent_bytes"] == 0:
             return None
@@ -81,15 +81,15 @@ class Run:
         return sum(nand[f"{kind}_bytes"] for kind in kinds) / nand["host_sent_bytes"]
 
     def samples(self) -> _core.ArrowTable:
-        """Samples of all steps, one row each."""
+        """Returns the samples of all steps, one row for each."""
         return self._data.samples()
 
     def latencies(self) -> _core.ArrowTable:
-        """Latency histograms of all steps, one row a bin."""
+        """Returns the latency histograms of all steps, one row for each bin."""
         return self._data.latencies()
 
     def html(self) -> str:
-        """A page on this run alone."""
+        """Returns a report of this run only, as one HTML file."""
         return self._data.html()
 
     def __eq__(self, other: object) -> bool:
@@ -105,14 +105,14 @@ class Run:
 
 
 class Review:
-    """A reviewed drive: the page, and the runs that it shows."""
+    """A review: the path of its page, and the runs that the page shows."""
 
     def __init__(self, path: Path, runs: list[Run]) -> None:
         self.path = path
         self.runs = runs
 
     def html(self) -> str:
-        """The page, one self-contained HTML file."""
+        """Returns the page, one self-contained HTML file."""
         return self.path.read_text(encoding="utf-8")
 
     def __repr__(self) -> str:
@@ -126,7 +126,7 @@ class Review:
 
 
 def jobs_or_processors(jobs: int | None) -> int:
-    """The number of simulations at once that is meant."""
+    """Returns the number of parallel simulations, by default one for each processor."""
     if jobs is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     if jobs < 1:
@@ -151,7 +151,7 @@ def run(
     seed: int = 1,
     progress: Progress | bool | None = None,
 ) -> Run:
-    """One workload on one drive, as ``floatgate run`` has it: the same figures to the byte."""
+    """Runs one workload on one drive. The figures equal those of ``floatgate run`` to the byte."""
     order = {
         "drive": drive._order(format, host, time_lapse, seed),
         "workload": workload,
@@ -178,9 +178,9 @@ def review(
     jobs: int | None = None,
     progress: Progress | bool | None = None,
 ) -> Review:
-    """A whole protocol on a drive, with run folders and a page in ``out``.
+    """Runs a whole protocol on a drive, and writes run folders and a page to ``out``.
 
-    A drive that is not of the catalogue is saved there as a file, by which runs name it.
+    A drive that is not in the catalogue is saved there too; runs refer to it by that file.
     """
     drive_order = drive._order(format, host, time_lapse, seed)
     drive_order["name"] = drive._named_below(Path(out))

@@ -20,7 +20,7 @@ from ._progress import Progress, observer
 from ._quantity import capacity_gb
 from ._run import jobs_or_processors
 
-#: Values of a dimension: a list, or a range as the command has it, such as ``"400..720/9"``.
+#: Values of a dimension: a list, or a range in the syntax of the command, ``"400..720/9"``.
 Values = Union[str, Sequence[Union[float, str]]]
 
 _CAPACITY = "user_capacity_gb"
@@ -29,16 +29,16 @@ _ALIASES |= {"compressible": "compressible_percent"}
 
 
 class Sweep:
-    """The result of a sweep: what ``sweep.json`` holds."""
+    """The result of a sweep: the contents of ``sweep.json``."""
 
     def __init__(self, text: str, path: Path | None = None) -> None:
         self._text = text
-        #: Folder of the sweep; none where it was not kept.
+        #: Folder of the sweep; ``None`` if it was not stored.
         self.path = path
         self.values: dict[str, Any] = json.loads(text)
 
     def to_json(self) -> str:
-        """The text of ``sweep.json``."""
+        """Returns the text of ``sweep.json``."""
         return self._text
 
     @property
@@ -47,7 +47,7 @@ class Sweep:
         return self.values["points"]
 
     def rows(self) -> list[dict[str, Any]]:
-        """A flat dict for each point that was measured, such as pandas and Polars take."""
+        """Returns a flat dict for each measured point, which pandas and Polars accept."""
         keys = [dimension["key"] for dimension in self.values["dimensions"]]
         rows = []
         for point in self.points:
@@ -55,7 +55,7 @@ class Sweep:
                 figures = {k: v for k, v in point.items() if not isinstance(v, (dict, list))}
                 latency = {f"latency_{k}".replace("latency_latency", "latency"): v
                            for k, v in point["latency"].items()}
-                # The value that was asked for, where a figure has its name.
+                # The requested value wins over a figure of the same name.
                 at = dict(zip(keys, point["at"]))
                 rows.append({**at, **figures, **latency, **at})
         return rows
@@ -70,9 +70,9 @@ class Sweep:
 
 
 def measure_points(order: str, model_version: int, indices: Sequence[int]) -> list[str]:
-    """Measures points of the grid of ``order``: what an executor's worker does.
+    """Measures points of the grid of ``order``, on a worker of an executor.
 
-    A worker whose models are of another version refuses.
+    Raises ``Error`` if the worker has another version of the models.
     """
     if model_version != _core.MODEL_VERSION:
         raise Error(
@@ -87,7 +87,7 @@ def _dimensions(grid: Mapping[str, Values]) -> tuple[list[dict[str, Any]], list[
     for key, values in grid.items():
         key = _ALIASES.get(key, key)
         if isinstance(values, str):
-            # Holds the place among the dimensions; the values are read by the compiled half.
+            # Reserves the position among the dimensions; the compiled half parses the range.
             lists.append({"key": key, "values": []})
             ranges.append([key, values])
             continue
@@ -95,7 +95,7 @@ def _dimensions(grid: Mapping[str, Values]) -> tuple[list[dict[str, Any]], list[
         if key == _CAPACITY:
             plain = [capacity_gb(value, key) for value in plain]
         if not plain:
-            raise Error(f"{key} has no values", "give at least one")
+            raise Error(f"{key} has no values", "pass at least one")
         lists.append({"key": key, "values": plain})
     return lists, ranges
 
@@ -119,13 +119,13 @@ def sweep(
     jobs: int | None = None,
     progress: Progress | bool | None = None,
 ) -> Sweep:
-    """Measures ``drive`` at every point of ``grid``: values by key.
+    """Measures ``drive`` at every point of ``grid``, which has the values of each key.
 
     Keys are ``user_capacity_gb``, ``threads``, ``queue_per_thread``, ``read_percent``,
-    ``compressible_percent``, and those of the drive's file. With ``out`` each point is kept there
-    as soon as it is done, and ``resume`` goes on with such a folder. ``executor`` is anything of
-    the shape of ``concurrent.futures.Executor``, a client of Dask or the module ``ray``, with
-    ``batch`` points a task; without one, ``jobs`` threads measure.
+    ``compressible_percent``, and those of the drive's file. With ``out``, each point is stored in
+    a folder there as soon as it is measured; ``resume`` names such a folder to continue.
+    ``executor`` is a ``concurrent.futures.Executor``, a Dask ``Client`` or the module ``ray``, and
+    gets ``batch`` points in each task. Without an executor, ``jobs`` threads measure the points.
     """
     folder = None
     if resume is not None:
@@ -133,7 +133,7 @@ def sweep(
         order, count = folder.order(), folder.count()
     else:
         if drive is None or not grid:
-            raise Error("nothing to sweep", 'give a drive and values: {"threads": [1, 4, 16]}')
+            raise Error("nothing to sweep", 'pass a drive and values: {"threads": [1, 4, 16]}')
         lists, ranges = _dimensions(grid)
         arguments = {
             "drive": drive._order(format, host, time_lapse, seed),
@@ -187,7 +187,7 @@ def _by_executor(
         for indices in batches:
             task = executor.submit(measure_points, order, _core.MODEL_VERSION, indices)
             under_way[task] = indices
-            # An executor may measure at once: what is done is kept at once.
+            # An executor may run a task inside submit(): store its points before the next task.
             if task.done():
                 take(task)
         while under_way:

@@ -16,7 +16,7 @@ use super::{action, origin_check, page};
 use crate::drive_service::DriveService;
 
 /// Error for a drive whose server is gone.
-pub(super) const UNSERVED: &str = "nobody serves the drive any more";
+pub(super) const UNSERVED: &str = "the drive is no longer served";
 /// Path of the event stream of statuses, one a second.
 pub(super) const STREAM: &str = "/stream";
 

@@ -138,8 +138,7 @@ impl Fleet {
     fn shown(&self, path: &str) -> Reply {
         if let Some(name) = path.strip_prefix(REVIEWS) {
             let page = self.reports.as_ref().and_then(|reports| reports.review(name));
-            return page
-                .map_or_else(|| Reply::text(404, "there is no such review"), Reply::foreign);
+            return page.map_or_else(|| Reply::text(404, "unknown review"), Reply::foreign);
         }
         match path {
             "/" => page::of_fleet(),

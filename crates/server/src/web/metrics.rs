@@ -286,7 +286,7 @@ impl Sheet {
 
     fn clients(&mut self, server: &Server) {
         let here = [(None, server.clients.len())];
-        self.gauges(("clients", PURE, "Clients that are there"), &here);
+        self.gauges(("clients", PURE, "Connected clients"), &here);
         self.counters(("clients_came", PURE, "Clients that came"), &[(None, server.clients_came)]);
         let refused = [(None, server.clients_refused)];
         let about = "Clients that were dropped or turned away";

@@ -35,7 +35,7 @@ use super::transfer::Transfers;
 use crate::conversation::{Conversation, Next, Taken};
 use crate::{Asked, Replies};
 
-/// Once this many bytes wait, they are sent before more is read from the device.
+/// Bytes of replies above which they are sent before more is read from the device.
 const REPLIES_BYTES_MAX: usize = 128 << 10;
 
 /// One queue of a host.
@@ -55,15 +55,15 @@ pub struct Session {
 
 /// Progress of the connection.
 enum Phase {
-    /// An ICReq has to come.
+    /// Waits for an ICReq.
     New,
-    /// A Connect has to come.
+    /// Waits for a Connect.
     Initialized,
     Admin(Queue, Arc<Mutex<Controller>>),
     Io(Queue, IoQueue),
 }
 
-/// The queue that a connection is.
+/// The queue of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queue {
     /// Its number, 0 for the admin queue.
@@ -74,13 +74,13 @@ pub struct Queue {
     pub host: String,
     /// Entries of the submission queue.
     entries: u32,
-    /// SQ Head Pointer; stays 0 where the host does without flow control.
+    /// SQ Head Pointer; stays 0 if the host disables flow control.
     head: u16,
     is_unpaced: bool,
 }
 
 impl Queue {
-    /// Moves the head past a command that was taken.
+    /// Advances the head past a command that was received.
     fn take_entry(&mut self) {
         if !self.is_unpaced {
             let next = (u32::from(self.head) + 1) % self.entries;
@@ -90,8 +90,8 @@ impl Queue {
 }
 
 impl Session {
-    /// A connection that came at `now`, of which nothing was received; `address` is what the host
-    /// connected to.
+    /// A connection accepted at `now`, before anything was received; `address` is the address that
+    /// the host connected to.
     pub fn new(subsystem: Arc<Subsystem>, address: Option<SocketAddr>, now: Nanos) -> Self {
         Self {
             subsystem,
@@ -111,7 +111,7 @@ impl Session {
         self.queue().is_some()
     }
 
-    /// Returns the queue that it is, once the host connected it.
+    /// Returns the connection's queue, once the host has connected it.
     pub fn queue(&self) -> Option<&Queue> {
         match &self.phase {
             Phase::Admin(queue, _) | Phase::Io(queue, _) => Some(queue),
@@ -119,7 +119,7 @@ impl Session {
         }
     }
 
-    /// True unless the controller of the queue was reset or is gone.
+    /// True unless the queue's controller was reset or is gone.
     pub(crate) fn is_alive(&self) -> bool {
         match &self.phase {
             Phase::Io(_, io) => io.link().is_alive(),
@@ -127,10 +127,10 @@ impl Session {
         }
     }
 
-    /// Takes what the host sent, as far as it is whole, until many replies wait.
+    /// Carries out the complete PDUs among the received bytes, until many replies wait.
     ///
     /// # Errors
-    /// Fails if the connection is to end; the replies say why.
+    /// Fails if the connection must end; the replies then contain a termination request.
     pub fn take(&mut self, input: &[u8], replies: &mut Replies) -> Result<Taken, Violation> {
         let mut taken = Taken::default();
         while !self.is_over && replies.len() < REPLIES_BYTES_MAX && !taken.is_blocked() {
@@ -148,15 +148,15 @@ impl Session {
         self.with_io(replies, |io, subsystem, answers, kept| io.settle(subsystem, answers, kept));
     }
 
-    /// True if nothing more is taken.
+    /// True if the session accepts no more bytes.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Lets time pass to `now`. Returns the time until which it need not be called again.
+    /// Advances time to `now`. Returns the time at which it must be called again.
     ///
     /// # Errors
-    /// Fails if the host was not heard of in time.
+    /// Fails if the Keep Alive Timeout expired.
     pub fn advance(
         &mut self,
         now: Nanos,
@@ -172,12 +172,12 @@ impl Session {
         next.map_err(|keep_alive_ms| Violation::KeepAlive { keep_alive_ms })
     }
 
-    /// Takes the next PDU, if all of it is there; reads may wait afterwards.
+    /// Takes the next PDU if it is complete; reads may be pending afterwards.
     fn begin_next(&mut self, input: &[u8], replies: &mut Replies) -> Result<Next, Violation> {
         if !self.is_alive() {
             return Err(Violation::ControllerGone);
         }
-        // By itself: a model may hold the answer to a command back, but not this.
+        // On its own: a model may delay the completion of a command, but not a PDU.
         if self.transfers.ask(replies, self.initialize.digests) {
             return Ok(Next::used(0));
         }
@@ -186,7 +186,7 @@ impl Session {
         }
         let done = self.take_pdu(input, replies);
         if let Err(violation) = done {
-            // What was carried out is answered before.
+            // Commands that were already carried out are completed first.
             self.finish_reads(replies);
             pdu::put_termination(replies, violation, input);
         }
@@ -233,7 +233,7 @@ impl Session {
         Ok(next)
     }
 
-    /// Checks that a PDU of this kind may come now.
+    /// Checks that a PDU of this type is allowed in the current state.
     fn check_turn(&self, pdu: u8) -> Result<(), Violation> {
         let is_its_turn = match &self.phase {
             Phase::New => pdu == kind::INITIALIZE,
@@ -247,8 +247,7 @@ impl Session {
         }
     }
 
-    /// Takes a command with what its capsule carries, and carries it out unless its data is still
-    /// to come.
+    /// Takes a command with its in-capsule data, and carries it out unless it waits for more data.
     fn take_command(
         &mut self,
         command: &Command,
@@ -274,7 +273,7 @@ impl Session {
         Ok(())
     }
 
-    /// Bytes that the host sends with a command, at least and at most.
+    /// Minimum and maximum bytes that the host sends with a command.
     fn host_bytes(&self, command: &Command) -> Result<RangeInclusive<usize>, Status> {
         match &self.phase {
             Phase::Io(..) if command.opcode() != fabrics::OPCODE => {
@@ -287,7 +286,7 @@ impl Session {
         }
     }
 
-    /// Carries a command out with its data, or completes it with a status.
+    /// Carries out a command with its data, or completes it with an error status.
     fn execute(
         &mut self,
         command: &Command,
@@ -325,7 +324,7 @@ impl Session {
         }
     }
 
-    /// Connects the queue, or says why not.
+    /// Connects the queue, or completes the Connect with the reason for its refusal.
     fn connect(&mut self, command: &Command, data: Result<&[u8], Status>, replies: &mut Replies) {
         let is_connect =
             command.opcode() == fabrics::OPCODE && command.fabrics_type() == fabrics::CONNECT;
@@ -374,7 +373,7 @@ impl Session {
         });
     }
 
-    /// Acts on the I/O queue, if it is one.
+    /// Calls `act` on the I/O queue, if the connection is one.
     fn with_io(
         &mut self,
         replies: &mut Replies,
