@@ -112,6 +112,8 @@ enum Task {
         #[arg(long, value_name = "PATH")]
         floatgate: Option<PathBuf>,
     },
+    /// Executes docs/notebooks and writes what they show into them; takes minutes
+    Notebooks,
     /// Crashes live drives, in simulation, and says which seed broke a promise
     Sim {
         /// Minutes to go on for
@@ -152,6 +154,7 @@ fn main() -> Result<()> {
             python::test()
         }
         Task::Wheel => python::wheel(),
+        Task::Notebooks => python::notebooks(),
         Task::Dist { check, again } => dist::run(dist::Options { check, again }),
         Task::Site { protocol, time_lapse, keep_reviews, browse, floatgate } => {
             let (protocol, floatgate) = (protocol.as_str(), floatgate.as_deref());

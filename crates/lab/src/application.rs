@@ -37,8 +37,16 @@ pub fn read(path: &Path) -> Result<Recording, Error> {
     let shown = path.display();
     let file = std::fs::File::open(path)
         .map_err(|source| Error::new(Kind::Input, format!("opening {shown}")).source(source))?;
-    recording::read(std::io::BufReader::new(file)).map_err(|source| {
-        Error::new(Kind::Input, format!("reading {shown}"))
+    read_from(std::io::BufReader::new(file), &shown.to_string())
+}
+
+/// Reads a recording from its bytes; `name` stands for them in errors.
+///
+/// # Errors
+/// Says what is wrong with it.
+pub fn read_from(bytes: impl std::io::Read, name: &str) -> Result<Recording, Error> {
+    recording::read(bytes).map_err(|source| {
+        Error::new(Kind::Input, format!("reading {name}"))
             .source(source)
             .hint("`floatgate record` and `floatgate serve --record` write recordings")
     })
