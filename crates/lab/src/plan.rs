@@ -453,6 +453,22 @@ mod tests {
     }
 
     #[test]
+    fn drives_with_one_load_each_are_steps_of_one_suite() {
+        let plan = plan("applications");
+        let nodes: Vec<&PlannedStep> = plan.steps.iter().filter(|it| it.node.is_some()).collect();
+        let numbers: Vec<u16> = nodes.iter().filter_map(|it| Some(it.node?.number)).collect();
+        assert_eq!(numbers, [1, 2, 3, 4]);
+        for step in nodes {
+            assert_eq!((step.suite.as_str(), step.threads), ("nosql-four-nodes", 8));
+            assert!((step.duration_s - 24.0 * step.interval_s).abs() < 1e-9);
+            assert_eq!(step.node.map(|it| it.count), Some(4));
+        }
+        // Guests that share nothing are predicted from the recording of one.
+        let guests = plan.steps.iter().filter(|it| it.workload_name() == "vdi");
+        assert_eq!(guests.map(|it| it.threads).collect::<Vec<_>>(), [1, 8, 32, 64]);
+    }
+
+    #[test]
     fn a_drive_is_preconditioned_as_long_as_its_reviewer_did_where_the_protocol_says_so() {
         let length = |protocol: &str, drive: &str| {
             let spec = ssd::catalogue::find(drive).unwrap();

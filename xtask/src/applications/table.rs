@@ -109,7 +109,7 @@ pub(super) fn document(rows: &[Row], options: Options<'_>) -> Result<String> {
             p90 * 100.0,
         )?;
     }
-    let tails = || rows.iter().filter_map(|row| row.error_p99());
+    let tails = || rows.iter().filter_map(Row::error_p99);
     if let Some((median, p90)) = quantiles(tails()) {
         writeln!(
             text,

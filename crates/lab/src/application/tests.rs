@@ -1,5 +1,7 @@
 //! Replays by hand: which request is due when, and what follows from the times of completion.
 
+use std::num::NonZeroU32;
+
 use blockio::{Nanos, Op};
 use workload::recording::{Benchmark, Head, Recorded, Tail, Transaction};
 
@@ -45,7 +47,7 @@ fn recorded(requests: Vec<Recorded>) -> Recording {
 /// What the replay makes of `recording` when its requests complete at these microseconds.
 fn replayed(recording: &Recording, completed: &[u64]) -> Replayed {
     let tree = RequestTree::new(recording, NonZeroU32::MIN);
-    let completed = completed.iter().map(|at| Nanos::from_micros(*at)).collect();
+    let completed: Vec<Nanos> = completed.iter().map(|at| Nanos::from_micros(*at)).collect();
     Replayed::new(recording, &tree, &Clock::new(&tree, completed), &ByOp::default())
 }
 
@@ -96,7 +98,8 @@ fn children_of_one_parent_are_due_by_their_own_think_times() {
 #[test]
 fn a_replay_that_begins_later_shifts_all_requests() {
     let recording = recorded(vec![read(0, 100), read(150, 250)]);
-    let (tree, host) = (RequestTree::new(&recording, NonZeroU32::MIN), ReplayHost::default());
+    let tree = RequestTree::new(&recording, NonZeroU32::MIN);
+    let host = ReplayHost::default();
     let mut pending = Pending::new(&tree, &host, Nanos::from_millis(7));
     assert_eq!(pending.next_at(), Some(Nanos::from_millis(7)));
     let (at, index, _) = pending.take().unwrap();
@@ -279,7 +282,7 @@ fn the_share_of_the_host_of_a_recording_without_requests_is_not_told() {
     recording.tail.as_mut().unwrap().measured_from = later;
     recording.tail.as_mut().unwrap().measured_to = later;
     assert_eq!(host_share(&recording), None);
-    assert_eq!(recording::parents(recording.measured()), []);
+    assert_eq!(parents(recording.measured()), []);
 }
 
 #[test]
