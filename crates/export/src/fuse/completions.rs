@@ -64,10 +64,7 @@ impl Completions {
     ///
     /// # Errors
     /// Fails if the system has no thread, or the model no room for more clients.
-    pub(super) fn start(
-        pace: &Arc<Pace>,
-        recorder: Option<Arc<dyn Recorder>>,
-    ) -> io::Result<Self> {
+    pub(super) fn start(pace: &Arc<Pace>, recorder: Option<Arc<dyn Recorder>>) -> io::Result<Self> {
         let held = Held { outstanding: vec![0; LANES], replies: BTreeMap::new() };
         let waiting = Waiting { recorder, held: Mutex::new(held), is_empty: Condvar::new() };
         let waiting = Arc::new(waiting);
