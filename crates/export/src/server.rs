@@ -121,7 +121,6 @@ struct Clients {
     served: BTreeMap<u64, Arc<Socket>>,
     /// The NVMe controllers whose queues they are, by number.
     controllers: BTreeMap<u64, u16>,
-    came: u64,
     is_stopping: bool,
     turned_away: TurnedAway,
 }
@@ -160,6 +159,12 @@ impl Protocol {
             Self::Nbd => "nbd",
             Self::Nvme(_) => "nvme",
         }
+    }
+}
+
+impl Observer for Arc<dyn Observer> {
+    fn saw(&self, event: &Event) {
+        self.as_ref().saw(event);
     }
 }
 
@@ -312,8 +317,7 @@ impl Shared {
             self.turn_away(Break::Full(self.limits.connections).to_string());
             return;
         }
-        clients.came += 1;
-        let client = clients.came;
+        let client = self.exports.number_client();
         clients.handshaking.insert(client, Arc::clone(&socket));
         let is_full = clients.handshaking.len() > HANDSHAKES_MAX;
         let oldest = if is_full { clients.handshaking.pop_first() } else { None };

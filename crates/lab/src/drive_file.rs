@@ -56,7 +56,7 @@ impl DriveFile {
     ///
     /// # Errors
     /// Fails if it cannot be read, or is not a drive; says where.
-    pub(crate) fn read(path: &Path) -> Result<Self, Error> {
+    pub fn read(path: &Path) -> Result<Self, Error> {
         let file = path.display().to_string();
         let text = fs::read_to_string(path)
             .map_err(|source| Error::new(Kind::Io, format!("reading {file}")).source(source))?;

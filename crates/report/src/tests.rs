@@ -103,6 +103,9 @@ fn of_applications(name: &str, factor: f64) -> Run {
                 tps: Some(50.0),
                 host_share: 0.1,
             },
+            node: None,
+            intervals: Vec::new(),
+            mix: None,
         };
         Step {
             id: format!("sysbench-oltp/sysbench-oltp/{clients}-clients"),

@@ -7,7 +7,7 @@ use workload::recording::{self, Parent, Recorded, Recording, Transaction, latenc
 
 use super::RequestTree;
 
-/// Largest share of the host in the critical path of a replay whose rate is taken for a prediction.
+/// Largest share of the host in a replay's critical path at which a rate is predicted.
 ///
 /// Above it the host's processors determine the rate, and they are not modelled.
 pub const HOST_SHARE_MAX: f64 = 0.8;
@@ -25,9 +25,9 @@ pub(crate) struct ByOp {
 pub struct Prediction {
     /// Transactions per second, of all copies together.
     pub tps: f64,
-    /// Mean latency in milliseconds: that of the recording, as much longer or shorter as the replay
-    /// of a copy takes, since as many clients wait (Little's law). Absent where the benchmark
-    /// printed none.
+    /// Mean latency in milliseconds: that of the recording times the ratio of the spans of replay
+    /// and recording, since the number of clients is the same (Little's law). Absent if the
+    /// benchmark printed none.
     pub latency_ms_mean: Option<f64>,
     /// 99th percentile of the latency in milliseconds, from begin and commit of each logged
     /// transaction on the clock of the replay. Absent if the benchmark kept no log.
@@ -119,8 +119,8 @@ impl Replayed {
     }
 }
 
-/// 99th percentile of the latencies that the transactions of `recording` have on the clock of the
-/// replay; none without a log of them. A copy that is one transaction as a whole needs no log.
+/// 99th percentile of the transactions' latencies on the clock of the replay; none without a log. A
+/// copy that is a single transaction needs no log.
 fn transactions_p99(
     recording: &Recording,
     (tree, clock): (&RequestTree<'_>, &Clock),
