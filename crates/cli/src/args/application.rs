@@ -27,8 +27,8 @@ pub(crate) struct Replay {
     /// Format of the drives [default: the first of each]
     #[arg(long, value_name = "NAME")]
     pub(crate) format: Option<String>,
-    /// Copies of the recording that run at once, each on a part of the drive of its own, as guests
-    /// do that share nothing but the drive
+    /// Copies of the recording to run at once, each on its own part of the drive, like guests that
+    /// share only the drive
     #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN)]
     pub(crate) copies: NonZeroU32,
     #[command(flatten)]
