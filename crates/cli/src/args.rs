@@ -580,6 +580,10 @@ pub(crate) struct Validate {
     /// it
     #[arg(long)]
     pub(crate) cross: bool,
+    /// Takes the rows from what --json printed of the same drive files, instead of simulating
+    /// them
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from: Option<PathBuf>,
     /// Prints the rows as JSON
     #[arg(long)]
     pub(crate) json: bool,
