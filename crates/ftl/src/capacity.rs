@@ -20,8 +20,9 @@ impl Ftl {
             held.extend(self.superblocks.ids().filter(|id| !is_free(id)));
         }
         self.counters.superblocks_erased += u64::from(self.superblocks.purge());
-        self.streams = Streams::new(&self.config.geometry, self.config.handles);
+        self.streams = Streams::new(&self.config);
         self.relocation = Relocation::default();
+        self.forget_slc();
         self.list_free();
         let held: BTreeSet<SuperblockId> = self.held_erased().iter().copied().collect();
         for free in &mut self.free_by_bank {

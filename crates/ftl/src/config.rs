@@ -4,14 +4,36 @@ use blockio::Bytes;
 use thiserror::Error;
 
 use crate::extent::GRANULES_PER_PAGE;
-use crate::{Geometry, ReclaimUnitHandles, VictimPolicy};
+use crate::{Geometry, ReclaimUnitHandles, SlcCache, VictimPolicy};
 
 /// Everything that a format decides.
+///
+/// A format that cannot work is refused, with what would:
+///
+/// ```
+/// use ftl::{Config, ConfigError, Geometry};
+/// # let geometry = Geometry {
+/// #     banks: 1, dies_per_bank: 4, planes_per_die: 1, erase_blocks_per_plane: 16,
+/// #     pages_per_erase_block: 8, page_kib: 4, stripe_dies: 4,
+/// # };
+/// # let config = Config {
+/// #     geometry, pages_logical: 192, pages_stored_max: 192, extents_per_page: 1,
+/// #     victim: ftl::VictimPolicy::Greedy,
+/// #     watermarks: ftl::Watermarks {
+/// #         low: 3, high: 4, burst: 0.1, price_max: 0.0, batch_pages: 1,
+/// #     },
+/// #     wear_spread_max: 0, spares_per_die: 0, handles: ftl::ReclaimUnitHandles::ONE, seed: 1,
+/// # };
+/// assert_eq!(config.check(), Ok(()));
+/// let greedy = Config { pages_logical: 380, pages_stored_max: 380, ..config };
+/// let refused = greedy.check().unwrap_err();
+/// assert!(matches!(refused, ConfigError::NoSpare { .. }), "{refused}");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
     /// Arrangement of the media.
     pub geometry: Geometry,
-    /// Mapping units that the host sees.
+    /// Logical pages that the host sees.
     pub pages_logical: u32,
     /// Pages of flash that the host's data may take: `pages_logical`, or fewer where a drive offers
     /// more than it could store whole.
@@ -30,6 +52,8 @@ pub struct Config {
     pub spares_per_die: u32,
     /// Reclaim unit handles by which the host places what it writes.
     pub handles: ReclaimUnitHandles,
+    /// Superblocks that host writes may fill in SLC mode; absent where there is no such cache.
+    pub slc_cache: Option<SlcCache>,
     /// Seed of the random choices (d-choices).
     pub seed: u64,
 }
@@ -61,10 +85,15 @@ pub struct Watermarks {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ConfigError {
     /// Too many pages for 32-bit page numbers.
-    #[error("{pages} places for pages of 4 KiB exceed the {limit} that 32-bit page numbers reach")]
+    #[error(
+        "{pages} places for pages of {page_kib} KiB exceed the {limit} that 32-bit page numbers \
+         reach; a coarser indirection unit needs fewer"
+    )]
     TooLarge {
         /// Pages asked for.
         pages: u64,
+        /// Size of each, in KiB.
+        page_kib: u32,
         /// Most that are possible.
         limit: u64,
     },
@@ -139,14 +168,16 @@ impl Config {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
     pub fn superblocks_reserved(&self) -> u32 {
         let resume = self.watermarks.low + self.watermarks.burst.ceil() as u32;
-        self.watermarks.high.max(resume + self.superblocks_open_max())
+        let open = self.watermarks.high.max(resume + self.superblocks_open_max());
+        open + self.slc_cache.map_or(0, |cache| cache.superblocks_static)
     }
 
     /// Superblocks open at most: one in each bank for each handle of the host, for garbage
     /// collection, and for wear levelling where there is any; the latter two for each handle that
-    /// is persistently isolated.
+    /// is persistently isolated. One more where host writes may pass an SLC cache.
     const fn superblocks_open_max(&self) -> u32 {
-        self.handles.streams(self.wear_spread_max > 0) * self.geometry.banks
+        let direct = if self.slc_cache.is_some() { 1 } else { 0 };
+        (self.handles.streams(self.wear_spread_max > 0) + direct) * self.geometry.banks
     }
 
     /// Checks that this format can work.
@@ -174,6 +205,7 @@ impl Config {
         check("dies_per_bank", dies, dies <= 65_535, "at most 65535")?;
         let page_kib = u64::from(geometry.page_kib);
         check("page_kib", page_kib, page_kib > 0 && page_kib % 4 == 0, "a multiple of 4")?;
+        self.check_indirection()?;
         let extents = u64::from(self.extents_per_page);
         let limit = u64::from(GRANULES_PER_PAGE);
         check("extents_per_page", extents, extents <= limit, &format!("at most {limit}"))?;
@@ -183,9 +215,39 @@ impl Config {
         let (handles, limit) = (self.handles.count, ReclaimUnitHandles::COUNT_MAX);
         let fits = (1..=limit).contains(&handles);
         check("handles.count", handles.into(), fits, &format!("from 1 to {limit}"))?;
+        self.check_slc_cache()?;
         self.check_stripe()?;
         self.check_watermarks()?;
         self.check_capacity()
+    }
+
+    fn check_indirection(&self) -> Result<(), ConfigError> {
+        let Geometry { planes_per_die, page_kib, indirection_kib, .. } = self.geometry;
+        let value = u64::from(indirection_kib);
+        let limit = format!("a power of two from 4 to {}", Geometry::INDIRECTION_KIB_MAX);
+        let fits = indirection_kib.is_power_of_two()
+            && (4..=Geometry::INDIRECTION_KIB_MAX).contains(&indirection_kib);
+        check("indirection_kib", value, fits, &limit)?;
+        let together = u64::from(planes_per_die) * u64::from(page_kib);
+        let limit = format!("a divisor of the {together} KiB that a die reads at a time");
+        check("indirection_kib", value, together.is_multiple_of(value), &limit)?;
+        let fits = indirection_kib == 4 || self.extents_per_page == 1;
+        check("indirection_kib", value, fits, "4 where pages are compressed")
+    }
+
+    fn check_slc_cache(&self) -> Result<(), ConfigError> {
+        let Some(cache) = self.slc_cache else { return Ok(()) };
+        let bits = u64::from(cache.bits_per_cell);
+        let fits = (2..=8).contains(&bits);
+        check("slc_cache.bits_per_cell", bits, fits, "from 2 to 8")?;
+        let pages = u64::from(self.geometry.pages_per_unit());
+        let limit = format!("a divisor of the {pages} pages of a program unit");
+        check("slc_cache.bits_per_cell", bits, pages.is_multiple_of(bits), &limit)?;
+        let full_at = cache.full_at;
+        check("slc_cache.full_at", 0, full_at > 0.0 && full_at <= 1.0, "above 0 and at most 1")?;
+        let fits = self.extents_per_page == 1 && self.handles.count == 1;
+        let limit = "absent where pages are compressed, or placed by several handles";
+        check("slc_cache.bits_per_cell", bits, fits, limit)
     }
 
     fn check_stripe(&self) -> Result<(), ConfigError> {
@@ -210,7 +272,8 @@ impl Config {
         let limit = u64::from(u32::MAX);
         let pages = self.geometry.pages() * u64::from(self.extents_per_page);
         if pages >= limit {
-            return Err(ConfigError::TooLarge { pages, limit });
+            let page_kib = self.geometry.indirection_kib;
+            return Err(ConfigError::TooLarge { pages, page_kib, limit });
         }
         self.check_spare(self.geometry.superblocks(), self.superblocks_reserved())
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::PAGE_BYTES;
 
-/// Pages (of the mapping unit, 4 KiB) programmed, by cause; and other events.
+/// Pages of 4 KiB programmed, by cause; and other events.
 ///
 /// `host + relocation + wear + parity + metadata` is all that the NAND programmed, less what
 /// compression saved of the first three, and the padding that it brought.
@@ -42,6 +42,19 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Counters of logical pages of `pages` x 4 KiB each, in pages of 4 KiB.
+    pub(crate) const fn in_pages_of(self, pages: u64) -> Self {
+        Self {
+            pages_host: self.pages_host * pages,
+            pages_relocation: self.pages_relocation * pages,
+            pages_wear: self.pages_wear * pages,
+            pages_parity: self.pages_parity * pages,
+            pages_metadata: self.pages_metadata * pages,
+            pages_trimmed: self.pages_trimmed * pages,
+            ..self
+        }
+    }
+
     /// Pages programmed for any cause, as many as there would be without compression.
     pub const fn pages_programmed(&self) -> u64 {
         self.pages_host

@@ -5,7 +5,7 @@
 //! pages where it does not, so that the same arithmetic serves both.
 
 use crate::table::{Table, Use};
-use crate::{Config, Lpn, PAGE_BYTES};
+use crate::{Config, Lpn};
 
 /// Granules of a page on a drive that compresses: 64 bytes each.
 pub(crate) const GRANULES_PER_PAGE: u32 = 64;
@@ -17,6 +17,7 @@ pub(crate) struct Extents {
     /// pages are always whole.
     granules_of: Table<u8>,
     granules_per_page: u32,
+    granule_bytes: u64,
     /// Granules that an extent takes at least, so that a unit never runs out of places before it
     /// runs out of granules: if it did, small extents could fill a drive with room to spare.
     granules_min: u32,
@@ -39,6 +40,7 @@ impl Extents {
         Self {
             granules_of: Table::new(pages as usize, Use::Whole),
             granules_per_page,
+            granule_bytes: config.geometry.page_bytes() / u64::from(granules_per_page),
             granules_min,
             incoming: granules_per_page,
             pages: 0,
@@ -47,7 +49,7 @@ impl Extents {
         }
     }
 
-    /// Has another number of logical pages, of which another number may be stored.
+    /// Changes the number of logical pages, and the number of pages that may be stored.
     pub(crate) fn resize(&mut self, config: &Config) {
         let pages = if config.extents_per_page > 1 { config.pages_logical } else { 0 };
         self.granules_of.resize(pages as usize);
@@ -93,7 +95,7 @@ impl Extents {
 
     /// Bytes of a granule.
     pub(crate) const fn granule_bytes(&self) -> u64 {
-        PAGE_BYTES / self.granules_per_page as u64
+        self.granule_bytes
     }
 
     /// Granules that `lpn` takes, if it is stored.

@@ -29,12 +29,13 @@ use crate::mapping::Mapping;
 use crate::p2l_cache::P2lCache;
 use crate::placement::ByHandle;
 use crate::relocation::{Relocation, Thresholds};
+use crate::slc_cache::SlcState;
 use crate::stream::{Frontier, Origin, Stream, Streams};
 use crate::superblock::Superblocks;
 use crate::table::Use;
 use crate::{
     Cause, Config, ConfigError, Counters, DieId, Divider, HandleCounters, Layout, Lpn, Media,
-    MediaOp, PAGE_BYTES, Ppn, SuperblockId, SuperblockState, Watermarks,
+    MediaOp, Ppn, SuperblockId, SuperblockState, Watermarks,
 };
 
 /// Outcome of replacing an erase block gone bad.
@@ -50,6 +51,34 @@ pub enum Replacement {
 }
 
 /// A flash translation layer.
+///
+/// Each write goes to a new place; the map knows which one, until the page is trimmed:
+///
+/// ```
+/// use ftl::{Config, Ftl, Geometry, Lpn, NoMedia};
+/// # let geometry = Geometry {
+/// #     banks: 1, dies_per_bank: 4, planes_per_die: 1, erase_blocks_per_plane: 16,
+/// #     pages_per_erase_block: 8, page_kib: 4, stripe_dies: 4,
+/// # };
+/// # let config = Config {
+/// #     geometry, pages_logical: 192, pages_stored_max: 192, extents_per_page: 1,
+/// #     victim: ftl::VictimPolicy::Greedy,
+/// #     watermarks: ftl::Watermarks {
+/// #         low: 3, high: 4, burst: 0.1, price_max: 0.0, batch_pages: 1,
+/// #     },
+/// #     wear_spread_max: 0, spares_per_die: 0, handles: ftl::ReclaimUnitHandles::ONE, seed: 1,
+/// # };
+/// let mut ftl = Ftl::format(&config)?;
+/// let first = ftl.write(Lpn(7), &mut NoMedia);
+/// let second = ftl.write(Lpn(7), &mut NoMedia);
+/// assert_ne!(first, second);
+/// assert_eq!(ftl.lookup(Lpn(7)), Some(second));
+/// assert_eq!(ftl.lookup(Lpn(8)), None, "nobody has written it");
+/// ftl.trim(Lpn(7));
+/// assert_eq!(ftl.lookup(Lpn(7)), None);
+/// assert_eq!((ftl.counters().pages_host, ftl.counters().pages_trimmed), (2, 1));
+/// # Ok::<(), ftl::ConfigError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Ftl {
     pub(crate) config: Config,
@@ -79,11 +108,14 @@ pub struct Ftl {
     /// Spare erase blocks left, die by die.
     spares_by_die: Vec<u32>,
     pub(crate) streams: Streams,
+    /// True if all that the host writes goes to one stream.
+    writes_plainly: bool,
     pub(crate) by_handle: ByHandle,
     /// Granules that can be placed before something has to be erased.
     pub(crate) room: u64,
     pub(crate) thresholds: Thresholds,
     pub(crate) relocation: Relocation,
+    pub(crate) slc: SlcState,
     pub(crate) counters: Counters,
     pub(crate) rng: Rng,
 }
@@ -121,11 +153,13 @@ impl Ftl {
             free_by_bank: vec![Vec::new(); geometry.banks as usize],
             held: None,
             spares_by_die: vec![config.spares_per_die; geometry.dies() as usize],
-            streams: Streams::new(geometry, config.handles),
+            streams: Streams::new(config),
+            writes_plainly: config.handles.count == 1 && config.slc_cache.is_none(),
             by_handle: ByHandle::new(config.handles, config.pages_logical),
             room: geometry.pages() * u64::from(config.granules_per_page()),
             thresholds: Thresholds::new(config),
             relocation: Relocation::default(),
+            slc: SlcState::default(),
             counters: Counters::default(),
             rng: Rng::new(config.seed).split("victim"),
         };
@@ -146,25 +180,26 @@ impl Ftl {
         &self.config
     }
 
-    /// Mapping units that the host sees.
+    /// Logical pages that the host sees.
     pub fn pages_logical(&self) -> u32 {
         self.mapping.pages_logical()
     }
 
     /// Capacity that the host sees.
     pub fn user_capacity(&self) -> Bytes {
-        Bytes(u64::from(self.pages_logical()) * PAGE_BYTES)
+        Bytes(u64::from(self.pages_logical()) * self.config.geometry.page_bytes())
     }
 
-    /// Returns the counters since the format.
-    pub const fn counters(&self) -> &Counters {
-        &self.counters
+    /// Returns the counters since the format, in pages of 4 KiB.
+    pub fn counters(&self) -> Counters {
+        self.counters.in_pages_of(self.config.geometry.counted_per_page())
     }
 
-    /// Pages programmed for each reclaim unit handle since the format; empty where there is only
-    /// one.
-    pub fn counters_by_handle(&self) -> &[HandleCounters] {
-        self.by_handle.counters()
+    /// Pages of 4 KiB programmed for each reclaim unit handle since the format; empty where there is
+    /// only one.
+    pub fn counters_by_handle(&self) -> Vec<HandleCounters> {
+        let pages = self.config.geometry.counted_per_page();
+        self.by_handle.counters().iter().map(|counted| counted.in_pages_of(pages)).collect()
     }
 
     /// Counts bytes of host requests, which only the owner knows.
@@ -338,15 +373,19 @@ impl Ftl {
     /// format does not have.
     #[inline]
     pub fn write_through(&mut self, handle: u8, lpn: Lpn, media: &mut impl Media) -> Ppn {
-        if self.config.handles.count > 1 {
-            return self.write_by_handle(handle, lpn, media);
+        if !self.writes_plainly {
+            return self.write_by_choice(handle, lpn, media);
         }
         self.write_to(Stream::HOST, lpn, media)
     }
 
     /// [`Ftl::write_through`] where there is a choice, apart from the path of all other drives.
     #[inline(never)]
-    fn write_by_handle(&mut self, handle: u8, lpn: Lpn, media: &mut impl Media) -> Ppn {
+    fn write_by_choice(&mut self, handle: u8, lpn: Lpn, media: &mut impl Media) -> Ppn {
+        if self.config.slc_cache.is_some() {
+            let stream = if self.writes_to_slc() { Stream::HOST } else { Stream::DIRECT };
+            return self.write_to(stream, lpn, media);
+        }
         let handle = self.by_handle.named(handle);
         self.by_handle.write(lpn, handle);
         self.write_to(Stream::host(handle), lpn, media)
@@ -378,7 +417,7 @@ impl Ftl {
     /// Bytes by which an extent of `granules` is shorter than a page.
     #[inline]
     pub(crate) const fn saved_bytes(&self, granules: u32) -> u64 {
-        PAGE_BYTES - granules as u64 * self.extents.granule_bytes()
+        (self.config.granules_per_page() - granules) as u64 * self.extents.granule_bytes()
     }
 
     /// Forgets `lpn`.
@@ -409,7 +448,7 @@ impl Ftl {
         self.superblocks.invalidate_all();
     }
 
-    /// Has the processor fetch the map entry of a page that will be asked for soon.
+    /// Prefetches the map entry of a page that will be accessed soon.
     ///
     /// Changes nothing. One cache miss after another is what a large map costs; fetched ahead, they
     /// overlap with one another and with work.
@@ -518,6 +557,9 @@ impl Ftl {
         let bank = self.streams[stream].bank;
         if self.streams[stream].frontiers[bank as usize].is_none() {
             let superblock = self.take_free(bank, cause);
+            if stream == Stream::HOST {
+                self.open_slc(superblock);
+            }
             let opened = self.frontier(superblock, 0);
             self.superblocks.set_owner(superblock, self.streams[stream].owner);
             self.streams[stream].frontiers[bank as usize] = Some(opened);
@@ -538,7 +580,8 @@ impl Ftl {
             first,
             next: Ppn(first.0 + unit * pages),
             unit,
-            granules_left: self.granules_per_unit,
+            granules_per_unit: self.granules_per_unit_of(superblock),
+            granules_left: self.granules_per_unit_of(superblock),
             layer_left: pages,
             left_out: self.shortened.units,
         }
@@ -567,7 +610,7 @@ impl Ftl {
             self.superblocks.close(superblock);
             *open = None;
         } else {
-            frontier.begin(unit + 1, self.pages_per_unit.divisor(), self.granules_per_unit);
+            frontier.begin(unit + 1, self.pages_per_unit.divisor());
             if frontier.left_out != left_out && (unit + 1).is_multiple_of(units_per_row) {
                 frontier.left_out = left_out;
             }
@@ -579,11 +622,13 @@ impl Ftl {
         let place = self.layout.unit(unit);
         let row = u32::from(place.row);
         let die = DieId(die_first + u32::from(place.die));
-        media.submit(MediaOp::Program { superblock, die, row, cause });
+        let is_slc = self.superblocks.is_slc(superblock);
+        media.submit(MediaOp::Program { superblock, die, row, cause, is_slc });
         if let Some(parity_die) = place.parity_die {
             let die = DieId(die_first + u32::from(parity_die));
-            media.submit(MediaOp::Program { superblock, die, row, cause: Cause::Parity });
-            self.counters.pages_parity += u64::from(self.pages_per_unit.divisor());
+            let cause = Cause::Parity;
+            media.submit(MediaOp::Program { superblock, die, row, cause, is_slc });
+            self.counters.pages_parity += self.pages_of_parity(superblock);
         }
         if self.lost.is_some() {
             self.skip_left_out(stream, bank, media);

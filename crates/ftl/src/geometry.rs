@@ -16,13 +16,28 @@
 
 use blockio::Bytes;
 
-use crate::PAGE_BYTES;
-
 /// Index of a die on the drive, dense from zero, bank by bank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DieId(pub u32);
 
 /// Geometry of the NAND. All counts are at least 1.
+///
+/// ```
+/// let geometry = ftl::Geometry {
+///     banks: 4,
+///     dies_per_bank: 25,
+///     planes_per_die: 2,
+///     erase_blocks_per_plane: 2048,
+///     pages_per_erase_block: 256,
+///     page_kib: 4,
+///     stripe_dies: 25, // 24 of data and one of parity
+/// };
+/// assert_eq!(geometry.dies(), 100);
+/// assert_eq!(geometry.superblocks(), 8192);
+/// assert_eq!(geometry.pages_per_superblock(), 256 * 24 * 2);
+/// // The other members of the stripe, from which a lost unit is computed again.
+/// assert_eq!(geometry.stripe_of(0).count(), 24);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     /// Sets of dies that form superblocks together.
@@ -37,6 +52,9 @@ pub struct Geometry {
     pub pages_per_erase_block: u32,
     /// NAND page, in KiB: a multiple of 4.
     pub page_kib: u32,
+    /// Indirection unit, in KiB: what one entry of the map places. 4 where the map knows each page of
+    /// 4 KiB by itself; a power of two from 4 to [`Geometry::INDIRECTION_KIB_MAX`].
+    pub indirection_kib: u32,
     /// Dies of a parity stripe, one of which holds parity; a divisor of `dies_per_bank`. Zero: no
     /// parity.
     pub stripe_dies: u32,
@@ -53,9 +71,22 @@ impl Geometry {
         self.banks * self.dies_per_bank
     }
 
-    /// Mapping units of a program unit.
+    /// Largest indirection unit, in KiB.
+    pub const INDIRECTION_KIB_MAX: u32 = 64;
+
+    /// Bytes of a logical page: the indirection unit.
+    pub const fn page_bytes(&self) -> u64 {
+        self.indirection_kib as u64 * 1024
+    }
+
+    /// Pages of 4 KiB, in which counters count, of a logical page.
+    pub const fn counted_per_page(&self) -> u64 {
+        self.page_bytes() / crate::PAGE_BYTES
+    }
+
+    /// Logical pages of a program unit.
     pub const fn pages_per_unit(&self) -> u32 {
-        self.planes_per_die * self.page_kib / 4
+        self.planes_per_die * self.page_kib / self.indirection_kib
     }
 
     /// Parity units of a row.
@@ -71,7 +102,7 @@ impl Geometry {
         self.dies_per_bank - self.parity_units_per_row()
     }
 
-    /// Data pages (mapping units) of a superblock.
+    /// Data pages (logical ones) of a superblock.
     pub const fn pages_per_superblock(&self) -> u32 {
         self.pages_per_erase_block * self.data_units_per_row() * self.pages_per_unit()
     }
@@ -106,7 +137,7 @@ impl Geometry {
                 * self.pages_per_erase_block as u64
                 * self.dies_per_bank as u64
                 * self.pages_per_unit() as u64
-                * PAGE_BYTES,
+                * self.page_bytes(),
         )
     }
 }
@@ -180,6 +211,7 @@ mod tests {
         erase_blocks_per_plane: 10,
         pages_per_erase_block: 16,
         page_kib: 8,
+        indirection_kib: 4,
         stripe_dies: 4,
     };
 
@@ -189,6 +221,14 @@ mod tests {
         assert_eq!(SMALL.data_units_per_row(), 6);
         assert_eq!(SMALL.pages_per_superblock(), 16 * 6 * 4);
         assert_eq!(SMALL.raw_capacity(), Bytes::from_kib(2 * 10 * 16 * 8 * 16));
+    }
+
+    #[test]
+    fn coarser_indirection_leaves_the_media_as_they_are() {
+        let coarse = Geometry { indirection_kib: 16, ..SMALL };
+        assert_eq!((coarse.pages_per_unit(), coarse.page_bytes()), (1, 16_384));
+        assert_eq!(coarse.pages() * 4, SMALL.pages());
+        assert_eq!(coarse.raw_capacity(), SMALL.raw_capacity());
     }
 
     #[test]

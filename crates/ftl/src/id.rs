@@ -1,9 +1,10 @@
 //! Numbers of pages.
 
-/// Bytes of a mapping unit: one logical page.
+/// Bytes of the pages in which counters count, and of a logical page unless
+/// [`crate::Geometry::indirection_kib`] makes it larger.
 pub const PAGE_BYTES: u64 = 4096;
 
-/// Logical page number: the unit of mapping, 4 KiB.
+/// Logical page number: the unit of mapping, 4 KiB or a coarser indirection unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lpn(pub u32);
 

@@ -75,6 +75,10 @@ impl Ftl {
             let kept = u64::from(self.superblocks.granules_valid(id));
             assert_eq!(kept, counted, "{id:?} counts the extents that lie in it");
             let most = u64::from(self.config.granules_per_superblock());
+            let most = match self.config.slc_cache {
+                Some(cache) if self.is_slc(id) => most / u64::from(cache.bits_per_cell),
+                _ => most,
+            };
             assert!(counted <= most, "{id:?} holds {counted} granules, it has {most}");
         }
     }
@@ -110,11 +114,13 @@ impl Ftl {
             assert_eq!(state, SuperblockState::Open, "{id:?} is being filled");
             assert!(frontier.unit < self.units_per_superblock, "{id:?} is filled within its end");
             assert!(
-                frontier.granules_left <= self.granules_per_unit,
+                frontier.granules_left <= frontier.granules_per_unit,
                 "no more of a unit of {id:?} is left than it has"
             );
             let whole = self.units_per_superblock - frontier.unit - 1;
-            room += u64::from(whole) * u64::from(self.granules_per_unit);
+            let granules = self.granules_per_unit_of(id);
+            assert_eq!(frontier.granules_per_unit, granules, "{id:?} is filled in its mode");
+            room += u64::from(whole) * u64::from(granules);
             room += u64::from(frontier.granules_left);
             open += 1;
         }
@@ -130,6 +136,8 @@ impl Ftl {
         );
         let is_open = |id: &SuperblockId| self.superblocks.state(*id) == SuperblockState::Open;
         let counted = self.superblocks.ids().filter(is_open).count();
+        let in_slc_mode = self.superblocks.ids().filter(|id| self.is_slc(*id)).count();
+        assert_eq!(in_slc_mode as u64, u64::from(self.superblocks_slc()), "the cache is counted");
         assert_eq!(counted as u64, u64::from(open), "every open superblock is being filled");
     }
 
@@ -175,7 +183,7 @@ impl Ftl {
             ("wear", counters.wear_saved_bytes, counters.pages_wear),
         ];
         for (cause, saved_bytes, pages) in by_cause {
-            let bytes = pages * crate::PAGE_BYTES;
+            let bytes = pages * self.config.geometry.page_bytes();
             assert!(saved_bytes <= bytes, "{cause}: no more is saved than {bytes} bytes written");
         }
         let erased = self.superblocks.ids().map(|id| u64::from(self.superblocks.erase_count(id)));
@@ -201,6 +209,7 @@ mod tests {
             erase_blocks_per_plane: 32,
             pages_per_erase_block: 4,
             page_kib: 4,
+            indirection_kib: 4,
             stripe_dies: 0,
         };
         let config = Config {
@@ -213,6 +222,7 @@ mod tests {
             wear_spread_max: 0,
             spares_per_die: 0,
             handles: ReclaimUnitHandles::ONE,
+            slc_cache: None,
             seed: 1,
         };
         let mut ftl = Ftl::format(&config).unwrap();

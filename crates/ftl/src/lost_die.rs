@@ -46,7 +46,7 @@ impl LostDie {
 
 impl Ftl {
     /// Takes a die out of service. With parity its data is rebuilt by [`Ftl::rebuild_unit`];
-    /// without, it is lost, and the pages that were are counted.
+    /// without, it is lost, and the pages of 4 KiB that were are counted.
     ///
     /// # Errors
     /// Fails if there is no such die, one is lost already, or too little would be left for the user
@@ -144,7 +144,7 @@ impl Ftl {
         all.filter(|ppn| self.mapping.is_valid(*ppn)).filter_map(lpn).collect()
     }
 
-    /// Forgets what lies on the lost die; returns its pages.
+    /// Forgets what lies on the lost die; returns its pages of 4 KiB.
     fn forget_lost(&mut self) -> u64 {
         let pages = self.pages_logical().div_ceil(64) as usize;
         let mut bits = vec![0_u64; pages];
@@ -155,11 +155,11 @@ impl Ftl {
                 self.forget(lpn);
             }
         }
-        let count = bits.iter().map(|word| u64::from(word.count_ones())).sum();
+        let count: u64 = bits.iter().map(|word| u64::from(word.count_ones())).sum();
         if let Some(lost) = &mut self.lost {
             lost.pages = bits;
         }
-        count
+        count * self.config.geometry.counted_per_page()
     }
 
     /// Goes on from the units that are being filled on the lost die: what they hold is still in the
@@ -198,13 +198,14 @@ impl Ftl {
             if !self.is_left_out((superblock, unit)) {
                 return;
             }
-            let (pages, granules) = (self.pages_per_unit.divisor(), self.granules_per_unit);
+            let pages = self.pages_per_unit.divisor();
+            let is_slc = self.superblocks.is_slc(superblock);
             let frontier = &mut self.streams[stream].frontiers[bank];
             if unit + 1 == self.units_per_superblock {
                 *frontier = None;
                 self.superblocks.close(superblock);
             } else if let Some(frontier) = frontier {
-                frontier.begin(unit + 1, pages, granules);
+                frontier.begin(unit + 1, pages);
             }
             self.use_room(open.granules_left);
             let place = self.layout.unit(unit);
@@ -213,8 +214,8 @@ impl Ftl {
                 let own = DieId(open.die_first + u32::from(place.die));
                 let (row, cause) = (u32::from(place.row), Cause::Parity);
                 let die = if self.is_lost(of_bank) { own } else { of_bank };
-                media.submit(MediaOp::Program { superblock, die, row, cause });
-                self.counters.pages_parity += u64::from(pages);
+                media.submit(MediaOp::Program { superblock, die, row, cause, is_slc });
+                self.counters.pages_parity += self.pages_of_parity(superblock);
             }
         }
     }

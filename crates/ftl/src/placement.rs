@@ -54,6 +54,17 @@ impl std::ops::Add for HandleCounters {
     }
 }
 
+impl HandleCounters {
+    /// Counters of logical pages of `pages` x 4 KiB each, in pages of 4 KiB.
+    pub(crate) const fn in_pages_of(self, pages: u64) -> Self {
+        Self {
+            pages_host: self.pages_host * pages,
+            pages_relocation: self.pages_relocation * pages,
+            pages_wear: self.pages_wear * pages,
+        }
+    }
+}
+
 impl ReclaimUnitHandles {
     /// One handle: placement is the drive's own affair.
     pub const ONE: Self = Self { count: 1, isolation: Isolation::Initial };
@@ -98,7 +109,7 @@ impl ByHandle {
         by_handle
     }
 
-    /// Has another number of logical pages.
+    /// Changes the number of logical pages.
     pub(crate) fn resize(&mut self, pages_logical: u32) {
         if !self.counters.is_empty() {
             self.handle_of.resize(pages_logical as usize);

@@ -11,9 +11,7 @@ use thiserror::Error;
 
 use crate::stream::Stream;
 
-use crate::{
-    Cause, Config, ConfigError, Divider, Ftl, Lpn, PAGE_BYTES, Ppn, SuperblockId, SuperblockState,
-};
+use crate::{Cause, Config, ConfigError, Divider, Ftl, Lpn, Ppn, SuperblockId, SuperblockState};
 
 /// State of one superblock as a recovery found it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,7 +89,8 @@ impl Recovery {
     pub fn set_place(&mut self, lpn: Lpn, place: Option<(Ppn, Bytes)>) -> bool {
         let entry = &mut self.ftl.mapping.entries_mut()[lpn.0 as usize];
         let was = std::mem::replace(entry, place.map_or(0, |(ppn, _)| ppn.0 + 1));
-        self.ftl.extents.set_size(lpn, place.map_or(PAGE_BYTES, |(_, extent)| extent.0));
+        let page_bytes = self.ftl.config.geometry.page_bytes();
+        self.ftl.extents.set_size(lpn, place.map_or(page_bytes, |(_, extent)| extent.0));
         was != 0
     }
 

@@ -20,7 +20,7 @@ const LOT: usize = 16;
 pub(crate) struct Thresholds {
     pub(crate) stop: u64,
     pub(crate) resume: u64,
-    pace: u64,
+    pub(crate) pace: u64,
 }
 
 impl Thresholds {
@@ -327,7 +327,7 @@ impl Ftl {
     /// Relocates the next valid page of the victim; erases the victim when none is left. Returns
     /// the granules relocated: none, too, where no superblock is left to relocate to.
     #[inline]
-    fn relocate_page(&mut self, media: &mut impl Media) -> u32 {
+    pub(crate) fn relocate_page(&mut self, media: &mut impl Media) -> u32 {
         if self.relocation.victim.is_none() {
             self.relocation.victim = self.choose_victim();
         }
@@ -387,6 +387,23 @@ impl Ftl {
         } else {
             (self.choose_by_policy(granules)?, Cause::Relocation)
         };
+        Some(self.victim(superblock, cause))
+    }
+
+    /// True if a superblock is being reclaimed.
+    pub(crate) const fn is_reclaiming(&self) -> bool {
+        self.relocation.victim.is_some()
+    }
+
+    /// Begins to reclaim a closed superblock.
+    pub(crate) fn reclaim(&mut self, superblock: SuperblockId) {
+        assert!(!self.is_reclaiming(), "one superblock is reclaimed at a time");
+        self.relocation.victim = Some(self.victim(superblock, Cause::Relocation));
+    }
+
+    /// A closed superblock becomes the victim.
+    fn victim(&mut self, superblock: SuperblockId, cause: Cause) -> Victim {
+        let granules = self.config.granules_per_superblock();
         self.superblocks.choose(superblock);
         let relocated = self.superblocks.granules_valid(superblock);
         let gained = (granules - relocated).max(1);
@@ -397,7 +414,7 @@ impl Ftl {
         let die_first = self.die_first(superblock);
         let owner = self.superblocks.owner(superblock);
         let stream = Stream::moving(owner, cause, self.config.handles);
-        Some(Victim { superblock, first, die_first, cause, stream, price, valid })
+        Victim { superblock, first, die_first, cause, stream, price, valid }
     }
 
     /// The victim in the bank that has fewest free superblocks, so that every bank keeps some and

@@ -4,11 +4,12 @@
 //!  0 host, handle 0   1 relocation   2 wear levelling
 //!  3 host, handle 1   4 host, handle 2   …                       one for each further handle
 //!  … relocation and wear levelling of each further handle        persistently isolated ones alone
+//!  3 host, past the SLC cache                                    drives with a cache, one handle
 //! ```
 
 use std::ops::{Index, IndexMut};
 
-use crate::{Cause, DieId, Geometry, Ppn, ReclaimUnitHandles, SuperblockId};
+use crate::{Cause, Config, DieId, Geometry, Ppn, ReclaimUnitHandles, SuperblockId};
 
 /// Writes kept together in open superblocks of their own: the index of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,9 @@ impl Stream {
     pub(crate) const RELOCATION: Self = Self(1);
     /// Pages that wear levelling moves, of the same handles.
     pub(crate) const WEAR: Self = Self(2);
+
+    /// Host writes that the SLC cache has no room for; such drives have one handle.
+    pub(crate) const DIRECT: Self = Self(3);
 
     /// Host writes through `handle`.
     #[inline]
@@ -54,11 +58,14 @@ pub(crate) struct Streams {
 
 impl Streams {
     /// Nothing is open.
-    pub(crate) fn new(geometry: &Geometry, handles: ReclaimUnitHandles) -> Self {
+    pub(crate) fn new(config: &Config) -> Self {
+        let (geometry, handles) = (&config.geometry, config.handles);
         let new = |owner| StreamState { owner, ..StreamState::new(geometry) };
         let owners = || (1..handles.count).map(|handle| handles.owner(handle));
         let moving = owners().filter(|owner| *owner > 0).flat_map(|owner| [owner, owner]);
-        Self { first: [new(0), new(0), new(0)], further: owners().chain(moving).map(new).collect() }
+        let direct = config.slc_cache.map(|_| 0);
+        let further = owners().chain(moving).chain(direct);
+        Self { first: [new(0), new(0), new(0)], further: further.map(new).collect() }
     }
 
     /// Every one.
@@ -121,6 +128,8 @@ pub(crate) struct Frontier {
     pub(crate) next: Ppn,
     /// The unit which that place belongs to.
     pub(crate) unit: u32,
+    /// Granules of each of its units, in the mode that it is written in.
+    pub(crate) granules_per_unit: u32,
     /// Granules of the unit that are not taken.
     pub(crate) granules_left: u32,
     /// Places of the unit's present layer that are not taken.
@@ -130,12 +139,12 @@ pub(crate) struct Frontier {
 }
 
 impl Frontier {
-    /// Goes on to unit number `unit`, of so many pages and granules.
+    /// Goes on to unit number `unit`, of so many pages.
     #[inline]
-    pub(crate) fn begin(&mut self, unit: u32, pages: u32, granules: u32) {
+    pub(crate) fn begin(&mut self, unit: u32, pages: u32) {
         self.unit = unit;
         self.next = Ppn(self.first.0 + unit * pages);
-        self.granules_left = granules;
+        self.granules_left = self.granules_per_unit;
         self.layer_left = pages;
     }
 }

@@ -44,6 +44,9 @@ pub(crate) struct Superblocks {
     closed_at: Vec<u64>,
     /// Handle whose pages alone lie in it; 0: those of all that share superblocks.
     owner: Vec<u8>,
+    /// True while one bit a cell is written in it.
+    is_slc: Vec<bool>,
+    slc: u32,
     closes: u64,
     free: u32,
 }
@@ -58,6 +61,8 @@ impl Superblocks {
             erase_count: vec![0; count_index],
             closed_at: vec![0; count_index],
             owner: vec![0; count_index],
+            is_slc: vec![false; count_index],
+            slc: 0,
             closes: 0,
             free: count,
         }
@@ -103,6 +108,24 @@ impl Superblocks {
         self.owner[id.0 as usize] = owner;
     }
 
+    /// Superblocks in SLC mode.
+    pub(crate) const fn slc(&self) -> u32 {
+        self.slc
+    }
+
+    /// True if one is in SLC mode.
+    #[inline]
+    pub(crate) fn is_slc(&self, id: SuperblockId) -> bool {
+        self.is_slc[id.0 as usize]
+    }
+
+    /// Puts one that was opened into SLC mode.
+    pub(crate) fn set_slc(&mut self, id: SuperblockId) {
+        assert_eq!(self.state(id), SuperblockState::Open, "SLC mode begins with {id:?}");
+        assert!(!std::mem::replace(&mut self.is_slc[id.0 as usize], true), "{id:?} is not yet");
+        self.slc += 1;
+    }
+
     /// Closes since the format.
     pub(crate) const fn closes(&self) -> u64 {
         self.closes
@@ -133,6 +156,7 @@ impl Superblocks {
         let erase_count = &mut self.erase_count[id.0 as usize];
         *erase_count = erase_count.saturating_add(1);
         self.free += 1;
+        self.slc -= u32::from(std::mem::take(&mut self.is_slc[id.0 as usize]));
         assert!(self.free as usize <= self.state.len(), "no more are free than there are");
     }
 
@@ -155,6 +179,8 @@ impl Superblocks {
             }
         }
         self.granules_valid.fill(0);
+        self.is_slc.fill(false);
+        self.slc = 0;
         erased
     }
 

@@ -41,6 +41,7 @@ fn measure(victim: VictimPolicy, over_provisioning_percent: u32, pages: u32) -> 
             erase_blocks_per_plane: SUPERBLOCKS,
             pages_per_erase_block: pages,
             page_kib: 4,
+            indirection_kib: 4,
             stripe_dies: 0,
         },
         pages_logical,
@@ -52,15 +53,16 @@ fn measure(victim: VictimPolicy, over_provisioning_percent: u32, pages: u32) -> 
         wear_spread_max: 0,
         spares_per_die: 0,
         handles: ReclaimUnitHandles::ONE,
+        slc_cache: None,
         seed: 1,
     };
     let mut ftl = Ftl::format(&config).expect("a feasible format");
     let mut rng = Rng::new(u64::from(over_provisioning_percent));
     (0..pages_logical).for_each(|lpn| _ = ftl.write(Lpn(lpn), &mut NoMedia));
     write_uniform(&mut ftl, &mut rng, DRIVE_WRITES_SETTLING);
-    let before = *ftl.counters();
+    let before = ftl.counters();
     let room = write_uniform(&mut ftl, &mut rng, DRIVE_WRITES_MEASURED);
-    let after = *ftl.counters();
+    let after = ftl.counters();
     let host = after.pages_host - before.pages_host;
     let relocation = after.pages_relocation - before.pages_relocation;
     Measured {

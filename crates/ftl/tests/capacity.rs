@@ -10,6 +10,7 @@ const CONFIG: Config = Config {
         erase_blocks_per_plane: 20,
         pages_per_erase_block: 4,
         page_kib: 8,
+        indirection_kib: 4,
         stripe_dies: 0,
     },
     pages_logical: 60,
@@ -20,6 +21,7 @@ const CONFIG: Config = Config {
     wear_spread_max: 0,
     spares_per_die: 0,
     handles: ReclaimUnitHandles::ONE,
+    slc_cache: None,
     seed: 1,
 };
 

@@ -18,6 +18,7 @@ fn config() -> Config {
         erase_blocks_per_plane: 400,
         pages_per_erase_block: 4,
         page_kib: 48,
+        indirection_kib: 4,
         stripe_dies: 4,
     };
     let pages = u32::try_from(geometry.pages()).expect("a small geometry");
@@ -33,6 +34,7 @@ fn config() -> Config {
         wear_spread_max: 0,
         spares_per_die: 0,
         handles: ReclaimUnitHandles::ONE,
+        slc_cache: None,
         seed: 1,
     }
 }
@@ -64,11 +66,11 @@ impl Measured {
         // Smaller extents take more drive writes to fill what they leave.
         let drive_write = pages / extent_bytes * PAGE_BYTES;
         write(&mut ftl, drive_write * 4);
-        let before = *ftl.counters();
+        let before = ftl.counters();
         let room_pages = write(&mut ftl, drive_write * 2);
         let in_use = config.geometry.pages() as f64 - room_pages;
         let stored_pages = ftl.stored().0 as f64 / f64::from(PAGE_BYTES);
-        let counters = difference(ftl.counters(), &before);
+        let counters = difference(&ftl.counters(), &before);
         let padded = counters.padding_bytes as f64 / data_bytes(&counters);
         Self { counters, alpha: in_use / (1.0 + padded) / stored_pages }
     }

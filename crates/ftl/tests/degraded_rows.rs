@@ -11,6 +11,7 @@ const GEOMETRY: Geometry = Geometry {
     erase_blocks_per_plane: 20,
     pages_per_erase_block: 3,
     page_kib: 8,
+    indirection_kib: 4,
     stripe_dies: 5,
 };
 
@@ -24,6 +25,7 @@ const CONFIG: Config = Config {
     wear_spread_max: 0,
     spares_per_die: 0,
     handles: ReclaimUnitHandles::ONE,
+    slc_cache: None,
     seed: 1,
 };
 

@@ -16,6 +16,7 @@ fn config(stripe_dies: u32) -> Config {
         erase_blocks_per_plane: 60,
         pages_per_erase_block: 16,
         page_kib: 8,
+        indirection_kib: 4,
         stripe_dies,
     };
     let pages_logical = u32::try_from(geometry.pages() * 7 / 10).expect("a small drive");
@@ -29,6 +30,7 @@ fn config(stripe_dies: u32) -> Config {
         wear_spread_max: 0,
         spares_per_die: 0,
         handles: ReclaimUnitHandles::ONE,
+        slc_cache: None,
         seed: 1,
     }
 }
@@ -44,7 +46,7 @@ fn settled(stripe_dies: u32) -> (Ftl, Rng) {
 
 /// Writes at random, and keeps what the media had to do; returns pages relocated for each page.
 fn write(ftl: &mut Ftl, rng: &mut Rng, drive_writes: u32, ops: &mut Vec<MediaOp>) -> f64 {
-    let before = *ftl.counters();
+    let before = ftl.counters();
     for _ in 0..ftl.pages_logical() * drive_writes {
         let lpn = u32::try_from(rng.below(ftl.pages_logical().into())).expect("below a u32");
         ftl.write(Lpn(lpn), ops);

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use blockio::{Bytes, Rng};
 use ftl::{
-    Cause, Config, DieId, Ftl, Geometry, Lpn, Media, MediaOp, Ppn, ReclaimUnitHandles,
+    Cause, Config, DieId, Ftl, Geometry, Lpn, Media, MediaOp, Ppn, ReclaimUnitHandles, SlcCache,
     SuperblockId, SuperblockState, VictimPolicy, Watermarks,
 };
 use proptest::prelude::*;
@@ -34,6 +34,10 @@ struct Flash {
     rng: Rng,
     /// Most extents in a page.
     extents_per_page: u32,
+    /// Bits of a cell, of which a superblock in SLC mode has one.
+    bits_per_cell: u32,
+    /// Superblocks that are in SLC mode.
+    slc: BTreeSet<SuperblockId>,
     /// First page within the superblock of the data unit at (die of the bank, row).
     page_first: BTreeMap<(u32, u32), u32>,
     programmed: Vec<Option<Content>>,
@@ -67,7 +71,7 @@ struct Tally {
 impl Flash {
     fn new(
         ftl: &Ftl,
-        &Config { geometry, extents_per_page, seed, .. }: &Config,
+        &Config { geometry, extents_per_page, slc_cache, seed, .. }: &Config,
         contents: Contents,
     ) -> Self {
         let mut page_first = BTreeMap::new();
@@ -84,6 +88,8 @@ impl Flash {
             contents,
             rng: Rng::new(seed).split("contents"),
             extents_per_page,
+            bits_per_cell: slc_cache.map_or(1, |cache| cache.bits_per_cell),
+            slc: BTreeSet::new(),
             page_first,
             programmed: vec![None; pages * extents_per_page as usize],
             buffer: BTreeMap::new(),
@@ -119,6 +125,12 @@ impl Flash {
         *row_next += 1;
     }
 
+    /// Data of a program unit of a superblock, in its mode.
+    fn unit_bytes(&self, superblock: SuperblockId) -> u64 {
+        let bits = if self.slc.contains(&superblock) { self.bits_per_cell } else { 1 };
+        u64::from(self.geometry.pages_per_unit() / bits) * self.geometry.page_bytes()
+    }
+
     fn places_per_superblock(&self) -> u32 {
         self.geometry.pages_per_superblock() * self.extents_per_page
     }
@@ -136,7 +148,7 @@ impl Flash {
     fn program_data(&mut self, superblock: SuperblockId, die: DieId, row: u32, cause: Cause) {
         let die_of_bank = die.0 - self.die_first(superblock);
         let page_first = self.page_first[&(die_of_bank, row)];
-        let unit_bytes = u64::from(self.geometry.pages_per_unit()) * 4096;
+        let (unit_bytes, page_bytes) = (self.unit_bytes(superblock), self.geometry.page_bytes());
         let mut bytes = 0;
         for ppn in self.places(superblock, page_first) {
             // The extent that fills the unit arrives with the command itself.
@@ -148,7 +160,7 @@ impl Flash {
             bytes += content.2;
         }
         assert!(bytes <= unit_bytes, "{bytes} bytes in a unit of {unit_bytes}");
-        assert!(bytes > unit_bytes - 4096 || self.extents_per_page > 1, "a unit with holes");
+        assert!(bytes > unit_bytes - page_bytes || self.extents_per_page > 1, "a unit with holes");
         self.tally.programmed_bytes += bytes;
         self.tally.padding_bytes += unit_bytes - bytes;
         self.units.entry(superblock).or_default().0 += 1;
@@ -166,6 +178,7 @@ impl Flash {
         }
         self.row_next.retain(|(erased, _), _| *erased != superblock);
         self.units.remove(&superblock);
+        self.slc.remove(&superblock);
         self.tally.superblocks_erased += 1;
     }
 
@@ -176,6 +189,7 @@ impl Flash {
         self.programmed.fill(None);
         self.row_next.clear();
         self.units.clear();
+        self.slc.clear();
     }
 }
 
@@ -207,18 +221,24 @@ impl Media for Flash {
                 let limit = 64 * self.programmed.len() as u64;
                 assert!(self.relocated_running < limit, "relocation goes on without an end");
                 if cause == Cause::Wear {
-                    self.tally.pages_wear += 1;
+                    self.tally.pages_wear += self.geometry.counted_per_page();
                     self.tally.wear_bytes += extent.0;
                 } else {
-                    self.tally.pages_relocation += 1;
+                    self.tally.pages_relocation += self.geometry.counted_per_page();
                     self.tally.relocation_bytes += extent.0;
                 }
             }
-            MediaOp::Program { superblock, die, row, cause } => {
+            MediaOp::Program { superblock, die, row, cause, is_slc } => {
                 self.advance_row(superblock, die, row);
+                let begins = !self.units.contains_key(&superblock);
+                if is_slc && begins {
+                    assert_eq!(cause, Cause::Host, "the host alone writes to the cache");
+                    self.slc.insert(superblock);
+                }
+                assert_eq!(is_slc, self.slc.contains(&superblock), "one mode until the erase");
                 if cause == Cause::Parity {
                     self.units.entry(superblock).or_default().1 += 1;
-                    self.tally.pages_parity += u64::from(self.geometry.pages_per_unit());
+                    self.tally.pages_parity += self.unit_bytes(superblock) / 4096;
                 } else {
                     self.program_data(superblock, die, row, cause);
                 }
@@ -259,6 +279,10 @@ enum Command {
     Retire {
         count: u32,
     },
+    /// Folds the cache in idle time.
+    Fold {
+        count: u32,
+    },
 }
 
 /// A drive, its media and the plain map that it must equal.
@@ -281,7 +305,8 @@ impl Pair {
         }
         let flash = Flash::new(&ftl, config, contents);
         let map = vec![None; config.pages_logical as usize];
-        Self { ftl, flash, map, writes: 0, host_bytes: 0, extent_bytes: 4096, trims: 0 }
+        let extent_bytes = config.geometry.page_bytes();
+        Self { ftl, flash, map, writes: 0, host_bytes: 0, extent_bytes, trims: 0 }
     }
 
     fn carry_out(&mut self, command: &Command) {
@@ -311,6 +336,7 @@ impl Pair {
                 }
             }
             Command::Purge => self.purge(),
+            Command::Fold { count } => (0..count).for_each(|_| self.fold()),
             Command::Retire { count } => (0..count).for_each(|_| self.retire()),
         }
     }
@@ -361,6 +387,20 @@ impl Pair {
         if self.ftl.retire(superblock, &mut self.flash).is_err() {
             self.flash.retired.remove(&superblock);
             assert_eq!(self.ftl.superblock_state(superblock), SuperblockState::Free);
+        }
+    }
+
+    /// Folds a unit of the cache, behind what is being reclaimed already; begins nothing else.
+    fn fold(&mut self) {
+        let (cached, wants) = (self.ftl.superblocks_slc(), self.ftl.wants_folding());
+        let is_busy = self.count(|state| state == SuperblockState::Victim) > 0;
+        let before = self.flash.tally.pages_relocation;
+        self.flash.relocated_running = 0;
+        if !self.ftl.needs_room() {
+            self.ftl.fold_unit(&mut self.flash);
+            assert!(self.ftl.superblocks_slc() <= cached, "folding empties the cache");
+            let moved = self.flash.tally.pages_relocation > before;
+            assert!(wants || is_busy || !moved, "nothing is relocated but the cache");
         }
     }
 
@@ -417,11 +457,12 @@ impl Pair {
     /// with padding and parity they are all that was programmed.
     fn check_conservation(&self) {
         let (counters, tally) = (self.ftl.counters(), &self.flash.tally);
-        assert_eq!(counters.pages_host, self.writes);
+        let pages = self.flash.geometry.counted_per_page();
+        assert_eq!(counters.pages_host, self.writes * pages);
         assert_eq!(counters.pages_relocation, tally.pages_relocation);
         assert_eq!(counters.pages_wear, tally.pages_wear);
         assert_eq!(counters.pages_parity, tally.pages_parity);
-        assert_eq!(counters.pages_trimmed, self.trims);
+        assert_eq!(counters.pages_trimmed, self.trims * pages);
         assert_eq!(counters.superblocks_erased, tally.superblocks_erased);
         assert_eq!(counters.padding_bytes, tally.padding_bytes);
         let placed_bytes = self.host_bytes + tally.relocation_bytes + tally.wear_bytes;
@@ -438,11 +479,16 @@ impl Pair {
         let bad = self.count(|state| state == SuperblockState::Bad);
         let good_bytes = u64::from(self.ftl.superblocks() - bad)
             * u64::from(geometry.pages_per_superblock())
-            * 4096;
-        let units: u32 = self.flash.units.values().map(|(data, _)| data).sum();
-        let programmed_bytes = u64::from(units) * u64::from(geometry.pages_per_unit()) * 4096;
-        let room_bytes = good_bytes - programmed_bytes - self.flash.buffered_bytes();
-        assert_eq!(self.ftl.room_pages(), room_bytes / 4096);
+            * geometry.page_bytes();
+        let units = self.flash.units.iter();
+        let programmed_bytes: u64 =
+            units.map(|(id, (data, _))| u64::from(*data) * self.flash.unit_bytes(*id)).sum();
+        // What cells in SLC mode do not hold.
+        let superblock_bytes = good_bytes / u64::from((self.ftl.superblocks() - bad).max(1));
+        let lost_bytes = superblock_bytes - superblock_bytes / u64::from(self.flash.bits_per_cell);
+        let lost_bytes = lost_bytes * u64::from(self.ftl.superblocks_slc());
+        let used_bytes = programmed_bytes + lost_bytes + self.flash.buffered_bytes();
+        assert_eq!(self.ftl.room_pages(), (good_bytes - used_bytes) / geometry.page_bytes());
     }
 
     /// Each stripe whose data is complete has its parity, and no other.
@@ -471,6 +517,7 @@ fn geometries() -> impl Strategy<Value = Geometry> {
             erase_blocks_per_plane: 1,
             pages_per_erase_block: rows,
             page_kib,
+            indirection_kib: 4,
             stripe_dies,
         },
     )
@@ -505,6 +552,8 @@ prop_compose! {
         spare in 2_u32..12, used_percent in 1_u64..101, wear_spread_max in 0_u32..4,
         extents_per_page in prop_oneof![Just(1_u32), Just(2), Just(4)],
         multiplied_percent in prop_oneof![Just(100_u32), 100_u32..400],
+        (coarse_kib, slc_bits) in (prop_oneof![Just(4_u32), Just(8), Just(16)], 2_u32..5),
+        (slc_static, slc_dynamic) in prop_oneof![Just((0_u32, 0_u32)), (0_u32..3, 0_u32..12)],
         seed: u64,
     ) -> Config {
         let banks = geometry.banks;
@@ -513,6 +562,26 @@ prop_compose! {
             Watermarks { low: watermarks.low + open, high: watermarks.high + open, ..watermarks };
         // An extent lies in one unit, so a unit of one page would hold one extent.
         let extents_per_page = if geometry.pages_per_unit() > 1 { extents_per_page } else { 1 };
+        let mut geometry = geometry;
+        if extents_per_page == 1
+            && (geometry.planes_per_die * geometry.page_kib).is_multiple_of(coarse_kib)
+        {
+            geometry.indirection_kib = coarse_kib;
+        }
+        let cache = SlcCache {
+            bits_per_cell: slc_bits,
+            superblocks_static: slc_static,
+            superblocks_dynamic: slc_dynamic,
+            full_at: f64::from(slc_bits) / 4.0,
+        };
+        let fits = geometry.pages_per_unit().is_multiple_of(slc_bits) && extents_per_page == 1;
+        let cached = fits && slc_static + slc_dynamic > 0;
+        let direct = if cached { banks } else { 0 };
+        let watermarks = Watermarks {
+            low: watermarks.low + direct,
+            high: watermarks.high + direct,
+            ..watermarks
+        };
         let mut config = Config {
             geometry,
             pages_logical: 1,
@@ -523,6 +592,7 @@ prop_compose! {
             wear_spread_max,
             spares_per_die: 0,
             handles: ReclaimUnitHandles::ONE,
+            slc_cache: cached.then_some(cache),
             seed,
         };
         let superblocks = config.superblocks_reserved() + spare;
@@ -553,6 +623,7 @@ fn commands() -> impl Strategy<Value = Command> {
         4 => (0_u64..5000).prop_map(|bytes| Command::Data { bytes }),
         1 => Just(Command::Purge),
         2 => (1_u32..10).prop_map(|count| Command::Retire { count }),
+        3 => (1_u32..200).prop_map(|count| Command::Fold { count }),
     ]
 }
 

@@ -13,6 +13,7 @@ const CONFIG: Config = Config {
         erase_blocks_per_plane: 24,
         pages_per_erase_block: 8,
         page_kib: 16,
+        indirection_kib: 4,
         stripe_dies: 0,
     },
     pages_logical: 440,
@@ -23,6 +24,7 @@ const CONFIG: Config = Config {
     wear_spread_max: 0,
     spares_per_die: 0,
     handles: ReclaimUnitHandles::ONE,
+    slc_cache: None,
     seed: 1,
 };
 

@@ -28,6 +28,7 @@ fn config(
             erase_blocks_per_plane: superblocks,
             pages_per_erase_block: PAGES_PER_SUPERBLOCK,
             page_kib: 4,
+            indirection_kib: 4,
             stripe_dies: 0,
         },
         pages_logical,
@@ -38,6 +39,7 @@ fn config(
         wear_spread_max: 0,
         spares_per_die: 0,
         handles,
+        slc_cache: None,
         seed: 1,
     }
 }
@@ -129,7 +131,7 @@ fn measure(config: &Config, streams: &mut [Stream], drive_writes: u32) -> Vec<Ha
 /// Counters by handle; those of all pages where there is one handle only.
 fn counted(ftl: &Ftl) -> Vec<HandleCounters> {
     let all = ftl.counters();
-    match ftl.counters_by_handle() {
+    match &ftl.counters_by_handle()[..] {
         [] => vec![HandleCounters {
             pages_host: all.pages_host,
             pages_relocation: all.pages_relocation,

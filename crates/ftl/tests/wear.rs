@@ -18,6 +18,7 @@ fn config(wear_spread_max: u32) -> Config {
             erase_blocks_per_plane: SUPERBLOCKS,
             pages_per_erase_block: PAGES_PER_SUPERBLOCK,
             page_kib: 4,
+            indirection_kib: 4,
             stripe_dies: 0,
         },
         pages_logical: SUPERBLOCKS * PAGES_PER_SUPERBLOCK * 3 / 4,
@@ -28,6 +29,7 @@ fn config(wear_spread_max: u32) -> Config {
         wear_spread_max,
         spares_per_die: 0,
         handles: ReclaimUnitHandles::ONE,
+        slc_cache: None,
         seed: 1,
     }
 }

@@ -286,7 +286,7 @@ impl Merged {
         let mut texts = Vec::new();
         if self.is_clat {
             texts.push((
-                "latency is fio's clat: what it took to submit a request is not in it",
+                "latency is fio's clat, which excludes the time of submission",
                 "run fio with --lat_percentiles=1 and --output-format=json+",
             ));
         }

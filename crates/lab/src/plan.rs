@@ -116,6 +116,18 @@ pub struct PlannedStep {
     /// The application of which a recording is replayed; absent in steps of other kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub application: Option<Application>,
+    /// The drive of several with one load each that it stands for; absent where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<PlannedNode>,
+}
+
+/// A drive of several with one load each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedNode {
+    /// Its number, from 1.
+    pub number: u16,
+    /// Drives.
+    pub count: u16,
 }
 
 /// Times at which the requests of a step come.

@@ -4,17 +4,20 @@
 //! that it needs, which answers when it will be done. Nothing here knows what the data is.
 
 use blockio::{Bytes, Nanos};
-use ftl::{Cause, Config, DieId, Divider, Media, MediaOp, PAGE_BYTES, Ppn};
+use ftl::{Cause, Config, DieId, Divider, Ftl, Media, MediaOp, PAGE_BYTES, Ppn, SuperblockId};
 
 use crate::buffer::Buffer;
 use crate::climate::Hold;
 use crate::die::Die;
 use crate::die_failure::LostDie;
+use crate::module::retry::ReadRetry;
 use crate::server::{PriorityServer, ServerPool};
 use crate::spec::{DriveSpec, HostSpec};
 
 /// Bytes of a line, by which transfers between dies and controller are measured.
 pub(crate) const LINE_BYTES: u64 = 64;
+/// Lines of a page of 4 KiB.
+pub(crate) const PAGE_LINES: u16 = 64;
 
 /// Time that each operation costs.
 #[derive(Clone, Debug)]
@@ -38,8 +41,22 @@ struct Costs {
     channel_unit: Nanos,
     /// A whole program unit.
     channel_program: Nanos,
+    /// A program unit in SLC mode; absent where there is no cache.
+    slc: Option<SlcCosts>,
+    /// Bytes of a logical page.
+    page_bytes: u64,
     dies_per_bank: u32,
     read_first: bool,
+}
+
+/// Time of a program unit in SLC mode.
+#[derive(Clone, Copy, Debug)]
+struct SlcCosts {
+    t_read: Nanos,
+    t_program: Nanos,
+    channel_program: Nanos,
+    /// Such units of a whole one.
+    parts: u32,
 }
 
 /// Dies, channels, controller and buffer of one module.
@@ -70,16 +87,22 @@ pub(crate) struct Backend {
     read_last: Option<(u32, Nanos)>,
     /// Time at which the relocated data that is waiting for its unit will have arrived.
     relocated_at: Nanos,
+    /// Retries of reads; absent where NAND never retries.
+    pub(crate) retry: Option<Box<ReadRetry>>,
 }
 
 impl Backend {
     /// An idle module.
-    pub(crate) fn new(spec: &DriveSpec, host: &HostSpec, config: &Config) -> Self {
+    pub(crate) fn new(spec: &DriveSpec, host: &HostSpec, config: &Config, time_lapse: u32) -> Self {
         let geometry = &config.geometry;
         let channels = u16::try_from(spec.channels.count).expect("the spec limits channels");
         assert!(channels > 0, "a module has a channel");
-        let unit_kib = (Bytes::from_kib(u64::from(geometry.pages_per_unit()) * 4)).as_kib_f64();
-        let buffer = |kib: u32| Buffer::new(floor(f64::from(kib) / unit_kib));
+        // Counted in units of SLC mode where there is one.
+        let parts = config.slc_cache.map_or(1, |cache| cache.bits_per_cell);
+        let unit_kib = f64::from(geometry.pages_per_unit() * geometry.indirection_kib);
+        let buffer = |kib: u32| Buffer::new(floor(f64::from(kib) / unit_kib) * parts);
+        let of = (time_lapse, config.seed);
+        let retry = |retry| Box::new(ReadRetry::new(retry, geometry.superblocks(), of));
         Self {
             costs: Costs::new(spec, host, config),
             costs_free: None,
@@ -96,6 +119,7 @@ impl Backend {
             relocation_begun_at: Nanos::ZERO,
             read_last: None,
             relocated_at: Nanos::ZERO,
+            retry: spec.read_retry.as_ref().map(retry),
         }
     }
 
@@ -106,6 +130,9 @@ impl Backend {
         costs.t_program = free.t_program.iter().map(|time| hold.of(*time)).collect();
         costs.t_program_mean = hold.of(free.t_program_mean);
         costs.t_erase = hold.of(free.t_erase);
+        if let (Some(slc), Some(free)) = (&mut costs.slc, &free.slc) {
+            slc.t_program = hold.of(free.t_program);
+        }
         assert!(costs.t_program_mean >= free.t_program_mean, "a held program takes no less time");
         assert!(costs.t_erase >= free.t_erase, "a held erase takes no less time");
     }
@@ -184,11 +211,27 @@ impl Backend {
         self.dies[die.0 as usize].free_at().max(self.arrived_at) + self.costs.t_program_mean
     }
 
-    /// Books the host's read of a die; returns when the data is in its register, and whether it had
-    /// to wait for the die.
+    /// Time of a read of whole cells.
     #[inline]
-    pub(crate) fn sense(&mut self, at: Nanos, die: DieId) -> (Nanos, bool) {
-        let t_read = self.costs.t_read;
+    pub(crate) const fn t_read(&self) -> Nanos {
+        self.costs.t_read
+    }
+
+    /// Time of a read from `superblock` that begins at about `at`, in its mode and with its retries.
+    #[inline(never)]
+    pub(crate) fn t_read_of(&mut self, ftl: &Ftl, superblock: SuperblockId, at: Nanos) -> Nanos {
+        if let Some(slc) = self.costs.slc.filter(|_| ftl.is_slc(superblock)) {
+            // Cells of one bit have margins that no retry was published for.
+            return slc.t_read;
+        }
+        let retries = self.retry.as_mut().map(|retry| retry.time(ftl, superblock, at));
+        self.costs.t_read + retries.unwrap_or_default()
+    }
+
+    /// Books the host's read of a die, which takes `t_read`; returns when the data is in its
+    /// register, and whether it had to wait for the die.
+    #[inline]
+    pub(crate) fn sense(&mut self, at: Nanos, die: DieId, t_read: Nanos) -> (Nanos, bool) {
         let sensed_at = self.dies[die.0 as usize].read(at, t_read, self.costs.suspend);
         debug_assert!(sensed_at >= at + t_read, "a read takes as long as the media at least");
         (sensed_at, sensed_at > at + t_read)
@@ -209,8 +252,9 @@ impl Backend {
 
     /// Books the page that a partial write has to read first; returns when it is there.
     pub(crate) fn fetch(&mut self, at: Nanos, die: DieId, extent: Bytes) -> Nanos {
-        let at = self.urgent(at, self.costs.read_unit);
-        let (at, _) = self.sense(at, die);
+        let span = self.costs.read_unit * extent.0.div_ceil(PAGE_BYTES);
+        let at = self.urgent(at, span);
+        let (at, _) = self.sense(at, die, self.costs.t_read);
         let channel = self.channel_of(die);
         self.transfer_out(at, channel, lines(extent))
     }
@@ -247,7 +291,8 @@ impl Backend {
     #[cold]
     fn reconstruct_read(&mut self, from: Ppn) -> Nanos {
         let Some(lost) = &self.lost else { return self.relocation_begun_at };
-        let span = self.costs.channel(u64::from(self.costs.pages_per_read.divisor()) * PAGE_BYTES);
+        let pages = u64::from(self.costs.pages_per_read.divisor());
+        let span = self.costs.channel(pages * self.costs.page_bytes);
         let (others, mut arrived_at) = (lost.others(from), self.relocation_begun_at);
         for die in others {
             let t_read = self.costs.t_read;
@@ -265,7 +310,7 @@ impl Backend {
         let Some(lost) = &self.lost else { return at };
         let (others, mut arrived_at) = (lost.others(ppn), at);
         for die in others {
-            let (sensed_at, _) = self.sense(at, die);
+            let (sensed_at, _) = self.sense(at, die, self.costs.t_read);
             let channel = self.channel_of(die);
             arrived_at = arrived_at.max(self.transfer_out(sensed_at, channel, lines));
         }
@@ -273,7 +318,7 @@ impl Backend {
     }
 
     #[inline]
-    fn program(&mut self, die: DieId, row: u32, cause: Cause) {
+    fn program(&mut self, die: DieId, row: u32, cause: Cause, slc: Option<SlcCosts>) {
         debug_assert!(cause != Cause::Host || self.arrived_at >= self.now, "data arrives first");
         let ready = match cause {
             Cause::Host => self.arrived_at,
@@ -281,19 +326,26 @@ impl Backend {
             Cause::Parity => self.now,
         };
         let channel = usize::from(self.channel_of(die));
-        let span = self.costs.channel_program;
+        let (span, t_program) = match slc {
+            None => {
+                let (_, page_type) = self.costs.page_types.divide(row);
+                (self.costs.channel_program, self.costs.t_program[page_type as usize])
+            }
+            Some(slc) => (slc.channel_program, slc.t_program),
+        };
         let ready = self.channels[channel].book_ahead(self.now, ready, span);
-        let (_, page_type) = self.costs.page_types.divide(row);
-        let t_program = self.costs.t_program[page_type as usize];
         let end = self.dies[die.0 as usize].book(self.now, ready, t_program);
         assert!(end >= ready + t_program, "a program takes as long as the media at least");
-        match cause {
-            Cause::Host => {
-                self.buffer.fill(end);
-                self.programmed_at = end;
-            }
-            Cause::Parity => self.buffer.fill(end),
-            Cause::Relocation | Cause::Wear => self.relocation_buffer.fill(end),
+        if cause == Cause::Host {
+            self.programmed_at = end;
+        }
+        let buffer = match cause {
+            Cause::Host | Cause::Parity => &mut self.buffer,
+            Cause::Relocation | Cause::Wear => &mut self.relocation_buffer,
+        };
+        buffer.fill(end);
+        if let (Some(whole), None) = (self.costs.slc, slc) {
+            (1..whole.parts).for_each(|_| buffer.fill(end));
         }
     }
 
@@ -325,7 +377,13 @@ impl Media for Backend {
     fn submit(&mut self, op: MediaOp) {
         match op {
             MediaOp::Relocate { from, die, extent, .. } => self.relocate(from, die, extent),
-            MediaOp::Program { die, row, cause, .. } => self.program(die, row, cause),
+            MediaOp::Program { superblock, die, row, cause, is_slc } => {
+                if let (Some(retry), 0) = (&mut self.retry, row) {
+                    retry.begin(superblock, self.now);
+                }
+                let slc = if is_slc { self.costs.slc } else { None };
+                self.program(die, row, cause, slc);
+            }
             MediaOp::Erase { die_first, .. } => self.erase(die_first),
         }
     }
@@ -335,7 +393,7 @@ impl Media for Backend {
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "an extent is at most a page")]
 pub(crate) const fn lines(extent: Bytes) -> u16 {
-    debug_assert!(extent.0 > 0 && extent.0 <= PAGE_BYTES, "an extent is at most a page");
+    debug_assert!(extent.0 > 0 && extent.0 <= 1 << 16, "an extent is at most a logical page");
     extent.0.div_ceil(LINE_BYTES) as u16
 }
 
@@ -355,13 +413,22 @@ impl Costs {
         let types = nand.t_program_us.len() as f64;
         let channel_unit = micros(PAGE_BYTES as f64 / spec.channels.mb_s);
         assert!(channel_unit > Nanos::ZERO, "a channel takes time for a page");
+        let geometry = &config.geometry;
+        let pages_counted = geometry.counted_per_page();
+        let channel_program = channel_unit * u64::from(geometry.pages_per_unit()) * pages_counted;
+        let slc = spec.slc_cache.as_ref().zip(config.slc_cache).map(|(slc, cache)| SlcCosts {
+            t_read: micros(slc.t_read_us),
+            t_program: micros(slc.t_program_us),
+            channel_program: channel_program / u64::from(cache.bits_per_cell),
+            parts: cache.bits_per_cell,
+        });
         Self {
             read_command: command(controller.read_us),
             read_unit: command(controller.read_us_per_kib * 4.0),
             read_unmapped: command(unmapped.unwrap_or(controller.read_us)),
             write_command: command(controller.write_us),
             write_unit: command(controller.write_us_per_kib * 4.0),
-            relocate: command(controller.relocate_us),
+            relocate: command(controller.relocate_us) * pages_counted,
             t_read: micros(nand.t_read_us),
             pages_per_read: Divider::new(
                 config.geometry.pages_per_unit() / spec.geometry.pages_per_program,
@@ -372,7 +439,9 @@ impl Costs {
             t_erase: micros(nand.t_erase_us),
             suspend: (nand.suspend_us > 0.0).then(|| micros(nand.suspend_us)),
             channel_unit,
-            channel_program: channel_unit * u64::from(config.geometry.pages_per_unit()),
+            channel_program,
+            slc,
+            page_bytes: geometry.page_bytes(),
             dies_per_bank: config.geometry.dies_per_bank,
             read_first: controller.read_first,
         }
@@ -403,7 +472,7 @@ mod tests {
         spec.controller.relocate_us = 0.0;
         change(&mut spec);
         let config = spec.ftl_config(&spec.formats[0], 128).expect("feasible");
-        Backend::new(&spec, &spec.hosts[0], &config)
+        Backend::new(&spec, &spec.hosts[0], &config, 128)
     }
 
     /// Relocates a page of the first die; returns when it has arrived.
@@ -421,8 +490,14 @@ mod tests {
 
     /// Programs what has been relocated; returns when relocation may go on.
     fn program(backend: &mut Backend, die: u32) -> Nanos {
-        let (superblock, cause) = (ftl::SuperblockId(1), Cause::Relocation);
-        backend.submit(MediaOp::Program { superblock, die: DieId(die), row: 0, cause });
+        let (superblock, cause) = (SuperblockId(1), Cause::Relocation);
+        backend.submit(MediaOp::Program {
+            superblock,
+            die: DieId(die),
+            row: 0,
+            cause,
+            is_slc: false,
+        });
         backend.relocation_admits_at()
     }
 
@@ -449,7 +524,7 @@ mod tests {
         let mut backend = duo(|_| {});
         let t_read = backend.costs.t_read;
         let first = relocate(&mut backend, 6);
-        backend.submit(MediaOp::Erase { superblock: ftl::SuperblockId(0), die_first: DieId(25) });
+        backend.submit(MediaOp::Erase { superblock: SuperblockId(0), die_first: DieId(25) });
         assert_eq!(relocate(&mut backend, 6), first + t_read);
     }
 

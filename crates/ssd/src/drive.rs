@@ -12,6 +12,7 @@
 
 mod die_failure;
 mod invariants;
+mod mapless;
 mod state;
 
 use std::collections::VecDeque;
@@ -21,6 +22,7 @@ use ftl::{Config, Counters, Divider, Ftl, HandleCounters, Lpn, PAGE_BYTES};
 
 use crate::climate::{Climate, Reading};
 use crate::die_failure::{DieFailure, FailedDie};
+use crate::disk::Disk;
 use crate::event::{Event, EventQueue, Lane};
 use crate::host::Host;
 use crate::in_place::InPlace;
@@ -32,6 +34,25 @@ use crate::stripe::Stripe;
 pub use self::state::Placement;
 
 /// Setup of a drive for a run.
+///
+/// Each name is one that the drive's file has; a name that it does not have is refused:
+///
+/// ```
+/// use ssd::{Drive, Setup, catalogue};
+///
+/// let spec = catalogue::find("iodrive-duo").expect("it is in the catalogue");
+/// assert_eq!(spec.formats(), ["stock", "high-performance"]);
+/// let mut setup = Setup {
+///     format: "high-performance".into(),
+///     host: "windows".into(),
+///     time_lapse: spec.time_lapse, // the smallest scale at which this drive settles as it does
+///     seed: 1,
+/// };
+/// assert!(Drive::new(&spec, &setup).is_ok());
+/// setup.format = "fast".into();
+/// let refused = Drive::new(&spec, &setup).unwrap_err();
+/// assert!(refused.to_string().contains("fast"), "{refused}");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setup {
     /// Name of one of its formats.
@@ -45,6 +66,29 @@ pub struct Setup {
 }
 
 /// A drive: a value.
+///
+/// Being a value it can be copied in any state, so that two futures begin at the same past:
+///
+/// ```
+/// use blockio::{Lba, Nanos, Op, Request};
+/// use ssd::{Drive, Setup, catalogue};
+///
+/// let spec = catalogue::find("p5800x").expect("it is in the catalogue");
+/// let (format, host) = (spec.formats().remove(0), spec.hosts().remove(0));
+/// let mut drive = Drive::new(&spec, &Setup { format, host, time_lapse: 64, seed: 1 })?;
+/// let write = Request {
+///     tag: 7, thread: 0, op: Op::Write, handle: 0, lba: Lba(0), sectors: 8,
+/// };
+/// drive.submit(Nanos::ZERO, write);
+///
+/// let mut other = drive.clone();
+/// other.submit(Nanos::ZERO, Request { lba: Lba(4096), ..write });
+/// let done = drive.next_completion(Nanos::MAX).expect("a request is outstanding");
+/// assert_eq!((done.tag, done.submitted_at), (7, Nanos::ZERO));
+/// assert_eq!(drive.next_event(), None);
+/// assert!(other.next_event().is_some());
+/// # Ok::<(), ssd::SpecError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Drive {
     host: Host,
@@ -57,6 +101,10 @@ pub struct Drive {
     modules: Vec<Module>,
     /// Modules of media that is written in place, device by device.
     in_place: Vec<InPlace>,
+    /// Hard disks, device by device.
+    disks: Vec<Disk>,
+    /// True if its media is NAND, behind a map.
+    is_nand: bool,
     modules_per_device: usize,
     channels_per_module: Divider,
     user_sectors_full_scale: u64,
@@ -171,6 +219,7 @@ impl Drive {
         let devices = spec.device_count();
         let modules = devices * spec.modules.count;
         let in_place = spec.in_place.as_ref().map(|media| InPlace::new(spec, media, host));
+        let indices = (0..u16::MAX).take(modules as usize);
         let sectors = spec.module_sectors(format, setup.time_lapse)?;
         let stripe = Stripe::new(devices, &spec.modules, sectors);
         let climate = Climate::new(spec, setup.time_lapse).map(Box::new);
@@ -182,9 +231,13 @@ impl Drive {
             events: EventQueue::new(modules as usize),
             modules: (0..u16::MAX)
                 .zip(ftls)
-                .map(|(index, ftl)| Ok(Module::around(ftl?, spec, host, index)))
+                .map(|(index, ftl)| Ok(Module::around(ftl?, spec, host, (index, setup.time_lapse))))
                 .collect::<Result<Vec<_>, SpecError>>()?,
             in_place: in_place.map_or_else(Vec::new, |idle| vec![idle; modules as usize]),
+            disks: spec.disk.as_ref().map_or_else(Vec::new, |disk| {
+                indices.map(|index| Disk::new(spec, disk, host, (index, sectors))).collect()
+            }),
+            is_nand: spec.is_nand(),
             modules_per_device: spec.modules.count as usize,
             channels_per_module: Divider::new(spec.channels.count.max(1)),
             user_sectors_full_scale: spec.module_sectors(format, 1)? * u64::from(modules),
@@ -205,10 +258,10 @@ impl Drive {
             carried: Sectors::default(),
             completed: Sectors::default(),
         };
-        let count = drive.modules.len() + drive.in_place.len();
+        let count = drive.modules.len() + drive.in_place.len() + drive.disks.len();
         assert_eq!(count, modules as usize, "a drive has the modules that its file says");
         for module in &drive.modules {
-            let mapped = u64::from(module.ftl.pages_logical()) * PAGE_BYTES;
+            let mapped = module.ftl.user_capacity().0;
             assert_eq!(mapped, sectors * SECTOR_BYTES, "a module maps what the stripe gives it");
         }
         drive.check_die_failure(&spec.name)?;
@@ -278,11 +331,13 @@ impl Drive {
         let done_at = self.host.submit((request.thread, request.sectors), at, device);
         debug_assert!(done_at >= at, "the drive sees a request once the host has submitted it");
         let mut progress = Progress { module: 0, parts: 0, done_at };
-        if inside && request.sectors > 0 {
+        if inside && (request.sectors > 0 || !self.is_nand) {
             match request.op {
+                op if !self.is_nand => {
+                    self.access(slot, (op, extent), &mut progress, device);
+                }
                 // What is in the buffer survives a power cut: nothing is left to wait for.
                 Op::Flush => {}
-                op if !self.in_place.is_empty() => self.access(op, extent, &mut progress, device),
                 Op::Read => self.read(slot, extent, &mut progress),
                 Op::Write => self.write(slot, extent, &mut progress, device),
                 Op::Trim => self.trim(extent, &mut progress),
@@ -317,6 +372,10 @@ impl Drive {
                 }
                 Event::Answered { slot, pages } => self.answered(at, slot, pages),
                 Event::Relocate { module } => self.relocate(at, module),
+                Event::Fold { module } => {
+                    self.modules[usize::from(module)].fold(at, &mut self.events);
+                }
+                Event::Arm { disk } => self.turn_of_arm(at, disk),
                 Event::Done { slot } => {
                     let thread = self.in_flight[slot as usize].request.thread;
                     match self.host.held_until(thread, at) {
@@ -356,7 +415,8 @@ impl Drive {
     #[inline]
     fn place(&self, sector: u64) -> Option<(&Module, Lpn)> {
         let (module, sector) = self.stripe.place(sector);
-        Some((self.modules.get(module)?, Module::lpn_at(sector)))
+        let module = self.modules.get(module)?;
+        Some((module, module.lpn_at(sector)))
     }
 
     /// Returns to the state before the first write, wear apart. Nothing may be outstanding.
@@ -373,6 +433,7 @@ impl Drive {
         for module in &mut self.modules {
             module.purge();
         }
+        self.disks.iter_mut().for_each(Disk::purge);
         self.forget_work();
     }
 
@@ -408,18 +469,19 @@ impl Drive {
 
     /// Returns the counters of all modules since the drive was made.
     pub fn counters(&self) -> Counters {
-        let nand = self.modules.iter().map(|module| *module.ftl.counters());
+        let nand = self.modules.iter().map(|module| module.ftl.counters());
         let in_place = self.in_place.iter().map(InPlace::counters);
-        nand.chain(in_place).fold(Counters::default(), |sum, counters| sum + counters)
+        let disks = self.disks.iter().map(Disk::counters);
+        nand.chain(in_place).chain(disks).fold(Counters::default(), |sum, counters| sum + counters)
     }
 
     /// Pages programmed for each reclaim unit handle in all modules since the drive was made; empty
     /// where there is one only.
     pub fn counters_by_handle(&self) -> Vec<HandleCounters> {
         let mut modules = self.modules.iter().map(|module| module.ftl.counters_by_handle());
-        let first = modules.next().unwrap_or_default().to_vec();
+        let first = modules.next().unwrap_or_default();
         modules.fold(first, |sum, module| {
-            sum.iter().zip(module).map(|(sum, module)| *sum + *module).collect()
+            sum.iter().zip(module).map(|(sum, module)| *sum + module).collect()
         })
     }
 
@@ -440,7 +502,8 @@ impl Drive {
         }
         let of_nand = self.modules.iter().map(|module| module.backend.controller_work());
         let in_place = self.in_place.iter().map(InPlace::controller_work);
-        self.host.busy() + of_nand.chain(in_place).sum::<Nanos>()
+        let disks = self.disks.iter().map(Disk::controller_work);
+        self.host.busy() + of_nand.chain(in_place).chain(disks).sum::<Nanos>()
     }
 
     /// Memory of the host that the map takes at full scale, in all modules; absent where flash is
@@ -505,31 +568,6 @@ impl Drive {
     #[inline]
     fn device_of(&self, sector: u64) -> usize {
         usize::try_from(self.stripe.device(sector).0).expect("a device")
-    }
-
-    /// Carries out a request on media that is written in place: all of it is known at once.
-    fn access(&mut self, op: Op, extent: Extent, progress: &mut Progress, device: usize) {
-        let (link, modules) = (&mut self.links[device], &mut self.in_place);
-        let at = match op {
-            Op::Write => {
-                self.carried.written += u64::from(extent.sectors);
-                link.write(progress.done_at, extent.sectors)
-            }
-            Op::Read | Op::Trim | Op::Flush => progress.done_at,
-        };
-        progress.done_at = at;
-        self.stripe.split(extent, |module, extent| {
-            let done_at = match op {
-                Op::Read => modules[module].read(at, extent),
-                Op::Write => modules[module].write(at, extent),
-                Op::Trim | Op::Flush => modules[module].trim(at),
-            };
-            progress.done_at = progress.done_at.max(done_at);
-        });
-        if op == Op::Read {
-            self.carried.read += u64::from(extent.sectors);
-            progress.done_at = link.read(progress.done_at, extent.sectors);
-        }
     }
 
     #[inline]

@@ -43,6 +43,16 @@ pub(crate) enum Event {
         /// Index of the module.
         module: u16,
     },
+    /// A module may fold its SLC cache: no write has come for a while.
+    Fold {
+        /// Index of the module.
+        module: u16,
+    },
+    /// The arm of a hard disk is free, or something has come for it.
+    Arm {
+        /// Index of the disk.
+        disk: u16,
+    },
     /// A request is done.
     Done {
         /// Request in flight.
@@ -63,7 +73,8 @@ impl Event {
 
     /// The event as one number, which moves through the queue in one piece: kind in the lowest two
     /// bits, lines of a page less one in 6, pages in 8, channel in 16, slot in 32. What is answered
-    /// is of the kind of what is noticed, with its pages in the 30 bits between.
+    /// is of the kind of what is noticed, with its pages in the 30 bits between; folding and a disk's
+    /// arm are of the kind of relocation, with a number there.
     #[inline]
     fn packed(self) -> u64 {
         match self {
@@ -74,6 +85,8 @@ impl Event {
                 Self::NOTICED | u64::from(pages) << 2 | u64::from(slot) << 32
             }
             Self::Relocate { module } => Self::RELOCATE | u64::from(module) << 32,
+            Self::Fold { module } => Self::RELOCATE | 1 << 2 | u64::from(module) << 32,
+            Self::Arm { disk } => Self::RELOCATE | 2 << 2 | u64::from(disk) << 32,
             Self::Sensed { slot, channel, pages, page_lines } => {
                 debug_assert!(pages <= PAGES_MAX, "a program unit of {pages} pages");
                 debug_assert!((1..=64).contains(&page_lines), "a page of {page_lines} lines");
@@ -96,7 +109,11 @@ impl Event {
                 0 => Self::Noticed { slot },
                 pages => Self::Answered { slot, pages },
             },
-            Self::RELOCATE => Self::Relocate { module: slot as u16 },
+            Self::RELOCATE => match (packed as u32) >> 2 {
+                0 => Self::Relocate { module: slot as u16 },
+                1 => Self::Fold { module: slot as u16 },
+                _ => Self::Arm { disk: slot as u16 },
+            },
             _ => Self::Sensed {
                 slot,
                 channel: (packed >> 16) as u16,
@@ -372,7 +389,8 @@ mod tests {
             | Event::Noticed { slot }
             | Event::Answered { slot, .. }
             | Event::Sensed { slot, .. } => slot,
-            Event::Relocate { module } => module.into(),
+            Event::Relocate { module } | Event::Fold { module } => module.into(),
+            Event::Arm { disk } => disk.into(),
         }
     }
 
@@ -396,6 +414,8 @@ mod tests {
             let events = [
                 Event::Sensed { slot, channel, pages, page_lines },
                 Event::Relocate { module: channel },
+                Event::Fold { module: channel },
+                Event::Arm { disk: channel },
                 Event::Done { slot },
                 Event::Noticed { slot },
                 Event::Answered { slot, pages: answered },

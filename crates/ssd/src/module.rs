@@ -1,10 +1,16 @@
 //! One module: a flash translation layer over media in virtual time.
 
+mod coarse;
+mod folding;
+pub(crate) mod retry;
+
 use std::collections::VecDeque;
 
 use blockio::{Bytes, Nanos, SECTOR_BYTES};
 use ftl::{ConfigError, DieId, Ftl, Lpn, NoMedia, PAGE_BYTES, Ppn, SuperblockId};
 
+use self::coarse::Coarse;
+use self::folding::Folding;
 use crate::backend::{self, Backend};
 use crate::die_failure::LostDie;
 use crate::event::{Event, EventQueue, Lane, PAGES_MAX};
@@ -35,6 +41,14 @@ pub(crate) struct Module {
     acknowledge: Nanos,
     /// Sectors of parts of mapping units, written but not yet a page of their own.
     sectors_packed: u64,
+    /// Indirection units of more than 4 KiB, if it has them.
+    coarse: Option<Box<Coarse>>,
+    /// Pages of 4 KiB of a logical page, as a shift.
+    pages_shift: u32,
+    /// Idle time, if there is an SLC cache to be folded then.
+    folding: Option<Folding>,
+    /// True if every read takes tR of whole cells, once.
+    reads_plainly: bool,
     /// Mapping units that host reads asked for.
     pub(crate) pages_read: u64,
     /// Those of them that nobody had written: the map answers them.
@@ -71,8 +85,16 @@ pub(crate) struct Sensing {
 
 impl Module {
     /// An idle module, the `index`-th of its drive, around its flash translation layer.
-    pub(crate) fn around(ftl: Ftl, spec: &DriveSpec, host: &HostSpec, index: u16) -> Self {
-        let backend = Backend::new(spec, host, ftl.config());
+    pub(crate) fn around(
+        ftl: Ftl,
+        spec: &DriveSpec,
+        host: &HostSpec,
+        (index, time_lapse): (u16, u32),
+    ) -> Self {
+        let backend = Backend::new(spec, host, ftl.config(), time_lapse);
+        let mapping = spec.mapping.as_ref();
+        let gather_kib = mapping.map_or(0, |mapping| mapping.gather_kib);
+        let pages = ftl.config().geometry.counted_per_page();
         let channel_first = index * backend.channels();
         Self {
             ftl,
@@ -83,6 +105,10 @@ impl Module {
             write_through: spec.buffer.write_through,
             acknowledge: Nanos::from_micros_f64(spec.buffer.acknowledge_us),
             sectors_packed: 0,
+            coarse: Coarse::new(spec.indirection_kib(), gather_kib),
+            pages_shift: pages.trailing_zeros(),
+            folding: Folding::new(spec, time_lapse),
+            reads_plainly: spec.slc_cache.is_none() && spec.read_retry.is_none(),
             pages_read: 0,
             pages_read_unmapped: 0,
             waiting: VecDeque::new(),
@@ -96,6 +122,15 @@ impl Module {
         self.waiting.clear();
         self.sectors_packed = 0;
         self.scheduled = false;
+        if let Some(coarse) = &mut self.coarse {
+            coarse.purge();
+        }
+        if let Some(folding) = &mut self.folding {
+            folding.scheduled = false;
+        }
+        if let Some(retry) = &mut self.backend.retry {
+            retry.purge();
+        }
     }
 
     /// True if there is flash for a write of `extent`, beside those that wait.
@@ -125,6 +160,9 @@ impl Module {
         if !self.ftl.needs_room() {
             let done = self.write_at_once(at, extent);
             self.schedule(at, events);
+            if self.folding.is_some() {
+                self.note_write(at, events);
+            }
             return Some(done);
         }
         self.waiting.push_back((slot, extent));
@@ -188,6 +226,9 @@ impl Module {
     #[inline]
     fn write_at_once(&mut self, at: Nanos, extent: Extent) -> Nanos {
         self.backend.now = at;
+        if self.coarse.is_some() {
+            return self.write_coarse(at, extent);
+        }
         let (first, last) = units(extent);
         let sectors = self.sectors_carried(extent, last - first + 1);
         let arrived_at = self.backend.command_write(at, sectors);
@@ -248,6 +289,9 @@ impl Module {
 
     /// Writes an extent in no time: only what is mapped changes.
     pub(crate) fn age(&mut self, extent: Extent) {
+        if self.coarse.is_some() {
+            return self.age_coarse(extent);
+        }
         let (first, last) = units(extent);
         for unit in first..=last {
             let taken = covers(extent, unit)
@@ -279,8 +323,36 @@ impl Module {
         slot: u32,
         events: &mut EventQueue,
     ) -> Sensing {
+        if self.coarse.is_some() {
+            self.read_coarse(at, extent, slot, events)
+        } else {
+            self.read_pages::<false>(at, extent, slot, events)
+        }
+    }
+
+    /// [`Module::read`] of coarse indirection units, apart from the path of all other drives.
+    #[inline(never)]
+    fn read_coarse(
+        &mut self,
+        at: Nanos,
+        extent: Extent,
+        slot: u32,
+        events: &mut EventQueue,
+    ) -> Sensing {
+        self.read_pages::<true>(at, extent, slot, events)
+    }
+
+    /// Reads an extent page of 4 KiB by page; `COARSE` indirection units have several.
+    #[inline]
+    fn read_pages<const COARSE: bool>(
+        &mut self,
+        at: Nanos,
+        extent: Extent,
+        slot: u32,
+        events: &mut EventQueue,
+    ) -> Sensing {
         let (first, last) = units(extent);
-        let mapped = (first..=last).filter(|unit| self.ftl.lookup(lpn(*unit)).is_some()).count();
+        let mapped = (first..=last).filter(|page| self.lookup::<COARSE>(*page).1.is_some()).count();
         self.pages_read += last - first + 1;
         self.pages_read_unmapped += last - first + 1 - mapped as u64;
         let commanded_at = if mapped == 0 {
@@ -291,12 +363,12 @@ impl Module {
         };
         let mut sensing = Sensing { dies: 0, pages_answered: 0, lost: false, commanded_at };
         let mut wanted: Option<Wanted> = None;
-        for unit in first..=last {
-            let lpn = lpn(unit);
-            let ppn = self.ftl.lookup(lpn);
+        for page in first..=last {
+            let (lpn, ppn) = self.lookup::<COARSE>(page);
             let place =
                 ppn.map(|ppn| self.ftl.unit_of(ppn)).filter(|place| !self.ftl.is_buffered(*place));
-            let lines = backend::lines(self.ftl.extent(lpn));
+            let lines =
+                if COARSE { backend::PAGE_LINES } else { backend::lines(self.ftl.extent(lpn)) };
             sensing.pages_answered += u32::from(place.is_none());
             sensing.lost |= ppn.is_none() && self.ftl.is_page_lost(lpn);
             match (&mut wanted, place) {
@@ -319,8 +391,24 @@ impl Module {
         sensing
     }
 
+    /// The logical page of a page of 4 KiB, and where it is; nowhere while it is being gathered.
+    #[inline]
+    fn lookup<const COARSE: bool>(&self, page: u64) -> (Lpn, Option<Ppn>) {
+        if !COARSE {
+            let lpn = lpn(page);
+            return (lpn, self.ftl.lookup(lpn));
+        }
+        let lpn = self.lpn_of_page(page);
+        let is_held = self.coarse.as_ref().is_some_and(|coarse| coarse.holds(page));
+        (lpn, if is_held { None } else { self.ftl.lookup(lpn) })
+    }
+
     /// Forgets the mapping units that an extent covers whole; returns when it is acknowledged.
     pub(crate) fn trim(&mut self, at: Nanos, extent: Extent) -> Nanos {
+        if self.coarse.is_some() {
+            self.trim_coarse(extent);
+            return self.backend.command_write(at, 0);
+        }
         let (first, last) = units(extent);
         for unit in first..=last {
             if covers(extent, unit) {
@@ -354,10 +442,13 @@ impl Module {
         self.waiting.iter().map(|(slot, _)| *slot)
     }
 
-    /// Asserts what holds between any two events, the map of pages apart. `steps` of relocation are
-    /// in the event queue.
-    pub(crate) fn check_invariants(&self, steps: u32) {
+    /// Asserts what holds between any two events, the map of pages apart. `steps` of relocation and
+    /// of folding are in the event queue.
+    pub(crate) fn check_invariants(&self, (steps, folds): (u32, u32)) {
         self.backend.check_invariants();
+        let is_folding = self.folding.is_some_and(|folding| folding.scheduled);
+        assert_eq!(folds, u32::from(is_folding), "folding that is scheduled is to come");
+        self.coarse.iter().for_each(|coarse| coarse.check_invariants());
         assert_eq!(steps, u32::from(self.scheduled), "a step that is scheduled is to come");
         let is_served = self.scheduled || self.waiting.is_empty();
         assert!(is_served, "a step is to come where writes wait");
@@ -365,10 +456,10 @@ impl Module {
         assert!(unmapped <= read, "{unmapped} pages of {read} were never written");
     }
 
-    /// The mapping unit that holds a sector.
+    /// The logical page that holds a sector.
     #[inline]
-    pub(crate) fn lpn_at(sector: u64) -> Lpn {
-        lpn(sector / UNIT_SECTORS)
+    pub(crate) fn lpn_at(&self, sector: u64) -> Lpn {
+        self.lpn_of_page(sector / UNIT_SECTORS)
     }
 
     /// A read that has been sensed leaves the module.
@@ -406,7 +497,12 @@ impl Module {
             sensing.dies += 1;
             return;
         }
-        let (at, waited) = self.backend.sense(sensing.commanded_at, die);
+        let t_read = if self.reads_plainly {
+            self.backend.t_read()
+        } else {
+            self.backend.t_read_of(&self.ftl, place.0, sensing.commanded_at)
+        };
+        let (at, waited) = self.backend.sense(sensing.commanded_at, die, t_read);
         let channel = self.channel_first + self.backend.channel_of(die);
         let event = Event::Sensed { slot, channel, pages, page_lines: lines.div_ceil(pages) };
         if waited {

@@ -6,15 +6,18 @@
 mod check;
 mod climate;
 mod devices;
+mod disk;
 mod fit;
 mod in_place;
 mod like;
 mod placement;
+mod read_retry;
 mod sheet;
+mod slc_cache;
 mod stated;
 
 use blockio::Bytes;
-use ftl::{Config, Geometry, PAGE_BYTES, VictimPolicy, Watermarks};
+use ftl::{Config, Geometry, VictimPolicy, Watermarks};
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -22,16 +25,35 @@ use crate::die_failure::DieFailure;
 
 pub use climate::{EnergySpec, SlotPower, Surroundings, ThermalSpec};
 pub use devices::DevicesSpec;
+pub use disk::DiskSpec;
 pub use fit::{FitScale, FitSpec};
 pub use in_place::InPlaceSpec;
 pub use placement::{IsolationSpec, PlacementSpec};
+pub use read_retry::ReadRetrySpec;
 pub use sheet::Fact;
+pub use slc_cache::SlcCacheSpec;
 pub use stated::OverProvisioning;
 
-/// Sectors of a mapping unit.
-const SECTORS_PER_UNIT: u64 = PAGE_BYTES / blockio::SECTOR_BYTES;
-
 /// A drive of the catalogue, or a user's own.
+///
+/// The numbers are public, so that a drive may be changed before it is built. Here the same drive
+/// keeps more of its flash back:
+///
+/// ```
+/// use ssd::{DriveSpec, catalogue};
+///
+/// let text = catalogue::text("iodrive-duo").expect("it is in the catalogue");
+/// let mut spec = DriveSpec::parse(text, "my-drive.toml")?;
+/// let before = spec.over_provisioning("stock").expect("its capacity is known");
+/// spec.formats[0].user_gb = 480.0;
+/// let after = spec.over_provisioning("stock").expect("its capacity is known");
+/// assert!(after.of_user > before.of_user);
+///
+/// let wrong = text.replace("t_read_us = 50", "t_reed_us = 50");
+/// let refused = DriveSpec::parse(&wrong, "my-drive.toml").unwrap_err();
+/// assert!(refused.to_string().starts_with("my-drive.toml:"), "{refused}");
+/// # Ok::<(), ssd::SpecError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DriveSpec {
@@ -65,12 +87,18 @@ pub struct DriveSpec {
     pub modules: ModulesSpec,
     /// Media written in place; then the four tables of NAND and the buffer's are absent.
     pub in_place: Option<InPlaceSpec>,
+    /// A hard disk as each module; then the tables of NAND and the buffer's are absent.
+    pub disk: Option<DiskSpec>,
     /// NAND arrangement of one module.
     #[serde(default)]
     pub geometry: GeometrySpec,
     /// NAND timing.
     #[serde(default)]
     pub nand: NandSpec,
+    /// Read retries; absent where NAND never retries.
+    pub read_retry: Option<ReadRetrySpec>,
+    /// SLC cache; absent where there is none.
+    pub slc_cache: Option<SlcCacheSpec>,
     /// Channels of one module.
     #[serde(default)]
     pub channels: ChannelsSpec,
@@ -266,6 +294,13 @@ pub struct ControllerSpec {
 pub struct MappingSpec {
     /// The smallest piece that is mapped.
     pub unit: MappingUnit,
+    /// Indirection unit in KiB, a power of two from 4 to 64: what an entry of the map places; 4 if
+    /// absent.
+    #[serde(default = "four")]
+    pub indirection_kib: u32,
+    /// Memory in which parts of a larger indirection unit wait for the rest of it, in KiB; 0: none.
+    #[serde(default)]
+    pub gather_kib: u32,
     /// Controller's time for a read of sectors of which none was ever written, whatever its size;
     /// that for a read command if absent.
     pub unmapped_read_us: Option<f64>,
@@ -529,6 +564,16 @@ impl DriveSpec {
         self.mapping.as_ref().map_or_else(MappingUnit::default, |mapping| mapping.unit)
     }
 
+    /// Indirection unit in KiB.
+    pub(crate) fn indirection_kib(&self) -> u32 {
+        self.mapping.as_ref().map_or(4, |mapping| mapping.indirection_kib)
+    }
+
+    /// True if the media is NAND, behind a map.
+    pub(crate) const fn is_nand(&self) -> bool {
+        self.in_place.is_none() && self.disk.is_none()
+    }
+
     /// Devices that are one target, at least one.
     pub fn device_count(&self) -> u32 {
         self.devices.as_ref().map_or(1, |devices| devices.count)
@@ -542,14 +587,15 @@ impl DriveSpec {
 
     /// All media of one device.
     pub(crate) fn raw_device_capacity(&self) -> Bytes {
-        let module = self.in_place.as_ref().map_or_else(
-            || {
+        let module = match (&self.in_place, &self.disk) {
+            (Some(in_place), _) => in_place.raw_capacity(),
+            (None, Some(disk)) => disk.raw_capacity(),
+            (None, None) => {
                 let blocks = self.geometry.erase_blocks_per_plane;
                 let geometry = Geometry { erase_blocks_per_plane: blocks, ..self.ftl_geometry() };
                 geometry.raw_capacity()
-            },
-            InPlaceSpec::raw_capacity,
-        );
+            }
+        };
         Bytes(module.0 * u64::from(self.modules.count))
     }
 
@@ -559,20 +605,22 @@ impl DriveSpec {
         format: &FormatSpec,
         time_lapse: u32,
     ) -> Result<u64, SpecError> {
-        if self.in_place.is_some() {
-            return Ok(self.in_place_sectors(format, time_lapse));
+        if !self.is_nand() {
+            return Ok(self.mapless_sectors(format, time_lapse));
         }
-        Ok(u64::from(self.ftl_config(format, time_lapse)?.pages_logical) * SECTORS_PER_UNIT)
+        let config = self.ftl_config(format, time_lapse)?;
+        let page_sectors = config.geometry.page_bytes() / blockio::SECTOR_BYTES;
+        Ok(u64::from(config.pages_logical) * page_sectors)
     }
 
-    /// Returns the FTL configuration of one module; `None` if the media is written in place.
+    /// Returns the FTL configuration of one module; `None` if the media has no map.
     pub(crate) fn nand_config(
         &self,
         format: &str,
         time_lapse: u32,
     ) -> Result<Option<Config>, SpecError> {
         let format = self.format(format)?;
-        self.in_place.is_none().then(|| self.ftl_config(format, time_lapse)).transpose()
+        self.is_nand().then(|| self.ftl_config(format, time_lapse)).transpose()
     }
 
     /// Returns the FTL configuration of one module, at 1/`time_lapse` of its capacity.
@@ -592,11 +640,11 @@ impl DriveSpec {
         let geometry = Geometry { erase_blocks_per_plane, ..geometry };
         let physical_gb = format.physical_gb.unwrap_or(format.user_gb);
         let module_bytes = physical_gb * 1e9 / f64::from(self.modules.count);
-        let pages_full = (module_bytes / PAGE_BYTES as f64).floor();
+        let pages_full = (module_bytes / geometry.page_bytes() as f64).floor();
         // Effective over-provisioning at full scale, applied to what the scaled module has.
         let usable_full = (f64::from(superblocks) - held) * f64::from(pages);
         let usable = (f64::from(geometry.superblocks()) - held) * f64::from(pages);
-        let stripe_pages = self.modules.stripe_kib / 4;
+        let stripe_pages = (self.modules.stripe_kib / geometry.indirection_kib).max(1);
         let pages_stored = (pages_full * usable / usable_full).floor();
         let pages_logical = round((pages_stored * format.user_gb / physical_gb).floor());
         let pages_logical = pages_logical / stripe_pages * stripe_pages;
@@ -616,6 +664,7 @@ impl DriveSpec {
                 * self.geometry.planes_per_die
                 / 2,
             handles: self.reclaim_unit_handles(),
+            slc_cache: self.slc_cache_of_module(&geometry, time_lapse),
             seed: 0,
         };
         config.check().map_err(|error| SpecError {
@@ -630,7 +679,7 @@ impl DriveSpec {
         f64::from(self.relocation.watermark_low + self.relocation.watermark_high) / 2.0
     }
 
-    const fn ftl_geometry(&self) -> Geometry {
+    fn ftl_geometry(&self) -> Geometry {
         let geometry = &self.geometry;
         Geometry {
             banks: geometry.banks,
@@ -641,6 +690,7 @@ impl DriveSpec {
                 .saturating_sub(geometry.spare_erase_blocks_per_plane),
             pages_per_erase_block: geometry.pages_per_erase_block / geometry.pages_per_program,
             page_kib: geometry.page_kib * geometry.pages_per_program,
+            indirection_kib: self.indirection_kib(),
             stripe_dies: geometry.stripe_dies,
         }
     }
@@ -679,6 +729,10 @@ impl RelocationSpec {
 
 const fn one() -> u32 {
     1
+}
+
+const fn four() -> u32 {
+    4
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]

@@ -37,6 +37,7 @@ use crate::args::{Encryption, HttpArgs, MonitorArgs, Serve, Timing, TimingArgs, 
 use crate::configuration::{Configuration, Reread};
 use crate::failure::Opening;
 use crate::keeper::Keeper;
+use crate::lateness::Watch;
 use crate::mount;
 use crate::signals::{self, Signal};
 use crate::{Ending, output, setup};
@@ -123,9 +124,9 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     // Clients may know where without being told.
     if let Err(error) = output::data(&text) {
         let error = server::chain_text(&error);
-        warn!("stdout takes no more, and nobody is told where clients come in: {error}");
+        warn!("could not print the addresses for clients to stdout: {error}");
     }
-    wait(&signals, drive.as_ref(), configuration)?;
+    wait(&signals, drive.as_ref(), configuration, Watch::new(pace.as_ref()))?;
     drop((management, web));
     drop(files);
     server.stop().context("making the last writes durable")?;
@@ -184,7 +185,7 @@ impl Drop for Files {
     }
 }
 
-/// Has the model hold what the device stores.
+/// Fills the model with the data that the device stores.
 pub(super) fn hold(pace: Option<&Pace>, device: &dyn Device) -> Result<()> {
     let held = pace.map_or(Ok(()), |pace| pace.hold(device));
     held.context("telling the model what the drive stores")
@@ -206,13 +207,20 @@ fn wait(
     signals: &Receiver<Signal>,
     served: Option<&(Arc<Drive>, Arc<DriveService>)>,
     mut configuration: Option<Configuration>,
+    mut lateness: Watch,
 ) -> Result<()> {
     let (mut is_kept, mut looks) = (true, 0_u64);
     loop {
         match signals.recv_timeout(LOOK_EVERY) {
             Err(RecvTimeoutError::Timeout) => looks += 1,
             Ok(Signal::Reload) => reload(configuration.as_mut(), served.map(|(_, it)| &**it)),
-            ended => return ended.map(drop).context("waiting for a signal"),
+            ended => {
+                lateness.look();
+                return ended.map(drop).context("waiting for a signal");
+            }
+        }
+        if looks.is_multiple_of(LOOKS_PER_KEEPING) {
+            lateness.look();
         }
         let Some((_, service)) = served else { continue };
         service.look();
@@ -316,7 +324,7 @@ impl Served {
     }
 }
 
-/// Has these called when the health of a drive changes; at once where that is to be tested.
+/// Sets up alerts for changes of a drive's health, and sends a test event if requested.
 fn monitor(args: &Serve, recipients: Recipients, service: &DriveService) -> Result<()> {
     let Status { drive, name, folder, health, .. } = service.status();
     service.call(Monitor::start(recipients, About { drive, name, folder })?);
@@ -408,7 +416,7 @@ pub(super) fn paced(args: &TimingArgs) -> Result<Option<Arc<Paced>>> {
     let spec = find_drive(&args.model)?;
     let choice = setup::choice(args.format.as_deref(), &args.setup);
     let wanted = Subject::find(&args.model)?.setup(&choice)?;
-    let Wanted::Model(setup) = wanted else { bail!("{} is no model", args.model) };
+    let Wanted::Model(setup) = wanted else { bail!("{} is not a modelled drive", args.model) };
     let setup = setup.with_seed(args.setup.seed);
     let drive = ModelDrive::new(&spec, &setup).context("setting up the model")?;
     Ok(Some(Arc::new(Paced::new(&spec, Pace::new(drive)))))
@@ -451,7 +459,7 @@ fn check_pages(args: &Serve) -> Result<()> {
 fn recipients(args: &MonitorArgs) -> Result<Option<Recipients>> {
     let recipients = Recipients::new(args.program.clone(), args.mail.as_deref())?;
     if recipients.is_none() && args.is_test {
-        bail!("--monitor-test calls nobody: give --monitor-program or --monitor-mail");
+        bail!("--monitor-test has no recipient: give --monitor-program or --monitor-mail");
     }
     Ok(recipients)
 }
@@ -533,7 +541,7 @@ pub(super) fn shown(offered: &[status::Export], json: bool) -> Result<String> {
     Ok(uris.collect::<Vec<_>>().join("\n"))
 }
 
-/// Says what happened to a client.
+/// Logs an event of a client.
 pub(super) fn tell(event: &Event) {
     match event {
         Event::Came { client, export } => debug!(client, export, "client {client} uses `{export}`"),

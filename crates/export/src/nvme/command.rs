@@ -42,16 +42,7 @@ pub(super) mod fabrics {
 
 /// A submission queue entry.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Command([u8; COMMAND_BYTES]);
-
-/// Place of a command's data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DataPlace {
-    /// In the capsule of the command, from this offset on.
-    Capsule { offset: u64, length: u32 },
-    /// Brought by the transport.
-    Transport { length: u32 },
-}
+pub(crate) struct Command([u8; COMMAND_BYTES]);
 
 impl Command {
     /// The command in the first 64 bytes.
@@ -96,21 +87,6 @@ impl Command {
     /// All bytes.
     pub(super) fn bytes(&self) -> &[u8; COMMAND_BYTES] {
         &self.0
-    }
-
-    /// The place of its data, as its only SGL descriptor has it ([nvme-base-2021], "Scatter Gather
-    /// List"; [nvme-tcp-2021], "Data Transfers").
-    pub(super) fn place(&self) -> Result<DataPlace, Status> {
-        // PSDT: fabrics use SGLs, without metadata.
-        if self.0[1] >> 6 != 1 {
-            return Err(Status::INVALID_FIELD);
-        }
-        let (address, length) = (u64_at(&self.0, 24), u32_at(&self.0, 32));
-        match self.0[39] {
-            0x01 => Ok(DataPlace::Capsule { offset: address, length }),
-            0x5A => Ok(DataPlace::Transport { length }),
-            _ => Err(Status::SGL_TYPE),
-        }
     }
 }
 

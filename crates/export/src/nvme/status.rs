@@ -7,7 +7,7 @@ pub(crate) struct Status {
     code: u8,
     /// True if the same command would fail again (Do Not Retry).
     is_final: bool,
-    /// True if the error log has more about it.
+    /// True if the error log has an entry about it (More).
     has_more: bool,
 }
 
@@ -41,29 +41,28 @@ impl Status {
     pub(crate) const UNRECOVERED_READ: Self = Self::fixed(MEDIA, 0x81);
     pub(crate) const COMPARE_FAILURE: Self = Self::fixed(MEDIA, 0x85);
 
-    /// A status after which the host may try again.
+    /// A status after which a retry may succeed.
     const fn retried(kind: u8, code: u8) -> Self {
         Self { kind, code, is_final: false, has_more: false }
     }
 
-    /// A status that a second attempt would have, too.
+    /// A status that a retry would return again (Do Not Retry).
     const fn fixed(kind: u8, code: u8) -> Self {
         Self { kind, code, is_final: true, has_more: false }
     }
 
-    /// The status, with a hint to the error log.
+    /// The status with More set, which refers the host to the error log.
     pub(crate) const fn logged(self) -> Self {
         Self { has_more: true, ..self }
     }
 
-    /// True if the error log gets an entry for it: what the drive could not do, not what the host
-    /// should not have asked for.
+    /// True if the error log gets an entry: for failures of the drive, not for invalid requests.
     pub(crate) const fn is_of_drive(self) -> bool {
         self.kind == MEDIA && self.code != Self::COMPARE_FAILURE.code
             || self.kind == GENERIC && self.code == Self::CAPACITY_EXCEEDED.code
     }
 
-    /// Bits 31:17 of dword 3 of a completion, above the phase tag, which fabrics have not.
+    /// Bits 31:17 of dword 3 of a completion. Bit 16, the phase tag, is unused over fabrics.
     pub(crate) const fn field(self) -> u16 {
         (self.code as u16) << 1
             | (self.kind as u16) << 9

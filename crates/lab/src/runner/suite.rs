@@ -7,8 +7,8 @@ use results::steady::Demand;
 use results::{Environment, Steady, StepKind, Target, Warning, WarningKind};
 
 use super::{Assignment, Record, RunnerState, demand, extension};
-use crate::application;
-use crate::driver::only_models;
+use crate::application::{self, ReplayHost};
+use crate::driver::{Lasting, RecordedLoad, only_models};
 use crate::plan::{Pace, PlannedStep};
 use crate::progress::{Event, Glimpse};
 use crate::replay::Replay;
@@ -140,9 +140,12 @@ fn perform(
     watch: &mut StepWatch<'_>,
 ) -> Result<Record, Error> {
     if let Some(application) = &step.application {
-        let recording = application::built_in(&application.name, step.threads.into())
+        let (recording, copies) = application::copied(application, step.threads.into())
             .ok_or_else(|| application::no_recording(&application.name, step.threads.into()))?;
-        let replayed = driver.replay(&step.id, &recording, watch)?;
+        let host = ReplayHost { copies, ..ReplayHost::default() };
+        let lasting = lasting(step);
+        let load = RecordedLoad { step: &step.id, recording: &recording, host: &host, lasting };
+        let replayed = driver.replay(&load, watch)?;
         return Ok(Record::of_application(step, demand, (application, &recording), replayed));
     }
     let Some(workload) = &step.workload else {
@@ -185,6 +188,21 @@ fn perform(
     let timed = replay.and_then(|replay| replay.rate());
     let asked = rate.map(|rate| rate.iops).or(timed);
     Ok(Record::of_load(step, (driver.target().devices, demand), asked, loaded))
+}
+
+/// The load of one of several drives, interval by interval; none in steps of other kinds.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a number of intervals, at most 1000 as a protocol is read"
+)]
+fn lasting(step: &PlannedStep) -> Option<Lasting> {
+    let node = step.node?;
+    Some(Lasting {
+        intervals: (step.duration_s / step.interval_s).round() as u32,
+        interval_s: step.interval_s,
+        begins_at: f64::from(node.number - 1) / f64::from(node.count),
+    })
 }
 
 /// Passes what a driver says of one step on, as part of the whole.
@@ -263,6 +281,6 @@ fn stopped(step: &PlannedStep, record: &Record) -> Warning {
         kind: WarningKind::Interrupted,
         step: step.id.clone(),
         text: format!("stopped after {done_s:.0} s of {asked_s:.0} s"),
-        remedy: "`floatgate review --resume` repeats this step and goes on".into(),
+        remedy: "`floatgate review --resume` repeats this step and continues".into(),
     }
 }

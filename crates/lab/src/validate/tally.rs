@@ -94,3 +94,6 @@ pub fn worst(rows: &[Row], count: usize) -> Vec<&Row> {
     measured.truncate(count);
     measured
 }
+
+#[cfg(test)]
+mod tests;

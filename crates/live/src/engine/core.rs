@@ -341,7 +341,7 @@ impl Core {
                 MediaOp::Program { .. } | MediaOp::Erase { .. } if self.holds_programs => {
                     self.held.push(op);
                 }
-                MediaOp::Program { superblock, die, row, cause } => {
+                MediaOp::Program { superblock, die, row, cause, .. } => {
                     assert!(row < rows, "a superblock has so many rows");
                     self.program(superblock.0 * rows + row, (die.0, cause == Cause::Parity));
                 }

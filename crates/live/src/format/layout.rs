@@ -170,6 +170,7 @@ impl Shape {
             wear_spread_max: 0,
             spares_per_die: 0,
             handles: ftl::ReclaimUnitHandles::ONE,
+            slc_cache: None,
             seed: 1,
         }
     }
@@ -182,6 +183,7 @@ impl Shape {
             erase_blocks_per_plane: self.superblocks,
             pages_per_erase_block: self.rows,
             page_kib: self.unit_pages * 4,
+            indirection_kib: 4,
             stripe_dies: if self.is_protected { self.dies } else { 0 },
         }
     }

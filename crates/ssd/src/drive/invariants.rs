@@ -9,6 +9,7 @@
 //! Each is in one of these states, and each of its parts in one place.
 
 use super::Drive;
+use crate::disk::Disk;
 use crate::event::Event;
 use crate::module::Module;
 
@@ -65,6 +66,8 @@ impl Drive {
         self.host.waiting().for_each(|slot| found[slot as usize].turns += 1);
         let waiting = self.modules.iter().flat_map(Module::waiting);
         waiting.for_each(|slot| found[slot as usize].parts += 1);
+        let waiting = self.disks.iter().flat_map(Disk::waiting);
+        waiting.for_each(|slot| found[slot as usize].parts += 1);
         for event in self.events.pending() {
             match event {
                 Event::Sensed { slot, .. } | Event::Answered { slot, .. } => {
@@ -73,7 +76,7 @@ impl Drive {
                 Event::Done { slot } | Event::Noticed { slot } => {
                     found[slot as usize].completions += 1;
                 }
-                Event::Relocate { .. } => {}
+                Event::Relocate { .. } | Event::Fold { .. } | Event::Arm { .. } => {}
             }
         }
         found
@@ -81,11 +84,18 @@ impl Drive {
 
     /// Modules have the steps to come that they scheduled.
     fn check_modules(&self) {
-        let mut steps = vec![0; self.modules.len()];
+        let mut steps = vec![(0, 0); self.modules.len()];
+        let mut turns = vec![0; self.disks.len()];
         for event in self.events.pending() {
-            if let Event::Relocate { module } = event {
-                steps[usize::from(module)] += 1;
+            match event {
+                Event::Relocate { module } => steps[usize::from(module)].0 += 1,
+                Event::Fold { module } => steps[usize::from(module)].1 += 1,
+                Event::Arm { disk } => turns[usize::from(disk)] += 1,
+                _ => {}
             }
+        }
+        for (disk, turns) in self.disks.iter().zip(turns) {
+            disk.check_invariants(turns);
         }
         for (module, steps) in self.modules.iter().zip(steps) {
             module.check_invariants(steps);

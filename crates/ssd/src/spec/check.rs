@@ -1,7 +1,9 @@
 //! Reading a drive: every fault is one sentence with file, line and what would be right.
 
 use crate::event::PAGES_MAX;
-use crate::spec::{DriveSpec, FormatSpec, InPlaceSpec, SpecError, StallSpec};
+use crate::spec::{
+    DiskSpec, DriveSpec, FormatSpec, InPlaceSpec, MappingUnit, SpecError, StallSpec,
+};
 
 /// Text of the file, for the lines that errors name.
 struct Text<'a> {
@@ -51,15 +53,25 @@ impl DriveSpec {
             ("relocation", &self.relocation.source),
         ];
         for (table, source) in nand {
-            let text = match self.in_place {
-                None => "missing, only media that is written in_place does without",
-                Some(_) => "given beside in_place: media is NAND or written in place",
+            let text = match (&self.in_place, &self.disk) {
+                (None, None) => {
+                    "missing, only media that is written in_place or a disk does without"
+                }
+                (Some(_), _) => "given beside in_place: media is NAND or written in place",
+                (None, Some(_)) => "given beside disk: media is NAND or a disk",
             };
-            at.require(self.in_place.is_some() == source.is_empty(), "", table, text)?;
+            at.require(self.is_nand() != source.is_empty(), "", table, text)?;
         }
-        match &self.in_place {
-            None => self.check_nand(at),
-            Some(in_place) => check_in_place(at, in_place),
+        let both = self.in_place.is_some() && self.disk.is_some();
+        at.require(!both, "", "disk", "given beside in_place: media is one of them")?;
+        match (&self.in_place, &self.disk) {
+            (Some(in_place), _) => check_in_place(at, in_place),
+            (None, Some(disk)) => check_disk(at, disk),
+            (None, None) => {
+                self.check_nand(at)?;
+                self.check_indirection(at)?;
+                self.check_slc_cache(at)
+            }
         }
     }
 
@@ -106,8 +118,21 @@ impl DriveSpec {
         if let Some(placement) = &self.placement {
             let handles = placement.handles.into();
             at.within("placement", "handles", handles, (1.0, 128.0))?;
-            let text = "given, but media that is written in place has nothing to place";
-            at.require(self.in_place.is_none(), "", "placement", text)?;
+            let text = "given, but media without a map has nothing to place";
+            at.require(self.is_nand(), "", "placement", text)?;
+        }
+        for (table, is_given) in
+            [("slc_cache", self.slc_cache.is_some()), ("read_retry", self.read_retry.is_some())]
+        {
+            let text = "given, but only NAND has it";
+            at.require(self.is_nand() || !is_given, "", table, text)?;
+        }
+        if let Some(retry) = &self.read_retry {
+            at.within("read_retry", "step_us", retry.step_us, (0.0, 1e6))?;
+            at.within("read_retry", "worn_cycles", retry.worn_cycles, (0.0, 1e6))?;
+            at.within("read_retry", "rested_days", retry.rested_days, (0.0, 1e5))?;
+            let fault = retry.fault();
+            at.require(fault.is_none(), "", "read_retry", &fault.unwrap_or_default())?;
         }
         for host in &self.hosts {
             at.within("host", "wake_us", host.wake_us, (0.0, 1e6))?;
@@ -202,7 +227,8 @@ impl DriveSpec {
         let text = format!("{channels} in each of {modules} modules, must be below 65536 in all");
         at.require(modules * channels < 65_536, "channels", "count", &text)?;
         let extents_per_page = self.compression.as_ref().map_or(1, |it| it.extents_per_page);
-        let extents = self.ftl_geometry().pages_per_unit() * extents_per_page;
+        let geometry = self.ftl_geometry();
+        let extents = geometry.planes_per_die * geometry.page_kib / 4 * extents_per_page;
         let limit = u32::from(PAGES_MAX);
         let text = format!("too large: a program unit holds {extents} pages, at most {limit}");
         at.require(extents <= limit, "geometry", "page_kib", &text)?;
@@ -211,6 +237,45 @@ impl DriveSpec {
         let buffer_kib = self.relocation.buffer_kib.unwrap_or(1).into();
         at.within("relocation", "buffer_kib", buffer_kib, (1.0, f64::from(1 << 24)))?;
         at.within("buffer", "kib", self.buffer.kib.into(), (1.0, f64::from(1 << 24)))
+    }
+
+    fn check_indirection(&self, at: &Text<'_>) -> Result<(), SpecError> {
+        let Some(mapping) = &self.mapping else { return Ok(()) };
+        let (kib, table) = (mapping.indirection_kib, "mapping");
+        let fits = kib.is_power_of_two() && (4..=64).contains(&kib);
+        let text = format!("{kib}, must be a power of two from 4 to 64");
+        at.require(fits, table, "indirection_kib", &text)?;
+        let together = self.geometry.planes_per_die * self.geometry.page_kib;
+        let text = format!("{kib}, must divide the {together} KiB that a die reads at a time");
+        at.require(together.is_multiple_of(kib), table, "indirection_kib", &text)?;
+        let text = format!("{kib}, must be 4 where sectors are mapped or pages compressed");
+        let by_page = mapping.unit == MappingUnit::Page && self.compression.is_none();
+        at.require(by_page || kib == 4, table, "indirection_kib", &text)?;
+        let stripe_kib = self.modules.stripe_kib;
+        let text = format!("{stripe_kib}, must be a multiple of the indirection unit of {kib} KiB");
+        at.require(stripe_kib.is_multiple_of(kib), "modules", "stripe_kib", &text)?;
+        let gather_kib = f64::from(mapping.gather_kib);
+        at.within(table, "gather_kib", gather_kib, (0.0, f64::from(kib) * 1024.0))
+    }
+
+    fn check_slc_cache(&self, at: &Text<'_>) -> Result<(), SpecError> {
+        let Some(cache) = &self.slc_cache else { return Ok(()) };
+        let numbers = [
+            ("static_gb", cache.static_gb, (0.0, 1e6)),
+            ("dynamic_gb", cache.dynamic_gb, (0.0, 1e6)),
+            ("full_at_percent", cache.full_at_percent, (1.0, 100.0)),
+            ("t_read_us", cache.t_read_us, (0.0, 1e6)),
+            ("t_program_us", cache.t_program_us, (0.0, 1e6)),
+            ("idle_ms", cache.idle_ms, (0.0, 1e9)),
+        ];
+        for (key, value, limits) in numbers {
+            at.within("slc_cache", key, value, limits)?;
+        }
+        let bits = self.geometry.pages_per_program;
+        let text = format!("{bits}, must be the 2 to 8 bits of a cell where there is an slc_cache");
+        at.require((2..=8).contains(&bits), "geometry", "pages_per_program", &text)?;
+        let text = "given, but pages of a program unit in SLC mode are not compressed";
+        at.require(self.compression.is_none(), "", "slc_cache", text)
     }
 
     fn check_program(&self, at: &Text<'_>) -> Result<(), SpecError> {
@@ -237,7 +302,7 @@ impl DriveSpec {
     }
 
     fn check_sources(&self, at: &Text<'_>) -> Result<(), SpecError> {
-        let nand = self.in_place.is_none();
+        let nand = self.is_nand();
         let sources = [
             ("published", self.published.as_ref().map(|published| &published.source)),
             ("mapping", self.mapping.as_ref().map(|mapping| &mapping.source)),
@@ -245,6 +310,9 @@ impl DriveSpec {
             ("modules", Some(&self.modules.source)),
             ("devices", self.devices.as_ref().map(|devices| &devices.source)),
             ("in_place", self.in_place.as_ref().map(|in_place| &in_place.source)),
+            ("disk", self.disk.as_ref().map(|disk| &disk.source)),
+            ("read_retry", self.read_retry.as_ref().map(|retry| &retry.source)),
+            ("slc_cache", self.slc_cache.as_ref().map(|cache| &cache.source)),
             ("geometry", nand.then_some(&self.geometry.source)),
             ("nand", nand.then_some(&self.nand.source)),
             ("channels", nand.then_some(&self.channels.source)),
@@ -301,7 +369,8 @@ impl DriveSpec {
             Some(gb) => ("physical_gb", gb),
             None => ("user_gb", format.user_gb),
         };
-        let fits = gb > 0.0 && gb < raw_gb;
+        // A disk offers all that it has.
+        let fits = gb > 0.0 && (gb < raw_gb || (self.disk.is_some() && gb <= raw_gb));
         if !fits {
             let text = format!(
                 "format.{key} is {gb} for {:?}, must be above 0 and below the raw capacity of \
@@ -335,6 +404,32 @@ fn check_in_place(at: &Text<'_>, in_place: &InPlaceSpec) -> Result<(), SpecError
     let whole = line.is_power_of_two() && (64..=65_536).contains(&line);
     let text = format!("{line}, must be a power of two from 64 to 65536");
     at.require(whole, "in_place", "line_bytes", &text)
+}
+
+fn check_disk(at: &Text<'_>, disk: &DiskSpec) -> Result<(), SpecError> {
+    let numbers = [
+        ("gb", disk.gb, 1.0, 1e6),
+        ("rpm", disk.rpm, 60.0, 1e6),
+        ("heads", disk.heads.into(), 1.0, 1000.0),
+        ("outer_mb_s", disk.outer_mb_s, 1.0, 1e6),
+        ("inner_mb_s", disk.inner_mb_s, 1.0, disk.outer_mb_s),
+        ("queue_depth", disk.queue_depth.into(), 1.0, 1024.0),
+        ("wait_max_ms", disk.wait_max_ms, 1.0, 1e6),
+        ("read_ahead_kib", disk.read_ahead_kib.into(), 0.0, f64::from(1 << 24)),
+        ("write_cache_kib", disk.write_cache_kib.into(), 0.0, f64::from(1 << 24)),
+        ("write_cache_entries", disk.write_cache_entries.into(), 1.0, 4096.0),
+    ];
+    for (key, value, least, most) in numbers {
+        at.within("disk", key, value, (least, most))?;
+    }
+    for (key, seek) in [("read_seek_ms", disk.read_seek_ms), ("write_seek_ms", disk.write_seek_ms)]
+    {
+        let is_positive = seek.iter().all(|ms| ms.is_finite() && *ms > 0.0);
+        let is_curve = is_positive && crate::disk::seek_curve(seek).is_some();
+        let text = format!("{seek:?}, through which no curve goes that rises ever more slowly");
+        at.require(is_curve, "disk", key, &text)?;
+    }
+    Ok(())
 }
 
 impl Text<'_> {

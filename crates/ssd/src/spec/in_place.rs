@@ -1,9 +1,7 @@
 //! Media that is written in place: no erase, no relocation, no over-provisioning to speak of.
 
-use blockio::{Bytes, SECTOR_BYTES};
+use blockio::Bytes;
 use serde::Deserialize;
-
-use crate::spec::{DriveSpec, FormatSpec};
 
 /// Media of one module that is written in place, such as 3D `XPoint`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -33,20 +31,4 @@ impl InPlaceSpec {
     pub(crate) fn raw_capacity(&self) -> Bytes {
         Bytes(u64::from(self.gib) << 30)
     }
-}
-
-impl DriveSpec {
-    /// Sectors that the host sees of one module of in-place media, at 1/`time_lapse`: whole stripe
-    /// units, at least one.
-    pub(crate) fn in_place_sectors(&self, format: &FormatSpec, time_lapse: u32) -> u64 {
-        let unit = u64::from(self.modules.stripe_kib) * 1024 / SECTOR_BYTES;
-        let module_bytes = format.user_gb * 1e9 / f64::from(self.modules.count);
-        let sectors = whole(module_bytes / SECTOR_BYTES as f64 / f64::from(time_lapse));
-        (sectors / unit).max(1) * unit
-    }
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
-fn whole(number: f64) -> u64 {
-    number as u64
 }

@@ -3,7 +3,7 @@
 use blockio::Bytes;
 
 use crate::spec::stated::OverProvisioning;
-use crate::spec::{DriveSpec, InPlaceSpec, ModuleLayout};
+use crate::spec::{DiskSpec, DriveSpec, InPlaceSpec, ModuleLayout};
 
 /// One row of the specification sheet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,9 +33,10 @@ impl DriveSpec {
         let mut sheet = Sheet(Vec::new());
         self.capacity(format, &mut sheet);
         self.layout(&mut sheet);
-        match &self.in_place {
-            None => self.nand(&mut sheet),
-            Some(media) => in_place(media, &mut sheet),
+        match (&self.in_place, &self.disk) {
+            (Some(media), _) => in_place(media, &mut sheet),
+            (None, Some(media)) => disk(media, &mut sheet),
+            (None, None) => self.nand(&mut sheet),
         }
         self.control(&mut sheet);
         self.limits(&mut sheet);
@@ -127,7 +128,9 @@ impl DriveSpec {
         let page = Bytes::from_kib(geometry.page_kib.into());
         let block = Bytes::from_kib((geometry.page_kib * geometry.pages_per_erase_block).into());
         sheet.row("NAND", source, "Page, erase block", format!("{page}, {block}"));
-        let superblock = Bytes(u64::from(self.ftl_geometry().pages_per_superblock()) * 4096);
+        let of_module = self.ftl_geometry();
+        let superblock =
+            Bytes(u64::from(of_module.pages_per_superblock()) * of_module.page_bytes());
         sheet.row("NAND", source, "Superblock (data)", superblock.to_string());
         let parity = match geometry.stripe_dies {
             0 => "none".to_owned(),
@@ -146,8 +149,45 @@ impl DriveSpec {
         let programs: Vec<String> = nand.t_program_us.iter().map(ToString::to_string).collect();
         sheet.row("NAND", &nand.source, "Program (tPROG)", format!("{} us", programs.join(" / ")));
         sheet.row("NAND", &nand.source, "Erase (tBERS)", format!("{} us", nand.t_erase_us));
+        self.nand_modes(sheet);
         let rate = format!("{} of {} MB/s", channels.count, channels.mb_s);
         sheet.row("NAND", &channels.source, "Channels a module", rate);
+    }
+
+    /// Adds the rows of what only some drives do with their NAND.
+    fn nand_modes(&self, sheet: &mut Sheet) {
+        if let Some(mapping) = self.mapping.as_ref().filter(|mapping| mapping.indirection_kib > 4) {
+            let unit =
+                format!("{} KiB, read before it is written in part", mapping.indirection_kib);
+            sheet.row("NAND", &mapping.source, "Indirection unit", unit);
+        }
+        if let Some(cache) = &self.slc_cache {
+            let size = format!(
+                "{} GB, and {} GB more while the drive is empty; none of those from {} % on",
+                cache.static_gb, cache.dynamic_gb, cache.full_at_percent
+            );
+            sheet.row("NAND", &cache.source, "SLC cache", size);
+            let times = format!("{} / {} us", cache.t_read_us, cache.t_program_us);
+            sheet.row("NAND", &cache.source, "Read, program in SLC mode", times);
+            let idle = format!("after {} ms without a write", cache.idle_ms);
+            sheet.row("NAND", &cache.source, "SLC cache is folded", idle);
+        }
+        if let Some(retry) = &self.read_retry {
+            let of = |cycles: Option<&f64>, days: Option<&f64>| {
+                let (cycles, days) = (cycles.copied()?, days.copied()?);
+                Some(format!(
+                    "{:.1} at {cycles} cycles and {days} days",
+                    retry.steps_at(cycles, days)
+                ))
+            };
+            let ends = [
+                of(retry.pe_cycles.first(), retry.retention_days.first()),
+                of(retry.pe_cycles.last(), retry.retention_days.last()),
+            ];
+            let steps: Vec<String> = ends.into_iter().flatten().collect();
+            let text = format!("{}, {} us each", steps.join(", "), retry.step_us);
+            sheet.row("NAND", &retry.source, "Further reads of a read", text);
+        }
     }
 
     fn control(&self, sheet: &mut Sheet) {
@@ -158,7 +198,7 @@ impl DriveSpec {
         sheet.row("Controller", source, "Read command", read);
         let write = format!("{} us + {} us/KiB", controller.write_us, controller.write_us_per_kib);
         sheet.row("Controller", source, "Write command", write);
-        if self.in_place.is_none() {
+        if self.is_nand() {
             self.background(sheet);
         }
         let link = format!("{} / {} MB/s read / write", self.link.read_mb_s, self.link.write_mb_s);
@@ -238,6 +278,28 @@ impl DriveSpec {
         );
         sheet.row("Surroundings", &power.source, "Supply", supply);
     }
+}
+
+fn disk(media: &DiskSpec, sheet: &mut Sheet) {
+    let source = &media.source;
+    sheet.row("Disk", source, "Speed", format!("{} revolutions a minute", media.rpm));
+    sheet.row("Disk", source, "Heads", media.heads.to_string());
+    let seek = |[next, average, all]: [f64; 3]| {
+        format!("{average} ms on average, {next} to the next cylinder, {all} over all")
+    };
+    sheet.row("Disk", source, "Seek of a read", seek(media.read_seek_ms));
+    sheet.row("Disk", source, "Seek of a write", seek(media.write_seek_ms));
+    let rates = format!("{} MB/s outside, {} MB/s inside", media.outer_mb_s, media.inner_mb_s);
+    sheet.row("Disk", source, "Sustained rate", rates);
+    let queue = format!("{}, shortest positioning time first", media.queue_depth);
+    sheet.row("Disk", source, "Queue", queue);
+    let ahead = Bytes::from_kib(media.read_ahead_kib.into()).to_string();
+    sheet.row("Disk", source, "Read ahead", ahead);
+    let cache = match media.write_cache_kib {
+        0 => "none: a write is acknowledged when it is on the media".to_owned(),
+        kib => format!("{}, of {} writes", Bytes::from_kib(kib.into()), media.write_cache_entries),
+    };
+    sheet.row("Disk", source, "Write cache", cache);
 }
 
 fn in_place(media: &InPlaceSpec, sheet: &mut Sheet) {

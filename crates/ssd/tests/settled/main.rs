@@ -2,8 +2,12 @@
 
 mod climate;
 mod closed_loop;
+mod coarse;
 mod die_failure;
+mod disk;
 mod laws;
 mod mechanisms;
+mod read_retry;
+mod slc_cache;
 mod state;
 mod time_lapse;

@@ -1,0 +1,152 @@
+//! SLC cache: superblocks that the host's writes fill with one bit a cell, and that are folded into
+//! whole ones later.
+//!
+//! ```text
+//!            opened for the host       closed            folded: a victim of relocation
+//!   Free ──► one bit a cell ──────────► … ─────────────► Free
+//!      └───► all bits: of the host past a cache that is used up, and whatever is relocated
+//! ```
+//!
+//! A superblock in SLC mode takes a share of one in `bits_per_cell` of its places: the first ones of
+//! each program unit, whose cells are programmed as a whole. So it costs the room of a whole one, and
+//! folding it, which is relocation, gains that room back.
+//!
+//! Invariants:
+//! - The stream of the host fills superblocks in SLC mode alone, and they are so until they are
+//!   erased; what it writes past the cache has a stream of its own.
+//! - A superblock is opened in SLC mode only where the room that it costs leaves host writes going.
+//! - A cache that was used up stays so until folding in idle time has freed a superblock of it.
+
+use crate::stream::Stream;
+use crate::{Ftl, Media, SuperblockId, SuperblockState};
+
+/// Superblocks that may be in SLC mode.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SlcCache {
+    /// Bits of a cell of the media: 2 of MLC, 3 of TLC, 4 of QLC. A program unit is programmed in
+    /// one go, so that its pages are a multiple of this.
+    pub bits_per_cell: u32,
+    /// Superblocks that may be in SLC mode however full the drive is: user capacity leaves them.
+    pub superblocks_static: u32,
+    /// Superblocks more that may be while the drive is empty, where there is room.
+    pub superblocks_dynamic: u32,
+    /// Share of the user capacity, above 0 and at most 1, at which none of those is left; in
+    /// between there are in proportion.
+    pub full_at: f64,
+}
+
+/// State of the cache.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SlcState {
+    /// True from when no superblock could be opened in SLC mode until folding frees one.
+    is_used_up: bool,
+}
+
+impl Ftl {
+    /// True if a superblock is in SLC mode.
+    #[inline]
+    pub fn is_slc(&self, superblock: SuperblockId) -> bool {
+        self.superblocks.is_slc(superblock)
+    }
+
+    /// Superblocks in SLC mode.
+    pub const fn superblocks_slc(&self) -> u32 {
+        self.superblocks.slc()
+    }
+
+    /// Superblocks that may be in SLC mode at present, by how full the drive is.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below a u32")]
+    pub fn superblocks_slc_max(&self) -> u32 {
+        let Some(cache) = self.config.slc_cache else { return 0 };
+        let full = self.extents.stored() as f64 / self.extents.stored_max() as f64;
+        let left = (1.0 - full / cache.full_at).max(0.0);
+        cache.superblocks_static + (f64::from(cache.superblocks_dynamic) * left) as u32
+    }
+
+    /// True if the host's next page goes to the cache: to its open superblock, or to another one
+    /// that may be opened.
+    pub(crate) fn writes_to_slc(&mut self) -> bool {
+        let host = &self.streams[Stream::HOST];
+        if host.frontiers[host.bank as usize].is_some() {
+            return true;
+        }
+        let Some(cache) = self.config.slc_cache else { return false };
+        let used = self.superblocks.slc();
+        // Static ones need no more than that host writes go on, the others that nothing is short.
+        let thresholds = &self.thresholds;
+        let is_static = used < cache.superblocks_static;
+        let least = if is_static { thresholds.stop } else { thresholds.pace };
+        let has_room = self.room > least + u64::from(self.config.granules_per_superblock());
+        if used >= self.superblocks_slc_max() || !has_room {
+            self.slc.is_used_up = true;
+        }
+        !self.slc.is_used_up
+    }
+
+    /// Puts a superblock that was just opened for the host into SLC mode, if there is a cache.
+    pub(crate) fn open_slc(&mut self, superblock: SuperblockId) {
+        let Some(cache) = self.config.slc_cache else { return };
+        let granules = self.config.granules_per_superblock();
+        self.superblocks.set_slc(superblock);
+        self.use_room(granules - granules / cache.bits_per_cell);
+        assert!(!self.slc.is_used_up, "a cache that is used up takes nothing");
+    }
+
+    /// Granules of a program unit of `superblock` in its mode.
+    #[inline]
+    pub(crate) fn granules_per_unit_of(&self, superblock: SuperblockId) -> u32 {
+        match self.config.slc_cache {
+            Some(cache) if self.superblocks.is_slc(superblock) => {
+                self.granules_per_unit / cache.bits_per_cell
+            }
+            _ => self.granules_per_unit,
+        }
+    }
+
+    /// Pages of 4 KiB that parity takes in a unit of `superblock`, as counters count before they are
+    /// given out: in logical pages.
+    #[inline]
+    pub(crate) fn pages_of_parity(&self, superblock: SuperblockId) -> u64 {
+        u64::from(self.granules_per_unit_of(superblock) / self.config.granules_per_page())
+    }
+
+    /// True if folding would free superblocks of the cache: for an owner with time on its hands.
+    pub fn wants_folding(&self) -> bool {
+        self.superblocks.slc() > 0 && (self.is_folding() || self.oldest_slc().is_some())
+    }
+
+    /// Relocates about as much of the cache as a program unit holds, the oldest superblock first.
+    /// Whatever is being relocated already comes before it.
+    pub fn fold_unit(&mut self, media: &mut impl Media) {
+        for _ in 0..self.config.geometry.pages_per_unit() {
+            if !self.is_reclaiming() {
+                let Some(oldest) = self.oldest_slc() else { return };
+                self.reclaim(oldest);
+            }
+            let before = self.superblocks.slc();
+            self.relocate_page(media);
+            if self.superblocks.slc() < before {
+                self.slc.is_used_up = false;
+            }
+        }
+    }
+
+    fn is_folding(&self) -> bool {
+        self.relocation.superblock().is_some_and(|victim| self.superblocks.is_slc(victim))
+    }
+
+    /// The superblock in SLC mode that was closed longest ago.
+    fn oldest_slc(&self) -> Option<SuperblockId> {
+        let is_closed = |id: &SuperblockId| {
+            self.superblocks.is_slc(*id) && self.superblocks.state(*id) == SuperblockState::Closed
+        };
+        let closed = self.superblocks.ids().filter(is_closed);
+        closed.min_by_key(|id| self.superblocks.closed_at(*id))
+    }
+
+    /// The cache is empty.
+    pub(crate) fn forget_slc(&mut self) {
+        self.slc = SlcState::default();
+        assert_eq!(self.superblocks.slc(), 0, "a cache that is forgotten is empty");
+    }
+}

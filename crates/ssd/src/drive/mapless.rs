@@ -1,0 +1,110 @@
+//! Requests to media without a map: written in place, or behind the arm of a hard disk.
+
+use blockio::{Nanos, Op};
+
+use super::{Drive, Progress};
+use crate::event::Event;
+use crate::module::Extent;
+
+impl Drive {
+    /// Carries out a request on media that is written in place, or on a disk.
+    pub(super) fn access(
+        &mut self,
+        slot: u32,
+        (op, extent): (Op, Extent),
+        progress: &mut Progress,
+        device: usize,
+    ) {
+        if self.disks.is_empty() {
+            if extent.sectors > 0 && op != Op::Flush {
+                self.access_in_place(op, extent, progress, device);
+            }
+        } else if op == Op::Flush {
+            self.flush_disks(slot, progress, device);
+        } else if extent.sectors > 0 {
+            self.access_disks(slot, (op, extent), progress, device);
+        }
+    }
+
+    /// All of a request to media that is written in place is known at once.
+    fn access_in_place(&mut self, op: Op, extent: Extent, progress: &mut Progress, device: usize) {
+        let at = self.carry_in(op, extent, progress.done_at, device);
+        let (link, modules) = (&mut self.links[device], &mut self.in_place);
+        progress.done_at = at;
+        self.stripe.split(extent, |module, extent| {
+            let done_at = match op {
+                Op::Read => modules[module].read(at, extent),
+                Op::Write => modules[module].write(at, extent),
+                Op::Trim | Op::Flush => modules[module].trim(at),
+            };
+            progress.done_at = progress.done_at.max(done_at);
+        });
+        if op == Op::Read {
+            self.carried.read += u64::from(extent.sectors);
+            progress.done_at = link.read(progress.done_at, extent.sectors);
+        }
+    }
+
+    /// The link carries what is written; returns when the drive has it.
+    fn carry_in(&mut self, op: Op, extent: Extent, at: Nanos, device: usize) -> Nanos {
+        if op != Op::Write {
+            return at;
+        }
+        self.carried.written += u64::from(extent.sectors);
+        self.links[device].write(at, extent.sectors)
+    }
+
+    /// What a disk has in memory is known at once, the rest when its arm has been there.
+    fn access_disks(
+        &mut self,
+        slot: u32,
+        (op, extent): (Op, Extent),
+        progress: &mut Progress,
+        device: usize,
+    ) {
+        let at = self.carry_in(op, extent, progress.done_at, device);
+        progress.done_at = at;
+        let (disks, events) = (&mut self.disks, &mut self.events);
+        self.stripe.split(extent, |module, extent| match op {
+            Op::Read => {
+                progress.parts += 1;
+                if let Some(ready_at) = disks[module].read(at, extent, slot, events) {
+                    let pages = extent.sectors.div_ceil(8);
+                    events.push(ready_at, Event::Answered { slot, pages });
+                }
+            }
+            Op::Write => match disks[module].write(at, extent, slot, events) {
+                Some(done_at) => progress.done_at = progress.done_at.max(done_at),
+                None => progress.parts += 1,
+            },
+            Op::Trim | Op::Flush => {
+                progress.done_at = progress.done_at.max(disks[module].trim(at));
+            }
+        });
+    }
+
+    /// A flush is done when no disk of the device has a write of before in its cache.
+    fn flush_disks(&mut self, slot: u32, progress: &mut Progress, device: usize) {
+        let at = progress.done_at;
+        let of_device = self.modules_per_device * device..self.modules_per_device * (device + 1);
+        for disk in &mut self.disks[of_device] {
+            match disk.flush(at, slot) {
+                Some(done_at) => progress.done_at = progress.done_at.max(done_at),
+                None => progress.parts += 1,
+            }
+        }
+    }
+
+    /// The arm of a disk has its turn.
+    pub(super) fn turn_of_arm(&mut self, at: Nanos, disk: u16) {
+        let mut acknowledged = Vec::new();
+        self.disks[usize::from(disk)].step(at, &mut self.events, |slot, done_at| {
+            acknowledged.push((slot, done_at));
+        });
+        let (in_flight, events) = (&mut self.in_flight, &mut self.events);
+        for (slot, done_at) in acknowledged {
+            debug_assert!(done_at >= at, "what waits for an arm is done once it is there");
+            in_flight[slot as usize].part_done(slot, done_at, events);
+        }
+    }
+}

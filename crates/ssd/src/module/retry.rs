@@ -1,0 +1,79 @@
+//! Read retries: the further reads that a read of worn or old data takes.
+
+use blockio::{Nanos, Rng};
+use ftl::Ftl;
+
+use crate::spec::ReadRetrySpec;
+use ftl::SuperblockId;
+
+const SECONDS_A_DAY: f64 = 86_400.0;
+
+/// Retries of one module.
+#[derive(Clone, Debug)]
+pub(crate) struct ReadRetry {
+    spec: ReadRetrySpec,
+    step: Nanos,
+    /// Protocol seconds in a nanosecond of the drive's clock.
+    seconds_per_nano: f64,
+    /// Time at which each superblock was begun, if that was after the first load began.
+    begun_at: Vec<Option<Nanos>>,
+    /// Time of the first load; what was programmed before has rested.
+    rested_at: Option<Nanos>,
+    rng: Rng,
+}
+
+impl ReadRetry {
+    pub(crate) fn new(spec: &ReadRetrySpec, superblocks: u32, of: (u32, u64)) -> Self {
+        let (time_lapse, seed) = of;
+        Self {
+            spec: spec.clone(),
+            step: Nanos::from_micros_f64(spec.step_us),
+            seconds_per_nano: f64::from(time_lapse) / 1e9,
+            begun_at: vec![None; superblocks as usize],
+            rested_at: None,
+            rng: Rng::new(seed).split("read retry"),
+        }
+    }
+
+    /// The first load begins: what is stored has rested until now.
+    pub(crate) fn rest(&mut self, at: Nanos) {
+        if self.rested_at.is_none() {
+            self.rested_at = Some(at);
+            self.begun_at.fill(None);
+        }
+    }
+
+    /// A superblock is begun at `now`.
+    pub(crate) fn begin(&mut self, superblock: SuperblockId, now: Nanos) {
+        self.begun_at[superblock.0 as usize] = Some(now);
+    }
+
+    /// Nothing is stored any more.
+    pub(crate) fn purge(&mut self) {
+        self.rested_at = None;
+        self.begun_at.fill(None);
+    }
+
+    /// Time of the further reads of a page in `superblock` that is read at `now`.
+    ///
+    /// Pages of one age take about as many: as many whole ones as the mean has, and one more for
+    /// the share of reads that the rest of it says.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 1000")]
+    pub(crate) fn time(&mut self, ftl: &Ftl, superblock: SuperblockId, now: Nanos) -> Nanos {
+        let cycles = self.spec.worn_cycles + f64::from(ftl.erase_count(superblock));
+        let steps = self.spec.steps_at(cycles, self.days(superblock, now));
+        let further = u64::from(self.rng.unit_f64() < steps.fract());
+        self.step * (steps.floor() as u64 + further)
+    }
+
+    /// Days that the data of a superblock has lain there.
+    fn days(&self, superblock: SuperblockId, now: Nanos) -> f64 {
+        let (since, rested_days) = match (self.begun_at[superblock.0 as usize], self.rested_at) {
+            (Some(begun_at), _) => (begun_at, 0.0),
+            (None, Some(rested_at)) => (rested_at, self.spec.rested_days),
+            (None, None) => (now, 0.0),
+        };
+        let span = now.saturating_sub(since);
+        rested_days + span.0 as f64 * self.seconds_per_nano / SECONDS_A_DAY
+    }
+}
