@@ -85,12 +85,19 @@ enum Task {
         json: bool,
     },
     /// Writes published figures beside modelled ones into the documents; takes minutes
-    Validate,
+    Validate {
+        /// What `floatgate validate --json` printed of all drives, instead of simulating it
+        #[arg(long, value_name = "FILE")]
+        from: Option<PathBuf>,
+    },
     /// Predicts each family of published figures from the others, for the named drives or all that
     /// have open numbers, and writes the errors into the documents; takes minutes
     CrossValidate {
         /// Drives of the catalogue
         drives: Vec<String>,
+        /// What `floatgate validate --cross --json` printed, instead of simulating it
+        #[arg(long, value_name = "FILE", conflicts_with = "drives")]
+        from: Option<PathBuf>,
     },
     /// Measures every drive of the catalogue for the table beside which reviews set theirs
     Baseline,
@@ -177,12 +184,14 @@ fn main() -> Result<()> {
                 keep: keep.as_deref(),
             })
         }
-        Task::Validate => in_release("validate-here", &[]),
-        Task::CrossValidate { drives } => in_release("cross-validate-here", &drives),
+        Task::Validate { from: Some(file) } => validate::run(Some(&file)),
+        Task::Validate { from: None } => in_release("validate-here", &[]),
+        Task::CrossValidate { from: Some(file), .. } => validate::cross::take_from(&file),
+        Task::CrossValidate { drives, from: None } => in_release("cross-validate-here", &drives),
         Task::CrossValidateHere { drives } => validate::cross::run(&drives),
         Task::Baseline => in_release("baseline-here", &[]),
         Task::BaselineHere => baseline::run(),
-        Task::ValidateHere => validate::run(),
+        Task::ValidateHere => validate::run(None),
         Task::Bench { case, json } => bench::run_all(&case, json),
         Task::BenchNbd { rounds, seconds, realtime: is_realtime, json } => {
             bench::nbd::run_all(bench::nbd::Options { rounds, seconds, is_realtime, json })

@@ -581,6 +581,9 @@ pub(crate) struct Validate {
     /// it
     #[arg(long)]
     pub(crate) cross: bool,
+    /// Take the rows that --json printed of the same drive files, instead of simulating them
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from: Option<PathBuf>,
     /// Print the rows as JSON
     #[arg(long)]
     pub(crate) json: bool,
