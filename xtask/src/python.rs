@@ -63,6 +63,19 @@ pub(crate) fn test() -> Result<()> {
     run(&python, &pytest, &variables)
 }
 
+/// Installs the package, and another one beside it, into the environment, and returns the path of
+/// its interpreter; nothing where no registry can be reached.
+///
+/// # Errors
+/// Fails if the package cannot be built, or one cannot be installed.
+pub(crate) fn installed(beside: &str) -> Result<Option<String>> {
+    let Some(environment) = Environment::provide()? else { return Ok(None) };
+    environment.install(&[])?;
+    let python = environment.program("python");
+    run(&python, &["-m", "pip", "install", "--quiet", beside], &[])?;
+    Ok(Some(python))
+}
+
 /// Executes the notebooks of the documentation, and writes what they show into them.
 ///
 /// # Errors

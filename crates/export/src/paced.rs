@@ -105,9 +105,8 @@ pub(crate) fn serve<C: Conversation>(
         }
         // Memory for a large request is waited for by those alone who hold nothing.
         let bytes_max = client.bytes_max(bytes);
-        let receives = wanted_bytes.filter(|it| {
-            !is_last && (*it <= OWN_BUFFER_BYTES || is_idle) && bytes < bytes_max
-        });
+        let receives = wanted_bytes
+            .filter(|it| !is_last && (*it <= OWN_BUFFER_BYTES || is_idle) && bytes < bytes_max);
         let is_awaited = receives.is_none() || client.loan.is_some();
         let patience = timed.map(|at| Duration::from_nanos(at.saturating_sub(elapsed(begun)).0));
         if client.wait(receives.is_some(), is_awaited, patience)? {

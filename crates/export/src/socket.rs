@@ -217,6 +217,12 @@ impl From<std::os::unix::net::UnixStream> for Socket {
     }
 }
 
+impl From<Socket> for OwnedFd {
+    fn from(socket: Socket) -> Self {
+        socket.0
+    }
+}
+
 impl Socket {
     /// Receives what is there, waiting for the first byte. Returns how much; zero at the end.
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {

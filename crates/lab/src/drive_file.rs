@@ -78,7 +78,7 @@ impl DriveFile {
     /// The drive as the file has it; nothing where what was put into it makes none.
     ///
     /// # Errors
-    /// Says what is wrong with it.
+    /// Fails with the line and the fault.
     pub fn spec(&self) -> Result<DriveSpec, ssd::SpecError> {
         DriveSpec::parse(&self.text(), &self.file)
     }

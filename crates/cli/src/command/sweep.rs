@@ -190,7 +190,7 @@ fn measured(at: String, settled: &Settled) -> [String; 11] {
 fn how_to_go_on(store: &Store, args: &args::Sweep) -> String {
     let name = store.path().file_name().unwrap_or_default().to_string_lossy();
     let (name, out) = (setup::shell_word(&name), args.out.display().to_string());
-    format!("`floatgate sweep --resume {name} --out {}` goes on", setup::shell_word(&out))
+    format!("continue with `floatgate sweep --resume {name} --out {}`", setup::shell_word(&out))
 }
 
 fn ending(sweep: &Sweep, store: &Store, args: &args::Sweep) -> Result<Ending> {

@@ -64,10 +64,7 @@ impl Completions {
     ///
     /// # Errors
     /// Fails if the system has no thread, or the model no room for more clients.
-    pub(super) fn start(
-        pace: &Arc<Pace>,
-        recorder: Option<Arc<dyn Recorder>>,
-    ) -> io::Result<Self> {
+    pub(super) fn start(pace: &Arc<Pace>, recorder: Option<Arc<dyn Recorder>>) -> io::Result<Self> {
         let held = Held { outstanding: vec![0; LANES], replies: BTreeMap::new() };
         let waiting = Waiting { recorder, held: Mutex::new(held), is_empty: Condvar::new() };
         let waiting = Arc::new(waiting);
@@ -76,7 +73,7 @@ impl Completions {
         Ok(Self { waiting, lanes })
     }
 
-    /// Tells the model of a command that was carried out, and holds its reply until it is due.
+    /// Passes a command that was carried out to the model, and holds its reply until it is due.
     pub(super) fn hold(&self, reply: Reply) {
         let mut held = self.waiting.held();
         let lane = (0..LANES).min_by_key(|index| held.outstanding[*index]);

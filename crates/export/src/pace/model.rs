@@ -127,7 +127,8 @@ impl Model {
         let ticket = self.tickets;
         self.tickets = self.tickets.wrapping_add(1);
         self.lanes[usize::from(lane)].outstanding += 1;
-        let replaced = self.outstanding.insert(ticket, Issued { at: issued_at, told_at: self.now, lane });
+        let replaced =
+            self.outstanding.insert(ticket, Issued { at: issued_at, told_at: self.now, lane });
         assert!(replaced.is_none(), "tickets wrap around after 2^32 commands");
         let (lba, sectors) = place(asked, self.drive.user_sectors());
         let request = Request { tag: ticket, thread: lane, op: asked.op, handle: 0, lba, sectors };

@@ -189,7 +189,8 @@ fn modelled(count: u64) -> Duration {
     let (mut drive, mut took) = (drive(), Nanos::ZERO);
     for number in 0..u32::try_from(count).unwrap() {
         let lba = Lba(u64::from(number % 16) << 7);
-        let request = Request { tag: number, thread: 0, op: Op::Write, handle: 0, lba, sectors: 128 };
+        let request =
+            Request { tag: number, thread: 0, op: Op::Write, handle: 0, lba, sectors: 128 };
         drive.submit(Nanos::ZERO, request);
     }
     while let Some(done) = drive.next_completion(Nanos::MAX) {

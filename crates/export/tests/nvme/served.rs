@@ -240,7 +240,8 @@ fn a_paced_queue_is_answered_when_the_model_completes_and_the_admin_queue_at_onc
     let (mut drive, mut modelled) = (drive(), Nanos::ZERO);
     for number in 0..u32::try_from(WRITES).unwrap() {
         let lba = Lba(u64::from(number % 16) << 6);
-        let request = Request { tag: number, thread: 0, op: Op::Write, handle: 0, lba, sectors: 64 };
+        let request =
+            Request { tag: number, thread: 0, op: Op::Write, handle: 0, lba, sectors: 64 };
         drive.submit(Nanos::ZERO, request);
     }
     while let Some(done) = drive.next_completion(Nanos::MAX) {
