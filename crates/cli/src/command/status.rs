@@ -7,7 +7,10 @@ use anyhow::{Context as _, Result};
 use blockio::Nanos;
 use blockio::text::{bytes, counted};
 use live::inspect;
-use live::status::{Commands, Format, HealthState, Lateness, Led, MaintenanceStatus, Model, Problem, Scrub, Server, Smart, Space, State, Status, Supply, Wear, Writes, warning_names};
+use live::status::{
+    Commands, Format, HealthState, Lateness, Led, MaintenanceStatus, Model, Problem, Scrub, Server,
+    Smart, Space, State, Status, Supply, Wear, Writes, warning_names,
+};
 use live::{Compression, Life, Namespace};
 
 use crate::args::Status as Args;

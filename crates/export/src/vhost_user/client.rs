@@ -22,6 +22,7 @@ use super::queue::{Common, Parts, Queue};
 use super::ring::{Layout, PackedRing, Ring, SIZE_MAX, SplitRing};
 use crate::descriptor_socket::{DescriptorSocket, Signal};
 use crate::guest_memory::{GuestMemory, Place, memory_file};
+use crate::machine_server::Break;
 
 /// Most rings.
 const RINGS_MAX: u16 = 64;
@@ -54,17 +55,6 @@ mod feature {
     pub(super) const PROTOCOL: u64 = 1 << 30;
     pub(super) const VERSION_1: u64 = 1 << 32;
     pub(super) const PACKED: u64 = 1 << 34;
-}
-
-/// Reason why a client is dropped.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Break {
-    /// It sent what cannot be understood or carried out.
-    #[error("{0}")]
-    Violation(String),
-    /// Something of this machine failed.
-    #[error(transparent)]
-    System(#[from] io::Error),
 }
 
 /// The server's side of one client.

@@ -8,7 +8,10 @@
 use std::fmt::{Display, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use live::status::{Climate, Commands, Die, HealthState, LATENCY_BUCKETS, Lateness, MaintenanceStatus, ProblemKind, Scrubs, Server, Space, Status, Wear, Writes, bucket_end_ns};
+use live::status::{
+    Climate, Commands, Die, HealthState, LATENCY_BUCKETS, Lateness, MaintenanceStatus, ProblemKind,
+    Scrubs, Server, Space, Status, Wear, Writes, bucket_end_ns,
+};
 
 /// Content type of [`Metrics::text`].
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -318,7 +321,10 @@ impl Sheet {
         let about = "Time by which late replies were late, added up";
         self.counters(("model_late_by", SECONDS, about), &[(None, sum_s)]);
         let about = "Time by which the latest reply was late";
-        self.gauges(("model_late_by_max", SECONDS, about), &[(None, seconds(lateness.late_by_ns_max))]);
+        self.gauges(
+            ("model_late_by_max", SECONDS, about),
+            &[(None, seconds(lateness.late_by_ns_max))],
+        );
     }
 
     fn process(&mut self, server: &Server) {
