@@ -169,15 +169,17 @@ impl CompletionQueue {
         }
         let memory = machine.memory();
         let index = 2 * usize::from(self.number) + 1;
-        let mut has_posted = false;
+        let (mut has_posted, mut has_looked) = (false, false);
         loop {
             let head = machine.doorbells.value(&memory, index)?;
             let is_full = (self.tail + 1) % self.entries == head;
             if is_full {
-                machine.doorbells.ask(&memory, index, head)?;
-                if machine.doorbells.value(&memory, index)? == head {
+                // A doorbell may have come meanwhile: it is looked for once more.
+                if has_looked {
                     break;
                 }
+                machine.doorbells.ask(&memory, index, head)?;
+                has_looked = true;
                 continue;
             }
             let Some(entry) = self.waiting.pop_front() else { break };
@@ -187,7 +189,7 @@ impl CompletionQueue {
             memory.store_u16(place.wrapping_add(14), status)?;
             self.tail = (self.tail + 1) % self.entries;
             self.phase ^= self.tail == 0;
-            has_posted = true;
+            (has_posted, has_looked) = (true, false);
         }
         if let Some(vector) = self.vector.filter(|_| has_posted) {
             machine.interrupt(vector);
