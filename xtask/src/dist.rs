@@ -34,6 +34,7 @@ use crate::program::said;
 use crate::{root, target};
 
 pub(crate) use self::check::check_quickly;
+pub(crate) use self::compiler::python_environment;
 
 /// Steps of `cargo xtask dist`, each of which needs those before it.
 #[derive(Clone, Copy, Debug, Default)]

@@ -9,6 +9,7 @@ mod dist;
 mod guest;
 mod program;
 mod python;
+mod site;
 mod test;
 mod validate;
 
@@ -40,6 +41,24 @@ enum Task {
         /// Builds everything twice, the second time elsewhere, and compares to the byte
         #[arg(long)]
         again: bool,
+    },
+    /// Builds the site: documents, gallery of reviews, interfaces of Rust and Python; takes minutes
+    Site {
+        /// Protocol of the reviews in the gallery
+        #[arg(long, default_value = "enterprise")]
+        protocol: String,
+        /// Time lapse of the reviews [default: that of each drive]
+        #[arg(long, value_name = "K")]
+        time_lapse: Option<u32>,
+        /// Takes the reviews of the last time
+        #[arg(long)]
+        keep_reviews: bool,
+        /// Opens pages in a browser at three widths and keeps pictures of them
+        #[arg(long)]
+        browse: bool,
+        /// Program to review with [default: the one of this workspace, built for release]
+        #[arg(long, value_name = "PATH")]
+        floatgate: Option<PathBuf>,
     },
     /// Measures speed and memory of the model in release
     Bench {
@@ -87,6 +106,8 @@ enum Task {
         #[arg(long, value_name = "PATH")]
         floatgate: Option<PathBuf>,
     },
+    /// Executes docs/notebooks and writes what they show into them; takes minutes
+    Notebooks,
     /// Crashes live drives, in simulation, and says which seed broke a promise
     Sim {
         /// Minutes to go on for
@@ -127,7 +148,13 @@ fn main() -> Result<()> {
             python::test()
         }
         Task::Wheel => python::wheel(),
+        Task::Notebooks => python::notebooks(),
         Task::Dist { check, again } => dist::run(dist::Options { check, again }),
+        Task::Site { protocol, time_lapse, keep_reviews, browse, floatgate } => {
+            let (protocol, floatgate) = (protocol.as_str(), floatgate.as_deref());
+            let options = site::Options { protocol, time_lapse, keep_reviews, floatgate, browse };
+            site::build(options)
+        }
         Task::Sim { minutes, seed } => {
             let (minutes, seed) = (minutes.to_string(), seed.to_string());
             let example =

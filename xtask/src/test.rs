@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::program::{install, may_install, run, succeeds};
 use crate::python;
-use crate::{dist, guest};
+use crate::{dist, guest, site};
 
 /// A program that some tests need, and go without where it is missing.
 struct Tool {
@@ -75,6 +75,7 @@ pub(crate) fn run_all() -> Result<()> {
     run("cargo", &["test", "--quiet", "--workspace", "--no-run"], &[])?;
     python::test()?;
     dist::check_quickly()?;
+    site::check_quickly()?;
     run("cargo", &["test", "--workspace"], &[])
 }
 

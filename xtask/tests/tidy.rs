@@ -23,7 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("report", &["blockio", "results"]),
     ("server", &["blockio", "export", "live", "lab", "report"]),
     ("cli", &["blockio", "export", "live", "lab", "report", "server"]),
-    ("python", &["blockio", "lab", "report"]),
+    ("python", &["blockio", "lab", "live", "report"]),
 ];
 
 /// Crates in which nothing may read the machine's clock, entropy or order.

@@ -639,6 +639,11 @@ pub(crate) struct Sweep {
     /// Points to simulate in parallel [default: number of processors]
     #[arg(long, value_name = "N", help_heading = "Model")]
     pub(crate) jobs: Option<usize>,
+    /// Has a cluster of Ray measure the points: HOST:PORT, or auto, or local for one on this machine
+    ///
+    /// The Python package floatgate is the driver: python3 must have it, and the package ray.
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "jobs", help_heading = "Model")]
+    pub(crate) ray: Option<String>,
 }
 
 /// `floatgate fit`.

@@ -69,7 +69,7 @@ pub(crate) fn check_output(path: &Path, overwrite: bool) -> Result<()> {
     if overwrite || !path.exists() {
         return Ok(());
     }
-    let text = format!("{} is there already", path.display());
+    let text = format!("{} already exists", path.display());
     let hint = "name another file, or add --overwrite if what it holds is not needed";
     Err(Error::new(Kind::Refused, text).hint(hint).into())
 }

@@ -41,7 +41,7 @@ pub(crate) enum Break {
     /// The client did not finish the handshake in time.
     #[error("no end of the handshake within {} s", HANDSHAKE_PATIENCE.as_secs())]
     Slow,
-    /// As many clients are served as may be.
+    /// The limit of clients is reached.
     #[error("{0} clients are served already, which is the limit (--max-connections)")]
     Full(usize),
     /// Newer clients began a handshake, and this one took too long for its own.
@@ -269,7 +269,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Has what was just answered recorded, where somebody records.
+    /// Records the commands that were just answered, if there is a recorder.
     fn record<C: Conversation>(&mut self, session: &mut C) {
         if let Some((tape, answered)) = self.tape.as_mut().zip(session.answered()) {
             tape.keep(answered);
@@ -345,7 +345,7 @@ impl<'a> Connection<'a> {
     }
 }
 
-/// Lets time pass for a conversation that is timed. Returns when to do so again, if it is.
+/// Advances time for a timed conversation. Returns the time of the next call, if it is timed.
 pub(crate) fn advance<C: Conversation>(
     session: &mut C,
     begun: Instant,

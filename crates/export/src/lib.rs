@@ -116,7 +116,7 @@ impl Exports {
         Self { tls: Some(tls), ..self }
     }
 
-    /// Has everything that clients ask for kept by `recorder`.
+    /// Passes all commands of clients to `recorder`.
     #[must_use]
     pub fn recorded(self, recorder: Arc<dyn Recorder>) -> Self {
         Self { recorder: Some(recorder), ..self }
@@ -148,7 +148,7 @@ impl Exports {
         self.offered.iter()
     }
 
-    /// Makes what was acknowledged on any of them durable; every one is tried.
+    /// Flushes all exports; an error of one does not keep the others from it.
     ///
     /// # Errors
     /// The first that failed.

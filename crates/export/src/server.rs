@@ -88,7 +88,7 @@ pub enum Protocol {
 
 /// Whoever watches a server. Any thread may call it.
 pub trait Observer: Send + Sync {
-    /// Takes note of an event.
+    /// Receives an event.
     fn saw(&self, event: &Event);
 }
 
@@ -134,7 +134,7 @@ struct TurnedAway {
 }
 
 impl TurnedAway {
-    /// Takes note of one more; returns how many are to be told of now, if any are.
+    /// Counts one more. Returns the number to report now, if a report is due.
     fn note(&mut self, now: Instant) -> Option<u64> {
         self.untold += 1;
         if self.told_at.is_some_and(|at| now < at + REPORT_EVERY) {

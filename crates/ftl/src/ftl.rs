@@ -448,7 +448,7 @@ impl Ftl {
         self.superblocks.invalidate_all();
     }
 
-    /// Has the processor fetch the map entry of a page that will be asked for soon.
+    /// Prefetches the map entry of a page that will be accessed soon.
     ///
     /// Changes nothing. One cache miss after another is what a large map costs; fetched ahead, they
     /// overlap with one another and with work.

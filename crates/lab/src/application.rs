@@ -37,8 +37,16 @@ pub fn read(path: &Path) -> Result<Recording, Error> {
     let shown = path.display();
     let file = std::fs::File::open(path)
         .map_err(|source| Error::new(Kind::Input, format!("opening {shown}")).source(source))?;
-    recording::read(std::io::BufReader::new(file)).map_err(|source| {
-        Error::new(Kind::Input, format!("reading {shown}"))
+    read_from(std::io::BufReader::new(file), &shown.to_string())
+}
+
+/// Reads a recording from its bytes; `name` stands for them in errors.
+///
+/// # Errors
+/// Says what is wrong with it.
+pub fn read_from(bytes: impl std::io::Read, name: &str) -> Result<Recording, Error> {
+    recording::read(bytes).map_err(|source| {
+        Error::new(Kind::Input, format!("reading {name}"))
             .source(source)
             .hint("`floatgate record` and `floatgate serve --record` write recordings")
     })
@@ -50,15 +58,15 @@ pub fn built_in(application: &str, threads: u32) -> Option<Recording> {
     Some(recording::read(bytes).expect("a test reads every recording that is built in"))
 }
 
-/// The recording that stands for an application with so many clients, among those that are built
-/// in, and its copies; none where there is none.
+/// Built-in recording for an application with this number of clients, and the number of its copies
+/// to replay; none if there is no such recording.
 pub fn copied(application: &Application, threads: u32) -> Option<(Recording, NonZeroU32)> {
     let copies = NonZeroU32::new(threads).filter(|_| application.copies);
     let recorded = if copies.is_some() { 1 } else { threads };
     Some((built_in(&application.name, recorded)?, copies.unwrap_or(NonZeroU32::MIN)))
 }
 
-/// Error that no recording of the application with so many clients is built in.
+/// Error for an application or a number of clients without a built-in recording.
 pub fn no_recording(application: &str, threads: u32) -> Error {
     let text = format!("no recording of {application} with {threads} threads is built in");
     let hint = format!(
@@ -75,3 +83,6 @@ pub fn host_share(recording: &Recording) -> Option<f64> {
     let share = || Clock::of_recording(requests).host_share(&parents(requests));
     (!requests.is_empty()).then(share)
 }
+
+#[cfg(test)]
+mod tests;

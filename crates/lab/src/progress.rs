@@ -146,6 +146,43 @@ mod tests {
     }
 
     #[test]
+    fn figures_of_an_interval_are_told_for_reads_and_writes_together() {
+        let mut interval = Interval {
+            span_s: 2.0,
+            read_bytes: 3_000_000,
+            write_bytes: 1_000_000,
+            ..Interval::default()
+        };
+        interval.read.record_many(1000, 30);
+        interval.write.record_many(5000, 10);
+        let glimpse = Glimpse::of(&interval);
+        assert!((glimpse.iops - 20.0).abs() < 1e-9);
+        assert!((glimpse.throughput_mb_s - 2.0).abs() < 1e-9);
+        assert!((glimpse.latency_ns_avg.unwrap() - 2000.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn an_interval_in_which_nothing_completed_has_no_latency() {
+        let interval = Interval { span_s: 1.0, ..Interval::default() };
+        let glimpse = Glimpse::of(&interval);
+        assert!(glimpse.iops.abs() < 1e-9);
+        assert_eq!(glimpse.latency_ns_avg, None);
+        assert_eq!(Glimpse::of_summary(&Summary::default()).latency_ns_avg, None);
+    }
+
+    #[test]
+    fn work_of_no_length_is_over_at_once() {
+        let tally = TimeTally::new(0.0, 0);
+        assert_eq!(tally.add(0.0, None), (1.0, None));
+    }
+
+    #[test]
+    fn more_than_was_planned_is_still_all_of_it() {
+        let tally = TimeTally::new(100.0, 1);
+        assert_eq!(tally.add(150.0, Some(10.0)), (1.0, Some(0.0)), "a preconditioning was longer");
+    }
+
+    #[test]
     fn several_workers_share_what_is_left() {
         let tally = TimeTally::new(1000.0, 2);
         tally.add(100.0, Some(10.0));

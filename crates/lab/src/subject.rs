@@ -210,7 +210,7 @@ pub fn find_drive(name: &str) -> Result<DriveSpec, Error> {
     match Subject::find(name)? {
         Subject::Model { spec, .. } => Ok(*spec),
         Subject::Real { path } => {
-            let text = format!("{path} is no modelled drive");
+            let text = format!("{path} is not a modelled drive");
             Err(Error::new(Kind::Input, text).hint("`floatgate drives` lists them"))
         }
     }

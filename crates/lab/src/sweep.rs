@@ -91,7 +91,7 @@ impl SweepOrder {
     /// drive that can be.
     ///
     /// # Errors
-    /// Says which.
+    /// Fails with the name of the invalid key, value or grid.
     pub fn check(&self) -> Result<(), Error> {
         let points = grid(&self.dimensions)?;
         let mut reason = String::new();

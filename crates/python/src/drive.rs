@@ -70,7 +70,7 @@ impl DriveOrder {
         match self.subject()?.setup(&self.choice())? {
             Wanted::Model(setup) => Ok(setup),
             Wanted::Real { target, .. } => {
-                Err(Error::new(Kind::Input, format!("{target} is no modelled drive")))
+                Err(Error::new(Kind::Input, format!("{target} is not a modelled drive")))
             }
         }
     }

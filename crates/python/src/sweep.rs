@@ -118,7 +118,13 @@ pub(crate) fn sweep_result(order_json: &str, points: Vec<String>) -> PyResult<St
     json(&asked.sweep(points).map_err(|error| exception(&error))?)
 }
 
-/// The folder of a sweep in progress.
+/// The page on a sweep, as one HTML file.
+#[pyfunction]
+pub(crate) fn sweep_html(sweep_json: &str) -> PyResult<String> {
+    Ok(report::sweep(&order::<Sweep>(sweep_json)?))
+}
+
+/// The folder of a sweep that is under way.
 #[pyclass(frozen, module = "floatgate._core")]
 pub(crate) struct SweepFolder {
     store: Store,

@@ -6,7 +6,14 @@ use results::mark::{UNVALIDATED, UNVALIDATED_REASON};
 use results::{ApplicationFigures, RecordedApplication, Run, Step, StepKind, Warning, WarningKind};
 
 mod browser;
+mod comparisons;
 mod content;
+mod header;
+mod judgement;
+mod markup;
+mod pages;
+mod snia;
+mod suites;
 
 const TITLE: &str = "Fusion-io ioDrive Duo 640 GB (MLC)";
 
@@ -50,11 +57,11 @@ fn a_group_of_devices_says_how_much_is_outstanding_on_all_of_them() {
 #[test]
 fn applications_are_told_as_predictions_of_transactions() {
     let page = review(&[of_applications("A", 1.0), of_applications("B", 0.5)], TITLE);
-    assert!(page.contains("Most transactions a second, predicted."));
+    assert!(page.contains("Maximum transactions per second, predicted."));
     assert!(page.contains("SysBench: 800 on A at 8 clients, given enough processors and 400 on B"));
     assert!(page.contains("Predicted, not measured: SysBench was recorded on 3 GB in memory"));
     assert!(
-        page.contains("whose replies kept to the times of the model slow, on a machine with 2 x")
+        page.contains("whose replies had the latencies of the model slow, on a machine with 2 x")
     );
     // The rate that the host decides has none, and the one it may not reach has its mark.
     assert!(page.contains("<td>16</td><td>–</td>") && page.contains("<td>800 †</td>"));
@@ -96,6 +103,9 @@ fn of_applications(name: &str, factor: f64) -> Run {
                 tps: Some(50.0),
                 host_share: 0.1,
             },
+            node: None,
+            intervals: Vec::new(),
+            mix: None,
         };
         Step {
             id: format!("sysbench-oltp/sysbench-oltp/{clients}-clients"),

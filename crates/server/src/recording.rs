@@ -107,7 +107,7 @@ impl RecordingFile {
         Ok(Self { inbox, writer: Some(writer) })
     }
 
-    /// Whoever keeps what clients ask for.
+    /// Recorder of the clients' commands.
     pub fn recorder(&self) -> Arc<dyn Recorder> {
         Arc::<Inbox>::clone(&self.inbox)
     }

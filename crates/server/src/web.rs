@@ -98,7 +98,7 @@ impl Content {
         }
     }
 
-    /// Lets every viewer go.
+    /// Disconnects all viewers.
     fn end(&self) {
         match self {
             Self::Drive(routes) => routes.end(),
@@ -144,7 +144,7 @@ impl Web {
         format!("{}{}/", self.site.origin_check.scheme(), self.address)
     }
 
-    /// Says where it answers; to a person, with the token.
+    /// Prints the address; for a person, with the token.
     pub fn introduction(&self) -> String {
         let (place, token) = (self.place(), &self.site.door.token);
         if io::stderr().is_terminal() {

@@ -12,8 +12,8 @@ use crate::quantity;
 pub(crate) enum TraceCommand {
     /// Generate a synthetic trace from the statistics of a workload
     Make(TraceMake),
-    /// Makes a recording of what blktrace or fio logged of a device, with issues and completions,
-    /// for `floatgate replay`
+    /// Convert a blktrace or fio log of a device, with issues and completions, to a recording for
+    /// `floatgate replay`
     #[command(after_help = "\
 Examples:
   floatgate trace import blkparse.txt --size 1920g --out oltp.rec
@@ -45,8 +45,8 @@ pub(crate) struct TraceMake {
 /// `floatgate trace import`.
 #[derive(Debug, Args)]
 pub(crate) struct TraceImport {
-    /// Text of blkparse of one device, which `blktrace -d DEVICE -o - | blkparse -i -` prints; or
-    /// with --latency-log the iologs of fio jobs that ran at once (write_iolog)
+    /// Output of `blktrace -d DEVICE -o - | blkparse -i -`, for one device; with --latency-log, the
+    /// iologs of fio jobs that ran at the same time (write_iolog)
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Latency logs of the same jobs, in the same order (write_lat_log with log_offset=1)

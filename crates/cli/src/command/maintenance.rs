@@ -23,7 +23,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Longest wait for a server to end after its power was cut.
 const POWER_CUT_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Has a served drive read all that it stores, and says what was found.
+/// Scrubs a served drive and prints the result.
 pub(crate) fn scrub(args: &ScrubArgs) -> Result<Ending> {
     let shown = args.volume.display();
     let Some(mut server) = server(&args.volume)? else {
@@ -39,7 +39,7 @@ pub(crate) fn scrub(args: &ScrubArgs) -> Result<Ending> {
     scrubbed(&shown.to_string(), scrub)
 }
 
-/// Says what a scrub found, and fails where something of it is left.
+/// Prints the result of a scrub, and fails if damage is left.
 fn scrubbed(shown: &str, scrub: Scrub) -> Result<Ending> {
     let Scrub { rows, units_bad, units_restored, units_vacated, pages_moved, .. } = scrub;
     output::data(&format!(
@@ -75,7 +75,7 @@ fn scrubbed(shown: &str, scrub: Scrub) -> Result<Ending> {
     }
 }
 
-/// Has a drive do without a die.
+/// Takes a die offline.
 pub(crate) fn fail_die(args: &FailDie) -> Result<Ending> {
     let (shown, die) = (args.volume.display(), args.die);
     let attempted = || format!("failing die {die} of {shown}");
@@ -156,7 +156,7 @@ pub(crate) fn add_spare(args: &AddSpare) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
-/// Has something go wrong with a served drive.
+/// Injects a fault into a served drive.
 pub(crate) fn inject(args: &Inject) -> Result<Ending> {
     let shown = args.volume.display();
     let Some(mut server) = server(&args.volume)? else {

@@ -23,7 +23,7 @@ use crate::mount::{self, Making};
 use crate::signals::{self, Signal};
 use crate::{Ending, benchmark, lateness, output, setup};
 
-/// Serves the drive on a socket of its own, runs the command, and keeps what it asked for.
+/// Serves the drive on a private socket, runs the command, and records its requests.
 pub(crate) fn record(args: &Record) -> Result<Ending> {
     setup::check_output(&args.out, false)?;
     let signals = signals::received()?;
@@ -63,7 +63,7 @@ pub(crate) fn record(args: &Record) -> Result<Ending> {
         Err(error) => {
             drop(recording);
             if !error.is::<Stopped>() {
-                // Nothing was recorded that anybody asked for.
+                // The recording is empty, because the command did not start.
                 fs::remove_file(&args.out).context("removing the recording")?;
             }
             return Err(error);
@@ -85,7 +85,7 @@ pub(crate) fn record(args: &Record) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
-/// A drive that is served for the time of a command.
+/// A drive that is served while a command runs.
 pub(super) struct Opened {
     device: Arc<dyn Device>,
     /// The drive of a folder, which is to be closed at the end.

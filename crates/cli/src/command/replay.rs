@@ -1,4 +1,4 @@
-//! `floatgate replay`: an application that was recorded on one drive, on others.
+//! `floatgate replay`: predicts an application that was recorded on one drive on other drives.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -34,7 +34,7 @@ pub(super) const EXCEEDS: &str = "\n\n† More clients would be busy on the host
 #[derive(Serialize)]
 struct ReplayRow {
     drive: String,
-    /// True if nothing was published that the model could be judged by.
+    /// True for an unvalidated model.
     unvalidated: bool,
     #[serde(flatten)]
     replayed: Replayed,
@@ -43,7 +43,7 @@ struct ReplayRow {
     lateness: Option<LatencySummary>,
 }
 
-/// Replays a recording on each drive, and prints what the application would have made of it.
+/// Replays a recording on each drive, and prints the predicted rates.
 pub(crate) fn replay(args: &Replay) -> Result<Ending> {
     let recording = application::read(&args.recording)?;
     let host = ReplayHost { copies: args.copies, ..args.host.host()? };
@@ -94,7 +94,7 @@ fn benchmark(recording: &Recording) -> Option<&Benchmark> {
     recording.tail.as_ref()?.benchmark.as_ref()
 }
 
-/// Origin of the recording, and what is wrong with it.
+/// Lines on the origin of the recording, and on its faults.
 fn about(recording: &Recording) -> String {
     let head = &recording.head;
     let measured = recording.measured().len();
@@ -151,7 +151,7 @@ pub(super) fn tps(tps: f64, exceeds_processors: bool) -> String {
     format!("{tps:.1}{}", if exceeds_processors { " †" } else { "" })
 }
 
-/// Note beneath a table in which a rate is left out because the host dominates.
+/// Note below a table in which a rate is left out because the host dominates.
 pub(super) fn host_dominates() -> String {
     format!(
         "\n\nNo TPS where more than {:.0} % of the time is the host's: its processors decide, and \

@@ -212,7 +212,7 @@ impl Drop for Files {
     }
 }
 
-/// Has the model hold what the device stores.
+/// Fills the model with the data that the device stores.
 pub(super) fn hold(pace: Option<&Pace>, device: &dyn Device) -> Result<()> {
     let held = pace.map_or(Ok(()), |pace| pace.hold(device));
     held.context("telling the model what the drive stores")
@@ -351,7 +351,7 @@ impl Served {
     }
 }
 
-/// Has these called when the health of a drive changes; at once where that is to be tested.
+/// Sets up alerts for changes of a drive's health, and sends a test event if requested.
 fn monitor(args: &Serve, recipients: Recipients, service: &DriveService) -> Result<()> {
     let Status { drive, name, folder, health, .. } = service.status();
     service.call(Monitor::start(recipients, About { drive, name, folder })?);
@@ -443,7 +443,7 @@ pub(super) fn paced(args: &TimingArgs) -> Result<Option<Arc<Paced>>> {
     let spec = find_drive(&args.model)?;
     let choice = setup::choice(args.format.as_deref(), &args.setup);
     let wanted = Subject::find(&args.model)?.setup(&choice)?;
-    let Wanted::Model(setup) = wanted else { bail!("{} is no model", args.model) };
+    let Wanted::Model(setup) = wanted else { bail!("{} is not a modelled drive", args.model) };
     let setup = setup.with_seed(args.setup.seed);
     let drive = ModelDrive::new(&spec, &setup).context("setting up the model")?;
     Ok(Some(Arc::new(Paced::new(&spec, Pace::new(drive)))))
@@ -571,7 +571,7 @@ pub(super) fn shown(offered: &[status::Export], json: bool) -> Result<String> {
     Ok(uris.collect::<Vec<_>>().join("\n"))
 }
 
-/// Says what happened to a client.
+/// Logs an event of a client.
 pub(super) fn tell(event: &Event) {
     match event {
         Event::Came { client, export } => debug!(client, export, "client {client} uses `{export}`"),

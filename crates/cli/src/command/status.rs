@@ -20,7 +20,7 @@ use crate::{Ending, output, table};
 /// Superblocks of a line of the map.
 const MAP_COLUMNS: usize = 64;
 
-/// Has a terminal blink, and stop.
+/// Escape sequences that start and stop blinking text.
 const BLINK: &str = "\u{1b}[5m";
 const STILL: &str = "\u{1b}[0m";
 

@@ -118,7 +118,7 @@ fn a_command_that_fails_is_told_of_and_its_requests_are_kept() {
     let replayed = floatgate(folder.path(), &["replay", "a.rec", "p5800x"]);
     assert!(said(&replayed).contains("it has no request"), "{}", said(&replayed));
     let again = floatgate(folder.path(), &args);
-    assert!(said(&again).contains("a.rec is there already"), "{}", said(&again));
+    assert!(said(&again).contains("a.rec already exists"), "{}", said(&again));
 }
 
 #[test]

@@ -73,7 +73,7 @@ impl Completions {
         Ok(Self { waiting, lanes })
     }
 
-    /// Tells the model of a command that was carried out, and holds its reply until it is due.
+    /// Passes a command that was carried out to the model, and holds its reply until it is due.
     pub(super) fn hold(&self, reply: Reply) {
         let mut held = self.waiting.held();
         let lane = (0..LANES).min_by_key(|index| held.outstanding[*index]);

@@ -41,7 +41,7 @@ pub(super) const OF_IO: [u8; 12] = [
     id::HOST_BEHAVIOR,
     id::HOST_ID,
 ];
-/// Those of a discovery controller.
+/// Features of a discovery controller.
 const OF_DISCOVERY: [u8; 2] = [id::EVENTS, id::KEEP_ALIVE];
 /// Bytes of the data of Host Behavior Support.
 const HOST_BEHAVIOR_BYTES: usize = 512;

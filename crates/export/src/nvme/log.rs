@@ -36,7 +36,7 @@ const OF_IO: [u8; 8] = [
     page::FEATURES,
     page::MANAGEMENT_INTERFACE,
 ];
-/// Those of a discovery controller.
+/// Log pages of a discovery controller.
 const OF_DISCOVERY: [u8; 2] = [page::SUPPORTED, page::DISCOVERY];
 /// Admin commands of a controller for I/O.
 const ADMIN_COMMANDS: [u8; 7] = [

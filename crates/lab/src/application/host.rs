@@ -48,7 +48,7 @@ impl ReplayHost {
         Ok(self)
     }
 
-    /// What `recording` measured, with the think times of this host.
+    /// The requests in the measured part of `recording`, with this host's think times.
     pub(crate) fn tree<'a>(&self, recording: &'a Recording) -> RequestTree<'a> {
         let mut tree = RequestTree::new(recording, self.copies);
         let front_end = recording.head.front_end_ns.filter(|_| !self.keeps_front_end);

@@ -7,7 +7,7 @@ use workload::recording::{self, Parent, Recorded, Recording, Transaction, latenc
 
 use super::RequestTree;
 
-/// Largest share of the host in the critical path of a replay whose rate is taken for a prediction.
+/// Largest share of the host in a replay's critical path at which a rate is predicted.
 ///
 /// Above it the host's processors determine the rate, and they are not modelled.
 pub const HOST_SHARE_MAX: f64 = 0.8;
@@ -25,9 +25,9 @@ pub(crate) struct ByOp {
 pub struct Prediction {
     /// Transactions per second, of all copies together.
     pub tps: f64,
-    /// Mean latency in milliseconds: that of the recording, as much longer or shorter as the replay
-    /// of a copy takes, since as many clients wait (Little's law). Absent where the benchmark
-    /// printed none.
+    /// Mean latency in milliseconds: that of the recording times the ratio of the spans of replay
+    /// and recording, since the number of clients is the same (Little's law). Absent if the
+    /// benchmark printed none.
     pub latency_ms_mean: Option<f64>,
     /// 99th percentile of the latency in milliseconds, from begin and commit of each logged
     /// transaction on the clock of the replay. Absent if the benchmark kept no log.
@@ -41,12 +41,12 @@ pub struct Replayed {
     pub requests: u64,
     /// Time from the first issue to the last completion in the recording, in seconds.
     pub recorded_s: f64,
-    /// The same of the replay.
+    /// Time from the first issue to the last completion in the replay, in seconds.
     pub replayed_s: f64,
     /// Share of think times in the critical path of the recording, from 0 to 1. The critical path
     /// is the chain of parents of the request that completed last.
     pub recorded_host_share: f64,
-    /// The same of the replay.
+    /// Share of think times in the critical path of the replay, from 0 to 1.
     pub host_share: f64,
     /// Mean number of concurrent think times in the replay.
     pub thinking_mean: f64,
@@ -119,8 +119,8 @@ impl Replayed {
     }
 }
 
-/// 99th percentile of the latencies that the transactions of `recording` have on the clock of the
-/// replay; none without a log of them. A copy that is one transaction as a whole needs no log.
+/// 99th percentile of the transactions' latencies on the clock of the replay; none without a log. A
+/// copy that is a single transaction needs no log.
 fn transactions_p99(
     recording: &Recording,
     (tree, clock): (&RequestTree<'_>, &Clock),

@@ -267,3 +267,6 @@ fn find<'a>(workloads: &'a [Workload], name: &str, suite: &Suite) -> Result<&'a 
         }
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -94,7 +94,7 @@ impl Uri {
     /// Reads an address.
     ///
     /// # Errors
-    /// Says what it lacks.
+    /// Fails with the missing part of the address.
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         let refused = |why: &str| {
             let hint = "such as nbd://localhost:10809/name or nbd+unix:///name?socket=/run/it.sock";
@@ -118,7 +118,7 @@ impl Uri {
         Ok(Self { place, name })
     }
 
-    /// Asks the server what the export is.
+    /// Queries size and flags of the export from the server.
     ///
     /// # Errors
     /// Fails if nobody answers, or there is no such export.

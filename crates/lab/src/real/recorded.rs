@@ -26,9 +26,9 @@ use super::guard;
 use crate::application::{ByOp, Clock, Pending, ReplayHost, Replayed};
 use crate::{Error, Kind};
 
-/// Most requests that are outstanding at a time.
+/// Maximum number of outstanding requests.
 const WORKERS_MAX: u64 = 256;
-/// Bytes of a write of the fill, and what memory is aligned to.
+/// Bytes of a write of the fill, and alignment of memory.
 const FILL_BYTES: u64 = 1 << 20;
 const ALIGNMENT: usize = 4096;
 /// Minimum wait for which a worker sleeps; sleeping and waking takes about this long.
@@ -159,8 +159,8 @@ fn fill(file: &File, size: u64) -> std::io::Result<()> {
     file.sync_all()
 }
 
-/// Most requests that were outstanding at a time in the recording, and as many again: a drive that
-/// is slower has more. So many times for each of `copies`.
+/// Twice the maximum number of outstanding requests in the recording, for each of `copies`: a
+/// slower drive has more.
 fn outstanding_max(requests: &[Recorded], copies: u64) -> u64 {
     let mut ends: Vec<Nanos> = requests.iter().map(|it| it.completed_at).collect();
     ends.sort_unstable();

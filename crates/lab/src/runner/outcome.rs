@@ -132,3 +132,6 @@ fn cut_short(done: usize, planned: usize) -> Warning {
         remedy: "`floatgate review --resume` continues the run".into(),
     }
 }
+
+#[cfg(test)]
+mod tests;

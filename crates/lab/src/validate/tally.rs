@@ -81,3 +81,6 @@ pub fn worst(rows: &[Row], count: usize) -> Vec<&Row> {
     measured.truncate(count);
     measured
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
 from . import _core
+from ._chart import Chart
 from ._drive import Drive
 from ._error import Error
+from ._executor import processors
+from ._html import escaped, frame, table
 from ._progress import Progress, observer
 from ._quantity import seconds, transfer_bytes
 
@@ -92,6 +94,26 @@ class Run:
         """Returns a report of this run only, as one HTML file."""
         return self._data.html()
 
+    def chart(self, column: str = "iops") -> Chart:
+        """A column of the samples over protocol time, a line for each step that has samples."""
+        columns = self.samples().to_dict()
+        if column not in columns or column == "step":
+            raise Error(f"samples have no column {column!r}", f"they have {', '.join(columns)}")
+        lines: dict[str, tuple[list[float], list[float]]] = {}
+        begin_s, last = 0.0, ("", 0.0)
+        for step, at_s, value in zip(columns["step"], columns["at_s"], columns[column]):
+            # Times begin anew with each step.
+            begin_s += last[1] if step != last[0] else 0.0
+            last = (step, at_s)
+            if value is not None:
+                xs, ys = lines.setdefault(step, ([], []))
+                xs.append((begin_s + at_s) / 3600)
+                ys.append(value)
+        target = self.values["target"]
+        return Chart(f"{target['name']} {target['format']}: {column}", "hours", "", lines,
+                     f"{self.values['id'] or self.values['protocol']}, "
+                     f"model version {self.values['model_version']}, seed {self.values['seed']}")
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Run) and self._text == other._text
 
@@ -102,6 +124,18 @@ class Run:
         measured = any(step["summary"] is not None for step in self.steps)
         rate = f", {self.iops:.0f} IOPS" if measured else ""
         return f"<Run {target['name']} {target['format']}: {self.values['protocol']}{rate}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (step["id"], it["iops"], it["throughput_read_mb_s"], it["throughput_write_mb_s"],
+             it["latency"]["latency_ns_avg"] / 1e6, it["latency"]["latency_ns_p99"] / 1e6)
+            for step in self.steps if (it := step["summary"]) is not None
+        ]
+        heads = ["step", "IOPS", "read MB/s", "write MB/s", "average ms", "p99 ms"]
+        beware = "".join(f"<p>{escaped(it['text'])}</p>" for it in self.warnings)
+        samples = self.samples()
+        chart = self.chart().svg() if len(samples) > 1 else ""
+        return chart + table(heads, rows) + beware
 
 
 class Review:
@@ -119,16 +153,13 @@ class Review:
         return f"<Review {self.path}, {len(self.runs)} runs>"
 
     def _repr_html_(self) -> str:
-        import html
-
-        page = html.escape(self.html(), quote=True)
-        return f'<iframe srcdoc="{page}" width="100%" height="800" style="border:0"></iframe>'
+        return frame(self.html())
 
 
 def jobs_or_processors(jobs: int | None) -> int:
     """Returns the number of parallel simulations, by default one for each processor."""
     if jobs is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+        return processors()
     if jobs < 1:
         raise Error(f"jobs is {jobs}, must be 1 or more")
     return jobs
@@ -164,31 +195,3 @@ def run(
         "compressible_percent": compressible,
     }
     return Run(_core.run(json.dumps(order), observer(progress)))
-
-
-def review(
-    drive: Drive,
-    protocol: str = "enterprise",
-    *,
-    out: str | PathLike[str] = "runs",
-    format: str = "all",
-    host: str | None = None,
-    time_lapse: int | None = None,
-    seed: int = 1,
-    jobs: int | None = None,
-    progress: Progress | bool | None = None,
-) -> Review:
-    """Runs a whole protocol on a drive, and writes run folders and a page to ``out``.
-
-    A drive that is not in the catalogue is saved there too; runs refer to it by that file.
-    """
-    drive_order = drive._order(format, host, time_lapse, seed)
-    drive_order["name"] = drive._named_below(Path(out))
-    order = {
-        "drive": drive_order,
-        "protocol": protocol,
-        "out": fspath(out),
-        "jobs": jobs_or_processors(jobs),
-    }
-    path, runs = _core.review(json.dumps(order), observer(progress))
-    return Review(Path(path), [Run(data) for data in runs])

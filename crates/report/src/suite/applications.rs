@@ -165,20 +165,19 @@ fn lead(figures: &ApplicationFigures, replayed: &Replayed<'_>) -> String {
         // A drive file is named by its path.
         let name = model.rsplit('/').next().unwrap_or(model);
         let name = name.strip_suffix(".toml").unwrap_or(name);
-        format!(", whose replies kept to the times of the model {name}")
+        format!(", whose replies had the latencies of the model {name}")
     });
     let mut text = format!(
         "Predicted, not measured: {} was recorded on {}{times}, on a machine with {}. Its \
-         requests are replayed on the model, each once the request that it waited for has \
-         completed and the application has thought for as long as it did. Host is the share of \
-         that thinking in what the last request waited for; where it is above 80 %, the host \
-         decides and no rate is told.",
+         requests are replayed on the model, each when its parent request has completed and its \
+         think time has passed. Host is the share of think times in the critical path; above \
+         80 %, the host is the limit and no rate is predicted.",
         figures.title, recorded.device, recorded.machine
     );
     let all = || replayed.iter().flat_map(|(_, steps)| steps).map(|(_, it)| *it);
     if all().any(|it| it.exceeds_processors) {
         text += " † More clients would be busy on the host at once than that machine has \
-                 processors: the rate may be out of its reach.";
+                 processors: the rate may be unreachable.";
     }
     format!("<p>{}</p>", Text(&text))
 }

@@ -126,7 +126,7 @@ impl Fleet {
         }
     }
 
-    /// Lets every viewer go.
+    /// Disconnects all viewers.
     pub(super) fn end(&self) {
         self.stream.end();
         let all_routes: Vec<_> = self.berths().values().filter_map(|it| it.routes()).collect();
@@ -331,7 +331,7 @@ impl Berth {
     }
 }
 
-/// Returns the status of a folder's drive; none if nobody serves it.
+/// Returns the status of a folder's drive; none if it is not served.
 fn asked(volume: &Path) -> io::Result<Option<Status>> {
     Connection::open(volume)?.map(|mut connection| connection.status()).transpose()
 }

@@ -76,7 +76,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Lets every viewer go.
+    /// Disconnects all viewers.
     pub(super) fn end(&self) {
         self.lock().has_ended = true;
         self.changed.notify_all();

@@ -26,8 +26,8 @@ struct Issued {
 /// Parses the output of blkparse.
 ///
 /// # Errors
-/// Fails if a line is broken, two devices are in it, or no request is issued and completed, and
-/// says which line and what would be right.
+/// Fails if a line is malformed, it has two devices, or no request is issued and completed. Names
+/// the line and the expected form.
 pub fn read_blkparse(text: &str) -> Result<DeviceTrace, String> {
     let mut trace = DeviceTrace::default();
     let mut open: BTreeMap<Key, VecDeque<Issued>> = BTreeMap::new();

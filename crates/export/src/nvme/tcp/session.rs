@@ -143,7 +143,7 @@ impl Session {
         Ok(taken)
     }
 
-    /// Makes what was promised hold, and answers those that wait for it.
+    /// Flushes what must be durable, and completes the commands that wait for it.
     pub fn settle(&mut self, replies: &mut Replies) {
         self.with_io(replies, |io, subsystem, answers, kept| io.settle(subsystem, answers, kept));
     }

@@ -31,7 +31,7 @@ pub fn replay_recording(
     let mut drive = Drive::new(spec, setup)
         .map_err(|source| Error::new(Kind::Input, "setting up the drive").source(source))?;
     drive.set_compressible(compressible_percent);
-    // Before it is filled, which may take long.
+    // Checked before the fill, which may take long.
     AddressMap::new((recording, host), &drive, &spec.name)?;
     quick_measure::fill(&mut drive);
     Ok(on(&mut drive, &spec.name, (recording, host), Nanos::ZERO)?.replayed)
@@ -118,7 +118,7 @@ impl AddressMap {
     }
 }
 
-/// A replay under way.
+/// A replay in progress.
 pub(super) struct Run<'a> {
     drive: &'a mut Drive,
     requests: &'a [Recorded],
