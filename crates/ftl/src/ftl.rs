@@ -167,8 +167,8 @@ impl Ftl {
         self.counters.in_pages_of(self.config.geometry.counted_per_page())
     }
 
-    /// Pages of 4 KiB programmed for each reclaim unit handle since the format; empty where there is
-    /// only one.
+    /// Pages of 4 KiB programmed for each reclaim unit handle since the format; empty where there
+    /// is only one.
     pub fn counters_by_handle(&self) -> Vec<HandleCounters> {
         let pages = self.config.geometry.counted_per_page();
         self.by_handle.counters().iter().map(|counted| counted.in_pages_of(pages)).collect()

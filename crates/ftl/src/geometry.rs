@@ -35,8 +35,8 @@ pub struct Geometry {
     pub pages_per_erase_block: u32,
     /// NAND page, in KiB: a multiple of 4.
     pub page_kib: u32,
-    /// Indirection unit, in KiB: what one entry of the map places. 4 where the map knows each page of
-    /// 4 KiB by itself; a power of two from 4 to [`Geometry::INDIRECTION_KIB_MAX`].
+    /// Indirection unit, in KiB: what one entry of the map places. 4 where the map knows each page
+    /// of 4 KiB by itself; a power of two from 4 to [`Geometry::INDIRECTION_KIB_MAX`].
     pub indirection_kib: u32,
     /// Dies of a parity stripe, one of which holds parity; a divisor of `dies_per_bank`. Zero: no
     /// parity.
