@@ -4,13 +4,13 @@
 //! it is to start this machine.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::program::{may_install, succeeds};
-use crate::root;
+use crate::program::{may_install, said, succeeds};
+use crate::target;
 
 /// Package that depends on the newest kernel for machines in a cloud, which has its drivers for
 /// NVMe and ext4 built in.
@@ -48,15 +48,5 @@ pub(crate) fn provide() -> Result<()> {
 
 /// Returns the folder in which the test looks for the kernel: `guest` in the target folder.
 fn folder() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    root().join(target.unwrap_or_else(|| Path::new("target").to_owned())).join("guest")
-}
-
-fn said(command: &mut Command) -> Result<String> {
-    let output = command.stdin(Stdio::null()).output();
-    let output = output.with_context(|| format!("starting {command:?}"))?;
-    if !output.status.success() {
-        bail!("{command:?} failed: {}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    target().join("guest")
 }

@@ -5,9 +5,11 @@
 mod applications;
 mod baseline;
 mod bench;
+mod dist;
 mod guest;
 mod program;
 mod python;
+mod site;
 mod test;
 mod validate;
 
@@ -31,6 +33,33 @@ enum Task {
     Python,
     /// Builds the wheel of the Python package, in release
     Wheel,
+    /// Builds the packages of a release: archive, .deb, container image, wheel, licences and SBOM
+    Dist {
+        /// Installs and runs the packages that were built, each in a clean root
+        #[arg(long, conflicts_with = "again")]
+        check: bool,
+        /// Builds everything twice, the second time elsewhere, and compares to the byte
+        #[arg(long)]
+        again: bool,
+    },
+    /// Builds the site: documents, gallery of reviews, interfaces of Rust and Python; takes minutes
+    Site {
+        /// Protocol of the reviews in the gallery
+        #[arg(long, default_value = "enterprise")]
+        protocol: String,
+        /// Time lapse of the reviews [default: that of each drive]
+        #[arg(long, value_name = "K")]
+        time_lapse: Option<u32>,
+        /// Takes the reviews of the last time
+        #[arg(long)]
+        keep_reviews: bool,
+        /// Opens pages in a browser at three widths and keeps pictures of them
+        #[arg(long)]
+        browse: bool,
+        /// Program to review with [default: the one of this workspace, built for release]
+        #[arg(long, value_name = "PATH")]
+        floatgate: Option<PathBuf>,
+    },
     /// Measures speed and memory of the model in release
     Bench {
         /// Beginning of the names of the cases to run
@@ -56,12 +85,19 @@ enum Task {
         json: bool,
     },
     /// Writes published figures beside modelled ones into the documents; takes minutes
-    Validate,
+    Validate {
+        /// What `floatgate validate --json` printed of all drives, instead of simulating it
+        #[arg(long, value_name = "FILE")]
+        from: Option<PathBuf>,
+    },
     /// Predicts each family of published figures from the others, for the named drives or all that
     /// have open numbers, and writes the errors into the documents; takes minutes
     CrossValidate {
         /// Drives of the catalogue
         drives: Vec<String>,
+        /// What `floatgate validate --cross --json` printed, instead of simulating it
+        #[arg(long, value_name = "FILE", conflicts_with = "drives")]
+        from: Option<PathBuf>,
     },
     /// Measures every drive of the catalogue for the table beside which reviews set theirs
     Baseline,
@@ -70,13 +106,21 @@ enum Task {
         /// Numbers of concurrent clients
         #[arg(long, default_value = "1,4,8")]
         threads: String,
-        /// Length of each measurement in seconds
-        #[arg(long, default_value_t = 10)]
-        seconds: u32,
+        /// Measurements of each application on each drive, whose medians count
+        #[arg(long, default_value_t = 3)]
+        repeats: u32,
+        /// Lets the databases and their clients go before other work of this machine
+        #[arg(long)]
+        realtime: bool,
+        /// Folder in which measurements are kept, and taken from where they are there already
+        #[arg(long, value_name = "DIR")]
+        keep: Option<PathBuf>,
         /// Program to measure with [default: the one of this workspace, built for release]
         #[arg(long, value_name = "PATH")]
         floatgate: Option<PathBuf>,
     },
+    /// Executes docs/notebooks and writes what they show into them; takes minutes
+    Notebooks,
     /// Crashes live drives, in simulation, and says which seed broke a promise
     Sim {
         /// Minutes to go on for
@@ -117,6 +161,13 @@ fn main() -> Result<()> {
             python::test()
         }
         Task::Wheel => python::wheel(),
+        Task::Notebooks => python::notebooks(),
+        Task::Dist { check, again } => dist::run(dist::Options { check, again }),
+        Task::Site { protocol, time_lapse, keep_reviews, browse, floatgate } => {
+            let (protocol, floatgate) = (protocol.as_str(), floatgate.as_deref());
+            let options = site::Options { protocol, time_lapse, keep_reviews, floatgate, browse };
+            site::build(options)
+        }
         Task::Sim { minutes, seed } => {
             let (minutes, seed) = (minutes.to_string(), seed.to_string());
             let example =
@@ -124,16 +175,23 @@ fn main() -> Result<()> {
             let numbers = [minutes.as_str(), seed.as_str()];
             program::run("cargo", &[&example[..], &numbers[..]].concat(), &[])
         }
-        Task::Applications { threads, seconds, floatgate } => {
-            let floatgate = floatgate.as_deref();
-            applications::run_all(applications::Options { threads: &threads, seconds, floatgate })
+        Task::Applications { threads, repeats, realtime: is_realtime, keep, floatgate } => {
+            applications::run_all(applications::Options {
+                threads: &threads,
+                repeats,
+                is_realtime,
+                floatgate: floatgate.as_deref(),
+                keep: keep.as_deref(),
+            })
         }
-        Task::Validate => in_release("validate-here", &[]),
-        Task::CrossValidate { drives } => in_release("cross-validate-here", &drives),
+        Task::Validate { from: Some(file) } => validate::run(Some(&file)),
+        Task::Validate { from: None } => in_release("validate-here", &[]),
+        Task::CrossValidate { from: Some(file), .. } => validate::cross::take_from(&file),
+        Task::CrossValidate { drives, from: None } => in_release("cross-validate-here", &drives),
         Task::CrossValidateHere { drives } => validate::cross::run(&drives),
         Task::Baseline => in_release("baseline-here", &[]),
         Task::BaselineHere => baseline::run(),
-        Task::ValidateHere => validate::run(),
+        Task::ValidateHere => validate::run(None),
         Task::Bench { case, json } => bench::run_all(&case, json),
         Task::BenchNbd { rounds, seconds, realtime: is_realtime, json } => {
             bench::nbd::run_all(bench::nbd::Options { rounds, seconds, is_realtime, json })
@@ -152,4 +210,10 @@ fn in_release(task: &str, arguments: &[String]) -> Result<()> {
 /// The root of the workspace.
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask/ lies in the root")
+}
+
+/// The folder that cargo builds into.
+fn target() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    root().join(target.unwrap_or_else(|| PathBuf::from("target")))
 }

@@ -25,6 +25,20 @@ pub(crate) fn run(program: &str, args: &[&str], environment: &[(&str, &str)]) ->
     Ok(())
 }
 
+/// Runs a command and returns what it prints.
+///
+/// # Errors
+/// Fails if it cannot be started, or ends with a failure; the error has what it said.
+pub(crate) fn said(command: &mut Command) -> Result<String> {
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.with_context(|| format!("starting {command:?}"))?;
+    if !output.status.success() {
+        let printed = [output.stdout, output.stderr].concat();
+        bail!("{command:?} failed: {}", String::from_utf8_lossy(&printed).trim());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
 /// Returns true if `program` with `args` can be run and succeeds; its output is discarded.
 pub(crate) fn succeeds(program: &str, args: &[&str]) -> bool {
     let command = Command::new(program)
@@ -37,11 +51,15 @@ pub(crate) fn succeeds(program: &str, args: &[&str]) -> bool {
     command.is_ok_and(|status| status.success())
 }
 
+/// Returns true if this process is root's.
+pub(crate) fn is_root() -> bool {
+    let user = Command::new("id").arg("-u").output();
+    user.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
 /// Returns true if this process may install system packages.
 pub(crate) fn may_install() -> bool {
-    let user = Command::new("id").arg("-u").output();
-    let is_root = user.is_ok_and(|output| output.stdout.trim_ascii() == b"0");
-    is_root && succeeds("apt-get", &["--version"])
+    is_root() && succeeds("apt-get", &["--version"])
 }
 
 /// Installs packages of the system, quietly.

@@ -5,10 +5,25 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::program::{install, may_install, run, succeeds};
-use crate::root;
+use crate::target;
 
 /// Packages that the tests need, none of which the package itself does.
-const NEEDED: [&str; 5] = ["distributed", "maturin>=1.9,<2", "numpy", "pyarrow", "pytest"];
+const NEEDED: [&str; 9] = [
+    "distributed",
+    "ipykernel",
+    "maturin>=1.9,<2",
+    "mypy",
+    "nbclient",
+    "numpy",
+    "optuna>=5",
+    "pyarrow",
+    "pytest",
+];
+/// Imports that succeed where all of them are there.
+const IMPORTS: &str =
+    "import distributed, ipykernel, maturin, mypy, nbclient, numpy, optuna, pyarrow, pytest";
+/// Seconds that installing Ray may take: it has 79 MB, and its tests are skipped without it.
+const RAY_S: &str = "60";
 /// Manifest of the crate.
 const MANIFEST: &str = "crates/python/Cargo.toml";
 
@@ -38,17 +53,40 @@ pub(crate) fn test() -> Result<()> {
         println!("  to run them: pip install {}", NEEDED.map(|it| format!("'{it}'")).join(" "));
         return Ok(());
     };
-    let folder = environment.folder.join("wheels");
-    environment.build(&folder, &[])?;
-    let wheel = wheel_in(&folder)?.display().to_string();
+    environment.add_ray();
+    environment.install(&[])?;
     let python = environment.program("python");
-    let pip = ["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps", &wheel];
-    run(&python, &pip, &[])?;
     let command = target().join("debug").join("floatgate").display().to_string();
     let pytest = ["-m", "pytest", "-c", "crates/python/pyproject.toml", "crates/python/tests"];
     // Else Python leaves its bytecode among the sources.
     let variables = [("FLOATGATE_COMMAND", &*command), ("PYTHONDONTWRITEBYTECODE", "1")];
     run(&python, &pytest, &variables)
+}
+
+/// Installs the package, and another one beside it, into the environment, and returns the path of
+/// its interpreter; nothing where no registry can be reached.
+///
+/// # Errors
+/// Fails if the package cannot be built, or one cannot be installed.
+pub(crate) fn installed(beside: &str) -> Result<Option<String>> {
+    let Some(environment) = Environment::provide()? else { return Ok(None) };
+    environment.install(&[])?;
+    let python = environment.program("python");
+    run(&python, &["-m", "pip", "install", "--quiet", beside], &[])?;
+    Ok(Some(python))
+}
+
+/// Executes the notebooks of the documentation, and writes what they show into them.
+///
+/// # Errors
+/// Fails if the package cannot be built, or a cell fails.
+pub(crate) fn notebooks() -> Result<()> {
+    let Some(environment) = Environment::provide()? else {
+        bail!("the packages that execute notebooks are missing, and no registry can be reached");
+    };
+    environment.install(&["--release"])?;
+    let variables = [("PYTHONDONTWRITEBYTECODE", "1")];
+    run(&environment.program("python"), &["crates/python/notebooks.py"], &variables)
 }
 
 /// A virtual environment of Python below the target folder.
@@ -69,8 +107,7 @@ impl Environment {
                 bail!("python3 makes no virtual environment: apt-get install python3-venv");
             }
         }
-        let imports = ["-c", "import distributed, maturin, numpy, pyarrow, pytest"];
-        let is_there = succeeds(&environment.program("python"), &imports);
+        let is_there = succeeds(&environment.program("python"), &["-c", IMPORTS]);
         let pip = [&["install", "--quiet"][..], &NEEDED].concat();
         if is_there || succeeds(&environment.program("pip"), &pip) {
             return Ok(Some(environment));
@@ -84,6 +121,24 @@ impl Environment {
     /// Path of a program of the environment.
     fn program(&self, name: &str) -> String {
         self.folder.join("bin").join(name).display().to_string()
+    }
+
+    /// Installs Ray where that takes little time, and says so where it does not.
+    fn add_ray(&self) {
+        let install = [RAY_S, &*self.program("pip"), "install", "--quiet", "ray"];
+        let is_there = succeeds(&self.program("python"), &["-c", "import ray"]);
+        if !is_there && !succeeds("timeout", &install) {
+            println!("Ray is not installed within {RAY_S} s: skips tests of its clusters");
+        }
+    }
+
+    /// Builds the package and installs it.
+    fn install(&self, options: &[&str]) -> Result<()> {
+        let folder = self.folder.join("wheels");
+        self.build(&folder, options)?;
+        let wheel = wheel_in(&folder)?.display().to_string();
+        let pip = ["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps", &wheel];
+        run(&self.program("python"), &pip, &[])
     }
 
     /// Builds a wheel into `folder`, which then holds no other.
@@ -105,10 +160,4 @@ fn wheel_in(folder: &Path) -> Result<PathBuf> {
     let mut paths = entries.flatten().map(|entry| entry.path());
     let is_wheel = |path: &PathBuf| path.extension().is_some_and(|it| it == "whl");
     paths.find(is_wheel).with_context(|| format!("no wheel is in {}", folder.display()))
-}
-
-/// The folder that cargo builds into.
-fn target() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    root().join(target.unwrap_or_else(|| PathBuf::from("target")))
 }

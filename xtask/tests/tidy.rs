@@ -23,7 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("report", &["blockio", "results"]),
     ("server", &["blockio", "export", "live", "lab", "report"]),
     ("cli", &["blockio", "export", "live", "lab", "report", "server"]),
-    ("python", &["blockio", "lab", "report"]),
+    ("python", &["blockio", "lab", "live", "report"]),
 ];
 
 /// Crates in which nothing may read the machine's clock, entropy or order.
@@ -599,6 +599,10 @@ fn files(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     for entry in entries {
         let path = entry.expect("an entry").path();
         let name = path.file_name().expect("an entry has a name").to_string_lossy().into_owned();
+        // What a link leads to is looked at where it lies.
+        if path.is_symlink() {
+            continue;
+        }
         if path.is_dir() {
             if !FOREIGN_FOLDERS.contains(&name.as_str()) && name != ".git" {
                 found.extend(files(&path, extensions));

@@ -175,7 +175,7 @@ Examples:
   floatgate create volume --dies d0.img,d1.img,d2.img --size 4g --export data=3g --export logs=1g
   floatgate create volume --dies /dev/disk/by-id/EXAMPLE --size 100g --spare 28%")]
     Create(Create),
-    /// Serve a live drive to NBD clients, until Ctrl-C
+    /// Serve a live drive to NBD and NVMe clients, until Ctrl-C
     #[command(after_help = "\
 Prints the URIs that clients reach it by, once they can. Ctrl-C and SIGTERM take no more requests,
 answer those that came, make everything durable, and remove the socket.
@@ -202,7 +202,7 @@ Examples:
   floatgate top volume
   floatgate top volume --once --interval 10s")]
     Top(Top),
-    /// Serve a web page of live drives and of the runs of a folder, until Ctrl-C
+    /// Serve a web page of live drives and of runs, until Ctrl-C
     #[command(after_help = "\
 Drives come and go; each has its own page behind the first one. In a terminal the address that is
 printed holds the token without which nothing can be changed.
@@ -227,7 +227,7 @@ Examples:
   floatgate check volume
   floatgate check volume --repair")]
     Check(Check),
-    /// Copy or serve what can be read of a drive that cannot be opened
+    /// Copy or serve the readable data of a drive that cannot be opened
     #[command(after_help = "\
 Reads the dies from the newest state that proves itself, says what is doubtful, and copies what can
 be read. IMAGE.map is one of GNU ddrescue. Exit status is 0 if all was read and nothing is doubtful.
@@ -235,14 +235,14 @@ be read. IMAGE.map is one of GNU ddrescue. Exit status is 0 if all was read and 
 Examples:
   floatgate recover volume --out rescued.img")]
     Recover(Recover),
-    /// Read and verify all data of a served drive, and repair it, while clients go on
+    /// Read, verify and repair all data of a served drive, while clients use it
     Scrub(Scrub),
     /// Take a die offline
     #[command(after_help = "\
 Examples:
   floatgate fail-die volume 3")]
     FailDie(FailDie),
-    /// Replace a die that has failed and rebuild its data
+    /// Replace a failed die and rebuild its data
     #[command(after_help = "\
 Examples:
   floatgate replace-die volume 3 --with new.img")]
@@ -258,7 +258,7 @@ Examples:
     Format(Format),
     /// Change the size of a drive and keep its data
     Resize(Resize),
-    /// Manage exports: parts of a closed drive that clients see as devices of their own
+    /// Manage exports: parts of a closed drive that clients see as separate devices
     #[command(
         subcommand,
         after_help = "\
@@ -291,7 +291,7 @@ Examples:
   floatgate review iodrive-duo --protocol mail-server --trace exchange.csv"
     )]
     Trace(TraceCommand),
-    /// Record what a command asks of a live drive
+    /// Record the I/O of a command on a live drive
     #[command(after_help = "\
 The drive is served for the time that the command runs. A result that sysbench, pgbench or db_bench
 prints is kept with it, and says when it was measured.
@@ -326,7 +326,7 @@ Examples:
   floatgate app sysbench-oltp --memory 4g --timing model --model iodrive-duo --out recordings
   floatgate app sysbench-oltp px600-2600 p5800x --recordings recordings")]
     App(App),
-    /// Check what this machine has and lacks for measuring real drives
+    /// Check this machine for what measuring real drives needs
     Doctor(Doctor),
     /// Print completions for a shell
     #[command(after_help = "\
@@ -350,10 +350,10 @@ pub(crate) struct ModelArgs {
     /// Host driver of a model, or all [default: its first]; hosts of a real drive: a,b
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Option<String>,
-    /// Runs the drive at 1/K of its capacity for 1/K of the time [default: the drive's own]
+    /// Simulate 1/K of the capacity for 1/K of the time [default: the drive's own]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) time_lapse: Option<u32>,
-    /// Runs the whole capacity for the whole time
+    /// Simulate the whole capacity for the whole time
     #[arg(long, conflicts_with = "time_lapse")]
     pub(crate) full_scale: bool,
     /// Seed of every random stream: the same seed gives the same figures
@@ -365,7 +365,7 @@ pub(crate) struct ModelArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Data")]
 pub(crate) struct DataArgs {
-    /// Share by which the data can be compressed, instead of the workloads' own: 50 is 2:1
+    /// Compressibility of the data in percent, instead of the workload's own: 50 is 2:1
     #[arg(long, value_name = "PERCENT", value_parser = quantity::percent)]
     pub(crate) compressible: Option<f64>,
 }
@@ -374,7 +374,7 @@ pub(crate) struct DataArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Data")]
 pub(crate) struct TraceArgs {
-    /// A trace to replay instead of the one that the protocol makes up
+    /// Trace to replay instead of the protocol's synthetic trace
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
 }
@@ -382,10 +382,10 @@ pub(crate) struct TraceArgs {
 /// `floatgate review`.
 #[derive(Debug, Args)]
 pub(crate) struct Review {
-    /// A drive of the catalogue, a drive.toml, a file, block devices (a,b), or an NBD address
+    /// Catalogue name, drive file, file, block devices (a,b), or NBD address
     #[arg(required_unless_present = "resume")]
     pub(crate) target: Option<String>,
-    /// Protocol to run: a name, or a protocol.toml
+    /// Protocol to run: a name, or a protocol file
     #[arg(long, default_value = "enterprise", value_name = "NAME")]
     pub(crate) protocol: String,
     /// Format of a modelled drive, or `all`
@@ -402,20 +402,21 @@ pub(crate) struct Review {
     /// Folder for the runs and the review
     #[arg(long, default_value = "runs", value_name = "DIR", help_heading = "Results")]
     pub(crate) out: PathBuf,
-    /// Goes on with an interrupted run; may be given for each format
+    /// Continue an interrupted run; may be repeated for each format
     #[arg(long, value_name = "RUN", conflicts_with = "target", help_heading = "Results")]
     pub(crate) resume: Vec<String>,
-    /// Runs all of it this often, for the confidence of ratios: models with another seed each time
+    /// Repeat the whole protocol this many times, for confidence intervals of ratios; models get a
+    /// new seed each time
     #[arg(long, default_value_t = 1, value_name = "N",
         value_parser = clap::value_parser!(u32).range(1..=99), conflicts_with = "resume",
         help_heading = "Results")]
     pub(crate) repeat: u32,
-    /// Prints the runs as JSON instead of the path of the review
+    /// Print the runs as JSON instead of the path of the review
     #[arg(long, help_heading = "Results")]
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) real: RealArgs,
-    /// Suites to simulate at once [default: the processors of this machine]
+    /// Suites to simulate in parallel [default: number of processors]
     #[arg(long, value_name = "N", help_heading = "Model")]
     pub(crate) jobs: Option<usize>,
 }
@@ -423,37 +424,37 @@ pub(crate) struct Review {
 /// `floatgate run`.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// A drive of the catalogue, a drive.toml, a file, block devices (a,b), or an NBD address
+    /// Catalogue name, drive file, file, block devices (a,b), or NBD address
     #[arg(default_value = "iodrive-duo")]
     pub(crate) target: String,
-    /// Workload to run: a name, or a workload.toml
+    /// Workload to run: a name, or a workload file
     #[arg(default_value = "4k-rand-write")]
     pub(crate) workload: String,
-    /// Jobs
+    /// Number of jobs
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: u16,
-    /// Requests that each job keeps outstanding
+    /// Queue depth of each job
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub(crate) queue: u16,
     /// Length of the measurement, in the drive's protocol time
     #[arg(long, default_value = "60s", value_parser = quantity::span, value_name = "TIME")]
     pub(crate) runtime: Duration,
-    /// Loads the drive with the same workload for this long before measuring
+    /// Precondition with the same workload for this long before measuring
     #[arg(long, value_parser = quantity::span, value_name = "TIME")]
     pub(crate) precondition: Option<Duration>,
-    /// One transfer size instead of the workload's own, such as 8k
+    /// Transfer size instead of the workload's own, such as 8k
     #[arg(long, value_parser = quantity::transfer, value_name = "SIZE")]
     pub(crate) bs: Option<Bytes>,
-    /// Requests come at this rate, at random, instead of one after the other; such as 50k
+    /// Random arrivals at this rate per second, such as 50k, instead of a closed loop
     #[arg(long, value_parser = quantity::rate, value_name = "IOPS")]
     pub(crate) rate: Option<f64>,
-    /// Replays a trace instead of a workload, at most threads times queue requests at a time
+    /// Replay a trace instead of a workload, with at most threads x queue outstanding requests
     #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "bs", "rate"])]
     pub(crate) trace: Option<PathBuf>,
-    /// Replays it at its own times, so many times as fast [default: as fast as it is answered]
+    /// Keep the times of the trace, this many times as fast [default: as fast as the drive answers]
     #[arg(long, value_name = "FACTOR", requires = "trace", value_parser = quantity::amount)]
     pub(crate) speed: Option<f64>,
-    /// Keeps its addresses and begins again at the drive's end, instead of scaling them
+    /// Keep the addresses of the trace and wrap them at the drive's end, instead of scaling them
     #[arg(long, requires = "trace")]
     pub(crate) wrap: bool,
     /// Format of a modelled drive [default: its first]
@@ -467,7 +468,7 @@ pub(crate) struct Run {
     pub(crate) data: DataArgs,
     #[command(flatten)]
     pub(crate) real: RealArgs,
-    /// Prints everything that was measured as JSON
+    /// Print all results as JSON
     #[arg(long, help_heading = "Results")]
     pub(crate) json: bool,
 }
@@ -480,7 +481,7 @@ pub(crate) struct Runs {
     /// Folder that holds the runs
     #[arg(long, default_value = "runs", value_name = "DIR", global = true)]
     pub(crate) dir: PathBuf,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
 }
@@ -488,23 +489,23 @@ pub(crate) struct Runs {
 /// Subcommands of `floatgate runs`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunsCommand {
-    /// Lists every run, oldest first
+    /// List all runs, oldest first
     List,
-    /// Shows what a run measured, step by step
+    /// Show the results of a run, step by step
     Show {
-        /// Run: path, name, or the beginning of its name
+        /// Run: path, name, or beginning of its name
         run: String,
     },
-    /// Deletes runs with everything in their folders
+    /// Delete runs with everything in their folders
     Delete {
         /// Runs: names, or the beginnings of names
         #[arg(required = true, value_name = "RUN")]
         runs: Vec<String>,
-        /// Deletes without a question
+        /// Delete without confirmation
         #[arg(long)]
         yes: bool,
     },
-    /// Writes the data of every chart as CSV and as Parquet, a row a point
+    /// Write the data of all charts as CSV and Parquet, one row per point
     Export {
         /// Runs: paths, names, or the beginnings of names
         #[arg(required = true, value_name = "RUN")]
@@ -512,15 +513,15 @@ pub(crate) enum RunsCommand {
         /// Folder for charts.csv and charts.parquet
         #[arg(long, default_value = ".", value_name = "DIR")]
         out: PathBuf,
-        /// Replaces files of these names that are there
+        /// Overwrite existing files
         #[arg(long)]
         overwrite: bool,
     },
-    /// Makes a run of the report that fio wrote with --output-format=json+ (or json)
+    /// Import a fio report written with --output-format=json+ (or json) as a run
     Import {
-        /// The report
+        /// fio report
         file: PathBuf,
-        /// Heading on a review [default: the files or devices that fio was given]
+        /// Title in reviews [default: the files or devices that fio used]
         #[arg(long, value_name = "TEXT")]
         title: Option<String>,
     },
@@ -535,13 +536,13 @@ pub(crate) struct Compare {
     /// Folder that holds the runs
     #[arg(long, default_value = "runs", value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// File of the review [default: compare.html, or compare-2.html where that is there]
+    /// File for the review [default: compare.html, or compare-2.html if that exists]
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// Replaces the file that is there
+    /// Overwrite an existing file
     #[arg(long, requires = "out")]
     pub(crate) overwrite: bool,
-    /// Prints the runs as JSON and writes no review
+    /// Print the runs as JSON and write no review
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -549,9 +550,9 @@ pub(crate) struct Compare {
 /// `floatgate plan`.
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
-    /// A drive of the catalogue, a drive.toml, a file, block devices (a,b), or an NBD address
+    /// Catalogue name, drive file, file, block devices (a,b), or NBD address
     pub(crate) target: String,
-    /// Protocol to plan: a name, or a protocol.toml
+    /// Protocol to plan: a name, or a protocol file
     #[arg(long, default_value = "enterprise", value_name = "NAME")]
     pub(crate) protocol: String,
     /// Format of a modelled drive, or `all`
@@ -563,7 +564,7 @@ pub(crate) struct Plan {
     pub(crate) data: DataArgs,
     #[command(flatten)]
     pub(crate) trace: TraceArgs,
-    /// Prints the plan as JSON
+    /// Print the plan as JSON
     #[arg(long, help_heading = "Results")]
     pub(crate) json: bool,
 }
@@ -571,19 +572,22 @@ pub(crate) struct Plan {
 /// `floatgate validate`.
 #[derive(Debug, Args)]
 pub(crate) struct Validate {
-    /// Drives of the catalogue [default: all that have published figures]
+    /// Catalogue names [default: all drives with published figures]
     pub(crate) drives: Vec<String>,
-    /// Figures to compare with, with the columns of the project's own [default: the project's own]
+    /// Published figures, in the columns of published/figures.csv [default: the built-in figures]
     #[arg(long, value_name = "FILE")]
     pub(crate) figures: Option<PathBuf>,
-    /// Leaves out one family of loads at a time, fits the open numbers to the others, and predicts
+    /// Cross-validate: leave out one family of loads at a time, fit to the others, and predict
     /// it
     #[arg(long)]
     pub(crate) cross: bool,
-    /// Prints the rows as JSON
+    /// Take the rows that --json printed of the same drive files, instead of simulating them
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from: Option<PathBuf>,
+    /// Print the rows as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Simulations at once [default: the processors of this machine]
+    /// Simulations to run in parallel [default: number of processors]
     #[arg(long, value_name = "N")]
     pub(crate) jobs: Option<usize>,
 }
@@ -591,37 +595,37 @@ pub(crate) struct Validate {
 /// `floatgate sweep`.
 #[derive(Debug, Args)]
 pub(crate) struct Sweep {
-    /// A drive of the catalogue, or a drive.toml
+    /// Catalogue name or drive file
     #[arg(required_unless_present = "resume")]
     pub(crate) target: Option<String>,
     /// User capacities of the format, such as 400G..720G
     #[arg(long, value_name = "VALUES", help_heading = "What is swept")]
     pub(crate) user_capacity: Option<String>,
-    /// Jobs, or one number of them [default: 16]
+    /// Numbers of jobs [default: 16]
     #[arg(long, value_name = "VALUES", help_heading = "What is swept")]
     pub(crate) threads: Option<String>,
-    /// Requests that each job keeps outstanding, or one number of them [default: 16]
+    /// Queue depths of each job [default: 16]
     #[arg(long, value_name = "VALUES", help_heading = "What is swept")]
     pub(crate) queue: Option<String>,
-    /// Shares of requests that read, 0 to 100
+    /// Percentages of reads, 0 to 100
     #[arg(long, value_name = "VALUES", help_heading = "What is swept")]
     pub(crate) read_percent: Option<String>,
-    /// Shares by which the data can be compressed: 50 is 2:1
+    /// Compressibilities of the data in percent: 50 is 2:1
     #[arg(long, value_name = "VALUES", help_heading = "What is swept")]
     pub(crate) compressible: Option<String>,
-    /// Values of any key of the drive's file; may be given for each of several
+    /// Values of a key of the drive's file; may be repeated for other keys
     ///
     /// Such as `nand.t_erase_us=2000..5000`, `relocation.victim=greedy,fifo`,
     /// `geometry.stripe_dies=0,5,25`, `nand.t_program_us.1=1800,2400`, `host.linux.submit_us=1..8`.
     #[arg(long, value_name = "KEY=VALUES", help_heading = "What is swept")]
     pub(crate) set: Vec<String>,
-    /// Workload to run: a name, or a workload.toml
+    /// Workload to run: a name, or a workload file
     #[arg(long, default_value = "4k-rand-write", value_name = "NAME")]
     pub(crate) workload: String,
     /// Format of the drive [default: its first]
     #[arg(long, value_name = "NAME")]
     pub(crate) format: Option<String>,
-    /// Load for which a lifetime in years is told, in decimal GB written a day
+    /// Load in decimal GB per day, for which the lifetime in years is reported
     #[arg(long, value_name = "GB", value_parser = quantity::amount)]
     pub(crate) load_gb_per_day: Option<f64>,
     #[command(flatten)]
@@ -629,15 +633,20 @@ pub(crate) struct Sweep {
     /// Folder for the results
     #[arg(long, default_value = "runs", value_name = "DIR", help_heading = "Results")]
     pub(crate) out: PathBuf,
-    /// Goes on with an interrupted sweep
+    /// Continue an interrupted sweep
     #[arg(long, value_name = "SWEEP", conflicts_with = "target", help_heading = "Results")]
     pub(crate) resume: Option<String>,
-    /// Prints the sweep as JSON
+    /// Print the sweep as JSON
     #[arg(long, help_heading = "Results")]
     pub(crate) json: bool,
-    /// Points to simulate at once [default: the processors of this machine]
+    /// Points to simulate in parallel [default: number of processors]
     #[arg(long, value_name = "N", help_heading = "Model")]
     pub(crate) jobs: Option<usize>,
+    /// Measures the points on a cluster of Ray: HOST:PORT, auto, or local for one on this machine
+    ///
+    /// Runs python3 as the driver, which must have the packages floatgate and ray.
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "jobs", help_heading = "Model")]
+    pub(crate) ray: Option<String>,
 }
 
 /// `floatgate fit`.
@@ -646,37 +655,37 @@ pub(crate) struct Fit {
     /// The drive's file
     #[arg(value_name = "DRIVE.TOML")]
     pub(crate) drive: PathBuf,
-    /// Published figures, with the columns of the project's own [default: the project's own]
+    /// Published figures, in the columns of published/figures.csv [default: the built-in figures]
     #[arg(long, value_name = "FILE", conflicts_with = "run")]
     pub(crate) figures: Option<PathBuf>,
-    /// A run to fit to instead: its path, name, or the beginning of its name
+    /// Run to fit to instead: path, name, or beginning of its name
     #[arg(long, value_name = "RUN")]
     pub(crate) run: Option<String>,
     /// Folder that holds the runs
     #[arg(long, default_value = "runs", value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// A number that is open too, by its path [default bounds: half and double]
+    /// Additional free parameter, by its key [default bounds: half and double]
     #[arg(long, value_name = "PATH[=LOW..HIGH]", value_parser = free_number)]
     pub(crate) free: Vec<Free>,
-    /// Goes by the figures of this format alone, and predicts the others
+    /// Fit to the figures of this format only, and predict those of the others
     #[arg(long, value_name = "NAME")]
     pub(crate) format: Option<String>,
-    /// Drives that the global search looks at; 0 descends from the numbers of the file only
+    /// Drives that the global search simulates; 0: only local search from the file's values
     #[arg(long, default_value_t = 400, value_name = "N")]
     pub(crate) search: usize,
-    /// Seed of the search: the same seed finds the same drive
+    /// Seed of the search: the same seed gives the same result
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// File of the fitted drive [default: DRIVE-fitted.toml beside the file]
+    /// File for the fitted drive [default: DRIVE-fitted.toml beside the file]
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// Replaces the file that is there
+    /// Overwrite an existing file
     #[arg(long)]
     pub(crate) overwrite: bool,
-    /// Prints the fit as JSON
+    /// Print the fit as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Simulations at once [default: the processors of this machine]
+    /// Simulations to run in parallel [default: number of processors]
     #[arg(long, value_name = "N")]
     pub(crate) jobs: Option<usize>,
 }
@@ -703,10 +712,10 @@ pub(crate) struct Status {
     /// Folder of the drive [default: the current one]
     #[arg(default_value = ".", hide_default_value = true)]
     pub(crate) volume: PathBuf,
-    /// Shows dies, superblocks, writes by cause and latencies, too
+    /// Also show dies, superblocks, writes by cause, and latencies
     #[arg(long, short)]
     pub(crate) all: bool,
-    /// Prints all of it as JSON
+    /// Print the whole status as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -714,12 +723,12 @@ pub(crate) struct Status {
 /// `floatgate top`.
 #[derive(Debug, Args)]
 pub(crate) struct Top {
-    /// Folder of the drive, which a server has open
+    /// Folder of a served drive
     pub(crate) volume: PathBuf,
-    /// Time from one screen to the next
+    /// Time between screens
     #[arg(long, default_value = "1s", value_parser = quantity::span, value_name = "TIME")]
     pub(crate) interval: Duration,
-    /// Prints one screen and ends
+    /// Print one screen and exit
     #[arg(long)]
     pub(crate) once: bool,
 }
@@ -737,29 +746,29 @@ pub(crate) struct Locate {
 /// On or off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Switch {
-    /// Lit
+    /// Turn the LED on
     On,
-    /// Not lit
+    /// Turn the LED off
     Off,
 }
 
 /// `floatgate man`.
 #[derive(Debug, Args)]
 pub(crate) struct Man {
-    /// Folder for the pages, which is made
+    /// Folder for the pages; created if missing
     pub(crate) dir: PathBuf,
 }
 
 /// `floatgate doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Folder in which runs would be kept
+    /// Folder for runs, whose space is checked
     #[arg(long, default_value = "runs", value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// Puts settings of this machine back that a run with --tune left when it was killed
+    /// Restore the settings that a killed run with --tune left behind
     #[arg(long)]
     pub(crate) revert: bool,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -1,4 +1,4 @@
-//! Commands that may be benchmarks: run to their end, with the moment at which they told a result.
+//! Commands that may be benchmarks: run to their end, with the time at which they printed a result.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, ChildStdout, Command, ExitStatus};
@@ -14,26 +14,26 @@ use server::recording::RecordingFile;
 use crate::signals::Signal;
 use crate::{output, setup};
 
-/// Time between two looks at whether the command has ended.
+/// Time between checks whether the command has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Texts of which every line with the result of a benchmark has one.
+/// Texts that occur in the lines with a benchmark's result.
 const RESULTS: [&str; 3] = ["transactions:", "tps = ", " micros/op "];
 
 /// A command that has ended.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) status: ExitStatus,
-    /// True if it was told to end because this process was.
+    /// True if it was told to end because this process was told to end.
     pub(crate) is_stopped: bool,
-    /// Result that it printed, if it printed one.
+    /// Result of a benchmark that it printed, if any.
     pub(crate) benchmark: Option<Benchmark>,
     began: Instant,
     ended: Instant,
     result_at: Option<Instant>,
 }
 
-/// Waits for `child`, whose output is piped and passed on; its process group is told to end when
-/// this process is. Processes that it leaves behind may hold its output.
+/// Waits for `child` and passes on its piped output. When this process is told to end, so is the
+/// child's process group. Processes that the child leaves behind may keep its output open.
 ///
 /// # Errors
 /// Fails if the system cannot wait for it.
@@ -47,7 +47,7 @@ pub(crate) fn follow(mut child: Child, signals: &Receiver<Signal>) -> Result<Ran
                 if RESULTS.iter().any(|result| line.contains(result)) {
                     result_at = Some(at);
                 }
-                // On stderr, since stdout has results alone.
+                // On stderr, since stdout is for results only.
                 output::talk(line.trim_end());
                 text += &line;
                 continue;
@@ -71,8 +71,8 @@ pub(crate) fn follow(mut child: Child, signals: &Receiver<Signal>) -> Result<Ran
 }
 
 impl Ran {
-    /// The end of a recording that was made meanwhile. Transactions are counted for as long as the
-    /// benchmark says, up to the moment at which it printed its result.
+    /// The tail of a recording of the command. The measurement ends when the benchmark printed its
+    /// result, and lasts as long as the result says.
     pub(crate) fn tail(self, command: String, recording: &RecordingFile) -> Tail {
         let began = recording.at(self.began);
         let (measured_from, measured_to) = match (&self.benchmark, self.result_at) {
@@ -98,7 +98,7 @@ fn lines(output: ChildStdout) -> Receiver<(String, Instant)> {
     thread::spawn(move || {
         let mut lines = BufReader::new(output);
         let mut line = Vec::new();
-        // To the end, also where nobody listens any more: a server that it left behind may print.
+        // To the end, even without a receiver: a server that it left behind may print.
         while lines.read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0) {
             let _ = sender.send((String::from_utf8_lossy(&line).into_owned(), Instant::now()));
             line.clear();

@@ -1,9 +1,13 @@
-//! Configuration file of a server: TOML that says what could be typed.
+//! Configuration file of a server: options of `floatgate serve` as TOML.
 //!
-//! Its keys are the names of the options of `floatgate serve`, and `volume`: what holds for an
-//! option, its values, default and conflicts, holds for the key. What is typed beside `--config`
-//! comes after the file, and wins. A server that is told to reads the file again: some keys take
-//! effect, of the others it says that they do not.
+//! Its keys are the names of the options, and `volume`. Values, defaults and conflicts of an option
+//! apply to its key. Options on the command line win. A running server rereads the file on request:
+//! some keys take effect, and it names the others that changed.
+//!
+//! The file becomes words of the command line, which `clap` parses: [`Serve`] is the only
+//! declaration of an option. `serde::Deserialize` on [`Serve`] would bypass `clap` and so need a
+//! second declaration of units (`1g`, `7d`), conflicts and required options; and a plain struct does
+//! not tell a value that was typed from a default, which the precedence of the command line needs.
 
 use std::ffi::OsString;
 use std::fs;
@@ -22,7 +26,7 @@ const SCRUB: &str = "scrub";
 /// Keys that may change while a server runs.
 const CHANGEABLE: [&str; 3] = ["log-level", "log-json", SCRUB];
 
-/// The file that a server goes by, as it was read last.
+/// The configuration file of a server, as it was read last.
 #[derive(Debug)]
 pub(crate) struct Configuration {
     path: PathBuf,
@@ -34,7 +38,7 @@ pub(crate) struct Configuration {
 pub(crate) struct Reread {
     /// Options of the running server, with the new values of those that may change while it runs.
     pub(crate) serve: Serve,
-    /// Keys that say something else now and may not change.
+    /// Keys that changed, but take effect only at the next start.
     pub(crate) fixed: Vec<String>,
 }
 
@@ -42,16 +46,16 @@ impl Configuration {
     /// Reads the configuration of a server; none if it has no file.
     ///
     /// # Errors
-    /// Fails if it cannot be read any more.
+    /// Fails if it can no longer be read.
     pub(crate) fn of(serve: &Serve) -> Result<Option<Self>> {
         let Some(path) = &serve.config else { return Ok(None) };
         Ok(Some(Self { path: path.clone(), table: read(path)? }))
     }
 
-    /// Reads the file again. What is typed still wins.
+    /// Reads the file again. Options on the command line still win.
     ///
     /// # Errors
-    /// Fails if it is no configuration; then everything stays as it was.
+    /// Fails if it is not a valid configuration; then nothing changes.
     pub(crate) fn reread(&mut self) -> Result<Reread> {
         let table = read(&self.path)?;
         let shown = self.path.display();
@@ -89,11 +93,11 @@ fn read(path: &Path) -> Result<Table> {
     text.parse().with_context(|| format!("reading {shown}"))
 }
 
-/// Returns the options that were typed, completed by those of the configuration file that they
+/// Returns the options on the command line, completed by those of the configuration file that they
 /// name; none if they name no file.
 ///
 /// # Errors
-/// Fails if the file cannot be read, or says what no option does.
+/// Fails if the file cannot be read, or has an unknown key.
 pub(crate) fn apply(typed: &Serve) -> Result<Option<Command>> {
     let Some(path) = &typed.config else { return Ok(None) };
     let mut table = read(path)?;
@@ -123,7 +127,7 @@ fn words_of(table: &Table) -> Result<Vec<OsString>> {
     let mut words = Vec::new();
     for (key, value) in table {
         if !keys.contains(key) {
-            bail!("`{key}` is no key; there are {}", keys.join(", "));
+            bail!("unknown key `{key}`; known keys are {}", keys.join(", "));
         }
         let values = match value {
             Value::Array(values) => values.as_slice(),
@@ -193,7 +197,9 @@ mod tests {
     #[test]
     fn what_is_no_key_is_refused_with_those_that_are() {
         let refused = words("bnd = \"tcp:1\"").unwrap_err().to_string();
-        assert!(refused.starts_with("`bnd` is no key; there are volume, memory, nbd, nvme, "));
+        assert!(
+            refused.starts_with("unknown key `bnd`; known keys are volume, memory, nbd, nvme, ")
+        );
         assert!(words("nbd = {a = 1}").unwrap_err().to_string().contains("must be a text"));
     }
 

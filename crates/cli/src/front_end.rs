@@ -1,5 +1,5 @@
-//! Time that a request to a mounted drive takes beside the drive: through the file system, the loop
-//! device and the front end, and back.
+//! Time of a request to a mounted drive outside the drive: in the file system, the loop device and
+//! the front end.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result};
 use blockio::{Nanos, Op};
 use export::{Recorder, Served};
 
-/// Bytes of a read, and what direct I/O is aligned to.
+/// Bytes of a read, and alignment of direct I/O.
 const BLOCK: usize = 4096;
 /// Blocks of the file that is read.
 const BLOCKS: usize = 64;
@@ -31,8 +31,8 @@ impl Recorder for Seen {
     }
 }
 
-/// The median latency of reads in `folder`, one at a time, less the median of what the front end
-/// saw of them. `listen` has the front end's requests told to a recorder, or to none.
+/// Median latency of reads in `folder`, one at a time, minus their median latency in the front end.
+/// `listen` sets the recorder of the front end's requests, or removes it.
 ///
 /// # Errors
 /// Fails if a file cannot be written to the folder and read past the page cache.

@@ -1,7 +1,7 @@
-//! A shell that clears up after this process, however it ends.
+//! A shell that cleans up after this process, however the process ends.
 //!
-//! The shell is told line by line what there is, and takes it away once its input ends: the system
-//! closes that input at the end of this process, after `kill -9` too.
+//! The shell reads line by line what to remove, and removes it when its input ends: the kernel
+//! closes that input at the end of this process, even after `kill -9`.
 
 use std::fmt::Display;
 use std::io::Write as _;
@@ -11,9 +11,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 
 use anyhow::{Context as _, Result};
 
-/// Reads lines of a word and a value; then ends processes, removes folders on mounts, takes down
-/// mounts and loop devices, and removes folders, in this order. What is not there any more is none
-/// of its business.
+/// Reads lines of a word and a value. Then it ends processes, removes folders on mounts, unmounts,
+/// detaches loop devices and removes folders, in this order. It ignores what is already gone.
 const SCRIPT: &str = r#"
 trap '' INT TERM HUP
 while read -r kind value; do
@@ -39,7 +38,7 @@ gone() {
 exit 0
 "#;
 
-/// A shell that clears up once this is dropped, or this process ends.
+/// A shell that cleans up once this is dropped, or this process ends.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     shell: Child,
@@ -47,7 +46,7 @@ pub(crate) struct Keeper {
     input: Option<ChildStdin>,
 }
 
-/// Something to be taken away.
+/// Something to be removed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kept<'a> {
     /// Processes of a group, by its number.
@@ -81,7 +80,7 @@ impl Keeper {
         Ok(Self { shell, input })
     }
 
-    /// Has something taken away at the end.
+    /// Registers something to be removed at the end.
     ///
     /// # Errors
     /// Fails if the shell is gone.
@@ -105,7 +104,7 @@ impl Keeper {
 impl Drop for Keeper {
     fn drop(&mut self) {
         self.input = None;
-        // It ends once everything is taken away.
+        // It ends once everything is removed.
         let _ = self.shell.wait();
     }
 }

@@ -11,6 +11,7 @@ mod configuration;
 mod failure;
 mod front_end;
 mod keeper;
+mod lateness;
 mod mount;
 mod output;
 mod progress;

@@ -66,7 +66,7 @@ fn file_system(keeper: &mut Keeper, file: &Path, folder: &Path, making: Making) 
     let options = ["-o", "noatime", device];
     run(Command::new("mount").args(options).arg(folder)).map_err(|error| {
         let error = error.context("mounting the drive");
-        let hint = "--mkfs makes a new file system on it, without what is there";
+        let hint = "--mkfs creates a new file system on it, which erases the drive";
         Error::new(Kind::Input, format!("{error:#}")).hint(hint)
     })?;
     keeper.keep(Kept::Mount(folder))
@@ -96,7 +96,7 @@ pub(crate) fn empty_folder(folder: &Path) -> Result<PathBuf> {
     fs::create_dir_all(folder).with_context(|| format!("making {shown}"))?;
     let folder = fs::canonicalize(folder)?;
     if fs::read_dir(&folder)?.next().is_some() {
-        let text = format!("{shown} is not empty: what is in it would be hidden");
+        let text = format!("{shown} is not empty: a mount would hide its contents");
         return Err(Error::new(Kind::Refused, text).hint("name an empty folder").into());
     }
     Ok(folder)

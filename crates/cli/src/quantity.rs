@@ -74,9 +74,7 @@ fn bytes(text: &str, letters: Letters) -> Result<u64, String> {
     };
     let power = ["", "k", "m", "g", "t"].iter().position(|known| *known == letter);
     let power = power.filter(|power| *power > 0 || unit == "b").ok_or_else(|| {
-        format!(
-            "unknown unit `{unit}`: use G for 1000\u{b3} bytes or GiB for 1024\u{b3}; k, M, T alike"
-        )
+        format!("unknown unit `{unit}`: use k, M, G or T, or KiB, MiB, GiB or TiB")
     })?;
     let factor = (0..power).fold(1_u64, |factor, _| factor * base);
     let bytes = times(number, factor).ok_or_else(|| {

@@ -16,7 +16,7 @@ use crate::args::{DataArgs, ModelArgs, PlaceArgs, TraceArgs};
 
 /// Hint for a file of figures that cannot be parsed.
 pub(crate) const FIGURES: &str =
-    "`floatgate drives iodrive-duo --figures` prints a table as it is to be";
+    "`floatgate drives iodrive-duo --figures` prints a table in the expected form";
 
 /// Returns the setup of a target that the arguments select.
 pub(crate) fn choice(format: Option<&str>, model: &ModelArgs) -> Choice {
@@ -69,7 +69,7 @@ pub(crate) fn check_output(path: &Path, overwrite: bool) -> Result<()> {
     if overwrite || !path.exists() {
         return Ok(());
     }
-    let text = format!("{} is there already", path.display());
+    let text = format!("{} already exists", path.display());
     let hint = "name another file, or add --overwrite if what it holds is not needed";
     Err(Error::new(Kind::Refused, text).hint(hint).into())
 }

@@ -17,7 +17,7 @@ pub(crate) fn capacity(target: &Target) -> Bytes {
     Bytes(target.user_capacity_bytes.saturating_mul(target.devices.into()))
 }
 
-/// Says what a real target, of `capacity` where that is known, is about to undergo.
+/// Describes what will be done to a real target, of `capacity` if that is known.
 pub(crate) fn announce(target: &str, capacity: Bytes, plan: &Plan) {
     let fills: u32 = plan.steps.iter().map(|step| step.fill_passes).sum();
     let length = Nanos::from_secs_f64(plan.duration_s());

@@ -1,6 +1,7 @@
 //! Channel to a client: its socket, plain or encrypted.
 
 use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use rustls::ServerConnection;
@@ -86,13 +87,35 @@ impl<'a> Channel<'a> {
 
     /// Waits until something can be received, or for this long. Returns whether something can.
     pub(crate) fn wait(&mut self, patience: Option<Duration>) -> io::Result<bool> {
-        if let Some(tls) = &mut self.tls {
-            let state = tls.process_new_packets().map_err(invalid)?;
-            if state.plaintext_bytes_to_read() > 0 {
-                return Ok(true);
-            }
+        if self.has_plaintext()? {
+            return Ok(true);
         }
         self.socket.wait(patience)
+    }
+
+    /// Waits until `wake` was written to, which is then as before, or for this long; if
+    /// `takes_more` also until something can be received. Returns whether something can.
+    pub(crate) fn wait_also(
+        &mut self,
+        takes_more: bool,
+        wake: &OwnedFd,
+        patience: Option<Duration>,
+    ) -> io::Result<bool> {
+        if takes_more && self.has_plaintext()? {
+            return Ok(true);
+        }
+        self.socket.wait_also(takes_more, wake, patience)
+    }
+
+    /// True if bytes that were received are decrypted already.
+    fn has_plaintext(&mut self) -> io::Result<bool> {
+        let Some(tls) = &mut self.tls else { return Ok(false) };
+        let state = tls.process_new_packets().map_err(invalid)?;
+        Ok(state.plaintext_bytes_to_read() > 0)
+    }
+
+    pub(crate) const fn is_encrypted(&self) -> bool {
+        self.tls.is_some()
     }
 
     /// Bounds, or with `None` no longer bounds, how long receiving and sending wait.

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -40,7 +41,7 @@ pub(crate) enum Break {
     /// The client did not finish the handshake in time.
     #[error("no end of the handshake within {} s", HANDSHAKE_PATIENCE.as_secs())]
     Slow,
-    /// As many clients are served as may be.
+    /// The limit of clients is reached.
     #[error("{0} clients are served already, which is the limit (--max-connections)")]
     Full(usize),
     /// Newer clients began a handshake, and this one took too long for its own.
@@ -50,6 +51,9 @@ pub(crate) enum Break {
     /// waited.
     #[error("it moved nothing of a large request while others waited for its memory")]
     Stalled,
+    /// Its replies cannot keep to the times of the model.
+    #[error("it cannot keep to the model's times: {0}")]
+    Unpaced(io::Error),
     /// The server ends.
     #[error("the server ends")]
     Over,
@@ -132,6 +136,25 @@ impl<'a> Connection<'a> {
     /// Waits until something can be received, or for this long. Returns whether something can.
     pub(crate) fn wait(&mut self, patience: Option<Duration>) -> Result<bool, Break> {
         self.channel.wait(patience).map_err(timed)
+    }
+
+    /// Waits until `wake` was written to, for this long at most, and if `takes_more` until
+    /// something can be received. Returns whether something can that may be.
+    pub(crate) fn wait_also(
+        &mut self,
+        takes_more: bool,
+        wake: &OwnedFd,
+        patience: Option<Duration>,
+    ) -> Result<bool, Break> {
+        self.channel.wait_also(takes_more, wake, patience).map_err(timed)
+    }
+
+    pub(crate) fn socket(&self) -> Arc<Socket> {
+        Arc::clone(self.socket)
+    }
+
+    pub(crate) const fn is_encrypted(&self) -> bool {
+        self.channel.is_encrypted()
     }
 
     /// Agrees with the client on terms; with none when it leaves before.
@@ -246,7 +269,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Has what was just answered recorded, where somebody records.
+    /// Records the commands that were just answered, if there is a recorder.
     fn record<C: Conversation>(&mut self, session: &mut C) {
         if let Some((tape, answered)) = self.tape.as_mut().zip(session.answered()) {
             tape.keep(answered);
@@ -281,16 +304,8 @@ impl<'a> Connection<'a> {
     }
 
     /// Sends something that was held back.
-    pub(crate) fn send_held(&mut self, reply: &[u8]) -> Result<(), Break> {
-        if !self.replies.has_room(reply.len()) {
-            self.send()?;
-        }
-        if self.replies.has_room(reply.len()) {
-            self.replies.put(reply);
-            return Ok(());
-        }
-        self.note_sending();
-        self.channel.send(reply).map_err(timed)
+    pub(crate) fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), Break> {
+        self.channel.send(bytes).map_err(timed)
     }
 
     /// Notes when replies are sent, where somebody records.
@@ -330,7 +345,7 @@ impl<'a> Connection<'a> {
     }
 }
 
-/// Lets time pass for a conversation that is timed. Returns when to do so again, if it is.
+/// Advances time for a timed conversation. Returns the time of the next call, if it is timed.
 pub(crate) fn advance<C: Conversation>(
     session: &mut C,
     begun: Instant,

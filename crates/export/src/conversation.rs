@@ -79,7 +79,7 @@ pub(crate) trait Conversation {
     /// As [`Conversation::take`].
     fn take_next(&mut self, input: &[u8], replies: &mut Replies) -> Result<Next, Self::Violation>;
 
-    /// Makes what was promised hold, and answers those that wait for it.
+    /// Flushes what must be durable, and answers the commands that wait for it.
     fn settle(&mut self, replies: &mut Replies);
 
     /// True if nothing more is taken.
@@ -97,7 +97,7 @@ pub(crate) trait Conversation {
         false
     }
 
-    /// Lets time pass to `now`, which may add replies. Returns the time until which it need not be
+    /// Advances time to `now`, which may add replies. Returns the time until which it need not be
     /// called again, if there is one.
     ///
     /// # Errors

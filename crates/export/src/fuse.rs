@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!   kernel ──► threads of the session ──► Device, at once ──► reply
-//!                      └──► Pace ──► Completions, which reply when the model is done
+//!                      └──► Pace ──► Completions, which reply at the model's time
 //! ```
 //!
-//! The files behave as block devices do: their size is fixed, truncation changes nothing, and
-//! nothing beyond their end is written. Reads and writes bypass the page cache of the system, and
-//! many of one file are under way at once.
+//! The files behave like block devices: their size is fixed, truncation changes nothing, and
+//! writes beyond their end fail. Reads and writes bypass the page cache, and a file takes many of
+//! them at once.
 
 mod completions;
 
@@ -32,33 +32,33 @@ use rustix::mount::UnmountFlags;
 use self::completions::{Completions, Reply};
 use crate::{Asked, Export, Exports, Recorder};
 
-/// Number that a recorder knows all users of the files by; NBD clients are numbered from 1.
+/// Client number of all users of the files in recordings; NBD clients are numbered from 1.
 pub const CLIENT: u64 = 0;
 /// Name of the file of an export without a name.
 pub const UNNAMED: &str = "drive";
 
-/// Threads that take requests from the kernel: more than one, since a device may sleep.
+/// Threads that take requests from the kernel: more than one, since a device may block.
 const THREADS: usize = 4;
-/// Requests that the kernel sends before the first of them is answered.
+/// Maximum number of requests that the kernel has outstanding.
 const OUTSTANDING_MAX: u16 = 256;
-/// Most bytes of a write that the kernel sends at once, as NVMe drives mostly have it.
+/// Maximum bytes of one write from the kernel, as with most NVMe drives.
 const WRITE_BYTES_MAX: u32 = 1 << 20;
 /// Block size that the files report in bytes.
 const BLOCK_BYTES: u32 = 4096;
-/// Time for which the kernel may keep what it was told of a file: nothing changes while served.
+/// Time for which the kernel may cache attributes: nothing changes while an export is served.
 const VALID: Duration = Duration::from_hours(1);
-/// Longest wait for the end of a session that was unmounted.
+/// Maximum wait for the end of a session after its unmount.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Bits of the mode of `fallocate` (`linux/falloc.h`).
 const KEEP_SIZE: i32 = 0x01;
 const PUNCH_HOLE: i32 = 0x02;
 const ZERO_RANGE: i32 = 0x10;
-/// Bytes of an export's name that no file's name has.
+/// Bytes that may occur in an export's name, but not in a file's name.
 const NOT_IN_NAMES: &AsciiSet = &CONTROLS.add(b'/').add(b'%');
 /// Longest name of a file in bytes (`NAME_MAX`).
 const NAME_BYTES_MAX: usize = 255;
 
-/// A folder on which exports are mounted as files, until it is dropped.
+/// A folder in which exports are mounted as files, until it is dropped.
 #[derive(Debug)]
 pub struct Mount {
     folder: PathBuf,
@@ -66,11 +66,11 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// Mounts the exports on `folder`. Everything that its users ask for is told to the recorder of
-    /// the exports, as of client [`CLIENT`].
+    /// Mounts the exports on `folder`. Their recorder gets all requests, as those of client
+    /// [`CLIENT`].
     ///
     /// # Errors
-    /// Fails if an export's name is too long for a file, there is no `/dev/fuse`, or this user may
+    /// Fails if an export's name is too long for a file, `/dev/fuse` is missing, or this user may
     /// not mount.
     pub fn new(exports: &Exports, folder: &Path) -> io::Result<Self> {
         let files = Files::new(exports)?;
@@ -88,11 +88,11 @@ impl Mount {
         Ok(Self { folder: folder.to_owned(), session })
     }
 
-    /// Unmounts the files, unless somebody has done so, and waits for the last answer. Nothing has
-    /// an export of it any more then.
+    /// Unmounts the files, unless they are already unmounted, and waits for the last reply. After
+    /// that no thread uses the exports.
     ///
     /// # Errors
-    /// Fails if somebody has a file open.
+    /// Fails if a process has a file open.
     pub fn unmount(self) -> io::Result<()> {
         match rustix::mount::unmount(&self.folder, UnmountFlags::empty()) {
             Ok(()) | Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => {}
@@ -132,14 +132,13 @@ struct Files {
 struct File {
     name: String,
     export: Arc<Export>,
-    /// Absent where replies are sent at once.
+    /// Absent if replies are sent at once.
     completions: Option<Completions>,
 }
 
 impl Files {
     fn new(exports: &Exports) -> io::Result<Self> {
         let recorder = exports.recorder().cloned();
-        let begun = Instant::now();
         let file = |export: &Arc<Export>| {
             let name = file_name(&export.name);
             if name.len() > NAME_BYTES_MAX {
@@ -151,8 +150,8 @@ impl Files {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
             }
             let pace = export.pace.as_ref();
-            let completions =
-                pace.map(|pace| Completions::start(pace, begun, recorder.clone())).transpose()?;
+            let completions = pace.map(|pace| Completions::start(pace, recorder.clone()));
+            let completions = completions.transpose()?;
             Ok(File { name, export: Arc::clone(export), completions })
         };
         let files = exports.iter().map(file).collect::<io::Result<Vec<_>>>()?;
@@ -199,8 +198,8 @@ impl Files {
         })
     }
 
-    /// Carries out a command to the file of `inode`, and answers it: at once where it failed or
-    /// nothing holds it back, otherwise when the model is done.
+    /// Carries out a command to the file of `inode`. Replies at once if it failed or there is no
+    /// model, otherwise when the model has completed it.
     fn answer<R, S>(
         &self,
         inode: INodeNo,
@@ -229,7 +228,7 @@ impl Files {
 /// Number of the first file's inode; the folder has 1.
 const FIRST_INODE: usize = 2;
 
-/// A reply that can be an error instead.
+/// A reply that can also carry an error.
 trait Refusable {
     fn refuse(self, errno: Errno);
 }
@@ -248,7 +247,7 @@ refusable!(ReplyData, ReplyWrite, ReplyEmpty);
 
 impl Filesystem for Files {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // What an old kernel lacks costs speed alone.
+        // If an old kernel lacks a capability, only speed is lost.
         let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
         let _ = config.set_max_write(WRITE_BYTES_MAX);
         let _ = config.set_max_background(OUTSTANDING_MAX);
@@ -271,7 +270,7 @@ impl Filesystem for Files {
         }
     }
 
-    /// Changes nothing: truncating a block device, or setting its times, does not either.
+    /// Changes nothing, as with a block device, which cannot be truncated.
     fn setattr(
         &self,
         request: &Request,
@@ -317,7 +316,7 @@ impl Filesystem for Files {
         reply: ReplyData,
     ) {
         self.answer(inode, reply, |device| {
-            // What lies beyond the end of a file is not there.
+            // Reads stop at the end of the file.
             let length = device.size().saturating_sub(offset).min(size.into());
             let mut bytes = vec![0; usize::try_from(length).expect("it has 32 bits")];
             device.read(offset, &mut bytes).map_err(|error| errno(&error))?;
@@ -349,7 +348,7 @@ impl Filesystem for Files {
         });
     }
 
-    /// Answers a close, which promises nothing.
+    /// Answers a close, which makes nothing durable.
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
         reply.ok();
     }
@@ -372,7 +371,7 @@ impl Filesystem for Files {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        // Both read as zeroes afterwards, which is what they promise.
+        // Punched and zeroed ranges both read as zeroes afterwards.
         if !matches!(mode & !KEEP_SIZE, PUNCH_HOLE | ZERO_RANGE) {
             return reply.error(Errno::EOPNOTSUPP);
         }
@@ -423,7 +422,7 @@ fn inode(index: usize) -> INodeNo {
     INodeNo((index + FIRST_INODE) as u64)
 }
 
-/// Refuses a change that no block device would take.
+/// Refuses a change that a block device does not support.
 fn check_change(
     device: &dyn Device,
     is_read_only: bool,

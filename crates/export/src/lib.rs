@@ -1,7 +1,7 @@
 //! Front ends: devices offered to clients under a name.
 //!
 //! ```text
-//!   clients ──► front end (nbd, nvme, fuse) ──► Device, of which nothing else is known
+//!   clients ──► front end (nbd, nvme, fuse, vhost-user, vfio-user) ──► Device, of which nothing else is known
 //!                     └──► Pace: the model whose latencies replies keep to
 //! ```
 //!
@@ -14,8 +14,11 @@ mod address;
 mod channel;
 mod connection;
 mod conversation;
+mod descriptor_socket;
 pub mod fuse;
+mod guest_memory;
 mod limits;
+mod machine_server;
 pub mod nbd;
 pub mod nvme;
 mod pace;
@@ -25,18 +28,23 @@ mod replies;
 mod server;
 mod socket;
 mod tls;
+mod vfio_user;
+mod vhost_user;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use self::address::{Address, AddressError};
 pub use self::conversation::Taken;
 pub use self::limits::{Limits, LimitsError, REQUEST_BYTES_MAX};
-pub use self::pace::{Asked, Lane, Pace};
+pub use self::pace::{Asked, Holder, Lane, Lateness, Pace};
 pub use self::recorder::{Recorder, Served};
 pub use self::replies::Replies;
 pub use self::server::{Event, Observer, Protocol, Server};
 pub use self::socket::{BindError, Listener};
 pub use self::tls::{Demand, Tls, TlsError, TlsStream};
+pub use self::vfio_user::VfioUser;
+pub use self::vhost_user::VhostUser;
 use device::{Device, DeviceError};
 
 /// Longest name of an export in bytes, as the protocol has it.
@@ -63,6 +71,8 @@ pub struct Exports {
     offered: Vec<Arc<Export>>,
     tls: Option<Tls>,
     recorder: Option<Arc<dyn Recorder>>,
+    /// Number of the latest client, of whichever front end.
+    clients: Arc<AtomicU64>,
 }
 
 /// Reason why exports cannot be served together.
@@ -97,7 +107,7 @@ impl Exports {
             }
         }
         let offered = exports.into_iter().map(Arc::new).collect();
-        Ok(Self { offered, tls: None, recorder: None })
+        Ok(Self { offered, tls: None, recorder: None, clients: Arc::default() })
     }
 
     /// Adds encryption, which clients may or have to use, as `tls` demands.
@@ -106,10 +116,15 @@ impl Exports {
         Self { tls: Some(tls), ..self }
     }
 
-    /// Has everything that clients ask for kept by `recorder`.
+    /// Passes all commands of clients to `recorder`.
     #[must_use]
     pub fn recorded(self, recorder: Arc<dyn Recorder>) -> Self {
         Self { recorder: Some(recorder), ..self }
+    }
+
+    /// Numbers one more client, from 1 in order of arrival at any front end.
+    pub(crate) fn number_client(&self) -> u64 {
+        self.clients.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// Returns whoever keeps what clients ask for; none where nobody does.
@@ -133,7 +148,7 @@ impl Exports {
         self.offered.iter()
     }
 
-    /// Makes what was acknowledged on any of them durable; every one is tried.
+    /// Flushes all exports; an error of one does not keep the others from it.
     ///
     /// # Errors
     /// The first that failed.

@@ -189,7 +189,7 @@ impl Memory {
         !self.lock().queue.is_empty()
     }
 
-    /// Lets everybody go who waits.
+    /// Releases all waiting clients.
     pub(crate) fn end(&self) {
         self.lock().is_over = true;
         self.freed.notify_all();
@@ -235,7 +235,7 @@ impl Loan {
         usize::try_from(self.bytes).unwrap_or(usize::MAX)
     }
 
-    /// Takes note that the client took or sent something.
+    /// Records activity of the client.
     pub(crate) fn note_progress(&self) {
         if let Some(lent) = self.memory.lock().loans.get_mut(&self.number) {
             lent.moved_at = Instant::now();

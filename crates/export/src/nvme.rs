@@ -1,10 +1,15 @@
-//! NVMe over TCP: a subsystem with a controller for each host, and namespaces that are exports.
+//! NVMe: a subsystem with a controller for each host, and namespaces that are exports.
 //!
 //! ```text
-//!   socket ──► Session: a connection, which is a queue
-//!                 ├─ admin queue: Controller ──► Identify, logs, features, events
-//!                 └─ I/O queue: Io ──► Device of a namespace
+//!   transport (tcp: Session; pcie: registers) ──► command, its data
+//!                                  ├─ admin queue: Controller ──► Identify, logs, features, events
+//!                                  └─ I/O queue: IoQueue ──► Device of a namespace
+//!   transport (tcp: Capsules) ◄── Answers: completion, data
 //! ```
+//!
+//! The controller core takes submission queue entries with the data that came with them, and gives
+//! completions and data to [`answers::Answers`]; it knows no PDU and no address. A transport is
+//! whoever brings the ones and takes the others.
 //!
 //! [`Session`], and the controller behind it, are plain values: received bytes and the time go in,
 //! commands to devices and bytes for the host come out. They own no socket, no thread and no clock.
@@ -12,15 +17,16 @@
 //!
 //! **Invariants**
 //! - Nothing that a host sends makes the server panic.
-//! - Each queue takes no more memory than a client of the server has of its own.
-//! - Only what Identify and the log of effects announce is carried out; anything else is completed
-//!   with the status that the specification has for it.
-//! - A completion of a flush, or of a write that is to be durable, is sent only after the device's
-//!   flush has returned.
+//! - A queue takes no more memory than the server grants to each client.
+//! - Only commands that Identify and the Commands Supported and Effects log announce are carried
+//!   out; any other is completed with the status that the specification prescribes.
+//! - The completion of a flush, or of a write that must be durable, is sent only after the
+//!   device's flush has returned.
 //!
-//! What is answered and what is refused, section by section, is in `docs/internals/nvme.md`. The
-//! protocol is [nvme-base-2021], [nvme-nvm-2021] and [nvme-tcp-2021].
+//! `docs/internals/nvme.md` lists section by section which commands are answered and which are
+//! refused. The protocol is [nvme-base-2021], [nvme-nvm-2021] and [nvme-tcp-2021].
 
+mod answers;
 mod command;
 mod controller;
 mod error_log;
@@ -30,14 +36,14 @@ mod feature;
 mod identify;
 mod io;
 mod log;
-mod pdu;
-mod session;
+mod pcie;
 mod status;
 mod submission;
 mod subsystem;
-mod transfer;
+mod tcp;
+mod transport;
 mod wire;
 
-pub use self::pdu::Violation;
-pub use self::session::{Queue, Session};
+pub(crate) use self::pcie::{DOORBELLS_AT, PcieController, VECTORS};
 pub use self::subsystem::{Subsystem, SubsystemError};
+pub use self::tcp::{Queue, Session, Violation};

@@ -1,25 +1,50 @@
 //! Pace: when a modelled drive would be done with what a real one has done already.
 //!
 //! ```text
-//!   command ──► device: carried out at once ──► reply, held back ──► sent when it is due
-//!          └──► model: told of the same ──► when would it have completed? ──┘
+//!   command ──► device: carried out at once ──► Holder: the reply, held back ──► sent
+//!          └──► Lane ──► Model: when would it have completed? ──► the one thread ──┘
 //! ```
 //!
-//! A [`Pace`] owns a drive in virtual time and no clock: whoever serves clients says what time it
-//! is, and asks what is due. Clients share one model, as they share the drive, so one client's
-//! load is felt by the others, and bursts, cliffs and stalls are those of the model.
+//! Clients share one model, as they share the drive, so one client's load is felt by the others,
+//! and bursts, cliffs and stalls are those of the model. They share one thread, too, which tells
+//! each of them what is due: only that thread waits for a moment, so however many clients there
+//! are, no more than one processor is spent on waiting, and none while nothing is outstanding.
+//!
+//! **Invariants**
+//! - No reply is due before the model is done with its command.
+//! - The lock of the model is never held while a [`Holder`] is told, nor while anybody waits.
 
-use std::collections::BTreeSet;
+mod lateness;
+mod model;
+
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::io;
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
-use blockio::{Lba, Nanos, Op, Request, SECTOR_BYTES};
+use blockio::{Nanos, Op};
 use device::{Device, DeviceError};
 use ssd::{Drive, Reading};
 
-/// A modelled drive that many clients share.
+pub use self::lateness::Lateness;
+use self::model::{Due, Model};
+
+/// Longest time before something is due for which the thread stays awake: falling asleep and waking
+/// takes about as long.
+const NEAR: Nanos = Nanos::from_micros(60);
+/// Polls of the clock between two looks at whether others want this processor.
+const POLLS: u32 = 16;
+/// The time of nothing.
+const NEVER: u64 = u64::MAX;
+
+/// A modelled drive that many clients share, and the thread that tells them what is due.
 pub struct Pace {
-    model: Mutex<Model>,
+    shared: Arc<Shared>,
+    /// Begun for the first client.
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// One client's way to the model. It is given back when dropped.
@@ -42,27 +67,52 @@ pub struct Asked {
     pub fua: bool,
 }
 
-struct Model {
-    drive: Drive,
-    /// The latest time that anybody said.
-    now: Nanos,
-    /// Tickets given so far; the next one's number.
-    tickets: u32,
-    lanes: Vec<State>,
+/// Whoever holds replies back.
+pub trait Holder: Send + Sync {
+    /// Sends the replies of these tickets, in order, which are due now. The thread of all clients
+    /// calls it: it waits for nobody.
+    fn send_due(&self, tickets: &[u32]);
 }
 
-#[derive(Default)]
+struct Shared {
+    /// Time at which modelled time is zero.
+    begun: Instant,
+    state: Mutex<State>,
+    /// Next time at which something may be due, in nanoseconds; [`NEVER`] if nothing is
+    /// outstanding. Written under the lock, read without.
+    next: AtomicU64,
+    /// Signalled when something is outstanding earlier than the thread sleeps, and at the end.
+    wake: Condvar,
+}
+
 struct State {
-    is_taken: bool,
-    outstanding: u32,
-    /// Completion times in the model, with tickets, of commands whose clients were not told yet.
-    completed: BTreeSet<(Nanos, u32)>,
+    model: Model,
+    /// By number of the lane.
+    holders: Vec<Option<Arc<dyn Holder>>>,
+    lateness: Lateness,
+    /// Time until which the thread sleeps; [`NEVER`] if nothing but a signal wakes it, 0 while it
+    /// is awake.
+    sleeps_until: u64,
+    is_over: bool,
 }
 
 impl Pace {
-    /// The pace of a drive whose time begins at zero.
-    pub const fn new(drive: Drive) -> Self {
-        Self { model: Mutex::new(Model::new(drive)) }
+    /// The pace of a drive whose time begins now.
+    pub fn new(drive: Drive) -> Self {
+        let state = State {
+            model: Model::new(drive),
+            holders: Vec::new(),
+            lateness: Lateness::default(),
+            sleeps_until: 0,
+            is_over: false,
+        };
+        let shared = Shared {
+            begun: Instant::now(),
+            state: Mutex::new(state),
+            next: AtomicU64::new(NEVER),
+            wake: Condvar::new(),
+        };
+        Self { shared: Arc::new(shared), thread: Mutex::default() }
     }
 
     /// Has the model hold what `device` stores already, as if it had been written long ago: reads
@@ -71,35 +121,40 @@ impl Pace {
     /// # Errors
     /// Fails if the device cannot tell what it stores.
     pub fn hold(&self, device: &dyn Device) -> Result<(), DeviceError> {
-        const STEP_BYTES: u64 = 1 << 30;
-        let model = &mut *self.model();
-        assert_eq!(model.tickets, 0, "no client has asked for anything");
-        let user_sectors = model.drive.user_sectors();
-        let size = device.size();
-        for step in 0..size.div_ceil(STEP_BYTES) {
-            let from = step * STEP_BYTES;
-            let mut offset = device.origin() + from;
-            for run in device.allocations(from, STEP_BYTES.min(size - from))? {
-                if run.is_stored {
-                    let asked = Asked { op: Op::Write, offset, length: run.length, fua: false };
-                    let (lba, sectors) = place(asked, user_sectors);
-                    model.drive.age(lba, sectors);
-                }
-                offset += run.length;
-            }
+        self.shared.lock().model.hold(device)
+    }
+
+    /// Power and heat of the model now; absent where nothing is known of them.
+    pub fn climate(&self) -> Option<Reading> {
+        self.shared.lock().model.climate(self.shared.at(Instant::now()))
+    }
+
+    /// Replies so far, and those of them that were late.
+    pub fn lateness(&self) -> Lateness {
+        self.shared.lock().lateness
+    }
+
+    /// Sees to it that the thread runs.
+    fn run(&self) -> io::Result<()> {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if thread.is_none() {
+            let shared = Arc::clone(&self.shared);
+            let builder = thread::Builder::new().name("completions".to_owned());
+            *thread = Some(builder.spawn(move || shared.send_all())?);
         }
         Ok(())
     }
+}
 
-    /// Power and heat of the model at `now`, or at the latest time that anybody said; absent where
-    /// nothing is known of them.
-    pub fn climate(&self, now: Nanos) -> Option<Reading> {
-        let model = self.model();
-        model.drive.climate(model.now.max(now))
-    }
-
-    fn model(&self) -> MutexGuard<'_, Model> {
-        self.model.lock().unwrap_or_else(PoisonError::into_inner)
+impl Drop for Pace {
+    fn drop(&mut self) {
+        self.shared.lock().is_over = true;
+        self.shared.wake.notify_one();
+        let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // A panic of it was printed.
+            let _ = thread.join();
+        }
     }
 }
 
@@ -110,218 +165,148 @@ impl fmt::Debug for Pace {
 }
 
 impl Lane {
-    /// A way for one more client: to the model, a thread of the host.
+    /// A way for one more client: to the model, a thread of the host. `holder` is told what is due.
     ///
-    /// Returns nothing when 65536 are in use.
-    pub fn new(pace: &Arc<Pace>) -> Option<Self> {
-        let mut model = pace.model();
-        // One whose last client left requests behind is not free before the model is done with
-        // them: they would be taken for those of the next.
-        let is_free = |state: &State| !state.is_taken && state.outstanding == 0;
-        let index = model.lanes.iter().position(is_free).unwrap_or(model.lanes.len());
-        let number = u16::try_from(index).ok()?;
-        if index == model.lanes.len() {
-            model.lanes.push(State::default());
+    /// # Errors
+    /// Fails when 65536 are in use, or the system has no thread.
+    pub fn new(pace: &Arc<Pace>, holder: Arc<dyn Holder>) -> io::Result<Self> {
+        pace.run()?;
+        let mut state = pace.shared.lock();
+        let number = state.model.take_lane();
+        let text = "the model has 65536 clients, which is the limit; serve it without --timing";
+        let number = number.ok_or_else(|| io::Error::other(text))?;
+        let index = usize::from(number);
+        if index >= state.holders.len() {
+            state.holders.resize(index + 1, None);
         }
-        model.lanes[index] = State { is_taken: true, ..State::default() };
-        Some(Self { pace: Arc::clone(pace), number })
+        state.holders[index] = Some(holder);
+        drop(state);
+        Ok(Self { pace: Arc::clone(pace), number })
     }
 
-    /// Tells the model of a command at `now`. Returns the ticket by which it is told to be due.
-    pub fn submit(&self, now: Nanos, asked: Asked) -> u32 {
-        let mut model = self.pace.model();
-        model.advance(now);
-        model.submit(self.number, asked)
-    }
-
-    /// Adds to `due` the tickets of this lane that are due at `now`, in order. Returns when to ask
-    /// again: the next time at which something may have become due, if something is outstanding.
-    pub fn due(&self, now: Nanos, due: &mut Vec<u32>) -> Option<Nanos> {
-        let mut model = self.pace.model();
-        model.advance(now);
-        let next_event = model.drive.next_event();
-        let state = &mut model.lanes[usize::from(self.number)];
-        while state.completed.first().is_some_and(|(at, _)| *at <= now) {
-            due.extend(state.completed.pop_first().map(|(_, ticket)| ticket));
+    /// Tells the model of a command that its client issued at `issued_at`. Returns the ticket by
+    /// which the holder is told to send its reply: perhaps before this returns, so the holder's
+    /// own lock is held over the call.
+    pub fn submit(&self, issued_at: Instant, asked: Asked) -> u32 {
+        let shared = &self.pace.shared;
+        let mut state = shared.lock();
+        let ticket = state.model.submit(self.number, shared.at(issued_at), asked);
+        let next = shared.note_next(&state);
+        let is_early = next < state.sleeps_until;
+        if is_early {
+            state.sleeps_until = 0;
         }
-        let completed = state.completed.first().map(|(at, _)| *at);
-        let next_event = next_event.filter(|_| state.outstanding > 0);
-        completed.into_iter().chain(next_event).min()
+        drop(state);
+        if is_early {
+            shared.wake.notify_one();
+        }
+        ticket
     }
 }
 
 impl Drop for Lane {
     fn drop(&mut self) {
-        self.pace.model().lanes[usize::from(self.number)].is_taken = false;
+        let mut state = self.pace.shared.lock();
+        state.model.give_back(self.number);
+        let holder = state.holders[usize::from(self.number)].take();
+        self.pace.shared.note_next(&state);
+        drop(state);
+        drop(holder);
     }
 }
 
-impl Model {
-    const fn new(drive: Drive) -> Self {
-        Self { drive, now: Nanos::ZERO, tickets: 0, lanes: Vec::new() }
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets the model's time pass to `now`; never back, whatever clients say.
-    fn advance(&mut self, now: Nanos) {
-        self.now = self.now.max(now);
-        while let Some(done) = self.drive.next_completion(self.now) {
-            let state = &mut self.lanes[usize::from(done.thread)];
-            state.outstanding -= 1;
-            if state.is_taken {
-                state.completed.insert((done.completed_at, done.tag));
+    fn at(&self, time: Instant) -> Nanos {
+        let since = time.saturating_duration_since(self.begun);
+        Nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Publishes when something may be due next, and returns it.
+    fn note_next(&self, state: &State) -> u64 {
+        let next = state.model.next().map_or(NEVER, |next| next.0);
+        self.next.store(next, Ordering::Release);
+        next
+    }
+
+    /// Tells holders what is due, until all is over.
+    fn send_all(&self) {
+        // The system would otherwise sleep some 50 us longer than it is told to; where it refuses,
+        // it does.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        let mut due = Vec::new();
+        let mut state = self.lock();
+        while !state.is_over {
+            state.model.take_due(self.at(Instant::now()), &mut due);
+            let next = self.note_next(&state);
+            if due.is_empty() {
+                state = self.wait(state, next);
+            } else {
+                state = self.tell(state, &mut due);
             }
         }
     }
 
-    fn submit(&mut self, lane: u16, asked: Asked) -> u32 {
-        let ticket = self.tickets;
-        self.tickets = self.tickets.wrapping_add(1);
-        self.lanes[usize::from(lane)].outstanding += 1;
-        let (lba, sectors) = place(asked, self.drive.user_sectors());
-        let request = Request { tag: ticket, thread: lane, op: asked.op, handle: 0, lba, sectors };
-        self.drive.submit(self.now, request);
-        ticket
+    /// Tells each holder what is due, without the lock, and takes note of what was late.
+    fn tell<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        due: &mut Vec<Due>,
+    ) -> MutexGuard<'a, State> {
+        // Of one lane in the order of time; between lanes there is none.
+        due.sort_by_key(|due| due.lane);
+        let mut told = Vec::new();
+        for of_lane in due.chunk_by(|a, b| a.lane == b.lane) {
+            let holder = state.holders[usize::from(of_lane[0].lane)].clone();
+            drop(state);
+            if let Some(holder) = holder {
+                let tickets: Vec<u32> = of_lane.iter().map(|due| due.ticket).collect();
+                holder.send_due(&tickets);
+            }
+            let sent_at = self.at(Instant::now());
+            told.extend(of_lane.iter().map(|due| (due.latency, sent_at.saturating_sub(due.at))));
+            state = self.lock();
+        }
+        for (latency, late_by) in told {
+            state.lateness.note(latency, late_by);
+        }
+        due.clear();
+        state
     }
-}
 
-/// Maps a range of a device, which may be larger than the model, to the model: the same place,
-/// counted again from the beginning where the model ends.
-fn place(asked: Asked, user_sectors: u64) -> (Lba, u32) {
-    let first = asked.offset / SECTOR_BYTES;
-    let end = asked.offset.saturating_add(asked.length).div_ceil(SECTOR_BYTES);
-    let sectors = (end - first).min(user_sectors).min(u32::MAX.into());
-    let sectors = if asked.op == Op::Flush { 0 } else { sectors };
-    let first = (first % user_sectors).min(user_sectors - sectors);
-    (Lba(first), u32::try_from(sectors).expect("it was bounded"))
+    /// Waits until `next`, or until something is due earlier.
+    fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>, next: u64) -> MutexGuard<'a, State> {
+        if next == NEVER {
+            state.sleeps_until = NEVER;
+            let mut state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.sleeps_until = 0;
+            return state;
+        }
+        let left = next.saturating_sub(self.at(Instant::now()).0).saturating_sub(NEAR.0);
+        if left > 0 {
+            state.sleeps_until = next;
+            let waited = self.wake.wait_timeout(state, Duration::from_nanos(left));
+            let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state.sleeps_until = 0;
+            return state;
+        }
+        drop(state);
+        for poll in 1.. {
+            // Others may have submitted something that is due earlier.
+            if self.at(Instant::now()).0 >= self.next.load(Ordering::Acquire) {
+                break;
+            }
+            if poll % POLLS == 0 {
+                thread::yield_now();
+            }
+            std::hint::spin_loop();
+        }
+        self.lock()
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn pace() -> Arc<Pace> {
-        Arc::new(Pace::new(drive()))
-    }
-
-    fn drive() -> Drive {
-        let spec = ssd::catalogue::find("iodrive-duo").unwrap();
-        let setup = ssd::Setup {
-            format: spec.formats()[0].clone(),
-            host: spec.hosts()[0].clone(),
-            time_lapse: 64,
-            seed: 1,
-        };
-        Drive::new(&spec, &setup).unwrap()
-    }
-
-    fn asked(op: Op, offset: u64) -> Asked {
-        Asked { op, offset, length: 4096, fua: false }
-    }
-
-    #[test]
-    fn a_command_is_due_when_the_model_completes_it() {
-        let lane = Lane::new(&pace()).unwrap();
-        let mut alone = drive();
-        for (second, op) in [(1, Op::Write), (2, Op::Read), (3, Op::Flush), (4, Op::Trim)] {
-            let at = Nanos::from_secs(second);
-            let ticket = lane.submit(at, asked(op, 1 << 20));
-            let mut due = Vec::new();
-            let mut now = at;
-            while let Some(next) = lane.due(now, &mut due) {
-                now = next;
-            }
-            assert_eq!(due, [ticket]);
-
-            let sectors = if op == Op::Flush { 0 } else { 8 };
-            let request = Request { tag: 0, thread: 0, op, handle: 0, lba: Lba(2048), sectors };
-            alone.submit(at, request);
-            let expected = alone.next_completion(Nanos::MAX).unwrap().completed_at;
-            assert_eq!(now, expected, "{op:?}");
-        }
-    }
-
-    #[test]
-    fn what_a_device_stores_is_read_from_the_flash_of_the_model() {
-        use device::{Durability, MemoryDevice};
-        let latency = |pace: &Arc<Pace>, offset| {
-            let lane = Lane::new(pace).unwrap();
-            lane.submit(Nanos::ZERO, asked(Op::Read, offset));
-            let (mut now, mut due) = (Nanos::ZERO, Vec::new());
-            while let Some(next) = lane.due(now, &mut due) {
-                now = next;
-            }
-            now
-        };
-        let device = MemoryDevice::new(16 << 20);
-        device.write(8 << 20, &vec![1; 1 << 20], Durability::Volatile).unwrap();
-        let holds = pace();
-        holds.hold(&device).unwrap();
-        let stored = latency(&holds, (8 << 20) + 4096);
-        let empty = latency(&pace(), (8 << 20) + 4096);
-        assert!(stored > empty + Nanos::from_micros(20), "{stored} and {empty}: a NAND read apart");
-        let another = pace();
-        another.hold(&device).unwrap();
-        assert_eq!(latency(&another, 4096), empty, "nothing is stored there");
-    }
-
-    #[test]
-    fn a_model_cools_while_nobody_asks_for_anything_and_is_due_when_it_was() {
-        let pace = pace();
-        let lane = Lane::new(&pace).unwrap();
-        for page in 0..2000 {
-            lane.submit(Nanos::ZERO, asked(Op::Write, page * 4096));
-        }
-        let (mut now, mut due) = (Nanos::ZERO, Vec::new());
-        while let Some(next) = lane.due(now, &mut due) {
-            now = next;
-        }
-        let at = |later| pace.climate(now + later).expect("the Duo tells").temperature_c;
-        let (warm, cool) = (at(Nanos::from_millis(100)), at(Nanos::from_secs(60)));
-        assert!(warm > cool, "{warm} and {cool} °C");
-        let ticket = lane.submit(now, asked(Op::Read, 0));
-        due.clear();
-        while let Some(next) = lane.due(now, &mut due) {
-            now = next;
-        }
-        assert_eq!(due, [ticket]);
-        assert!(now < Nanos::from_secs(60), "asking for the heat moved no time: {now}");
-    }
-
-    #[test]
-    fn nothing_is_due_before_its_time_and_each_ticket_once() {
-        let pace = pace();
-        let lane = Lane::new(&pace).unwrap();
-        let submitted: Vec<u32> =
-            (0..32).map(|page| lane.submit(Nanos::ZERO, asked(Op::Write, page * 4096))).collect();
-        let mut due = Vec::new();
-        let mut now = Nanos::ZERO;
-        while let Some(next) = lane.due(now, &mut due) {
-            assert!(next > now, "asked again at the same time");
-            now = next;
-        }
-        due.sort_unstable();
-        assert_eq!(due, submitted);
-    }
-
-    #[test]
-    fn a_client_is_not_told_of_what_another_left_behind() {
-        let pace = pace();
-        let left = Lane::new(&pace).unwrap();
-        left.submit(Nanos::ZERO, asked(Op::Write, 0));
-        drop(left);
-        let next = Lane::new(&pace).unwrap();
-        let mut due = Vec::new();
-        assert_eq!(next.due(Nanos::from_secs(1), &mut due), None);
-        assert!(due.is_empty());
-    }
-
-    #[test]
-    fn a_range_beyond_the_model_begins_again() {
-        let ask = |offset, length| place(Asked { op: Op::Read, offset, length, fua: false }, 1000);
-        assert_eq!(ask(0, 512), (Lba(0), 1));
-        assert_eq!(ask(1, 512), (Lba(0), 2));
-        assert_eq!(ask(1000 * 512, 512), (Lba(0), 1));
-        assert_eq!(ask(999 * 512, 1024), (Lba(998), 2));
-        assert_eq!(ask(0, u64::MAX), (Lba(0), 1000));
-    }
-}
+mod tests;

@@ -1,151 +1,145 @@
 //! A client whose replies keep to the times of a model.
 //!
 //! ```text
-//!   receive ──► carry out ──► hold the reply ──► is it due? ──► send
-//!      ▲                                            │ not yet
-//!      └──────── wait: for input, or until it is ◄──┘
+//!   the client's thread:  receive ──► carry out ──► Outbox: held by ticket
+//!                                                      │ due
+//!   the thread of all clients:                         └──► sent, as far as the socket takes it
+//!                                                              │ the rest, or encrypted
+//!   the client's thread:                          sends it ◄───┘
 //! ```
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU64;
-use std::sync::Arc;
-use std::thread;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use blockio::Nanos;
+use rustix::event::{EventfdFlags, eventfd};
 
 use crate::connection::{Break, Connection, advance, elapsed, violated};
 use crate::conversation::Conversation;
 use crate::limits::REQUEST_BYTES_MAX;
 use crate::limits::{Loan, OWN_BUFFER_BYTES};
+use crate::pace::Holder;
+use crate::recorder::Tape;
+use crate::socket::Socket;
 use crate::{Asked, Lane, Pace};
 
 /// Most bytes of replies that are held back before receiving stops: in the client's own memory, and
 /// in lent memory.
 const HELD_BYTES_OWN: usize = OWN_BUFFER_BYTES;
 const HELD_BYTES_LENT: usize = REQUEST_BYTES_MAX as usize;
-/// Shortest wait for which the thread sleeps: sleeping and waking takes about as long. Shorter ones
-/// are spent polling.
-const NEAR: Nanos = Nanos::from_micros(60);
 
-/// Replies that are not due yet, by ticket.
+/// Replies on their way to one client.
+struct Outbox {
+    socket: Arc<Socket>,
+    /// True if its own thread alone can send to it.
+    is_encrypted: bool,
+    /// Wakes its thread.
+    wake: OwnedFd,
+    outgoing: Mutex<Outgoing>,
+}
+
 #[derive(Default)]
-struct Held {
-    replies: BTreeMap<u32, Reply>,
+struct Outgoing {
+    /// Replies that are not due yet, by ticket.
+    held: BTreeMap<u32, Reply>,
+    /// Replies that are due, and what was answered by them.
+    ready: Vec<u8>,
+    answered: Vec<(Asked, Instant)>,
+    /// Bytes of all of them.
     bytes: usize,
-    /// Commands that were answered and are not recorded yet, with the times of their issue.
-    answered: Vec<(Asked, Nanos)>,
-    /// Memory for what is beyond the client's own.
-    loan: Option<Loan>,
+    /// True while the client's thread sends: nobody else does.
+    is_sending: bool,
+    /// True if the client's thread waits for something to be sent.
+    is_awaited: bool,
+    /// Reason why nothing can be sent any more.
+    failure: Option<io::Error>,
+    /// The way to whoever records what the client asks for, if somebody does.
+    tape: Option<Tape>,
 }
 
 /// A reply that is held back, with its command and the time of its issue.
 struct Reply {
     bytes: Vec<u8>,
     asked: Asked,
-    issued_at: Nanos,
+    issued_at: Instant,
     is_done: bool,
 }
 
-/// Serves a client at the pace of a model whose time began at `begun`.
+/// The client's own thread.
+struct Client<'a, 'b> {
+    connection: &'a mut Connection<'b>,
+    outbox: Arc<Outbox>,
+    lane: Lane,
+    /// Memory for what is beyond the client's own.
+    loan: Option<Loan>,
+    /// Time at which something was received last.
+    received_at: Instant,
+}
+
+/// Serves a client at the pace of a model; the time of what else is timed began at `begun`.
 pub(crate) fn serve<C: Conversation>(
     connection: &mut Connection<'_>,
     session: &mut C,
     pace: &Arc<Pace>,
     begun: Instant,
 ) -> Result<(), Break> {
-    // The system would otherwise sleep some 50 us longer than it is told to; where it refuses, it
-    // does.
-    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-    let Some(lane) = Lane::new(pace) else { return connection.serve(session, begun) };
-    let now = || elapsed(begun);
-    let mut held = Held::default();
+    let outbox = Arc::new(Outbox::new(connection)?);
+    let holder = Arc::<Outbox>::clone(&outbox);
+    let lane = Lane::new(pace, holder).map_err(Break::Unpaced)?;
+    let received_at = Instant::now();
+    let mut client = Client { connection, outbox, lane, loan: None, received_at };
     let mut has_input = true;
     loop {
-        let timed = advance(session, begun, &mut connection.replies)?;
-        let wanted_bytes = held.take(connection, session, &lane, now())?;
-        let next = held.release(connection, &lane, now())?;
-        connection.send()?;
-        held.record(connection, begun);
-        if wanted_bytes.is_none() && held.replies.is_empty() {
+        let timed = advance(session, begun, &mut client.connection.replies)?;
+        let wanted_bytes = client.take(session)?;
+        client.send()?;
+        let (is_idle, bytes) = client.look()?;
+        if wanted_bytes.is_none() && is_idle {
             continue;
         }
-        let is_idle = next.is_none() && held.replies.is_empty();
-        let next = next.into_iter().chain(timed).min();
-        if is_idle && (session.is_over() || !has_input) {
+        let is_last = session.is_over() || !has_input;
+        if is_idle && is_last {
             return Ok(());
         }
         // Memory for a large request is waited for by those alone who hold nothing.
-        let receives = wanted_bytes.filter(|it| {
-            has_input
-                && !session.is_over()
-                && (*it <= OWN_BUFFER_BYTES || held.replies.is_empty())
-                && held.bytes < held.bytes_max(connection)
-        });
-        if wait(connection, receives.is_some(), next, now())? {
-            has_input = connection.receive(receives.unwrap_or(1))? > 0;
+        let bytes_max = client.bytes_max(bytes);
+        let receives = wanted_bytes
+            .filter(|it| !is_last && (*it <= OWN_BUFFER_BYTES || is_idle) && bytes < bytes_max);
+        let is_awaited = receives.is_none() || client.loan.is_some();
+        let patience = timed.map(|at| Duration::from_nanos(at.saturating_sub(elapsed(begun)).0));
+        if client.wait(receives.is_some(), is_awaited, patience)? {
+            has_input = client.connection.receive(receives.unwrap_or(1))? > 0;
+            client.received_at = Instant::now();
         }
     }
 }
 
-/// Waits until `next`, or until something can be received that may be. Returns whether it can.
-fn wait(
-    connection: &mut Connection<'_>,
-    takes_more: bool,
-    next: Option<Nanos>,
-    now: Nanos,
-) -> Result<bool, Break> {
-    let left = next.map(|next| Duration::from_nanos(next.saturating_sub(now + NEAR).0));
-    if takes_more {
-        return connection.wait(left);
-    }
-    thread::sleep(left.unwrap_or_default());
-    Ok(false)
-}
-
-impl Held {
-    /// Returns the most bytes that may be held now. Never waits for memory: others may wait for
-    /// what is held here.
-    fn bytes_max(&mut self, connection: &Connection<'_>) -> usize {
-        if self.bytes < HELD_BYTES_OWN {
-            return HELD_BYTES_OWN;
-        }
-        if self.loan.is_none() {
-            self.loan = connection.lend_at_once(HELD_BYTES_LENT);
-        }
-        match &self.loan {
-            Some(loan) if !connection.memory.is_wanted() => HELD_BYTES_OWN + loan.bytes(),
-            _ => HELD_BYTES_OWN,
-        }
-    }
-
+impl Client<'_, '_> {
     /// Carries out what was received, and holds the replies. Returns how much the next request
     /// needs; none where it needs room that is there once what is held has gone.
-    fn take<C: Conversation>(
-        &mut self,
-        connection: &mut Connection<'_>,
-        session: &mut C,
-        lane: &Lane,
-        now: Nanos,
-    ) -> Result<Option<usize>, Break> {
-        while !session.is_over() && self.bytes < self.bytes_max(connection) {
-            let ready_bytes = connection.replies.len();
-            let next = session.take_next(connection.inbox.received(), &mut connection.replies);
+    fn take<C: Conversation>(&mut self, session: &mut C) -> Result<Option<usize>, Break> {
+        let mut held_bytes = self.outbox.lock().bytes;
+        while !session.is_over() && held_bytes < self.bytes_max(held_bytes) {
+            let ready_bytes = self.connection.replies.len();
+            let input = self.connection.inbox.received();
+            let next = session.take_next(input, &mut self.connection.replies);
             let next = match next {
                 Ok(next) => next,
                 Err(violation) => {
                     // It may say why.
-                    connection.send()?;
+                    self.send()?;
                     return Err(violated(violation));
                 }
             };
-            session.settle(&mut connection.replies);
-            connection.inbox.forget(next.used_bytes);
-            if next.room_bytes > 0 && (ready_bytes > 0 || !self.replies.is_empty()) {
+            session.settle(&mut self.connection.replies);
+            self.connection.inbox.forget(next.used_bytes);
+            if next.room_bytes > 0 && (ready_bytes > 0 || held_bytes > 0) {
                 return Ok(None);
             }
             if next.room_bytes > 0 {
-                connection.make_room(next.room_bytes)?;
+                self.connection.make_room(next.room_bytes)?;
                 continue;
             }
             if next.wanted_bytes > 0 {
@@ -153,47 +147,177 @@ impl Held {
             }
             // What no drive was asked for is answered at once.
             let Some(asked) = next.asked else { continue };
-            let reply = connection.replies.take_from(ready_bytes);
-            if reply.len() > HELD_BYTES_OWN {
-                self.loan = connection.end_loan();
+            let bytes = self.connection.replies.take_from(ready_bytes);
+            if bytes.len() > HELD_BYTES_OWN {
+                self.loan = self.connection.end_loan();
             }
-            self.bytes += reply.len();
-            let reply = Reply { bytes: reply, asked, issued_at: now, is_done: next.is_done };
-            self.replies.insert(lane.submit(now, asked), reply);
+            let issued_at = self.received_at;
+            let reply = Reply { bytes, asked, issued_at, is_done: next.is_done };
+            held_bytes = self.outbox.hold(&self.lane, reply);
         }
         Ok(Some(1))
     }
 
-    /// Has what was just answered recorded, where somebody records.
-    fn record(&mut self, connection: &mut Connection<'_>, begun: Instant) {
-        if let Some(tape) = &mut connection.tape {
-            let at = |issued_at: Nanos| begun + Duration::from_nanos(issued_at.0);
-            tape.keep_issued(self.answered.drain(..).map(|(asked, issued)| (asked, at(issued))));
+    /// Returns the most bytes that may be held now. Never waits for memory: others may wait for
+    /// what is held here.
+    fn bytes_max(&mut self, held_bytes: usize) -> usize {
+        if held_bytes < HELD_BYTES_OWN {
+            return HELD_BYTES_OWN;
+        }
+        if self.loan.is_none() {
+            self.loan = self.connection.lend_at_once(HELD_BYTES_LENT);
+        }
+        match &self.loan {
+            Some(loan) if !self.connection.memory.is_wanted() => HELD_BYTES_OWN + loan.bytes(),
+            _ => HELD_BYTES_OWN,
         }
     }
 
-    /// Sends what is due. Returns when something may be due next.
-    fn release(
-        &mut self,
-        connection: &mut Connection<'_>,
-        lane: &Lane,
-        now: Nanos,
-    ) -> Result<Option<Nanos>, Break> {
-        let mut due = Vec::new();
-        let next = lane.due(now, &mut due);
-        for reply in due.iter().filter_map(|ticket| self.replies.remove(ticket)) {
-            self.bytes -= reply.bytes.len();
-            connection.send_held(&reply.bytes)?;
-            if reply.is_done && connection.tape.is_some() {
-                self.answered.push((reply.asked, reply.issued_at));
-            }
-            if let Some(loan) = &self.loan {
-                loan.note_progress();
-            }
+    /// Sends what needs no time of the model, and what is due and was left to this thread.
+    fn send(&mut self) -> Result<(), Break> {
+        let mut outgoing = self.outbox.lock();
+        if self.connection.replies.is_empty() && outgoing.ready.is_empty() {
+            return Ok(());
         }
-        if self.bytes < HELD_BYTES_OWN {
+        outgoing.is_sending = true;
+        drop(outgoing);
+        self.connection.send()?;
+        let mut outgoing = self.outbox.lock();
+        while !outgoing.ready.is_empty() {
+            let (bytes, answered) = outgoing.take_ready();
+            outgoing.note_sending();
+            drop(outgoing);
+            self.connection.send_bytes(&bytes)?;
+            outgoing = self.outbox.lock();
+            outgoing.bytes -= bytes.len();
+            outgoing.record(answered);
+        }
+        outgoing.is_sending = false;
+        Ok(())
+    }
+
+    /// Whether nothing is on its way to the client, and the bytes that are.
+    fn look(&mut self) -> Result<(bool, usize), Break> {
+        let mut outgoing = self.outbox.lock();
+        if let Some(failure) = outgoing.failure.take() {
+            return Err(Break::Gone(failure));
+        }
+        let (is_idle, bytes) = (outgoing.held.is_empty() && outgoing.bytes == 0, outgoing.bytes);
+        drop(outgoing);
+        if let Some(loan) = &self.loan {
+            loan.note_progress();
+        }
+        if bytes < HELD_BYTES_OWN {
             self.loan = None;
         }
-        Ok(next)
+        Ok((is_idle, bytes))
+    }
+
+    /// Waits until something can be received that may be, or can be sent, or for this long; if
+    /// `is_awaited` also until the other thread has sent something. Returns whether something can
+    /// be received.
+    fn wait(
+        &mut self,
+        takes_more: bool,
+        is_awaited: bool,
+        patience: Option<Duration>,
+    ) -> Result<bool, Break> {
+        self.outbox.lock().is_awaited = is_awaited;
+        let has_input = self.connection.wait_also(takes_more, &self.outbox.wake, patience)?;
+        self.outbox.lock().is_awaited = false;
+        Ok(has_input)
+    }
+}
+
+impl Outbox {
+    fn new(connection: &mut Connection<'_>) -> Result<Self, Break> {
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let wake = eventfd(0, flags).map_err(|errno| Break::Unpaced(errno.into()))?;
+        let outgoing = Outgoing { tape: connection.tape.take(), ..Outgoing::default() };
+        let (socket, is_encrypted) = (connection.socket(), connection.is_encrypted());
+        Ok(Self { socket, is_encrypted, wake, outgoing: Mutex::new(outgoing) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Outgoing> {
+        self.outgoing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Holds a reply until the model is done with its command. Returns the bytes that are held.
+    fn hold(&self, lane: &Lane, reply: Reply) -> usize {
+        let mut outgoing = self.lock();
+        let ticket = lane.submit(reply.issued_at, reply.asked);
+        outgoing.bytes += reply.bytes.len();
+        let replaced = outgoing.held.insert(ticket, reply);
+        assert!(replaced.is_none(), "tickets wrap around after 2^32 commands");
+        outgoing.bytes
+    }
+
+    fn wake(&self) {
+        // It fails only when it is as awake as can be.
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+    }
+}
+
+impl Holder for Outbox {
+    fn send_due(&self, tickets: &[u32]) {
+        let mut outgoing = self.lock();
+        for ticket in tickets {
+            let Some(reply) = outgoing.held.remove(ticket) else { continue };
+            outgoing.ready.extend_from_slice(&reply.bytes);
+            if reply.is_done && outgoing.tape.is_some() {
+                outgoing.answered.push((reply.asked, reply.issued_at));
+            }
+        }
+        if outgoing.is_sending {
+            return;
+        }
+        if !self.is_encrypted {
+            outgoing.note_sending();
+            outgoing.send_at_once(&self.socket);
+        }
+        let is_left = !outgoing.ready.is_empty() || outgoing.failure.is_some();
+        if is_left || outgoing.is_awaited {
+            drop(outgoing);
+            self.wake();
+        }
+    }
+}
+
+impl Outgoing {
+    /// Sends as much as the socket takes.
+    fn send_at_once(&mut self, socket: &Socket) {
+        let mut sent = 0;
+        while sent < self.ready.len() && self.failure.is_none() {
+            match socket.send_at_once(&self.ready[sent..]) {
+                Ok(Some(more)) => sent += more,
+                Ok(None) => break,
+                Err(error) => self.failure = Some(error),
+            }
+        }
+        let sent = if self.failure.is_some() { self.ready.len() } else { sent };
+        self.ready.drain(..sent);
+        self.bytes -= sent;
+        if self.ready.is_empty() {
+            let answered = std::mem::take(&mut self.answered);
+            self.record(answered);
+        }
+    }
+
+    fn take_ready(&mut self) -> (Vec<u8>, Vec<(Asked, Instant)>) {
+        (std::mem::take(&mut self.ready), std::mem::take(&mut self.answered))
+    }
+
+    /// Notes when replies are sent, where somebody records.
+    fn note_sending(&mut self) {
+        if let Some(tape) = &mut self.tape {
+            tape.note_sending();
+        }
+    }
+
+    /// Has what was just answered recorded, where somebody records.
+    fn record(&mut self, answered: Vec<(Asked, Instant)>) {
+        if let Some(tape) = &mut self.tape {
+            tape.keep_issued(answered.into_iter());
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Recorders: whoever keeps what clients ask for, and when they were answered.
+//! Recorders, which keep the commands of clients with the times of receipt and reply.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,33 +6,33 @@ use std::time::Instant;
 
 use crate::Asked;
 
-/// Command of a client that was carried out and answered.
+/// Command of a client, carried out and answered.
 #[derive(Clone, Copy, Debug)]
 pub struct Served {
     /// The command.
     pub asked: Asked,
     /// Time at which the server had received all of it.
     pub issued_at: Instant,
-    /// Time just before the reply was handed to the system: no client can act on it earlier. Taken
-    /// afterwards it may be later than what the client asks for next.
+    /// Time just before the reply was passed to the kernel. A time taken afterwards could be later
+    /// than the client's next command, which depends on this reply.
     pub completed_at: Instant,
 }
 
-/// Whoever keeps commands that were answered. Any thread may call it; it holds nobody up.
+/// Receiver of answered commands. Any thread may call it, and it never blocks.
 pub trait Recorder: Send + Sync + fmt::Debug {
-    /// Keeps commands of a client: the number of an NBD client, from 1 in order of arrival, or
-    /// [`crate::fuse::CLIENT`].
+    /// Records commands of a client. Its number is that of an NBD client, from 1 in order of
+    /// arrival, or [`crate::fuse::CLIENT`].
     fn keep(&self, client: u64, served: &[Served]);
 }
 
-/// One client's way to a recorder.
+/// A recorder with the times of one client.
 #[derive(Debug)]
 pub(crate) struct Tape {
     recorder: Arc<dyn Recorder>,
     client: u64,
-    /// Time at which something was received last.
+    /// Time of the latest receipt.
     received_at: Instant,
-    /// Time at which replies began to be sent last.
+    /// Time at which the latest replies began to be sent.
     sending_at: Instant,
     served: Vec<Served>,
 }
@@ -53,13 +53,13 @@ impl Tape {
         self.sending_at = Instant::now();
     }
 
-    /// Keeps commands that were received last and have just been answered.
+    /// Records the commands of the latest receipt, which have just been answered.
     pub(crate) fn keep(&mut self, answered: &mut Vec<Asked>) {
         let issued_at = self.received_at;
         self.keep_issued(answered.drain(..).map(|asked| (asked, issued_at)));
     }
 
-    /// Keeps commands that have just been answered, each with the time of its issue.
+    /// Records commands that have just been answered, each with the time of its issue.
     pub(crate) fn keep_issued(&mut self, answered: impl Iterator<Item = (Asked, Instant)>) {
         let mut answered = answered.peekable();
         if answered.peek().is_none() {
@@ -67,7 +67,7 @@ impl Tape {
         }
         let sending_at = self.sending_at;
         let served = |(asked, issued_at)| {
-            // Nothing was sent where a command has no reply of its own.
+            // Commands without a reply of their own leave no time of sending.
             Served { asked, issued_at, completed_at: sending_at.max(issued_at) }
         };
         self.served.extend(answered.map(served));

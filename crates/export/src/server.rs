@@ -88,7 +88,7 @@ pub enum Protocol {
 
 /// Whoever watches a server. Any thread may call it.
 pub trait Observer: Send + Sync {
-    /// Takes note of an event.
+    /// Receives an event.
     fn saw(&self, event: &Event);
 }
 
@@ -121,7 +121,6 @@ struct Clients {
     served: BTreeMap<u64, Arc<Socket>>,
     /// The NVMe controllers whose queues they are, by number.
     controllers: BTreeMap<u64, u16>,
-    came: u64,
     is_stopping: bool,
     turned_away: TurnedAway,
 }
@@ -135,7 +134,7 @@ struct TurnedAway {
 }
 
 impl TurnedAway {
-    /// Takes note of one more; returns how many are to be told of now, if any are.
+    /// Counts one more. Returns the number to report now, if a report is due.
     fn note(&mut self, now: Instant) -> Option<u64> {
         self.untold += 1;
         if self.told_at.is_some_and(|at| now < at + REPORT_EVERY) {
@@ -160,6 +159,12 @@ impl Protocol {
             Self::Nbd => "nbd",
             Self::Nvme(_) => "nvme",
         }
+    }
+}
+
+impl Observer for Arc<dyn Observer> {
+    fn saw(&self, event: &Event) {
+        self.as_ref().saw(event);
     }
 }
 
@@ -312,8 +317,7 @@ impl Shared {
             self.turn_away(Break::Full(self.limits.connections).to_string());
             return;
         }
-        clients.came += 1;
-        let client = clients.came;
+        let client = self.exports.number_client();
         clients.handshaking.insert(client, Arc::clone(&socket));
         let is_full = clients.handshaking.len() > HANDSHAKES_MAX;
         let oldest = if is_full { clients.handshaking.pop_first() } else { None };

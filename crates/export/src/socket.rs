@@ -217,6 +217,12 @@ impl From<std::os::unix::net::UnixStream> for Socket {
     }
 }
 
+impl From<Socket> for OwnedFd {
+    fn from(socket: Socket) -> Self {
+        socket.0
+    }
+}
+
 impl Socket {
     /// Receives what is there, waiting for the first byte. Returns how much; zero at the end.
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -243,6 +249,42 @@ impl Socket {
         match rustix::event::poll(&mut sockets, patience.as_ref()) {
             Ok(ready) => Ok(ready > 0),
             Err(Errno::INTR) => Ok(false),
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    /// Waits until `wake`, an event descriptor, was written to, which then is as before, or for
+    /// this long; if `takes_more` also until something can be received. Returns whether something
+    /// can.
+    pub(crate) fn wait_also(
+        &self,
+        takes_more: bool,
+        wake: &OwnedFd,
+        patience: Option<Duration>,
+    ) -> io::Result<bool> {
+        let patience = patience.map(|it| Timespec::try_from(it).expect("far below an age"));
+        // Without it the end of the connection is noticed by sending.
+        let events = [PollFd::new(wake, PollFlags::IN), PollFd::new(&self.0, PollFlags::IN)];
+        let mut events = events;
+        let awaited = &mut events[..if takes_more { 2 } else { 1 }];
+        match rustix::event::poll(awaited, patience.as_ref()) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok(false),
+            Err(other) => return Err(other.into()),
+        }
+        if !awaited[0].revents().is_empty() {
+            // It holds a number of eight bytes, which is of no interest.
+            let _ = rustix::io::read(wake, &mut [0; 8]);
+        }
+        Ok(awaited.get(1).is_some_and(|socket| !socket.revents().is_empty()))
+    }
+
+    /// Sends what the system takes at once; `None` if it takes nothing.
+    pub(crate) fn send_at_once(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        match retry_on_intr(|| rustix::net::send(&self.0, bytes, flags)) {
+            Ok(sent) => Ok(Some(sent)),
+            Err(Errno::AGAIN) => Ok(None),
             Err(other) => Err(other.into()),
         }
     }

@@ -49,7 +49,7 @@ impl Extents {
         }
     }
 
-    /// Has another number of logical pages, of which another number may be stored.
+    /// Changes the number of logical pages, and the number of pages that may be stored.
     pub(crate) fn resize(&mut self, config: &Config) {
         let pages = if config.extents_per_page > 1 { config.pages_logical } else { 0 };
         self.granules_of.resize(pages as usize);

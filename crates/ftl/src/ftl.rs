@@ -51,6 +51,34 @@ pub enum Replacement {
 }
 
 /// A flash translation layer.
+///
+/// Each write goes to a new place; the map knows which one, until the page is trimmed:
+///
+/// ```
+/// use ftl::{Config, Ftl, Geometry, Lpn, NoMedia};
+/// # let geometry = Geometry {
+/// #     banks: 1, dies_per_bank: 4, planes_per_die: 1, erase_blocks_per_plane: 16,
+/// #     pages_per_erase_block: 8, page_kib: 4, stripe_dies: 4,
+/// # };
+/// # let config = Config {
+/// #     geometry, pages_logical: 192, pages_stored_max: 192, extents_per_page: 1,
+/// #     victim: ftl::VictimPolicy::Greedy,
+/// #     watermarks: ftl::Watermarks {
+/// #         low: 3, high: 4, burst: 0.1, price_max: 0.0, batch_pages: 1,
+/// #     },
+/// #     wear_spread_max: 0, spares_per_die: 0, handles: ftl::ReclaimUnitHandles::ONE, seed: 1,
+/// # };
+/// let mut ftl = Ftl::format(&config)?;
+/// let first = ftl.write(Lpn(7), &mut NoMedia);
+/// let second = ftl.write(Lpn(7), &mut NoMedia);
+/// assert_ne!(first, second);
+/// assert_eq!(ftl.lookup(Lpn(7)), Some(second));
+/// assert_eq!(ftl.lookup(Lpn(8)), None, "nobody has written it");
+/// ftl.trim(Lpn(7));
+/// assert_eq!(ftl.lookup(Lpn(7)), None);
+/// assert_eq!((ftl.counters().pages_host, ftl.counters().pages_trimmed), (2, 1));
+/// # Ok::<(), ftl::ConfigError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Ftl {
     pub(crate) config: Config,
@@ -420,7 +448,7 @@ impl Ftl {
         self.superblocks.invalidate_all();
     }
 
-    /// Has the processor fetch the map entry of a page that will be asked for soon.
+    /// Prefetches the map entry of a page that will be accessed soon.
     ///
     /// Changes nothing. One cache miss after another is what a large map costs; fetched ahead, they
     /// overlap with one another and with work.

@@ -21,6 +21,23 @@ use blockio::Bytes;
 pub struct DieId(pub u32);
 
 /// Geometry of the NAND. All counts are at least 1.
+///
+/// ```
+/// let geometry = ftl::Geometry {
+///     banks: 4,
+///     dies_per_bank: 25,
+///     planes_per_die: 2,
+///     erase_blocks_per_plane: 2048,
+///     pages_per_erase_block: 256,
+///     page_kib: 4,
+///     stripe_dies: 25, // 24 of data and one of parity
+/// };
+/// assert_eq!(geometry.dies(), 100);
+/// assert_eq!(geometry.superblocks(), 8192);
+/// assert_eq!(geometry.pages_per_superblock(), 256 * 24 * 2);
+/// // The other members of the stripe, from which a lost unit is computed again.
+/// assert_eq!(geometry.stripe_of(0).count(), 24);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     /// Sets of dies that form superblocks together.

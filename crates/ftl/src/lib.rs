@@ -3,6 +3,48 @@
 //! The host side goes in as [`Ftl::write`], [`Ftl::trim`] and [`Ftl::lookup`]; the media side comes
 //! out as [`MediaOp`]s, handed to the [`Media`] of whoever owns the state machine: a timing model
 //! books them on dies, a live drive moves bytes, a test keeps them in a `Vec`.
+//!
+//! # Get started
+//!
+//! The write amplification of uniform random writes, four times over the whole drive:
+//!
+//! ```
+//! use blockio::Rng;
+//! use ftl::{Config, Ftl, Geometry, Lpn, NoMedia, ReclaimUnitHandles, VictimPolicy, Watermarks};
+//!
+//! let config = Config {
+//!     geometry: Geometry {
+//!         banks: 1,
+//!         dies_per_bank: 4,
+//!         planes_per_die: 1,
+//!         erase_blocks_per_plane: 128,
+//!         pages_per_erase_block: 64,
+//!         page_kib: 4,
+//!         stripe_dies: 0, // no parity
+//!     },
+//!     pages_logical: 26_000, // of 32,768: 26 % more flash than the host sees
+//!     pages_stored_max: 26_000,
+//!     extents_per_page: 1,
+//!     victim: VictimPolicy::Greedy,
+//!     watermarks: Watermarks { low: 3, high: 4, burst: 0.1, price_max: 0.0, batch_pages: 1 },
+//!     wear_spread_max: 0,
+//!     spares_per_die: 0,
+//!     handles: ReclaimUnitHandles::ONE,
+//!     seed: 1,
+//! };
+//! let mut ftl = Ftl::format(&config)?;
+//! let mut rng = Rng::new(1);
+//! for _ in 0..4 * config.pages_logical {
+//!     let lpn = u32::try_from(rng.below(config.pages_logical.into())).expect("a page number");
+//!     ftl.write(Lpn(lpn), &mut NoMedia);
+//! }
+//! let counters = ftl.counters();
+//! let amplification = counters.pages_programmed() as f64 / counters.pages_host as f64;
+//! assert!((1.5..2.5).contains(&amplification), "{amplification}");
+//! # Ok::<(), ftl::ConfigError>(())
+//! ```
+//!
+//! Whoever owns the media takes part by a type of their own that is [`Media`]: see there.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 

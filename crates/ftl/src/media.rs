@@ -62,6 +62,43 @@ pub enum MediaOp {
 }
 
 /// Whoever carries out media operations.
+///
+/// One that counts what each die has to program, parity included:
+///
+/// ```
+/// use ftl::{Config, Ftl, Geometry, Lpn, Media, MediaOp};
+/// # let geometry = Geometry {
+/// #     banks: 1, dies_per_bank: 4, planes_per_die: 1, erase_blocks_per_plane: 16,
+/// #     pages_per_erase_block: 8, page_kib: 4, stripe_dies: 4,
+/// # };
+/// # let config = Config {
+/// #     geometry, pages_logical: 192, pages_stored_max: 192, extents_per_page: 1,
+/// #     victim: ftl::VictimPolicy::Greedy,
+/// #     watermarks: ftl::Watermarks {
+/// #         low: 3, high: 4, burst: 0.1, price_max: 0.0, batch_pages: 1,
+/// #     },
+/// #     wear_spread_max: 0, spares_per_die: 0, handles: ftl::ReclaimUnitHandles::ONE, seed: 1,
+/// # };
+/// #[derive(Default)]
+/// struct ProgramsByDie([u32; 4]);
+///
+/// impl Media for ProgramsByDie {
+///     fn submit(&mut self, op: MediaOp) {
+///         if let MediaOp::Program { die, .. } = op {
+///             self.0[die.0 as usize] += 1;
+///         }
+///     }
+/// }
+///
+/// let mut ftl = Ftl::format(&config)?;
+/// let mut media = ProgramsByDie::default();
+/// // Eight rows of three units of data and one of parity, which takes its turn among the dies.
+/// for lpn in 0..24 {
+///     ftl.write(Lpn(lpn), &mut media);
+/// }
+/// assert_eq!(media.0, [8; 4]);
+/// # Ok::<(), ftl::ConfigError>(())
+/// ```
 pub trait Media {
     /// Takes one operation.
     fn submit(&mut self, op: MediaOp);

@@ -109,7 +109,7 @@ impl ByHandle {
         by_handle
     }
 
-    /// Has another number of logical pages.
+    /// Changes the number of logical pages.
     pub(crate) fn resize(&mut self, pages_logical: u32) {
         if !self.counters.is_empty() {
             self.handle_of.resize(pages_logical as usize);

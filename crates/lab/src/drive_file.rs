@@ -56,7 +56,7 @@ impl DriveFile {
     ///
     /// # Errors
     /// Fails if it cannot be read, or is not a drive; says where.
-    pub(crate) fn read(path: &Path) -> Result<Self, Error> {
+    pub fn read(path: &Path) -> Result<Self, Error> {
         let file = path.display().to_string();
         let text = fs::read_to_string(path)
             .map_err(|source| Error::new(Kind::Io, format!("reading {file}")).source(source))?;
@@ -78,7 +78,7 @@ impl DriveFile {
     /// The drive as the file has it; nothing where what was put into it makes none.
     ///
     /// # Errors
-    /// Says what is wrong with it.
+    /// Fails with the line and the fault.
     pub fn spec(&self) -> Result<DriveSpec, ssd::SpecError> {
         DriveSpec::parse(&self.text(), &self.file)
     }

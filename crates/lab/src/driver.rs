@@ -7,11 +7,11 @@ pub(crate) mod contract;
 pub mod mock;
 pub mod model;
 
-use results::{Environment, Interval, Latencies, Target, Warning};
+use results::{ApplicationInterval, Environment, Interval, Latencies, Target, Warning};
 use workload::Workload;
 use workload::recording::Recording;
 
-use crate::application::Replayed;
+use crate::application::{ReplayHost, Replayed};
 use crate::plan::Plan;
 use crate::progress::Glimpse;
 use crate::real::access::Access;
@@ -83,6 +83,31 @@ pub struct Loaded {
     pub warnings: Vec<Warning>,
 }
 
+/// Recording of an application that is to be replayed.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordedLoad<'a> {
+    /// Name of the step.
+    pub step: &'a str,
+    /// The recording.
+    pub recording: &'a Recording,
+    /// Host of the replay.
+    pub host: &'a ReplayHost,
+    /// Length of the load, over which the recording is replayed again and again; absent: once.
+    pub lasting: Option<Lasting>,
+}
+
+/// A load of several intervals, on one drive of several.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Lasting {
+    /// Intervals that are told apart.
+    pub intervals: u32,
+    /// Length of an interval, in seconds of the drive.
+    pub interval_s: f64,
+    /// Share of the recording, from 0 to 1, after which its first replay begins: drives with one
+    /// load each are not in step.
+    pub begins_at: f64,
+}
+
 /// Result of a recorded application.
 #[derive(Clone, Debug)]
 pub struct ReplayedApplication {
@@ -90,6 +115,8 @@ pub struct ReplayedApplication {
     pub replayed: Replayed,
     /// Requests of the replay, in intervals: what its totals add up.
     pub intervals: Vec<Interval>,
+    /// Transactions of each interval; empty where the load has none, or none are predicted.
+    pub transactions: Vec<ApplicationInterval>,
 }
 
 /// Intervals of one device of several that are one target.
@@ -149,11 +176,10 @@ pub trait Driver: Send {
     /// drives keeps to the order of what waits for what.
     fn replay(
         &mut self,
-        step: &str,
-        _recording: &Recording,
+        load: &RecordedLoad<'_>,
         _watch: &mut dyn Watch,
     ) -> Result<ReplayedApplication, Error> {
-        Err(only_models(step))
+        Err(only_models(load.step))
     }
 }
 

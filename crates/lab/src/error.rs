@@ -70,3 +70,24 @@ impl StdError for Error {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_of_a_failure_does_not_repeat_its_cause() {
+        let cause = std::io::Error::other("no space");
+        let error = Error::new(Kind::Io, "writing run.json").source(cause).hint("free some");
+        assert_eq!(error.to_string(), "writing run.json");
+        assert_eq!(StdError::source(&error).map(ToString::to_string), Some("no space".into()));
+        assert_eq!((error.kind(), error.remedy()), (Kind::Io, "free some"));
+    }
+
+    #[test]
+    fn a_failure_without_a_known_remedy_has_none() {
+        let error = Error::new(Kind::Program, "fio failed");
+        assert_eq!(error.remedy(), "");
+        assert!(StdError::source(&error).is_none());
+    }
+}

@@ -152,6 +152,7 @@ fn imported(report: &Report, shown: &str, title: Option<&str>) -> Result<Importe
         start_purged: false,
         seed: 0,
         steps,
+        work: Vec::new(),
     };
     let target = target(report, title);
     let wanted =
@@ -285,7 +286,7 @@ impl Merged {
         let mut texts = Vec::new();
         if self.is_clat {
             texts.push((
-                "latency is fio's clat: what it took to submit a request is not in it",
+                "latency is fio's clat, which excludes the time of submission",
                 "run fio with --lat_percentiles=1 and --output-format=json+",
             ));
         }

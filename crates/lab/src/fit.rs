@@ -21,7 +21,6 @@ mod search;
 mod shortcut;
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use nalgebra::DMatrix;
@@ -57,11 +56,9 @@ pub trait Watcher: Progress {
     fn searched(&self, evaluations: usize, loss: f64);
 }
 
-/// Input of a fit: a drive with open numbers, and the figures to fit them to.
+/// Input of a fit beside the drive's file: its open numbers, and the figures to fit them to.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// The drive's file.
-    pub file: &'a Path,
     /// Numbers that are open besides those of its `[[fit]]` tables.
     pub free: &'a [Free],
     /// Figures about the drive.
@@ -82,24 +79,14 @@ pub struct Question<'a> {
     pub threads: usize,
 }
 
-/// Reads the drive's file, for whoever has to find its figures.
-///
-/// # Errors
-/// Fails if it cannot be read, or is not a drive; says where.
-pub fn read(path: &Path) -> Result<DriveSpec, Error> {
-    let spec = DriveFile::read(path)?.spec();
-    spec.map_err(|source| Error::new(Kind::Input, "reading the drive").source(source))
-}
-
-/// Fits the open numbers of a drive. Stopped early, returns the best so far, unverified.
+/// Fits the open numbers of the drive in `file`. Stopped early, returns the best so far, unverified.
 ///
 /// # Errors
 /// Fails if the question is at fault, with file and line; or if a model failed.
-pub fn fit(question: Question<'_>, watcher: &dyn Watcher) -> Result<Fit, Error> {
-    let file = DriveFile::read(question.file)?;
-    let parameters = parameters(&file, question.free)?;
+pub fn fit(file: &DriveFile, question: Question<'_>, watcher: &dyn Watcher) -> Result<Fit, Error> {
+    let parameters = parameters(file, question.free)?;
     let published = question.published.cloned();
-    let candidates = Candidates { file: &file, parameters: &parameters, published };
+    let candidates = Candidates { file, parameters: &parameters, published };
     let start: Vec<f64> = parameters.iter().map(Parameter::begin).collect();
     let spec = candidates.spec_at(&start).ok_or_else(|| {
         let text = format!("{} is no drive at its own numbers", file.name());

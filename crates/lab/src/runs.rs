@@ -198,7 +198,7 @@ impl Runs {
 pub struct Folder {
     path: PathBuf,
     order: Order,
-    /// Tells others that the run is under way.
+    /// Lock that marks the run as in progress for other processes.
     hold: File,
     board: Board,
 }

@@ -197,7 +197,7 @@ pub(crate) fn published(wanted: &Wanted, plan: &Plan, run: &Run) -> Vec<Figure> 
 fn check_device_is_there(path: &Path) -> Result<(), Error> {
     if path.starts_with("/dev") && !path.exists() {
         let text = format!("there is no device {}", path.display());
-        return Err(Error::new(Kind::Input, text).hint("`lsblk` lists what is there"));
+        return Err(Error::new(Kind::Input, text).hint("`lsblk` lists the block devices"));
     }
     Ok(())
 }
@@ -210,7 +210,7 @@ pub fn find_drive(name: &str) -> Result<DriveSpec, Error> {
     match Subject::find(name)? {
         Subject::Model { spec, .. } => Ok(*spec),
         Subject::Real { path } => {
-            let text = format!("{path} is no modelled drive");
+            let text = format!("{path} is not a modelled drive");
             Err(Error::new(Kind::Input, text).hint("`floatgate drives` lists them"))
         }
     }

@@ -291,7 +291,7 @@ fn a_failure_names_what_failed_and_nothing_follows_it() {
         finished: Vec::new(),
     };
     let failed = carry_out(&[assignment], 1, &Unwatched).unwrap_err();
-    assert_eq!(failed.to_string(), "the mock was told to fail");
+    assert_eq!(failed.to_string(), "the mock was set up to fail");
     assert_eq!(told.all(), ["purge", step.as_str()]);
 }
 

@@ -1,5 +1,5 @@
-//! Faults of a drive on demand: power that goes, dies that fail, bits that flip, stalls,
-//! space that runs out; by command, or by a schedule with a seed.
+//! Fault injection: power cuts, failed dies, bit flips, stalls and lack of space, by command or by
+//! a schedule with a seed.
 //!
 //! ```text
 //!  client ─► Injecting device ─► Drive ─► Injecting media ─► files
@@ -34,7 +34,7 @@ use crate::{Device, Medium};
 
 /// Interval at which the clock of a schedule is checked.
 const TICK: Duration = Duration::from_millis(20);
-/// Longest stall: who wants more cuts the power.
+/// Longest stall in milliseconds; a longer one is a power cut.
 const STALL_MS_MAX: u64 = 60 * 60 * 1000;
 
 /// Injects faults into a drive, by command and by a schedule.
@@ -58,8 +58,8 @@ pub struct FaultInjector {
 }
 
 impl FaultInjector {
-    /// Does what a schedule says, and what it is told to; `on_cut` is called once the power has
-    /// gone from all dies, with an error where what one of them holds could not be changed.
+    /// Injects the faults of a schedule, and those of [`Self::commit`]. `on_cut` is called after a
+    /// power cut, with an error if the data of a die could not be changed.
     pub fn new(schedule: Schedule, on_cut: fn(&io::Result<()>)) -> Arc<Self> {
         let Schedule { seed, planned } = schedule;
         Arc::new(Self {
@@ -94,7 +94,7 @@ impl FaultInjector {
         Arc::new(InjectingDevice::new(device, Arc::clone(self)))
     }
 
-    /// Has something go wrong now.
+    /// Injects a fault now.
     ///
     /// # Errors
     /// Fails if there is no such die, what it holds cannot be changed, or a stall has no end.
@@ -121,7 +121,7 @@ impl FaultInjector {
         }
     }
 
-    /// Has what is due by the clock go wrong in time, until it is dropped.
+    /// Injects scheduled faults at their times, until it is dropped.
     ///
     /// # Errors
     /// Fails if the system refuses a thread.
@@ -138,7 +138,7 @@ impl FaultInjector {
         Ok(())
     }
 
-    /// A client's command came.
+    /// Counts a command of a client.
     fn count_command(&self) {
         self.commands.fetch_add(1, Ordering::Relaxed);
         self.carry_out_due();

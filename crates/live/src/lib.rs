@@ -3,6 +3,49 @@
 //! [`Drive`] is a [`Device`] over dies, which are files, block devices or anything else that is a
 //! [`Medium`]. The crate `export` offers it to clients over a protocol.
 //!
+//! # Get started
+//!
+//! A drive over four files, any one of which can be lost without losing data:
+//!
+//! ```
+//! use blockio::Bytes;
+//! use live::{
+//!     Compression, CreateOptions, Device as _, Drive, Durability, Equipment, Preallocation, create,
+//! };
+//!
+//! let folder = tempfile::tempdir()?;
+//! let volume = folder.path().join("volume");
+//! let dies: Vec<_> = (0..4).map(|die| folder.path().join(format!("d{die}.img"))).collect();
+//! let options = CreateOptions {
+//!     volume: volume.clone(),
+//!     dies: dies.clone(),
+//!     size: Bytes(8 << 20),
+//!     is_protected: true,
+//!     over_provisioning: 0.15,
+//!     compression: Compression::Lz4,
+//!     physical: None,
+//!     unit: None,
+//! };
+//! create(&options, &Equipment { preallocation: Preallocation::Off, ..Equipment::default() })?;
+//!
+//! let drive = Drive::open(&volume)?;
+//! drive.write(4096, b"survives", Durability::Durable)?;
+//! // Dropped, not closed: a crash. And a die is gone.
+//! drop(drive);
+//! std::fs::remove_file(&dies[1])?;
+//!
+//! let drive = Drive::open(&volume)?;
+//! let mut read = [0; 8];
+//! drive.read(4096, &mut read)?;
+//! assert_eq!(&read, b"survives");
+//! assert_eq!(drive.lost_dies(), [1]);
+//! drive.close()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`Plan`] and [`format()`] make a drive of media that are no files; [`Queue`] has calls that do not
+//! wait; [`fault_injection`] makes things go wrong.
+//!
 //! The rooms, from the lowest up: `lock`, `mutants`; `medium`; `fault_injection`; `format`, the
 //! structures of the media without I/O; `error`; `status`, types alone; `engine`; `management`;
 //! `volume`; `simulation`. A file uses its own room and lower ones, which a test keeps.

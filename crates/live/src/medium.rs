@@ -36,6 +36,59 @@ pub struct HostSpace {
 }
 
 /// Bytes at positions. Many threads may call at once.
+///
+/// A die of one's own needs four calls. This one lies in memory, and so does the drive over it:
+///
+/// ```
+/// use std::io;
+/// use std::sync::{Arc, Mutex};
+///
+/// use blockio::Bytes;
+/// use live::{Compression, Device as _, Drive, Durability, Medium, Plan, format};
+///
+/// #[derive(Clone, Debug)]
+/// struct Memory(Arc<Mutex<Vec<u8>>>);
+///
+/// impl Memory {
+///     fn with<T>(&self, offset: u64, work: impl FnOnce(&mut [u8]) -> T) -> T {
+///         work(&mut self.0.lock().expect("nobody panics")[offset as usize..])
+///     }
+/// }
+///
+/// impl Medium for Memory {
+///     fn size(&self) -> u64 {
+///         self.with(0, |bytes| bytes.len() as u64)
+///     }
+///     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+///         self.with(offset, |bytes| buffer.copy_from_slice(&bytes[..buffer.len()]));
+///         Ok(())
+///     }
+///     fn write_at(&self, offset: u64, written: &[u8]) -> io::Result<()> {
+///         self.with(offset, |bytes| bytes[..written.len()].copy_from_slice(written));
+///         Ok(())
+///     }
+///     fn sync(&self) -> io::Result<()> {
+///         Ok(())
+///     }
+/// }
+///
+/// let plan = Plan {
+///     size: Bytes(8 << 20),
+///     dies: 1,
+///     is_protected: false,
+///     over_provisioning: 0.2,
+///     compression: Compression::None,
+///     physical: None,
+///     unit: None,
+/// };
+/// let shape = plan.shape()?;
+/// let die = Memory(Arc::new(Mutex::new(vec![0; shape.die_bytes().0 as usize])));
+/// format(vec![Box::new(die.clone())], &shape, 1)?;
+/// let drive = Drive::open_media(vec![Box::new(die)])?;
+/// drive.write(0, b"in memory", Durability::Durable)?;
+/// drive.close()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Medium: Any + fmt::Debug + Send + Sync {
     /// Bytes that it holds.
     fn size(&self) -> u64;

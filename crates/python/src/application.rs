@@ -1,17 +1,17 @@
 //! Recordings of applications, replayed on modelled drives.
 
-use std::path::{Path, PathBuf};
-
 use lab::application::{self, ReplayHost};
 use lab::driver::model::replay_recording;
+use lab::workload::catalogue;
 use lab::workload::recording::Recording;
 use lab::{Error, Kind};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::drive::DriveOrder;
-use crate::failure::{json, order};
+use crate::failure::{exception, json, order};
 use crate::work::detached;
 
 /// Order of a replay.
@@ -19,9 +19,9 @@ use crate::work::detached;
 #[serde(deny_unknown_fields)]
 struct ReplayOrder {
     drive: DriveOrder,
-    /// Times as fast as the host of the recording.
+    /// Speed of the host, as a multiple of the recording's host.
     host_speed: f64,
-    /// Share of the reads that memory answers, in percent.
+    /// Share of the reads that the host's memory answers, in percent.
     buffered_percent: f64,
     /// Compressibility of the data, in percent.
     compressible_percent: f64,
@@ -30,7 +30,7 @@ struct ReplayOrder {
 impl ReplayOrder {
     fn carry_out(&self, recording: &Recording) -> Result<serde_json::Value, Error> {
         if !(0.0..=100.0).contains(&self.compressible_percent) {
-            let text = format!("compressible is {}, not 0 to 100 %", self.compressible_percent);
+            let text = format!("compressible is {} %, must be 0 to 100", self.compressible_percent);
             return Err(Error::new(Kind::Input, text));
         }
         let (speed, buffered_percent) = (self.host_speed, self.buffered_percent);
@@ -51,34 +51,27 @@ impl ReplayOrder {
     }
 }
 
-/// Replays the recording at `path` on a drive. Returns the result as JSON.
+/// Replays a recording, the bytes of the file `name`, on a drive. Returns the result as JSON.
 #[pyfunction]
-pub(crate) fn replay(py: Python<'_>, path: &str, order_json: &str) -> PyResult<String> {
-    let asked: ReplayOrder = order(order_json)?;
-    json(&detached(py, None, |_| asked.carry_out(&application::read(Path::new(path))?))?)
-}
-
-/// Predicts the application `name` with `threads` clients on a drive, from a recording that is
-/// built in, or one in the folder `recordings`. Returns the result as JSON.
-#[pyfunction]
-#[pyo3(signature = (name, threads, order_json, recordings=None))]
-pub(crate) fn app(
+pub(crate) fn replay(
     py: Python<'_>,
     name: &str,
-    threads: u32,
+    bytes: &[u8],
     order_json: &str,
-    recordings: Option<&str>,
 ) -> PyResult<String> {
     let asked: ReplayOrder = order(order_json)?;
-    let recording = || match recordings {
-        Some(folder) => application::read(&recorded(Path::new(folder), name, threads)),
-        None => application::built_in(name, threads)
-            .ok_or_else(|| application::no_recording(name, threads)),
-    };
-    json(&detached(py, None, |_| asked.carry_out(&recording()?))?)
+    json(&detached(py, None, |_| asked.carry_out(&application::read_from(bytes, name)?))?)
 }
 
-/// Path of the recording of an application with so many clients, as `floatgate app --out` names it.
-fn recorded(folder: &Path, name: &str, threads: u32) -> PathBuf {
-    folder.join(format!("{name}-t{threads}.rec"))
+/// The recording of the application `name` with `threads` clients that is built in, as bytes.
+#[pyfunction]
+pub(crate) fn recording<'py>(
+    py: Python<'py>,
+    name: &str,
+    threads: u32,
+) -> PyResult<Bound<'py, PyBytes>> {
+    match catalogue::recording(name, threads) {
+        Some(bytes) => Ok(PyBytes::new(py, bytes)),
+        None => Err(exception(&application::no_recording(name, threads))),
+    }
 }

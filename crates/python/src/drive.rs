@@ -1,4 +1,4 @@
-//! Drives, workloads and protocols by name, and drives as texts.
+//! Drives, workloads and protocols by name, and drives as TOML.
 
 use lab::drive_file::DriveFile;
 use lab::library::{Item, Library};
@@ -15,7 +15,7 @@ use toml_edit::Value;
 
 use crate::failure::{exception, json, refused};
 
-/// A drive as the package's own half has it.
+/// A drive as the package's Python half passes it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DriveOrder {
@@ -34,16 +34,16 @@ pub(crate) struct DriveOrder {
 }
 
 impl DriveOrder {
-    /// The drive that is described.
+    /// Returns the specification of the drive.
     ///
     /// # Errors
-    /// Says what is wrong with the text.
+    /// Fails if the text is not a valid drive file, and names the line.
     pub(crate) fn spec(&self) -> Result<DriveSpec, Error> {
         DriveSpec::parse(&self.text, &self.name)
             .map_err(|source| Error::new(Kind::Input, "reading a drive").source(source))
     }
 
-    /// The drive as the subject of a measurement.
+    /// Returns the drive as the subject of a measurement.
     ///
     /// # Errors
     /// As [`Self::spec`].
@@ -51,7 +51,7 @@ impl DriveOrder {
         Ok(Subject::Model { name: self.name.clone(), spec: Box::new(self.spec()?) })
     }
 
-    /// The setup that is asked for.
+    /// Returns the requested setup.
     pub(crate) fn choice(&self) -> Choice {
         Choice {
             format: self.format.clone(),
@@ -62,15 +62,15 @@ impl DriveOrder {
         }
     }
 
-    /// The one setup of a model that is asked for.
+    /// Returns the requested setup of a model.
     ///
     /// # Errors
-    /// Names the format or host that the drive does not have.
+    /// Fails if the drive lacks the format or host, and names it.
     pub(crate) fn model_setup(&self) -> Result<ModelSetup, Error> {
         match self.subject()?.setup(&self.choice())? {
             Wanted::Model(setup) => Ok(setup),
             Wanted::Real { target, .. } => {
-                Err(Error::new(Kind::Input, format!("{target} is no modelled drive")))
+                Err(Error::new(Kind::Input, format!("{target} is not a modelled drive")))
             }
         }
     }
@@ -82,13 +82,13 @@ pub(crate) fn drives() -> Vec<String> {
     catalogue::drives().into_iter().map(|drive| drive.name).collect()
 }
 
-/// Names and titles of the workloads, built in and of the user.
+/// Names and titles of the workloads, both built-in and the user's.
 #[pyfunction]
 pub(crate) fn workloads() -> Vec<(String, String)> {
     titles(|it: &Workload| it.title.clone())
 }
 
-/// Names and titles of the protocols, built in and of the user.
+/// Names and titles of the protocols, both built-in and the user's.
 #[pyfunction]
 pub(crate) fn protocols() -> Vec<(String, String)> {
     titles(|it: &Protocol| it.title.clone())
@@ -99,13 +99,14 @@ fn titles<T: Item>(title: impl Fn(&T) -> String) -> Vec<(String, String)> {
     all.iter().map(|entry| (entry.value.name().to_owned(), title(&entry.value))).collect()
 }
 
-/// The text of the drive of the catalogue, or of the TOML file, named `name`.
+/// Returns the text of a drive: `name` is its name in the catalogue, or the path of its TOML file.
 #[pyfunction]
 pub(crate) fn drive_text(name: &str) -> PyResult<String> {
     find_drive_text(name).map_err(|error| exception(&error))
 }
 
-/// Facts on the drive in `text` that hold before it runs, as JSON; refuses a text that is no drive.
+/// Returns facts about the drive in `text` that are known before it runs, as JSON. Fails if the
+/// text is not a valid drive file.
 #[pyfunction]
 pub(crate) fn drive_facts(name: &str, text: &str) -> PyResult<String> {
     let drive = DriveSpec::parse(text, name)
@@ -132,7 +133,7 @@ pub(crate) fn drive_facts(name: &str, text: &str) -> PyResult<String> {
     }))
 }
 
-/// The text of the drive in `text` with another `value` at `key`.
+/// Returns the drive in `text` with another `value` at `key`, as text.
 #[pyfunction]
 pub(crate) fn drive_with(
     name: &str,
@@ -151,7 +152,7 @@ pub(crate) fn drive_with(
     changed().map_err(|error| exception(&error))
 }
 
-/// A value of Python as one of a drive's file.
+/// Converts a Python value to a value of a drive file.
 fn toml(key: &str, value: &Bound<'_, PyAny>) -> PyResult<Value> {
     if let Ok(flag) = value.extract::<bool>() {
         return Ok(flag.into());

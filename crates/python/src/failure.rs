@@ -7,12 +7,12 @@ use pyo3::prelude::*;
 use serde::de::DeserializeOwned;
 
 mod python {
-    //! The exception of the package's own half.
+    //! The exception that the package's Python half defines.
 
     pyo3::import_exception!(floatgate._error, Error);
 }
 
-/// The exception for a failure: its text with those of its causes, and its remedy.
+/// The exception for a failure: its message with those of its causes, and its remedy.
 pub(crate) fn exception(error: &Error) -> PyErr {
     let mut texts = vec![error.to_string()];
     let mut remedy = error.remedy().to_owned();
@@ -27,12 +27,12 @@ pub(crate) fn exception(error: &Error) -> PyErr {
     python::Error::new_err((texts.join(": "), remedy))
 }
 
-/// The exception for input that is refused, with a remedy.
+/// The exception for invalid input, with a remedy.
 pub(crate) fn refused(text: impl Into<String>, remedy: &str) -> PyErr {
     exception(&Error::new(Kind::Input, text).hint(remedy))
 }
 
-/// Reads an order of the package's own half.
+/// Parses an order from the package's Python half.
 ///
 /// # Errors
 /// Fails if a value is of the wrong type or out of range, and names it.
@@ -42,10 +42,10 @@ pub(crate) fn order<T: DeserializeOwned>(text: &str) -> PyResult<T> {
     })
 }
 
-/// The text of a value as JSON.
+/// Serializes a value as JSON.
 ///
 /// # Errors
-/// Fails if it cannot be written so.
+/// Fails if the value has no form in JSON.
 pub(crate) fn json(value: &impl serde::Serialize) -> PyResult<String> {
     serde_json::to_string_pretty(value)
         .map_err(|source| exception(&Error::new(Kind::Io, "writing a result").source(source)))

@@ -4,23 +4,28 @@
 //! floatgate/*.py ──► order as JSON ──► _core ──► lab ──► result as JSON, tables as Arrow streams
 //! ```
 //!
-//! Orders and results cross the border as texts, so that they can be sent to other processes and
-//! are the same bytes as those of the command. The package's own half (`python/floatgate`) makes
-//! them values.
+//! Orders and results are passed as texts, so that they can be sent to other processes and are
+//! the same bytes as those of the command. The Python half (`python/floatgate`) converts them to
+//! values.
 //!
 //! Invariants:
-//! - The lock of the interpreter is free while a drive is simulated; the thread that called looks
-//!   for Ctrl-C meanwhile, and is the one that reports progress.
-//! - Failures are exceptions of the class `floatgate.Error`, which have a remedy.
+//! - The interpreter's lock is released while a drive is simulated. Meanwhile the calling thread
+//!   checks for Ctrl-C and reports progress.
+//! - Failures are raised as `floatgate.Error`, with a remedy.
 
 mod application;
+mod comparison;
 mod drive;
 mod failure;
+mod figures;
+mod fit;
 mod review;
 mod run;
 mod simulator;
 mod sweep;
 mod table;
+mod validation;
+mod volume;
 mod work;
 
 use pyo3::prelude::*;
@@ -28,27 +33,37 @@ use pyo3::prelude::*;
 /// The module `floatgate._core`.
 #[pymodule]
 #[pyo3(name = "_core")]
-fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add("MODEL_VERSION", lab::ssd::MODEL_VERSION)?;
-    module.add_class::<run::RunData>()?;
-    module.add_class::<table::ArrowTable>()?;
-    module.add_class::<simulator::Simulator>()?;
-    module.add_function(wrap_pyfunction!(drive::drives, module)?)?;
-    module.add_function(wrap_pyfunction!(drive::workloads, module)?)?;
-    module.add_function(wrap_pyfunction!(drive::protocols, module)?)?;
-    module.add_function(wrap_pyfunction!(drive::drive_text, module)?)?;
-    module.add_function(wrap_pyfunction!(drive::drive_facts, module)?)?;
-    module.add_function(wrap_pyfunction!(drive::drive_with, module)?)?;
-    module.add_function(wrap_pyfunction!(run::run, module)?)?;
-    module.add_function(wrap_pyfunction!(run::open_run, module)?)?;
-    module.add_function(wrap_pyfunction!(review::review, module)?)?;
-    module.add_function(wrap_pyfunction!(sweep::sweep_order, module)?)?;
-    module.add_function(wrap_pyfunction!(sweep::sweep_point, module)?)?;
-    module.add_function(wrap_pyfunction!(sweep::sweep_all, module)?)?;
-    module.add_function(wrap_pyfunction!(sweep::sweep_result, module)?)?;
-    module.add_class::<sweep::SweepFolder>()?;
-    module.add_function(wrap_pyfunction!(application::replay, module)?)?;
-    module.add_function(wrap_pyfunction!(application::app, module)?)?;
-    Ok(())
+mod core {
+    use super::{Bound, PyModule, PyModuleMethods as _, PyResult};
+
+    #[pymodule_export]
+    use crate::application::{recording, replay};
+    #[pymodule_export]
+    use crate::comparison::{compare_html, compare_runs};
+    #[pymodule_export]
+    use crate::drive::{drive_facts, drive_text, drive_with, drives, protocols, workloads};
+    #[pymodule_export]
+    use crate::fit::fit_drive;
+    #[pymodule_export]
+    use crate::review::{plan, review};
+    #[pymodule_export]
+    use crate::run::{RunData, open_run, run};
+    #[pymodule_export]
+    use crate::simulator::Simulator;
+    #[pymodule_export]
+    use crate::sweep::{
+        SweepFolder, sweep_all, sweep_html, sweep_order, sweep_point, sweep_result,
+    };
+    #[pymodule_export]
+    use crate::table::ArrowTable;
+    #[pymodule_export]
+    use crate::validation::{figure_owners, figures_text, validate_drives};
+    #[pymodule_export]
+    use crate::volume::{volume_history, volume_status};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        module.add("MODEL_VERSION", lab::ssd::MODEL_VERSION)
+    }
 }

@@ -1,46 +1,71 @@
-//! A whole protocol on a drive, and the review of it.
+//! A whole protocol on a drive: its plan, and the review that carries it out.
 
 use std::path::PathBuf;
 
 use lab::library::Library;
+use lab::plan::Plan;
 use lab::progress::Progress;
 use lab::real::access::Access;
 use lab::results::Run;
 use lab::runner::{Assignment, Drivers, carry_out};
 use lab::runs::{Folder, Runs};
 use lab::subject::{Choice, Subject};
+use lab::wanted::Wanted;
 use lab::workload::Protocol;
 use lab::{Error, Kind};
 use pyo3::prelude::*;
 use serde::Deserialize;
+use serde_json::json;
 
 use crate::drive::DriveOrder;
-use crate::failure::order;
+use crate::failure::{exception, order};
 use crate::run::RunData;
 use crate::work::detached;
+
+/// Plans `protocol`, a name or the path of a file, on a drive. Returns the plan of the protocol, the
+/// plan as this drive carries it out, and the setups that it would be carried out in, as JSON.
+#[pyfunction]
+pub(crate) fn plan(order_json: &str, protocol: &str) -> PyResult<String> {
+    let asked: DriveOrder = order(order_json)?;
+    let planned = || -> Result<serde_json::Value, Error> {
+        let library = Library::of_user();
+        let protocol = library.find::<Protocol>(protocol)?.value;
+        let plan = library.plan(&protocol, asked.seed)?;
+        let subject = asked.subject()?;
+        let setups = setups(&asked, &subject, &plan)?;
+        let carried = setups.first().map_or(plan.clone(), |it| subject.plan(plan.clone(), it));
+        Ok(json!({
+            "plan": plan,
+            "carried_out": carried,
+            "targets": setups,
+            "duration_s": carried.duration_s(),
+        }))
+    };
+    crate::failure::json(&planned().map_err(|error| exception(&error))?)
+}
+
+/// Setups of the drive that a plan is for.
+fn setups(asked: &DriveOrder, subject: &Subject, plan: &Plan) -> Result<Vec<Wanted>, Error> {
+    subject.setups(&Choice { time_lapse_max: plan.time_lapse_max, ..asked.choice() })
+}
 
 /// Order of a review.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ReviewOrder {
     drive: DriveOrder,
-    /// Name of a protocol, or path of its file.
-    protocol: String,
+    /// Plan of the protocol.
+    plan: Plan,
     /// Folder of runs that the review goes into.
     out: PathBuf,
-    /// Simulations at once.
+    /// Number of simulations that run in parallel.
     jobs: usize,
 }
 
 impl ReviewOrder {
     fn folders(&self, subject: &Subject, runs: &Runs) -> Result<Vec<Folder>, Error> {
-        let library = Library::of_user();
-        let protocol = library.find::<Protocol>(&self.protocol)?.value;
-        let plan = library.plan(&protocol, self.drive.seed)?;
-        let time_lapse_max = plan.time_lapse_max;
-        let choice = Choice { time_lapse_max, ..self.drive.choice() };
-        let wanted = subject.setups(&choice)?.into_iter();
-        wanted.map(|it| runs.create(subject.plan(plan.clone(), &it), it)).collect()
+        let setups = setups(&self.drive, subject, &self.plan)?.into_iter();
+        setups.map(|it| runs.create(subject.plan(self.plan.clone(), &it), it)).collect()
     }
 
     fn carry_out(&self, progress: &dyn Progress) -> Result<(PathBuf, Vec<Run>), Error> {
@@ -82,7 +107,7 @@ impl ReviewOrder {
     }
 }
 
-/// Writes the review of `runs` beside them.
+/// Writes the review of `runs` to the folder that contains them.
 fn publish(runs: &Runs, measured: &[Run]) -> Result<PathBuf, Error> {
     let Some(first) = measured.first() else {
         return Err(Error::new(Kind::Program, "nothing was measured"));
@@ -96,7 +121,7 @@ fn publish(runs: &Runs, measured: &[Run]) -> Result<PathBuf, Error> {
     Ok(path)
 }
 
-/// Carries out a protocol on a drive. Returns the path of the page, and the runs.
+/// Runs a protocol on a drive. Returns the path of the page, and the runs.
 #[pyfunction]
 #[pyo3(signature = (order_json, progress=None))]
 pub(crate) fn review(
@@ -106,5 +131,7 @@ pub(crate) fn review(
 ) -> PyResult<(String, Vec<RunData>)> {
     let asked: ReviewOrder = order(order_json)?;
     let (path, runs) = detached(py, progress, |progress| asked.carry_out(progress))?;
-    Ok((path.display().to_string(), runs.into_iter().map(RunData::new).collect()))
+    let plan = &asked.plan;
+    let runs = runs.into_iter().map(|run| RunData::new(run, Some(plan.clone())));
+    Ok((path.display().to_string(), runs.collect()))
 }

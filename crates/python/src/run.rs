@@ -3,12 +3,13 @@
 use lab::library::Library;
 use lab::plan::{OneLoad, Pace, Plan};
 use lab::real::access::Access;
-use lab::results::Run;
+use lab::results::{self, Run};
 use lab::runner::{Assignment, NoJournal, carry_out};
 use lab::runs::Runs;
 use lab::workload::{SizeShare, Workload};
 use lab::{Error, Gaps, Kind, Rate};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use serde::Deserialize;
 
 use crate::drive::DriveOrder;
@@ -26,15 +27,15 @@ struct RunOrder {
     drive: DriveOrder,
     /// Name of a workload, or path of its file.
     workload: String,
-    /// The one transfer size, in bytes, in the place of the workload's.
+    /// Transfer size in bytes that replaces those of the workload.
     transfer_bytes: Option<u32>,
     threads: u16,
     queue_per_thread: u16,
     duration_s: f64,
     precondition_s: f64,
-    /// Requests a second; absent: a closed loop.
+    /// Arrival rate in requests per second; absent: a closed loop.
     rate: Option<f64>,
-    /// Compressibility of the data in percent; absent: that of the workload.
+    /// Compressibility of the data in percent; absent: the workload's own.
     compressible_percent: Option<f64>,
 }
 
@@ -72,7 +73,7 @@ impl RunOrder {
         })
     }
 
-    /// Refuses numbers that no load has.
+    /// Refuses numbers outside the range of a load.
     fn check(&self) -> Result<(), Error> {
         let refused = |name: &str, value: f64, range: &str| {
             Err(Error::new(Kind::Input, format!("{name} is {value}, must be {range}")))
@@ -99,20 +100,84 @@ impl RunOrder {
     }
 }
 
-/// A result: what `run.json` and the Parquet files beside it hold.
+/// A result: the contents of `run.json` and of its Parquet files.
 #[pyclass(frozen, module = "floatgate._core")]
 pub(crate) struct RunData {
     run: Run,
+    /// The plan that it followed; absent where its folder does not have it.
+    plan: Option<Plan>,
 }
 
 impl RunData {
-    pub(crate) const fn new(run: Run) -> Self {
-        Self { run }
+    pub(crate) const fn new(run: Run, plan: Option<Plan>) -> Self {
+        Self { run, plan }
     }
+
+    /// The result.
+    pub(crate) const fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// The plan that it followed.
+    ///
+    /// # Errors
+    /// Fails if nobody kept it.
+    pub(crate) fn plan(&self) -> Result<Plan, Error> {
+        self.plan.clone().ok_or_else(|| {
+            let text = format!("the plan that run {} followed was not kept", self.run.id);
+            Error::new(Kind::Input, text).hint("measure it again")
+        })
+    }
+
+    /// The parts that make it whole again in another process.
+    fn parts(&self) -> Result<Parts, results::Error> {
+        let (mut samples, mut latencies, mut histograms) = (Vec::new(), Vec::new(), Vec::new());
+        self.run.samples_to_parquet(&mut samples)?;
+        self.run.latencies_to_parquet(&mut latencies)?;
+        self.run.histograms_to_parquet(&mut histograms)?;
+        let plan = self.plan.as_ref().map(serde_json::to_string).transpose();
+        let plan = plan.map_err(results::Error::Json)?;
+        Ok((self.run.to_json()?, plan, samples, latencies, histograms))
+    }
+
+    fn of_parts(parts: Parts) -> Result<Self, results::Error> {
+        let (text, plan, samples, latencies, histograms) = parts;
+        let mut run = Run::from_json(&text)?;
+        run.samples_from_parquet(samples)?;
+        run.latencies_from_parquet(latencies)?;
+        run.histograms_from_parquet(histograms)?;
+        let plan = plan.map(|text| serde_json::from_str(&text)).transpose();
+        Ok(Self { run, plan: plan.map_err(results::Error::Json)? })
+    }
+}
+
+/// Parts as Python has them.
+type PyParts<'py> =
+    (String, Option<String>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+
+/// A run as its files: `run.json`, the plan, samples, latencies and histograms.
+type Parts = (String, Option<String>, Vec<u8>, Vec<u8>, Vec<u8>);
+
+fn unpicklable(source: results::Error) -> PyErr {
+    exception(&Error::new(Kind::Io, "pickling a run").source(source))
 }
 
 #[pymethods]
 impl RunData {
+    /// The run that was pickled as these parts.
+    #[staticmethod]
+    #[pyo3(name = "of_parts")]
+    fn of_pickle(parts: Parts) -> PyResult<Self> {
+        Self::of_parts(parts).map_err(unpicklable)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (PyParts<'py>,))> {
+        let make = py.get_type::<Self>().getattr("of_parts")?;
+        let (text, plan, samples, latencies, histograms) = self.parts().map_err(unpicklable)?;
+        let bytes = |it: Vec<u8>| PyBytes::new(py, &it);
+        Ok((make, ((text, plan, bytes(samples), bytes(latencies), bytes(histograms)),)))
+    }
+
     /// The text of `run.json`.
     fn json(&self) -> PyResult<String> {
         let failed = |source| exception(&Error::new(Kind::Io, "writing a result").source(source));
@@ -124,19 +189,19 @@ impl RunData {
         ArrowTable::new(self.run.samples_table()).map_err(|error| exception(&error))
     }
 
-    /// Latency histograms of all steps, one row a bin.
+    /// Latency histograms of all steps, one row for each bin.
     fn latencies(&self) -> PyResult<ArrowTable> {
         ArrowTable::new(self.run.latencies_table()).map_err(|error| exception(&error))
     }
 
-    /// A page on this run alone, as one HTML file.
+    /// Report of this run only, as one HTML file.
     fn html(&self, py: Python<'_>) -> String {
         let runs = std::slice::from_ref(&self.run);
         py.detach(|| report::review(runs, &self.run.target.heading()))
     }
 }
 
-/// Carries out one workload on one drive.
+/// Runs one workload on one drive.
 #[pyfunction]
 #[pyo3(signature = (order_json, progress=None))]
 pub(crate) fn run(
@@ -158,14 +223,18 @@ pub(crate) fn run(
             finished: Vec::new(),
         };
         let outcome = carry_out(&[assignment], 1, progress)?.remove(0);
-        Ok(outcome.into_run(&plan, String::new(), String::new()))
+        let run = outcome.into_run(&plan, String::new(), String::new());
+        Ok(RunData::new(run, Some(plan)))
     })?;
-    Ok(RunData::new(run))
+    Ok(run)
 }
 
 /// Reads the run in the folder `path`.
 #[pyfunction]
 pub(crate) fn open_run(py: Python<'_>, path: &str) -> PyResult<RunData> {
-    let run = py.detach(|| Runs::new("runs").load(path));
-    run.map(RunData::new).map_err(|error| exception(&error))
+    let loaded = py.detach(|| {
+        let runs = Runs::new("runs");
+        Ok(RunData::new(runs.load(path)?, runs.plan(path).ok()))
+    });
+    loaded.map_err(|error: Error| exception(&error))
 }

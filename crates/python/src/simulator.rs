@@ -1,14 +1,14 @@
-//! A drive, request by request, for loads that Python itself makes.
+//! A drive that Python code drives request by request.
 //!
-//! Columns of requests come as bytes of little-endian numbers and leave as such, which `NumPy`
-//! takes without a copy; the package's own half turns arrays into them.
+//! Columns of requests and completions are bytes of little-endian numbers, which `NumPy` reads
+//! without a copy; the package's Python half converts arrays to them.
 //!
 //! ```text
 //! times, ops, lbas, sectors ──► submit ──► drive ──► advance ──► tags, completed, statuses
 //! ```
 //!
 //! Invariants:
-//! - Time never goes back: a request is refused whose time lies before the latest one.
+//! - Time never goes back: a request with a time before the latest known one is refused.
 //! - Requests are numbered from 0 in the order of submission; completions name them.
 
 use blockio::{Completion, Lba, Nanos, Op, Request, Status};
@@ -24,12 +24,12 @@ use crate::failure::{exception, json, order};
 const FILL_SECTORS: u32 = 256;
 /// Writes of a fill that are outstanding at once.
 const FILL_DEPTH: usize = 32;
-/// Most host threads.
+/// Maximum number of host threads.
 const THREADS_MAX: u16 = 1024;
-/// Most requests that may be outstanding, so that tags of 32 bits tell them apart.
+/// Maximum number of outstanding requests, so that tags of 32 bits are unique.
 const OUTSTANDING_MAX: u64 = 1 << 31;
 
-/// A drive in virtual time with requests of the caller's own.
+/// A drive in virtual time that takes requests from the caller.
 #[pyclass(module = "floatgate._core")]
 #[derive(Clone)]
 pub(crate) struct Simulator {
@@ -49,7 +49,7 @@ struct Columns<'a> {
     thread: u16,
 }
 
-/// The same as Python has them.
+/// Columns of requests, as Python passes them.
 type PyColumns<'py> =
     (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 
@@ -66,7 +66,7 @@ impl Columns<'_> {
         self.ops.len()
     }
 
-    /// Checks that the columns are of one length, and every request can be submitted at `now`.
+    /// Checks that the columns have equal lengths, and every request can be submitted at `now`.
     fn check(&self, now: Nanos) -> Result<(), Error> {
         let refused = |text: String, hint: &str| Err(Error::new(Kind::Input, text).hint(hint));
         let count = self.len();
@@ -132,7 +132,7 @@ fn number32(column: &[u8], index: usize) -> u32 {
     u32::from_le_bytes(bytes)
 }
 
-/// Number of a status in the column of statuses.
+/// Code of a status in the column of statuses.
 const fn code(status: Status) -> u8 {
     match status {
         Status::Ok => 0,
@@ -207,7 +207,7 @@ impl Simulator {
         while let Some(completion) = self.drive.next_completion(until) {
             self.completed += 1;
             done.push(self.number(completion.tag), &completion);
-            // The host may notice a little later than it is done.
+            // The host may see the completion a little later than the drive completes.
             if until == Nanos::MAX {
                 self.now = self.now.max(completion.completed_at);
             }
@@ -215,7 +215,7 @@ impl Simulator {
         assert!(self.completed <= self.submitted, "what completes was submitted");
     }
 
-    /// Writes everything once, in order.
+    /// Writes every sector once, in order.
     fn write_all(&mut self) {
         let sectors = self.drive.user_sectors();
         let (mut next, mut at) = (0, self.now);
@@ -264,19 +264,19 @@ impl Simulator {
         self.drive.user_sectors()
     }
 
-    /// The latest time that is known, in nanoseconds.
+    /// The current virtual time in nanoseconds.
     #[getter]
     const fn now_ns(&self) -> u64 {
         self.now.0
     }
 
-    /// Requests that have not completed.
+    /// Number of outstanding requests.
     #[getter]
     const fn outstanding(&self) -> u64 {
         self.submitted - self.completed
     }
 
-    /// Submits requests, letting time pass between them. Returns what completed meanwhile.
+    /// Submits requests at their times. Returns the requests that completed meanwhile.
     #[pyo3(signature = (columns, thread=0))]
     fn submit<'py>(
         &mut self,
@@ -293,8 +293,8 @@ impl Simulator {
         Ok(done.into_python(py))
     }
 
-    /// Submits requests to an idle drive and lets time pass until all are done. Returns the time of
-    /// each completion, in the order of the requests.
+    /// Submits requests to an idle drive and waits for all of them. Returns the time of each
+    /// completion, in the order of the requests.
     #[pyo3(signature = (columns, thread=0))]
     fn run<'py>(
         &mut self,
@@ -310,7 +310,7 @@ impl Simulator {
         Ok(PyByteArray::new(py, &done))
     }
 
-    /// Lets time pass until `until_ns`; without it until everything is done. Returns what
+    /// Advances time to `until_ns`, or until no request is outstanding. Returns the requests that
     /// completed.
     #[pyo3(signature = (until_ns=None))]
     fn advance<'py>(
@@ -332,7 +332,7 @@ impl Simulator {
         Ok(done.into_python(py))
     }
 
-    /// Writes everything once, in order. Nothing may be outstanding.
+    /// Writes every sector once, in order. No request may be outstanding.
     fn fill(&mut self, py: Python<'_>) -> PyResult<()> {
         if self.submitted != self.completed {
             let text = format!("filling a drive with {} requests outstanding", self.outstanding());
@@ -352,7 +352,7 @@ impl Simulator {
         Ok(())
     }
 
-    /// Counters of the media since the drive was made, as JSON.
+    /// Counters of the media since the drive was created, as JSON.
     fn counters(&self) -> PyResult<String> {
         json(&counters(&self.drive))
     }

@@ -1,7 +1,7 @@
 //! Sweeps: orders, single points, and folders.
 //!
-//! An order and a point are texts, so that a point can be measured in another process or on
-//! another machine: it depends on nothing but the order and its index.
+//! Orders and points are texts, so that a point can be measured in another process or on another
+//! machine. A point depends only on the order and the point's index.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ struct SweepArguments {
     load_gb_per_day: Option<f64>,
     /// Lists of values, by key.
     dimensions: Vec<Dimension>,
-    /// Ranges as the command has them, `400..720/9`, by key, in the place of such a list.
+    /// Ranges by key in the form of the command, such as `400..720/9`, instead of a list of values.
     ranges: Vec<(String, String)>,
 }
 
@@ -68,7 +68,7 @@ impl SweepArguments {
     }
 }
 
-/// The order of a sweep with these arguments, and the number of its points.
+/// Returns the order of a sweep with these arguments, and the number of its points.
 #[pyfunction]
 pub(crate) fn sweep_order(arguments_json: &str) -> PyResult<(String, usize)> {
     let arguments: SweepArguments = order(arguments_json)?;
@@ -87,7 +87,7 @@ pub(crate) fn sweep_point(py: Python<'_>, order_json: &str, index: usize) -> PyR
 }
 
 /// Measures all points of an order, except for the `finished` ones, on `jobs` threads. Returns the
-/// result as JSON; what is done is kept in `folder`, where there is one.
+/// result as JSON. Each point is stored in `folder`, if there is one, as soon as it is measured.
 #[pyfunction]
 #[pyo3(signature = (order_json, jobs, folder=None, progress=None))]
 pub(crate) fn sweep_all(
@@ -110,12 +110,18 @@ pub(crate) fn sweep_all(
     json(&sweep)
 }
 
-/// The result of an order whose points are these, in the order of the grid, as JSON.
+/// Returns the result of an order as JSON; `points` are in the order of the grid.
 #[pyfunction]
 pub(crate) fn sweep_result(order_json: &str, points: Vec<String>) -> PyResult<String> {
     let asked: SweepOrder = order(order_json)?;
     let points = points.into_iter().map(|text| order(&text)).collect::<PyResult<Vec<Point>>>()?;
     json(&asked.sweep(points).map_err(|error| exception(&error))?)
+}
+
+/// The page on a sweep, as one HTML file.
+#[pyfunction]
+pub(crate) fn sweep_html(sweep_json: &str) -> PyResult<String> {
+    Ok(report::sweep(&order::<Sweep>(sweep_json)?))
 }
 
 /// The folder of a sweep that is under way.
@@ -126,14 +132,14 @@ pub(crate) struct SweepFolder {
 
 #[pymethods]
 impl SweepFolder {
-    /// Makes the folder of a new sweep in `root`.
+    /// Creates the folder of a new sweep in `root`.
     #[staticmethod]
     fn create(root: &str, order_json: &str) -> PyResult<Self> {
         let made = Store::create(Path::new(root), order(order_json)?);
         made.map(|store| Self { store }).map_err(|error| exception(&error))
     }
 
-    /// Opens the folder of a sweep, a path or a name in `root`, to go on with it.
+    /// Opens the folder of a sweep, a path or a name in `root`, to resume the sweep.
     #[staticmethod]
     fn open(root: &str, asked: &str) -> PyResult<Self> {
         let opened = Store::open(Path::new(root), asked);
@@ -146,7 +152,7 @@ impl SweepFolder {
         self.store.path().display().to_string()
     }
 
-    /// The order with the name of the folder in it, as JSON.
+    /// The order, which includes the folder's name, as JSON.
     fn order(&self) -> PyResult<String> {
         json(self.store.order())
     }
@@ -157,19 +163,19 @@ impl SweepFolder {
         grid.map(|points| points.len()).map_err(|error| exception(&error))
     }
 
-    /// Points that are finished, by index in the grid, as JSON.
+    /// Finished points by index in the grid, as JSON.
     fn finished(&self) -> PyResult<Vec<(usize, String)>> {
         let finished = self.store.finished().map_err(|error| exception(&error))?;
         finished.iter().map(|(index, point)| Ok((*index, json(point)?))).collect()
     }
 
-    /// Keeps the point numbered `index`.
+    /// Stores the point with this index.
     fn keep(&self, index: usize, point_json: &str) -> PyResult<()> {
         let point: Point = order(point_json)?;
         self.store.keep(index, &point).map_err(|error| exception(&error))
     }
 
-    /// Writes the result, its table and its page. Returns the path of the page.
+    /// Writes the result, its table and its report. Returns the path of the report.
     fn finish(&self, sweep_json: &str) -> PyResult<String> {
         let sweep: Sweep = order(sweep_json)?;
         let page = self.store.finish(&sweep, &report::sweep(&sweep));

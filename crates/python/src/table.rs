@@ -1,4 +1,4 @@
-//! Tables through the C stream interface of Arrow, which pandas, Polars, `DuckDB` and pyarrow read.
+//! Tables with Arrow's C stream interface, which pandas, Polars, `DuckDB` and pyarrow read.
 //!
 //! Source: <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>
 
@@ -14,10 +14,10 @@ use lab::{Error, Kind};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
-/// Name of a capsule with a stream, which the interface prescribes.
+/// Name of a capsule that contains a stream, prescribed by the interface.
 const STREAM: &CStr = c"arrow_array_stream";
 
-/// A table that hands out Arrow streams.
+/// A table that exports Arrow streams.
 #[pyclass(frozen, module = "floatgate._core")]
 pub(crate) struct ArrowTable {
     batch: RecordBatch,
@@ -25,10 +25,10 @@ pub(crate) struct ArrowTable {
 }
 
 impl ArrowTable {
-    /// The table with the columns of `table`.
+    /// Creates a table with the columns of `table`.
     ///
     /// # Errors
-    /// Fails if its columns are not of one length.
+    /// Fails if the columns differ in length.
     pub(crate) fn new(table: Table) -> Result<Self, Error> {
         let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = table
             .columns()
@@ -56,7 +56,7 @@ impl ArrowTable {
 
 #[pymethods]
 impl ArrowTable {
-    /// A stream of one batch. The schema that a reader asks for is not followed, which the
+    /// Exports a stream of one batch. A schema that the reader requests is ignored, which the
     /// interface allows.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(

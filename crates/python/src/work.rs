@@ -1,4 +1,4 @@
-//! Work on a thread of its own, while the one that called reports progress and looks for Ctrl-C.
+//! Work on a separate thread, while the calling thread reports progress and checks for Ctrl-C.
 //!
 //! ```text
 //! caller:  wait 50 ms ─► signals? ─► callback with the latest progress ─► wait ...
@@ -14,18 +14,19 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use lab::Error;
+use lab::fit::Watcher;
 use lab::progress::{Event, Progress};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::failure::exception;
 
-/// Longest wait between two looks for signals.
+/// Maximum time between checks for signals.
 const LOOK: Duration = Duration::from_millis(50);
-/// Shortest time between two reports of progress, except for the end of a step.
+/// Minimum time between reports of progress, except at the end of a step.
 const BETWEEN: Duration = Duration::from_millis(100);
 
-/// A report of progress, apart from what it was made of.
+/// A report of progress that owns its data.
 #[derive(Clone, Debug)]
 struct Report {
     run: String,
@@ -38,24 +39,58 @@ struct Report {
 }
 
 /// Observer that passes reports on to the thread that called.
-struct Passing {
+#[derive(Debug)]
+pub(crate) struct Observer {
     reports: Mutex<Sender<Report>>,
     is_watched: bool,
     last: Mutex<Instant>,
     stop: AtomicBool,
 }
 
-impl Progress for Passing {
-    fn moved(&self, event: &Event<'_>) {
+impl Observer {
+    /// True if a report is to be passed on now: somebody watches, and it is the end of a step or
+    /// some time after the one before.
+    fn is_due(&self, step_finished: bool) -> bool {
         if !self.is_watched {
-            return;
+            return false;
         }
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if !event.step_finished && last.elapsed() < BETWEEN {
+        let is_due = step_finished || last.elapsed() >= BETWEEN;
+        if is_due {
+            *last = Instant::now();
+        }
+        is_due
+    }
+
+    fn pass(&self, report: Report) {
+        let reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        // Nobody listens once the caller has failed, which ends the work too.
+        let _ = reports.send(report);
+    }
+}
+
+impl Watcher for Observer {
+    fn searched(&self, evaluations: usize, loss: f64) {
+        if self.is_due(false) {
+            self.pass(Report {
+                run: String::new(),
+                step: "search".to_owned(),
+                step_done: 0.0,
+                step_finished: false,
+                done: 0.0,
+                left_s: None,
+                text: format!("{evaluations} drives looked at, least loss so far {loss:.3}"),
+            });
+        }
+    }
+}
+
+impl Progress for Observer {
+    fn moved(&self, event: &Event<'_>) {
+        if !self.is_due(event.step_finished) {
             return;
         }
-        *last = Instant::now();
-        let report = Report {
+        self.pass(Report {
             run: event.run.to_owned(),
             step: event.step.id.clone(),
             step_done: event.step_done,
@@ -63,10 +98,7 @@ impl Progress for Passing {
             done: event.done,
             left_s: event.left_s,
             text: event.text.to_owned(),
-        };
-        let reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
-        // Nobody listens once the caller has failed, which ends the work too.
-        let _ = reports.send(report);
+        });
     }
 
     fn stop(&self) -> bool {
@@ -74,18 +106,18 @@ impl Progress for Passing {
     }
 }
 
-/// Does `work` without the lock of the interpreter, and tells `callback` of its progress.
+/// Runs `work` without the interpreter's lock, and reports its progress to `callback`.
 ///
 /// # Errors
-/// Fails if the work does, a signal came, such as Ctrl-C, or `callback` raised.
+/// Fails if the work fails, a signal such as Ctrl-C arrives, or `callback` raises.
 pub(crate) fn detached<T: Send>(
     py: Python<'_>,
     callback: Option<&Bound<'_, PyAny>>,
-    work: impl FnOnce(&dyn Progress) -> Result<T, Error> + Send,
+    work: impl FnOnce(&Observer) -> Result<T, Error> + Send,
 ) -> PyResult<T> {
     let callback = callback.map(|it| it.clone().unbind());
     let (reports, incoming) = mpsc::channel();
-    let passing = Passing {
+    let observer = Observer {
         reports: Mutex::new(reports),
         is_watched: callback.is_some(),
         last: Mutex::new(Instant::now()),
@@ -94,15 +126,15 @@ pub(crate) fn detached<T: Send>(
     let (done, ended) = py.detach(move || {
         thread::scope(|scope| {
             let (over, is_over) = mpsc::channel::<()>();
-            let passing = &passing;
+            let observer = &observer;
             let worker = scope.spawn(move || {
-                // Dropped when the work is over, also where it panics.
+                // Dropped when the work ends, even by a panic.
                 let _over = over;
-                work(passing)
+                work(observer)
             });
             let done = wait(&is_over, &incoming, callback.as_ref());
             if done.is_err() {
-                passing.stop.store(true, Ordering::Relaxed);
+                observer.stop.store(true, Ordering::Relaxed);
             }
             (done, worker.join())
         })
@@ -115,7 +147,7 @@ pub(crate) fn detached<T: Send>(
 /// Waits for the end of the work.
 ///
 /// # Errors
-/// Fails if a signal came, or the callback raised.
+/// Fails if a signal arrives, or the callback raises.
 fn wait(
     is_over: &Receiver<()>,
     reports: &Receiver<Report>,

@@ -1,6 +1,7 @@
 """Sweeps are those of the command, to the byte, whatever executor measures their points."""
 
 import multiprocessing
+import pickle
 import shutil
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 
@@ -83,18 +84,6 @@ def test_a_cluster_of_dask_writes_them_too(commanded, tmp_path):
     assert (folder / "sweep.json").read_bytes() == (commanded / "sweep.json").read_bytes()
 
 
-def test_tasks_of_ray_write_them_too(commanded, tmp_path):
-    # Ray has 79 MB: this runs where somebody has installed it.
-    ray = pytest.importorskip("ray")
-    folder = begun(commanded, tmp_path, 2)
-    ray.init(num_cpus=1, include_dashboard=False, _node_ip_address="127.0.0.1")
-    try:
-        fg.sweep(resume=folder, executor=ray)
-    finally:
-        ray.shutdown()
-    assert (folder / "sweep.json").read_bytes() == (commanded / "sweep.json").read_bytes()
-
-
 def test_a_grid_of_python_is_that_of_the_command(duo, commanded, tmp_path):
     told = []
     sweep = fg.sweep(duo, GRID, **LOAD, executor=Serial(), out=tmp_path,
@@ -126,10 +115,17 @@ def test_an_infeasible_point_is_a_result(duo):
     assert len(sweep.rows()) == 1
 
 
-def test_workers_of_another_model_version_refuse():
-    with pytest.raises(fg.Error, match="the sweep has 0") as raised:
-        fg.measure_points("{}", 0, [0])
-    assert "same version" in raised.value.remedy
+def test_a_page_a_chart_and_a_pickle_of_a_sweep(commanded):
+    sweep = fg.Sweep((commanded / "sweep.json").read_text())
+    assert sweep.html() == (commanded / "sweep.html").read_text()
+    assert pickle.loads(pickle.dumps(sweep)) == sweep
+    chart = sweep.chart("write_amplification")
+    assert "threads 1" in chart.svg() and chart.svg().count("<circle") == 4
+    assert sweep._repr_html_().count("<svg") == 2
+    with pytest.raises(fg.Error, match="no figure 'iopses'"):
+        sweep.chart("iopses")
+    with pytest.raises(fg.Error, match="nand.t_read_us was not swept"):
+        sweep.chart(against="nand.t_read_us")
 
 
 def test_a_failure_of_a_worker_is_raised_and_what_was_done_is_kept(duo, tmp_path):

@@ -129,11 +129,11 @@ fn ratios(subjects: &[Subject<'_>], all: &[Comparison], groups: &[Vec<usize>]) -
         }
         html.push_str("</tr>");
     }
-    html + "</tbody></table></div><p class=\"small\">IOPS and average latency over those of the \
-            first, geometric means over the loads that both measured. In brackets the interval of \
-            95 % confidence, where runs were repeated on both sides (<code>--repeat</code>); a \
-            ratio without one says nothing about chance. Even: less than 5 % apart, or not told \
-            apart by the repeats.</p>"
+    html + "</tbody></table></div><p class=\"small\">IOPS and average latency as multiples of \
+            those of the first, geometric means over the loads that both measured. In brackets is \
+            the interval of 95 % confidence, if runs were repeated on both sides \
+            (<code>--repeat</code>); a ratio without one does not account for chance. Even: less \
+            than 5 % apart, or not significantly different.</p>"
 }
 
 fn shown(ratio: Ratio) -> String {
@@ -150,7 +150,7 @@ fn shown(ratio: Ratio) -> String {
 /// Repeats of one target alone: how far apart they lie.
 fn spread(subjects: &[Subject<'_>], group: &[usize], all: &[Comparison]) -> String {
     let mut html = format!(
-        "<h3>{}: how far repeats lie apart</h3><div class=\"scroll\"><table><thead><tr>\
+        "<h3>{}: spread of the repeats</h3><div class=\"scroll\"><table><thead><tr>\
          <th scope=\"col\">Workload</th><th scope=\"col\">Load</th>\
          <th scope=\"col\">lowest IOPS</th><th scope=\"col\">highest IOPS</th>\
          <th scope=\"col\">range</th></tr></thead><tbody>",
@@ -210,8 +210,8 @@ fn places(subjects: &[Subject<'_>], all: &[Comparison]) -> String {
     }
     html + "</tbody></table></div><p class=\"small\">A run wins a workload where its IOPS, the \
             geometric mean over the loads that all runs measured, are 5 % or more above those of \
-            the second; else they are level. In grey the share of the best run's. Runs less than \
-            5 % behind share a place.</p>"
+            the second; otherwise they are level. In grey is the share of the best run's IOPS. \
+            Runs less than 5 % behind share a place.</p>"
 }
 
 /// A run in the column of the place after `before` others, which says where its place is shared.
@@ -245,11 +245,11 @@ fn errors(subjects: &[Subject<'_>], all: &[Deviation]) -> String {
         median_size(all.iter().map(of)).map_or("–".into(), number::percent)
     };
     let mut html = format!(
-        "<h3>Model against measurement</h3><p>Half of the loads are missed by less than {} in \
-         IOPS and {} in average latency.</p><div class=\"scroll\"><table><thead><tr>\
-         <th scope=\"col\">Load</th><th scope=\"col\">Model</th><th scope=\"col\">Measurement</th>\
-         <th scope=\"col\">IOPS off by</th><th scope=\"col\">average latency off by</th></tr>\
-         </thead><tbody>",
+        "<h3>Model against measurement</h3><p>The model misses half of the loads by less than {} \
+         in IOPS and {} in average latency.</p><div class=\"scroll\"><table><thead><tr><th \
+         scope=\"col\">Load</th><th scope=\"col\">Model</th><th scope=\"col\">Measurement</th><th \
+         scope=\"col\">IOPS off by</th><th scope=\"col\">average latency off \
+         by</th></tr></thead><tbody>",
         median(|it| it.iops),
         median(|it| it.latency),
     );

@@ -36,8 +36,8 @@ pub(crate) fn section(subjects: &[Subject<'_>], runs: &[Run]) -> String {
     );
     html.push_str(&unvalidated(subjects));
     html.push_str(&not_told(subjects));
-    html + "<p class=\"small\">Every sentence follows from a stated ratio and limit, shown with \
-            it; nothing is added by hand.</p></section>\n"
+    html + "<p class=\"small\">Every sentence follows from the ratio and the limit that are shown \
+            with it; nothing is added by hand.</p></section>\n"
 }
 
 /// Returns the list of pros and cons that are withheld, with the reasons; empty without any.

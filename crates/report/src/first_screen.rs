@@ -209,7 +209,7 @@ fn caption(subjects: &[Subject<'_>], others: &[&BaselineRow]) -> String {
     );
     let mut versions = subjects.iter().filter_map(|subject| subject.run.model_version);
     if let Some(own) = versions.find(|own| *own != version) {
-        let _ = write!(said, " This run is of model version {own}: the two are not quite alike.");
+        let _ = write!(said, " This run has model version {own}, which may differ slightly.");
     }
     said
 }

@@ -22,11 +22,11 @@ pub(crate) fn section(subjects: &[Subject<'_>], suites: &[Suite<'_>]) -> String 
     }
     let _ = write!(
         html,
-        "<p>Protocol: {}. For every suite in turn the drive is purged, preconditioned at constant \
-         load where the table says so, then measured at once, without erasing. Steady state is \
-         judged by the rule of the SNIA performance test specification over five rounds: the range \
-         of the rounds is at most 20 % of their average, and a straight line through them rises or \
-         falls by at most 10 %.</p>",
+        "<p>Protocol: {}. For each suite, the drive is purged, preconditioned at constant load if \
+         the table says so, and then measured immediately, without another purge. Steady state is \
+         judged by the rule of the SNIA performance test specification over five rounds: the \
+         range of the rounds is at most 20 % of their average, and a straight line through them \
+         rises or falls by at most 10 %.</p>",
         Text(&protocols.join("; ")),
     );
     let lapses = shared(subjects, |subject| &subject.run.target.time_lapse);
@@ -48,8 +48,8 @@ fn groups(subjects: &[Subject<'_>]) -> String {
     let groups = shared(subjects, |subject| &subject.run.target.devices);
     let of = |(names, devices): (String, &u32)| {
         format!(
-            "<p><b>{devices} devices, {}:</b> threads and queue are those of each device, \
-             which has jobs of its own; results are added. T16Q16 is {} requests outstanding in \
+            "<p><b>{devices} devices, {}:</b> threads and queue depth apply to each device, \
+             which has its own jobs; rates are added. T16Q16 is {} requests outstanding in \
              all.</p>",
             Text(&names),
             256 * devices,
@@ -140,9 +140,9 @@ fn littles_law(suites: &[Suite<'_>]) -> String {
         if !deviations.is_empty() {
             let _ = write!(
                 html,
-                "<p class=\"small\">{}: IOPS times average latency is what was outstanding \
-                 (Little's law) in {} loads, at worst {} off; more than the edges of a span \
-                 and the load generator's own work explain is a warning on top.</p>",
+                "<p class=\"small\">{}: IOPS times average latency equals the outstanding requests \
+                 (Little's law) in {} loads, within {}; deviations beyond the effects of \
+                 interval edges and of the load generator are warnings at the top.</p>",
                 Text(&subject.label),
                 deviations.len(),
                 number::percent(widest),
@@ -177,7 +177,7 @@ fn how(suites: &[Suite<'_>]) -> String {
         return items;
     }
     format!(
-        "<details><summary>Every step, in the words of its driver</summary>\
+        "<details><summary>Every step, as its driver describes it</summary>\
          <ul class=\"how\">{items}</ul></details>"
     )
 }

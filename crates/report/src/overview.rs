@@ -56,7 +56,7 @@ pub(crate) fn settles(subjects: &[Subject<'_>]) -> String {
     let runs: Vec<_> = subjects.iter().map(|subject| subject.run).collect();
     let comparisons = compare(&runs);
     let Some(first) = comparisons.iter().find(|it| it.kind == StepKind::Precondition) else {
-        return "Nothing has settled yet: the runs hold no finished preconditioning.".into();
+        return "Nothing has settled yet: no preconditioning is finished.".into();
     };
     let of = |is_settled: bool| -> Vec<String> {
         let entries = subjects.iter().zip(&first.entries);
@@ -193,8 +193,8 @@ fn unfinished(subject: &Subject<'_>) -> Option<String> {
     let short = u32::try_from(done).is_ok_and(|done| done < planned);
     short.then(|| {
         format!(
-            "<li><b>{}:</b> {done} of {planned} steps were done; what is missing is left out. \
-             <span class=\"remedy\">Go on with <code>--resume</code>.</span></li>",
+            "<li><b>{}:</b> {done} of {planned} steps were done; the others are missing here. \
+             <span class=\"remedy\">Continue with <code>--resume</code>.</span></li>",
             Text(&subject.label),
         )
     })

@@ -97,7 +97,7 @@ fn table(subjects: &[Subject<'_>], title: &str, loads: &[&Comparison], steady: b
         html.push_str("</tbody>");
     }
     let host =
-        if with_host { " Host CPU is processor time of the host a request, in us." } else { "" };
+        if with_host { " Host CPU is processor time of the host per request, in us." } else { "" };
     html + "</table></div><p class=\"small\">Latencies in ms. WA is NAND writes ÷ host writes."
         + host
         + "</p>"

@@ -3,10 +3,20 @@
 use crate::example::{FAST, STOCK, Shape, review_of_two, run};
 use crate::review;
 use results::mark::{UNVALIDATED, UNVALIDATED_REASON};
-use results::{ApplicationFigures, RecordedApplication, Run, Step, StepKind, Warning, WarningKind};
+use results::{
+    ApplicationFigures, ApplicationInterval, RecordedApplication, Run, Step, StepKind,
+    TransactionMix, Warning, WarningKind,
+};
 
 mod browser;
+mod comparisons;
 mod content;
+mod header;
+mod judgement;
+mod markup;
+mod pages;
+mod snia;
+mod suites;
 
 const TITLE: &str = "Fusion-io ioDrive Duo 640 GB (MLC)";
 
@@ -50,11 +60,11 @@ fn a_group_of_devices_says_how_much_is_outstanding_on_all_of_them() {
 #[test]
 fn applications_are_told_as_predictions_of_transactions() {
     let page = review(&[of_applications("A", 1.0), of_applications("B", 0.5)], TITLE);
-    assert!(page.contains("Most transactions a second, predicted."));
+    assert!(page.contains("Maximum transactions per second, predicted."));
     assert!(page.contains("SysBench: 800 on A at 8 clients, given enough processors and 400 on B"));
     assert!(page.contains("Predicted, not measured: SysBench was recorded on 3 GB in memory"));
     assert!(
-        page.contains("whose replies kept to the times of the model slow, on a machine with 2 x")
+        page.contains("whose replies had the latencies of the model slow, on a machine with 2 x")
     );
     // The rate that the host decides has none, and the one it may not reach has its mark.
     assert!(page.contains("<td>16</td><td>–</td>") && page.contains("<td>800 †</td>"));
@@ -87,6 +97,15 @@ fn of_applications(name: &str, factor: f64) -> Run {
             latency_ms_p99: told(30.0 / factor),
             host_share: if is_told { 0.4 } else { 0.9 },
             exceeds_processors: clients == 8,
+            node: None,
+            intervals: Vec::new(),
+            mix: Some(TransactionMix {
+                reads: 26.0,
+                writes: 7.5,
+                flushes: 1.5,
+                read_bytes: 26.0 * 16384.0,
+                write_bytes: 65536.0,
+            }),
             recorded: RecordedApplication {
                 device: "3 GB in memory".into(),
                 model: Some("./slow.toml".into()),
@@ -111,6 +130,26 @@ fn of_applications(name: &str, factor: f64) -> Run {
     };
     of.steps = [2, 4, 8, 16].map(step).to_vec();
     of
+}
+
+#[test]
+fn drives_with_one_load_each_are_drawn_over_time() {
+    let mut of = of_applications("A", 1.0);
+    for (number, step) in (1..).zip(&mut of.steps) {
+        let at = |index: u32| ApplicationInterval {
+            at_s: f64::from(index) * 10.0,
+            tps: 1000.0,
+            latency_ms_mean: Some(8.0),
+        };
+        let figures = step.application.as_mut().unwrap();
+        figures.node = Some(number);
+        figures.intervals = (1..=24).map(at).collect();
+    }
+    let page = review(&[of], TITLE);
+    assert!(page.contains("Average latency over time") && page.contains("drive 4"));
+    assert!(page.contains("<th scope=\"col\">Drive</th>"), "drives and no clients");
+    assert!(page.contains("26 reads of 416 KiB in all, 7.5 writes of 64 KiB, and 1.5 flushes"));
+    assert!(!page.contains("Share of the host</"), "over clients, of which there is one number");
 }
 
 #[test]

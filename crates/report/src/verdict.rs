@@ -34,8 +34,8 @@ fn of_one(it: &Suitability) -> Vec<String> {
     if !it.is_settled {
         return vec![
             unsettled(it),
-            "Good for a first look: what the drive holds under lasting writes is not in these \
-             numbers."
+            "Good for a first look: these numbers do not show what the drive sustains under \
+             lasting writes."
                 .into(),
             "Not for a decision: precondition for longer, until the steady-state rule is met."
                 .into(),
@@ -104,7 +104,7 @@ fn is_not_for(it: &Suitability) -> String {
     let mut against = Vec::new();
     if let (Some(ratio), Some(burst), Some(write)) = (it.falls(), it.burst_iops, it.write_iops) {
         against.push(format!(
-            "for lasting 4K writes above {} IOPS, {} of the {} that it begins with",
+            "for lasting 4K writes above {} IOPS, {} of its initial {}",
             short(write),
             number::percent(1.0 / ratio),
             short(burst),
@@ -112,13 +112,13 @@ fn is_not_for(it: &Suitability) -> String {
     }
     if let (Some(ratio), Some(tail)) = (it.slow_tail(), it.write_latency_ns_p999) {
         against.push(format!(
-            "where one write in a thousand may not take {} ms, {} times the average",
+            "for work that needs 99.9 % of writes within {} ms, {} times the average",
             number::trimmed(millis(tail)),
             number::trimmed(ratio),
         ));
     }
     match against.as_slice() {
-        [] => "Nothing measured here speaks against it up to these rates.".into(),
+        [] => "No measured weakness up to these rates.".into(),
         _ => format!("Not {}.", against.join(", nor ")),
     }
 }
@@ -144,7 +144,7 @@ fn winners(subjects: &[Subject<'_>]) -> String {
     };
     let widest = won(best).map(|it| it.lead).fold(0.0, f64::max);
     match won(best).count() {
-        0 => format!("They are level: none leads by 5 % in any of {of} workloads."),
+        0 => format!("They are level: none leads by 5 % or more in any of {of} workloads."),
         count => format!(
             "{} wins {count} of {of} workloads by 5 % or more, at most by {}.",
             subjects[best].label,

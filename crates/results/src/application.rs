@@ -28,8 +28,45 @@ pub struct ApplicationFigures {
     /// processors: the rate may be out of its reach. Absent: false.
     #[serde(default, skip_serializing_if = "is_unset")]
     pub exceeds_processors: bool,
+    /// Drive of several with one load each that the figures are of, from 1; absent where there is
+    /// one drive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<u16>,
+    /// Rate and latency in each interval, in order; empty where the load was not told apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub intervals: Vec<ApplicationInterval>,
+    /// Requests of a transaction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mix: Option<TransactionMix>,
     /// Recording that was replayed.
     pub recorded: RecordedApplication,
+}
+
+/// Transactions of an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ApplicationInterval {
+    /// End of the interval, in seconds since the load began.
+    pub at_s: f64,
+    /// Transactions per second.
+    pub tps: f64,
+    /// Mean latency of a transaction in milliseconds; absent where the benchmark printed none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_ms_mean: Option<f64>,
+}
+
+/// Requests that a transaction makes of the drive, on average over the recording.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TransactionMix {
+    /// Reads.
+    pub reads: f64,
+    /// Writes.
+    pub writes: f64,
+    /// Flushes, and writes with force unit access.
+    pub flushes: f64,
+    /// Bytes that are read.
+    pub read_bytes: f64,
+    /// Bytes that are written.
+    pub write_bytes: f64,
 }
 
 /// Figures of the application where it was recorded.

@@ -15,7 +15,7 @@ use crate::{Run, Step, Summary};
 
 /// Name of the table.
 pub const FILE: &str = "drives/baseline.csv";
-const TEXT: &str = include_str!("../../../drives/baseline.csv");
+const TEXT: &str = include_str!("../baseline.csv");
 
 /// Jobs of every load of the table.
 pub const THREADS: u16 = 16;

@@ -158,9 +158,8 @@ fn reason(run: &Run, finding: &Finding) -> Option<String> {
     }
     let steps = finding.steps.iter().filter_map(|id| run.step(id));
     let watched_s: f64 = steps.map(|step| step.duration_s).sum();
-    (watched_s < PEAK_WATCHED_S_MIN).then(|| {
-        format!("watched for {watched_s:.0} s in all: what comes once in minutes may be missing")
-    })
+    (watched_s < PEAK_WATCHED_S_MIN)
+        .then(|| format!("watched for {watched_s:.0} s in all: rarer events may be missing"))
 }
 
 /// True if a figure under such a warning may not be the drive's own.

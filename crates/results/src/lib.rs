@@ -31,7 +31,9 @@ pub mod suitability;
 pub mod sweep;
 pub mod table;
 
-pub use application::{ApplicationFigures, RecordedApplication};
+pub use application::{
+    ApplicationFigures, ApplicationInterval, RecordedApplication, TransactionMix,
+};
 pub use error::Error;
 pub use histogram::{Bin, Latencies};
 pub use placement::HandleWrites;

@@ -35,7 +35,7 @@ pub use self::row::{Confidence, FigureRow, Phase};
 /// Name of the project's own table.
 pub const FILE: &str = "published/figures.csv";
 /// The table as it stands in its file.
-pub const TEXT: &str = include_str!("../../../published/figures.csv");
+pub const TEXT: &str = include_str!("../published/figures.csv");
 
 /// Error in a table of figures.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

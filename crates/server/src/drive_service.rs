@@ -121,7 +121,7 @@ impl DriveService {
         self.event_log.note(what);
     }
 
-    /// Takes note of something that happened, and says it.
+    /// Records an event, and logs it.
     pub fn tell(&self, what: &str) {
         info!(drive = self.number(), "{what}");
         self.note(what.to_owned());
@@ -145,7 +145,7 @@ impl DriveService {
         Arc::new(Metered::new(device, Arc::clone(&self.meter)))
     }
 
-    /// Takes note of what happened to a client.
+    /// Records an event of a client.
     pub fn saw(&self, event: &Event) {
         match event {
             Event::Came { client, export } if export.is_empty() => {
@@ -198,7 +198,7 @@ impl DriveService {
         let Process { cpu_s, memory_bytes } = Process::own();
         let traffic = self.meter.traffic();
         // The model may be at work for others: whoever comes and goes does not wait for it.
-        let model = self.model.get().map(|model| model.status(self.begun.elapsed()));
+        let model = self.model.get().map(|model| model.status());
         let guests = self.guests();
         let server = Server {
             pid: std::process::id(),
@@ -270,7 +270,7 @@ impl DriveService {
             .with_context(|| format!("opening the management socket of {}", self.volume.display()))
     }
 
-    /// Does what a program asks for.
+    /// Carries out the request of a program.
     pub fn answer(&self, request: &Request) -> Answer {
         let done = match request {
             Request::Status => return Answer::Status { status: Box::new(self.status()) },

@@ -5,8 +5,11 @@
 //!                                              └── full: the line is lost, and counted
 //! ```
 //!
-//! The server waits neither for a disk nor for a reader: lines that are not taken are lost, and the
-//! next one that is taken says how many.
+//! The server waits neither for a disk nor for a reader: lines that do not fit into the queue are
+//! lost, and the next line states how many.
+//!
+//! The queue is a bounded channel of the standard library. `tracing-appender` has one too, but its
+//! count of lost lines is not part of the log, and it brings thirteen packages.
 
 use std::fmt::Debug;
 use std::io::{self, Write as _};
@@ -61,7 +64,7 @@ static FORM: OnceLock<Arc<Form>> = OnceLock::new();
 /// Message to the thread that writes.
 enum Message {
     Line(String),
-    /// Asks for word once everything before is written.
+    /// Requests a reply once all lines before it are written.
     Flush(Sender<()>),
 }
 
@@ -79,7 +82,7 @@ struct Listener {
 }
 
 impl Log {
-    /// Says from now on what is of `level`, as JSON or for people.
+    /// Starts the log at `level`, as JSON or as text.
     ///
     /// # Errors
     /// Fails if the system gives no thread, or there is a log already.

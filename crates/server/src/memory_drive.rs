@@ -48,7 +48,7 @@ impl Administration for MemoryDrive {
     fn health(&self) -> DriveHealth {
         let Traffic { reads, writes, .. } = self.meter.traffic();
         let age = self.begun.elapsed();
-        let climate = self.model.as_ref().and_then(|model| model.status(age).climate);
+        let climate = self.model.as_ref().and_then(|model| model.status().climate);
         DriveHealth {
             available_spare_percent: 100,
             host_read_bytes: reads.bytes,

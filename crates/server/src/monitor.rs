@@ -116,7 +116,7 @@ impl Monitor {
         Ok(Self { queue: Some(queue), ended: Mutex::new(ended), caller: Some(caller) })
     }
 
-    /// Has them told, as soon as what was told before is through.
+    /// Queues an alert, which is sent after those before it.
     pub fn tell(&self, alert: Alert) {
         let Some(queue) = &self.queue else { return };
         if let Err(lost) = queue.try_send(alert) {

@@ -98,7 +98,7 @@ impl Content {
         }
     }
 
-    /// Lets every viewer go.
+    /// Disconnects all viewers.
     fn end(&self) {
         match self {
             Self::Drive(routes) => routes.end(),
@@ -114,7 +114,7 @@ impl Content {
 pub fn listen(address: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(address).map_err(|error| match error.kind() {
         io::ErrorKind::AddrInUse => anyhow!(
-            "http://{address} is in use; stop whoever listens there, or give --http another port"
+            "http://{address} is in use; stop the program that uses it, or give --http another port"
         ),
         _ => anyhow!("listening at http://{address}: {error}"),
     })
@@ -144,7 +144,7 @@ impl Web {
         format!("{}{}/", self.site.origin_check.scheme(), self.address)
     }
 
-    /// Says where it answers; to a person, with the token.
+    /// Prints the address; for a person, with the token.
     pub fn introduction(&self) -> String {
         let (place, token) = (self.place(), &self.site.door.token);
         if io::stderr().is_terminal() {

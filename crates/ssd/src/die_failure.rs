@@ -10,6 +10,17 @@ use ftl::{DieId, Divider, Geometry, Ppn};
 use serde::{Deserialize, Serialize};
 
 /// Failure of a die that was asked for.
+///
+/// ```
+/// use ssd::{DieFailure, Drive, Setup, catalogue};
+///
+/// let mut spec = catalogue::find("iodrive-duo").expect("it is in the catalogue");
+/// spec.die_failure = Some(DieFailure { die: 3, after_s: 60 });
+/// let setup = Setup { format: "stock".into(), host: "linux".into(), time_lapse: 64, seed: 1 };
+/// let drive = Drive::new(&spec, &setup)?;
+/// assert_eq!(drive.failed_die(), None, "it fails under load, not before");
+/// # Ok::<(), ssd::SpecError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct DieFailure {
     /// The die, counted over all modules from 0.

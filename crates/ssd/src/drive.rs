@@ -34,6 +34,25 @@ use crate::stripe::Stripe;
 pub use self::state::Placement;
 
 /// Setup of a drive for a run.
+///
+/// Each name is one that the drive's file has; a name that it does not have is refused:
+///
+/// ```
+/// use ssd::{Drive, Setup, catalogue};
+///
+/// let spec = catalogue::find("iodrive-duo").expect("it is in the catalogue");
+/// assert_eq!(spec.formats(), ["stock", "high-performance"]);
+/// let mut setup = Setup {
+///     format: "high-performance".into(),
+///     host: "windows".into(),
+///     time_lapse: spec.time_lapse, // the smallest scale at which this drive settles as it does
+///     seed: 1,
+/// };
+/// assert!(Drive::new(&spec, &setup).is_ok());
+/// setup.format = "fast".into();
+/// let refused = Drive::new(&spec, &setup).unwrap_err();
+/// assert!(refused.to_string().contains("fast"), "{refused}");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setup {
     /// Name of one of its formats.
@@ -47,6 +66,29 @@ pub struct Setup {
 }
 
 /// A drive: a value.
+///
+/// Being a value it can be copied in any state, so that two futures begin at the same past:
+///
+/// ```
+/// use blockio::{Lba, Nanos, Op, Request};
+/// use ssd::{Drive, Setup, catalogue};
+///
+/// let spec = catalogue::find("p5800x").expect("it is in the catalogue");
+/// let (format, host) = (spec.formats().remove(0), spec.hosts().remove(0));
+/// let mut drive = Drive::new(&spec, &Setup { format, host, time_lapse: 64, seed: 1 })?;
+/// let write = Request {
+///     tag: 7, thread: 0, op: Op::Write, handle: 0, lba: Lba(0), sectors: 8,
+/// };
+/// drive.submit(Nanos::ZERO, write);
+///
+/// let mut other = drive.clone();
+/// other.submit(Nanos::ZERO, Request { lba: Lba(4096), ..write });
+/// let done = drive.next_completion(Nanos::MAX).expect("a request is outstanding");
+/// assert_eq!((done.tag, done.submitted_at), (7, Nanos::ZERO));
+/// assert_eq!(drive.next_event(), None);
+/// assert!(other.next_event().is_some());
+/// # Ok::<(), ssd::SpecError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Drive {
     host: Host,

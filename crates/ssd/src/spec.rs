@@ -35,6 +35,25 @@ pub use slc_cache::SlcCacheSpec;
 pub use stated::OverProvisioning;
 
 /// A drive of the catalogue, or a user's own.
+///
+/// The numbers are public, so that a drive may be changed before it is built. Here the same drive
+/// keeps more of its flash back:
+///
+/// ```
+/// use ssd::{DriveSpec, catalogue};
+///
+/// let text = catalogue::text("iodrive-duo").expect("it is in the catalogue");
+/// let mut spec = DriveSpec::parse(text, "my-drive.toml")?;
+/// let before = spec.over_provisioning("stock").expect("its capacity is known");
+/// spec.formats[0].user_gb = 480.0;
+/// let after = spec.over_provisioning("stock").expect("its capacity is known");
+/// assert!(after.of_user > before.of_user);
+///
+/// let wrong = text.replace("t_read_us = 50", "t_reed_us = 50");
+/// let refused = DriveSpec::parse(&wrong, "my-drive.toml").unwrap_err();
+/// assert!(refused.to_string().starts_with("my-drive.toml:"), "{refused}");
+/// # Ok::<(), ssd::SpecError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DriveSpec {

@@ -34,6 +34,10 @@ pub struct Application {
     pub threads: Vec<u32>,
     /// Length of each measurement in seconds, from 1.
     pub seconds: u32,
+    /// True if clients share nothing but the drive, as guests that boot from disks of their own do:
+    /// the recording of one client, replayed as so many copies, stands for more. Absent: false.
+    #[serde(default)]
+    pub copies: bool,
     /// Free bytes that the drive's file system must have.
     pub space_bytes: u64,
     /// Programs that the scripts run, each with the Debian package that has it. A path is one that

@@ -162,6 +162,7 @@ fn protocol(
             precondition: None,
             curve: None,
             application: None,
+            nodes: None,
             measure,
         }],
         name,

@@ -24,8 +24,8 @@ pub use application::{Application, Steps};
 pub use error::SpecError;
 pub use generator::{Demand, Generator, Job, Span, SpanError};
 pub use protocol::{
-    Curve, Gaps, Matrix, Measure, Precondition, Protocol, Published, PublishedPhase, RealLength,
-    Replayed, Rounds, Suite, Tracked, TrackedMetric,
+    Curve, Gaps, Matrix, Measure, Nodes, Precondition, Protocol, Published, PublishedPhase,
+    RealLength, Replayed, Rounds, Suite, Tracked, TrackedMetric,
 };
 pub use spec::{Access, SizeShare, Workload};
 pub use stream::WorkloadStream;

@@ -1,6 +1,7 @@
 //! One protocol: which workloads run in which order, how loaded and for how long.
 
 mod inline;
+mod nodes;
 mod rounds;
 
 use blockio::nearest;
@@ -11,6 +12,7 @@ use crate::prose::prose;
 use crate::trace::Addresses;
 use crate::{SpecError, Workload, percent};
 
+pub use self::nodes::Nodes;
 pub use self::rounds::{Matrix, Rounds, Tracked, TrackedMetric};
 
 /// A protocol, as in `protocols/enterprise.toml`.
@@ -121,6 +123,10 @@ pub struct Suite {
     /// of loads: a name such as `sysbench-oltp`. For models only.
     #[serde(default)]
     pub application: Option<String>,
+    /// Drives with one load each of that application, over intervals, instead of its replays for
+    /// each number of clients; absent: none.
+    #[serde(default)]
+    pub nodes: Option<Nodes>,
     /// Rates at which every load of `measure` is measured after it ran free; absent: only free.
     #[serde(default)]
     pub curve: Option<Curve>,
@@ -391,6 +397,11 @@ impl Suite {
             "application",
             "an application beside measure or rounds: give it a suite of its own",
         )?;
+        if let Some(nodes) = &self.nodes {
+            let text = "nodes without an application: say what they run";
+            Fault::unless(is_application, "nodes", text)?;
+            nodes.check().map_err(|fault| fault.within("nodes"))?;
+        }
         let Some(rounds) = &self.rounds else {
             let text = "measure is empty, and there are no rounds: nothing is measured";
             return Fault::unless(is_application || !self.measure.is_empty(), "measure", text);

@@ -4,12 +4,12 @@
 //! front end ──► file ──► requests in order of issue ──► parents ──► replay on another drive
 //! ```
 //!
-//! A trace says when requests were made. A recording also says when they were answered, and so on
-//! what each request may have waited for: its **parent** is the request whose completion was the
-//! last one before it was issued, and its **think time** the span between the two. On a faster
-//! drive the parent completes earlier, and so does all that follows. This is how //TRACE (Mesnier
-//! et al., FAST 2007) and hfplayer (Haghdoost et al., FAST 2017) tell drives apart by an
-//! application that runs on one of them.
+//! A trace has the times of issue. A recording also has the times of completion, and with them the
+//! dependencies of a request: its **parent** is the request that completed last before it was
+//! issued, and its **think time** is the time between the two. On a faster drive the parent
+//! completes earlier, and all requests that follow it come earlier. //TRACE (Mesnier et al., FAST
+//! 2007) and hfplayer (Haghdoost et al., FAST 2017) predict an application on another drive in this
+//! way.
 //!
 //! Invariants:
 //! - Requests are in order of issue, the first one at zero, and complete no earlier than issued.
@@ -17,6 +17,8 @@
 
 mod benchmark;
 mod blkparse;
+mod device_trace;
+mod fio_log;
 mod format;
 mod parents;
 mod transaction;
@@ -25,7 +27,9 @@ use blockio::{Nanos, Op};
 use serde::{Deserialize, Serialize};
 
 pub use benchmark::Benchmark;
-pub use blkparse::{Blktrace, read_blkparse};
+pub use blkparse::read_blkparse;
+pub use device_trace::DeviceTrace;
+pub use fio_log::{FioJob, read_fio};
 pub use format::{Chunk, MAGIC, RecordingError, RecordingWriter, read};
 pub use parents::{Parent, parents};
 pub use transaction::{Transaction, latency_percentile};
@@ -33,13 +37,13 @@ pub use transaction::{Transaction, latency_percentile};
 /// One request with its completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// Time at which the drive was asked, since the recording began.
+    /// Time of issue since the recording began.
     pub issued_at: Nanos,
-    /// Time at which the client was answered, since the recording began.
+    /// Time of completion since the recording began.
     pub completed_at: Nanos,
     /// Operation.
     pub op: Op,
-    /// True if it was answered only once it was durable (force unit access).
+    /// True if it had to be durable before its completion (force unit access).
     pub fua: bool,
     /// First sector; 0 for a flush.
     pub lba: u64,
@@ -57,34 +61,38 @@ impl Recorded {
 }
 
 /// Facts about a recording that are known when it begins.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Head {
     /// Version of the format, [`Head::SCHEMA`].
     pub schema: u32,
-    /// Device that was recorded, for people.
+    /// Description of the recorded device.
     pub device: String,
     /// Size of the device in bytes.
     pub size_bytes: u64,
-    /// Model whose times the replies kept to; absent where they were sent at once.
+    /// Model whose latencies the replies had; absent if replies were sent at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Machine that it was recorded on: processors and kernel, as `2 x AMD EPYC, Linux 6.1`.
     pub machine: String,
     /// Start of the recording in nanoseconds since 1970, by the clock of that machine.
     pub began_unix_ns: u64,
-    /// Time that a request took beside the drive, through the file system and the front end and
-    /// back, one at a time and before the recording; absent where nobody measured it.
+    /// Time of a request outside the drive, in the file system and the front end, measured one
+    /// request at a time before the recording; absent if it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub front_end_ns: Option<u64>,
+    /// Times as slow as a real processor that the application's was, above 0, where it was an
+    /// emulated one; absent: it was real. Think times are as much too long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emulation_slowdown: Option<f64>,
 }
 
 impl Head {
     /// Version of the format that this version writes and reads.
     pub const SCHEMA: u32 = 1;
 
-    /// Processors of the machine, which its description begins with: `2 x AMD EPYC, Linux 6.1`;
-    /// none where it does not.
+    /// Processors of the machine, with which its description begins: `2 x AMD EPYC, Linux 6.1`;
+    /// none if it begins otherwise.
     pub fn processors(&self) -> Option<u32> {
         let (count, _) = self.machine.split_once(" x ")?;
         count.parse().ok().filter(|count| *count > 0)
@@ -95,14 +103,14 @@ impl Head {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tail {
-    /// Command whose requests were recorded; empty where it was recorded until told to stop.
+    /// Command whose requests were recorded; empty for a server that recorded until it was stopped.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
-    /// Time at which the benchmark, or the command, began to count, since the recording began.
+    /// Start of the measurement of the benchmark, or of the command, since the recording began.
     pub measured_from: Nanos,
-    /// Time at which it stopped counting.
+    /// End of the measurement.
     pub measured_to: Nanos,
-    /// Result that the benchmark printed; absent where nobody could read one.
+    /// Result that the benchmark printed; absent if no known benchmark printed one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub benchmark: Option<Benchmark>,
 }
@@ -112,14 +120,13 @@ pub struct Tail {
 pub struct Recording {
     /// Facts about it.
     pub head: Head,
-    /// Facts that were known at its end; absent where it was cut short.
+    /// Facts that were known at its end; absent if the recording is truncated.
     pub tail: Option<Tail>,
     /// Requests in order of issue.
     pub requests: Vec<Recorded>,
-    /// Requests that were made and could not be kept, because the file was written too slowly.
+    /// Number of requests that were lost because the file was written too slowly.
     pub lost: u64,
-    /// Transactions that the benchmark logged, in order of their commits; empty where it kept no
-    /// log.
+    /// Transactions that the benchmark logged, in order of their commits; empty without a log.
     pub transactions: Vec<Transaction>,
 }
 
@@ -129,8 +136,7 @@ impl Recording {
         self.head.size_bytes / blockio::SECTOR_BYTES
     }
 
-    /// Requests that were issued while the benchmark counted, from the first of them; all where
-    /// nobody said when that was.
+    /// Requests issued during the measurement; all of them if its times are unknown.
     pub fn measured(&self) -> &[Recorded] {
         let Some(tail) = &self.tail else { return &self.requests };
         let from = self.requests.partition_point(|it| it.issued_at < tail.measured_from);
@@ -138,7 +144,7 @@ impl Recording {
         &self.requests[from..to.max(from)]
     }
 
-    /// Transactions that began and were committed while the benchmark counted.
+    /// Transactions that began and were committed during the measurement.
     pub fn measured_transactions(&self) -> impl Iterator<Item = &Transaction> {
         let span = self.tail.as_ref().map(|tail| tail.measured_from..=tail.measured_to);
         let is_within = move |it: &&Transaction| {

@@ -1,6 +1,7 @@
 //! Arguments of the commands that measure applications, record and replay them.
 
 use std::ffi::OsString;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -17,22 +18,26 @@ use crate::quantity;
 pub(crate) struct Replay {
     /// Recording of an application
     pub(crate) recording: PathBuf,
-    /// Modelled drives: names in the catalogue or drive files; or real ones: files or block devices
+    /// Modelled drives (catalogue names or drive files) or real drives (files or block devices)
     #[arg(required = true)]
     pub(crate) drives: Vec<String>,
-    /// Allows what is on real drives to be destroyed
+    /// Allow data on real drives to be destroyed
     #[arg(long)]
     pub(crate) destroy: bool,
     /// Format of the drives [default: the first of each]
     #[arg(long, value_name = "NAME")]
     pub(crate) format: Option<String>,
+    /// Copies of the recording to run at once, each on its own part of the drive, like guests that
+    /// share only the drive
+    #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN)]
+    pub(crate) copies: NonZeroU32,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
     #[command(flatten)]
     pub(crate) data: DataArgs,
     #[command(flatten)]
     pub(crate) host: HostArgs,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -41,10 +46,10 @@ pub(crate) struct Replay {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Host of a prediction")]
 pub(crate) struct HostArgs {
-    /// Host that works so many times as fast as that of the recording
+    /// Speed of the host, as a multiple of the recording's host
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     pub(crate) host_speed: f64,
-    /// Share of the reads that more memory of the host answers instead of the drive
+    /// Percentage of reads that additional host memory answers instead of the drive
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
     pub(crate) buffered: f64,
     /// Leaves requests the time that they took through the file system and the front end of the
@@ -60,26 +65,31 @@ impl HostArgs {
     /// Fails if a number is outside its range.
     pub(crate) fn host(&self) -> Result<ReplayHost, Error> {
         let (speed, buffered_percent) = (self.host_speed, self.buffered);
-        ReplayHost { speed, buffered_percent, keeps_front_end: self.keep_front_end }.checked()
+        let keeps_front_end = self.keep_front_end;
+        ReplayHost { speed, buffered_percent, keeps_front_end, ..ReplayHost::default() }.checked()
     }
 }
 
 /// `floatgate record`.
 #[derive(Debug, Args)]
 pub(crate) struct Record {
-    /// Folder of the drive, as `floatgate create` made it
+    /// Folder of the drive, created by `floatgate create`
     #[arg(required_unless_present = "memory", conflicts_with = "memory")]
     pub(crate) volume: Option<PathBuf>,
-    /// A drive in memory of this size, which is empty at first and gone at the end
+    /// Use a drive in memory of this size; it starts empty, and its data is lost at the end
     #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
     pub(crate) memory: Option<Bytes>,
     /// New file for the recording
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
-    /// Mounts the file system of the drive here for the time
+    /// Slowdown of the emulated processor that the command uses, such as that of a guest without
+    /// KVM; replays divide think times by it
+    #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) emulated: Option<u32>,
+    /// Mount the drive's file system on this folder while the command runs
     #[arg(long, value_name = "DIR")]
     pub(crate) mount: Option<PathBuf>,
-    /// Makes an ext4 file system first, without what is on the drive
+    /// Create an ext4 file system first, which erases the drive
     #[arg(long, requires = "mount")]
     pub(crate) mkfs: bool,
     #[command(flatten)]
@@ -92,14 +102,14 @@ pub(crate) struct Record {
 /// `floatgate app`.
 #[derive(Debug, Args)]
 pub(crate) struct App {
-    /// Application: one that is built in, or the path of a file [default: lists them]
+    /// Application: a built-in name, or the path of a file [default: list the built-in ones]
     pub(crate) application: Option<String>,
     /// Mounted folders, folders of drives that `floatgate create` made, or modelled drives
     pub(crate) targets: Vec<String>,
-    /// A drive in memory of this size, with a new file system, in place of a folder
+    /// Use a drive in memory of this size, with a new file system, instead of a folder
     #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
     pub(crate) memory: Option<Bytes>,
-    /// Makes an ext4 file system on live drives first, without what is on them
+    /// Create an ext4 file system on live drives first, which erases them
     #[arg(long)]
     pub(crate) mkfs: bool,
     /// Numbers of concurrent clients [default: those of the application]
@@ -109,16 +119,16 @@ pub(crate) struct App {
     /// Length of each measurement [default: that of the application]
     #[arg(long, value_parser = quantity::span, value_name = "TIME")]
     pub(crate) runtime: Option<Duration>,
-    /// Sets a parameter of the application; may be repeated
+    /// Set a parameter of the application; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
     pub(crate) set: Vec<(String, String)>,
-    /// New folder for a recording of each measurement of a live drive
+    /// New folder for a recording of each measurement on a live drive
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Folder of recordings from which modelled drives are predicted [default: those built in]
+    /// Folder of recordings for predictions [default: the built-in recordings]
     #[arg(long, value_name = "DIR")]
     pub(crate) recordings: Option<PathBuf>,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]

@@ -11,16 +11,16 @@ use super::HttpArgs;
 /// `floatgate dashboard`.
 #[derive(Debug, Args)]
 pub(crate) struct Dashboard {
-    /// Drives: their folders, folders of such, management sockets, or configurations of servers
+    /// Drive folders, folders of drive folders, management sockets, or server configurations
     #[arg(required_unless_present = "runs", value_name = "DRIVE")]
     pub(crate) places: Vec<PathBuf>,
-    /// Folder of runs, to see those under way and open the reviews of others
+    /// Folder of runs: show their progress and reviews
     #[arg(long, value_name = "DIR")]
     pub(crate) runs: Option<PathBuf>,
-    /// Address for browsers and monitoring: HOST:PORT, of the loopback at best, or fd:N
+    /// Address for browsers and monitoring: HOST:PORT, preferably of the loopback, or fd:N
     #[arg(long, default_value = "127.0.0.1:8480", value_name = "ADDRESS")]
     pub(crate) http: Place<SocketAddr>,
-    /// File for the token, new with each start, without which nothing can be changed
+    /// File for the token that changes require; it is new with each start
     #[arg(long, value_name = "FILE")]
     pub(crate) token: Option<PathBuf>,
     #[command(flatten)]

@@ -10,20 +10,20 @@ use crate::quantity;
 /// `floatgate export`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Export {
-    /// Gives clients a part of a drive under a name; the first one holds what is stored there
+    /// Create an export; the first one contains the data already stored at its location
     Add(AddExport),
-    /// Gives an export another size, where it is
+    /// Change the size of an export in place
     Resize(ResizeExport),
-    /// Removes an export, and what is stored in it
+    /// Remove an export and its data
     Remove(RemoveExport),
 }
 
 /// An export of a drive.
 #[derive(Debug, Args)]
 pub(crate) struct NamedExport {
-    /// Folder of the drive, which nobody has open
+    /// Folder of a drive that is not open
     pub(crate) volume: PathBuf,
-    /// Name that clients ask for
+    /// Name of the export
     pub(crate) name: String,
 }
 
@@ -42,10 +42,10 @@ pub(crate) struct AddExport {
 pub(crate) struct ResizeExport {
     #[command(flatten)]
     pub(crate) meant: NamedExport,
-    /// Size that clients see from then on, such as 2g
+    /// New size that clients see, such as 2g
     #[arg(long, value_parser = quantity::size)]
     pub(crate) size: Bytes,
-    /// Number of the drive, as `floatgate status` has it: what lies beyond the new end may be lost
+    /// Drive number from `floatgate status`: allow data beyond the new end to be lost
     #[arg(long, value_name = "DRIVE")]
     pub(crate) destroy: Option<String>,
 }
@@ -55,7 +55,7 @@ pub(crate) struct ResizeExport {
 pub(crate) struct RemoveExport {
     #[command(flatten)]
     pub(crate) meant: NamedExport,
-    /// Number of the drive, as `floatgate status` has it: what the export stores may be lost
+    /// Drive number from `floatgate status`: allow the export's data to be lost
     #[arg(long, value_name = "DRIVE")]
     pub(crate) destroy: Option<String>,
 }

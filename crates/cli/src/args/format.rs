@@ -13,10 +13,10 @@ use crate::quantity;
 pub(crate) struct FormatTarget {
     /// Folder of the drive
     pub(crate) volume: PathBuf,
-    /// Number of the drive, as `floatgate status` has it: what it stores may be destroyed
+    /// Drive number from `floatgate status`: allow all data to be destroyed
     #[arg(long, value_name = "DRIVE")]
     pub(crate) destroy: Option<String>,
-    /// Does it though a server has the drive open, beneath the clients that use it
+    /// Proceed even though the drive is served and clients may use it
     #[arg(long)]
     pub(crate) while_served: bool,
 }
@@ -61,7 +61,7 @@ Examples:
 pub(crate) struct Resize {
     #[command(flatten)]
     pub(crate) target: FormatTarget,
-    /// Size that clients see from then on, such as 80g
+    /// New size that clients see, such as 80g
     #[arg(long, value_parser = quantity::size)]
     pub(crate) size: Bytes,
 }

@@ -9,14 +9,14 @@ use clap::Args;
 #[command(next_help_heading = "HTTP")]
 #[expect(clippy::struct_field_names, reason = "they are the names of options")]
 pub(crate) struct HttpArgs {
-    /// Host name by which the pages may be reached, beside addresses and `localhost`, such as the
-    /// one that Prometheus scrapes; may be repeated
+    /// Additional host name of the pages, besides addresses and `localhost`, such as the one that
+    /// Prometheus scrapes; may be repeated
     #[arg(long, value_name = "NAME", value_parser = host_name)]
     pub(crate) http_host: Vec<String>,
-    /// Folder of server-cert.pem, server-key.pem and ca-cert.pem: the pages are at https://
+    /// Folder with server-cert.pem, server-key.pem and ca-cert.pem: serve the pages over https
     #[arg(long, value_name = "DIR")]
     pub(crate) http_tls_certificates: Option<PathBuf>,
-    /// Answers only clients with a certificate that ca-cert.pem signed
+    /// Require a client certificate signed by ca-cert.pem
     #[arg(long, requires = "http_tls_certificates")]
     pub(crate) http_tls_verify_peer: bool,
 }

@@ -10,10 +10,10 @@ use crate::quantity;
 #[derive(Clone, Copy, Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArgs {
-    /// NBD clients at once; further ones are turned away
+    /// Maximum number of clients; further clients are refused
     #[arg(long, default_value_t = 256, value_name = "COUNT")]
     pub(crate) max_connections: usize,
-    /// Memory for requests and replies of all NBD clients; those of more than 1 MiB wait for it
+    /// Memory for requests and replies of all clients; those above 1 MiB wait for free memory
     #[arg(long, value_parser = quantity::size, default_value = "768MiB", value_name = "SIZE")]
     pub(crate) max_memory: Bytes,
 }

@@ -7,15 +7,15 @@ use clap::{Args, Subcommand};
 /// `floatgate drives`.
 #[derive(Debug, Args)]
 pub(crate) struct Named {
-    /// The one to show
+    /// Name of one to show
     pub(crate) name: Option<String>,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Prints its file, to begin another one with
+    /// Print its TOML file, as a template for your own
     #[arg(long, requires = "name", conflicts_with = "json")]
     pub(crate) toml: bool,
-    /// Prints the published figures of it as CSV, as `fit` and `validate` read them
+    /// Print its published figures as CSV, in the format of `fit` and `validate`
     #[arg(long, requires = "name", conflicts_with_all = ["json", "toml"])]
     pub(crate) figures: bool,
 }
@@ -26,9 +26,9 @@ pub(crate) struct Named {
 pub(crate) struct Listing {
     #[command(subcommand)]
     pub(crate) command: Option<ListingCommand>,
-    /// The one to show: a name, or the path of a file
+    /// Name, or path of a file, of one to show
     pub(crate) name: Option<String>,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -36,36 +36,36 @@ pub(crate) struct Listing {
 /// Subcommands of `floatgate workloads` and `floatgate protocols`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ListingCommand {
-    /// Lists all, and where each comes from
+    /// List all, with the file that each comes from
     List {
-        /// Prints JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Shows one
+    /// Show one
     Show {
         /// A name, or the path of a file
         name: String,
-        /// Prints JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
-        /// Prints its file, to begin another one with
+        /// Print its TOML file, as a template for your own
         #[arg(long, conflicts_with = "json")]
         toml: bool,
     },
-    /// Makes TOML of what a job file of fio asks for
+    /// Convert a fio job file to TOML
     Import(Import),
 }
 
 /// `floatgate workloads import`, `floatgate protocols import`.
 #[derive(Debug, Args)]
 pub(crate) struct Import {
-    /// The job file
+    /// fio job file
     pub(crate) file: PathBuf,
-    /// Folder for what is made [default: ./workloads or ./protocols, where it is found by name]
+    /// Output folder [default: ./workloads or ./protocols, where files are found by name]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Replaces files of these names that are there
+    /// Overwrite existing files
     #[arg(long)]
     pub(crate) overwrite: bool,
 }

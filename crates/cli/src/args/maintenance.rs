@@ -11,12 +11,12 @@ use crate::quantity;
 /// `floatgate check`.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// Folder of the drive, which nobody has open
+    /// Folder of a drive that is not open
     pub(crate) volume: PathBuf,
-    /// Writes again what is not as it was written, from what is whole
+    /// Rewrite damaged data from intact copies and parity
     #[arg(long)]
     pub(crate) repair: bool,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -24,9 +24,9 @@ pub(crate) struct Check {
 /// `floatgate scrub`.
 #[derive(Debug, Args)]
 pub(crate) struct Scrub {
-    /// Folder of the drive, which a server has open
+    /// Folder of a served drive
     pub(crate) volume: PathBuf,
-    /// Does not wait for its end; `floatgate status` tells how far it is
+    /// Return at once; `floatgate status` shows the progress
     #[arg(long)]
     pub(crate) no_wait: bool,
 }
@@ -34,23 +34,23 @@ pub(crate) struct Scrub {
 /// `floatgate fail-die`.
 #[derive(Debug, Args)]
 pub(crate) struct FailDie {
-    /// Folder of the drive, whether it is served or closed
+    /// Folder of a served or closed drive
     pub(crate) volume: PathBuf,
-    /// Index of the die, from 0, as it was named when the drive was created
+    /// Index of the die from 0, in the order given to `floatgate create`
     pub(crate) die: usize,
 }
 
 /// `floatgate replace-die`.
 #[derive(Debug, Args)]
 pub(crate) struct ReplaceDie {
-    /// Folder of the drive, whether it is served or closed
+    /// Folder of a served or closed drive
     pub(crate) volume: PathBuf,
-    /// Index of the die, which has failed or is missing
+    /// Index of the failed or missing die, from 0
     pub(crate) die: usize,
-    /// The new die: a file, which is made, or a block device, whose contents are lost
+    /// New die: a new file, or a block device, whose data is lost
     #[arg(long, value_name = "PATH")]
     pub(crate) with: PathBuf,
-    /// Does not wait for its end, where the drive is served
+    /// Return at once if the drive is served
     #[arg(long)]
     pub(crate) no_wait: bool,
 }
@@ -58,9 +58,9 @@ pub(crate) struct ReplaceDie {
 /// `floatgate add-spare`.
 #[derive(Debug, Args)]
 pub(crate) struct AddSpare {
-    /// Folder of the drive, whether it is served or closed
+    /// Folder of a served or closed drive
     pub(crate) volume: PathBuf,
-    /// The hot spare: a file, which is made, or a block device, whose contents are lost
+    /// Hot spare: a new file, or a block device, whose data is lost
     #[arg(value_name = "PATH")]
     pub(crate) spare: PathBuf,
 }
@@ -68,7 +68,7 @@ pub(crate) struct AddSpare {
 /// `floatgate inject`.
 #[derive(Debug, Args)]
 pub(crate) struct Inject {
-    /// Folder of the drive, which a server has open that was started with `--fault-injection`
+    /// Folder of a drive whose server was started with `--fault-injection`
     pub(crate) volume: PathBuf,
     /// Fault to inject
     #[command(subcommand)]
@@ -78,48 +78,48 @@ pub(crate) struct Inject {
 /// Fault to inject into a served drive.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Fault {
-    /// The power goes: what was not durable is lost or torn, and the server is gone
+    /// Power cut: data that is not durable is lost or torn, and the server exits
     CutPower,
-    /// Every command to a die fails
+    /// Fail every command to a die
     FailDie {
         /// Index of the die, from 0
         die: u32,
     },
-    /// Bits of what a die holds flip
+    /// Flip bits of a die's data
     FlipBits {
-        /// Index of the die [default: one that is drawn]
+        /// Index of the die from 0 [default: a random one]
         #[arg(long)]
         die: Option<u32>,
         /// Number of bits
         #[arg(long, default_value_t = 8)]
         bits: u32,
     },
-    /// Nothing is answered for this time, such as 2s
+    /// Stop answering for this time, such as 2s
     Stall {
         /// Length of the stall
         #[arg(value_parser = quantity::span)]
         time: Duration,
     },
-    /// Writes fail for want of space, but for what is trimmed from then on
+    /// Fail writes with ENOSPC until space is trimmed
     Fill,
 }
 
 /// Options of `floatgate recover`.
 #[derive(Debug, Args)]
 pub(crate) struct Recover {
-    /// Folder of the drive, which nobody has open
+    /// Folder of a drive that is not open
     pub(crate) volume: PathBuf,
-    /// Read from this checkpoint instead of the newest that can be read
+    /// Use this checkpoint instead of the newest readable one
     #[arg(long, value_name = "NUMBER")]
     pub(crate) checkpoint: Option<u64>,
-    /// Copy what can be read to a sparse raw image, and which parts those are to IMAGE.map
+    /// Copy readable data to a sparse raw image, and write a map of it to IMAGE.map
     #[arg(long, value_name = "IMAGE", conflicts_with = "nbd")]
     pub(crate) out: Option<PathBuf>,
     /// Serve it read-only to NBD clients instead, at unix:PATH, tcp:PORT (loopback) or
-    /// tcp:HOST:PORT; what cannot be read fails with EIO; may be repeated
+    /// tcp:HOST:PORT; reads of lost data fail with EIO; may be repeated
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) nbd: Vec<Address>,
-    /// Serve it though something is doubtful: pages may be older than what was written last
+    /// Serve it despite doubts: pages may be older than the last write
     #[arg(long, requires = "nbd")]
     pub(crate) force: bool,
     /// Print JSON

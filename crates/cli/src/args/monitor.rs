@@ -4,17 +4,17 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Whom `floatgate serve` calls.
+/// Options for alerts of `floatgate serve`.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Monitor")]
 pub(crate) struct MonitorArgs {
-    /// Program that is run at each change of health, with event, drive and detail as arguments
+    /// Program to run at each change of health, with event, drive and detail as arguments
     #[arg(long = "monitor-program", value_name = "PATH", conflicts_with = "memory")]
     pub(crate) program: Option<PathBuf>,
-    /// Address that is sent a mail at each change of health, through sendmail
+    /// Mail address to notify at each change of health, through sendmail
     #[arg(long = "monitor-mail", value_name = "ADDRESS", conflicts_with = "memory")]
     pub(crate) mail: Option<String>,
-    /// Sends a test event when the server begins
+    /// Send a test event when the server starts
     #[arg(long = "monitor-test", conflicts_with = "memory")]
     pub(crate) is_test: bool,
 }

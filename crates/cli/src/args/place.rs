@@ -9,19 +9,19 @@ use crate::quantity;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Surroundings")]
 pub(crate) struct PlaceArgs {
-    /// Temperature of the air before a model, in degrees Celsius [default: the drive's own]
+    /// Inlet air temperature of a model in degrees Celsius [default: the drive's own]
     #[arg(long, value_name = "C", allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(i16).range(-60..=125))]
     pub(crate) ambient: Option<i16>,
-    /// Flow of that air in linear feet a minute [default: what the drive needs]
+    /// Airflow in linear feet per minute [default: as much as the drive needs]
     #[arg(long, value_name = "LFM", value_parser = clap::value_parser!(u16).range(0..=10_000))]
     pub(crate) airflow: Option<u16>,
-    /// Watts that a model may draw, such as 25, or external: what it needs [default: the drive's
+    /// Power limit of a model in watts, such as 25, or `external` for none [default: the drive's
     /// own]
     #[arg(long, value_name = "W", value_parser = slot_power)]
     pub(crate) slot_power: Option<SlotPower>,
-    /// Die of a model that fails under load, and when, such as 3@2h: protocol time from the first
-    /// load after the purge
+    /// Die of a model that fails, and when, such as 3@2h: protocol time since the first load after
+    /// the purge
     #[arg(long, value_name = "DIE@TIME", value_parser = die_failure)]
     pub(crate) fail_die: Option<DieFailure>,
 }

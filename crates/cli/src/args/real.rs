@@ -13,28 +13,28 @@ use crate::quantity;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Real drives")]
 pub(crate) struct RealArgs {
-    /// Allows what is on the target to be destroyed
+    /// Allow data on the target to be destroyed
     ///
-    /// Needed for a block device, an NBD server, and for a file that exists and is not empty.
+    /// Required for block devices, NBD servers, and existing files that are not empty.
     #[arg(long)]
     pub(crate) destroy: bool,
-    /// Method of purging a device: auto, format, sanitize, secure-erase, discard or overwrite
+    /// Purge method: auto, format, sanitize, secure-erase, discard or overwrite
     ///
-    /// A way that is named and does not work is an error; auto takes the next one.
+    /// `auto` tries them in this order; a method given by name must work.
     #[arg(long, value_name = "METHOD", default_value = "auto")]
     pub(crate) purge: PurgeMethod,
-    /// Size of a file that is made for the test, such as 4G or 4GiB
+    /// Size of a new file to test, such as 4G or 4GiB
     #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
     pub(crate) size: Option<Bytes>,
-    /// Ends where the drive is this hot, in °C [default: what the drive calls critical]
+    /// Stop when the drive reaches this temperature in °C [default: its critical temperature]
     ///
-    /// Finished steps are kept; --resume goes on with the others once it has cooled.
+    /// Finished steps are kept; --resume continues once the drive has cooled down.
     #[arg(long, value_name = "CELSIUS", value_parser = clap::value_parser!(i64).range(1..=150))]
     pub(crate) temperature_max: Option<i64>,
-    /// Sets scheduler, merging, CPU governor and PCI links for measuring, and back at the end
+    /// Tune I/O scheduler, merging, CPU governor and PCI links; restore them at the end
     ///
-    /// Of a file the disk below keeps its settings, since others use it. The run lists what was
-    /// changed. After a run that was killed, `floatgate doctor --revert` puts it back.
+    /// The disk below a file is not tuned, because others use it. The run lists what was changed.
+    /// If a run is killed, restore the settings with `floatgate doctor --revert`.
     #[arg(long)]
     pub(crate) tune: bool,
 }

@@ -8,13 +8,13 @@ use clap::{Args, ValueEnum};
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Encryption")]
 pub(crate) struct TlsArgs {
-    /// Folder of server-cert.pem, server-key.pem and ca-cert.pem: clients encrypt
+    /// Folder with server-cert.pem, server-key.pem and ca-cert.pem: offer TLS to clients
     #[arg(long, value_name = "DIR")]
     pub(crate) tls_certificates: Option<PathBuf>,
-    /// Demand on clients to encrypt
+    /// Policy for clients that do not use TLS
     #[arg(long, value_enum, default_value_t = Encryption::Required)]
     pub(crate) tls: Encryption,
-    /// Takes in only clients with a certificate that ca-cert.pem signed
+    /// Require a client certificate signed by ca-cert.pem
     #[arg(long, requires = "tls_certificates")]
     pub(crate) tls_verify_peer: bool,
 }
@@ -22,8 +22,8 @@ pub(crate) struct TlsArgs {
 /// Policy on clients that do not encrypt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Encryption {
-    /// They may
+    /// TLS is optional
     Allowed,
-    /// They learn nothing before they do
+    /// Clients must start TLS before anything else
     Required,
 }

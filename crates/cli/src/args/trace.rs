@@ -10,11 +10,16 @@ use crate::quantity;
 /// `floatgate trace`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TraceCommand {
-    /// Makes a trace from the statistics of a workload, marked as made up
+    /// Generate a synthetic trace from the statistics of a workload
     Make(TraceMake),
-    /// Makes a recording of blkparse text that has issues and completions, for `floatgate replay`
+    /// Convert a log of blktrace or fio with issues and completions to a recording for
+    /// `floatgate replay`
+    #[command(after_help = "\
+Examples:
+  floatgate trace import blkparse.txt --size 1920g --out oltp.rec
+  floatgate trace import iolog.1 iolog.2 --latency-log lat.1.log,lat.2.log --out jobs.rec")]
     Import(TraceImport),
-    /// Reads a trace and says what it asks for, and what of it is broken
+    /// Summarize a trace, and report broken lines
     Show(TraceShow),
 }
 
@@ -23,16 +28,16 @@ pub(crate) enum TraceCommand {
 pub(crate) struct TraceMake {
     /// File to write, a fio iolog
     pub(crate) file: PathBuf,
-    /// Workload with the statistics, in its trace table
+    /// Workload whose trace table has the statistics
     #[arg(long, default_value = "mail-server", value_name = "NAME")]
     pub(crate) workload: String,
-    /// Requests [default: as many as the workload says]
+    /// Number of requests [default: that of the workload]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub(crate) requests: Option<u64>,
-    /// Seed: the same seed makes the same trace
+    /// Seed of the random numbers: the same seed gives the same trace
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Replaces the file that is there
+    /// Overwrite an existing file
     #[arg(long)]
     pub(crate) overwrite: bool,
 }
@@ -40,29 +45,34 @@ pub(crate) struct TraceMake {
 /// `floatgate trace import`.
 #[derive(Debug, Args)]
 pub(crate) struct TraceImport {
-    /// Text of blkparse of one device: what `blktrace -d DEVICE -o - | blkparse -i -` prints
-    pub(crate) file: PathBuf,
+    /// Output of `blktrace -d DEVICE -o - | blkparse -i -`, for one device; or, with --latency-log,
+    /// iologs of fio jobs that ran at once (write_iolog)
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Latency logs of the same jobs, in the same order (write_lat_log with log_offset=1)
+    #[arg(long, value_delimiter = ',', value_name = "FILE,...")]
+    pub(crate) latency_log: Vec<PathBuf>,
     /// New file for the recording
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
     /// Size of the device [default: up to the end of its last request]
     #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
     pub(crate) size: Option<Bytes>,
-    /// Output of sysbench, pgbench or `db_bench` that ended with the trace, so that transactions
-    /// are predicted
+    /// Output of the sysbench, pgbench or `db_bench` run that ended with the trace; enables the
+    /// prediction of transactions
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Machine that was traced, its processors first, as `16 x AMD EPYC, Linux 6.1`
-    #[arg(long, value_name = "TEXT", default_value = "a machine that nobody described")]
+    /// Traced machine, processors first, such as `16 x AMD EPYC, Linux 6.1`
+    #[arg(long, value_name = "TEXT", default_value = "unknown machine")]
     pub(crate) machine: String,
 }
 
 /// `floatgate trace show`.
 #[derive(Debug, Args)]
 pub(crate) struct TraceShow {
-    /// The trace
+    /// Trace file
     pub(crate) file: PathBuf,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -20,7 +20,7 @@ use crate::{Ending, output, signals, table};
 
 /// Columns of the table.
 const HEADINGS: [&str; 7] = ["drive", "", "threads", "TPS", "mean ms", "p99 ms", "host"];
-/// File of a volume's folder by which it is known.
+/// File that marks a folder as a volume.
 const VOLUME_FILE: &str = "volume.toml";
 
 /// Drive on which an application is measured or predicted.
@@ -47,11 +47,11 @@ enum Origin {
 struct Point {
     drive: String,
     origin: Origin,
-    /// True if nothing was published that the model could be judged by; absent for real drives.
+    /// True for an unvalidated model; absent for real drives.
     #[serde(skip_serializing_if = "Option::is_none")]
     unvalidated: Option<bool>,
     threads: u32,
-    /// Transactions per second; absent where the host dominates, or the recording has none.
+    /// Transactions per second; absent if the host dominates, or the recording has none.
     tps: Option<f64>,
     latency_ms_mean: Option<f64>,
     /// Absent where the benchmark neither printed it nor logged transactions.
@@ -63,7 +63,7 @@ struct Point {
     exceeds_processors: bool,
 }
 
-/// Measures or predicts the application on each target, and prints what came of it.
+/// Measures or predicts the application on each target, and prints the results.
 pub(crate) fn app(args: &App) -> Result<Ending> {
     let library = Library::of_user();
     let Some(name) = &args.application else {
@@ -94,7 +94,7 @@ pub(crate) fn app(args: &App) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
-/// The application as the arguments have it.
+/// The application with the parameters from the arguments.
 fn application(library: &Library, name: &str, args: &App) -> Result<Application> {
     let mut application = library.find::<Application>(name)?.value;
     for (name, value) in &args.set {

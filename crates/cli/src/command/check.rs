@@ -26,7 +26,7 @@ struct Shown<'a> {
     repaired: usize,
 }
 
-/// Says what was found, repairs it if asked to, and fails if anything is left.
+/// Prints the result of a check, repairs damage on request, and fails if damage is left.
 pub(crate) fn check(args: &Check) -> Result<Ending> {
     let shown = args.volume.display();
     let mut report = checked(&args.volume, "checking")?;

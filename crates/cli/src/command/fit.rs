@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use lab::drive_file::DriveFile;
 use lab::fit::{self, Contradiction, Fit, Fitted, Judged, Measured, Question};
 use lab::plan::Plan;
 use lab::results::published::{self, FigureRow};
@@ -30,7 +31,10 @@ struct Evidence {
 
 /// Fits, writes the fitted drive, and prints what it does.
 pub(crate) fn fit(args: &args::Fit) -> Result<Ending> {
-    let spec = fit::read(&args.drive)?;
+    let file = DriveFile::read(&args.drive)?;
+    let spec = file
+        .spec()
+        .map_err(|source| Error::new(Kind::Input, "reading the drive").source(source))?;
     let out = args.out.clone().unwrap_or_else(|| beside(&args.drive));
     setup::check_output(&out, args.overwrite)?;
     let evidence = match &args.run {
@@ -47,7 +51,6 @@ pub(crate) fn fit(args: &args::Fit) -> Result<Ending> {
         output::talk(&format!("contradiction: {}", told(&contradiction)));
     }
     let question = Question {
-        file: &args.drive,
         free: &args.free,
         rows: &rows,
         evidence: &evidence.name,
@@ -59,7 +62,7 @@ pub(crate) fn fit(args: &args::Fit) -> Result<Ending> {
         threads: setup::jobs(args.jobs),
     };
     let progress = TerminalProgress::new()?;
-    let found = fit::fit(question, &progress);
+    let found = fit::fit(&file, question, &progress);
     progress.clear();
     let found = found?;
     write_text(&out, &found.drive)?;

@@ -130,7 +130,7 @@ fn wait_for_purge(server: &mut Connection) -> Result<()> {
     purge.failure.map_or(Ok(()), |failure| bail!(failure))
 }
 
-/// Does something that tells how far it is.
+/// Runs an operation and shows its progress.
 fn with_progress<T>(name: &str, work: impl FnOnce(&dyn Fn(u64, u64) -> bool) -> T) -> T {
     let rows = Rows::new(name);
     let done = work(&|done, all| {

@@ -23,7 +23,7 @@ pub(super) fn text<T: Item>(library: &Library, name: &str) -> Result<String> {
     })
 }
 
-/// Says which files of the user cannot be used.
+/// Prints the user's files that cannot be read.
 pub(super) fn tell_faults<T: Item>(library: &Library) {
     for fault in library.faults::<T>() {
         output::talk(&format!("not listed: {:#}", anyhow::Error::from(fault)));

@@ -23,11 +23,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Longest wait for a server to end after its power was cut.
 const POWER_CUT_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Has a served drive read all that it stores, and says what was found.
+/// Scrubs a served drive and prints the result.
 pub(crate) fn scrub(args: &ScrubArgs) -> Result<Ending> {
     let shown = args.volume.display();
     let Some(mut server) = server(&args.volume)? else {
-        bail!("nobody serves {shown}; `floatgate check --repair {shown}` looks at a closed drive");
+        bail!("{shown} is not served; `floatgate check --repair {shown}` checks a closed drive");
     };
     server.order(&Request::Scrub).with_context(|| format!("scrubbing {shown}"))?;
     if args.no_wait {
@@ -39,7 +39,7 @@ pub(crate) fn scrub(args: &ScrubArgs) -> Result<Ending> {
     scrubbed(&shown.to_string(), scrub)
 }
 
-/// Says what a scrub found, and fails where something of it is left.
+/// Prints the result of a scrub, and fails if damage is left.
 fn scrubbed(shown: &str, scrub: Scrub) -> Result<Ending> {
     let Scrub { rows, units_bad, units_restored, units_vacated, pages_moved, .. } = scrub;
     output::data(&format!(
@@ -75,7 +75,7 @@ fn scrubbed(shown: &str, scrub: Scrub) -> Result<Ending> {
     }
 }
 
-/// Has a drive do without a die.
+/// Takes a die offline.
 pub(crate) fn fail_die(args: &FailDie) -> Result<Ending> {
     let (shown, die) = (args.volume.display(), args.die);
     let attempted = || format!("failing die {die} of {shown}");
@@ -156,11 +156,11 @@ pub(crate) fn add_spare(args: &AddSpare) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
-/// Has something go wrong with a served drive.
+/// Injects a fault into a served drive.
 pub(crate) fn inject(args: &Inject) -> Result<Ending> {
     let shown = args.volume.display();
     let Some(mut server) = server(&args.volume)? else {
-        bail!("nobody serves {shown}; `floatgate serve {shown} --fault-injection` does");
+        bail!("{shown} is not served; start `floatgate serve {shown} --fault-injection`");
     };
     let fault = match args.fault {
         args::Fault::CutPower => Fault::CutPower,
@@ -188,7 +188,7 @@ fn await_end(volume: &Path) -> Result<()> {
     let deadline = Instant::now() + POWER_CUT_PATIENCE;
     while server(volume)?.is_some() {
         if Instant::now() > deadline {
-            bail!("the server hung up but has not ended; its log says why");
+            bail!("the server closed the connection but did not exit; see its log");
         }
         thread::sleep(LOOK_EVERY);
     }

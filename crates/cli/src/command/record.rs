@@ -21,9 +21,9 @@ use crate::failure::Opening;
 use crate::keeper::{Keeper, Kept};
 use crate::mount::{self, Making};
 use crate::signals::{self, Signal};
-use crate::{Ending, benchmark, output, setup};
+use crate::{Ending, benchmark, lateness, output, setup};
 
-/// Serves the drive on a socket of its own, runs the command, and keeps what it asked for.
+/// Serves the drive on a private socket, runs the command, and records its requests.
 pub(crate) fn record(args: &Record) -> Result<Ending> {
     setup::check_output(&args.out, false)?;
     let signals = signals::received()?;
@@ -32,7 +32,9 @@ pub(crate) fn record(args: &Record) -> Result<Ending> {
     keeper.keep(Kept::Scratch(&scratch))?;
     let socket = scratch.join("nbd.sock");
     let opened = Opened::open(args.volume.as_deref(), args.memory, &args.timing)?;
-    let recording = RecordingFile::begin(&args.out, &opened.subject())?;
+    let emulation_slowdown = args.emulated.map(f64::from);
+    let subject = recording::Subject { emulation_slowdown, ..opened.subject() };
+    let recording = RecordingFile::begin(&args.out, &subject)?;
     let exports = opened.exports()?.recorded(recording.recorder());
     let listener = Listener::bind(&Address::Unix(socket))?;
     let limits = Limits::default().checked()?;
@@ -63,7 +65,7 @@ pub(crate) fn record(args: &Record) -> Result<Ending> {
         Err(error) => {
             drop(recording);
             if !error.is::<Stopped>() {
-                // Nothing was recorded that anybody asked for.
+                // The recording is empty, because the command did not start.
                 fs::remove_file(&args.out).context("removing the recording")?;
             }
             return Err(error);
@@ -80,12 +82,12 @@ pub(crate) fn record(args: &Record) -> Result<Ending> {
     }
     output::data(&args.out.display().to_string())?;
     if !status.success() {
-        bail!("the command ended with {status}; what it asked for is recorded");
+        bail!("the command ended with {status}; its I/O up to then is recorded");
     }
     Ok(Ending::Done)
 }
 
-/// A drive that is served for the time of a command.
+/// A drive that is served while a command runs.
 pub(super) struct Opened {
     device: Arc<dyn Device>,
     /// The drive of a folder, which is to be closed at the end.
@@ -135,6 +137,7 @@ impl Opened {
             size_bytes: self.device.size(),
             model,
             front_end: None,
+            emulation_slowdown: None,
         }
     }
 
@@ -146,6 +149,10 @@ impl Opened {
         drop(self.device);
         let closed = self.drive.and_then(Arc::into_inner).map(Drive::close);
         closed.transpose().context("closing the drive")?;
+        // Nobody asks for anything any more.
+        if let Some(text) = self.pace.and_then(|pace| lateness::text(&pace.lateness())) {
+            output::talk(&format!("warning: {text}"));
+        }
         Ok(())
     }
 }

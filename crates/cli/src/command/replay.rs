@@ -1,4 +1,4 @@
-//! `floatgate replay`: an application that was recorded on one drive, on others.
+//! `floatgate replay`: predicts an application that was recorded on one drive on other drives.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -34,7 +34,7 @@ pub(super) const EXCEEDS: &str = "\n\n† More clients would be busy on the host
 #[derive(Serialize)]
 struct ReplayRow {
     drive: String,
-    /// True if nothing was published that the model could be judged by.
+    /// True for an unvalidated model.
     unvalidated: bool,
     #[serde(flatten)]
     replayed: Replayed,
@@ -43,10 +43,10 @@ struct ReplayRow {
     lateness: Option<LatencySummary>,
 }
 
-/// Replays a recording on each drive, and prints what the application would have made of it.
+/// Replays a recording on each drive, and prints the predicted rates.
 pub(crate) fn replay(args: &Replay) -> Result<Ending> {
     let recording = application::read(&args.recording)?;
-    let host = args.host.host()?;
+    let host = ReplayHost { copies: args.copies, ..args.host.host()? };
     let mut rows = Vec::new();
     for name in &args.drives {
         if let Subject::Real { path } = Subject::find(name)? {
@@ -56,7 +56,7 @@ pub(crate) fn replay(args: &Replay) -> Result<Ending> {
         let spec = find_drive(name)?;
         let choice = setup::choice(args.format.as_deref(), &args.model);
         let Wanted::Model(wanted) = Subject::find(name)?.setup(&choice)? else {
-            bail!("{name} is no model: `floatgate drives` lists those there are");
+            bail!("{name} is not a modelled drive: `floatgate drives` lists them");
         };
         let compressible = args.data.compressible.unwrap_or_default();
         let setup = wanted.with_seed(args.model.seed);
@@ -80,7 +80,7 @@ fn on_real(
     destroy: bool,
     host: &ReplayHost,
 ) -> Result<ReplayRow> {
-    output::talk(&format!("{path}: writing it all over, then replaying"));
+    output::talk(&format!("{path}: filling, then replaying"));
     let RealReplay { replayed, lateness } =
         recorded::replay_recording(recording, Path::new(&path), destroy, host)?;
     Ok(ReplayRow { drive: path, unvalidated: false, replayed, lateness })
@@ -94,7 +94,7 @@ fn benchmark(recording: &Recording) -> Option<&Benchmark> {
     recording.tail.as_ref()?.benchmark.as_ref()
 }
 
-/// Origin of the recording, and what is wrong with it.
+/// Lines on the origin of the recording, and on its faults.
 fn about(recording: &Recording) -> String {
     let head = &recording.head;
     let measured = recording.measured().len();
@@ -106,7 +106,7 @@ fn about(recording: &Recording) -> String {
     match (&recording.tail, benchmark(recording)) {
         (None, _) => lines.push("it was cut short: its last requests are missing".to_owned()),
         (Some(_), None) => lines.push(
-            "no result of a benchmark is in it, so that factors are told and no TPS".to_owned(),
+            "the recording has no benchmark result: factors are shown, but no TPS".to_owned(),
         ),
         (Some(tail), Some(_)) => lines.push(tail.command.clone()),
     }
@@ -151,7 +151,7 @@ pub(super) fn tps(tps: f64, exceeds_processors: bool) -> String {
     format!("{tps:.1}{}", if exceeds_processors { " †" } else { "" })
 }
 
-/// Note beneath a table in which a rate is left out because the host dominates.
+/// Note below a table in which a rate is left out because the host dominates.
 pub(super) fn host_dominates() -> String {
     format!(
         "\n\nNo TPS where more than {:.0} % of the time is the host's: its processors decide, and \

@@ -144,7 +144,7 @@ fn labels(folders: &[Folder]) -> Vec<String> {
     wanted().map(label).collect()
 }
 
-/// Tells what a real target is about to undergo, before any of it is done.
+/// Prints what will be done to a real target before it starts.
 fn announce(folder: &Folder, subject: &Subject, drivers: &Drivers<'_>) -> Result<()> {
     if let Subject::Real { path } = subject {
         steps::announce(path, steps::capacity(&drivers()?.target()), &folder.order().plan);
@@ -156,7 +156,7 @@ fn how_to_go_on(ids: &[&str], args: &Review, is_real: bool) -> String {
     let resume: Vec<String> = ids.iter().map(|id| format!("--resume {id}")).collect();
     let out = setup::shell_word(&args.out.display().to_string());
     let real = if is_real { format!(" {}", args.real.to_go_on()) } else { String::new() };
-    format!("`floatgate review {} --out {out}{real}` goes on", resume.join(" "))
+    format!("continue with `floatgate review {} --out {out}{real}`", resume.join(" "))
 }
 
 /// Writes the review of `runs` beside them.

@@ -4,11 +4,12 @@ use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
+use blockio::Nanos;
 use blockio::text::{bytes, counted};
 use live::inspect;
 use live::status::{
-    Commands, Format, HealthState, Led, MaintenanceStatus, Model, Problem, Scrub, Server, Smart,
-    Space, State, Status, Supply, Wear, Writes, warning_names,
+    Commands, Format, HealthState, Lateness, Led, MaintenanceStatus, Model, Problem, Scrub, Server,
+    Smart, Space, State, Status, Supply, Wear, Writes, warning_names,
 };
 use live::{Compression, Life, Namespace};
 
@@ -19,7 +20,7 @@ use crate::{Ending, output, table};
 /// Superblocks of a line of the map.
 const MAP_COLUMNS: usize = 64;
 
-/// Has a terminal blink, and stop.
+/// Escape sequences that start and stop blinking text.
 const BLINK: &str = "\u{1b}[5m";
 const STILL: &str = "\u{1b}[0m";
 
@@ -304,7 +305,7 @@ fn namespace_row(namespace: &Namespace) -> StatusRow {
 
 /// The modelled drive whose times replies keep to.
 fn model_row(server: &Server) -> Option<StatusRow> {
-    let Model { name, climate } = server.model.as_ref()?;
+    let Model { name, climate, lateness } = server.model.as_ref()?;
     let heat = climate.map_or_else(String::new, |climate| {
         format!(
             ", {:.1} °C (slows down at {}, off at {}); {:.1} W on average; writes held for {:.0} s",
@@ -315,7 +316,22 @@ fn model_row(server: &Server) -> Option<StatusRow> {
             climate.held_s
         )
     });
-    Some(row("keeps to", format!("the times of {name}{heat}")))
+    let late = late_text(lateness);
+    Some(row("keeps to", format!("the times of {name}{heat}{late}")))
+}
+
+/// Replies that were late, to follow what they keep to; empty if none was.
+fn late_text(lateness: &Lateness) -> String {
+    let Lateness { replies, late, late_by_ns_mean, late_by_ns_max } = *lateness;
+    if late == 0 {
+        return String::new();
+    }
+    format!(
+        "; {late} of {replies} replies late ({:.1} %), by {} on average, {} at most",
+        100.0 * late as f64 / replies as f64,
+        Nanos(late_by_ns_mean),
+        Nanos(late_by_ns_max)
+    )
 }
 
 fn command_rows(server: &Server) -> Vec<StatusRow> {

@@ -1,5 +1,7 @@
 //! `floatgate sweep`: one drive under one kind of load, at every point of a grid.
 
+mod ray;
+
 use anyhow::Result;
 use lab::library::Library;
 use lab::results::mark::UNVALIDATED_REASON;
@@ -25,9 +27,10 @@ pub(crate) fn sweep(args: &args::Sweep) -> Result<Ending> {
         None => begin(args)?,
     };
     let progress = TerminalProgress::new()?;
-    let keep = |index: usize, point: &Point| store.keep(index, point);
-    let jobs = setup::jobs(args.jobs);
-    let sweep = store.order().carry_out(&store.finished()?, jobs, &progress, &keep);
+    let sweep = match &args.ray {
+        Some(address) => ray::sweep(&store, address),
+        None => here(&store, args, &progress),
+    };
     progress.clear();
     let sweep = sweep.inspect_err(|_| output::talk(&how_to_go_on(&store, args)))?;
     let page = store.finish(&sweep, &report::sweep(&sweep))?;
@@ -39,7 +42,18 @@ pub(crate) fn sweep(args: &args::Sweep) -> Result<Ending> {
     ending(&sweep, &store, args)
 }
 
+/// Measures what is left of the sweep on this machine.
+fn here(store: &Store, args: &args::Sweep, progress: &TerminalProgress) -> Result<Sweep> {
+    let keep = |index: usize, point: &Point| store.keep(index, point);
+    let jobs = setup::jobs(args.jobs);
+    Ok(store.order().carry_out(&store.finished()?, jobs, progress, &keep)?)
+}
+
 fn begin(args: &args::Sweep) -> Result<Store> {
+    if args.ray.is_some() {
+        // Before a folder is made that nobody could go on with.
+        ray::check()?;
+    }
     let order = order(args)?;
     order.check()?;
     Ok(Store::create(&args.out, order)?)
@@ -176,7 +190,7 @@ fn measured(at: String, settled: &Settled) -> [String; 11] {
 fn how_to_go_on(store: &Store, args: &args::Sweep) -> String {
     let name = store.path().file_name().unwrap_or_default().to_string_lossy();
     let (name, out) = (setup::shell_word(&name), args.out.display().to_string());
-    format!("`floatgate sweep --resume {name} --out {}` goes on", setup::shell_word(&out))
+    format!("continue with `floatgate sweep --resume {name} --out {}`", setup::shell_word(&out))
 }
 
 fn ending(sweep: &Sweep, store: &Store, args: &args::Sweep) -> Result<Ending> {

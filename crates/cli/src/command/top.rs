@@ -42,7 +42,7 @@ pub(crate) fn top(args: &Top) -> Result<Ending> {
     let shown = args.volume.display();
     let attempted = || format!("asking the server of {shown}");
     let Some(mut connection) = Connection::open(&args.volume).with_context(attempted)? else {
-        bail!("nobody serves {shown}; `floatgate serve {shown}` does");
+        bail!("{shown} is not served; start `floatgate serve {shown}`");
     };
     let mut then = (Instant::now(), connection.status().with_context(attempted)?);
     let terminal = if args.once { None } else { Terminal::take()? };

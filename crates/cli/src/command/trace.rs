@@ -1,14 +1,16 @@
 //! `floatgate trace`: traces to replay, made up or given.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use blockio::{Bytes, Nanos, SECTOR_BYTES};
 use lab::library::Library;
 use lab::runs::write_text;
 use lab::workload::Workload;
-use lab::workload::recording::{Benchmark, Head, RecordingWriter, Tail, read_blkparse};
+use lab::workload::recording::{
+    Benchmark, DeviceTrace, FioJob, Head, RecordingWriter, Tail, read_blkparse, read_fio,
+};
 use lab::workload::trace::{SYNTHETIC, TraceShape};
 use lab::workload::trace::{Statistics, Trace, synthesise, write_iolog};
 use lab::{Error, Kind, replay};
@@ -49,16 +51,10 @@ fn make(args: &TraceMake) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
-/// Writes what blktrace saw of a device as a recording.
+/// Writes what blktrace or fio logged of a device as a recording.
 fn import(args: &TraceImport) -> Result<Ending> {
     setup::check_output(&args.out, false)?;
-    let read = |path: &Path| {
-        fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))
-    };
-    let trace = read_blkparse(&read(&args.file)?).map_err(|text| {
-        let hint = "it takes the text that blkparse prints by default, of one device";
-        Error::new(Kind::Input, format!("{}: {text}", args.file.display())).hint(hint)
-    })?;
+    let trace = device_trace(args)?;
     let used = Bytes(trace.end_lba() * SECTOR_BYTES);
     let size = args.size.unwrap_or(used);
     if size < used {
@@ -67,12 +63,12 @@ fn import(args: &TraceImport) -> Result<Ending> {
             .hint("give --size the size of the device")
             .into());
     }
-    let benchmark = args.output.as_deref().map(read).transpose()?;
+    let benchmark = args.output.as_deref().map(read_text).transpose()?;
     let benchmark = benchmark.map(|text| Benchmark::parse(&text).context(NO_RESULT)).transpose()?;
     let end = trace.requests.iter().map(|it| it.completed_at).max().unwrap_or_default();
     let counted = benchmark.as_ref().map_or(end, Benchmark::span);
     let tail = Tail {
-        command: format!("{}, imported", args.file.display()),
+        command: format!("{}, imported", names(&args.files)),
         measured_from: end.saturating_sub(counted),
         measured_to: end,
         benchmark,
@@ -85,6 +81,7 @@ fn import(args: &TraceImport) -> Result<Ending> {
         machine: args.machine.clone(),
         began_unix_ns: 0,
         front_end_ns: None,
+        emulation_slowdown: None,
     };
     let mut writer = RecordingWriter::new(Vec::new(), &head)?;
     writer.put(&trace.requests)?;
@@ -101,6 +98,49 @@ fn import(args: &TraceImport) -> Result<Ending> {
     ));
     output::data(&args.out.display().to_string())?;
     Ok(Ending::Done)
+}
+
+/// The requests of the files that were named.
+fn device_trace(args: &TraceImport) -> Result<DeviceTrace> {
+    let refused = |text: String, hint: &str| {
+        Error::new(Kind::Input, format!("{}: {text}", names(&args.files))).hint(hint.to_owned())
+    };
+    if args.latency_log.is_empty() {
+        let hint = "it takes the text that blkparse prints by default, of one device; an iolog of \
+                    fio takes --latency-log besides";
+        let [file] = &args.files[..] else {
+            return Err(refused(format!("{} files", args.files.len()), hint).into());
+        };
+        return Ok(read_blkparse(&read_text(file)?).map_err(|text| refused(text, hint))?);
+    }
+    let hint = "let fio log with write_iolog, write_lat_log and log_offset=1, and give both logs of \
+                each job, in the same order";
+    if args.files.len() != args.latency_log.len() {
+        let text = format!(
+            "iologs of {} jobs, and {} latency logs",
+            args.files.len(),
+            args.latency_log.len()
+        );
+        return Err(refused(text, hint).into());
+    }
+    let texts =
+        |paths: &[PathBuf]| paths.iter().map(|it| read_text(it)).collect::<Result<Vec<_>>>();
+    let (iologs, logs) = (texts(&args.files)?, texts(&args.latency_log)?);
+    let jobs: Vec<FioJob<'_>> = iologs
+        .iter()
+        .zip(&logs)
+        .map(|(iolog, latency_log)| FioJob { iolog, latency_log })
+        .collect();
+    Ok(read_fio(&jobs).map_err(|text| refused(text, hint))?)
+}
+
+fn read_text(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))
+}
+
+fn names(paths: &[PathBuf]) -> String {
+    let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    names.join(", ")
 }
 
 /// Reads a trace and says what it asks for.

@@ -308,5 +308,5 @@ fn a_folder_for_files_that_has_something_in_it_is_refused() {
         super::served::floatgate(folder.path(), &["serve", "--memory", "1m", "--fuse", path]);
     assert_eq!(output.status.code(), Some(1));
     let said = super::served::said(&output);
-    assert!(said.contains("is not empty: what is in it would be hidden"), "{said}");
+    assert!(said.contains("is not empty: a mount would hide its contents"), "{said}");
 }

@@ -113,7 +113,7 @@ tests:
         exp_alerts:
           - exp_labels: {severity: critical, job: floatgate, instance: "a:1"}
             exp_annotations:
-              summary: "a:1 does not answer: nobody serves the drive, or its server hangs"
+              summary: "a:1 does not answer: the drive is not served, or its server hangs"
       - alertname: FloatgateDriveGone
         eval_time: 20m
         exp_alerts:

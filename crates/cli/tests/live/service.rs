@@ -21,7 +21,7 @@ fn a_configuration_says_what_could_be_typed_and_what_is_typed_wins() {
     assert!(code == Some(1) && said.starts_with("error: opening other: "), "{said}");
     let (code, said) = refusal("volume = \"volume\"\nbnd = \"unix:s\"", &[]);
     assert!(
-        code == Some(1) && said.starts_with("error: reading c.toml: `bnd` is no key"),
+        code == Some(1) && said.starts_with("error: reading c.toml: unknown key `bnd`"),
         "{said}"
     );
     let (code, said) = refusal("volume = \"volume\"", &[]);

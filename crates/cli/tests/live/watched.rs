@@ -128,7 +128,7 @@ fn top_shows_a_screen_of_eighty_columns_and_needs_a_server() {
     assert!(served.stop().success());
     let refused = served.beside(&args);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(said, "error: nobody serves volume; `floatgate serve volume` does\n");
+    assert_eq!(said, "error: volume is not served; start `floatgate serve volume`\n");
 }
 
 #[test]

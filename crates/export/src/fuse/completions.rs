@@ -1,23 +1,16 @@
-//! Completions: replies that are held back until a model is done, by one thread for all of them.
+//! Completions: replies that are held back until a model is done.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::num::NonZeroU64;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
-
-use blockio::Nanos;
+use std::time::Instant;
 
 use super::CLIENT;
-use crate::{Asked, Lane, Pace, Recorder, Served};
+use crate::{Asked, Holder, Lane, Pace, Recorder, Served};
 
 /// Threads of the host that the model is told of; each request is of the one with the fewest.
 const LANES: usize = 16;
-/// Shortest wait for which the thread sleeps: sleeping and waking takes about as long. Shorter ones
-/// are spent polling.
-const NEAR: Nanos = Nanos::from_micros(60);
 
 /// The reply to a command that was carried out.
 pub(super) struct Reply {
@@ -46,81 +39,58 @@ impl Reply {
     }
 }
 
-/// Replies that wait for a model, and the thread that sends them.
+/// Replies that wait for a model.
 pub(super) struct Completions {
-    shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    waiting: Arc<Waiting>,
+    lanes: Vec<Lane>,
 }
 
-struct Shared {
-    begun: Instant,
+struct Waiting {
     recorder: Option<Arc<dyn Recorder>>,
     held: Mutex<Held>,
-    /// Signalled when something is held that was not, and at the end.
-    wake: Condvar,
+    /// Signalled when nothing is held any more.
+    is_empty: Condvar,
 }
 
 struct Held {
-    lanes: Vec<Lane>,
     /// Number of replies that each lane waits for.
     outstanding: Vec<usize>,
     /// By the model's ticket, with the index of the lane.
     replies: BTreeMap<u32, (usize, Reply)>,
-    is_over: bool,
 }
 
 impl Completions {
-    /// Starts the thread for replies at the pace of a model whose time began at `begun`.
+    /// Begins to hold replies at the pace of a model.
     ///
     /// # Errors
     /// Fails if the system has no thread, or the model no room for more clients.
-    pub(super) fn start(
-        pace: &Arc<Pace>,
-        begun: Instant,
-        recorder: Option<Arc<dyn Recorder>>,
-    ) -> io::Result<Self> {
-        let lanes: Vec<Lane> = (0..LANES).map_while(|_| Lane::new(pace)).collect();
-        if lanes.len() < LANES {
-            return Err(io::Error::other("the model has no room for more clients"));
-        }
-        let held = Held {
-            outstanding: vec![0; lanes.len()],
-            lanes,
-            replies: BTreeMap::new(),
-            is_over: false,
-        };
-        let shared = Shared { begun, recorder, held: Mutex::new(held), wake: Condvar::new() };
-        let shared = Arc::new(shared);
-        let sender = Arc::clone(&shared);
-        let thread = thread::Builder::new()
-            .name("fuse-completions".to_owned())
-            .spawn(move || sender.send_all())?;
-        Ok(Self { shared, thread: Some(thread) })
+    pub(super) fn start(pace: &Arc<Pace>, recorder: Option<Arc<dyn Recorder>>) -> io::Result<Self> {
+        let held = Held { outstanding: vec![0; LANES], replies: BTreeMap::new() };
+        let waiting = Waiting { recorder, held: Mutex::new(held), is_empty: Condvar::new() };
+        let waiting = Arc::new(waiting);
+        let lane = |_| Lane::new(pace, Arc::<Waiting>::clone(&waiting));
+        let lanes = (0..LANES).map(lane).collect::<io::Result<Vec<_>>>()?;
+        Ok(Self { waiting, lanes })
     }
 
-    /// Tells the model of a command that was carried out, and holds its reply until it is due.
+    /// Passes a command that was carried out to the model, and holds its reply until it is due.
     pub(super) fn hold(&self, reply: Reply) {
-        let mut held = self.shared.held();
-        // No earlier than what the model was told by others.
-        let issued_at = self.shared.at(reply.issued_at);
-        let lane = (0..held.lanes.len()).min_by_key(|index| held.outstanding[*index]);
+        let mut held = self.waiting.held();
+        let lane = (0..LANES).min_by_key(|index| held.outstanding[*index]);
         let lane = lane.expect("there are some");
-        let ticket = held.lanes[lane].submit(issued_at, reply.asked);
+        let ticket = self.lanes[lane].submit(reply.issued_at, reply.asked);
         held.outstanding[lane] += 1;
         let replaced = held.replies.insert(ticket, (lane, reply));
         assert!(replaced.is_none(), "tickets wrap around after 2^32 commands");
-        drop(held);
-        self.shared.wake.notify_one();
     }
 }
 
+/// Waits until nothing is held.
 impl Drop for Completions {
     fn drop(&mut self) {
-        self.shared.held().is_over = true;
-        self.shared.wake.notify_one();
-        if let Some(thread) = self.thread.take() {
-            // A panic of it was printed.
-            let _ = thread.join();
+        let mut held = self.waiting.held();
+        while !held.replies.is_empty() {
+            held = self.waiting.is_empty.wait(held).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
@@ -131,73 +101,24 @@ impl fmt::Debug for Completions {
     }
 }
 
-impl Shared {
+impl Waiting {
     fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn at(&self, time: Instant) -> Nanos {
-        let since = time.saturating_duration_since(self.begun);
-        Nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
-    }
-
-    /// Sends replies as they become due, until all is over and none is held.
-    fn send_all(&self) {
-        // The system would otherwise sleep some 50 us longer than it is told to; where it refuses,
-        // it does.
-        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        let mut held = self.held();
-        loop {
-            let (due, next) = held.due(self.at(Instant::now()));
-            if !due.is_empty() {
-                drop(held);
-                for reply in due {
-                    reply.send(self.recorder.as_deref());
-                }
-                held = self.held();
-            } else if held.replies.is_empty() {
-                if held.is_over {
-                    return;
-                }
-                held = self.wake.wait(held).unwrap_or_else(PoisonError::into_inner);
-            } else {
-                held = self.wait(held, next);
-            }
-        }
-    }
-
-    /// Waits until a little before `next`, or until more is held.
-    fn wait<'a>(&'a self, held: MutexGuard<'a, Held>, next: Option<Nanos>) -> MutexGuard<'a, Held> {
-        let soon = self.at(Instant::now()) + NEAR;
-        let left = next.map_or(NEAR, |next| next.saturating_sub(soon));
-        if left > Nanos::ZERO {
-            let left = Duration::from_nanos(left.0);
-            return self.wake.wait_timeout(held, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        drop(held);
-        thread::yield_now();
-        self.held()
-    }
 }
 
-impl Held {
-    /// Takes out the replies that are due at `now`, in the order of their lanes, and when the next
-    /// may be.
-    fn due(&mut self, now: Nanos) -> (Vec<Reply>, Option<Nanos>) {
-        let (mut due, mut next) = (Vec::new(), None::<Nanos>);
-        let mut tickets = Vec::new();
-        for (index, lane) in self.lanes.iter().enumerate() {
-            if self.outstanding[index] == 0 {
-                continue;
-            }
-            let at = lane.due(now, &mut tickets);
-            next = next.into_iter().chain(at).min();
-            for (of, reply) in tickets.drain(..).filter_map(|it| self.replies.remove(&it)) {
-                assert_eq!(of, index, "a lane is told of its own commands");
-                self.outstanding[index] -= 1;
-                due.push(reply);
+impl Holder for Waiting {
+    fn send_due(&self, tickets: &[u32]) {
+        for ticket in tickets {
+            let mut held = self.held();
+            let Some((lane, reply)) = held.replies.remove(ticket) else { continue };
+            held.outstanding[lane] -= 1;
+            let is_empty = held.replies.is_empty();
+            drop(held);
+            reply.send(self.recorder.as_deref());
+            if is_empty {
+                self.is_empty.notify_all();
             }
         }
-        (due, next)
     }
 }

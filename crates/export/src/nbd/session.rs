@@ -127,7 +127,7 @@ impl Session {
         Ok(Next { asked: asked(&request, origin), is_done, ..Next::used(used_bytes) })
     }
 
-    /// Makes what was promised hold, and answers those that wait for it.
+    /// Flushes what must be durable, and answers the commands that wait for it.
     pub fn settle(&mut self, replies: &mut Replies) {
         if self.unsettled.is_empty() {
             return;

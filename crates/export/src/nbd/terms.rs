@@ -53,7 +53,7 @@ pub enum Violation {
     #[error("more than {0} options")]
     ManyOptions(u32),
     /// Something before encryption, by the option that cannot be refused.
-    #[error("asked for an export before encrypting, which is required")]
+    #[error("requested an export before TLS, which is required")]
     Unencrypted,
     /// An export that is not served, by the option that cannot be refused.
     #[error("no export is named `{0}`")]

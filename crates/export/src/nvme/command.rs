@@ -11,13 +11,18 @@ pub(super) const COMPLETION_BYTES: usize = 16;
 
 /// Opcodes of the admin queue.
 pub(super) mod admin {
+    pub(in super::super) const DELETE_SUBMISSION_QUEUE: u8 = 0x00;
+    pub(in super::super) const CREATE_SUBMISSION_QUEUE: u8 = 0x01;
     pub(in super::super) const GET_LOG_PAGE: u8 = 0x02;
+    pub(in super::super) const DELETE_COMPLETION_QUEUE: u8 = 0x04;
+    pub(in super::super) const CREATE_COMPLETION_QUEUE: u8 = 0x05;
     pub(in super::super) const IDENTIFY: u8 = 0x06;
     pub(in super::super) const ABORT: u8 = 0x08;
     pub(in super::super) const SET_FEATURES: u8 = 0x09;
     pub(in super::super) const GET_FEATURES: u8 = 0x0A;
     pub(in super::super) const ASYNCHRONOUS_EVENT: u8 = 0x0C;
     pub(in super::super) const KEEP_ALIVE: u8 = 0x18;
+    pub(in super::super) const DOORBELL_BUFFER: u8 = 0x7C;
 }
 
 /// Opcodes of the NVM command set ([nvme-nvm-2021]).
@@ -42,16 +47,7 @@ pub(super) mod fabrics {
 
 /// A submission queue entry.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Command([u8; COMMAND_BYTES]);
-
-/// Place of a command's data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DataPlace {
-    /// In the capsule of the command, from this offset on.
-    Capsule { offset: u64, length: u32 },
-    /// Brought by the transport.
-    Transport { length: u32 },
-}
+pub(crate) struct Command([u8; COMMAND_BYTES]);
 
 impl Command {
     /// The command in the first 64 bytes.
@@ -96,21 +92,6 @@ impl Command {
     /// All bytes.
     pub(super) fn bytes(&self) -> &[u8; COMMAND_BYTES] {
         &self.0
-    }
-
-    /// The place of its data, as its only SGL descriptor has it ([nvme-base-2021], "Scatter Gather
-    /// List"; [nvme-tcp-2021], "Data Transfers").
-    pub(super) fn place(&self) -> Result<DataPlace, Status> {
-        // PSDT: fabrics use SGLs, without metadata.
-        if self.0[1] >> 6 != 1 {
-            return Err(Status::INVALID_FIELD);
-        }
-        let (address, length) = (u64_at(&self.0, 24), u32_at(&self.0, 32));
-        match self.0[39] {
-            0x01 => Ok(DataPlace::Capsule { offset: address, length }),
-            0x5A => Ok(DataPlace::Transport { length }),
-            _ => Err(Status::SGL_TYPE),
-        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Controller: what one host has of a subsystem, and its admin queue.
+//! Controller: one host's view of a subsystem, and its admin queue.
 //!
 //! ```text
 //!   Connect ──► disabled ──► enabled (CC.EN) ──► ready ──► shutdown (CC.SHN) ──► gone
@@ -10,8 +10,8 @@
 //! with data come out.
 //!
 //! **Invariants**
-//! - Before it is ready, fabrics commands alone are carried out.
-//! - An I/O queue belongs to the host that connected the admin queue, and dies with a reset.
+//! - Until the controller is ready, only fabrics commands are carried out.
+//! - An I/O queue belongs to the host that connected the admin queue, and a reset ends it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use blockio::Nanos;
 
+use super::answers::Answers;
 use super::command::{Command, admin, fabrics};
 use super::error_log::{ErrorLog, Failed};
 use super::event::Events;
@@ -28,6 +29,7 @@ use super::identify::identify;
 use super::log::log_page;
 use super::status::Status;
 use super::subsystem::Subsystem;
+use super::transport::Transport;
 use super::wire::low16;
 
 /// Entries of the largest submission queue.
@@ -53,8 +55,18 @@ const SHUTDOWN_COMPLETE: u32 = 2 << 2;
 pub(super) enum Purpose {
     /// Reads and writes namespaces.
     Io,
-    /// Says where subsystems are.
+    /// Reports the addresses of subsystems.
     Discovery,
+}
+
+/// A host as it presents itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Host {
+    /// NQN.
+    pub(super) name: String,
+    /// Host Identifier, of 128 bits.
+    pub(super) id: [u8; 16],
+    pub(super) transport: Transport,
 }
 
 /// State that a controller shares with its I/O queues, until it is reset.
@@ -84,8 +96,7 @@ impl Link {
 pub(super) struct Controller {
     id: u16,
     kind: Purpose,
-    host: String,
-    host_id: [u8; 16],
+    host: Host,
     configuration: u32,
     status: u32,
     features: Features,
@@ -93,7 +104,7 @@ pub(super) struct Controller {
     errors: ErrorLog,
     queues: BTreeSet<u16>,
     link: Arc<Link>,
-    /// Time of the last sign of life of the host.
+    /// Time at which the host was last heard from.
     heard_at: Nanos,
 }
 
@@ -141,15 +152,21 @@ pub(super) struct Context<'a> {
 }
 
 impl Controller {
-    pub(super) fn new(id: u16, kind: Purpose, connect: &Connect, now: Nanos) -> Self {
+    /// A controller that is disabled, for a host that came at `now` with its Keep Alive Timeout in
+    /// milliseconds, 0 for none.
+    pub(super) fn new(
+        id: u16,
+        kind: Purpose,
+        host: Host,
+        (keep_alive_ms, now): (u32, Nanos),
+    ) -> Self {
         Self {
             id,
             kind,
-            host: connect.host.clone(),
-            host_id: connect.host_id,
+            host,
             configuration: 0,
             status: 0,
-            features: Features::new(connect.keep_alive_ms),
+            features: Features::new(keep_alive_ms),
             events: Events::default(),
             errors: ErrorLog::default(),
             queues: BTreeSet::new(),
@@ -164,6 +181,20 @@ impl Controller {
 
     pub(super) const fn kind(&self) -> Purpose {
         self.kind
+    }
+
+    pub(super) const fn transport(&self) -> Transport {
+        self.host.transport
+    }
+
+    /// CC, as the host set it.
+    pub(super) const fn configuration(&self) -> u32 {
+        self.configuration
+    }
+
+    /// CSTS.
+    pub(super) const fn status(&self) -> u32 {
+        self.status
     }
 
     pub(super) fn link(&self) -> &Arc<Link> {
@@ -186,7 +217,7 @@ impl Controller {
         !self.queues.is_empty()
     }
 
-    /// Has I/O queues acknowledge writes at once, or only once they are durable.
+    /// Sets whether I/O queues acknowledge writes at once, or only when they are durable.
     pub(super) fn set_caching(&self, is_caching: bool) {
         self.link.is_caching.store(is_caching, Ordering::Release);
     }
@@ -195,9 +226,9 @@ impl Controller {
         self.status & READY != 0
     }
 
-    /// Adds an I/O queue.
-    pub(super) fn add_queue(&mut self, connect: &Connect) -> Result<(), ConnectRefusal> {
-        if self.host != connect.host || self.host_id != connect.host_id {
+    /// Adds an I/O queue that a host connects.
+    pub(super) fn connect_queue(&mut self, connect: &Connect) -> Result<(), ConnectRefusal> {
+        if self.host != connect.host {
             return Err(Status::CONNECT_HOST.into());
         }
         if self.kind == Purpose::Discovery || connect.queue > self.features.queues() {
@@ -206,27 +237,32 @@ impl Controller {
         if connect.entries > QUEUE_ENTRIES_MAX {
             return Err(ConnectRefusal::command(Connect::ENTRIES_AT));
         }
-        if !self.is_ready() || !self.queues.insert(connect.queue) {
+        if !self.is_ready() || !self.add_queue(connect.queue) {
             return Err(Status::COMMAND_SEQUENCE.into());
         }
         Ok(())
+    }
+
+    /// Takes note of an I/O queue; returns whether it was not there.
+    pub(super) fn add_queue(&mut self, queue: u16) -> bool {
+        self.queues.insert(queue)
     }
 
     pub(super) fn remove_queue(&mut self, queue: u16) {
         self.queues.remove(&queue);
     }
 
-    /// Ends its queues, because the host or its admin queue is gone.
+    /// Ends the queues, because the host or its admin queue is gone.
     pub(super) fn end(&mut self) {
         self.link.is_alive.store(false, Ordering::Release);
     }
 
-    /// Takes note of a command that an I/O queue completed with an error of the drive.
+    /// Logs a command that an I/O queue completed with an error of the drive.
     pub(super) fn note_failure(&mut self, subsystem: &Subsystem, failed: Failed) {
         self.errors.add(subsystem.next_error(), failed);
     }
 
-    /// Carries a command of the admin queue out; `data` is what came with it.
+    /// Carries out a command of the admin queue; `data` is the host's data for it.
     pub(super) fn execute(
         &mut self,
         context: &Context<'_>,
@@ -234,7 +270,7 @@ impl Controller {
         data: &[u8],
     ) -> Outcome {
         self.heard_at = context.now;
-        if command.opcode() == fabrics::OPCODE {
+        if command.opcode() == fabrics::OPCODE && self.transport().is_fabrics() {
             return match command.fabrics_type() {
                 fabrics::PROPERTY_GET => self.property_get(command).into(),
                 fabrics::PROPERTY_SET => self.property_set(context, command).into(),
@@ -269,7 +305,7 @@ impl Controller {
         self.events.completed()
     }
 
-    /// Lets time pass. Returns when to do so again, or that the host was not heard of in time.
+    /// Advances time. Returns the time of the next call, or that the Keep Alive Timeout expired.
     pub(super) fn advance(&mut self, context: &Context<'_>) -> Result<Option<Nanos>, u32> {
         let keep_alive_ms = self.features.keep_alive_ms();
         let mut next = None;
@@ -294,8 +330,8 @@ impl Controller {
         let value = match offset {
             property::CAPABILITIES if is_long => capabilities(),
             property::VERSION if !is_long => VERSION.into(),
-            property::CONFIGURATION if !is_long => self.configuration.into(),
-            property::STATUS if !is_long => self.status.into(),
+            property::CONFIGURATION if !is_long => self.configuration().into(),
+            property::STATUS if !is_long => self.status().into(),
             property::SUBSYSTEM_RESET if !is_long => 0,
             // Ready, with or without media, within half a second.
             property::READY_TIMEOUTS if !is_long => 1 << 16 | 1,
@@ -317,7 +353,8 @@ impl Controller {
         Ok(Completed::value(0_u32))
     }
 
-    fn configure(&mut self, context: &Context<'_>, configuration: u32) {
+    /// Sets CC: enables, disables or shuts down the controller.
+    pub(super) fn configure(&mut self, context: &Context<'_>, configuration: u32) {
         let before = std::mem::replace(&mut self.configuration, configuration);
         match (before & ENABLE, configuration & ENABLE) {
             (0, 1) if self.is_configured() => self.status = READY,
@@ -326,7 +363,7 @@ impl Controller {
             _ => {}
         }
         if configuration & SHUTDOWN != 0 && before & SHUTDOWN == 0 {
-            // What a host leaves behind is durable; a drive that cannot says so to the next one.
+            // A host's data must be durable after its shutdown; if not, the next host is told.
             for namespace in context.subsystem.namespaces() {
                 let _ = namespace.device().flush();
             }
@@ -336,8 +373,8 @@ impl Controller {
         }
     }
 
-    /// True if the host asks for what this controller has; discovery has no I/O queues, whose entry
-    /// sizes would matter.
+    /// True if this controller supports the configuration that the host asks for. A discovery
+    /// controller has no I/O queues, so their entry sizes do not matter to it.
     const fn is_configured(&self) -> bool {
         let checked = self.configuration & CONFIGURATION_CHECKED;
         match self.kind {
@@ -360,7 +397,7 @@ impl Controller {
         context: &Context<'_>,
         command: &Command,
     ) -> Result<Completed, Status> {
-        let host_id = self.host_id;
+        let host_id = self.host.id;
         self.features.get(context, command, (self.kind, &host_id))
     }
 
@@ -377,6 +414,28 @@ impl Controller {
     }
 }
 
+/// Completes a command of the admin queue, unless it is held.
+pub(super) fn complete(command: &Command, outcome: Outcome, answers: &mut impl Answers) {
+    let completed = match outcome {
+        Outcome::Held => return,
+        Outcome::Disconnected => Status::SUCCESS.into(),
+        Outcome::Completed(completed) => completed,
+    };
+    let Completed { status, value, data } = completed;
+    if data.is_empty() {
+        answers.complete(command.id(), status, value);
+    } else {
+        answers.deliver(command, &data, value);
+    }
+}
+
+/// Completes the commands that were held and are due.
+pub(super) fn complete_held(controller: &mut Controller, answers: &mut impl Answers) {
+    for (id, status, value) in controller.completed_events() {
+        answers.complete(id, status, value.into());
+    }
+}
+
 impl From<Result<Completed, Status>> for Outcome {
     fn from(done: Result<Completed, Status>) -> Self {
         Self::Completed(done.unwrap_or_else(Completed::from))
@@ -385,7 +444,7 @@ impl From<Result<Completed, Status>> for Outcome {
 
 /// CAP: the largest queue, contiguous queues, half a second to be ready, the NVM command set, and
 /// the way of readiness of 2.0 (CRWMS).
-const fn capabilities() -> u64 {
+pub(super) const fn capabilities() -> u64 {
     (QUEUE_ENTRIES_MAX as u64 - 1) | 1 << 16 | 1 << 24 | 1 << 37 | 1 << 59
 }
 

@@ -3,32 +3,31 @@
 use std::collections::VecDeque;
 
 use super::status::Status;
+use super::transport::Transport;
 use super::wire::Structure;
 
 /// Entries that are kept.
 pub(super) const ENTRIES: usize = 64;
 /// Bytes of an entry.
 const ENTRY_BYTES: usize = 64;
-/// Transport Type of NVMe/TCP.
-const TRANSPORT_TCP: u8 = 3;
 /// Parameter Error Location of errors that no field of the command is at fault for.
 const NO_PARAMETER: u16 = 0xFFFF;
 
-/// Command that failed by a fault of the drive.
+/// Command that failed because of the drive, not of the host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Failed {
     pub(super) queue: u16,
     pub(super) command: u16,
     pub(super) status: Status,
     pub(super) namespace: u32,
-    /// First logical block that the failure concerns.
+    /// First logical block that failed.
     pub(super) lba: u64,
 }
 
 /// The latest errors of a controller.
 #[derive(Debug, Default)]
 pub(super) struct ErrorLog {
-    /// With their numbers, the latest first.
+    /// Entries with their numbers, the latest first.
     entries: VecDeque<(u64, Failed)>,
 }
 
@@ -38,8 +37,8 @@ impl ErrorLog {
         self.entries.truncate(ENTRIES);
     }
 
-    /// The log page; entries that are not used are zero.
-    pub(super) fn page(&self) -> Vec<u8> {
+    /// The log page, for a host that came by `transport`; entries that are not used are zero.
+    pub(super) fn page(&self, transport: Transport) -> Vec<u8> {
         let mut page = Structure::new(ENTRIES * ENTRY_BYTES);
         for (index, (number, failed)) in self.entries.iter().enumerate() {
             let at = index * ENTRY_BYTES;
@@ -50,7 +49,7 @@ impl ErrorLog {
             page.put_u16(at + 14, NO_PARAMETER);
             page.put_u64(at + 16, failed.lba);
             page.put_u32(at + 24, failed.namespace);
-            page.put_u8(at + 29, TRANSPORT_TCP);
+            page.put_u8(at + 29, transport.kind());
         }
         page.into_bytes()
     }

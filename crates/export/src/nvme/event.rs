@@ -1,10 +1,10 @@
-//! Asynchronous events ([nvme-base-2021], "Asynchronous Event Request command"): a drive whose
-//! health changed, a namespace whose size did.
+//! Asynchronous events ([nvme-base-2021], "Asynchronous Event Request command"): a change of the
+//! drive's health or of a namespace's size.
 //!
 //! ```text
-//!   look, now and then ──► event ──► a request that is held ──► its completion
-//!                                      └── none: waits ──┘
-//!   the log page of an event is read ──► the next event of that kind may come
+//!   periodic check ──► event ──► an outstanding request ──► its completion
+//!                                  └── none: waits ──┘
+//!   the host reads the log page of an event ──► the next event of that type may be reported
 //! ```
 
 use std::collections::{BTreeSet, VecDeque};
@@ -16,18 +16,18 @@ use super::feature::Features;
 use super::status::Status;
 use super::subsystem::Namespace;
 
-/// Requests that a controller holds.
+/// Requests that a host may have outstanding (AERL plus one).
 pub(super) const HELD_MAX: usize = 4;
-/// Time from one look at health and sizes to the next, while a host waits for events.
+/// Time between checks of health and sizes while a host waits for events.
 const LOOK_EVERY: Nanos = Nanos::from_secs(1);
 
-/// Events that a controller tells of, as bits of the feature Asynchronous Event Configuration:
+/// Events that a controller reports, as bits of the feature Asynchronous Event Configuration:
 /// critical warnings, and attributes of namespaces.
 pub(super) const SUPPORTED: u32 = NAMESPACE_NOTICES | CRITICAL_WARNINGS;
 pub(super) const NAMESPACE_NOTICES: u32 = 1 << 8;
 const CRITICAL_WARNINGS: u32 = 0x1F;
 
-/// Log page that an event points to.
+/// Log page that an event refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Page {
     Health = 0x02,
@@ -43,22 +43,22 @@ pub(super) struct Events {
     aborted: Vec<u16>,
     /// Events without a request, with dword 0 of their completions.
     waiting: VecDeque<(Page, u32)>,
-    /// Pages that an event was told of and that were not read since.
+    /// Log pages that an event was reported for and that the host has not read since.
     masked: BTreeSet<Page>,
-    /// Namespaces whose size changed since that page was read.
+    /// Namespaces whose size changed since the Changed Namespace List was read.
     changed: BTreeSet<u32>,
-    /// Sizes of the namespaces in blocks at the last look; empty before the first.
+    /// Sizes of the namespaces in blocks at the last check; empty before the first.
     sizes: Vec<u64>,
-    /// Critical warnings at the last look.
+    /// Critical warnings at the last check.
     warning: u8,
     looked_at: Option<Nanos>,
 }
 
 impl Events {
-    /// Holds a request until an event comes.
+    /// Keeps a request outstanding until an event occurs.
     ///
     /// # Errors
-    /// Fails if as many are held as may be.
+    /// Fails if the limit of outstanding requests is reached.
     pub(super) fn hold(&mut self, command: u16) -> Result<(), Status> {
         if self.held.len() >= HELD_MAX {
             return Err(Status::AER_LIMIT);
@@ -67,15 +67,15 @@ impl Events {
         Ok(())
     }
 
-    /// Aborts a request that is held. Returns dword 0 of the Abort: bit 0 is clear if it was.
+    /// Aborts an outstanding request. Returns dword 0 of the Abort: bit 0 is clear on success.
     pub(super) fn abort(&mut self, command: u16) -> u32 {
         let Some(index) = self.held.iter().position(|held| *held == command) else { return 1 };
         self.aborted.extend(self.held.remove(index));
         0
     }
 
-    /// The page was read: the next event about it may come. Returns the namespaces that changed, if
-    /// it is about them.
+    /// Records that the host read a log page, so that its next event may be reported. Returns the
+    /// changed namespaces if it was the Changed Namespace List.
     pub(super) fn page_read(&mut self, page: Page) -> BTreeSet<u32> {
         self.masked.remove(&page);
         match page {
@@ -84,7 +84,7 @@ impl Events {
         }
     }
 
-    /// Namespaces that changed since that page was read.
+    /// Namespaces that changed since the Changed Namespace List was read.
     pub(super) const fn changed(&self) -> &BTreeSet<u32> {
         &self.changed
     }
@@ -102,7 +102,7 @@ impl Events {
         completed
     }
 
-    /// Looks at health and sizes, if it is time to. Returns when to look again.
+    /// Checks health and sizes if a check is due. Returns the time of the next check.
     pub(super) fn look(&mut self, context: &Context<'_>, features: &Features) -> Option<Nanos> {
         if let Some(at) = self.looked_at.filter(|at| context.now < *at + LOOK_EVERY) {
             return (!self.held.is_empty()).then_some(at + LOOK_EVERY);
@@ -148,7 +148,7 @@ impl Events {
         }
     }
 
-    /// Has the host told, unless it was and has not read the page since.
+    /// Reports an event to the host, unless an earlier one of its page has not been read yet.
     fn raise(&mut self, page: Page, kind: u32, information: u32) {
         if !self.masked.contains(&page) && !self.waiting.iter().any(|(other, _)| *other == page) {
             self.waiting.push_back((page, (page as u32) << 16 | information << 8 | kind));

@@ -1,7 +1,9 @@
 //! Fabrics commands: Connect, Property Get and Set ([nvme-base-2021], "Fabrics Commands").
 
 use super::command::Command;
+use super::controller::Host;
 use super::status::Status;
+use super::transport::Transport;
 use super::wire::{terminated, u16_at};
 
 /// Bytes of the data of Connect.
@@ -14,21 +16,20 @@ pub(super) struct Connect {
     pub(super) queue: u16,
     /// Entries of the submission queue.
     pub(super) entries: u32,
-    /// True if the host does without flow control of the submission queue.
+    /// True if the host disables flow control of the submission queue.
     pub(super) is_unpaced: bool,
     /// Keep Alive Timeout in milliseconds; 0 for none.
     pub(super) keep_alive_ms: u32,
-    pub(super) host_id: [u8; 16],
     pub(super) controller: u16,
     pub(super) subsystem: String,
-    pub(super) host: String,
+    pub(super) host: Host,
 }
 
-/// Refusal of a Connect: a status, and the parameter that is at fault.
+/// Refusal of a Connect: a status, and the invalid parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ConnectRefusal {
     pub(super) status: Status,
-    /// Dword 0 of the completion: offset of the parameter, bit 16 where it is in the data.
+    /// Dword 0 of the completion: offset of the parameter; bit 16 is set if it is in the data.
     pub(super) value: u64,
 }
 
@@ -51,7 +52,7 @@ impl ConnectRefusal {
 }
 
 impl Connect {
-    /// Controller Identifier of hosts that take any.
+    /// Controller Identifier with which a host accepts any controller.
     pub(super) const ANY_CONTROLLER: u16 = 0xFFFF;
     /// Offsets in the command.
     pub(super) const QUEUE_AT: u16 = 42;
@@ -64,7 +65,7 @@ impl Connect {
     /// Reads a Connect.
     ///
     /// # Errors
-    /// Fails if it has another format, or a field without a meaning.
+    /// Fails if the format is unknown, or a field has a reserved value.
     pub(super) fn parse(command: &Command, data: &[u8]) -> Result<Self, ConnectRefusal> {
         let bytes = command.bytes();
         if u16_at(bytes, 40) != 0 {
@@ -86,11 +87,14 @@ impl Connect {
             entries,
             is_unpaced: bytes[46] & 1 << 2 != 0,
             keep_alive_ms: command.dword(12),
-            host_id: data[..16].try_into().expect("a slice of this length"),
             controller: u16_at(data, usize::from(Self::CONTROLLER_AT)),
             subsystem: name(Self::SUBSYSTEM_AT)
                 .ok_or_else(|| ConnectRefusal::data(Self::SUBSYSTEM_AT))?,
-            host: name(Self::HOST_AT).ok_or_else(|| ConnectRefusal::data(Self::HOST_AT))?,
+            host: Host {
+                name: name(Self::HOST_AT).ok_or_else(|| ConnectRefusal::data(Self::HOST_AT))?,
+                id: data[..16].try_into().expect("a slice of this length"),
+                transport: Transport::Tcp,
+            },
         })
     }
 }
@@ -105,7 +109,7 @@ pub(super) mod property {
     pub(in super::super) const READY_TIMEOUTS: u32 = 0x68;
 }
 
-/// Property that a Property Get or Set is about, and whether it has 8 bytes.
+/// Property that a Property Get or Set accesses; true if it has 8 bytes.
 pub(super) fn property_of(command: &Command) -> Result<(u32, bool), Status> {
     match command.bytes()[40] & 7 {
         0 => Ok((command.dword(11), false)),

@@ -1,5 +1,5 @@
-//! Features ([nvme-base-2021], "Get Features command" and "Set Features command"). None is kept
-//! beyond the controller's life.
+//! Features ([nvme-base-2021], "Get Features command" and "Set Features command"). None is saved:
+//! all return to their defaults with the controller.
 
 use blockio::Nanos;
 use device::DriveHealth;
@@ -41,7 +41,7 @@ pub(super) const OF_IO: [u8; 12] = [
     id::HOST_BEHAVIOR,
     id::HOST_ID,
 ];
-/// Those of a discovery controller.
+/// Features of a discovery controller.
 const OF_DISCOVERY: [u8; 2] = [id::EVENTS, id::KEEP_ALIVE];
 /// Bytes of the data of Host Behavior Support.
 const HOST_BEHAVIOR_BYTES: usize = 512;
@@ -50,8 +50,7 @@ const HOST_BEHAVIOR_BYTES: usize = 512;
 #[derive(Debug)]
 pub(super) struct Features {
     arbitration: u32,
-    /// Temperatures in kelvin at or above which, and at or below which, the host wants a warning;
-    /// none where it left that to the drive.
+    /// Over and under temperature thresholds in kelvin; none if the host left them to the drive.
     over_k: Option<u16>,
     under_k: Option<u16>,
     error_recovery: u32,
@@ -60,7 +59,7 @@ pub(super) struct Features {
     queues: u16,
     write_atomicity: u32,
     events: u32,
-    /// Milliseconds since the beginning of 1970 that the host set, and when it did.
+    /// Milliseconds since 1970 that the host set, and the time at which it set them.
     timestamp: Option<(u64, Nanos)>,
     keep_alive_ms: u32,
     host_behavior: Vec<u8>,
@@ -99,7 +98,7 @@ impl Features {
         self.events
     }
 
-    /// The critical warnings, with that of the temperature as the host's thresholds have it.
+    /// The critical warnings; the one for temperature follows the host's thresholds.
     pub(super) fn critical_warning(&self, health: &DriveHealth) -> u8 {
         let Some(now) = health.composite_temperature_k else { return health.critical_warning };
         let is_over = self.over_k.is_some_and(|over| now >= over);
@@ -126,7 +125,7 @@ impl Features {
         check_known(kind, feature)?;
         match command.dword(10) >> 8 & 7 {
             0 => self.current(context, command, host_id),
-            // Default, and saved, which is the default where nothing is saved.
+            // Default and saved value; nothing is saved, so they are the same.
             1 | 2 => Self::new(self.keep_alive_ms).current(context, command, host_id),
             // Capabilities: changeable, and not a property of one namespace.
             3 => Ok(Completed::value(if feature == id::HOST_ID { 0_u32 } else { 1 << 2 })),
@@ -152,7 +151,7 @@ impl Features {
             id::TIMESTAMP => return Ok(Completed::data(self.timestamp_data(context.now))),
             id::KEEP_ALIVE => self.keep_alive_ms,
             id::HOST_BEHAVIOR => return Ok(Completed::data(self.host_behavior.clone())),
-            // Fabrics know identifiers of 128 bits alone.
+            // Fabrics have identifiers of 128 bits only.
             id::HOST_ID if command.dword(11) & 1 == 1 => {
                 return Ok(Completed::data(host_id.to_vec()));
             }
@@ -176,10 +175,10 @@ impl Features {
         let value = command.dword(11);
         match feature {
             id::ARBITRATION => self.arbitration = value,
-            // The only state of power is 0.
+            // 0 is the only power state.
             id::POWER if low8(value) << 3 == 0 => {}
             id::TEMPERATURE => self.set_threshold(value)?,
-            // DULBE: reads of what is not stored give zeroes, never an error.
+            // DULBE: reads of deallocated blocks return zeroes, never an error.
             id::ERROR_RECOVERY if value & 1 << 16 == 0 => self.error_recovery = value,
             id::WRITE_CACHE => self.is_caching = value & 1 == 1,
             id::QUEUES => return self.set_queues(value, has_queues),
@@ -197,7 +196,7 @@ impl Features {
         Ok(Completed::value(0_u32))
     }
 
-    /// As many queues of either kind as the host asks for, within bounds.
+    /// Number of queues: as many of each kind as the host asks for, within limits.
     fn set_queues(&mut self, value: u32, has_queues: bool) -> Result<Completed, Status> {
         let (submission, completion) = (low16(value), low16(value >> 16));
         if submission == 0xFFFF || completion == 0xFFFF {
@@ -206,7 +205,7 @@ impl Features {
         if has_queues {
             return Err(Status::COMMAND_SEQUENCE);
         }
-        // A queue of fabrics is a pair.
+        // Over fabrics a queue is always a pair.
         self.queues = (submission.min(completion) + 1).min(QUEUES_MAX);
         Ok(Completed::value(queues_value(self.queues)))
     }
@@ -252,13 +251,13 @@ fn check_known(kind: Purpose, feature: u8) -> Result<(), Status> {
     if known.contains(&feature) { Ok(()) } else { Err(Status::INVALID_FIELD) }
 }
 
-/// Queues of either kind, each less one.
+/// Numbers of submission and completion queues, zero-based.
 fn queues_value(queues: u16) -> u32 {
     let less = u32::from(queues - 1);
     less << 16 | less
 }
 
-/// A Keep Alive Timeout in the granularity that Identify tells, a second; 0 stays 0.
+/// A Keep Alive Timeout, rounded up to the granularity in Identify, a second; 0 stays 0.
 const fn rounded(keep_alive_ms: u32) -> u32 {
     keep_alive_ms.div_ceil(1000).saturating_mul(1000)
 }

@@ -7,18 +7,19 @@ use super::controller::{
 };
 use super::error_log;
 use super::event;
-use super::pdu::{ADMIN_CAPSULE_DATA_BYTES, IO_CAPSULE_DATA_BYTES, TRANSFER_PAGES_LOG2};
 use super::status::Status;
 use super::subsystem::{DISCOVERY_NQN, Namespace};
+use super::tcp::{ADMIN_CAPSULE_DATA_BYTES, IO_CAPSULE_DATA_BYTES};
+use super::transport::TRANSFER_PAGES_LOG2;
 use super::wire::{Structure, low8, low16};
 
-/// Bytes of every structure.
+/// Bytes of each data structure.
 const IDENTIFY_BYTES: usize = 4096;
-/// Namespace Identifier that means all of them.
+/// Namespace Identifier that means all namespaces.
 pub(super) const ALL_NAMESPACES: u32 = u32::MAX;
 /// Number of the NVM command set.
 const NVM_COMMAND_SET: u8 = 0;
-/// Unit of a drive's pages in bytes: what is written in whole ones costs no reading.
+/// Bytes of a drive's page; a write of whole pages needs no read before it.
 const PAGE_BYTES: u64 = 4096;
 
 /// Answers an Identify command.
@@ -40,7 +41,7 @@ pub(super) fn identify(
         (_, 0x05..=0x07) if command_set != NVM_COMMAND_SET => return Err(Status::INVALID_FIELD),
         // Nothing beyond the base structure: no protection information, no metadata.
         (_, 0x05) => found(context, first).map(|_| Structure::new(IDENTIFY_BYTES))?,
-        // No limits of Verify, Write Zeroes and Dataset Management but those of the commands.
+        // Verify, Write Zeroes and Dataset Management have no limits beyond those of the commands.
         (_, 0x06) => Structure::new(IDENTIFY_BYTES),
         (_, 0x02 | 0x07 | 0x10) => active_namespaces(context, first)?,
         (_, 0x08) => independent(found(context, first)?),
@@ -74,7 +75,7 @@ fn of_controller(controller: &Controller, context: &Context<'_>) -> Structure {
     it.put_padded(4, 20, &format!("{:016x}", identity.number));
     it.put_padded(24, 40, &identity.model);
     it.put_padded(64, 8, &identity.firmware);
-    // CMIC: more controllers may be there.
+    // CMIC: the subsystem may have several controllers.
     it.put_u8(76, if is_io { 1 << 1 } else { 0 });
     it.put_u8(77, TRANSFER_PAGES_LOG2);
     it.put_u16(78, controller.id());
@@ -84,11 +85,12 @@ fn of_controller(controller: &Controller, context: &Context<'_>) -> Structure {
     it.put_u8(111, if is_io { 1 } else { 2 });
     // LPA: long log pages.
     it.put_u8(261, 1 << 2);
-    // KAS: a second.
-    it.put_u16(320, 10);
-    it.put_u16(514, low16(QUEUE_ENTRIES_MAX));
-    // SGLS: SGLs of any length, with offsets in capsules, and of the transport.
-    it.put_u32(536, 1 << 21 | 1 << 20 | 1);
+    if controller.transport().is_fabrics() {
+        of_fabrics(&mut it, is_io);
+    } else {
+        // OACS: a doorbell buffer.
+        it.put_u16(256, 1 << 8);
+    }
     it.put_terminated(768, 256, if is_io { subsystem.nqn() } else { DISCOVERY_NQN });
     if is_io {
         it.put_u32(92, event::NAMESPACE_NOTICES);
@@ -97,7 +99,7 @@ fn of_controller(controller: &Controller, context: &Context<'_>) -> Structure {
     it
 }
 
-/// Fields that a discovery controller has not.
+/// Fields of a controller for I/O only.
 fn of_io_controller(it: &mut Structure, context: &Context<'_>) {
     let subsystem = context.subsystem;
     let health = subsystem.administration().health();
@@ -122,14 +124,26 @@ fn of_io_controller(it: &mut Structure, context: &Context<'_>) {
     // VWC: a volatile write cache, and flushes of all namespaces.
     it.put_u8(525, 3 << 1 | 1);
     // AWUN and AWUPF: one block, whatever its size; namespaces tell more.
-    let capsule = |data_bytes: usize| u32::try_from((64 + data_bytes) / 16).expect("a few KiB");
-    it.put_u32(1792, capsule(IO_CAPSULE_DATA_BYTES));
-    it.put_u32(1796, 1);
-    // FCATTR: controllers are made as hosts come. MSDBD: one SGL descriptor.
-    it.put_u8(1803, 1);
-    // OFCS: Disconnect.
-    it.put_u16(1804, 1);
+}
+
+/// Fields of controllers that are reached by fabrics.
+fn of_fabrics(it: &mut Structure, is_io: bool) {
     const { assert!(ADMIN_CAPSULE_DATA_BYTES >= 8192 && QUEUES_MAX > 0) }
+    // KAS: a second.
+    it.put_u16(320, 10);
+    it.put_u16(514, low16(QUEUE_ENTRIES_MAX));
+    // SGLS: SGLs of any length, with offsets in capsules, and of the transport.
+    it.put_u32(536, 1 << 21 | 1 << 20 | 1);
+    if is_io {
+        // IOCCSZ and IORCSZ: capsules of commands, with the data that they carry, and of responses.
+        let capsule = (64 + IO_CAPSULE_DATA_BYTES) / 16;
+        it.put_u32(1792, u32::try_from(capsule).expect("a few KiB"));
+        it.put_u32(1796, 1);
+        // FCATTR: controllers are made as hosts come. MSDBD: one SGL descriptor.
+        it.put_u8(1803, 1);
+        // OFCS: Disconnect.
+        it.put_u16(1804, 1);
+    }
 }
 
 fn of_namespace(namespace: &Namespace) -> Structure {
@@ -147,7 +161,7 @@ fn of_namespace(namespace: &Namespace) -> Structure {
     it.put_u8(25, u8::from(has_pages));
     it.put_u8(26, u8::from(block_bytes == PAGE_BYTES));
     it.put_u8(30, 1);
-    // DLFEAT: what is deallocated reads as zeroes; Write Zeroes may deallocate.
+    // DLFEAT: deallocated blocks read as zeroes; Write Zeroes may deallocate.
     it.put_u8(33, 1 << 3 | 1);
     // NAWUN and NAWUPF, and their boundaries NABSN and NABSPF; NABO is 0.
     for at in [34, 36, 40, 44] {
@@ -200,7 +214,7 @@ fn descriptors(namespace: &Namespace) -> Structure {
     it
 }
 
-/// The controllers from `first` on.
+/// Controller List with the identifiers from `first` on.
 fn controllers(ids: &[u16], first: u16) -> Structure {
     let mut it = Structure::new(IDENTIFY_BYTES);
     let listed: Vec<u16> =

@@ -7,24 +7,24 @@ use device::{DeviceError, Durability};
 
 use super::command::{Command, nvm};
 use super::identify::ALL_NAMESPACES;
-use super::pdu::TRANSFER_BYTES_MAX;
 use super::status::Status;
 use super::subsystem::{Namespace, Subsystem};
+use super::transport::TRANSFER_BYTES_MAX;
 use super::wire::{low16, u32_at, u64_at};
 use crate::Asked;
 
-/// Bytes that are read, or zeroes that are written, at a time.
+/// Bytes that are compared, or zeroes that are written, at a time.
 const STEP_BYTES: usize = 256 << 10;
 /// Source of zeroes that are written.
 static ZEROES: [u8; STEP_BYTES] = [0; STEP_BYTES];
 /// Bytes of a range of Dataset Management.
 const RANGE_BYTES: usize = 16;
-/// Ranges of one Dataset Management at most.
+/// Maximum number of ranges in one Dataset Management.
 const RANGES_MAX: usize = 256;
 /// Bits of command dword 12.
 const FORCE_UNIT_ACCESS: u32 = 1 << 30;
 const DEALLOCATE: u32 = 1 << 25;
-/// Protection information, of which there is none.
+/// Protection information, which is not supported.
 const PROTECTION: u32 = 0xF << 26;
 
 /// Kind of a command for I/O.
@@ -41,7 +41,7 @@ pub(super) enum IoKind {
     Flush,
 }
 
-/// A command for I/O that its namespace can carry out.
+/// A checked I/O command, which its namespace can carry out.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Io {
     pub(super) kind: IoKind,
@@ -49,11 +49,11 @@ pub(super) struct Io {
     pub(super) namespace: u32,
     /// First byte.
     pub(super) offset: u64,
-    /// Bytes; of Dataset Management those of its ranges.
+    /// Length in bytes; for Dataset Management, that of its list of ranges.
     pub(super) length: u64,
     /// First logical block.
     pub(super) lba: u64,
-    /// True if it is to be answered once it is durable.
+    /// True if it must be durable before it is completed.
     pub(super) is_durable: bool,
 }
 
@@ -61,7 +61,7 @@ impl Io {
     /// Reads a command and checks it.
     ///
     /// # Errors
-    /// Fails with the status that the command is to be completed with.
+    /// Fails with the status for the command's completion.
     pub(super) fn parse(command: &Command, subsystem: &Subsystem) -> Result<Self, Status> {
         if command.fuse() != 0 {
             return Err(Status::INVALID_FIELD);
@@ -95,7 +95,7 @@ impl Io {
         Ok(io)
     }
 
-    /// Sets the range, and whether it is to be durable.
+    /// Sets the range and the Force Unit Access bit.
     fn place(&mut self, namespace: &Namespace, command: &Command) -> Result<(), Status> {
         let dword = command.dword(12);
         if dword & PROTECTION != 0 {
@@ -115,13 +115,13 @@ impl Io {
         Ok(())
     }
 
-    /// True if it changes what is stored.
+    /// True if it changes stored data.
     pub(super) const fn changes(&self) -> bool {
         matches!(self.kind, IoKind::Write | IoKind::WriteZeroes(_) | IoKind::Manage(true))
     }
 
-    /// Bytes that the host sends with it, at least and at most. Of ranges Linux always sends room
-    /// for as many as there may be.
+    /// Minimum and maximum bytes that the host sends with it. They differ for Dataset Management:
+    /// Linux always sends a list of the maximum size.
     pub(super) fn host_bytes(&self) -> RangeInclusive<usize> {
         let bytes = match self.kind {
             IoKind::Write | IoKind::Compare | IoKind::Manage(_) => self.length,
@@ -132,16 +132,16 @@ impl Io {
         least..=most
     }
 
-    /// The command as the modelled drive needs it, if drives have such a one; `origin` is the
+    /// The command for the modelled drive, if drives have such a command; `origin` is the
     /// namespace's first byte on the drive.
     pub(super) fn asked(&self, origin: u64) -> Option<Asked> {
         let op = match self.kind {
-            // A comparison takes place in the drive: it reads.
+            // The drive compares, so it reads.
             IoKind::Read | IoKind::Compare | IoKind::Verify => Op::Read,
             IoKind::Write | IoKind::WriteZeroes(false) => Op::Write,
             IoKind::WriteZeroes(true) => Op::Trim,
             IoKind::Flush => Op::Flush,
-            // Its ranges are known once its data is there.
+            // Its ranges are known once its data has arrived.
             IoKind::Manage(_) => return None,
         };
         let (offset, length) = (self.offset.saturating_add(origin), self.length);
@@ -149,10 +149,10 @@ impl Io {
         Some(Asked { op, offset, length, fua })
     }
 
-    /// Carries out what neither reads for the host nor waits to be durable; `data` is the host's.
+    /// Carries out a command other than a read or a flush; `data` is the host's data for it.
     ///
     /// # Errors
-    /// Fails with what the device answered, or with the status of a comparison that differs.
+    /// Fails with the device's error, or with Compare Failure if the data differs.
     pub(super) fn carry_out(&self, namespace: &Namespace, data: &[u8]) -> Result<(), IoFailure> {
         let device = namespace.device();
         match self.kind {
@@ -188,9 +188,9 @@ impl Io {
 /// Reason why a command failed.
 #[derive(Debug)]
 pub(super) enum IoFailure {
-    /// The host asked for what there is not.
+    /// The host's request is invalid.
     Refused(Status),
-    /// The device could not.
+    /// The device failed.
     Device(DeviceError),
 }
 
@@ -201,7 +201,7 @@ impl From<DeviceError> for IoFailure {
 }
 
 impl IoFailure {
-    /// The status, and the first logical block concerned, for a command that began at `lba`.
+    /// The status, and the first logical block that failed, for a command that began at `lba`.
     pub(super) fn status(&self, io: &Io, block_shift: u8) -> (Status, u64) {
         let error = match self {
             Self::Refused(status) => return (*status, io.lba),
@@ -226,12 +226,12 @@ impl IoFailure {
     }
 }
 
-/// Bytes of the ranges that follow a Dataset Management, of which the dword has the number.
+/// Bytes of a Dataset Management's list of ranges; the dword has their number.
 fn ranges_bytes(dword: u32) -> u64 {
     (u64::from(dword & 0xFF) + 1) * RANGE_BYTES as u64
 }
 
-/// Deallocates ranges; other attributes are hints that change nothing. All are checked first.
+/// Deallocates ranges, after all of them are checked. Other attributes are hints and ignored.
 fn manage(namespace: &Namespace, deallocates: bool, data: &[u8]) -> Result<(), IoFailure> {
     let ranges = data.chunks_exact(RANGE_BYTES).map(|it| (u64_at(it, 8), u32_at(it, 4).into()));
     let ranges: Vec<(u64, u64)> = ranges.collect();
@@ -263,8 +263,8 @@ fn for_each_step(
     Ok(())
 }
 
-/// The deallocation of a Dataset Management as the modelled drive needs it: all its ranges as one
-/// that begins with the first; none where there is none.
+/// The deallocation of a Dataset Management for the modelled drive: all ranges as one that begins
+/// at the first; none if there are no ranges.
 pub(super) fn asked_to_manage(namespace: &Namespace, data: &[u8]) -> Option<Asked> {
     let shift = namespace.block_shift;
     let mut ranges = data.chunks_exact(RANGE_BYTES).map(|it| (u64_at(it, 8), u32_at(it, 4)));

@@ -7,9 +7,9 @@ use super::controller::{Completed, Context, Controller, Purpose};
 use super::event::Page;
 use super::feature;
 use super::identify::ALL_NAMESPACES;
-use super::pdu::TRANSFER_BYTES_MAX;
 use super::status::Status;
 use super::subsystem::DISCOVERY_NQN;
+use super::transport::TRANSFER_BYTES_MAX;
 use super::wire::{Structure, low8};
 
 /// Identifiers of log pages.
@@ -36,7 +36,7 @@ const OF_IO: [u8; 8] = [
     page::FEATURES,
     page::MANAGEMENT_INTERFACE,
 ];
-/// Those of a discovery controller.
+/// Log pages of a discovery controller.
 const OF_DISCOVERY: [u8; 2] = [page::SUPPORTED, page::DISCOVERY];
 /// Admin commands of a controller for I/O.
 const ADMIN_COMMANDS: [u8; 7] = [
@@ -48,7 +48,7 @@ const ADMIN_COMMANDS: [u8; 7] = [
     admin::ASYNCHRONOUS_EVENT,
     admin::KEEP_ALIVE,
 ];
-/// Commands that change nothing of a namespace, and those that do.
+/// Effects of commands that leave a namespace's content unchanged, and of those that change it.
 const READING_COMMANDS: [u8; 4] = [nvm::FLUSH, nvm::READ, nvm::COMPARE, nvm::VERIFY];
 const WRITING_COMMANDS: [u8; 3] = [nvm::WRITE, nvm::WRITE_ZEROES, nvm::DATASET_MANAGEMENT];
 /// Bytes of a data unit of the health log: a thousand sectors.
@@ -78,13 +78,13 @@ pub(super) fn log_page(
     let retains_event = command.dword(10) & 1 << 15 != 0;
     let whole = match id {
         page::SUPPORTED => supported(known),
-        page::ERRORS => controller.errors().page(),
+        page::ERRORS => controller.errors().page(controller.transport()),
         page::HEALTH => health(controller, context, (command.namespace(), retains_event))?,
         page::FIRMWARE => firmware(context),
         page::CHANGED_NAMESPACES => changed_namespaces(controller, retains_event),
         page::EFFECTS => effects(),
         page::FEATURES => features(),
-        // None of the management interface's commands are there.
+        // No commands of the management interface are supported.
         page::MANAGEMENT_INTERFACE => vec![0; 1024],
         _ => discovery(context),
     };
@@ -92,7 +92,7 @@ pub(super) fn log_page(
     let rest = &whole[offset.ok_or(Status::INVALID_FIELD)?..];
     let length = usize::try_from(length).expect("bounded by a transfer");
     let mut data = rest[..length.min(rest.len())].to_vec();
-    // Beyond the end of a page there are zeroes.
+    // Reads beyond the end of a page return zeroes.
     data.resize(length, 0);
     Ok(Completed::data(data))
 }
@@ -111,7 +111,7 @@ fn health(
     context: &Context<'_>,
     (namespace, retains_event): (u32, bool),
 ) -> Result<Vec<u8>, Status> {
-    // The log is of the controller, not of one namespace.
+    // The log exists for the controller only, not for single namespaces.
     if namespace != 0 && namespace != ALL_NAMESPACES {
         return Err(Status::INVALID_FIELD);
     }
@@ -185,7 +185,7 @@ fn effects() -> Vec<u8> {
     it.into_bytes()
 }
 
-/// Feature Identifiers Supported and Effects: each is of one controller.
+/// Feature Identifiers Supported and Effects: each feature has the scope of one controller.
 fn features() -> Vec<u8> {
     let mut it = Structure::new(1024);
     for id in feature::OF_IO {
@@ -194,16 +194,16 @@ fn features() -> Vec<u8> {
     it.into_bytes()
 }
 
-/// Discovery log: the discovery subsystem itself, and the one with the namespaces, both where the
-/// host came.
+/// Discovery log: the discovery subsystem itself and the one with the namespaces, both at the
+/// address that the host connected to.
 fn discovery(context: &Context<'_>) -> Vec<u8> {
     const HEADER_BYTES: usize = 1024;
     const ENTRY_BYTES: usize = 1024;
-    // Where the transport knows no address there is nothing to be connected to.
+    // Without an address of the transport there is nothing to connect to.
     let Some(address) = context.address else { return vec![0; HEADER_BYTES] };
     let entries = [(3, DISCOVERY_NQN), (2, context.subsystem.nqn())];
     let mut it = Structure::new(HEADER_BYTES + entries.len() * ENTRY_BYTES);
-    // It never changes while it is served: its generation is the first.
+    // The log never changes while the server runs, so its generation is always 1.
     it.put_u64(0, 1);
     it.put_u64(8, entries.len() as u64);
     for (index, (kind, nqn)) in entries.into_iter().enumerate() {
@@ -215,14 +215,14 @@ fn discovery(context: &Context<'_>) -> Vec<u8> {
 
 /// One entry of the discovery log.
 fn put_discovered(it: &mut Structure, at: usize, address: SocketAddr, (kind, nqn): (u8, &str)) {
-    // An IPv4 address in the clothes of an IPv6 one is one of IPv4.
+    // An IPv4-mapped IPv6 address is reported as IPv4.
     let host = address.ip().to_canonical();
     // TRTYPE: TCP. TREQ: SQ flow control may be left out.
     it.put_u8(at, 3);
     it.put_u8(at + 1, if matches!(host, IpAddr::V4(_)) { 1 } else { 2 });
     it.put_u8(at + 2, kind);
     it.put_u8(at + 3, 1 << 2);
-    // Any port of the subsystem is the first; a controller is made for whoever comes.
+    // PORTID: the only port. CNTLID: dynamic controllers.
     it.put_u16(at + 4, 1);
     it.put_u16(at + 6, 0xFFFF);
     it.put_u16(at + 8, 32);

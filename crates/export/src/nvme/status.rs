@@ -7,7 +7,7 @@ pub(crate) struct Status {
     code: u8,
     /// True if the same command would fail again (Do Not Retry).
     is_final: bool,
-    /// True if the error log has more about it.
+    /// True if the error log has an entry about it (More).
     has_more: bool,
 }
 
@@ -19,18 +19,25 @@ impl Status {
     pub(crate) const SUCCESS: Self = Self::retried(GENERIC, 0x00);
     pub(crate) const INVALID_OPCODE: Self = Self::fixed(GENERIC, 0x01);
     pub(crate) const INVALID_FIELD: Self = Self::fixed(GENERIC, 0x02);
+    pub(crate) const DATA_TRANSFER: Self = Self::retried(GENERIC, 0x04);
     pub(crate) const ABORTED_BY_REQUEST: Self = Self::retried(GENERIC, 0x07);
     pub(crate) const INVALID_NAMESPACE: Self = Self::fixed(GENERIC, 0x0B);
     pub(crate) const COMMAND_SEQUENCE: Self = Self::fixed(GENERIC, 0x0C);
     pub(crate) const SGL_LENGTH: Self = Self::fixed(GENERIC, 0x0F);
     pub(crate) const SGL_TYPE: Self = Self::fixed(GENERIC, 0x11);
+    pub(crate) const PRP_OFFSET: Self = Self::fixed(GENERIC, 0x13);
     pub(crate) const SGL_OFFSET: Self = Self::fixed(GENERIC, 0x16);
     pub(crate) const WRITE_PROTECTED: Self = Self::fixed(GENERIC, 0x20);
     pub(crate) const TRANSPORT: Self = Self::retried(GENERIC, 0x22);
     pub(crate) const LBA_OUT_OF_RANGE: Self = Self::fixed(GENERIC, 0x80);
     pub(crate) const CAPACITY_EXCEEDED: Self = Self::fixed(GENERIC, 0x81);
+    pub(crate) const NO_COMPLETION_QUEUE: Self = Self::fixed(COMMAND_SPECIFIC, 0x00);
+    pub(crate) const QUEUE_IDENTIFIER: Self = Self::fixed(COMMAND_SPECIFIC, 0x01);
+    pub(crate) const QUEUE_SIZE: Self = Self::fixed(COMMAND_SPECIFIC, 0x02);
     pub(crate) const AER_LIMIT: Self = Self::fixed(COMMAND_SPECIFIC, 0x05);
+    pub(crate) const INTERRUPT_VECTOR: Self = Self::fixed(COMMAND_SPECIFIC, 0x08);
     pub(crate) const INVALID_LOG_PAGE: Self = Self::fixed(COMMAND_SPECIFIC, 0x09);
+    pub(crate) const QUEUE_DELETION: Self = Self::fixed(COMMAND_SPECIFIC, 0x0C);
     pub(crate) const NOT_SAVEABLE: Self = Self::fixed(COMMAND_SPECIFIC, 0x0D);
     pub(crate) const CONNECT_FORMAT: Self = Self::fixed(COMMAND_SPECIFIC, 0x80);
     pub(crate) const CONNECT_BUSY: Self = Self::retried(COMMAND_SPECIFIC, 0x81);
@@ -41,29 +48,28 @@ impl Status {
     pub(crate) const UNRECOVERED_READ: Self = Self::fixed(MEDIA, 0x81);
     pub(crate) const COMPARE_FAILURE: Self = Self::fixed(MEDIA, 0x85);
 
-    /// A status after which the host may try again.
+    /// A status after which a retry may succeed.
     const fn retried(kind: u8, code: u8) -> Self {
         Self { kind, code, is_final: false, has_more: false }
     }
 
-    /// A status that a second attempt would have, too.
+    /// A status that a retry would return again (Do Not Retry).
     const fn fixed(kind: u8, code: u8) -> Self {
         Self { kind, code, is_final: true, has_more: false }
     }
 
-    /// The status, with a hint to the error log.
+    /// The status with More set, which refers the host to the error log.
     pub(crate) const fn logged(self) -> Self {
         Self { has_more: true, ..self }
     }
 
-    /// True if the error log gets an entry for it: what the drive could not do, not what the host
-    /// should not have asked for.
+    /// True if the error log gets an entry: for failures of the drive, not for invalid requests.
     pub(crate) const fn is_of_drive(self) -> bool {
         self.kind == MEDIA && self.code != Self::COMPARE_FAILURE.code
             || self.kind == GENERIC && self.code == Self::CAPACITY_EXCEEDED.code
     }
 
-    /// Bits 31:17 of dword 3 of a completion, above the phase tag, which fabrics have not.
+    /// Bits 31:17 of dword 3 of a completion. Bit 16, the phase tag, is unused over fabrics.
     pub(crate) const fn field(self) -> u16 {
         (self.code as u16) << 1
             | (self.kind as u16) << 9

@@ -1,16 +1,17 @@
 //! I/O queue: commands for namespaces, carried out one after the other.
+//!
+//! Reads that come one after the other are asked of the device together. What promises durability
+//! is answered by [`IoQueue::settle`], after one flush.
 
-use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use device::Read;
 
-use super::command::{Command, DataPlace};
+use super::answers::Answers;
+use super::command::Command;
 use super::controller::{Controller, Link};
 use super::error_log::Failed;
 use super::io::{Io, IoFailure, IoKind, asked_to_manage};
-use super::pdu::{self, DIGEST_BYTES, flag};
-use super::session::Answers;
 use super::status::Status;
 use super::subsystem::{Subsystem, locked};
 use crate::Asked;
@@ -20,22 +21,10 @@ pub(super) struct IoQueue {
     number: u16,
     controller: Arc<Mutex<Controller>>,
     link: Arc<Link>,
-    /// Reads whose replies have headers, and room for the data that is yet to be read; all of one
-    /// namespace.
-    reads: Vec<WaitingRead>,
+    /// Reads that have room for their data, all of one namespace.
+    reads: Vec<(Command, Io)>,
     /// Commands that are answered once what they promise holds.
     unsettled: Vec<(u16, Io, Option<Asked>)>,
-}
-
-/// A read whose data goes into the replies.
-#[derive(Debug)]
-struct WaitingRead {
-    id: u16,
-    io: Io,
-    /// Offset of its PDU in the buffer of replies.
-    start: usize,
-    /// Range of that buffer for its data.
-    room: Range<usize>,
 }
 
 impl IoQueue {
@@ -51,14 +40,14 @@ impl IoQueue {
         &self.link
     }
 
-    /// Carries a command out, or completes it with a status. Returns the command for the modelled
-    /// drive, and whether it was carried out; reads may still fail.
+    /// Carries out a command, or completes it with an error status. Returns the command for the
+    /// modelled drive, and true if it was carried out; reads may still fail later.
     pub(super) fn execute(
         &mut self,
         command: &Command,
         data: Result<&[u8], Status>,
         subsystem: &Subsystem,
-        (answers, answered): (&mut Answers<'_>, &mut Option<Vec<Asked>>),
+        (answers, answered): (&mut impl Answers, &mut Option<Vec<Asked>>),
     ) -> (Option<Asked>, bool) {
         let checked = data.and_then(|data| {
             let io = Io::parse(command, subsystem)?;
@@ -93,17 +82,17 @@ impl IoQueue {
         (asked, true)
     }
 
-    /// Makes what was promised hold, and answers those that wait for it.
+    /// Flushes what must be durable, and completes the commands that wait for it.
     pub(super) fn settle(
         &mut self,
         subsystem: &Subsystem,
-        answers: &mut Answers<'_>,
+        answers: &mut impl Answers,
         answered: &mut Option<Vec<Asked>>,
     ) {
         if self.unsettled.is_empty() {
             return;
         }
-        // Namespaces may lie on one drive or on several; a flush of one that is clean costs little.
+        // Namespaces may lie on one drive or on several; flushing a clean one costs little.
         let unsettled = std::mem::take(&mut self.unsettled);
         let is_concerned =
             |id: u32| unsettled.iter().any(|(_, io, _)| io.namespace == id || io.namespace == 0);
@@ -123,89 +112,76 @@ impl IoQueue {
         }
     }
 
-    /// Puts down the header of a read's data, and leaves room for it.
+    /// Has the transport make room for a read's data.
     fn begin_read(
         &mut self,
         command: &Command,
         io: Io,
         subsystem: &Subsystem,
-        (answers, answered): (&mut Answers<'_>, &mut Option<Vec<Asked>>),
+        (answers, answered): (&mut impl Answers, &mut Option<Vec<Asked>>),
     ) {
-        let length = usize::try_from(io.length).expect("bounded by a transfer");
-        let place = command.place().and_then(|place| match place {
-            DataPlace::Transport { length: given } if given as usize == length => Ok(()),
-            DataPlace::Transport { .. } => Err(Status::SGL_LENGTH),
-            DataPlace::Capsule { .. } => Err(Status::SGL_TYPE),
-        });
-        if self.reads.first().is_some_and(|it| it.io.namespace != io.namespace) || place.is_err() {
+        if self.reads.first().is_some_and(|(_, first)| first.namespace != io.namespace) {
             self.finish_reads(subsystem, answers, answered);
         }
-        match place {
-            Ok(()) => self.put_read(command.id(), io, answers),
-            Err(status) => answers.complete(command.id(), status, 0),
+        if let Err(status) = self.put_read(command, io, answers) {
+            self.finish_reads(subsystem, answers, answered);
+            answers.complete(command.id(), status, 0);
         }
     }
 
-    fn put_read(&mut self, id: u16, io: Io, answers: &mut Answers<'_>) {
-        let length = usize::try_from(io.length).expect("bounded by a transfer");
-        let start = answers.replies.len();
-        let success = if answers.is_unpaced { flag::SUCCESS } else { 0 };
-        let (initialize, flags) = (answers.initialize, flag::LAST | success);
-        pdu::put_data_header(answers.replies, initialize, (id, flags), length);
-        let from = answers.replies.len();
-        answers.replies.room(length + initialize.digests.data_bytes());
-        if !answers.is_unpaced {
-            answers.complete(id, Status::SUCCESS, 0);
-        }
-        self.reads.push(WaitingRead { id, io, start, room: from..from + length });
+    fn put_read(
+        &mut self,
+        command: &Command,
+        io: Io,
+        answers: &mut impl Answers,
+    ) -> Result<(), Status> {
+        answers.begin_read(command, usize::try_from(io.length).expect("bounded by a transfer"))?;
+        self.reads.push((*command, io));
+        Ok(())
     }
 
-    /// Reads what replies have room for. From the first one on that fails, they are made anew.
+    /// Reads what has room. From the first one on that fails, the answers are made anew.
     pub(super) fn finish_reads(
         &mut self,
         subsystem: &Subsystem,
-        answers: &mut Answers<'_>,
+        answers: &mut impl Answers,
         answered: &mut Option<Vec<Asked>>,
     ) {
         let waiting = std::mem::take(&mut self.reads);
-        let Some(namespace) = waiting.first().and_then(|it| subsystem.namespace(it.io.namespace))
+        let Some(namespace) = waiting.first().and_then(|(_, io)| subsystem.namespace(io.namespace))
         else {
             return;
         };
         let results = {
-            let rooms = answers.replies.parts(waiting.iter().map(|waiting| waiting.room.clone()));
-            let read =
-                |(waiting, buffer): (&WaitingRead, _)| Read { offset: waiting.io.offset, buffer };
+            let rooms = answers.rooms();
+            assert_eq!(rooms.len(), waiting.len(), "a room for each read");
+            let read = |((_, io), buffer): (&(Command, Io), _)| Read { offset: io.offset, buffer };
             let mut reads: Vec<Read<'_>> = waiting.iter().zip(rooms).map(read).collect();
             namespace.device().read_many(&mut reads)
         };
         let good = results.iter().take_while(|result| result.is_ok()).count();
-        for WaitingRead { io, room, .. } in &waiting[..good] {
-            if answers.initialize.digests.has_data {
-                put_digest(answers, room);
-            }
+        answers.finish_reads(good);
+        for (_, io) in &waiting[..good] {
             keep(answered, asked(io, &[], subsystem));
         }
-        if let Some(first) = waiting.get(good) {
-            answers.replies.cut(first.start);
-        }
-        for (WaitingRead { id, io, .. }, result) in waiting.into_iter().zip(results).skip(good) {
-            if let Err(error) = result {
-                self.fail(id, &io, &error.into(), (subsystem, answers));
-            } else {
-                self.put_read(id, io, answers);
-                self.finish_reads(subsystem, answers, answered);
+        for ((command, io), result) in waiting.into_iter().zip(results).skip(good) {
+            let failed = result
+                .map_err(IoFailure::from)
+                .and_then(|()| self.put_read(&command, io, answers).map_err(IoFailure::Refused));
+            match failed {
+                Ok(()) => self.finish_reads(subsystem, answers, answered),
+                Err(failure) => self.fail(command.id(), &io, &failure, (subsystem, answers)),
             }
         }
     }
 
-    /// Completes a command that failed; where the drive is at fault the error log has it.
+    /// Completes a command that failed; failures of the drive go to the error log.
     fn fail(
         &self,
         id: u16,
         io: &Io,
         failure: &IoFailure,
-        (subsystem, answers): (&Subsystem, &mut Answers<'_>),
+        (subsystem, answers): (&Subsystem, &mut impl Answers),
     ) {
         let namespace = subsystem.namespace(io.namespace);
         let (status, lba) = failure.status(io, namespace.map_or(9, |it| it.block_shift));
@@ -221,7 +197,7 @@ impl IoQueue {
     }
 }
 
-/// The command as the modelled drive needs it.
+/// The command for the modelled drive.
 fn asked(io: &Io, data: &[u8], subsystem: &Subsystem) -> Option<Asked> {
     let namespace = subsystem.namespace(io.namespace);
     match io.kind {
@@ -233,14 +209,5 @@ fn asked(io: &Io, data: &[u8], subsystem: &Subsystem) -> Option<Asked> {
 fn keep(answered: &mut Option<Vec<Asked>>, asked: Option<Asked>) {
     if let Some(answered) = answered {
         answered.extend(asked);
-    }
-}
-
-/// Puts the digest of data behind it.
-fn put_digest(answers: &mut Answers<'_>, room: &Range<usize>) {
-    let digest = crc32c::crc32c(&answers.replies.as_bytes()[room.clone()]).to_le_bytes();
-    let place = room.end..room.end + DIGEST_BYTES;
-    for part in answers.replies.parts(std::iter::once(place)) {
-        part.copy_from_slice(&digest);
     }
 }

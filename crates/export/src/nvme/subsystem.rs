@@ -1,11 +1,11 @@
-//! NVM subsystem: one drive, its namespaces, and the controllers that hosts have of it.
+//! NVM subsystem: one drive, its namespaces, and the controllers of its hosts.
 //!
 //! ```text
 //!   Connect, queue 0 ──► controller of the host ──► Connect, queues 1 to N ──► gone with queue 0
 //! ```
 //!
-//! A host connects to the subsystem by its NQN, or to the discovery subsystem, which says where it
-//! is. Controllers are made as hosts come (the dynamic controller model).
+//! A host connects to the subsystem by its NQN, or to the discovery subsystem, which reports its
+//! address. A controller is created for each host that connects (the dynamic controller model).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use blockio::Nanos;
 use device::{Administration, Device, Identity};
 
-use super::controller::{Controller, Purpose};
+use super::controller::{Controller, Host, Purpose};
 use super::fabrics::{Connect, ConnectRefusal};
 use super::status::Status;
 use super::wire::{uuid, uuid_text};
@@ -23,11 +23,11 @@ use crate::{Export, Exports};
 
 /// NQN of every discovery subsystem ([nvme-base-2021], "NVMe Qualified Names").
 pub(super) const DISCOVERY_NQN: &str = "nqn.2014-08.org.nvmexpress.discovery";
-/// Controllers at once; hosts that come later are told that it is busy.
+/// Maximum number of controllers; further hosts are refused with Connect Controller Busy.
 const CONTROLLERS_MAX: usize = 256;
 /// Largest identifier of a controller ([nvme-base-2021], "CNTLID").
 const CONTROLLER_ID_MAX: u16 = 0xFFEF;
-/// Least size of a logical block in bytes, as devices have sectors.
+/// Minimum size of a logical block in bytes, the sector of devices.
 const BLOCK_BYTES_MIN: u64 = 512;
 
 /// An NVM subsystem that hosts connect to.
@@ -37,15 +37,15 @@ pub struct Subsystem {
     administration: Arc<dyn Administration>,
     namespaces: Vec<Namespace>,
     state: Mutex<SubsystemState>,
-    /// Entries ever made in error logs.
+    /// Number of entries ever written to error logs.
     errors: AtomicU64,
 }
 
 #[derive(Default)]
 struct SubsystemState {
-    /// By identifier, with the purpose of each.
+    /// Controllers by identifier, with the type of each.
     controllers: BTreeMap<u16, (Purpose, Arc<Mutex<Controller>>)>,
-    /// Identifier given last.
+    /// Identifier that was assigned last.
     last: u16,
 }
 
@@ -61,13 +61,13 @@ pub(super) struct Namespace {
 /// Reason why exports cannot be served as namespaces.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SubsystemError {
-    /// A logical block of a size that the drive does not have.
+    /// The size of a logical block is not supported.
     #[error("logical blocks of {block_bytes} bytes, must be 512 or 4096")]
     BlockSize {
-        /// Bytes of a block that were asked for.
+        /// Requested bytes of a block.
         block_bytes: u64,
     },
-    /// An export whose size or place is no multiple of the logical block.
+    /// The size or the offset of an export is not a multiple of the logical block.
     #[error(
         "export `{name}` of {size} bytes at {origin} does not lie on logical blocks of \
          {block_bytes} bytes; serve it with blocks of 512 bytes"
@@ -100,18 +100,18 @@ impl Namespace {
         self.export.device.as_ref()
     }
 
-    /// Logical blocks; a remainder of a device that was resized meanwhile is left out.
+    /// Number of logical blocks; a partial block at the end of a resized device is not counted.
     pub(super) fn blocks(&self) -> u64 {
         self.device().size() >> self.block_shift
     }
 }
 
 impl Subsystem {
-    /// The subsystem of a drive with these exports as its namespaces, from 1 on in this order, in
-    /// logical blocks of `block_bytes`.
+    /// Creates the subsystem of a drive whose exports are its namespaces, numbered from 1 in this
+    /// order, in logical blocks of `block_bytes`.
     ///
     /// # Errors
-    /// Fails if an export does not consist of whole blocks, or no drive has blocks of this size.
+    /// Fails if an export does not consist of whole blocks, or their size is not supported.
     pub fn new(
         exports: &Exports,
         administration: Arc<dyn Administration>,
@@ -151,7 +151,7 @@ impl Subsystem {
         &self.namespaces
     }
 
-    /// Number of namespaces, which is the largest identifier of one.
+    /// Number of namespaces, which is also the largest Namespace Identifier.
     pub(super) fn namespace_count(&self) -> u32 {
         u32::try_from(self.namespaces.len()).expect("far fewer exports")
     }
@@ -168,20 +168,20 @@ impl Subsystem {
         of_io.map(|(id, _)| *id).collect()
     }
 
-    /// Numbers of errors that are logged, from 1.
+    /// Returns the number of the next error to log, from 1.
     pub(super) fn next_error(&self) -> u64 {
         self.errors.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Errors logged so far, by all controllers.
+    /// Number of errors logged so far by all controllers.
     pub(super) fn errors(&self) -> u64 {
         self.errors.load(Ordering::Relaxed)
     }
 
-    /// Makes a controller for a host, or finds the one that an I/O queue is for.
+    /// Creates a controller for a host, or finds the one that an I/O queue belongs to.
     ///
     /// # Errors
-    /// Fails if the parameters are not those of this subsystem.
+    /// Fails if the parameters do not match this subsystem or its controllers.
     pub(super) fn connect(
         &self,
         connect: &Connect,
@@ -198,25 +198,39 @@ impl Subsystem {
             return Err(ConnectRefusal::data(Connect::CONTROLLER_AT));
         }
         let kind = if is_discovery { Purpose::Discovery } else { Purpose::Io };
+        Ok(self.admit(kind, connect.host.clone(), (connect.keep_alive_ms, now))?)
+    }
+
+    /// Makes a controller for a host that came at `now`, with its Keep Alive Timeout in
+    /// milliseconds, 0 for none.
+    ///
+    /// # Errors
+    /// Fails if there are as many as may be.
+    pub(super) fn admit(
+        &self,
+        kind: Purpose,
+        host: Host,
+        since: (u32, Nanos),
+    ) -> Result<Arc<Mutex<Controller>>, Status> {
         let mut state = self.lock();
         if state.controllers.len() >= CONTROLLERS_MAX {
-            return Err(Status::CONNECT_BUSY.into());
+            return Err(Status::CONNECT_BUSY);
         }
         let id = state.next_id();
-        let controller = Arc::new(Mutex::new(Controller::new(id, kind, connect, now)));
+        let controller = Arc::new(Mutex::new(Controller::new(id, kind, host, since)));
         state.controllers.insert(id, (kind, Arc::clone(&controller)));
         Ok(controller)
     }
 
-    /// Finds the controller that an I/O queue is for, and adds the queue to it.
+    /// Finds the controller that an I/O queue belongs to, and adds the queue to it.
     fn find(&self, connect: &Connect) -> Result<Arc<Mutex<Controller>>, ConnectRefusal> {
         let found = self.lock().controllers.get(&connect.controller).map(|(_, it)| Arc::clone(it));
         let controller = found.ok_or_else(|| ConnectRefusal::data(Connect::CONTROLLER_AT))?;
-        locked(&controller).add_queue(connect)?;
+        locked(&controller).connect_queue(connect)?;
         Ok(controller)
     }
 
-    /// Forgets a queue whose connection is gone; with the admin queue the whole controller.
+    /// Removes a queue whose connection is gone; the admin queue takes its controller with it.
     pub(super) fn leave(&self, controller: u16, queue: u16) {
         let mut state = self.lock();
         if queue == 0 {
@@ -240,7 +254,7 @@ impl Subsystem {
 }
 
 impl SubsystemState {
-    /// An identifier that no controller has, as long after its last use as can be.
+    /// An unused controller identifier, chosen so that reuse comes as late as possible.
     fn next_id(&mut self) -> u16 {
         loop {
             self.last = if self.last >= CONTROLLER_ID_MAX { 1 } else { self.last + 1 };

@@ -16,7 +16,7 @@ impl Structure {
         self.bytes
     }
 
-    /// Puts bytes at an offset.
+    /// Writes bytes at an offset.
     pub(super) fn put(&mut self, at: usize, bytes: &[u8]) {
         self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
     }
@@ -41,8 +41,8 @@ impl Structure {
         self.put(at, &value.to_le_bytes());
     }
 
-    /// Puts printable ASCII characters, padded with spaces to `length`; others become `?`, what is
-    /// too long is cut.
+    /// Writes printable ASCII characters, padded with spaces or cut to `length` bytes; other
+    /// characters become `?`.
     pub(super) fn put_padded(&mut self, at: usize, length: usize, text: &str) {
         let mut padded = vec![b' '; length];
         let shown = text.chars().map(|c| {
@@ -54,14 +54,14 @@ impl Structure {
         self.put(at, &padded);
     }
 
-    /// Puts a text that ends with a zero, within `length` bytes.
+    /// Writes a zero-terminated text, within `length` bytes.
     pub(super) fn put_terminated(&mut self, at: usize, length: usize, text: &str) {
         let bytes = &text.as_bytes()[..text.len().min(length - 1)];
         self.put(at, bytes);
     }
 }
 
-/// The text in `bytes` up to the first zero; none if it is empty, does not end, or is not UTF-8.
+/// The text in `bytes` up to the first zero; none if it is empty, unterminated, or not UTF-8.
 pub(super) fn terminated(bytes: &[u8]) -> Option<&str> {
     let end = bytes.iter().position(|byte| *byte == 0).filter(|end| *end > 0)?;
     std::str::from_utf8(&bytes[..end]).ok()
@@ -93,10 +93,10 @@ pub(super) fn low8(value: u32) -> u8 {
     u8::try_from(value & 0xFF).expect("masked")
 }
 
-/// UUID of version 8 (RFC 9562) for a part of the drive with this number: the same whenever it is
-/// served, another for every drive and every part.
+/// UUID of version 8 (RFC 9562) for a part of the drive with this number. It is the same each time
+/// the drive is served, and different for every drive and part.
 pub(super) fn uuid(number: u64, part: &str) -> [u8; 16] {
-    // FNV-1a: a name for what is named, not a protection against anybody.
+    // FNV-1a: an identifier needs no cryptographic hash.
     let hash = part.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3)
     });
@@ -108,7 +108,7 @@ pub(super) fn uuid(number: u64, part: &str) -> [u8; 16] {
 /// A UUID as text.
 pub(super) fn uuid_text(uuid: [u8; 16]) -> String {
     let mut text = format!("{:032x}", u128::from_be_bytes(uuid));
-    // From the end, so that no place moves before its turn.
+    // From the end, so that the earlier positions stay valid.
     for at in [20, 16, 12, 8] {
         text.insert(at, '-');
     }
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(text.len(), 36);
         assert_ne!(uuid(1, "a"), uuid(1, "b"));
         assert_ne!(uuid(1, "a"), uuid(2, "a"));
-        // Numbers that differ in a bit alone, wherever it is.
+        // Drive numbers that differ in a single bit, at every position.
         for bit in 0..64 {
             assert_ne!(uuid(0, "a"), uuid(1 << bit, "a"), "bit {bit}");
         }

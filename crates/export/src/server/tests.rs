@@ -6,12 +6,12 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver};
 
-use blockio::{Nanos, Op};
+use blockio::{Lba, Nanos, Op, Request};
 
 use super::*;
 use crate::nbd::client::{kind, request, shortest_handshake, write};
 use crate::{Address, Export};
-use crate::{Asked, Lane, Pace, Recorder, Served};
+use crate::{Asked, Pace, Recorder, Served};
 use device::{Device as _, MemoryDevice};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -174,25 +174,29 @@ fn a_client_of_the_loopback_is_served_too() {
 }
 
 fn model() -> Arc<Pace> {
+    Arc::new(Pace::new(drive()))
+}
+
+fn drive() -> ssd::Drive {
     let spec = ssd::catalogue::find("iodrive-duo").unwrap();
     let (format, host) = (spec.formats()[0].clone(), spec.hosts()[0].clone());
     let setup = ssd::Setup { format, host, time_lapse: 64, seed: 1 };
-    Arc::new(Pace::new(ssd::Drive::new(&spec, &setup).unwrap()))
+    ssd::Drive::new(&spec, &setup).unwrap()
 }
 
 /// Returns the time that the model alone takes for `count` writes of 64 KiB submitted at once.
 fn modelled(count: u64) -> Duration {
-    let lane = Lane::new(&model()).unwrap();
-    let submit =
-        |number| Asked { op: Op::Write, offset: (number % 16) << 16, length: 1 << 16, fua: false };
-    for number in 0..count {
-        lane.submit(Nanos::ZERO, submit(number));
+    let (mut drive, mut took) = (drive(), Nanos::ZERO);
+    for number in 0..u32::try_from(count).unwrap() {
+        let lba = Lba(u64::from(number % 16) << 7);
+        let request =
+            Request { tag: number, thread: 0, op: Op::Write, handle: 0, lba, sectors: 128 };
+        drive.submit(Nanos::ZERO, request);
     }
-    let (mut now, mut due) = (Nanos::ZERO, Vec::new());
-    while let Some(next) = lane.due(now, &mut due) {
-        now = next;
+    while let Some(done) = drive.next_completion(Nanos::MAX) {
+        took = took.max(done.completed_at);
     }
-    Duration::from_nanos(now.0)
+    Duration::from_nanos(took.0)
 }
 
 #[test]

@@ -5,10 +5,8 @@ use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use blockio::{Nanos, Op};
-use export::{
-    Address, Asked, Event, Lane, Limits, Listener, Pace, Protocol, Recorder, Served, Server,
-};
+use blockio::{Lba, Nanos, Op, Request};
+use export::{Address, Event, Limits, Listener, Pace, Protocol, Recorder, Served, Server};
 
 use crate::Rig;
 use crate::host::{DISCOVERY_NQN, Data, Digests, HOST_NQN, Host, Order, Wire as _, dial, io};
@@ -226,24 +224,28 @@ fn stopping_answers_what_was_received_and_flushes() {
 }
 
 fn model() -> Arc<Pace> {
+    Arc::new(Pace::new(drive()))
+}
+
+fn drive() -> ssd::Drive {
     let spec = ssd::catalogue::find("iodrive-duo").unwrap();
     let (format, host) = (spec.formats()[0].clone(), spec.hosts()[0].clone());
     let setup = ssd::Setup { format, host, time_lapse: 64, seed: 1 };
-    Arc::new(Pace::new(ssd::Drive::new(&spec, &setup).unwrap()))
+    ssd::Drive::new(&spec, &setup).unwrap()
 }
 
 #[test]
 fn a_paced_queue_is_answered_when_the_model_completes_and_the_admin_queue_at_once() {
     const WRITES: u64 = 120;
-    let lane = Lane::new(&model()).unwrap();
-    for number in 0..WRITES {
-        let asked =
-            Asked { op: Op::Write, offset: (number % 16) << 15, length: 1 << 15, fua: false };
-        lane.submit(Nanos::ZERO, asked);
+    let (mut drive, mut modelled) = (drive(), Nanos::ZERO);
+    for number in 0..u32::try_from(WRITES).unwrap() {
+        let lba = Lba(u64::from(number % 16) << 6);
+        let request =
+            Request { tag: number, thread: 0, op: Op::Write, handle: 0, lba, sectors: 64 };
+        drive.submit(Nanos::ZERO, request);
     }
-    let (mut modelled, mut due) = (Nanos::ZERO, Vec::new());
-    while let Some(next) = lane.due(modelled, &mut due) {
-        modelled = next;
+    while let Some(done) = drive.next_completion(Nanos::MAX) {
+        modelled = modelled.max(done.completed_at);
     }
     let expected = Duration::from_nanos(modelled.0);
     assert!(expected > Duration::from_micros(500), "{expected:?} tells nothing");

@@ -1,27 +1,33 @@
-//! The host of a replay, beside that of the recording.
+//! The host that a replay assumes, relative to the recording's host.
+
+use std::num::NonZeroU32;
 
 use blockio::Nanos;
-use workload::recording::{Parent, Recording, parents};
+use workload::recording::Recording;
 
+use super::RequestTree;
 use crate::{Error, Kind};
 
 /// Host on which an application runs in a replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReplayHost {
-    /// Times as fast as the host of the recording, above 0: think times are divided by it.
+    /// Speed as a multiple of the recording's host, above 0: think times are divided by it.
     pub speed: f64,
-    /// Share of the reads that its memory answers instead of the drive, 0 to 100 percent: beyond
-    /// those that the memory of the recording answered.
+    /// Share of the recorded reads that additional host memory answers instead of the drive, 0 to
+    /// 100 percent.
     pub buffered_percent: f64,
-    /// True if requests take as long beside the drive as in the recording: where the other drive is
-    /// served in the same way. False: that time, where it was measured, is taken off think times.
+    /// True if the other drive is served through the same front end, so that its time stays in the
+    /// think times. False: it is subtracted from them, if it was measured.
     pub keeps_front_end: bool,
+    /// Copies of the recording that it runs at once, each on addresses of its own: guests that
+    /// share nothing but the drive. All begin together.
+    pub copies: NonZeroU32,
 }
 
 impl Default for ReplayHost {
     /// The host of the recording, with the drive attached to it directly.
     fn default() -> Self {
-        Self { speed: 1.0, buffered_percent: 0.0, keeps_front_end: false }
+        Self { speed: 1.0, buffered_percent: 0.0, keeps_front_end: false, copies: NonZeroU32::MIN }
     }
 }
 
@@ -29,32 +35,34 @@ impl ReplayHost {
     /// Checks the ranges.
     ///
     /// # Errors
-    /// Fails if a number is outside its range, and names both.
+    /// Fails if a number is outside its range, and names number and range.
     pub fn checked(self) -> Result<Self, Error> {
         if !(self.speed > 0.0 && self.speed.is_finite()) {
-            let text = format!("the speed of the host is {}, not above 0", self.speed);
+            let text = format!("the speed of the host is {}, must be above 0", self.speed);
             return Err(Error::new(Kind::Input, text).hint("1 is that of the recording's host"));
         }
         if !(0.0..=100.0).contains(&self.buffered_percent) {
-            let text = format!("{} % of reads, not 0 to 100", self.buffered_percent);
+            let text = format!("buffered reads are {} %, must be 0 to 100", self.buffered_percent);
             return Err(Error::new(Kind::Input, text).hint("0 leaves all of them to the drive"));
         }
         Ok(self)
     }
 
-    /// The parents of what `recording` measured, with the think times of this host.
-    pub(crate) fn parents(&self, recording: &Recording) -> Vec<Parent> {
-        let mut parents = parents(recording.measured());
+    /// The requests in the measured part of `recording`, with this host's think times.
+    pub(crate) fn tree<'a>(&self, recording: &'a Recording) -> RequestTree<'a> {
+        let mut tree = RequestTree::new(recording, self.copies);
         let front_end = recording.head.front_end_ns.filter(|_| !self.keeps_front_end);
         let front_end = Nanos(front_end.unwrap_or_default());
-        for parent in &mut parents {
+        let emulated = recording.head.emulation_slowdown.filter(|it| it.is_normal() && *it > 0.0);
+        let speed = self.speed * emulated.unwrap_or(1.0);
+        for parent in &mut tree.parents {
             let thought = parent.think_time.saturating_sub(front_end);
-            parent.think_time = Nanos::from_secs_f64(thought.as_secs_f64() / self.speed);
+            parent.think_time = Nanos::from_secs_f64(thought.as_secs_f64() / speed);
         }
-        parents
+        tree
     }
 
-    /// True if the read with number `count`, from 0, is answered by memory: evenly spread.
+    /// True if memory answers the read number `count`, from 0; such reads are spread evenly.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of reads")]
     pub(crate) fn is_buffered(&self, count: u64) -> bool {
         let until = |count: u64| (count as f64 * self.buffered_percent / 100.0) as u64;

@@ -1,4 +1,5 @@
-//! Requests of a replay that are not issued yet: what waits for a parent, and what is due when.
+//! Requests of a replay that are not issued yet: those that wait for a parent, and those that are
+//! due, with their times.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,9 +7,9 @@ use std::collections::BinaryHeap;
 use blockio::{Nanos, Op};
 use workload::recording::{Parent, Recorded};
 
-use super::ReplayHost;
+use super::{ReplayHost, RequestTree};
 
-/// Requests that wait for their parents, or for the end of their think times.
+/// Requests that wait for their parents or for the end of their think times.
 #[derive(Debug)]
 pub(crate) struct Pending<'a> {
     requests: &'a [Recorded],
@@ -17,22 +18,18 @@ pub(crate) struct Pending<'a> {
     /// Children of request `index` are `children[first_child[index]..first_child[index + 1]]`.
     first_child: Vec<u32>,
     children: Vec<u32>,
-    /// Requests whose parents have completed, by the time at which they are issued.
+    /// Requests whose parents have completed, by the time at which they are due.
     due: BinaryHeap<Reverse<(Nanos, u32)>>,
-    /// Reads that were taken so far.
+    /// Number of reads taken so far.
     reads: u64,
-    /// Requests that were answered so far.
+    /// Number of requests answered so far.
     answered: usize,
 }
 
 impl<'a> Pending<'a> {
-    /// All of `requests`, each with its parent, of a replay that begins at `start`.
-    pub(crate) fn new(
-        requests: &'a [Recorded],
-        parents: &'a [Parent],
-        host: &'a ReplayHost,
-        start: Nanos,
-    ) -> Self {
+    /// All requests of a replay that begins at `start`.
+    pub(crate) fn new(tree: &'a RequestTree<'_>, host: &'a ReplayHost, start: Nanos) -> Self {
+        let (requests, parents) = (&*tree.requests, &*tree.parents);
         assert_eq!(requests.len(), parents.len(), "every request has its parent or none");
         let count = requests.len();
         let mut first_child = vec![0_u32; count + 1];
@@ -58,13 +55,13 @@ impl<'a> Pending<'a> {
         Self { requests, parents, host, first_child, children, due, reads: 0, answered: 0 }
     }
 
-    /// Time at which the next request is due; none while all that are left wait for parents.
+    /// Time at which the next request is due; none while all remaining ones wait for parents.
     pub(crate) fn next_at(&self) -> Option<Nanos> {
         self.due.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Takes the request that is due next, with the time at which it is; true if the memory of the
-    /// host answers it.
+    /// Takes the next request, with the time at which it is due; true if the host's memory answers
+    /// it.
     pub(crate) fn take(&mut self) -> Option<(Nanos, u32, bool)> {
         let Reverse((at, index)) = self.due.pop()?;
         let is_read = self.requests[index as usize].op == Op::Read;
@@ -72,8 +69,8 @@ impl<'a> Pending<'a> {
         Some((at, index, is_read && self.host.is_buffered(self.reads - 1)))
     }
 
-    /// Notes that a request was answered at `at`: what waited for it is due once its think time is
-    /// over.
+    /// Records that a request was answered at `at`: its children become due after their think
+    /// times.
     pub(crate) fn answer(&mut self, index: u32, at: Nanos) {
         let index = index as usize;
         let range = self.first_child[index] as usize..self.first_child[index + 1] as usize;
@@ -84,7 +81,7 @@ impl<'a> Pending<'a> {
         assert!(self.answered <= self.requests.len(), "a request is answered once");
     }
 
-    /// True once every request was answered.
+    /// True once every request has been answered.
     pub(crate) fn is_over(&self) -> bool {
         self.answered == self.requests.len()
     }

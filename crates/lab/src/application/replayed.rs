@@ -5,9 +5,11 @@ use results::{Latencies, LatencySummary};
 use serde::Serialize;
 use workload::recording::{self, Parent, Recorded, Recording, Transaction, latency_percentile};
 
-/// Largest share of the host in the critical path of a replay whose rate is taken for a prediction.
+use super::RequestTree;
+
+/// Largest share of the host in a replay's critical path at which a rate is predicted.
 ///
-/// Beyond it the processors decide, which are not modelled.
+/// Above it the host's processors determine the rate, and they are not modelled.
 pub const HOST_SHARE_MAX: f64 = 0.8;
 
 /// Latencies of the drive's requests, by operation.
@@ -18,57 +20,56 @@ pub(crate) struct ByOp {
     pub(crate) flush: Latencies,
 }
 
-/// Rate and latency of transactions, as the recorded application would have them.
+/// Predicted rate and latency of the recorded application's transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Prediction {
-    /// Transactions per second.
+    /// Transactions per second, of all copies together.
     pub tps: f64,
-    /// Mean latency in milliseconds: that of the recording, as much longer or shorter as the rate
-    /// is lower or higher, since as many clients wait (Little's law). Absent where the benchmark
-    /// printed none.
+    /// Mean latency in milliseconds: that of the recording times the ratio of the spans of replay
+    /// and recording, since the number of clients is the same (Little's law). Absent if the
+    /// benchmark printed none.
     pub latency_ms_mean: Option<f64>,
-    /// 99th percentile of the latency in milliseconds: begin and commit of each transaction that
-    /// the benchmark logged, on the clock of the replay. Absent where it kept no log.
+    /// 99th percentile of the latency in milliseconds, from begin and commit of each logged
+    /// transaction on the clock of the replay. Absent if the benchmark kept no log.
     pub latency_ms_p99: Option<f64>,
 }
 
-/// A recording as it went on another drive.
+/// Result of replaying a recording on another drive.
 #[derive(Clone, Debug, Serialize)]
 pub struct Replayed {
     /// Requests that were replayed.
     pub requests: u64,
-    /// From the first issue to the last completion, in seconds: of the recording.
+    /// Time from the first issue to the last completion in the recording, in seconds.
     pub recorded_s: f64,
-    /// The same of the replay.
+    /// Time from the first issue to the last completion in the replay, in seconds.
     pub replayed_s: f64,
-    /// Share of think times in the span that the last request to complete waited for, from 0 to 1:
-    /// of the recording.
+    /// Share of think times in the critical path of the recording, from 0 to 1. The critical path
+    /// is the chain of parents of the request that completed last.
     pub recorded_host_share: f64,
-    /// The same of the replay.
+    /// Share of think times in the critical path of the replay, from 0 to 1.
     pub host_share: f64,
-    /// Mean number of think times that are under way at once in the replay.
+    /// Mean number of concurrent think times in the replay.
     pub thinking_mean: f64,
-    /// Processors of the machine on which the recording was made; absent where it does not say.
+    /// Processors of the recording's machine; absent if the recording does not say.
     pub processors: Option<u32>,
-    /// Prediction; absent where the recording has no result of a benchmark, or the host dominates.
+    /// Prediction; absent if the recording has no benchmark result, or the host dominates.
     pub prediction: Option<Prediction>,
-    /// Read latency; absent where nothing was read.
+    /// Read latency; absent without reads.
     pub read: Option<LatencySummary>,
-    /// Write latency; absent where nothing was written.
+    /// Write latency; absent without writes.
     pub write: Option<LatencySummary>,
-    /// Flush latency; absent where nothing was flushed.
+    /// Flush latency; absent without flushes.
     pub flush: Option<LatencySummary>,
 }
 
 impl Replayed {
     pub(crate) fn new(
         recording: &Recording,
-        parents: &[Parent],
+        tree: &RequestTree<'_>,
         clock: &Clock,
         latencies: &ByOp,
     ) -> Self {
-        let requests = recording.measured();
-        assert_eq!(requests.len(), parents.len(), "every request has its parent or none");
+        let (requests, parents) = (recording.measured(), &tree.parents);
         let start = requests[0].issued_at;
         let recorded_s = clock.recorded_end().saturating_sub(start).as_secs_f64();
         let replayed_s = clock.replayed_end().as_secs_f64();
@@ -77,15 +78,20 @@ impl Replayed {
         let benchmark = recording.tail.as_ref().and_then(|tail| tail.benchmark.as_ref());
         let prediction = benchmark.filter(|_| host_share <= HOST_SHARE_MAX).map(|benchmark| {
             let slower = replayed_s / recorded_s;
+            let copies = f64::from(tree.copies.get());
+            let ends = tree.by_copy(&clock.completed_at).map(|of| of.iter().max().copied());
+            let ends_s: f64 = ends.map(|it| it.unwrap_or_default().as_secs_f64()).sum();
+            let slower_mean = ends_s / copies / recorded_s;
+            let p99 = transactions_p99(recording, (tree, clock));
             Prediction {
-                tps: benchmark.tps / slower,
-                latency_ms_mean: benchmark.latency_ms_mean.map(|it| it * slower),
-                latency_ms_p99: transactions_p99(recording, clock).map(|it| it.as_secs_f64() * 1e3),
+                tps: benchmark.tps * copies / slower,
+                latency_ms_mean: benchmark.latency_ms_mean.map(|it| it * slower_mean),
+                latency_ms_p99: p99.map(|it| it.as_secs_f64() * 1e3),
             }
         });
         let summary = |of: &Latencies| (of.count() > 0).then(|| of.summary());
         Self {
-            requests: requests.len() as u64,
+            requests: tree.requests.len() as u64,
             recorded_s,
             replayed_s,
             recorded_host_share: Clock::of_recording(requests)
@@ -100,31 +106,43 @@ impl Replayed {
         }
     }
 
-    /// True if a rate is predicted at which more think times are under way at once than the machine
-    /// of the recording has processors: if they are work and not waiting, it cannot carry them.
+    /// True if the predicted rate needs more concurrent think times than the recording's machine
+    /// has processors. If think times are work and not waiting, that machine cannot reach the rate.
     pub fn exceeds_processors(&self) -> bool {
         let processors = self.processors.map_or(f64::INFINITY, f64::from);
         self.prediction.is_some() && self.thinking_mean > processors
     }
 
-    /// Factor by which the replay took longer than the recording.
+    /// Time of the recording divided by the time of the replay.
     pub fn slowdown(&self) -> f64 {
         self.replayed_s / self.recorded_s
     }
 }
 
-/// 99th percentile of the latencies that the transactions of `recording` have on the clock of the
-/// replay; none without a log of them.
-fn transactions_p99(recording: &Recording, clock: &Clock) -> Option<Nanos> {
-    let moments = Moments::new(recording.measured(), &clock.completed_at);
-    let latency =
-        |it: &Transaction| moments.replayed(it.to).saturating_sub(moments.replayed(it.from));
-    let mut latencies: Vec<Nanos> = recording.measured_transactions().map(latency).collect();
+/// 99th percentile of the transactions' latencies on the clock of the replay; none without a log. A
+/// copy that is a single transaction needs no log.
+fn transactions_p99(
+    recording: &Recording,
+    (tree, clock): (&RequestTree<'_>, &Clock),
+) -> Option<Nanos> {
+    let mut latencies = Vec::new();
+    let benchmark = recording.tail.as_ref().and_then(|tail| tail.benchmark.as_ref());
+    let is_one = benchmark.is_some_and(|it| it.transactions == 1);
+    for completed_at in tree.by_copy(&clock.completed_at) {
+        if is_one {
+            latencies.extend(completed_at.iter().max());
+            continue;
+        }
+        let moments = Moments::new(recording.measured(), completed_at);
+        let latency =
+            |it: &Transaction| moments.replayed(it.to).saturating_sub(moments.replayed(it.from));
+        latencies.extend(recording.measured_transactions().map(latency));
+    }
     latency_percentile(&mut latencies, 99.0)
 }
 
-/// Moments of a recording on the clock of its replay: each is as long after the completion that
-/// came before it as it was recorded.
+/// Maps times of a recording to the clock of its replay: a time keeps its distance from the
+/// latest completion before it.
 struct Moments {
     /// Start of the recording: the replay begins at zero.
     start: Nanos,
@@ -151,24 +169,25 @@ impl Moments {
     }
 }
 
-/// Times of completion of each request, in the recording and in the replay.
+/// Completion times of each request, in the recording and in the replay.
 pub(crate) struct Clock {
     recorded_end: Nanos,
     completed_at: Vec<Nanos>,
 }
 
 impl Clock {
-    pub(crate) fn new(requests: &[Recorded], completed_at: &[Nanos]) -> Self {
-        assert_eq!(requests.len(), completed_at.len(), "every request has completed");
-        let recorded_end = requests.iter().map(|it| it.completed_at).max().unwrap_or_default();
-        Self { recorded_end, completed_at: completed_at.to_vec() }
+    /// The clock of a replay that began at zero, with the completion of each request.
+    pub(crate) fn new(tree: &RequestTree<'_>, completed_at: Vec<Nanos>) -> Self {
+        assert_eq!(tree.requests.len(), completed_at.len(), "every request has completed");
+        Self { recorded_end: tree.recorded_end(), completed_at }
     }
 
     /// The clock of the recording itself, from its first issue on.
     pub(super) fn of_recording(requests: &[Recorded]) -> Self {
         let start = requests.first().map_or(Nanos::ZERO, |it| it.issued_at);
-        let completed: Vec<Nanos> = requests.iter().map(|it| it.completed_at - start).collect();
-        Self::new(requests, &completed)
+        let completed_at = requests.iter().map(|it| it.completed_at - start).collect();
+        let recorded_end = requests.iter().map(|it| it.completed_at).max().unwrap_or_default();
+        Self { recorded_end, completed_at }
     }
 
     fn recorded_end(&self) -> Nanos {
@@ -179,8 +198,8 @@ impl Clock {
         self.completed_at.iter().copied().max().unwrap_or_default()
     }
 
-    /// Share of think times in what the last request to complete waited for: its own think time,
-    /// that of its parent, and so on to the first.
+    /// Share of think times in the critical path: the think time of the request that completed
+    /// last, that of its parent, and so on to the first.
     pub(super) fn host_share(&self, parents: &[Parent]) -> f64 {
         let last = (0..self.completed_at.len()).max_by_key(|index| self.completed_at[*index]);
         let mut next = last;

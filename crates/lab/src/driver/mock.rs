@@ -98,7 +98,7 @@ impl Driver for Mock {
     fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<Loaded, Error> {
         self.told.push(load.step);
         if self.fails_at.as_deref() == Some(load.step) {
-            return Err(Error::new(Kind::Program, "the mock was told to fail"));
+            return Err(Error::new(Kind::Program, "the mock was set up to fail"));
         }
         let mut intervals = Vec::new();
         let mut at_s = load.interval_s;

@@ -17,6 +17,7 @@ mod closed;
 mod die_failure;
 mod feed;
 mod fill;
+mod lasting;
 mod meter;
 mod open;
 mod pressure;
@@ -27,7 +28,6 @@ mod space;
 use blockio::Nanos;
 use results::{Environment, HostSheet, Interval, SheetRow, Target, TargetKind};
 use ssd::{Drive, DriveSpec, Setup};
-use workload::recording::Recording;
 use workload::{Span, Workload};
 
 use self::closed::Closed;
@@ -40,8 +40,9 @@ pub use self::recorded::replay_recording;
 use self::space::Space;
 #[cfg(test)]
 pub(crate) use self::{feed::issued, open::due};
-use super::{Driver, DriverKind, Drivers, Fill, Load, Loaded, ReplayedApplication, Watch};
-use crate::application::ReplayHost;
+use super::{
+    Driver, DriverKind, Drivers, Fill, Load, Loaded, RecordedLoad, ReplayedApplication, Watch,
+};
 use crate::plan::Plan;
 use crate::progress::Glimpse;
 use crate::real::access::Access;
@@ -309,22 +310,23 @@ impl Driver for Model {
 
     fn replay(
         &mut self,
-        step: &str,
-        recording: &Recording,
+        load: &RecordedLoad<'_>,
         watch: &mut dyn Watch,
     ) -> Result<ReplayedApplication, Error> {
         watch.progress(0.0, "replaying");
         self.drive.begin_loads(self.now);
-        let outcome = recorded::on(
-            &mut self.drive,
-            &self.spec.name,
-            (recording, &ReplayHost::default()),
-            self.now,
-        )
-        .map_err(|error| Error::new(error.kind(), step).source(error))?;
+        let failed = |error: Error| Error::new(error.kind(), load.step).source(error);
+        let name = &self.spec.name;
+        if let Some(lasting) = &load.lasting {
+            // Of several drives each is in the state in which this one is now.
+            let mut drive = self.drive.clone();
+            return lasting::on(&mut drive, name, (load, lasting), self.now).map_err(failed);
+        }
+        let played = (load.recording, load.host);
+        let outcome = recorded::on(&mut self.drive, name, played, self.now).map_err(failed)?;
         self.now = outcome.completed_at;
         let recorded::ReplayedRecording { replayed, interval, .. } = outcome;
-        Ok(ReplayedApplication { replayed, intervals: vec![interval] })
+        Ok(ReplayedApplication { replayed, intervals: vec![interval], transactions: Vec::new() })
     }
 }
 

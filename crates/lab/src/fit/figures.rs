@@ -243,3 +243,6 @@ fn little(rate: &FigureRow, latency: &FigureRow, devices: u32) -> Option<String>
         )
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -181,3 +181,71 @@ impl Landscape for Objective<'_> {
         failed || self.watcher.stop()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use results::published::parse;
+
+    use super::*;
+
+    const HEAD: &str = "id,document,device,capacity_gb,mode,os,workload,threads,queue_per_thread,\
+                        phase,metric,value_low,value_high,confidence,note\n";
+
+    fn aim(metric: &str, range: &str, alike: usize) -> Option<Aim> {
+        let text = format!(
+            "{HEAD}A1,a review,duo,640,stock,linux,w,16,16,primary,{metric},{range},exact,\n"
+        );
+        Aim::new(&parse(&text, "figures.csv").unwrap()[0], alike)
+    }
+
+    #[test]
+    fn a_residual_is_one_at_the_edge_of_the_tolerance() {
+        let rate = aim("iops", "1000,1000", 1).unwrap();
+        assert!(rate.residual(1000.0, true).abs() < 1e-9);
+        assert!((rate.residual(1150.0, true) - 1.0).abs() < 1e-9);
+        assert!((rate.residual(1000.0 / 1.15, true) + 1.0).abs() < 1e-9, "as far below");
+        let maximum = aim("max_latency_ms", "10,10", 1).unwrap();
+        assert!((maximum.residual(20.0, true) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn all_of_a_range_is_equally_good_where_that_is_asked_for() {
+        let it = aim("iops", "100,400", 1).unwrap();
+        for value in [100.0, 250.0, 400.0] {
+            assert!(it.residual(value, true).abs() < 1e-9, "{value}");
+        }
+        assert!(it.residual(100.0, false) < 0.0 && it.residual(400.0, false) > 0.0);
+        assert!(it.residual(200.0, false).abs() < 1e-9, "the geometric middle");
+    }
+
+    #[test]
+    fn figures_that_state_one_fact_share_its_weight() {
+        let (alone, four) =
+            (aim("iops", "100,100", 1).unwrap(), aim("iops", "100,100", 4).unwrap());
+        let [one, quarter] = [&alone, &four].map(|it| it.residual(150.0, true).powi(2));
+        assert!((quarter * 4.0 - one).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_ratio_is_found_again_from_its_residual() {
+        let it = aim("avg_latency_ms", "3,3", 2).unwrap();
+        for value in [0.5, 3.0, 7.0] {
+            let ratio = it.ratio(it.residual(value, true));
+            assert!((ratio - value / 3.0).abs() < 1e-9, "{value}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_by_orders_is_not_told_apart_and_nothing_is_not_a_number() {
+        let it = aim("iops", "1000,1000", 1).unwrap();
+        assert!((it.residual(1e30, true) - RESIDUAL_MAX).abs() < 1e-9);
+        assert!((it.residual(0.0, true) + RESIDUAL_MAX).abs() < 1e-9, "no request completed");
+        assert!((it.residual(f64::NAN, true) - RESIDUAL_MAX).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_figure_of_zero_is_nothing_to_aim_at() {
+        assert!(aim("iops", "0,0", 1).is_none());
+        assert!(aim("iops", "0,10", 1).is_none());
+    }
+}

@@ -151,3 +151,75 @@ pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
 }
+
+#[cfg(test)]
+mod tests {
+    use results::published::parse;
+
+    use super::*;
+
+    const HEAD: &str = "id,document,device,capacity_gb,mode,os,workload,threads,queue_per_thread,\
+                        phase,metric,value_low,value_high,confidence,note\n";
+
+    /// The figure of a row given from `threads` to `value_high`.
+    fn judged(row: &str) -> Judged {
+        let text = format!("{HEAD}A1,a review,duo,640,stock,linux,4k-rand-write,{row},exact,\n");
+        Judged::new(&parse(&text, "figures.csv").unwrap()[0])
+    }
+
+    #[test]
+    fn a_load_is_written_as_far_as_it_is_stated() {
+        let load = |load: &str| judged(&format!("{load},primary,iops,1,1")).load;
+        assert_eq!([load("16,4"), load("16,"), load(",4"), load(",")], ["T16Q4", "T16", "Q4", ""]);
+    }
+
+    #[test]
+    fn a_value_within_a_published_range_has_the_ratio_one() {
+        let mut it = judged("16,16,primary,iops,100,200");
+        let mut ratio = |value: f64| {
+            it.fitted(Some(value));
+            (it.ratio.unwrap(), it.within.unwrap())
+        };
+        assert_eq!(ratio(100.0), (1.0, true));
+        assert_eq!(ratio(150.0), (1.0, true));
+        assert_eq!(ratio(220.0), (1.1, true), "to the upper end");
+        assert_eq!(ratio(50.0), (0.5, false), "to the lower end");
+    }
+
+    #[test]
+    fn a_value_that_the_model_does_not_give_has_no_ratio() {
+        let mut it = judged("16,16,primary,iops,100,200");
+        it.fitted(None);
+        assert_eq!((it.fitted, it.ratio, it.within), (None, None, None));
+        let mut zero = judged("16,16,primary,iops,0,0");
+        zero.fitted(Some(5.0));
+        assert_eq!(zero.ratio, None, "nothing is a multiple of zero");
+    }
+
+    #[test]
+    fn a_maximum_may_be_off_by_a_factor_of_two() {
+        let mut it = judged("16,16,primary,max_latency_ms,10,10");
+        it.fitted(Some(19.9));
+        assert_eq!(it.within, Some(true));
+        it.fitted(Some(20.1));
+        assert_eq!(it.within, Some(false));
+    }
+
+    #[test]
+    fn a_rate_and_an_average_latency_of_one_load_state_one_fact() {
+        let of = |phase: &str, metric: &str| judged(&format!("16,16,{phase},{metric},1,1"));
+        let (rate, latency) = (of("primary", "iops"), of("primary", "avg_latency_ms"));
+        assert_eq!(rate.fact(), latency.fact());
+        assert_eq!(rate.fact(), of("primary", "mb_s").fact());
+        assert_ne!(rate.fact(), of("primary", "max_latency_ms").fact());
+        assert_ne!(rate.fact(), of("burst", "iops").fact(), "a purged drive is another");
+        assert!(rate.is_rate() && !latency.is_rate());
+    }
+
+    #[test]
+    fn the_median_of_an_even_number_is_the_upper_of_the_two() {
+        assert_eq!(median(Vec::new()), None);
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), Some(3.0));
+    }
+}

@@ -1,7 +1,5 @@
 //! Tests of fits, on a drive so small that it settles in a second.
 
-use std::fs;
-
 use results::StepKind;
 use results::published::{FigureRow, parse};
 use tempfile::TempDir;
@@ -122,7 +120,6 @@ fn fitted_to(run: &Measured, text: &str, free: &[Free]) -> Result<Fit, Error> {
 
 fn question() -> Question<'static> {
     Question {
-        file: Path::new(""),
         free: &[],
         rows: &[],
         evidence: "figures.csv",
@@ -137,10 +134,7 @@ fn question() -> Question<'static> {
 
 /// The answer to `question` about a file with `text`.
 fn asked(text: &str, question: Question<'_>) -> Result<Fit, Error> {
-    let folder = TempDir::new().unwrap();
-    let file = folder.path().join("tiny.toml");
-    fs::write(&file, text).unwrap();
-    fit(Question { file: &file, ..question }, &Silent)
+    fit(&DriveFile::parse(text, "tiny.toml")?, question, &Silent)
 }
 
 fn free(path: &str, low: f64, high: f64) -> Free {

@@ -4,8 +4,8 @@ use blockio::nearest;
 use results::StepKind;
 use workload::{Access, Curve, Measure, Suite, Workload};
 
-use super::{Pace, PlannedStep};
-use crate::application::{built_in, no_recording};
+use super::{Pace, PlannedNode, PlannedStep};
+use crate::application::{copied, no_recording};
 use crate::replay::{PlannedReplay, Source};
 use crate::{Error, Kind, Rate};
 
@@ -89,6 +89,7 @@ pub(super) fn purge(suite: &str, suite_title: &str) -> PlannedStep {
         fill_passes: 0,
         pace: None,
         application: None,
+        node: None,
     }
 }
 
@@ -110,7 +111,7 @@ fn applications(suite: &Suite) -> Result<Vec<PlannedStep>, Error> {
     };
     let replay = |clients: &u32| {
         let no_recording = || no_recording(name, *clients);
-        let recording = built_in(name, *clients).ok_or_else(no_recording)?;
+        let (recording, _) = copied(application, *clients).ok_or_else(no_recording)?;
         let threads = u16::try_from(*clients).map_err(|_| no_recording())?;
         let requests = recording.measured();
         let span = requests.first().map(|first| recording.end() - first.issued_at);
@@ -124,7 +125,18 @@ fn applications(suite: &Suite) -> Result<Vec<PlannedStep>, Error> {
             ..purge(&suite.name, &suite.title)
         })
     };
-    application.threads.iter().map(replay).collect()
+    let Some(nodes) = &suite.nodes else {
+        return application.threads.iter().map(replay).collect();
+    };
+    let one = replay(&nodes.clients.into())?;
+    let node = |number: u16| PlannedStep {
+        id: format!("{}/{name}/node-{number}", suite.name),
+        duration_s: nodes.duration_s(),
+        interval_s: nodes.interval_s,
+        node: Some(PlannedNode { number, count: nodes.count }),
+        ..one.clone()
+    };
+    Ok((1..=nodes.count).map(node).collect())
 }
 
 fn fill(suite: &Suite, workloads: &[Workload]) -> Result<Option<PlannedStep>, Error> {
@@ -255,3 +267,6 @@ fn find<'a>(workloads: &'a [Workload], name: &str, suite: &Suite) -> Result<&'a 
         }
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -151,7 +151,7 @@ impl Site {
         let critical = || self.target.device().and_then(Block::temperature_critical_c);
         let limit = Limit { max_c: asked.or_else(critical), is_asked: asked.is_some() };
         if limit.is_asked && self.temperature_under_load_c(limit).is_none() {
-            let text = format!("nobody tells the temperature of {}", self.name);
+            let text = format!("no sensor reports the temperature of {}", self.name);
             let hint = "leave out --temperature-max; `modprobe drivetemp` helps SATA drives";
             return Err(Error::new(Kind::Input, text).hint(hint));
         }

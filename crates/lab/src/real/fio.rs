@@ -601,7 +601,7 @@ fn judged(load: &Load<'_>, wanted: f64, output: &FioOutput) -> Vec<Warning> {
         Warning {
             kind: WarningKind::Environment,
             step: load.step.into(),
-            text: format!("{iops:.0} requests a second came of the {:.0} asked for", rate.iops),
+            text: format!("{iops:.0} requests per second arrived instead of {:.0}", rate.iops),
             remedy:
                 "fio could not send them: its gaps are whole microseconds, and a job is one core \
                  at most; spread the rate over more threads"

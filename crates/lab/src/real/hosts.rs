@@ -21,7 +21,7 @@ impl Hosts {
     /// Reads `a,b:8766,c`.
     ///
     /// # Errors
-    /// Says which entry is none, or is there twice.
+    /// Fails if an entry is not a host, or occurs twice.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let mut hosts: Vec<Host> = Vec::new();
         for entry in text.split(',') {
@@ -78,5 +78,48 @@ impl Host {
             Some(port) => format!("--client={},{port}", self.name),
             None => format!("--client={}", self.name),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> Error {
+        Hosts::parse(text).unwrap_err()
+    }
+
+    #[test]
+    fn hosts_are_names_or_addresses_with_ports_where_they_have_others() {
+        let hosts = Hosts::parse("alpha, 10.0.0.7:9000,node_3.example-lab").unwrap();
+        assert_eq!(hosts.count(), 3);
+        assert_eq!(hosts.to_string(), "alpha, 10.0.0.7, node_3.example-lab");
+        let arguments = hosts.arguments("job.fio");
+        let expected = [
+            "--client=alpha",
+            "job.fio",
+            "--client=10.0.0.7,9000",
+            "job.fio",
+            "--client=node_3.example-lab",
+            "job.fio",
+        ];
+        assert_eq!(arguments, expected);
+    }
+
+    #[test]
+    fn what_is_no_host_is_named() {
+        for text in ["a,,b", "a,-b", "a:port", "a:70000", "a b", "a,[::1]", "", "a;rm"] {
+            let error = refused(text);
+            assert!(error.to_string().ends_with("is no host"), "{text}: {error}");
+            assert!(error.remedy().contains("IPv4 addresses"), "{}", error.remedy());
+        }
+        assert_eq!(refused("a,b:x").to_string(), "`b:x` in `a,b:x` is no host");
+    }
+
+    #[test]
+    fn a_host_is_named_once_whatever_its_port() {
+        let error = refused("a:1,b,a:2");
+        assert_eq!(error.to_string(), "host a is in `a:1,b,a:2` twice");
+        assert!(error.remedy().contains("names the logs"), "{}", error.remedy());
     }
 }

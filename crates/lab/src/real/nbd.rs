@@ -94,7 +94,7 @@ impl Uri {
     /// Reads an address.
     ///
     /// # Errors
-    /// Says what it lacks.
+    /// Fails with the missing part of the address.
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         let refused = |why: &str| {
             let hint = "such as nbd://localhost:10809/name or nbd+unix:///name?socket=/run/it.sock";
@@ -118,7 +118,7 @@ impl Uri {
         Ok(Self { place, name })
     }
 
-    /// Asks the server what the export is.
+    /// Queries size and flags of the export from the server.
     ///
     /// # Errors
     /// Fails if nobody answers, or there is no such export.
@@ -264,7 +264,7 @@ impl Stream {
 
 /// The server has no export of the name that was asked for, or will not give it.
 #[derive(Debug, thiserror::Error)]
-#[error("it has no such export, or does not give it (reply {0:#x})")]
+#[error("the export does not exist, or access to it is refused (reply {0:#x})")]
 struct NoExport(u32);
 
 fn odd(what: &str) -> io::Error {
@@ -312,7 +312,7 @@ impl Session {
 
     fn acknowledged(&mut self) -> io::Result<()> {
         if self.stream.u32()? != REPLY {
-            return Err(odd("the answer to a command is none"));
+            return Err(odd("the reply to a command is malformed"));
         }
         let code = self.stream.u32()?;
         let _cookie = self.stream.u64()?;
@@ -330,7 +330,7 @@ fn told(stream: &mut Stream) -> io::Result<Export> {
     let mut sector_bytes = SECTOR_BYTES;
     loop {
         if stream.u64()? != OPTION_REPLY || stream.u32()? != OPT_GO {
-            return Err(odd("the answer to an option is none"));
+            return Err(odd("the reply to an option is malformed"));
         }
         let (kind, length) = (stream.u32()?, stream.u32()?);
         if length > ANSWER_BYTES_MAX {

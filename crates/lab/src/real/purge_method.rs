@@ -46,6 +46,29 @@ impl FromStr for PurgeMethod {
     fn from_str(text: &str) -> Result<Self, String> {
         let names = || Self::ALL.map(|(name, _)| name).join(", ");
         let found = Self::ALL.into_iter().find(|(name, _)| *name == text);
-        found.map(|(_, method)| method).ok_or_else(|| format!("no such way: take {}", names()))
+        let method = found.map(|(_, method)| method);
+        method.ok_or_else(|| format!("unknown purge method: use {}", names()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_method_is_found_by_the_name_that_it_prints() {
+        for (name, method) in PurgeMethod::ALL {
+            assert_eq!(name.parse(), Ok(method));
+            assert_eq!(method.to_string(), name);
+        }
+        assert_eq!(PurgeMethod::default(), PurgeMethod::Auto);
+    }
+
+    #[test]
+    fn an_unknown_method_is_refused_with_the_known_ones() {
+        let error = "trim".parse::<PurgeMethod>().unwrap_err();
+        let known = "auto, format, sanitize, secure-erase, discard, overwrite";
+        assert_eq!(error, format!("unknown purge method: use {known}"));
+        assert!("Format".parse::<PurgeMethod>().is_err(), "names are lower case");
     }
 }

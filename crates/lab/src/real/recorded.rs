@@ -5,8 +5,8 @@
 //! worker: take what is due, or wait for it ──► read, write, flush or trim ──► what waited is due
 //! ```
 //!
-//! Every worker waits for the next request itself, and carries it out with a system call that
-//! blocks, past the page cache: no request goes through a second thread.
+//! Each worker waits for the next request itself and carries it out with a blocking system call
+//! that bypasses the page cache: no request passes through a second thread.
 
 use std::fs::{File, OpenOptions};
 use std::num::NonZeroU64;
@@ -26,12 +26,12 @@ use super::guard;
 use crate::application::{ByOp, Clock, Pending, ReplayHost, Replayed};
 use crate::{Error, Kind};
 
-/// Most requests that are outstanding at a time.
-const WORKERS_MAX: usize = 256;
-/// Bytes of a write of the fill, and what memory is aligned to.
+/// Maximum number of outstanding requests.
+const WORKERS_MAX: u64 = 256;
+/// Bytes of a write of the fill, and alignment of memory.
 const FILL_BYTES: u64 = 1 << 20;
 const ALIGNMENT: usize = 4096;
-/// Shortest wait for which a worker sleeps: sleeping and waking takes about as long.
+/// Minimum wait for which a worker sleeps; sleeping and waking takes about this long.
 const NEAR: Nanos = Nanos::from_micros(60);
 
 /// A replay on a real drive.
@@ -44,8 +44,8 @@ pub struct RealReplay {
     pub lateness: Option<LatencySummary>,
 }
 
-/// Replays what a benchmark did while it counted on the file or block device at `path`, which is
-/// written all over first, as far as the recorded device reached.
+/// Replays the measured part of a recording on the file or block device at `path`. The target is
+/// written once in full first, up to the size of the recorded device.
 ///
 /// # Errors
 /// Fails if the guard refuses the target, it is smaller than the recorded device, or it fails a
@@ -64,16 +64,16 @@ pub fn replay_recording(
     // Held exclusively until the end.
     let permit = guard::permit(path, destroy)?;
     let file = open(permit.path())?;
-    check_size(&file, recording, path)?;
+    let size = check_size(&file, (recording, host), path)?;
     let failed = |what: &str, source: std::io::Error| {
         let text = format!("{what} {}", path.display());
         Error::new(Kind::Io, text).source(source).hint(HINT)
     };
-    fill(&file, recording.head.size_bytes).map_err(|source| failed("filling", source))?;
-    let parents = host.parents(recording);
+    fill(&file, size).map_err(|source| failed("filling", source))?;
+    let tree = host.tree(recording);
     let state = ReplayState {
-        pending: Pending::new(requests, &parents, host, Nanos::ZERO),
-        completed_at: vec![Nanos::ZERO; requests.len()],
+        pending: Pending::new(&tree, host, Nanos::ZERO),
+        completed_at: vec![Nanos::ZERO; tree.requests.len()],
         latencies: ByOp::default(),
         lateness: Latencies::default(),
         is_polled: false,
@@ -81,26 +81,26 @@ pub fn replay_recording(
     };
     let engine = ReplayEngine {
         file: &file,
-        requests,
+        requests: &tree.requests,
         begun: Instant::now(),
         state: Mutex::new(state),
         wake: Condvar::new(),
     };
     let bytes_max = requests.iter().map(|it| u64::from(it.sectors) * SECTOR_BYTES).max();
     thread::scope(|scope| {
-        for seed in 0..outstanding_max(requests) {
+        for seed in 0..outstanding_max(requests, host.copies.get().into()) {
             let engine = &engine;
             scope.spawn(move || engine.work(Buffer::new(bytes_max.unwrap_or_default(), seed)));
         }
     });
     let state = engine.state.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some((index, source)) = state.failure {
-        let Recorded { op, lba, sectors, .. } = requests[index as usize];
+        let Recorded { op, lba, sectors, .. } = tree.requests[index as usize];
         return Err(failed(&format!("{op:?} of {sectors} sectors at {lba} on"), source));
     }
     assert!(state.pending.is_over(), "every request was issued and completed");
-    let clock = Clock::new(requests, &state.completed_at);
-    let replayed = Replayed::new(recording, &parents, &clock, &state.latencies);
+    let clock = Clock::new(&tree, state.completed_at);
+    let replayed = Replayed::new(recording, &tree, &clock, &state.latencies);
     let lateness = (state.lateness.count() > 0).then(|| state.lateness.summary());
     Ok(RealReplay { replayed, lateness })
 }
@@ -118,22 +118,29 @@ fn open(path: &Path) -> Result<File, Error> {
     })
 }
 
-fn check_size(file: &File, recording: &Recording, path: &Path) -> Result<(), Error> {
+/// Bytes of the target that the replay reaches.
+fn check_size(
+    file: &File,
+    (recording, host): (&Recording, &ReplayHost),
+    path: &Path,
+) -> Result<u64, Error> {
     let end = seek(file, rustix::fs::SeekFrom::End(0)).map_err(|source| {
         let text = format!("asking for the size of {}", path.display());
         Error::new(Kind::Io, text).source(source)
     })?;
-    let recorded = recording.head.size_bytes;
-    if recorded <= end {
-        return Ok(());
+    let (recorded, copies) = (recording.head.size_bytes, host.copies.get());
+    let all = recorded.saturating_mul(copies.into());
+    if all <= end {
+        return Ok(all);
     }
+    let of = if copies == 1 { String::new() } else { format!("{copies} copies of ") };
     let text = format!(
-        "the recording is of a device of {}, and {} holds {}",
+        "the recording is of {of}a device of {}, and {} holds {}",
         Bytes(recorded),
         path.display(),
         Bytes(end)
     );
-    let hint = "record on a device that is no larger than the drives to compare";
+    let hint = "record on a device that is not larger than the drives to compare";
     Err(Error::new(Kind::Input, text).hint(hint))
 }
 
@@ -152,9 +159,9 @@ fn fill(file: &File, size: u64) -> std::io::Result<()> {
     file.sync_all()
 }
 
-/// Most requests that were outstanding at a time in the recording, and as many again: a drive that
-/// is slower has more.
-fn outstanding_max(requests: &[Recorded]) -> u64 {
+/// Twice the maximum number of outstanding requests in the recording, for each of `copies`: a
+/// slower drive has more.
+fn outstanding_max(requests: &[Recorded], copies: u64) -> u64 {
     let mut ends: Vec<Nanos> = requests.iter().map(|it| it.completed_at).collect();
     ends.sort_unstable();
     let (mut done, mut most) = (0, 1);
@@ -164,10 +171,10 @@ fn outstanding_max(requests: &[Recorded]) -> u64 {
         }
         most = most.max((index + 1).saturating_sub(done));
     }
-    most.saturating_mul(2).min(WORKERS_MAX) as u64
+    (most as u64).saturating_mul(2).saturating_mul(copies).min(WORKERS_MAX)
 }
 
-/// Memory of a worker: bytes that do not compress, where direct I/O wants them.
+/// Memory of a worker: incompressible bytes, aligned for direct I/O.
 struct Buffer {
     memory: Vec<u8>,
     start: usize,
@@ -203,9 +210,9 @@ struct ReplayState<'a> {
     completed_at: Vec<Nanos>,
     latencies: ByOp,
     lateness: Latencies,
-    /// True while a worker polls the clock for what is due soon: one is enough.
+    /// True while a worker polls the clock for the next request: one worker is enough.
     is_polled: bool,
-    /// The first request that failed, at which all workers end.
+    /// The first request that failed, which ends all workers.
     failure: Option<(u32, std::io::Error)>,
 }
 
@@ -215,13 +222,13 @@ impl ReplayState<'_> {
     }
 }
 
-/// Workers' common ground.
+/// State that the workers share.
 struct ReplayEngine<'a> {
     file: &'a File,
     requests: &'a [Recorded],
     begun: Instant,
     state: Mutex<ReplayState<'a>>,
-    /// Signalled when a request became due earlier than all others, and at the end.
+    /// Signalled when a request becomes due earlier than all others, and at the end.
     wake: Condvar,
 }
 
@@ -234,10 +241,9 @@ impl<'a> ReplayEngine<'a> {
         Nanos(u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// Carries out what is due until all is over.
+    /// Carries out due requests until all have completed.
     fn work(&self, mut block: Buffer) {
-        // The system would otherwise sleep some 50 us longer than it is told to; where it refuses,
-        // it does.
+        // Otherwise the kernel adds some 50 us to each sleep. If it refuses, sleeps stay that long.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let mut state = self.lock();
         while !state.is_over() {
@@ -275,7 +281,7 @@ impl<'a> ReplayEngine<'a> {
             return state;
         }
         drop(state);
-        // Others may have become due meanwhile.
+        // Other requests may have become due meanwhile.
         self.wake.notify_one();
         let issued_at = self.now();
         let done = self.carry_out(self.requests[index as usize], block);

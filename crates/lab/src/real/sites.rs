@@ -109,7 +109,7 @@ impl Sites {
     /// Checks that each is still there and as large as it was.
     ///
     /// # Errors
-    /// Says what became of the first that is not.
+    /// Fails with the state of the first that is not.
     pub(crate) fn check_still(&self) -> Result<(), Error> {
         self.all.iter().try_for_each(|site| site.target().check_still(site.capacity_bytes()))
     }

@@ -180,7 +180,7 @@ impl Target {
 /// Refuses to give the file of `permit` all of `capacity_bytes` where its file system has less.
 ///
 /// # Errors
-/// Says how much is missing.
+/// Fails with the number of missing bytes.
 pub(super) fn check_space_of(permit: &Permit, capacity_bytes: u64) -> Result<(), Error> {
     let taken = fstat(permit.target()).map(|it| u64::try_from(it.st_blocks).unwrap_or(0));
     let free = fstatvfs(permit.target()).map(|it| it.f_bavail.saturating_mul(it.f_frsize));

@@ -127,7 +127,7 @@ impl Thermometer {
         let (high, max) = (self.heat().map_or(0, |heat| heat.high), self.max_c.unwrap_or(0));
         let text = format!("the drive is {high} °C hot, the load ended: {max} °C is the limit");
         Error::new(Kind::Refused, text)
-            .hint("let it cool, and give it more air, before it goes on; see --temperature-max")
+            .hint("let the drive cool down before you resume; see --temperature-max")
     }
 }
 

@@ -21,7 +21,7 @@ impl Tools {
     /// Runs `program` and returns its standard output.
     ///
     /// # Errors
-    /// Says in one line that it is missing, or what it complained of.
+    /// Fails if the tool is missing, or with its own error, in one line.
     pub(crate) fn ask<A: AsRef<OsStr>>(
         &self,
         program: &str,

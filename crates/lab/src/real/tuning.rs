@@ -217,7 +217,7 @@ fn put_one_back(system: &System, change: &Change) -> Reverted {
     let (text, is_done) = match setting(system, path) {
         None => ("is gone".into(), true),
         Some(now) if now == *before => (format!("is {now}, as it was"), true),
-        Some(now) if now != *after => (format!("stays {now}, which somebody else set"), true),
+        Some(now) if now != *after => (format!("stays {now}, which another program set"), true),
         Some(now) => match system.set(path, before) {
             Ok(()) => (format!("is {before} again, was {now}"), true),
             Err(source) => (format!("stays {now}: {source}"), false),

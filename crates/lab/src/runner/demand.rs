@@ -44,3 +44,97 @@ pub(super) fn filled(demand: &Demand, step: &PlannedStep) -> Written {
     let passes = f64::from(step.fill_passes.max(1));
     demand.written(demand.user_bytes * passes, 0.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use results::TargetKind;
+
+    use super::*;
+    use crate::plan::Plan;
+
+    fn target(kind: TargetKind, devices: u32) -> Target {
+        Target {
+            kind,
+            name: String::new(),
+            title: String::new(),
+            format: String::new(),
+            host: String::new(),
+            user_capacity_bytes: 1_000_000,
+            raw_capacity_bytes: Some(1_250_000),
+            time_lapse: 4,
+            devices,
+            unvalidated: false,
+            limits: None,
+            host_map_bytes: None,
+            sheet: Vec::new(),
+        }
+    }
+
+    fn steps() -> Vec<PlannedStep> {
+        let protocol = workload::catalogue::find_protocol("enterprise").unwrap();
+        Plan::new(&protocol, &workload::catalogue::workloads(), 1).unwrap().steps
+    }
+
+    #[test]
+    fn capacity_is_that_of_all_devices_of_a_real_group() {
+        assert!((user_bytes(&target(TargetKind::BlockDevice, 8)) - 8e6).abs() < 1e-9);
+        assert!((user_bytes(&target(TargetKind::Model, 8)) - 1e6).abs() < 1e-9, "one drive");
+    }
+
+    #[test]
+    fn a_load_addresses_its_footprint() {
+        let target = target(TargetKind::Model, 1);
+        let mut step = steps().into_iter().find(|it| it.workload.is_some()).unwrap();
+        step.workload.as_mut().unwrap().footprint_percent = 25.0;
+        let demand = of((1, &step), &[], &target);
+        assert!((demand.addressed_bytes - 250_000.0).abs() < 1e-9);
+        assert!((demand.user_bytes - 1e6).abs() < 1e-9);
+        assert_eq!(demand.raw_bytes, Some(1_250_000.0));
+        assert!(demand.before_bytes.abs() < 1e-9, "nothing came before");
+    }
+
+    #[test]
+    fn the_latest_step_before_says_what_was_written() {
+        let (target, steps) = (target(TargetKind::Model, 1), steps());
+        let record = |index: usize, bytes: u64| {
+            let written =
+                Written { since_purge_bytes: bytes, since_purge_share: 0.0, addressed_share: 0.0 };
+            (index, Record::unmeasured(&steps[index], String::new(), written))
+        };
+        let records = [record(2, 700), record(0, 0), record(1, 500)];
+        let before = |index: usize| of((index, &steps[3]), &records, &target).before_bytes;
+        assert!((before(3) - 700.0).abs() < 1e-9);
+        assert!((before(2) - 500.0).abs() < 1e-9, "not the step itself, nor one after it");
+        assert!(before(0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_ramp_is_taken_to_have_written_as_fast_and_time_lapse_is_made_whole() {
+        let target = target(TargetKind::Model, 1);
+        let mut step = steps().into_iter().find(|it| it.workload.is_some()).unwrap();
+        (step.ramp_s, step.duration_s) = (10.0, 40.0);
+        let demand = of((0, &step), &[], &target);
+        let summary = Summary { span_s: 40.0, throughput_write_mb_s: 0.0025, ..Summary::default() };
+        let written = written(&demand, &step, Some(&summary));
+        assert_eq!(written.since_purge_bytes, 500_000, "four times 100,000, and a quarter");
+        assert!((written.since_purge_share - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_load_without_figures_wrote_nothing() {
+        let target = target(TargetKind::Model, 1);
+        let step = steps().into_iter().find(|it| it.workload.is_some()).unwrap();
+        let demand = of((0, &step), &[], &target);
+        assert_eq!(written(&demand, &step, None).since_purge_bytes, 0);
+    }
+
+    #[test]
+    fn a_fill_writes_everything_as_often_as_it_passes() {
+        let target = target(TargetKind::BlockDevice, 2);
+        let mut step = steps().remove(0);
+        let demand = of((0, &step), &[], &target);
+        assert!((filled(&demand, &step).since_purge_share - 1.0).abs() < 1e-9, "once at least");
+        step.fill_passes = 2;
+        assert_eq!(filled(&demand, &step).since_purge_bytes, 4_000_000);
+    }
+}

@@ -90,7 +90,7 @@ fn unsettled(steps: &[Step], target: &Target) -> Vec<Warning> {
             kind: WarningKind::NotSteady,
             step: in_rounds.next_back().map_or_else(String::new, |step| step.id.clone()),
             text,
-            remedy: "five rounds are reported all the same; more or longer rounds may settle it"
+            remedy: "five rounds are reported anyway; more or longer rounds may reach steady state"
                 .into(),
         })
     };
@@ -129,6 +129,9 @@ fn cut_short(done: usize, planned: usize) -> Warning {
         kind: WarningKind::Interrupted,
         step: String::new(),
         text: format!("stopped after {done} of {planned} steps"),
-        remedy: "`floatgate review --resume` goes on".into(),
+        remedy: "`floatgate review --resume` continues the run".into(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,8 +5,10 @@ use std::fmt::Write as _;
 use results::steady::Demand;
 use results::{
     ApplicationFigures, AskedRate, Cell, DeviceFigures, Interval, Latencies, RateLimit,
-    RecordedApplication, Sample, Steady, Step, StepKind, Summary, Warning, Written,
+    RecordedApplication, Sample, Steady, Step, StepKind, Summary, TransactionMix, Warning, Written,
 };
+
+use blockio::Op;
 
 use workload::recording::Recording;
 
@@ -86,7 +88,7 @@ impl Record {
         (application, recording): (&workload::Application, &Recording),
         replayed: crate::driver::ReplayedApplication,
     ) -> Self {
-        let crate::driver::ReplayedApplication { replayed, intervals } = replayed;
+        let crate::driver::ReplayedApplication { replayed, intervals, transactions } = replayed;
         let summary = (!intervals.is_empty()).then(|| Summary::of(&intervals));
         let head = &recording.head;
         let benchmark = recording.tail.as_ref().and_then(|tail| tail.benchmark.as_ref());
@@ -98,6 +100,9 @@ impl Record {
             latency_ms_p99: replayed.prediction.and_then(|it| it.latency_ms_p99),
             host_share: replayed.host_share,
             exceeds_processors: replayed.exceeds_processors(),
+            node: step.node.map(|node| node.number),
+            intervals: transactions,
+            mix: mix(recording),
             recorded: RecordedApplication {
                 device: head.device.clone(),
                 model: head.model.clone(),
@@ -113,8 +118,9 @@ impl Record {
              once its parent had completed and its think time was over",
             replayed.requests, application.title, step.threads, replayed.recorded_s, head.device
         );
+        let lasted_s = intervals.last().map_or(0.0, |interval| interval.at_s);
         let record = Step {
-            duration_s: replayed.replayed_s,
+            duration_s: lasted_s,
             written: Some(demand::written(demand, step, summary.as_ref())),
             summary,
             read_bins: merged(&intervals, |interval| &interval.read).bins(),
@@ -130,6 +136,31 @@ impl Record {
         self.step.duration_s + planned.interval_s <= planned.duration_s
             && matches!(planned.kind, StepKind::Precondition | StepKind::Measure)
     }
+}
+
+/// Requests of a transaction; none where the benchmark counted none.
+fn mix(recording: &Recording) -> Option<TransactionMix> {
+    let benchmark = recording.tail.as_ref()?.benchmark.as_ref()?;
+    let each = 1.0 / (benchmark.transactions.max(1) as f64);
+    let mut mix =
+        TransactionMix { reads: 0.0, writes: 0.0, flushes: 0.0, read_bytes: 0.0, write_bytes: 0.0 };
+    for request in recording.measured() {
+        let bytes = f64::from(request.sectors) * (blockio::SECTOR_BYTES as f64);
+        match request.op {
+            Op::Read => {
+                mix.reads += each;
+                mix.read_bytes += bytes * each;
+            }
+            Op::Write => {
+                mix.writes += each;
+                mix.write_bytes += bytes * each;
+                mix.flushes += if request.fua { each } else { 0.0 };
+            }
+            Op::Flush => mix.flushes += each,
+            Op::Trim => {}
+        }
+    }
+    Some(mix)
 }
 
 fn bare(step: &PlannedStep, how: String) -> Step {

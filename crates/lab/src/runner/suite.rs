@@ -7,8 +7,8 @@ use results::steady::Demand;
 use results::{Environment, Steady, StepKind, Target, Warning, WarningKind};
 
 use super::{Assignment, Record, RunnerState, demand, extension};
-use crate::application;
-use crate::driver::only_models;
+use crate::application::{self, ReplayHost};
+use crate::driver::{Lasting, RecordedLoad, only_models};
 use crate::plan::{Pace, PlannedStep};
 use crate::progress::{Event, Glimpse};
 use crate::replay::Replay;
@@ -49,7 +49,9 @@ pub(super) fn carry_out(
     for index in range {
         let step = &assignment.plan.steps[index];
         let since = Instant::now();
-        let mut watch = StepWatch { state, assignment, step, told: 0.0, since, glimpse: None };
+        let work = assignment.plan.work_of(index);
+        let mut watch =
+            StepWatch { state, assignment, step, work, told: 0.0, since, glimpse: None };
         if suite.records.iter().any(|(kept, _)| *kept == index) {
             watch.pass("measured before");
             continue;
@@ -138,9 +140,12 @@ fn perform(
     watch: &mut StepWatch<'_>,
 ) -> Result<Record, Error> {
     if let Some(application) = &step.application {
-        let recording = application::built_in(&application.name, step.threads.into())
+        let (recording, copies) = application::copied(application, step.threads.into())
             .ok_or_else(|| application::no_recording(&application.name, step.threads.into()))?;
-        let replayed = driver.replay(&step.id, &recording, watch)?;
+        let host = ReplayHost { copies, ..ReplayHost::default() };
+        let lasting = lasting(step);
+        let load = RecordedLoad { step: &step.id, recording: &recording, host: &host, lasting };
+        let replayed = driver.replay(&load, watch)?;
         return Ok(Record::of_application(step, demand, (application, &recording), replayed));
     }
     let Some(workload) = &step.workload else {
@@ -185,11 +190,28 @@ fn perform(
     Ok(Record::of_load(step, (driver.target().devices, demand), asked, loaded))
 }
 
+/// The load of one of several drives, interval by interval; none in steps of other kinds.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a number of intervals, at most 1000 as a protocol is read"
+)]
+fn lasting(step: &PlannedStep) -> Option<Lasting> {
+    let node = step.node?;
+    Some(Lasting {
+        intervals: (step.duration_s / step.interval_s).round() as u32,
+        interval_s: step.interval_s,
+        begins_at: f64::from(node.number - 1) / f64::from(node.count),
+    })
+}
+
 /// Passes what a driver says of one step on, as part of the whole.
 struct StepWatch<'a> {
     state: &'a RunnerState<'a>,
     assignment: &'a Assignment<'a>,
     step: &'a PlannedStep,
+    /// Its work, see [`crate::plan::Plan::work_of`].
+    work: f64,
     told: f64,
     /// Time of the last report.
     since: Instant,
@@ -216,7 +238,8 @@ impl StepWatch<'_> {
     fn tell(&mut self, (step_done, spent_s): (f64, Option<f64>), text: &str, step_finished: bool) {
         let by = (step_done - self.told).max(0.0);
         self.told += by;
-        let (done, left_s) = self.state.tally.add(by * self.step.length_s(), spent_s);
+        let passed = (by * self.step.length_s(), by * self.work);
+        let (done, left_s) = self.state.tally.add(passed, spent_s);
         let step_done = self.told;
         let Self { state, assignment, step, glimpse, .. } = *self;
         let run = assignment.label;
@@ -258,6 +281,6 @@ fn stopped(step: &PlannedStep, record: &Record) -> Warning {
         kind: WarningKind::Interrupted,
         step: step.id.clone(),
         text: format!("stopped after {done_s:.0} s of {asked_s:.0} s"),
-        remedy: "`floatgate review --resume` repeats this step and goes on".into(),
+        remedy: "`floatgate review --resume` repeats this step and continues".into(),
     }
 }

@@ -113,7 +113,7 @@ fn outstanding(
     if deviation < -QUEUE_SHORT_MAX - edge - uncounted / asked {
         warning(
             WarningKind::QueueNotFilled,
-            format!("on average {found:.1} requests were outstanding, {asked} were asked for"),
+            format!("on average {found:.1} requests were outstanding instead of {asked}"),
             if step.threads > 1 {
                 "take fewer threads, or a machine with more processors: they wait for each other"
             } else {
@@ -164,13 +164,113 @@ mod tests {
     fn a_queue_that_was_not_filled_is_told_with_what_was_outstanding() {
         let said = said(200_000.0);
         assert_eq!(said[0].0, WarningKind::QueueNotFilled);
-        assert_eq!(said[0].1, "on average 200.0 requests were outstanding, 256 were asked for");
+        assert_eq!(said[0].1, "on average 200.0 requests were outstanding instead of 256");
     }
 
     #[test]
     fn requests_that_are_known_not_to_be_counted_are_not_missing() {
         assert_eq!(said_of(240_000.0, 4.0), [], "5 % and four");
         assert_eq!(said_of(230_000.0, 4.0)[0].0, WarningKind::QueueNotFilled);
+    }
+
+    /// The preconditioning of 4K writes for six hours.
+    fn precondition() -> PlannedStep {
+        let protocol = catalogue::find_protocol("enterprise").unwrap();
+        let plan = Plan::new(&protocol, &catalogue::workloads(), 1).unwrap();
+        plan.steps.into_iter().find(|step| step.id == "4k/precondition").unwrap()
+    }
+
+    /// Warnings of a preconditioning with this verdict that wrote `written` bytes; the drive has
+    /// 100 GB and 125 GB of flash.
+    fn judged(written: u64, steady: &Steady) -> Vec<Warning> {
+        let step = precondition();
+        let demand = Demand {
+            before_bytes: 0.0,
+            addressed_bytes: 100e9,
+            user_bytes: 100e9,
+            raw_bytes: Some(125e9),
+            time_lapse: 1.0,
+        };
+        let summary = Summary {
+            span_s: 1.0,
+            throughput_write_mb_s: written as f64 / 1e6,
+            ..Summary::default()
+        };
+        of_load(&step, (256.0, 0.0), &summary, Some((steady, &demand)))
+    }
+
+    fn steady(achieved: bool, evidence: Option<SteadyEvidence>) -> Steady {
+        let of = |name: &str, rounds: [f64; 5]| results::SteadyVariable::of(name, &rounds);
+        let variables =
+            vec![of("iops", [100.0, 130.0, 100.0, 130.0, 100.0]), of("latency", [1.0; 5])];
+        Steady { achieved, evidence, rounds: 12, at_s: 21_600.0, round_s: 1800.0, variables }
+    }
+
+    #[test]
+    fn a_preconditioning_that_did_not_settle_says_by_how_much_it_missed() {
+        assert!(judged(500_000_000_000, &steady(true, Some(SteadyEvidence::Written))).is_empty());
+        let warnings = judged(500_000_000_000, &steady(false, None));
+        assert_eq!(warnings.len(), 1);
+        assert_eq!(warnings[0].kind, WarningKind::NotSteady);
+        let text = &warnings[0].text;
+        assert!(text.starts_with("steady state not achieved in 12 rounds of 30 min"), "{text}");
+        assert!(text.contains("the range was 27 % of the average (at most 20)"), "{text}");
+        assert_eq!(warnings[0].step, "4k/precondition");
+    }
+
+    #[test]
+    fn a_burst_says_how_much_was_written_and_how_long_it_would_take() {
+        let warnings =
+            judged(10_000_000_000, &steady(false, Some(SteadyEvidence::TooLittleWritten)));
+        assert_eq!(warnings.len(), 1);
+        assert_eq!(warnings[0].kind, WarningKind::NotPreconditioned);
+        let Warning { text, remedy, .. } = &warnings[0];
+        assert!(text.contains("10.0 % of what it addresses (10 GB of 100 GB)"), "{text}");
+        // The flash of 125 GB at 10 GB in six hours.
+        assert!(remedy.starts_with("precondition for 75 h or longer"), "{remedy}");
+    }
+
+    #[test]
+    fn reads_of_what_nobody_wrote_are_told_from_a_hundredth_on() {
+        let told = |unwritten: u64| {
+            let pages_read = Some(results::PagesRead { count: 1000, unwritten });
+            let summary = Summary { pages_read, ..Summary::default() };
+            of_load(&precondition(), (256.0, 0.0), &summary, None)
+        };
+        assert!(told(9).is_empty());
+        let warnings = told(10);
+        assert_eq!(warnings[0].kind, WarningKind::UnwrittenReads);
+        assert!(warnings[0].text.starts_with("1.0 % of the pages read"), "{}", warnings[0].text);
+        assert!(!warnings[0].remedy.is_empty());
+    }
+
+    #[test]
+    fn a_load_at_a_rate_is_not_held_to_its_queue() {
+        let mut step = precondition();
+        step.pace = Some(crate::plan::Pace::Fixed(crate::Rate {
+            iops: 10.0,
+            gaps: workload::Gaps::Exponential,
+        }));
+        let latency =
+            LatencySummary { count: 1000, latency_ns_avg: 1e6, ..LatencySummary::default() };
+        let summary = Summary { span_s: 100.0, iops: 10.0, latency, ..Summary::default() };
+        assert!(of_load(&step, (256.0, 0.0), &summary, None).is_empty());
+        step.pace = None;
+        let warnings = of_load(&step, (256.0, 0.0), &summary, None);
+        assert_eq!(warnings[0].kind, WarningKind::QueueNotFilled);
+    }
+
+    #[test]
+    fn the_remedy_for_a_short_queue_depends_on_the_threads() {
+        let latency =
+            LatencySummary { count: 1000, latency_ns_avg: 1e6, ..LatencySummary::default() };
+        let summary = Summary { span_s: 100.0, iops: 100.0, latency, ..Summary::default() };
+        let mut step = precondition();
+        let remedy =
+            |step: &PlannedStep| of_load(step, (256.0, 0.0), &summary, None).remove(0).remedy;
+        assert!(remedy(&step).starts_with("take fewer threads"));
+        step.threads = 1;
+        assert!(remedy(&step).starts_with("leave the machine to the measurement"));
     }
 
     #[test]

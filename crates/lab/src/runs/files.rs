@@ -29,7 +29,7 @@ pub(super) const STEPS: &str = "steps";
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     fs::read(path).map_err(|source| {
         let folder = path.parent().unwrap_or(path).display();
-        let hint = format!("`floatgate review --resume {folder}` goes on with an interrupted run");
+        let hint = format!("`floatgate review --resume {folder}` continues an interrupted run");
         Error::new(Kind::Io, format!("reading {}", path.display())).source(source).hint(hint)
     })
 }

@@ -143,3 +143,6 @@ fn size_of(path: &Path) -> u64 {
     });
     each.sum()
 }
+
+#[cfg(test)]
+mod tests;

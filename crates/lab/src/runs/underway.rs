@@ -79,7 +79,7 @@ impl Board {
         Self { path, total_s, state: Mutex::default() }
     }
 
-    /// Takes note of progress; where it cannot be written, nobody sees it and nothing else is lost.
+    /// Records progress. If it cannot be written, only the progress display is lost.
     pub(super) fn note(&self, event: &Event<'_>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let is_turn = state.take(event, self.total_s);

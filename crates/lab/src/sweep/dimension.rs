@@ -20,7 +20,7 @@ const POINTS_MAX: usize = 10_000;
 /// The dimension `key` with the values of `text`, whose numbers `number` reads.
 ///
 /// # Errors
-/// Says what of the text is no list and no range.
+/// Fails if the text is neither a list nor a range, and names the part that is invalid.
 pub fn dimension(
     key: &str,
     text: &str,
@@ -58,7 +58,7 @@ fn of_key(key: &str, mut numbers: Vec<f64>) -> Vec<Value> {
 /// A plain number.
 ///
 /// # Errors
-/// Says that it is none.
+/// Fails if the text is not a finite number.
 pub fn plain(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() => Ok(value),

@@ -108,3 +108,6 @@ impl Store {
         self.path.join(POINTS).join(format!("{index:04}.json"))
     }
 }
+
+#[cfg(test)]
+mod tests;

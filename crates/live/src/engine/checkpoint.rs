@@ -121,7 +121,7 @@ impl Reader<'_> {
 
     /// The next frame, from the first copy that has it whole.
     fn frame(&mut self, part: &mut [u8]) -> io::Result<()> {
-        let mut failed = Err(io::Error::other("no copy of the checkpoint is there"));
+        let mut failed = Err(io::Error::other("no copy of the checkpoint exists"));
         for replica in &self.replicas {
             failed = self.frame_of(*replica, part);
             if failed.is_ok() {

@@ -14,6 +14,28 @@ use crate::format::position::Position;
 use crate::{Compression, Medium, OpenError, Shape};
 
 /// Parameters of a new drive.
+///
+/// ```
+/// use blockio::Bytes;
+/// use live::{Compression, Plan};
+///
+/// let plan = Plan {
+///     size: Bytes::from_gb(64),
+///     dies: 8,
+///     is_protected: true,
+///     over_provisioning: 0.15,
+///     compression: Compression::Lz4,
+///     physical: None,
+///     unit: None,
+/// };
+/// let shape = plan.shape()?;
+/// // Seven dies of data and one of parity, and what relocation needs to work in.
+/// assert!(shape.die_bytes().0 > Bytes::from_gb(64).0 * 115 / 100 / 7);
+///
+/// let refused = Plan { dies: 1, ..plan }.shape().unwrap_err();
+/// assert!(refused.to_string().contains("1 dies"), "{refused}");
+/// # Ok::<(), live::OpenError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
     /// Bytes that clients address, a multiple of 4096.

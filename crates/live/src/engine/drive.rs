@@ -47,6 +47,37 @@ use crate::status::{
 use crate::{Allocation, Device, DeviceError, Durability, Life, Read};
 
 /// A drive over dies. Dropping it is what a crash of the process is; see [`Drive::close`].
+///
+/// ```
+/// # use blockio::Bytes;
+/// # use live::{Compression, CreateOptions, Equipment, Preallocation};
+/// use live::{Device as _, Drive, Durability};
+/// # let folder = tempfile::tempdir()?;
+/// # let volume = folder.path().join("volume");
+/// # let options = CreateOptions {
+/// #     volume: volume.clone(), dies: vec![folder.path().join("d0.img")], size: Bytes(8 << 20),
+/// #     is_protected: false, over_provisioning: 0.15, compression: Compression::None,
+/// #     physical: None, unit: None,
+/// # };
+/// # live::create(
+/// #     &options, &Equipment { preallocation: Preallocation::Off, ..Equipment::default() },
+/// # )?;
+///
+/// let drive = Drive::open(&volume)?;
+/// // Acknowledged as soon as it is seen by others; the flush is what makes it last.
+/// drive.write(0, b"first", Durability::Volatile)?;
+/// drive.flush()?;
+/// // Several ranges at once: after a crash there are all of them, or none.
+/// drive.atomic_write(&[(4096, b"head"), (1 << 20, b"body")])?;
+/// drive.trim(0, 4096, Durability::Volatile)?;
+///
+/// let mut read = [0xff; 4];
+/// drive.read(0, &mut read)?;
+/// assert_eq!(read, [0; 4], "what was trimmed reads as zeroes");
+/// assert!(drive.counters()?.pages_host >= 3);
+/// drive.close()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Drive {
     store: Store,

@@ -30,6 +30,25 @@ use crate::{Device, DeviceError, Drive, Durability};
 type Work<D> = Box<dyn FnOnce(&D) + Send>;
 
 /// Calls to a device that do not make their callers wait. Dropping it waits for what was asked.
+///
+/// ```
+/// use std::num::NonZeroUsize;
+/// use std::sync::Arc;
+///
+/// use live::{Durability, MemoryDevice, Queue};
+///
+/// let device = Arc::new(MemoryDevice::new(1 << 20));
+/// let queue = Queue::new(&device, NonZeroUsize::new(4).expect("above 0"))?;
+/// let writes: Vec<_> = (0..16)
+///     .map(|page| queue.write(page * 4096, vec![page as u8; 4096], Durability::Volatile))
+///     .collect();
+/// for write in writes {
+///     write.wait()?;
+/// }
+/// // It is a future, too, for whoever has an executor.
+/// assert_eq!(queue.read(3 * 4096, 2).wait()?, [3, 3]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Queue<D> {
     /// Absent only while it is dropped.
     work: Option<Sender<Work<D>>>,

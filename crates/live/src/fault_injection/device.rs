@@ -1,4 +1,4 @@
-//! A drive that counts commands, and fills up.
+//! A device that counts commands and runs out of space.
 
 use std::io;
 use std::sync::Arc;

@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "fault", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Fault {
-    /// The power goes: what was not durable is lost, or torn, sector by sector.
+    /// Power cut: data that is not durable is lost or torn, sector by sector.
     CutPower,
     /// Every command to a die fails from now on.
     FailDie {
         /// Index of the die.
         die: u32,
     },
-    /// Bits of what a die holds flip.
+    /// Bits of a die's data flip.
     FlipBits {
         /// Index of the die; none: a random one.
         die: Option<u32>,
@@ -25,7 +25,7 @@ pub enum Fault {
         /// Milliseconds, at most an hour.
         stall_ms: u64,
     },
-    /// Writes fail for want of space, but for as much as is trimmed from now on.
+    /// Writes fail with ENOSPC, except for the space that is trimmed from now on.
     Fill {
         /// Bytes that may still be written.
         left_bytes: u64,

@@ -1,4 +1,4 @@
-//! Media that lose what was not synced, fail, flip bits and stall.
+//! Media that lose unsynced data, fail, flip bits and stall.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};

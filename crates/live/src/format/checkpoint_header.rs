@@ -118,3 +118,77 @@ pub(crate) fn seal_frame(frame: &mut [u8]) {
     put_prefix(bytes, &head);
     seal(bytes);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: CheckpointHeader = CheckpointHeader {
+        drive: 7,
+        number: 12,
+        session: 3,
+        seq: 99,
+        journal: Position { at: 8192, number: 40, link: 0xabcd },
+        pages: 1000,
+    };
+
+    #[test]
+    fn no_flipped_bit_goes_unnoticed() {
+        let bytes = HEADER.encode();
+        assert_eq!(CheckpointHeader::parse(&bytes), Some(HEADER));
+        for at in (0..bytes.len()).step_by(13).chain(0..80) {
+            let mut torn = bytes.clone();
+            torn[at] ^= 1 << (at % 8);
+            assert_eq!(CheckpointHeader::parse(&torn), None, "byte {at}");
+        }
+    }
+
+    #[test]
+    fn a_header_that_is_cut_short_or_too_long_is_none() {
+        let mut bytes = HEADER.encode();
+        assert_eq!(CheckpointHeader::parse(&bytes[..bytes.len() - 1]), None);
+        assert_eq!(CheckpointHeader::parse(&[]), None);
+        bytes.push(0);
+        assert_eq!(CheckpointHeader::parse(&bytes), None);
+    }
+
+    #[test]
+    fn numbers_that_cannot_be_are_not_believed_under_a_right_checksum() {
+        let claims = |change: fn(&mut SlotHeaderBytes)| {
+            let mut bytes = HEADER.encode();
+            let mut header = *prefix::<SlotHeaderBytes>(&bytes).unwrap();
+            change(&mut header);
+            put_prefix(&mut bytes, &header);
+            seal(&mut bytes);
+            CheckpointHeader::parse(&bytes)
+        };
+        assert!(claims(|_| ()).is_some());
+        assert_eq!(claims(|it| it.number = 0.into()), None, "checkpoints count from 1");
+        assert_eq!(claims(|it| it.number = (NUMBER_MAX + 1).into()), None);
+        assert_eq!(claims(|it| it.session = 0.into()), None);
+        assert_eq!(claims(|it| it.session = (SESSION_MAX + 1).into()), None);
+        assert_eq!(claims(|it| it.journal_at = 513.into()), None, "batches lie on sectors");
+        assert_eq!(claims(|it| it.journal_number = u64::MAX.into()), None);
+        assert_eq!(claims(|it| it.magic = 1.into()), None);
+    }
+
+    #[test]
+    fn a_frame_has_the_checksums_of_its_head_and_of_what_is_saved() {
+        let head = FrameHead {
+            number: 12.into(),
+            index: 1.into(),
+            length: 5.into(),
+            body_crc: U32::ZERO,
+            seq: 99.into(),
+            crc: U32::ZERO,
+        };
+        let mut frame = head.as_bytes().to_vec();
+        frame.extend_from_slice(b"saved");
+        seal_frame(&mut frame);
+        let (bytes, saved) = frame.split_at(FRAME_HEAD_BYTES);
+        assert!(is_sealed(bytes));
+        let head = prefix::<FrameHead>(bytes).unwrap();
+        assert_eq!(head.body_crc.get(), crc32c::crc32c(saved));
+        assert_eq!((head.number.get(), head.index.get()), (12, 1), "the rest is as it was");
+    }
+}

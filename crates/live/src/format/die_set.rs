@@ -40,3 +40,37 @@ impl FromIterator<usize> for DieSet {
         set
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dies_of_a_set_are_told_in_order_and_counted_once() {
+        let set: DieSet = [63, 2, 0, 2].into_iter().collect();
+        assert_eq!(set.iter().collect::<Vec<_>>(), [0, 2, 63]);
+        assert_eq!(set.count(), 3);
+        assert!(set.has(63) && !set.has(1));
+    }
+
+    #[test]
+    fn a_set_has_all_of_its_parts_and_nothing_beyond() {
+        let set = DieSet(0b1011);
+        assert!(set.has_all(DieSet(0b1001)) && set.has_all(DieSet::default()));
+        assert!(!set.has_all(DieSet(0b0100)));
+        assert!(!DieSet::default().has_all(set));
+    }
+
+    #[test]
+    fn all_but_the_first_leaves_an_empty_set_empty() {
+        assert_eq!(DieSet(0b1010).without_first(), DieSet(0b1000));
+        assert_eq!(DieSet(0b1000).without_first(), DieSet::default());
+        assert_eq!(DieSet::default().without_first(), DieSet::default());
+    }
+
+    #[test]
+    #[should_panic(expected = "64 dies at most")]
+    fn a_die_beyond_the_last_is_a_mistake_of_the_program() {
+        DieSet::default().add(64);
+    }
+}

@@ -34,3 +34,42 @@ pub(crate) fn is_sealed(bytes: &[u8]) -> bool {
         .split_last_chunk()
         .is_some_and(|(before, crc)| u32::from_le_bytes(*crc) == crc32c::crc32c(before))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sealed_structure_shows_each_changed_byte() {
+        let mut bytes: Vec<u8> = (0..32).collect();
+        seal(&mut bytes);
+        assert!(is_sealed(&bytes));
+        for at in 0..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[at] ^= 0x10;
+            assert!(!is_sealed(&changed), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn bytes_too_short_for_a_checksum_are_not_sealed() {
+        assert!(!is_sealed(&[]) && !is_sealed(&[1, 2, 3]));
+        // The checksum of nothing is zero: a structure of zeroes has a magic number to be told by.
+        assert!(is_sealed(&[0; 4]));
+    }
+
+    #[test]
+    fn a_structure_is_read_from_the_beginning_of_longer_bytes_alone() {
+        let bytes = 0x0102_0304_u32.to_le_bytes();
+        assert_eq!(prefix::<U32>(&bytes).map(|it| it.get()), Some(0x0102_0304));
+        assert_eq!(prefix::<U16>(&bytes).map(|it| it.get()), Some(0x0304));
+        assert!(prefix::<U64>(&bytes).is_none());
+    }
+
+    #[test]
+    fn a_structure_is_put_before_what_is_there() {
+        let mut bytes = [9_u8; 6];
+        put_prefix(&mut bytes, &U32::new(1));
+        assert_eq!(bytes, [1, 0, 0, 0, 9, 9]);
+    }
+}

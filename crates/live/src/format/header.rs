@@ -72,7 +72,7 @@ pub(crate) struct Header {
     pub(crate) session: u64,
     /// True if a process has the drive open, or had when it crashed.
     pub(crate) is_open: bool,
-    /// Dies that the drive does without.
+    /// Dies that are offline or missing.
     pub(crate) lost: DieSet,
     /// Dies among `lost` that no row in use has a unit on.
     pub(crate) removed: DieSet,
@@ -264,3 +264,6 @@ impl DieHeaderBytes {
         Ok(shape)
     }
 }
+
+#[cfg(test)]
+mod tests;

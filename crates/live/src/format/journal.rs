@@ -327,3 +327,6 @@ fn parse_row(
         Origin { is_relocation: record.is_relocation != 0, erase_count: record.erase_count.get() };
     rest.is_empty().then_some(ListedRow { row, life, origin, units, body, from })
 }
+
+#[cfg(test)]
+mod tests;

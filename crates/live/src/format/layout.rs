@@ -170,6 +170,7 @@ impl Shape {
             wear_spread_max: 0,
             spares_per_die: 0,
             handles: ftl::ReclaimUnitHandles::ONE,
+            slc_cache: None,
             seed: 1,
         }
     }

@@ -22,3 +22,16 @@ impl Position {
         self.at.is_multiple_of(SECTOR_BYTES) && self.at < COUNT_MAX && self.number < COUNT_MAX
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_lies_on_a_sector_below_the_limit_of_counting() {
+        let at = |at, number| Position { at, number, link: 0 }.is_possible();
+        assert!(at(0, 0) && at(512, 1) && at(COUNT_MAX - 512, COUNT_MAX - 1));
+        assert!(!at(1, 0) && !at(511, 0), "not on a sector");
+        assert!(!at(COUNT_MAX, 0) && !at(0, COUNT_MAX), "beyond the limit");
+    }
+}

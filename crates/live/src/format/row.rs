@@ -102,3 +102,72 @@ pub(crate) struct Member {
     pub(crate) position: u32,
     pub(crate) life: RowEpoch,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::layout::tests::SHAPE;
+
+    fn epoch(seq: u64, out: u64) -> RowEpoch {
+        RowEpoch { seq, out: DieSet(out) }
+    }
+
+    #[test]
+    fn rows_hold_nothing_until_they_are_begun() {
+        let mut rows = Rows::new(4);
+        assert_eq!((rows.count(), rows.held().count()), (4, 0));
+        rows.set(2, epoch(7, 0));
+        rows.set(3, epoch(9, 0b10));
+        assert_eq!(rows.held().collect::<Vec<_>>(), [(2, epoch(7, 0)), (3, epoch(9, 0b10))]);
+        assert_eq!(rows.life(0), RowEpoch::default());
+    }
+
+    #[test]
+    fn forgotten_rows_hold_nothing_and_leave_out_no_die() {
+        let mut rows = Rows::new(4);
+        for row in 0..4 {
+            rows.set(row, epoch(5, 0b100));
+        }
+        assert_eq!(rows.left_out(), DieSet(0b100));
+        rows.forget(1..4);
+        assert_eq!(rows.held().map(|it| it.0).collect::<Vec<_>>(), [0]);
+        rows.forget(0..1);
+        assert_eq!(rows.left_out(), DieSet::default());
+    }
+
+    #[test]
+    #[should_panic(expected = "leaves out no die")]
+    fn a_row_that_holds_nothing_cannot_leave_out_a_die() {
+        Rows::new(1).set(0, epoch(0, 1));
+    }
+
+    #[test]
+    #[should_panic(expected = "rows are those of the drive")]
+    fn rows_beyond_the_drive_are_not_forgotten() {
+        Rows::new(4).forget(3..5);
+    }
+
+    #[test]
+    fn tables_are_what_a_checkpoint_saves_and_loads() {
+        let mut rows = Rows::new(3);
+        rows.set(1, epoch(0x0102_0304, 0b11));
+        let saved = rows.tables().map(<[u8]>::to_vec);
+        let bytes = saved.iter().map(Vec::len).sum::<usize>() as u64;
+        assert_eq!(bytes, 3 * Rows::BYTES);
+        let mut loaded = Rows::new(3);
+        for (table, saved) in loaded.tables_mut().into_iter().zip(&saved) {
+            table.copy_from_slice(saved);
+        }
+        assert_eq!(loaded.held().collect::<Vec<_>>(), rows.held().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_row_may_leave_out_as_many_dies_as_parity_and_a_data_unit_remain() {
+        let mut rows = Rows::new(1);
+        for (out, is_possible) in [(0b0001, true), (0b0011, true), (0b0111, false), (1 << 9, false)]
+        {
+            rows.set(0, epoch(1, out));
+            assert_eq!(rows.are_possible(&SHAPE), is_possible, "{out:b} of four dies");
+        }
+    }
+}

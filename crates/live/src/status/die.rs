@@ -77,3 +77,41 @@ impl Die {
         Some([path].into_iter().chain(known).collect::<Vec<_>>().join(", "))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_die_is_named_by_all_that_is_known_of_its_place() {
+        let mut die = Die::default();
+        assert_eq!((die.named(3), die.place()), ("Die 3".into(), None));
+        die.path = Some("/dev/sdc".into());
+        assert_eq!(die.named(3), "Die 3 (/dev/sdc)");
+        die.serial = Some("S1".into());
+        assert_eq!(die.named(3), "Die 3 (/dev/sdc, serial S1)");
+        die.model = Some("X".into());
+        assert_eq!(die.place().unwrap(), "/dev/sdc, model X, serial S1");
+    }
+
+    #[test]
+    fn of_two_states_the_worse_is_the_greater() {
+        assert!(DieState::Good < DieState::Rebuilding && DieState::Rebuilding < DieState::Failed);
+    }
+
+    #[test]
+    fn words_are_those_of_json() {
+        for state in [DieState::Good, DieState::Rebuilding, DieState::Failed] {
+            let json = serde_json::to_string(&state).unwrap();
+            assert_eq!(json, format!("\"{}\"", state.word()));
+        }
+    }
+
+    #[test]
+    fn a_die_of_an_earlier_server_is_read_with_what_it_told() {
+        let text = r#"{"is_lost":true,"read_bytes":1,"written_bytes":2,"failures":0}"#;
+        let die: Die = serde_json::from_str(text).unwrap();
+        assert!(die.is_lost && die.path.is_none() && !die.has_degraded_rows);
+        assert_eq!(die.state, DieState::Good, "the status as a whole says otherwise");
+    }
+}

@@ -359,3 +359,6 @@ fn die(status: &Status, index: u32, die: &Die) -> Option<Problem> {
     let severity = HealthState::Degraded;
     Some(Problem { die: Some(index), count, ..problem(kind, severity, text, remedy) })
 }
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -97,3 +97,25 @@ pub struct StepCommands {
     /// Nanoseconds that 99 % of them stayed below.
     pub latency_ns_p99: Option<u64>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_is_as_long_as_its_word_says() {
+        let seconds = HistorySpan::ALL.map(|span| span.step_s() as usize * span.steps_max());
+        assert_eq!(seconds, [120, 3600, 86_400]);
+        assert!(seconds.is_sorted(), "the shortest first");
+    }
+
+    #[test]
+    fn words_are_those_of_json_and_addresses() {
+        for span in HistorySpan::ALL {
+            let json = serde_json::to_string(&span).unwrap();
+            assert_eq!(json, format!("\"{}\"", span.word()));
+            assert_eq!(serde_json::from_str::<HistorySpan>(&json).unwrap(), span);
+        }
+        assert!(serde_json::from_str::<HistorySpan>("\"1week\"").is_err());
+    }
+}

@@ -43,3 +43,41 @@ impl Led {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::health::tests::{served, status};
+    use super::*;
+
+    #[test]
+    fn the_led_shows_the_latest_traffic_of_an_open_drive() {
+        let led = |reads: Option<u64>, writes: Option<u64>| {
+            let mut status = served();
+            let traffic = &mut status.server.as_mut().unwrap().traffic;
+            (traffic.reads.idle_ns, traffic.writes.idle_ns) = (reads, writes);
+            Led::of(&status)
+        };
+        assert_eq!(led(None, None), Led::Attached);
+        assert_eq!(led(Some(0), None), Led::Read);
+        assert_eq!(led(Some(0), Some(ACTIVITY_NS - 1)), Led::Write, "writes are shown first");
+        assert_eq!(led(Some(0), Some(ACTIVITY_NS)), Led::Read, "a second is over");
+        assert_eq!(led(Some(ACTIVITY_NS), None), Led::Attached);
+    }
+
+    #[test]
+    fn a_drive_that_is_not_served_is_dark_and_a_failed_one_is_not() {
+        let led = |state| Led::of(&Status { state, ..status() });
+        assert_eq!(led(State::Closed), Led::Off);
+        assert_eq!(led(State::Unclosed), Led::Off);
+        assert_eq!(led(State::Open), Led::Attached, "open without a server");
+        assert_eq!(led(State::Failed), Led::Failed);
+    }
+
+    #[test]
+    fn the_locate_led_outshines_everything() {
+        for state in [State::Closed, State::Unclosed, State::Open, State::Failed] {
+            let located = Status { state, is_locate_led_on: true, ..served() };
+            assert_eq!(Led::of(&located), Led::Locate);
+        }
+    }
+}

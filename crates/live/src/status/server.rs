@@ -20,7 +20,7 @@ pub struct Server {
     pub memory_bytes: u64,
     /// Exports that clients may use.
     pub exports: Vec<Export>,
-    /// Clients that are there.
+    /// Connected clients.
     pub clients: Vec<Client>,
     /// Clients that ever came.
     pub clients_came: u64,
@@ -43,6 +43,23 @@ pub struct Model {
     pub name: String,
     /// Its power and heat; none where nothing is known of them.
     pub climate: Option<Climate>,
+    /// Replies that left later than the model was done.
+    #[serde(default)]
+    pub lateness: Lateness,
+}
+
+/// Replies at the pace of a model, and those of them that were late: by more than a twentieth of
+/// the command's latency in the model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lateness {
+    /// Replies that were sent.
+    pub replies: u64,
+    /// Those of them that were late.
+    pub late: u64,
+    /// Nanoseconds by which the late ones were late, on average; 0 if none was.
+    pub late_by_ns_mean: u64,
+    /// Nanoseconds by which the latest one was late.
+    pub late_by_ns_max: u64,
 }
 
 /// Power and heat of a modelled drive.

@@ -193,7 +193,7 @@ impl Namespaces {
         let most = Bytes(all.room_after(&was, drive.size()));
         if size > most {
             return Err(OpenError::refused(format!(
-                "export `{name}` has room for {most} where it is, {size} are asked for"
+                "export `{name}` can grow to {most} at its location, {size} were requested"
             )));
         }
         if size.0 < was.size_bytes {

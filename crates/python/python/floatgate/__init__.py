@@ -6,14 +6,23 @@
 """
 
 from ._application import app, replay
+from ._chart import Chart
+from ._comparison import Comparison, compare
 from ._core import MODEL_VERSION, __version__
 from ._core import ArrowTable as Table
 from ._drive import Drive, drives, protocols, workloads
 from ._error import Error
-from ._progress import Bar
-from ._run import Review, Run, review, run
+from ._executor import RayExecutor
+from ._fit import Fit, figures, fit
+from ._plan import Plan, plan, review
+from ._progress import Bar, NotebookBar
+from ._run import Review, Run, run
+from ._search import Search, Trial, search
 from ._simulator import FLUSH, READ, STATUSES, TRIM, WRITE, Completions, Simulator
-from ._sweep import Sweep, measure_points, sweep
+from ._sweep import Sweep, sweep
+from ._tasks import carry_out
+from ._validation import Validation, validate
+from ._volume import Volume
 
 Error.__module__ = __name__
 
@@ -25,22 +34,38 @@ __all__ = [
     "TRIM",
     "WRITE",
     "Bar",
+    "Chart",
+    "Comparison",
     "Completions",
     "Drive",
     "Error",
+    "Fit",
+    "NotebookBar",
+    "Plan",
+    "RayExecutor",
     "Review",
     "Run",
+    "Search",
     "Simulator",
     "Sweep",
     "Table",
+    "Trial",
+    "Validation",
+    "Volume",
     "__version__",
     "app",
+    "carry_out",
+    "compare",
     "drives",
-    "measure_points",
+    "figures",
+    "fit",
+    "plan",
     "protocols",
     "replay",
     "review",
     "run",
+    "search",
     "sweep",
+    "validate",
     "workloads",
 ]

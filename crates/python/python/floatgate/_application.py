@@ -1,53 +1,114 @@
-"""Applications that were recorded, on other drives."""
+"""Predictions of recorded applications on other drives."""
 
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from os import PathLike, fspath
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Sequence, overload
 
 from . import _core
 from ._drive import Drive
+from ._error import Error
+from ._progress import Progress, observer
+from ._run import jobs_or_processors
+from ._tasks import gather
+
+if TYPE_CHECKING:
+    from typing_extensions import TypedDict, Unpack
+
+    class Options(TypedDict, total=False):
+        """Options of a replay."""
+
+        host_speed: float
+        buffered: float
+        compressible: float
+        format: str | None
+        host: str | None
+        time_lapse: int | None
+        seed: int
+        executor: Any
+        batch: int | None
+        out: str | PathLike[str] | None
+        jobs: int | None
+        progress: Progress | bool | None
 
 
-def _order(
-    drive: Drive,
-    host_speed: float,
-    buffered: float,
-    compressible: float,
-    setup: tuple[str | None, str | None, int | None, int],
-) -> str:
-    return json.dumps({
-        "drive": drive._order(*setup),
-        "host_speed": host_speed,
-        "buffered_percent": buffered,
-        "compressible_percent": compressible,
-    })
+def replay_one(name: str, recording: bytes, order: str) -> str:
+    """Replays a recording on one drive and returns JSON: a task of ``replay`` and ``app``."""
+    return _core.replay(name, recording, order)
 
 
+@overload
 def replay(
-    recording: str | PathLike[str],
-    drive: Drive,
-    *,
-    host_speed: float = 1.0,
-    buffered: float = 0.0,
-    compressible: float = 0.0,
-    format: str | None = None,
-    host: str | None = None,
-    time_lapse: int | None = None,
-    seed: int = 1,
-) -> dict[str, Any]:
-    """What an application that was recorded makes of another drive, as ``floatgate replay``."""
-    order = _order(drive, host_speed, buffered, compressible, (format, host, time_lapse, seed))
-    return json.loads(_core.replay(fspath(recording), order))
+    recording: str | PathLike[str], drive: Drive, **options: Unpack[Options]
+) -> dict[str, Any]: ...
+@overload
+def replay(
+    recording: str | PathLike[str], drive: Sequence[Drive], **options: Unpack[Options]
+) -> list[dict[str, Any]]: ...
+def replay(
+    recording: str | PathLike[str], drive: Drive | Sequence[Drive], **options: Unpack[Options]
+) -> dict[str, Any] | list[dict[str, Any]]:
+    """Predicts a recorded application on another drive, like ``floatgate replay``.
+
+    Options are ``host_speed`` (1.0), ``buffered`` and ``compressible`` in percent (0), and
+    ``format``, ``host``, ``time_lapse`` and ``seed`` of the drive.
+
+    A list of drives gives a list of results. They are replayed on ``jobs`` threads or by an
+    ``executor`` with ``batch`` drives per task. The folder ``out`` stores finished results.
+    """
+    path = fspath(recording)
+    try:
+        content = Path(path).read_bytes()
+    except OSError as cause:
+        raise Error(f"opening {path}: {cause.strerror}", "name a file that `floatgate record` made"
+                    ) from cause
+    return _replay(path, content, drive, **options)
 
 
+@overload
 def app(
     name: str,
     drive: Drive,
     threads: int,
     *,
+    recordings: str | PathLike[str] | None = ...,
+    **options: Unpack[Options],
+) -> dict[str, Any]: ...
+@overload
+def app(
+    name: str,
+    drive: Sequence[Drive],
+    threads: int,
+    *,
+    recordings: str | PathLike[str] | None = ...,
+    **options: Unpack[Options],
+) -> list[dict[str, Any]]: ...
+def app(
+    name: str,
+    drive: Drive | Sequence[Drive],
+    threads: int,
+    *,
     recordings: str | PathLike[str] | None = None,
+    **options: Unpack[Options],
+) -> dict[str, Any] | list[dict[str, Any]]:
+    """Predicts the rate of an application with ``threads`` clients, like ``floatgate app``.
+
+    Uses a built-in recording, or one in the folder ``recordings``. Options are those of
+    ``replay``.
+    """
+    if recordings is not None:
+        return replay(Path(recordings) / f"{name}-t{threads}.rec", drive, **options)
+    return _replay(f"{name}-t{threads}.rec", _core.recording(name, threads), drive, **options)
+
+
+def _replay(
+    name: str,
+    content: bytes,
+    drive: Drive | Sequence[Drive],
+    *,
     host_speed: float = 1.0,
     buffered: float = 0.0,
     compressible: float = 0.0,
@@ -55,11 +116,28 @@ def app(
     host: str | None = None,
     time_lapse: int | None = None,
     seed: int = 1,
-) -> dict[str, Any]:
-    """The rate of an application with so many clients on a drive, as ``floatgate app``.
+    executor: Any = None,
+    batch: int | None = None,
+    out: str | PathLike[str] | None = None,
+    jobs: int | None = None,
+    progress: Progress | bool | None = None,
+) -> dict[str, Any] | list[dict[str, Any]]:
+    def order(drive: Drive) -> str:
+        return json.dumps({
+            "drive": drive._order(format, host, time_lapse, seed),
+            "host_speed": host_speed,
+            "buffered_percent": buffered,
+            "compressible_percent": compressible,
+        })
 
-    Goes by a recording that is built in, or by one in the folder ``recordings``.
-    """
-    order = _order(drive, host_speed, buffered, compressible, (format, host, time_lapse, seed))
-    folder = None if recordings is None else fspath(recordings)
-    return json.loads(_core.app(name, threads, order, folder))
+    if isinstance(drive, Drive):
+        return json.loads(_core.replay(name, content, order(drive)))
+    tasks = [(name, content, order(each)) for each in drive]
+    ways: dict[str, Any] = {"batch": batch, "out": out, "told": observer(progress)}
+    if executor is not None:
+        texts = gather(replay_one, tasks, executor=executor, **ways)
+    else:
+        # The interpreter is free while a drive is simulated: threads do.
+        with ThreadPoolExecutor(jobs_or_processors(jobs)) as threads:
+            texts = gather(replay_one, tasks, executor=threads, **ways)
+    return [json.loads(text) for text in texts]

@@ -1,4 +1,4 @@
-"""Drives as values."""
+"""Modelled drives as immutable values."""
 
 from __future__ import annotations
 
@@ -13,90 +13,90 @@ from typing import Any
 from . import _core
 from ._quantity import capacity_gb
 
-#: Keys that stand for the user capacity of a format.
+#: Keys that mean the user capacity of a format.
 _USER_CAPACITY = {"user_capacity", "user_capacity_gb", "ftl.user_capacity"}
 
 
 class Drive:
-    """A modelled drive: a value that is never changed, equal to every drive of the same text.
+    """A modelled drive: an immutable value. Drives with the same TOML text are equal.
 
     >>> drive = Drive.load("iodrive-duo").set("user_capacity", "480G")
     """
 
     def __init__(self, text: str, name: str = "") -> None:
-        """The drive in the text of a drive's TOML file; ``name`` stands for it in messages."""
+        """Creates a drive from the text of its TOML file; messages call it ``name``."""
         self._text = text
         self._facts: dict[str, Any] = json.loads(_core.drive_facts(name or "drive", text))
         self._name = name or self._facts["name"]
 
     @classmethod
     def load(cls, name: str | PathLike[str]) -> Drive:
-        """The drive of the catalogue with this name, or the one in this TOML file."""
+        """Loads a drive by its name in the catalogue, or from the path of its TOML file."""
         name = fspath(name)
         return cls(_core.drive_text(name), name)
 
     def set(self, key: str, value: object, *, format: str | None = None) -> Drive:
-        """Another drive, with ``value`` at ``key`` of its file, such as ``nand.t_erase_us``.
+        """Returns a copy with ``value`` at ``key`` of its file, such as ``nand.t_erase_us``.
 
-        ``user_capacity`` is that of a format, the first one where none is named: a number of
-        decimal GB, or a text such as ``"480G"``.
+        ``user_capacity`` sets the user capacity of ``format``, by default of the first one: a
+        number of decimal GB, or a text such as ``"480G"``.
         """
         if key in _USER_CAPACITY:
             value = capacity_gb(value, key)  # type: ignore[arg-type]
             key = f"format.{format or self.formats[0]}.user_gb"
-        # NumPy's numbers are none of Python's.
+        # NumPy's numbers are not Python's.
         if hasattr(value, "item") and not isinstance(value, (str, bytes)):
             value = value.item()
         return Drive(_core.drive_with(self._name, self._text, key, value), self._name)
 
     def toml(self) -> str:
-        """The text of its file."""
+        """Returns the text of the drive's TOML file."""
         return self._text
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Writes its file, which the command takes in the place of a name."""
+        """Writes the drive's TOML file, whose path the command accepts in place of a name."""
         path = Path(path)
         path.write_text(self._text, encoding="utf-8")
         return path
 
     @property
     def name(self) -> str:
-        """Its name, as results have it."""
+        """Name of the drive, as it appears in results."""
         return self._facts["name"]
 
     @property
     def title(self) -> str:
-        """Its heading on a report."""
+        """Title of the drive, as it appears in reports."""
         return self._facts["title"]
 
     @property
     def formats(self) -> list[str]:
-        """Names of its formats; the first one is used where none is named."""
+        """Names of the drive's formats; the first one is the default."""
         return list(self._facts["formats"])
 
     @property
     def hosts(self) -> list[str]:
-        """Names of its host drivers; the first one is used where none is named."""
+        """Names of the drive's host drivers; the first one is the default."""
         return list(self._facts["hosts"])
 
     @property
     def is_validated(self) -> bool:
-        """True if its rates have been compared with published ones."""
+        """True if rates of the model were compared with published ones."""
         return self._facts["validated"]
 
     @property
     def raw_capacity_gb(self) -> float:
-        """All of its media, in decimal GB."""
+        """Raw capacity of the media in decimal GB."""
         return self._facts["raw_capacity_gb"]
 
     @property
     def time_lapse_default(self) -> int:
-        """The time lapse at which it runs where none is named."""
+        """Default time lapse of the drive."""
         return self._facts["time_lapse_default"]
 
     @property
     def sheet(self) -> list[dict[str, str]]:
-        """Its specification sheet: group, name, value and source of every number."""
+        """Specification sheet: group, name, value and source of every number."""
         return list(self._facts["sheet"])
 
     @cached_property
@@ -104,7 +104,7 @@ class Drive:
         return self._name in _core.drives() and _core.drive_text(self._name) == self._text
 
     def _named_below(self, folder: Path) -> str:
-        """A name by which runs find it again: that of the catalogue, or a file in ``folder``."""
+        """Returns a name that runs can find: one of the catalogue, or a file in ``folder``."""
         if self._is_of_catalogue:
             return self._name
         folder.mkdir(parents=True, exist_ok=True)
@@ -144,15 +144,15 @@ class Drive:
 
 
 def drives() -> list[str]:
-    """Names of the drives of the catalogue."""
+    """Returns the names of the drives in the catalogue."""
     return _core.drives()
 
 
 def workloads() -> dict[str, str]:
-    """Titles of the workloads, built in and of the user, by name."""
+    """Returns the titles of the workloads, built-in and the user's, by name."""
     return dict(_core.workloads())
 
 
 def protocols() -> dict[str, str]:
-    """Titles of the protocols, built in and of the user, by name."""
+    """Returns the titles of the protocols, built-in and the user's, by name."""
     return dict(_core.protocols())

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 
 class Error(Exception):
-    """A failure: ``text`` says what was attempted, ``remedy`` what to do about it."""
+    """A failure: ``text`` describes it, and ``remedy`` says what to do about it."""
 
     def __init__(self, text: str, remedy: str = "") -> None:
-        # Both are arguments, so that an exception of another process arrives whole.
+        # Both are arguments, so that pickling an exception keeps them.
         super().__init__(text, remedy)
         self.text = text
         self.remedy = remedy

@@ -1,34 +1,93 @@
-"""Progress of work, for whoever waits."""
+"""Reports of progress."""
 
 from __future__ import annotations
 
+import html
 import sys
+import time
 from typing import Any, Callable, Optional
 
 #: A function that is called with a dict: ``run``, ``step``, ``step_done``, ``step_finished``,
 #: ``done`` (0 to 1), ``left_s`` and ``text``.
 Progress = Callable[[dict[str, Any]], None]
 
+#: Seconds between two lines if stderr is no terminal.
+_BETWEEN_S = 10.0
+
+
+def _told(event: dict[str, Any]) -> str:
+    left = event["left_s"]
+    parts = [
+        f"{event['done'] * 100:3.0f} %",
+        "" if left is None else f"{left:.0f} s left",
+        event["text"],
+        f"{event['run']} {event['step']}".strip(),
+    ]
+    return "  ".join(part for part in parts if part)
+
+
+def _is_end(event: dict[str, Any]) -> bool:
+    return event["done"] >= 1 and event["step_finished"]
+
 
 class Bar:
-    """A line on stderr that says how far the work is, in terminals and notebooks alike."""
+    """Progress on stderr: one line that changes on a terminal, a new line every ten seconds
+    elsewhere."""
+
+    def __init__(self) -> None:
+        self._is_terminal = sys.stderr.isatty()
+        self._told_at = -_BETWEEN_S
 
     def __call__(self, event: dict[str, Any]) -> None:
-        left = event["left_s"]
-        parts = [
-            f"{event['done'] * 100:3.0f} %",
-            "" if left is None else f"{left:.0f} s left",
-            event["text"],
-            f"{event['run']} {event['step']}".strip(),
-        ]
-        line = "  ".join(part for part in parts if part)[:78]
-        end = "\n" if event["done"] >= 1 and event["step_finished"] else ""
-        sys.stderr.write(f"\r{line:<78}{end}")
+        line = _told(event)
+        if self._is_terminal:
+            end = "\n" if _is_end(event) else ""
+            sys.stderr.write(f"\r{line[:78]:<78}{end}")
+        elif _is_end(event) or time.monotonic() - self._told_at >= _BETWEEN_S:
+            self._told_at = time.monotonic()
+            sys.stderr.write(line + "\n")
         sys.stderr.flush()
 
 
+class NotebookBar:
+    """A progress bar below the cell of a notebook, which is removed at the end."""
+
+    def __init__(self) -> None:
+        from IPython.display import display  # type: ignore[import-not-found, unused-ignore]
+
+        show: Any = display
+        self._shown = show(_Html(""), display_id=True)
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        if _is_end(event):
+            self._shown.update(_Html(""))
+            return
+        bar = f'<progress value="{event["done"]:.4f}" style="width:16em"></progress>'
+        self._shown.update(_Html(f"{bar} {html.escape(_told(event))}"))
+
+
+class _Html:
+    """HTML for a notebook."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def _repr_html_(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return ""
+
+
+def _is_notebook() -> bool:
+    """Returns true in the kernel of a notebook. IPython on a terminal has no kernel."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return shell is not None and hasattr(shell, "kernel")
+
+
 def observer(progress: Progress | bool | None) -> Optional[Progress]:
-    """The observer that is meant: a function, ``True`` for a bar, or none."""
+    """Returns the function to call with progress: ``True`` means a bar."""
     if progress is True:
-        return Bar()
+        return NotebookBar() if _is_notebook() else Bar()
     return progress or None

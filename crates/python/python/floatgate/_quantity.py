@@ -1,4 +1,4 @@
-"""Values with units, as the command takes them: ``60s``, ``4k``, ``480G``."""
+"""Values with units in the syntax of the command: ``60s``, ``4k``, ``480G``."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def _split(text: str, what: str, like: str) -> tuple[str, str]:
 
 
 def seconds(value: float | str, what: str) -> float:
-    """A span of time in seconds: a number of them, or a text such as ``"6h"``."""
+    """Converts a duration to seconds: a number of seconds, or a text such as ``"6h"``."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         if not math.isfinite(value) or value < 0:
             raise Error(f"{what} is {value}, must be 0 seconds or more")
         return float(value)
     number, unit = _split(str(value), what, "60s, 10min or 6h")
     if unit not in _SPANS:
-        raise Error(f"{what} is {value!r}", "its unit is one of ms, s, min, h and d")
+        raise Error(f"{what} is {value!r}", "use one of the units ms, s, min, h and d")
     return float(number) * _SPANS[unit]
 
 
@@ -41,12 +41,12 @@ def _bytes(text: str, what: str, *, binary: bool) -> Fraction:
     else:
         letter, base = unit, 1024 if binary else 1000
     if letter not in _POWERS or not unit:
-        raise Error(f"{what} is {text!r}", "its unit is one of k, M, G and T, or KiB and so on")
+        raise Error(f"{what} is {text!r}", "use one of the units k, M, G and T, or KiB and so on")
     return Fraction(number) * base ** _POWERS[letter]
 
 
 def capacity_gb(value: float | str, what: str) -> int | float:
-    """A capacity in decimal GB: a number of them, or a text such as ``"480G"``."""
+    """Converts a capacity to decimal GB: a number of GB, or a text such as ``"480G"``."""
     if isinstance(value, str):
         exact = _bytes(value, what, binary=False) / 10**9
         return int(exact) if exact.denominator == 1 else float(exact)
@@ -54,10 +54,10 @@ def capacity_gb(value: float | str, what: str) -> int | float:
 
 
 def transfer_bytes(value: int | str, what: str) -> int:
-    """A transfer size in bytes: a number of them, or a text such as ``"4k"`` (4096)."""
+    """Converts a transfer size to bytes: a number of bytes, or a text such as ``"4k"`` (4096)."""
     if isinstance(value, str):
         exact = _bytes(value, what, binary=True)
         if exact.denominator != 1:
-            raise Error(f"{what} is {value!r}, which is no whole number of bytes")
+            raise Error(f"{what} is {value!r}, must be a whole number of bytes")
         return int(exact)
     return value

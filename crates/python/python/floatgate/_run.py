@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import json
-import os
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
 from . import _core
+from ._chart import Chart
 from ._drive import Drive
 from ._error import Error
+from ._executor import processors
+from ._html import escaped, frame, table
 from ._progress import Progress, observer
 from ._quantity import seconds, transfer_bytes
 
 
 class Run:
-    """A result: what ``run.json`` holds as Python values, samples and latencies as tables."""
+    """A result: the contents of ``run.json`` as Python values, and its tables."""
 
     def __init__(self, data: _core.RunData) -> None:
         self._data = data
 
     @classmethod
     def open(cls, path: str | PathLike[str]) -> Run:
-        """The run in a folder that a review made."""
+        """Opens the run in a folder that a review created."""
         return cls(_core.open_run(fspath(path)))
 
     def to_json(self) -> str:
-        """The text of ``run.json``."""
+        """Returns the text of ``run.json``."""
         return self._text
 
     @cached_property
@@ -37,21 +39,21 @@ class Run:
 
     @cached_property
     def values(self) -> dict[str, Any]:
-        """All of ``run.json``, as docs/reference/results.md describes it."""
+        """Contents of ``run.json``; docs/reference/results.md describes the fields."""
         return json.loads(self._text)
 
     @property
     def steps(self) -> list[dict[str, Any]]:
-        """Steps, in order."""
+        """Steps of the run in their order."""
         return self.values["steps"]
 
     @property
     def warnings(self) -> list[dict[str, Any]]:
-        """What a reader must know before trusting a number."""
+        """Warnings: conditions that limit how far the numbers can be trusted."""
         return self.values["warnings"]
 
     def step(self, name: str) -> dict[str, Any]:
-        """The step with this name, such as ``4k/precondition``."""
+        """Returns the step with this name, such as ``4k/precondition``."""
         for step in self.steps:
             if step["id"] == name:
                 return step
@@ -60,20 +62,20 @@ class Run:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """Figures of the last step that was measured."""
+        """Figures of the last measured step."""
         measured = [step for step in self.steps if step["summary"] is not None]
         if not measured:
-            raise Error("nothing was measured")
+            raise Error("the run has no measured step", "finish the run, or look at its steps")
         return measured[-1]["summary"]
 
     @property
     def iops(self) -> float:
-        """Requests a second of the last step that was measured."""
+        """Requests per second of the last measured step."""
         return self.summary["iops"]
 
     @property
     def write_amplification(self) -> float | None:
-        """NAND writes by host writes of the last step that was measured, if it wrote."""
+        """NAND writes divided by host writes in the last measured step; ``None`` without writes."""
         nand = self.summary["nand"]
         if nand is None or nand["host_sent_bytes"] == 0:
             return None
@@ -81,16 +83,36 @@ class Run:
         return sum(nand[f"{kind}_bytes"] for kind in kinds) / nand["host_sent_bytes"]
 
     def samples(self) -> _core.ArrowTable:
-        """Samples of all steps, one row each."""
+        """Returns the samples of all steps, one row for each."""
         return self._data.samples()
 
     def latencies(self) -> _core.ArrowTable:
-        """Latency histograms of all steps, one row a bin."""
+        """Returns the latency histograms of all steps, one row for each bin."""
         return self._data.latencies()
 
     def html(self) -> str:
-        """A page on this run alone."""
+        """Returns a report of this run only, as one HTML file."""
         return self._data.html()
+
+    def chart(self, column: str = "iops") -> Chart:
+        """Returns a chart of a column of the samples over protocol time, with a line per step."""
+        columns = self.samples().to_dict()
+        if column not in columns or column == "step":
+            raise Error(f"samples have no column {column!r}", f"they have {', '.join(columns)}")
+        lines: dict[str, tuple[list[float], list[float]]] = {}
+        begin_s, last = 0.0, ("", 0.0)
+        for step, at_s, value in zip(columns["step"], columns["at_s"], columns[column]):
+            # Times restart with each step.
+            begin_s += last[1] if step != last[0] else 0.0
+            last = (step, at_s)
+            if value is not None:
+                xs, ys = lines.setdefault(step, ([], []))
+                xs.append((begin_s + at_s) / 3600)
+                ys.append(value)
+        target = self.values["target"]
+        return Chart(f"{target['name']} {target['format']}: {column}", "hours", "", lines,
+                     f"{self.values['id'] or self.values['protocol']}, "
+                     f"model version {self.values['model_version']}, seed {self.values['seed']}")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Run) and self._text == other._text
@@ -103,32 +125,41 @@ class Run:
         rate = f", {self.iops:.0f} IOPS" if measured else ""
         return f"<Run {target['name']} {target['format']}: {self.values['protocol']}{rate}>"
 
+    def _repr_html_(self) -> str:
+        rows = [
+            (step["id"], it["iops"], it["throughput_read_mb_s"], it["throughput_write_mb_s"],
+             it["latency"]["latency_ns_avg"] / 1e6, it["latency"]["latency_ns_p99"] / 1e6)
+            for step in self.steps if (it := step["summary"]) is not None
+        ]
+        heads = ["step", "IOPS", "read MB/s", "write MB/s", "average ms", "p99 ms"]
+        beware = "".join(f"<p>{escaped(it['text'])}</p>" for it in self.warnings)
+        samples = self.samples()
+        chart = self.chart().svg() if len(samples) > 1 else ""
+        return chart + table(heads, rows) + beware
+
 
 class Review:
-    """A reviewed drive: the page, and the runs that it shows."""
+    """A review: the path of its page, and the runs that the page shows."""
 
     def __init__(self, path: Path, runs: list[Run]) -> None:
         self.path = path
         self.runs = runs
 
     def html(self) -> str:
-        """The page, one self-contained HTML file."""
+        """Returns the page, one self-contained HTML file."""
         return self.path.read_text(encoding="utf-8")
 
     def __repr__(self) -> str:
         return f"<Review {self.path}, {len(self.runs)} runs>"
 
     def _repr_html_(self) -> str:
-        import html
-
-        page = html.escape(self.html(), quote=True)
-        return f'<iframe srcdoc="{page}" width="100%" height="800" style="border:0"></iframe>'
+        return frame(self.html())
 
 
 def jobs_or_processors(jobs: int | None) -> int:
-    """The number of simulations at once that is meant."""
+    """Returns the number of parallel simulations, by default one for each processor."""
     if jobs is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+        return processors()
     if jobs < 1:
         raise Error(f"jobs is {jobs}, must be 1 or more")
     return jobs
@@ -151,7 +182,7 @@ def run(
     seed: int = 1,
     progress: Progress | bool | None = None,
 ) -> Run:
-    """One workload on one drive, as ``floatgate run`` has it: the same figures to the byte."""
+    """Runs one workload on one drive. The figures equal those of ``floatgate run`` to the byte."""
     order = {
         "drive": drive._order(format, host, time_lapse, seed),
         "workload": workload,
@@ -164,31 +195,3 @@ def run(
         "compressible_percent": compressible,
     }
     return Run(_core.run(json.dumps(order), observer(progress)))
-
-
-def review(
-    drive: Drive,
-    protocol: str = "enterprise",
-    *,
-    out: str | PathLike[str] = "runs",
-    format: str = "all",
-    host: str | None = None,
-    time_lapse: int | None = None,
-    seed: int = 1,
-    jobs: int | None = None,
-    progress: Progress | bool | None = None,
-) -> Review:
-    """A whole protocol on a drive, with run folders and a page in ``out``.
-
-    A drive that is not of the catalogue is saved there as a file, by which runs name it.
-    """
-    drive_order = drive._order(format, host, time_lapse, seed)
-    drive_order["name"] = drive._named_below(Path(out))
-    order = {
-        "drive": drive_order,
-        "protocol": protocol,
-        "out": fspath(out),
-        "jobs": jobs_or_processors(jobs),
-    }
-    path, runs = _core.review(json.dumps(order), observer(progress))
-    return Review(Path(path), [Run(data) for data in runs])

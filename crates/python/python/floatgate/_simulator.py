@@ -1,4 +1,4 @@
-"""A drive, request by request, for loads of the caller's own."""
+"""A modelled drive that takes single requests, for loads that Python code generates."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ STATUSES = ("ok", "out-of-range", "media-error", "read-only", "out-of-space", "p
 
 
 class Completions(NamedTuple):
-    """Requests that completed, in the order of their completion: three columns of one length.
+    """Completed requests in the order of their completion: three columns of equal length.
 
     Each is a ``memoryview``, which ``numpy.asarray`` takes without a copy.
     """
 
-    #: Numbers of the requests, from 0 in the order of submission.
+    #: Indices of the requests, from 0 in the order of submission.
     request: memoryview
     #: Times at which the host sees the completions, in nanoseconds.
     completed_ns: memoryview
-    #: 0 where it was done as asked, else an index of ``STATUSES``.
+    #: Status as an index of ``STATUSES``; 0 means success.
     status: memoryview
 
 
 def _column(values: Any, code: str, name: str) -> bytes:
-    """The bytes of a column of whole numbers: an array of any kind, or an iterable of ints."""
+    """Converts a column of whole numbers, an array or an iterable of ints, to bytes."""
     if hasattr(values, "astype"):
-        # Any NumPy array, or a column of one of the libraries that follow it.
+        # A NumPy array, or a column of a library that follows NumPy's interface.
         if values.dtype.kind not in "iu":
-            raise Error(f"{name} are of type {values.dtype}", "give whole numbers")
+            raise Error(f"{name} have the type {values.dtype}", "pass whole numbers")
         limit = (1 << 8 * array.array(code).itemsize) - 1
         if len(values) and (values.min() < 0 or values.max() > limit):
-            raise Error(f"{name} are from {values.min()} to {values.max()}",
-                        f"they must be from 0 to {limit}")
+            raise Error(f"{name} range from {values.min()} to {values.max()}",
+            f"pass values from 0 to {limit}")
         return values.astype(f"<u{array.array(code).itemsize}").tobytes()
     try:
         return array.array(code, values).tobytes()
     except (TypeError, OverflowError) as cause:
-        raise Error(f"{name} are no column of whole numbers: {cause}",
-                    "give an array, or a list of ints from 0 on") from cause
+        raise Error(f"{name} is not a column of whole numbers: {cause}",
+        "pass an array, or a list of ints that are 0 or more") from cause
 
 
 class Simulator:
-    """A drive in virtual time, which takes requests and says when they complete.
+    """A drive in virtual time, which takes requests and returns when they complete.
 
     Times are in nanoseconds, addresses and lengths in sectors of 512 bytes, after time lapse.
     """
@@ -67,22 +67,22 @@ class Simulator:
 
     @property
     def sectors(self) -> int:
-        """Sectors of 512 bytes that the host sees."""
+        """Capacity that the host sees, in sectors of 512 bytes."""
         return self._core.sectors
 
     @property
     def now_ns(self) -> int:
-        """The latest time that is known."""
+        """Current virtual time in nanoseconds."""
         return self._core.now_ns
 
     @property
     def outstanding(self) -> int:
-        """Requests that have not completed."""
+        """Number of requests that have not completed."""
         return self._core.outstanding
 
     def submit(self, time_ns: Any, op: Any, lba: Any, sectors: Any, *, thread: int = 0
                ) -> Completions:
-        """Submits requests in the order of their times. Returns what completed before the last."""
+        """Submits requests in the order of their times. Returns those that completed meanwhile."""
         columns = (
             _column(time_ns, "Q", "times"),
             _column(op, "B", "ops"),
@@ -92,11 +92,11 @@ class Simulator:
         return _completions(self._core.submit(columns, thread))
 
     def advance(self, until_ns: int | None = None) -> Completions:
-        """Lets time pass; without ``until_ns`` until everything is done."""
+        """Advances time to ``until_ns``, or until all requests have completed. Returns those."""
         return _completions(self._core.advance(until_ns))
 
     def run(self, time_ns: Any, op: Any, lba: Any, sectors: Any, *, thread: int = 0) -> memoryview:
-        """Submits requests, waits for all, and returns their completion times in their order."""
+        """Submits requests, waits for all, and returns the completion time of each, in order."""
         if self.outstanding:
             raise Error(f"{self.outstanding} requests are outstanding", "advance() first")
         columns = (
@@ -108,19 +108,19 @@ class Simulator:
         return memoryview(self._core.run(columns, thread)).cast("Q")
 
     def fill(self) -> None:
-        """Writes everything once, in order."""
+        """Writes every sector once, in order."""
         self._core.fill()
 
     def set_compressible(self, percent: float) -> None:
-        """Sets how far the data of writes can be compressed from now on, in percent."""
+        """Sets the compressibility of the data of later writes, in percent."""
         self._core.set_compressible(percent)
 
     def counters(self) -> dict[str, int]:
-        """Counters of the media since the drive was made."""
+        """Returns the counters of the media since the simulator was created."""
         return json.loads(self._core.counters())
 
     def copy(self) -> Simulator:
-        """An independent drive in the same state: a branch for a what-if."""
+        """Returns an independent simulator in the same state, to try alternatives."""
         other = object.__new__(Simulator)
         other._core = self._core.copy()
         return other

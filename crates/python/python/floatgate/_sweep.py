@@ -7,38 +7,49 @@ any executor of the shape of ``concurrent.futures``, here or on another machine.
 from __future__ import annotations
 
 import json
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Mapping, Sequence, Union
 
 from . import _core
+from ._chart import Chart
 from ._drive import Drive
 from ._error import Error
-from ._executor import RayExecutor, executor_of
+from ._html import table
 from ._progress import Progress, observer
 from ._quantity import capacity_gb
 from ._run import jobs_or_processors
+from ._tasks import Clock, scatter
 
-#: Values of a dimension: a list, or a range as the command has it, such as ``"400..720/9"``.
+#: Values of a dimension: a list, or a range in the syntax of the command, ``"400..720/9"``.
 Values = Union[str, Sequence[Union[float, str]]]
 
-_CAPACITY = "user_capacity_gb"
-_ALIASES = {"user_capacity": _CAPACITY, "ftl.user_capacity": _CAPACITY, "queue": "queue_per_thread"}
-_ALIASES |= {"compressible": "compressible_percent"}
+CAPACITY = "user_capacity_gb"
+#: Shorter names of keys.
+ALIASES = {"user_capacity": CAPACITY, "ftl.user_capacity": CAPACITY, "queue": "queue_per_thread",
+           "compressible": "compressible_percent"}
+
+
+def flat(point: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the figures of a measured point by name."""
+    figures = {key: it for key, it in point.items() if not isinstance(it, (dict, list))}
+    for part in ("latency", "lifetime"):
+        for key, it in (point.get(part) or {}).items():
+            figures[key if key.startswith(part) else f"{part}_{key}"] = it
+    return figures
 
 
 class Sweep:
-    """The result of a sweep: what ``sweep.json`` holds."""
+    """The result of a sweep: the contents of ``sweep.json``."""
 
     def __init__(self, text: str, path: Path | None = None) -> None:
         self._text = text
-        #: Folder of the sweep; none where it was not kept.
+        #: Folder of the sweep; ``None`` if it was not stored.
         self.path = path
         self.values: dict[str, Any] = json.loads(text)
 
     def to_json(self) -> str:
-        """The text of ``sweep.json``."""
+        """Returns the text of ``sweep.json``."""
         return self._text
 
     @property
@@ -47,18 +58,54 @@ class Sweep:
         return self.values["points"]
 
     def rows(self) -> list[dict[str, Any]]:
-        """A flat dict for each point that was measured, such as pandas and Polars take."""
+        """Returns a flat dict for each measured point, which pandas and Polars accept."""
         keys = [dimension["key"] for dimension in self.values["dimensions"]]
         rows = []
         for point in self.points:
             if point["outcome"] == "measured":
-                figures = {k: v for k, v in point.items() if not isinstance(v, (dict, list))}
-                latency = {f"latency_{k}".replace("latency_latency", "latency"): v
-                           for k, v in point["latency"].items()}
-                # The value that was asked for, where a figure has its name.
+                # The requested value wins over a figure of the same name.
                 at = dict(zip(keys, point["at"]))
-                rows.append({**at, **figures, **latency, **at})
+                rows.append({**at, **flat(point), **at})
         return rows
+
+    def chart(self, figure: str = "iops", against: str | None = None) -> Chart:
+        """Returns a chart of a figure, a column of ``rows()``, against a dimension, by default the
+        first one with several values. Each combination of the others is a line."""
+        rows, dimensions = self.rows(), self.values["dimensions"]
+        keys = [it["key"] for it in dimensions]
+        varied = [it["key"] for it in dimensions if len(it["values"]) > 1] or keys
+        against = ALIASES.get(against, against) if against else varied[0]
+        if against not in keys:
+            raise Error(f"{against} was not swept", f"dimensions are {', '.join(keys)}")
+        if not rows or figure not in rows[0]:
+            known = ", ".join(rows[0]) if rows else "none, for no point was measured"
+            raise Error(f"points have no figure {figure!r}", f"there are {known}")
+        lines: dict[str, tuple[list[float], list[float]]] = {}
+        for row in rows:
+            others = [f"{key} {row[key]}" for key in varied if key != against]
+            xs, ys = lines.setdefault(", ".join(others) or figure, ([], []))
+            xs.append(row[against])
+            ys.append(row[figure])
+        note = f"{self.values['id']} model version {self.values['model_version']}, " \
+               f"seed {self.values['seed']}, time lapse {self.values['time_lapse']}"
+        return Chart(f"{self.values['title']}: {figure}", against, "", lines, note.strip())
+
+    def html(self) -> str:
+        """Returns the page that ``floatgate sweep`` writes."""
+        return _core.sweep_html(self._text)
+
+    def _repr_html_(self) -> str:
+        rows = self.rows()
+        heads = [it["key"] for it in self.values["dimensions"]]
+        heads += ["iops", "write_amplification", "latency_ns_p99", "steady"]
+        charts = ""
+        if all(isinstance(row[heads[0]], (int, float)) for row in rows) and len(rows) > 1:
+            charts = "".join(self.chart(name).svg() for name in ("iops", "write_amplification")
+                             if any(row.get(name) is not None for row in rows))
+        return charts + table(heads, ([row.get(head) for head in heads] for row in rows))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Sweep, (self._text, self.path))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sweep) and self._text == other._text
@@ -69,33 +116,26 @@ class Sweep:
         return f"<Sweep {self.values['drive']}: {len(self.points)} points>"
 
 
-def measure_points(order: str, model_version: int, indices: Sequence[int]) -> list[str]:
-    """Measures points of the grid of ``order``: what an executor's worker does.
-
-    A worker whose models are of another version refuses.
-    """
-    if model_version != _core.MODEL_VERSION:
-        raise Error(
-            f"a worker has model version {_core.MODEL_VERSION}, the sweep has {model_version}",
-            "install the same version of floatgate on every worker",
-        )
-    return [_core.sweep_point(order, index) for index in indices]
+def measure_point(order: str, index: int) -> str:
+    """Measures one point of the grid of ``order`` and returns JSON: a task of ``sweep``."""
+    return _core.sweep_point(order, index)
 
 
 def _dimensions(grid: Mapping[str, Values]) -> tuple[list[dict[str, Any]], list[list[str]]]:
-    lists, ranges = [], []
+    lists: list[dict[str, Any]] = []
+    ranges: list[list[str]] = []
     for key, values in grid.items():
-        key = _ALIASES.get(key, key)
+        key = ALIASES.get(key, key)
         if isinstance(values, str):
-            # Holds the place among the dimensions; the values are read by the compiled half.
+            # Reserves the position among the dimensions; the compiled half parses the range.
             lists.append({"key": key, "values": []})
             ranges.append([key, values])
             continue
         plain = [value.item() if hasattr(value, "item") else value for value in values]
-        if key == _CAPACITY:
+        if key == CAPACITY:
             plain = [capacity_gb(value, key) for value in plain]
         if not plain:
-            raise Error(f"{key} has no values", "give at least one")
+            raise Error(f"{key} has no values", "pass at least one")
         lists.append({"key": key, "values": plain})
     return lists, ranges
 
@@ -115,17 +155,18 @@ def sweep(
     out: str | PathLike[str] | None = None,
     resume: str | PathLike[str] | None = None,
     executor: Any = None,
-    batch: int = 1,
+    batch: int | None = None,
     jobs: int | None = None,
     progress: Progress | bool | None = None,
 ) -> Sweep:
-    """Measures ``drive`` at every point of ``grid``: values by key.
+    """Measures ``drive`` at every point of ``grid``, which has the values of each key.
 
     Keys are ``user_capacity_gb``, ``threads``, ``queue_per_thread``, ``read_percent``,
-    ``compressible_percent``, and those of the drive's file. With ``out`` each point is kept there
-    as soon as it is done, and ``resume`` goes on with such a folder. ``executor`` is anything of
-    the shape of ``concurrent.futures.Executor``, a client of Dask or the module ``ray``, with
-    ``batch`` points a task; without one, ``jobs`` threads measure.
+    ``compressible_percent``, and those of the drive's file. With ``out``, each point is stored in
+    a folder there as soon as it is measured; ``resume`` names such a folder to continue.
+    ``executor`` is a ``concurrent.futures.Executor``, a Dask ``Client`` or the module ``ray``. It
+    gets ``batch`` points in each task, by default as many as take two seconds. Without an executor,
+    ``jobs`` threads measure the points.
     """
     folder = None
     if resume is not None:
@@ -133,7 +174,7 @@ def sweep(
         order, count = folder.order(), folder.count()
     else:
         if drive is None or not grid:
-            raise Error("nothing to sweep", 'give a drive and values: {"threads": [1, 4, 16]}')
+            raise Error("nothing to sweep", 'pass a drive and values: {"threads": [1, 4, 16]}')
         lists, ranges = _dimensions(grid)
         arguments = {
             "drive": drive._order(format, host, time_lapse, seed),
@@ -152,7 +193,7 @@ def sweep(
     if executor is None:
         text = _core.sweep_all(order, jobs_or_processors(jobs), folder, told)
     else:
-        text = _by_executor(order, count, folder, executor_of(executor), batch, told)
+        text = _by_executor(order, count, folder, (executor, batch), told)
     if folder is None:
         return Sweep(text)
     folder.finish(text)
@@ -164,43 +205,20 @@ def _by_executor(
     order: str,
     count: int,
     folder: _core.SweepFolder | None,
-    executor: Executor | RayExecutor,
-    batch: int,
+    engine: tuple[Any, int | None],
     told: Progress | None,
 ) -> str:
-    if batch < 1:
-        raise Error(f"batch is {batch}, must be 1 or more")
+    executor, batch = engine
     points = dict(folder.finished()) if folder else {}
-    open_ = [index for index in range(count) if index not in points]
-    batches = [open_[begin : begin + batch] for begin in range(0, len(open_), batch)]
-    under_way: dict[Future[list[str]], list[int]] = {}
+    clock = Clock(count, len(points))
 
-    def take(task: Future[list[str]]) -> None:
-        for index, point in zip(under_way.pop(task), task.result()):
-            if folder:
-                folder.keep(index, point)
-            points[index] = point
+    def take(index: int, point: str) -> None:
+        if folder:
+            folder.keep(index, point)
+        points[index] = point
         if told:
-            told(_event(len(points), count))
+            told(clock.event(len(points), "point"))
 
-    try:
-        for indices in batches:
-            task = executor.submit(measure_points, order, _core.MODEL_VERSION, indices)
-            under_way[task] = indices
-            # An executor may measure at once: what is done is kept at once.
-            if task.done():
-                take(task)
-        while under_way:
-            for task in wait(under_way, return_when=FIRST_COMPLETED).done:
-                take(task)
-    except BaseException:
-        for task in under_way:
-            task.cancel()
-        raise
+    left = {index: (order, index) for index in range(count) if index not in points}
+    scatter(measure_point, left, take, executor=executor, batch=batch)
     return _core.sweep_result(order, [points[index] for index in range(count)])
-
-
-def _event(done: int, count: int) -> dict[str, Any]:
-    text = f"{done} of {count} points"
-    return {"run": "", "step": "sweep", "step_done": done / count, "step_finished": done == count,
-            "done": done / count, "left_s": None, "text": text}

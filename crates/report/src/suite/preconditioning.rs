@@ -202,8 +202,8 @@ fn verdicts(taken: &[Taken<'_>]) -> String {
             Text(&verdict(step)),
         );
     }
-    html + "</ul><p class=\"small\">The bars on top of the charts mark the window that was judged, \
-            in the colour of its run.</p>"
+    html + "</ul><p class=\"small\">The bars on top of the charts mark the judged window in the \
+            colour of its run.</p>"
 }
 
 fn verdict(step: &Step) -> String {
@@ -233,8 +233,8 @@ fn verdict(step: &Step) -> String {
             format!(" ({} of what it addresses)", percent(written.addressed_share))
         });
         format!(
-            "held still, but had written too little{written} to settle: a burst. Last window: \
-             {judged}."
+            "met the limits, but had written too little{written} to be settled: a burst. Last \
+             window: {judged}."
         )
     } else {
         format!(

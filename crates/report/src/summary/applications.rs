@@ -22,7 +22,7 @@ pub(crate) fn sentence(subjects: &[Subject<'_>]) -> String {
     let of_run = |subject: &Subject<'_>, name| {
         let who = if subjects.len() > 1 { format!(" on {}", subject.label) } else { String::new() };
         match greatest(subject, name) {
-            None => format!("none told{who}"),
+            None => format!("not predicted{who}"),
             Some((clients, tps, it)) => {
                 let given = if it.exceeds_processors { ", given enough processors" } else { "" };
                 format!("{}{who} at {clients} clients{given}", number::whole(tps))
@@ -35,7 +35,7 @@ pub(crate) fn sentence(subjects: &[Subject<'_>]) -> String {
         format!("{title}: {}", listed(&rates))
     };
     let all: Vec<String> = names(subjects).into_iter().map(of).collect();
-    format!("Most transactions a second, predicted. {}.", all.join("; "))
+    format!("Maximum transactions per second, predicted. {}.", all.join("; "))
 }
 
 /// The table; empty where no application was replayed.
@@ -45,7 +45,7 @@ pub(super) fn part(subjects: &[Subject<'_>]) -> String {
         return String::new();
     }
     let mut html = String::from(
-        "<h3>Applications: the most transactions a second, predicted</h3>\
+        "<h3>Applications: maximum transactions per second, predicted</h3>\
          <div class=\"scroll\"><table><thead><tr><th scope=\"col\">Application</th>\
          <th scope=\"col\">Run</th><th scope=\"col\">Transactions/s</th>\
          <th scope=\"col\">Clients</th><th scope=\"col\">Average, ms</th>\
@@ -54,7 +54,7 @@ pub(super) fn part(subjects: &[Subject<'_>]) -> String {
     for (name, title) in names {
         for subject in subjects.iter().filter(|it| replays(it, name)) {
             let cells = match greatest(subject, name) {
-                None => ["none told: the host decides", "–", "–", "–"].map(str::to_owned),
+                None => ["not predicted: the host is the limit", "–", "–", "–"].map(str::to_owned),
                 Some((clients, tps, it)) => {
                     let mark = if it.exceeds_processors { " †" } else { "" };
                     let shown = |ms: Option<f64>| ms.map_or_else(|| "–".to_owned(), number::plain);

@@ -49,10 +49,10 @@ pub(super) fn part(subjects: &[Subject<'_>], loads: &[&Comparison]) -> String {
         }
         html.push_str("</tr>");
     }
-    html + "</tbody></table></div><p class=\"small\">Processors are those of the host that the \
-            requests keep busy: processor time a request × IOPS. Of models it is that of the \
-            driver, and that of the flash translation layer where it runs on the host, whose map \
-            then takes memory there; of real drives that of fio in user space and in the \
+    html + "</tbody></table></div><p class=\"small\">Processors is the number of host processors \
+            that the requests keep busy: processor time per request × IOPS. For models it is that \
+            of the driver, and of the flash translation layer if that runs on the host, where its \
+            map then takes memory; for real drives it is the time of fio in user space and in the \
             kernel.</p>"
 }
 

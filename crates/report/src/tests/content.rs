@@ -3,45 +3,9 @@
 use results::{AskedRate, Climate, Figure, Limits, Run, StepKind, TargetKind};
 
 use super::TITLE;
+use super::markup::{bare, part, rows, section};
 use crate::example::{FAST, STOCK, Shape, rated, review_of_two, run};
 use crate::review;
-
-/// The text of a part of a page from `from` on until `to`.
-fn part<'a>(page: &'a str, from: &str, to: &str) -> &'a str {
-    let begin = page.find(from).unwrap_or_else(|| panic!("no {from}"));
-    let rest = &page[begin..];
-    &rest[..rest.find(to).unwrap_or_else(|| panic!("no {to} after {from}"))]
-}
-
-fn section<'a>(page: &'a str, id: &str) -> &'a str {
-    part(page, &format!("<section id=\"{id}\""), "</section>")
-}
-
-/// The cells of the rows of the first table after `heading`, without markup.
-fn rows(page: &str, heading: &str) -> Vec<Vec<String>> {
-    let table = part(part(page, heading, "</table>"), "<tbody>", "</tbody>");
-    let cells = |row: &str| {
-        let cells = row.split("<t").skip(1);
-        cells.map(|cell| bare(&cell[cell.find('>').map_or(0, |at| at + 1)..])).collect()
-    };
-    table
-        .split("<tr")
-        .skip(1)
-        .map(|row| cells(&row[row.find('>').map_or(0, |at| at + 1)..]))
-        .collect()
-}
-
-/// A text without its tags.
-fn bare(html: &str) -> String {
-    let parts = html.split('<').enumerate();
-    parts
-        .map(
-            |(index, part)| {
-                if index == 0 { part } else { part.split_once('>').map_or("", |it| it.1) }
-            },
-        )
-        .collect()
-}
 
 #[test]
 fn one_run_is_not_compared() {
@@ -80,9 +44,9 @@ fn repeats_of_one_target_say_how_far_they_lie_apart_and_no_ratio() {
     let repeats: Vec<Run> = repeats(STOCK).collect();
     let page = review(&repeats, TITLE);
     let comparison = section(&page, "comparison");
-    assert!(comparison.contains("how far repeats lie apart") && comparison.contains(", 3 runs"));
+    assert!(comparison.contains("spread of the repeats") && comparison.contains(", 3 runs"));
     assert!(!comparison.contains("class=\"ratios\""));
-    for row in rows(comparison, "how far repeats lie apart") {
+    for row in rows(comparison, "spread of the repeats") {
         let number = |text: &str| text.replace([',', ' ', '\u{202f}'], "").parse::<f64>().ok();
         let (low, high) = (number(&row[2]), number(&row[3]));
         assert!(low <= high && low.is_some(), "{row:?}");
@@ -107,7 +71,7 @@ fn a_model_beside_a_measurement_says_by_how_much_it_misses() {
     measured.target.kind = TargetKind::BlockDevice;
     let page = review(&[run(STOCK), measured.clone()], TITLE);
     let comparison = section(&page, "comparison");
-    assert!(comparison.contains("Half of the loads are missed by less than"));
+    assert!(comparison.contains("The model misses half of the loads by less than"));
     let missed = rows(comparison, "Model against measurement");
     let is_write = |row: &&Vec<String>| row[0] == "4k-rand-write T16Q16";
     let row = missed.iter().find(is_write).unwrap_or_else(|| panic!("{missed:?}"));
@@ -188,7 +152,7 @@ fn littles_law_is_told_of_loads_that_were_not_held_to_a_rate() {
     let mut one = run(STOCK);
     let page = review(&[one.clone()], TITLE);
     let loads = |page: &str| {
-        let said = part(page, "is what was outstanding (Little's law) in ", " loads");
+        let said = part(page, "equals the outstanding requests (Little's law) in ", " loads");
         let number = said.rsplit(' ').next().map(str::to_owned);
         number.and_then(|it| it.parse::<usize>().ok()).unwrap()
     };
@@ -241,5 +205,5 @@ fn a_purge_that_nobody_could_make_is_told_in_the_words_of_its_driver() {
     one.steps[0].how = "blkdiscard <all> & \"nothing\" else".into();
     let page = review(&[one], TITLE);
     assert!(page.contains("blkdiscard &lt;all&gt; &amp;"));
-    assert!(page.contains("Every step, in the words of its driver"));
+    assert!(page.contains("Every step, as its driver describes it"));
 }

@@ -54,14 +54,14 @@ fn what_speaks_against_a_drive_begins_at_the_limits() {
             ..settled()
         })
     };
-    assert_eq!(at(74_000.0, 2.9), "Nothing measured here speaks against it up to these rates.");
+    assert_eq!(at(74_000.0, 2.9), "No measured weakness up to these rates.");
     assert_eq!(
         at(75_000.0, 2.9),
-        "Not for lasting 4K writes above 50K IOPS, 66.7 % of the 75K that it begins with."
+        "Not for lasting 4K writes above 50K IOPS, 66.7 % of its initial 75K."
     );
-    let tail = "where one write in a thousand may not take 3 ms, 3 times the average.";
+    let tail = "for work that needs 99.9 % of writes within 3 ms, 3 times the average.";
     assert_eq!(at(74_000.0, 3.0), format!("Not {tail}"));
-    assert!(at(75_000.0, 3.0).ends_with(&format!("begins with, nor {tail}")));
+    assert!(at(75_000.0, 3.0).ends_with(&format!("initial 75K, nor {tail}")));
 }
 
 #[test]

@@ -52,7 +52,7 @@ impl EventLog {
         Self { folder: volume.to_owned(), events }
     }
 
-    /// Takes note of an event, and writes it unless another thread is writing, which does it then.
+    /// Adds an event, and writes it, unless a thread that is writing already will do so.
     pub(super) fn note(&self, what: String) {
         let age = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let at_unix_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);

@@ -1,13 +1,11 @@
 //! The modelled drive whose times a served one keeps to, as its status tells of it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use blockio::Nanos;
 use export::Pace;
 use lab::ssd::{DriveSpec, PowerSpec};
 use live::DriveHealth;
-use live::status::{Climate, Model};
+use live::status::{Climate, Lateness, Model};
 
 use crate::temperature;
 
@@ -26,10 +24,9 @@ impl Paced {
         Self { name: spec.name.clone(), pace: Arc::new(pace), limits: spec.power.clone() }
     }
 
-    /// Returns the status of the model at `age` after its start.
-    pub(crate) fn status(&self, age: Duration) -> Model {
-        let now = Nanos::from_secs_f64(age.as_secs_f64());
-        let known = self.pace.climate(now).zip(self.limits.as_ref());
+    /// Returns the status of the model.
+    pub(crate) fn status(&self) -> Model {
+        let known = self.pace.climate().zip(self.limits.as_ref());
         let climate = known.map(|(reading, limits)| Climate {
             temperature_c: reading.temperature_c,
             throttle_c: limits.throttle_c,
@@ -38,7 +35,14 @@ impl Paced {
             power_limit_w: limits.limit_w,
             held_s: reading.held_by_heat.max(reading.held_by_power).as_secs_f64(),
         });
-        Model { name: self.name.clone(), climate }
+        let lateness = self.pace.lateness();
+        let lateness = Lateness {
+            replies: lateness.replies,
+            late: lateness.late,
+            late_by_ns_mean: lateness.late_by_mean().0,
+            late_by_ns_max: lateness.late_by_max.0,
+        };
+        Model { name: self.name.clone(), climate, lateness }
     }
 }
 

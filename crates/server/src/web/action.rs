@@ -22,7 +22,7 @@ pub(super) fn carry_out(visit: &Visit<'_>, subject: &dyn ShownDrive) -> Reply {
     let Visit { request, token, connection, .. } = visit;
     let header = |name| request.header(name).ok().flatten().unwrap_or_default();
     if !header("content-type").starts_with("application/json") {
-        return Reply::text(415, "what is to be done is told as application/json");
+        return Reply::text(415, "the body must be application/json");
     }
     if let Err(refusal) = token.check(connection.peer(), header("authorization")) {
         return refusal;

@@ -43,7 +43,7 @@ impl Attempts {
         (!left.is_zero()).then_some(left)
     }
 
-    /// Takes note of a wrong token. Returns how many came from there, and the wait for the next.
+    /// Records a wrong token. Returns the number from its address, and the delay for the next one.
     pub(super) fn note_wrong(&self, address: IpAddr, now: Instant) -> (u32, Duration) {
         let address = network(address);
         let mut all = self.lock();
@@ -58,7 +58,7 @@ impl Attempts {
         (count, wrong.wait())
     }
 
-    /// Takes note of the right token.
+    /// Records the right token.
     pub(super) fn note_right(&self, address: IpAddr) {
         self.lock().remove(&network(address));
     }

@@ -58,7 +58,7 @@ impl Connections {
 }
 
 impl Entry {
-    /// Takes note that it has asked, and is answered from now on.
+    /// Records that its request is complete and is being answered.
     pub(super) fn begin_answer(&self) {
         let mut table = self.all.lock();
         let Some(socket) = table.asking.remove(&self.number) else { return };

@@ -16,19 +16,19 @@ use super::{action, origin_check, page};
 use crate::drive_service::DriveService;
 
 /// Error for a drive whose server is gone.
-pub(super) const UNSERVED: &str = "nobody serves the drive any more";
+pub(super) const UNSERVED: &str = "the drive is no longer served";
 /// Path of the event stream of statuses, one a second.
 pub(super) const STREAM: &str = "/stream";
 
 /// A drive that is shown.
 pub trait ShownDrive: Debug + Send + Sync {
-    /// Its number, 16 hexadecimal digits; none once nobody serves it.
+    /// Its drive number, 16 hexadecimal digits; none once it is not served.
     fn number(&self) -> Option<String>;
-    /// Returns its status; none while nobody serves it.
+    /// Returns its status; none while it is not served.
     fn status(&self) -> Option<Status>;
-    /// Returns its recent activity; none while nobody serves it.
+    /// Returns its recent activity; none while it is not served.
     fn history(&self, span: HistorySpan) -> Option<History>;
-    /// Does what is asked.
+    /// Carries out an action.
     fn carry_out(&self, request: &Asked) -> Answer;
 }
 
@@ -78,7 +78,7 @@ impl DriveRoutes {
         }
     }
 
-    /// Lets every viewer go.
+    /// Disconnects all viewers.
     pub(super) fn end(&self) {
         self.stream.end();
     }

@@ -126,7 +126,7 @@ impl Fleet {
         }
     }
 
-    /// Lets every viewer go.
+    /// Disconnects all viewers.
     pub(super) fn end(&self) {
         self.stream.end();
         let all_routes: Vec<_> = self.berths().values().filter_map(|it| it.routes()).collect();
@@ -138,8 +138,7 @@ impl Fleet {
     fn shown(&self, path: &str) -> Reply {
         if let Some(name) = path.strip_prefix(REVIEWS) {
             let page = self.reports.as_ref().and_then(|reports| reports.review(name));
-            return page
-                .map_or_else(|| Reply::text(404, "there is no such review"), Reply::foreign);
+            return page.map_or_else(|| Reply::text(404, "unknown review"), Reply::foreign);
         }
         match path {
             "/" => page::of_fleet(),
@@ -332,7 +331,7 @@ impl Berth {
     }
 }
 
-/// Returns the status of a folder's drive; none if nobody serves it.
+/// Returns the status of a folder's drive; none if it is not served.
 fn asked(volume: &Path) -> io::Result<Option<Status>> {
     Connection::open(volume)?.map(|mut connection| connection.status()).transpose()
 }

@@ -9,8 +9,8 @@ use std::fmt::{Display, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use live::status::{
-    Climate, Commands, Die, HealthState, LATENCY_BUCKETS, MaintenanceStatus, ProblemKind, Scrubs,
-    Server, Space, Status, Wear, Writes, bucket_end_ns,
+    Climate, Commands, Die, HealthState, LATENCY_BUCKETS, Lateness, MaintenanceStatus, ProblemKind,
+    Scrubs, Server, Space, Status, Wear, Writes, bucket_end_ns,
 };
 
 /// Content type of [`Metrics::text`].
@@ -51,9 +51,9 @@ impl Metrics {
         if let Some(server) = &status.server {
             sheet.commands(server);
             sheet.clients(server);
-            let climate = server.model.as_ref().and_then(|model| model.climate);
-            if let Some(climate) = &climate {
-                sheet.climate(climate);
+            if let Some(model) = &server.model {
+                model.climate.iter().for_each(|climate| sheet.climate(climate));
+                sheet.lateness(&model.lateness);
             }
             sheet.process(server);
         }
@@ -289,7 +289,7 @@ impl Sheet {
 
     fn clients(&mut self, server: &Server) {
         let here = [(None, server.clients.len())];
-        self.gauges(("clients", PURE, "Clients that are there"), &here);
+        self.gauges(("clients", PURE, "Connected clients"), &here);
         self.counters(("clients_came", PURE, "Clients that came"), &[(None, server.clients_came)]);
         let refused = [(None, server.clients_refused)];
         let about = "Clients that were dropped or turned away";
@@ -309,6 +309,22 @@ impl Sheet {
         self.counters(("model_energy", "joules", about), &[(None, climate.energy_j)]);
         let about = "Time in which it held its writes";
         self.counters(("model_held", SECONDS, about), &[(None, climate.held_s)]);
+    }
+
+    fn lateness(&mut self, lateness: &Lateness) {
+        let about = "Replies at the pace of the model";
+        self.counters(("model_replies", PURE, about), &[(None, lateness.replies)]);
+        let about = "Replies that left a twentieth of their latency later than the model was done";
+        self.counters(("model_late_replies", PURE, about), &[(None, lateness.late)]);
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        let sum_s = seconds(lateness.late_by_ns_mean) * lateness.late as f64;
+        let about = "Time by which late replies were late, added up";
+        self.counters(("model_late_by", SECONDS, about), &[(None, sum_s)]);
+        let about = "Time by which the latest reply was late";
+        self.gauges(
+            ("model_late_by_max", SECONDS, about),
+            &[(None, seconds(lateness.late_by_ns_max))],
+        );
     }
 
     fn process(&mut self, server: &Server) {

@@ -84,7 +84,7 @@ impl Request {
         let target = parsed.path.unwrap_or_default();
         let path = target.split_once('?').map_or(target, |(path, _)| path);
         if !path.starts_with('/') {
-            return Err(Fault::Refused(400, "what is asked for begins with /"));
+            return Err(Fault::Refused(400, "the request target must begin with /"));
         }
         let header = |header: &httparse::Header<'_>| {
             let value = String::from_utf8_lossy(header.value).trim().to_owned();
@@ -108,7 +108,7 @@ impl Request {
         let first = values.next().map(String::as_str);
         match values.next() {
             None => Ok(first),
-            Some(_) => Err(Fault::Refused(400, "a header is there twice")),
+            Some(_) => Err(Fault::Refused(400, "a header is repeated")),
         }
     }
 

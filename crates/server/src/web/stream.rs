@@ -62,7 +62,7 @@ impl Stream {
         look: impl Fn() -> Option<T>,
     ) -> io::Result<()> {
         if !visit.entry.begin_to_view() {
-            let text = format!("{VIEWERS_MAX} viewers are there already, which is the limit");
+            let text = format!("too many viewers: the limit is {VIEWERS_MAX}");
             return visit.send(&Reply::text(503, &text));
         }
         let connection = visit.connection;
@@ -76,7 +76,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Lets every viewer go.
+    /// Disconnects all viewers.
     pub(super) fn end(&self) {
         self.lock().has_ended = true;
         self.changed.notify_all();

@@ -3,49 +3,49 @@
 use blockio::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// Result of a benchmark, as it printed it.
+/// Result that a benchmark printed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Benchmark {
     /// Program that printed it: `sysbench`, `pgbench` or `db_bench`.
     pub tool: String,
-    /// Transactions, or operations of `db_bench`, that were done while it counted.
+    /// Number of transactions, or operations of `db_bench`, in the measurement.
     pub transactions: u64,
     /// Transactions per second.
     pub tps: f64,
-    /// Mean latency of a transaction in milliseconds; absent where it was not printed.
+    /// Mean latency of a transaction in milliseconds; absent if it was not printed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ms_mean: Option<f64>,
-    /// 99th percentile of the latency in milliseconds; absent where it was not printed.
+    /// 99th percentile of the latency in milliseconds; absent if it was not printed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ms_p99: Option<f64>,
 }
 
 impl Benchmark {
-    /// Reads the last result in the output of sysbench (`--percentile=99` for a p99), pgbench or
-    /// `db_bench`; none where there is none.
+    /// Parses the last result in the output of sysbench (`--percentile=99` for a p99), pgbench or
+    /// `db_bench`; none if the output has no result.
     pub fn parse(output: &str) -> Option<Self> {
         [sysbench, pgbench, db_bench].into_iter().find_map(|parse| parse(output))
     }
 
-    /// Time for which it counted.
+    /// Duration of the measurement.
     pub fn span(&self) -> Nanos {
         Nanos::from_secs_f64(self.transactions as f64 / self.tps)
     }
 }
 
-/// The rest of the last line that begins with `label`, blanks before it aside.
+/// Rest of the last line that begins with `label`, after leading blanks.
 fn after<'a>(output: &'a str, label: &str) -> Option<&'a str> {
     output.lines().rev().find_map(|line| line.trim_start().strip_prefix(label)).map(str::trim)
 }
 
-/// The number that `text` begins with.
+/// Number at the beginning of `text`.
 fn leading(text: &str) -> Option<f64> {
     let end = text.find(|it: char| !it.is_ascii_digit() && it != '.').unwrap_or(text.len());
     text[..end].parse().ok().filter(|it: &f64| it.is_finite())
 }
 
-/// A count that is printed as a whole number.
+/// Whole number at the beginning of `text`.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a printed count")]
 fn count(text: &str) -> Option<u64> {
     leading(text).map(|it| it as u64)

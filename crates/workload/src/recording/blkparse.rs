@@ -11,27 +11,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use blockio::{Nanos, Op};
 
-use super::Recorded;
+use super::{DeviceTrace, Recorded};
 
-/// Requests of a device that blktrace saw issued and completed.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Blktrace {
-    /// Device numbers, such as `259,0`.
-    pub device: String,
-    /// Requests in order of issue, the first at zero.
-    pub requests: Vec<Recorded>,
-    /// Requests that were issued and whose completion is not in the trace.
-    pub incomplete: u64,
-}
-
-impl Blktrace {
-    /// First sector behind all requests.
-    pub fn end_lba(&self) -> u64 {
-        self.requests.iter().map(|it| it.lba + u64::from(it.sectors)).max().unwrap_or_default()
-    }
-}
-
-/// Operation, first sector and sectors of a request: what its issue and its completion share.
+/// Operation, first sector and sectors of a request, by which issue and completion are matched.
 type Key = (u8, u64, u32);
 
 /// A request that was issued.
@@ -41,13 +23,13 @@ struct Issued {
     fua: bool,
 }
 
-/// Reads blkparse text.
+/// Parses the output of blkparse.
 ///
 /// # Errors
-/// Fails if a line is broken, two devices are in it, or no request is issued and completed, and
-/// says which line and what would be right.
-pub fn read_blkparse(text: &str) -> Result<Blktrace, String> {
-    let mut trace = Blktrace::default();
+/// Fails if a line is malformed, it has two devices, or no request is issued and completed. Names
+/// the line and the expected form.
+pub fn read_blkparse(text: &str) -> Result<DeviceTrace, String> {
+    let mut trace = DeviceTrace::default();
     let mut open: BTreeMap<Key, VecDeque<Issued>> = BTreeMap::new();
     for (index, line) in text.lines().enumerate() {
         let fields: Vec<&str> = line.split_whitespace().collect();
@@ -71,16 +53,8 @@ pub fn read_blkparse(text: &str) -> Result<Blktrace, String> {
             waiting.push_back(Issued { at, op, fua });
         } else if let Some(Issued { at: issued_at, op, fua }) = waiting.pop_front() {
             let completed_at = at.max(issued_at);
-            let client = 0;
-            trace.requests.push(Recorded {
-                issued_at,
-                completed_at,
-                op,
-                fua,
-                lba,
-                sectors,
-                client,
-            });
+            let request = Recorded { issued_at, completed_at, op, fua, lba, sectors, client: 0 };
+            trace.requests.push(request);
         }
     }
     if trace.requests.is_empty() {
@@ -91,13 +65,7 @@ pub fn read_blkparse(text: &str) -> Result<Blktrace, String> {
         );
     }
     trace.incomplete = open.values().map(|waiting| waiting.len() as u64).sum();
-    trace.requests.sort_by_key(|it| (it.issued_at, it.completed_at));
-    let start = trace.requests[0].issued_at;
-    for request in &mut trace.requests {
-        request.issued_at = request.issued_at - start;
-        request.completed_at = request.completed_at - start;
-    }
-    Ok(trace)
+    Ok(trace.ordered())
 }
 
 /// Issue or completion of a request.
@@ -111,10 +79,10 @@ struct Event<'a> {
     sectors: u32,
 }
 
-/// The event of a line; none where it is another action or carries no request.
+/// Event of a line; none for other actions and lines without a request.
 fn event<'a>(fields: &[&'a str]) -> Result<Option<Event<'a>>, String> {
     let [device, _, _, seconds, _, action, rest @ ..] = fields else {
-        // Blank lines, and what blkparse says besides.
+        // Blank lines, and messages of blkparse.
         return match fields.first() {
             Some(first) if first.contains(',') => {
                 Err(format!("{} fields: no action", fields.len()))
@@ -133,7 +101,7 @@ fn event<'a>(fields: &[&'a str]) -> Result<Option<Event<'a>>, String> {
     let at = Nanos::from_secs_f64(at);
     let mut event = Event { device, is_issue, at, op: Op::Flush, fua: false, lba: 0, sectors: 0 };
     if rest.get(2) != Some(&"+") {
-        // Of requests without data only flushes are asked of a drive.
+        // Of requests without data, only flushes reach a drive.
         return Ok(direction.starts_with('F').then_some(event));
     }
     let (_, is_written) =

@@ -1,5 +1,5 @@
 //! The file of a recording: a magic number, then chunks, each with its length and checksum, so that
-//! what was cut short is told from what is damaged.
+//! a truncated file is distinguished from a damaged one.
 //!
 //! ```text
 //! file    "FLGTREC1", chunk, chunk, ...
@@ -14,7 +14,7 @@
 //!           unsigned sectors
 //!           u8       0 read, 1 write, 2 trim, 3 flush; 128 more with FUA
 //!           unsigned client
-//! L       number of requests u64 that could not be kept since the last R
+//! L       number of requests u64 that were lost since the last R
 //! T       transactions in any order: count u32, then of each
 //!           signed   commit in ns, less that of the transaction before (the first less 0)
 //!           unsigned latency in ns
@@ -33,19 +33,19 @@ use super::{Head, Recorded, Recording, Tail, Transaction};
 
 /// First bytes of a recording.
 pub const MAGIC: &[u8; 8] = b"FLGTREC1";
-/// Longest chunk that is read, in bytes.
+/// Maximum length of a chunk in bytes.
 const CHUNK_BYTES_MAX: u32 = 64 << 20;
-/// Most requests or transactions of a chunk, so that none comes near the longest.
+/// Maximum number of requests or transactions in a chunk, well below the maximum length.
 const PART_MAX: usize = 1 << 20;
 /// Bytes of a chunk before its payload.
 const CHUNK_HEAD_BYTES: usize = 9;
-/// Bit of a request's operation that says FUA.
+/// Bit of a request's operation for FUA.
 const FUA: u8 = 0x80;
 
-/// Reason why a file is not read as a recording.
+/// Reason why a file cannot be read as a recording.
 #[derive(Debug, Error)]
 pub enum RecordingError {
-    /// The file begins with something else.
+    /// The file does not begin with the magic number.
     #[error("it is no recording: it does not begin with FLGTREC1")]
     Magic,
     /// The file was written by a later version.
@@ -53,18 +53,18 @@ pub enum RecordingError {
     Schema {
         /// Version in the file.
         found: u32,
-        /// Latest version that is known.
+        /// Latest supported version.
         known: u32,
     },
-    /// A part of the file is not what was written.
+    /// A part of the file is damaged.
     #[error("it is damaged at byte {at}: {what}")]
     Damaged {
         /// Offset of the chunk.
         at: u64,
-        /// Difference from what it should be.
+        /// Fault that was found.
         what: String,
     },
-    /// No request is in the file.
+    /// The file has no request.
     #[error("it has no request")]
     Empty,
     /// The file could not be read or written.
@@ -79,7 +79,7 @@ pub enum Chunk {
     Head,
     /// Requests.
     Requests,
-    /// Count of requests that could not be kept.
+    /// Number of lost requests.
     Lost,
     /// Transactions of the benchmark.
     Transactions,
@@ -101,7 +101,7 @@ impl Chunk {
     }
 }
 
-/// Writes a recording as it is made.
+/// Writes a recording incrementally.
 #[derive(Debug)]
 pub struct RecordingWriter<W> {
     to: W,
@@ -138,7 +138,7 @@ impl<W: Write> RecordingWriter<W> {
         Ok(())
     }
 
-    /// Notes that `count` requests could not be kept.
+    /// Records that `count` requests were lost.
     ///
     /// # Errors
     /// Fails if it cannot be written.
@@ -157,8 +157,10 @@ impl<W: Write> RecordingWriter<W> {
             self.begin_part(part.len());
             let mut end = 0;
             for transaction in part {
-                put_signed(&mut self.payload, transaction.to.0, end);
-                put_unsigned(&mut self.payload, transaction.latency().0);
+                let mut entry = Entry::new();
+                entry.put_signed(transaction.to.0, end);
+                entry.put_unsigned(transaction.latency().0);
+                self.payload.extend_from_slice(entry.bytes());
                 end = transaction.to.0;
             }
             self.put_chunk(Chunk::Transactions)?;
@@ -166,14 +168,14 @@ impl<W: Write> RecordingWriter<W> {
         Ok(())
     }
 
-    /// Begins the payload of a chunk with the number of its entries.
+    /// Starts the payload of a chunk with the number of its entries.
     fn begin_part(&mut self, count: usize) {
         let count = u32::try_from(count).expect("at most a mebi");
         self.payload.clear();
         self.payload.extend(count.to_le_bytes());
     }
 
-    /// Hands what was added to the system, so that it outlives this process.
+    /// Passes added data to the kernel, so that it survives this process.
     ///
     /// # Errors
     /// Fails if it cannot be written.
@@ -181,7 +183,7 @@ impl<W: Write> RecordingWriter<W> {
         self.to.flush()
     }
 
-    /// Ends the recording; returns what it was written to.
+    /// Ends the recording. Returns its writer.
     ///
     /// # Errors
     /// Fails if it cannot be written.
@@ -209,39 +211,66 @@ impl<W: Write> RecordingWriter<W> {
     }
 }
 
-fn put_request(bytes: &mut Vec<u8>, request: &Recorded, (issued, end): (u64, u64)) {
-    put_signed(bytes, request.issued_at.0, issued);
-    put_unsigned(bytes, request.latency().0);
-    put_signed(bytes, request.lba, end);
-    put_unsigned(bytes, request.sectors.into());
+fn put_request(payload: &mut Vec<u8>, request: &Recorded, (issued, end): (u64, u64)) {
+    let mut entry = Entry::new();
+    entry.put_signed(request.issued_at.0, issued);
+    entry.put_unsigned(request.latency().0);
+    entry.put_signed(request.lba, end);
+    entry.put_unsigned(request.sectors.into());
     let op = match request.op {
         Op::Read => 0,
         Op::Write => 1,
         Op::Trim => 2,
         Op::Flush => 3,
     };
-    bytes.push(op | if request.fua { FUA } else { 0 });
-    put_unsigned(bytes, request.client.into());
+    entry.put(op | if request.fua { FUA } else { 0 });
+    entry.put_unsigned(request.client.into());
+    payload.extend_from_slice(entry.bytes());
 }
 
-fn put_unsigned(bytes: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        bytes.push(value.to_le_bytes()[0] | 0x80);
-        value >>= 7;
+/// A request or a transaction as bytes, which go to the payload at once: a check for room at each
+/// byte took a third of the time.
+struct Entry {
+    bytes: [u8; Self::BYTES_MAX],
+    length: usize,
+}
+
+impl Entry {
+    /// Four numbers of ten bytes, one of three and an operation, with some room.
+    const BYTES_MAX: usize = 48;
+
+    const fn new() -> Self {
+        Self { bytes: [0; Self::BYTES_MAX], length: 0 }
     }
-    bytes.push(value.to_le_bytes()[0]);
+
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+
+    fn put(&mut self, byte: u8) {
+        self.bytes[self.length] = byte;
+        self.length += 1;
+    }
+
+    fn put_unsigned(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.put(value.to_le_bytes()[0] | 0x80);
+            value >>= 7;
+        }
+        self.put(value.to_le_bytes()[0]);
+    }
+
+    /// Appends `value` minus `before`, modulo 2^64, in zigzag form.
+    fn put_signed(&mut self, value: u64, before: u64) {
+        let difference = value.wrapping_sub(before).cast_signed();
+        self.put_unsigned(((difference << 1) ^ (difference >> 63)).cast_unsigned());
+    }
 }
 
-/// Puts `value` less `before`, modulo 2^64, in zigzag form.
-fn put_signed(bytes: &mut Vec<u8>, value: u64, before: u64) {
-    let difference = value.wrapping_sub(before).cast_signed();
-    put_unsigned(bytes, ((difference << 1) ^ (difference >> 63)).cast_unsigned());
-}
-
-/// Reads a recording. One that was cut short ends with its last whole chunk and has no tail.
+/// Reads a recording. A truncated one ends with its last complete chunk and has no tail.
 ///
 /// # Errors
-/// Fails if it is none, is damaged, has no request, or cannot be read.
+/// Fails if the file is not a recording, is damaged, has no request, or cannot be read.
 pub fn read(mut from: impl Read) -> Result<Recording, RecordingError> {
     let mut magic = [0; MAGIC.len()];
     if from.read_exact(&mut magic).is_err() || magic != *MAGIC {
@@ -256,7 +285,7 @@ pub fn read(mut from: impl Read) -> Result<Recording, RecordingError> {
     reading.finish()
 }
 
-/// The next chunk; none at the end, or where the rest was cut off.
+/// The next chunk; none at the end of the file, or if the rest is truncated.
 fn next_chunk(from: &mut impl Read, at: u64) -> Result<Option<(Chunk, Vec<u8>)>, RecordingError> {
     let mut head = Vec::new();
     from.by_ref().take(CHUNK_HEAD_BYTES as u64).read_to_end(&mut head)?;
@@ -284,7 +313,7 @@ fn next_chunk(from: &mut impl Read, at: u64) -> Result<Option<(Chunk, Vec<u8>)>,
     Ok(Some((chunk, payload)))
 }
 
-/// Difference of a chunk from what it should be.
+/// Fault of a chunk.
 enum ChunkFault {
     Text(String),
     Schema(u32),
@@ -327,7 +356,7 @@ impl RecordingReader {
         let json = |error: serde_json::Error| ChunkFault::Text(error.to_string());
         match chunk {
             Chunk::Head => {
-                // The schema first: the rest may be that of a later version.
+                // The schema first: the rest may be of a later version.
                 let value: serde_json::Value = serde_json::from_slice(payload).map_err(json)?;
                 let schema = value.get("schema").and_then(serde_json::Value::as_u64);
                 let schema = schema.and_then(|it| u32::try_from(it).ok()).unwrap_or(0);
@@ -396,7 +425,7 @@ impl RecordingReader {
             tail.measured_from = tail.measured_from.saturating_sub(start);
             tail.measured_to = tail.measured_to.saturating_sub(start);
         }
-        // Nobody knows what those before the first request waited for.
+        // The parents of requests before the first one are unknown.
         transactions.retain(|it| it.from >= start);
         for transaction in &mut transactions {
             transaction.from = transaction.from - start;
@@ -407,7 +436,7 @@ impl RecordingReader {
     }
 }
 
-/// Takes a request from the front of `bytes`; none where they hold no whole one that can be.
+/// Takes a request from the front of `bytes`; none if they hold no complete, valid request.
 fn take_request(bytes: &mut &[u8], (issued, end): (u64, u64)) -> Option<Recorded> {
     let issued_at = take_signed(bytes, issued)?;
     let completed_at = issued_at.checked_add(take_unsigned(bytes)?)?;

@@ -1,22 +1,23 @@
-//! Parents of requests: the completions that they may have waited for.
+//! Parents of requests: the latest completion before each issue.
 
 use blockio::Nanos;
 
 use super::Recorded;
 
-/// Cause of a request.
+/// Dependency of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parent {
-    /// Index of the request whose completion was the last one before this was issued; none where
-    /// nothing had completed yet.
+    /// Index of the request that completed last before this one was issued; none if nothing had
+    /// completed yet.
     pub index: Option<u32>,
     /// Time from that completion to the issue; without one, from the start to the issue.
     pub think_time: Nanos,
 }
 
-/// The parent of each request, of requests in order of issue; the start is the issue of the first.
+/// Returns the parent of each of `requests`, which are in order of issue; time starts at the first
+/// issue.
 ///
-/// Of completions at the same time the one of the later request counts.
+/// Among completions at the same time, that of the later request is the parent.
 pub fn parents(requests: &[Recorded]) -> Vec<Parent> {
     let start = requests.first().map_or(Nanos::ZERO, |it| it.issued_at);
     let index = |at: usize| u32::try_from(at).expect("fewer requests than 2^32");

@@ -8,22 +8,22 @@ use blockio::Nanos;
 pub struct Transaction {
     /// Time at which a client began it.
     pub from: Nanos,
-    /// Time at which it was committed, no earlier.
+    /// Time at which it was committed, not before it began.
     pub to: Nanos,
 }
 
 impl Transaction {
-    /// Begin to commit.
+    /// Latency, from begin to commit.
     pub fn latency(&self) -> Nanos {
         self.to - self.from
     }
 
-    /// Reads the log of a benchmark, one transaction a line: the time of its commit in microseconds
-    /// since 1970, a blank, and its latency in microseconds. `began_unix_ns` is the start of the
-    /// recording; transactions that began before it are left out.
+    /// Parses the log of a benchmark, one transaction per line: the time of its commit in
+    /// microseconds since 1970, a blank, and its latency in microseconds. `began_unix_ns` is the
+    /// start of the recording; transactions that began before it are left out.
     ///
     /// # Errors
-    /// Fails if a line is not of that form, and names it.
+    /// Fails if a line is malformed, and names it.
     pub fn parse_log(log: &str, began_unix_ns: u64) -> Result<Vec<Self>, String> {
         let mut transactions = Vec::new();
         for (index, line) in log.lines().enumerate() {
@@ -48,8 +48,8 @@ impl Transaction {
     }
 }
 
-/// The `percent`-th percentile, 0 to 100, of the latencies of `transactions`: the smallest of them
-/// that at least so many percent do not exceed; none of none.
+/// Percentile of the latencies of `transactions`, `percent` from 0 to 100: the smallest latency
+/// that at least this share does not exceed. None without transactions.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -44,8 +44,8 @@ pub(super) fn on_folder(
     stage.measure(&drive, |_| Ok(None))
 }
 
-/// Measures an application on a live drive that is mounted for the time, the one in `volume` or one
-/// in memory.
+/// Measures an application on a live drive, the one in `volume` or one in memory, which is mounted
+/// during the measurement.
 ///
 /// # Errors
 /// Fails if the drive cannot be opened or mounted, a program or space is missing, or a script
@@ -57,7 +57,7 @@ pub(super) fn on_live(
     signals: &Receiver<Signal>,
 ) -> Result<Vec<Point>> {
     if let Some(out) = args.out.as_ref().filter(|out| out.exists()) {
-        let text = format!("{} is there already", out.display());
+        let text = format!("{} already exists", out.display());
         return Err(Error::new(Kind::Refused, text).hint("name a new folder").into());
     }
     let memory = args.memory.filter(|_| volume.is_none());
@@ -73,7 +73,7 @@ pub(super) fn on_live(
         || opened.subject().device.to_owned(),
         |model| format!("{model}, {}", opened.subject().device),
     );
-    // What is beside the drive is not of the application, and of no other drive.
+    // Time outside the drive belongs neither to the application nor to another drive.
     let front_end = args.out.as_ref().map(|_| front_end::round_trip(&mount, |to| switch.turn(to)));
     let front_end = front_end.transpose()?;
     let measured =
@@ -103,7 +103,7 @@ fn scratch(keeper: &mut Keeper) -> Result<PathBuf> {
     Ok(scratch)
 }
 
-/// A recorder that passes on to another, or to none.
+/// A recorder that forwards to another one, if there is one.
 #[derive(Debug, Default)]
 struct RecorderSwitch {
     to: Mutex<Option<Arc<dyn Recorder>>>,
@@ -141,21 +141,21 @@ impl Recording {
     }
 }
 
-/// An application with its folders and processes. All of it is taken away when this is dropped.
+/// An application with its folders and processes, which are removed when this is dropped.
 struct Stage<'a> {
     application: &'a Application,
     /// Folder of the application on the drive.
     folder: PathBuf,
     scratch: PathBuf,
-    /// A process that does nothing, in whose group all others are.
+    /// An idle process that leads the process group of all others.
     leader: Child,
     signals: &'a Receiver<Signal>,
-    /// Absent once it has taken everything away.
+    /// Absent once it has removed everything.
     keeper: Option<Keeper>,
 }
 
 impl<'a> Stage<'a> {
-    /// Checks that everything is there, and makes the folder of the application below `drive`.
+    /// Checks programs and space, and creates the folder of the application below `drive`.
     fn new(
         application: &'a Application,
         (drive, scratch): (&Path, PathBuf),
@@ -230,8 +230,8 @@ impl<'a> Stage<'a> {
         self.scratch.join("transactions")
     }
 
-    /// The transactions that `run` logged, as it wrote them; empty where it keeps no log. The next
-    /// measurement begins a new one.
+    /// The transactions that `run` logged, as text; empty if it keeps no log. The next measurement
+    /// starts a new log.
     fn take_log(&self) -> Result<String> {
         let log = self.log();
         match fs::read_to_string(&log) {
@@ -269,13 +269,13 @@ impl<'a> Stage<'a> {
 impl Drop for Stage<'_> {
     fn drop(&mut self) {
         drop(self.leader.stdin.take());
-        // Before the leader is waited for: nobody else has its number until then.
+        // Before the leader is waited for: until then its number is not reused.
         self.keeper = None;
         let _ = self.leader.wait();
     }
 }
 
-/// Reads what `run` logged of transactions.
+/// Parses the transactions that `run` logged.
 fn transactions(log: &str, began_unix_ns: u64) -> Result<Vec<Transaction>> {
     Transaction::parse_log(log, began_unix_ns).map_err(|text| {
         let hint = "docs/reference/application.md has the form of the log";

@@ -1,15 +1,17 @@
 //! An application on a modelled drive, from recordings of it on another drive: those that are built
 //! in, or a user's own.
 
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use lab::application;
+use lab::application::{self, ReplayHost};
 use lab::driver::model::replay_recording;
 use lab::subject::{Subject, find_drive};
 use lab::wanted::Wanted;
 use lab::workload::recording::Recording;
 use lab::workload::{Application, catalogue};
+use lab::{Error, Kind};
 
 use super::{Origin, Point};
 use crate::args::App;
@@ -23,13 +25,14 @@ pub(super) fn predict(application: &Application, drive: &str, args: &App) -> Res
     let spec = find_drive(drive)?;
     let choice = setup::choice(args.timing.format.as_deref(), &args.timing.setup);
     let Wanted::Model(wanted) = Subject::find(drive)?.setup(&choice)? else {
-        bail!("{drive} is no model: `floatgate drives` lists those there are");
+        bail!("{drive} is not a modelled drive: `floatgate drives` lists them");
     };
     let setup = wanted.with_seed(args.timing.setup.seed);
     let host = args.host.host()?;
     let compressible = args.data.compressible.unwrap_or_default();
     let point = |threads: &u32| -> Result<Point> {
-        let recording = read(application, *threads, args)?;
+        let (recording, copies) = read(application, *threads, args)?;
+        let host = ReplayHost { copies, ..host };
         let replayed = replay_recording(&recording, &spec, &setup, (&host, compressible))?;
         Ok(Point {
             drive: spec.name.clone(),
@@ -46,10 +49,20 @@ pub(super) fn predict(application: &Application, drive: &str, args: &App) -> Res
     application.threads.iter().map(point).collect()
 }
 
-/// The recording of an application in the folder that was named, or else the one that is built in.
-fn read(application: &Application, threads: u32, args: &App) -> Result<Recording> {
+/// The recording of an application in the folder that was named, or else the one that is built in,
+/// and its copies.
+fn read(application: &Application, threads: u32, args: &App) -> Result<(Recording, NonZeroU32)> {
     if let Some(folder) = &args.recordings {
-        return Ok(application::read(&recording(folder, application, threads))?);
+        let copies = NonZeroU32::new(threads).filter(|_| application.copies);
+        let recorded = if copies.is_some() { 1 } else { threads };
+        let path = recording(folder, application, recorded);
+        let read = application::read(&path)?;
+        if read.tail.is_none() {
+            let text = format!("{} was cut short: nobody counted its transactions", path.display());
+            let hint = "measure it again; `floatgate replay` tells factors of what there is";
+            return Err(Error::new(Kind::Input, text).hint(hint).into());
+        }
+        return Ok((read, copies.unwrap_or(NonZeroU32::MIN)));
     }
     // Those that are built in are of the application with its own scripts and parameters.
     let is_same = |it: &Application| {
@@ -57,7 +70,7 @@ fn read(application: &Application, threads: u32, args: &App) -> Result<Recording
             == (&application.name, &application.steps, &application.parameters)
     };
     let is_built_in = catalogue::applications().iter().any(is_same);
-    let recording = application::built_in(&application.name, threads).filter(|_| is_built_in);
+    let recording = application::copied(application, threads).filter(|_| is_built_in);
     Ok(recording.ok_or_else(|| application::no_recording(&application.name, threads))?)
 }
 

@@ -19,7 +19,7 @@ pub(super) fn warning(drive: &Drive, step: &str, began: Nanos, time_lapse: u32) 
         (0, None) => "its data was not all rebuilt from parity when the load ended".into(),
         (pages, _) => {
             let lost = Bytes(pages * 4096);
-            format!("there is no parity: {lost} were lost, and reads of them fail")
+            format!("without parity, {lost} were lost, and reads of them fail")
         }
     };
     Some(Warning {

@@ -57,7 +57,7 @@ impl<'a> Open<'a> {
         std::mem::take(&mut self.responses)
     }
 
-    /// Lets something happen: a completion, or an arrival. Returns when, unless it is after
+    /// Processes the next event, a completion or an arrival. Returns its time, unless it is after
     /// `until`.
     fn step(&mut self, until: Nanos, meter: &mut Meter) -> Result<Option<Nanos>, Error> {
         let arrives_at = self.schedule.next;

@@ -1,5 +1,5 @@
 //! Recordings of applications, replayed on a model: each request is issued once its parent has
-//! completed and the application has thought for as long as it did.
+//! completed and its think time has passed.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,17 +7,18 @@ use std::collections::BinaryHeap;
 use blockio::{Bytes, Completion, Lba, Nanos, Op, Request, SECTOR_BYTES, Status};
 use results::Interval;
 use ssd::{Drive, DriveSpec, Setup};
-use workload::recording::{Parent, Recorded, Recording};
+use workload::recording::{Recorded, Recording};
 
+use super::lasting::IntervalCutter;
 use super::meter::Meter;
 use super::{failed, quick_measure};
-use crate::application::{ByOp, Clock, Pending, ReplayHost, Replayed};
+use crate::application::{ByOp, Clock, Pending, ReplayHost, Replayed, RequestTree};
 use crate::{Error, Kind};
 
-/// Replays what a benchmark did while it counted on a model of `spec` that was filled once.
+/// Replays the measured part of a recording on a model of `spec` that was filled once.
 ///
-/// Addresses stay as they are where the model, after time lapse, holds all of them; else they are
-/// shrunk with it. `compressible_percent` is that of the data.
+/// Addresses are kept if the model, after time lapse, is large enough, and scaled down otherwise.
+/// `compressible_percent` is the compressibility of the data.
 ///
 /// # Errors
 /// Fails if the recorded device is larger than the drive, or the model fails a request.
@@ -30,13 +31,13 @@ pub fn replay_recording(
     let mut drive = Drive::new(spec, setup)
         .map_err(|source| Error::new(Kind::Input, "setting up the drive").source(source))?;
     drive.set_compressible(compressible_percent);
-    // Before it is filled, which may take long.
-    AddressMap::new(recording, &drive, &spec.name)?;
+    // Checked before the fill, which may take long.
+    AddressMap::new((recording, host), &drive, &spec.name)?;
     quick_measure::fill(&mut drive);
     Ok(on(&mut drive, &spec.name, (recording, host), Nanos::ZERO)?.replayed)
 }
 
-/// A recording that was replayed on a drive.
+/// A recording after its replay on a drive.
 pub(super) struct ReplayedRecording {
     pub(super) replayed: Replayed,
     /// Requests and counters of the drive from its start to its end.
@@ -45,7 +46,7 @@ pub(super) struct ReplayedRecording {
     pub(super) completed_at: Nanos,
 }
 
-/// Replays what a benchmark did while it counted on an idle `drive` called `name`, from `start` on.
+/// Replays the measured part of a recording on the idle `drive` called `name`, from `start` on.
 ///
 /// # Errors
 /// Fails if nothing was recorded then, the recorded device is larger than the drive, or the drive
@@ -56,51 +57,55 @@ pub(super) fn on(
     (recording, host): (&Recording, &ReplayHost),
     start: Nanos,
 ) -> Result<ReplayedRecording, Error> {
-    let requests = recording.measured();
-    if requests.is_empty() {
+    if recording.measured().is_empty() {
         let text = "the recording has no request from the time at which its benchmark counted";
         return Err(Error::new(Kind::Input, text));
     }
-    let fit = AddressMap::new(recording, drive, name)?;
-    let parents = host.parents(recording);
+    let fit = AddressMap::new((recording, host), drive, name)?;
+    let tree = host.tree(recording);
     let mut meter = Meter::new(drive, start);
-    let mut run = Run::new(drive, (requests, &parents, host), fit, start);
-    run.go(&mut meter)?;
-    let completed: Vec<Nanos> = run.completed_at.iter().map(|at| *at - start).collect();
-    let completed_at = run.completed_at.iter().copied().max().unwrap_or(start);
-    let replayed =
-        Replayed::new(recording, &parents, &Clock::new(requests, &completed), &run.latencies);
-    let interval = meter.cut(run.drive, completed_at, (completed_at - start).as_secs_f64());
-    Ok(ReplayedRecording { replayed, interval, completed_at })
+    let run = Run::new(drive, (&tree, host), fit, start);
+    let (completed_at, latencies) = run.go(&mut meter, &mut IntervalCutter::none())?;
+    let end = completed_at.iter().copied().max().unwrap_or(start);
+    let since_start = completed_at.iter().map(|at| *at - start).collect();
+    let replayed = Replayed::new(recording, &tree, &Clock::new(&tree, since_start), &latencies);
+    let interval = meter.cut(drive, end, (end - start).as_secs_f64());
+    Ok(ReplayedRecording { replayed, interval, completed_at: end })
 }
 
 /// Mapping of recorded addresses to those of the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct AddressMap {
+pub(super) struct AddressMap {
     /// Sectors of the device that was recorded.
     from: u64,
-    /// Sectors that stand for them: fewer in time lapse.
+    /// Sectors of the model that they map to: fewer in time lapse.
     to: u64,
 }
 
 impl AddressMap {
-    fn new(recording: &Recording, drive: &Drive, name: &str) -> Result<Self, Error> {
-        let from = recording.space_sectors();
+    pub(super) fn new(
+        (recording, host): (&Recording, &ReplayHost),
+        drive: &Drive,
+        name: &str,
+    ) -> Result<Self, Error> {
+        let copies = host.copies.get();
+        let from = recording.space_sectors().saturating_mul(copies.into());
         let whole = drive.user_sectors_full_scale();
         if from > whole {
             let bytes = |sectors: u64| Bytes(sectors * SECTOR_BYTES);
+            let of = if copies == 1 { String::new() } else { format!("{copies} copies of ") };
             let text = format!(
-                "the recording is of a device of {}, and {name} holds {}",
-                bytes(from),
+                "the recording is of {of}a device of {}, and {name} holds {}",
+                bytes(recording.space_sectors()),
                 bytes(whole)
             );
-            let hint = "record on a device that is no larger than the drives to compare";
+            let hint = "record on a device that is not larger than the drives to compare";
             return Err(Error::new(Kind::Input, text).hint(hint));
         }
         Ok(Self { from, to: from.min(drive.user_sectors()) })
     }
 
-    /// Place of a request on the drive, within which it stays.
+    /// Maps a request to the drive, within its capacity.
     fn place(self, request: &Recorded) -> (Lba, u32) {
         if self.from == self.to {
             return (Lba(request.lba), request.sectors);
@@ -113,8 +118,8 @@ impl AddressMap {
     }
 }
 
-/// A replay under way.
-struct Run<'a> {
+/// A replay in progress.
+pub(super) struct Run<'a> {
     drive: &'a mut Drive,
     requests: &'a [Recorded],
     pending: Pending<'a>,
@@ -128,17 +133,17 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(
+    pub(super) fn new(
         drive: &'a mut Drive,
-        (requests, parents, host): (&'a [Recorded], &'a [Parent], &'a ReplayHost),
+        (tree, host): (&'a RequestTree<'_>, &'a ReplayHost),
         fit: AddressMap,
         start: Nanos,
     ) -> Self {
-        let count = requests.len();
+        let count = tree.requests.len();
         Self {
             drive,
-            requests,
-            pending: Pending::new(requests, parents, host, start),
+            requests: &tree.requests,
+            pending: Pending::new(tree, host, start),
             fit,
             idle: BinaryHeap::new(),
             threads: 0,
@@ -148,25 +153,41 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn go(&mut self, meter: &mut Meter) -> Result<(), Error> {
-        loop {
-            let until = self.pending.next_at().unwrap_or(Nanos::MAX);
+    /// Replays everything. Returns the completion of each request, and their latencies.
+    ///
+    /// Once `cutter` has cut its last interval the rest is left.
+    pub(super) fn go(
+        mut self,
+        meter: &mut Meter,
+        cutter: &mut IntervalCutter,
+    ) -> Result<(Vec<Nanos>, ByOp), Error> {
+        while !self.pending.is_over() {
+            let due_at = self.pending.next_at().unwrap_or(Nanos::MAX);
+            let until = due_at.min(cutter.next_at);
             if let Some(done) = self.drive.next_completion(until) {
                 if done.status != Status::Ok {
                     return Err(failed(&done));
                 }
                 meter.count(&done);
+                cutter.answered += 1;
                 self.complete(&done);
                 continue;
             }
-            match self.pending.take() {
-                Some((at, index, true)) => self.answer(index, at),
-                Some((at, index, false)) => self.issue(at, index),
-                None => break,
+            if cutter.next_at <= due_at && cutter.next_at < Nanos::MAX {
+                if cutter.cut(self.drive, meter) {
+                    break;
+                }
+                continue;
+            }
+            let (at, index, is_buffered) = self.pending.take().expect("one is due");
+            if is_buffered {
+                cutter.answered += 1;
+                self.answer(index, at);
+            } else {
+                self.issue(at, index);
             }
         }
-        assert!(self.pending.is_over(), "every request was issued and completed");
-        Ok(())
+        Ok((self.completed_at, self.latencies))
     }
 
     fn issue(&mut self, at: Nanos, index: u32) {

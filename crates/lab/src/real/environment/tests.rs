@@ -238,5 +238,5 @@ fn a_limit_that_nobody_can_watch_is_refused() {
         number,
     );
     let refused = site.temperature_limit(Some(70)).unwrap_err();
-    assert_eq!(refused.to_string(), "nobody tells the temperature of /dev/absent");
+    assert_eq!(refused.to_string(), "no sensor reports the temperature of /dev/absent");
 }

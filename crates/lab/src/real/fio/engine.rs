@@ -108,7 +108,7 @@ impl Engine {
     /// The first engine that reads from `target`.
     ///
     /// # Errors
-    /// Says what fio said when none does.
+    /// Fails with the output of fio if no engine works.
     pub(crate) fn probe(target: &Path) -> Result<Self, Error> {
         let mut said = String::new();
         let name = target.to_string_lossy().replace(':', "\\:");

@@ -55,7 +55,7 @@ impl<'a> Fleet<'a> {
     /// whole transfers of a fill; what was said is kept below `raw`.
     ///
     /// # Errors
-    /// Says what fio said when a host does not answer, or cannot read.
+    /// Fails with the output of fio if a host does not answer, or cannot read.
     pub(super) fn look(hosts: &'a Hosts, path: &'a Path, raw: &Path) -> Result<(Self, u64), Error> {
         let mut failed = None;
         for engine in Engine::ALL {
@@ -88,7 +88,7 @@ impl<'a> Fleet<'a> {
         Ok(if most > least && is_there(most) { most } else { least })
     }
 
-    /// Has every host read a little from `offset` on; returns where the logs are.
+    /// Reads a little from `offset` on every host. Returns the folder of the logs.
     fn read_at(&self, offset: &str, raw: &Path) -> Result<PathBuf, Error> {
         let text = job::of_look(self.hosts, self.path, self.engine, (offset, LOOK_BYTES))?;
         self.carried_out(&text, &raw.join(LOOK_FOLDER), PATIENCE)
@@ -98,7 +98,7 @@ impl<'a> Fleet<'a> {
     /// `raw`.
     ///
     /// # Errors
-    /// Says what fio said where a target takes no trims.
+    /// Fails with the output of fio if a target does not support trims.
     pub(super) fn trim(&self, capacity_bytes: u64, raw: &Path) -> Result<(), Error> {
         let place = JobTarget {
             hosts: Some(self.hosts),
@@ -112,7 +112,7 @@ impl<'a> Fleet<'a> {
         FioOutput::read(&folder.join(OUTPUT_FILE)).map(drop)
     }
 
-    /// Has every host carry out the job file `text` in a new `folder`, which is returned.
+    /// Runs the job file `text` on every host, in a new `folder`, which is returned.
     fn carried_out(&self, text: &str, folder: &Path, patience: Duration) -> Result<PathBuf, Error> {
         let folder = fresh_folder(folder)?;
         write_job(&folder, text)?;

@@ -222,7 +222,7 @@ pub(super) fn of_look(
     engine: Engine,
     (offset, bytes): (&str, u64),
 ) -> Result<String, Error> {
-    let mut job = heading("a look at the target, which it leaves as it is", Some(hosts));
+    let mut job = heading("a test read of the target, which changes nothing", Some(hosts));
     job.line(engine.target_key(), target_name(path, engine)?);
     job.line("allow_file_create", 0);
     job.line("ioengine", engine.name);

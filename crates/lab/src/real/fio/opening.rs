@@ -87,7 +87,7 @@ fn too_small(address: &Address, site: &Site) -> Error {
         Target::Local(LocalTarget { permit, .. }) if permit.is_file() => {
             "give it a size: --size 1GiB"
         }
-        Target::Local(_) => "`lsblk` shows what each device holds: name one that holds something",
+        Target::Local(_) => "`lsblk` shows the size of each device: choose one that is not empty",
         Target::Fleet { .. } => "look on each host whether the device holds something",
         Target::Export { .. } => "`nbdinfo --list` shows what each export holds",
     };

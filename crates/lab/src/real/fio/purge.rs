@@ -154,7 +154,7 @@ fn trimmed_or_overwritten(
     no_more: &str,
 ) -> Result<Purged, Error> {
     match method {
-        PurgeMethod::Overwrite => Ok(overwritten(&["an overwrite was asked for".into()])),
+        PurgeMethod::Overwrite => Ok(overwritten(&["an overwrite was requested".into()])),
         PurgeMethod::Auto | PurgeMethod::Discard => match (trimmed(), method) {
             (Ok(how), _) => Ok(Purged { how, shortfall: String::new() }),
             (Err(why), PurgeMethod::Auto) => Ok(overwritten(&[why])),
@@ -222,7 +222,7 @@ impl Device<'_> {
             }
         }
         if method == PurgeMethod::Overwrite {
-            failed.push("an overwrite was asked for".into());
+            failed.push("an overwrite was requested".into());
         }
         Ok(overwritten(&failed))
     }

@@ -85,7 +85,7 @@ fn conflict(first: &Member, second: &Member) -> Option<(String, &'static str)> {
     match (&first.place, &second.place) {
         (Place::Device(a), Place::Device(b)) => {
             if let Some(why) = shared(a, b) {
-                return Some((why, "name whole devices, each a drive of its own"));
+                return Some((why, "name whole devices that are separate drives"));
             }
         }
         (Place::File(..), Place::File(..)) => {}

@@ -17,6 +17,7 @@ fn recording(requests: Vec<Recorded>) -> Recording {
         machine: "Linux".into(),
         began_unix_ns: 0,
         front_end_ns: None,
+        emulation_slowdown: None,
     };
     Recording { head, tail: Some(tail), requests, lost: 0, transactions: Vec::new() }
 }
@@ -114,10 +115,11 @@ fn a_target_that_is_too_small_or_holds_data_is_refused() {
 #[test]
 fn as_many_workers_as_were_outstanding_and_as_many_again() {
     let mut requests = chain(4);
-    assert_eq!(outstanding_max(&requests), 2);
+    assert_eq!(outstanding_max(&requests, 1), 2);
+    assert_eq!(outstanding_max(&requests, 3), 6, "of three copies");
     for request in &mut requests {
         request.issued_at = Nanos::ZERO;
     }
-    assert_eq!(outstanding_max(&requests), 8);
-    assert_eq!(outstanding_max(&requests.repeat(1000)), WORKERS_MAX as u64);
+    assert_eq!(outstanding_max(&requests, 1), 8);
+    assert_eq!(outstanding_max(&requests.repeat(1000), 1), WORKERS_MAX);
 }

@@ -4,22 +4,18 @@
 //!   header (HLEN) ── digest ── padding to PDO ── data ── digest        PLEN in all
 //! ```
 
-use super::wire::{Structure, u16_at, u32_at};
+use super::super::wire::{Structure, u16_at, u32_at};
 use crate::Replies;
 
 /// Data that a capsule of an I/O queue carries: small writes come with their command.
-pub(super) const IO_CAPSULE_DATA_BYTES: usize = 32 << 10;
+pub(in super::super) const IO_CAPSULE_DATA_BYTES: usize = 32 << 10;
 /// Data that a capsule of the admin queue carries, as the transport has it.
-pub(super) const ADMIN_CAPSULE_DATA_BYTES: usize = 8192;
-/// Largest transfer of a command, in pages of 4 KiB as a power of two (MDTS).
-pub(super) const TRANSFER_PAGES_LOG2: u8 = 7;
-/// The same in bytes.
-pub(super) const TRANSFER_BYTES_MAX: usize = 4096 << TRANSFER_PAGES_LOG2;
+pub(in super::super) const ADMIN_CAPSULE_DATA_BYTES: usize = 8192;
 /// Data of the largest H2CData PDU (`MAXH2CDATA`).
 pub(super) const HOST_DATA_BYTES_MAX: usize = 128 << 10;
 /// Bytes of a digest.
 pub(super) const DIGEST_BYTES: usize = 4;
-/// Largest alignment of data that a side may ask for.
+/// Largest alignment of data that a host or controller may ask for, in bytes.
 const ALIGNMENT_MAX: usize = 128;
 
 /// Kinds of PDUs.
@@ -52,7 +48,7 @@ pub(super) const COMMAND_HEADER_BYTES: usize = 72;
 /// Bytes of the headers of data, R2T and termination requests, and of a response capsule.
 pub(super) const SHORT_HEADER_BYTES: usize = 24;
 
-/// Digests that both sides agreed on.
+/// Digests that host and controller agreed on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Digests {
     pub(super) has_header: bool,
@@ -69,39 +65,39 @@ impl Digests {
     }
 }
 
-/// Violation of the transport's rules, for which a connection ends.
+/// Violation of the transport's rules, which ends the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
-    /// A field of a header has a value that it may not have.
+    /// A field of a header has an invalid value.
     #[error("the PDU's field at byte {at} has no valid value")]
     Field {
         /// Offset of the field.
         at: u32,
     },
-    /// A PDU that may not come now.
+    /// A PDU arrived out of sequence.
     #[error("a PDU of type {kind:#04x} came out of turn")]
     Sequence {
         /// Its type.
         kind: u8,
     },
-    /// A header whose digest is another.
+    /// The digest of a header does not match.
     #[error("the header digest is {found:#010x}, computed was {computed:#010x}")]
     HeaderDigest {
-        /// Digest that came with it.
+        /// Digest in the PDU.
         found: u32,
-        /// Digest of what came.
+        /// Digest of the received header.
         computed: u32,
     },
-    /// Data beyond what was asked for.
-    #[error("data beyond the transfer that was asked for")]
+    /// More data arrived than was requested.
+    #[error("data beyond the requested transfer")]
     DataRange,
-    /// More commands than the queue holds.
+    /// More commands are outstanding than the queue has entries.
     #[error("more than {entries} commands are outstanding, the size of the queue")]
     QueueFull {
         /// Entries of the queue.
         entries: u32,
     },
-    /// A parameter that is not there: another version of PDUs.
+    /// The host asked for an unsupported version of the PDU format.
     #[error("PDU format version {version}, must be 0")]
     Version {
         /// Version that the host asked for.
@@ -113,7 +109,7 @@ pub enum Violation {
         /// Fatal Error Status.
         status: u16,
     },
-    /// The host was not heard of for its Keep Alive Timeout.
+    /// Nothing arrived from the host within its Keep Alive Timeout.
     #[error("no Keep Alive within {keep_alive_ms} ms")]
     KeepAlive {
         /// The timeout.
@@ -125,7 +121,7 @@ pub enum Violation {
 }
 
 impl Violation {
-    /// Fatal Error Status and Information of the termination request, if the host is sent one.
+    /// Fatal Error Status and Information of the termination request, if one is sent to the host.
     const fn fatal(self) -> Option<(u16, u32)> {
         match self {
             Self::Field { at } => Some((1, at)),
@@ -145,7 +141,7 @@ pub(super) struct Head {
     pub(super) flags: u8,
     /// Bytes of the header, without its digest.
     pub(super) header_bytes: usize,
-    /// Offset of the data; of a PDU without data that of its end.
+    /// Offset of the data; the end of the PDU if it has no data.
     pub(super) data_at: usize,
     /// Bytes of the data, without its digest.
     pub(super) data_bytes: usize,
@@ -164,7 +160,7 @@ impl Head {
         let (offset, length) = (usize::from(bytes[3]), u32_at(bytes, 4) as usize);
         let (expected, data_max) = match kind {
             kind::INITIALIZE => (INITIALIZE_BYTES, 0),
-            // It carries the header that was at fault.
+            // It carries the faulty header.
             kind::HOST_TERMINATES => (SHORT_HEADER_BYTES, 152 - SHORT_HEADER_BYTES),
             kind::COMMAND => (COMMAND_HEADER_BYTES, capsule_bytes),
             kind::HOST_DATA => (SHORT_HEADER_BYTES, HOST_DATA_BYTES_MAX),
@@ -174,7 +170,7 @@ impl Head {
             return Err(Violation::Field { at: 2 });
         }
         if matches!(kind, kind::INITIALIZE | kind::HOST_TERMINATES) {
-            // They have neither digests nor padding.
+            // These PDUs have neither digests nor padding.
             if length < expected || length > expected + data_max {
                 return Err(Violation::Field { at: 4 });
             }
@@ -219,7 +215,7 @@ impl Head {
         if computed == found { Ok(()) } else { Err(Violation::HeaderDigest { found, computed }) }
     }
 
-    /// The data, and whether it is that of its digest.
+    /// The data, and true if it matches its digest.
     pub(super) fn data<'a>(&self, pdu: &'a [u8], digests: Digests) -> (&'a [u8], bool) {
         let data = &pdu[self.data_at..self.data_at + self.data_bytes];
         let is_good = !digests.has_data
@@ -250,7 +246,7 @@ impl Initialize {
         Ok(Self { digests, alignment: (usize::from(pdu[10]) + 1) * 4 })
     }
 
-    /// The ICResp: both digests are there for who wants them.
+    /// The ICResp, which enables the digests that the host asked for.
     pub(super) fn answer(self) -> Vec<u8> {
         let mut it = Structure::new(INITIALIZE_BYTES);
         put_common(&mut it, (kind::INITIALIZED, 0), INITIALIZE_BYTES, (0, INITIALIZE_BYTES));
@@ -261,7 +257,7 @@ impl Initialize {
     }
 }
 
-/// Puts a common header: kind and flags, bytes of the header, offset of data and bytes in all.
+/// Appends a common header: type and flags, bytes of the header, offset of the data, total bytes.
 fn put_common(
     it: &mut Structure,
     (kind, flags): (u8, u8),
@@ -275,8 +271,8 @@ fn put_common(
     it.put_u32(4, u32::try_from(length).expect("transfers are far below 4 GiB"));
 }
 
-/// Puts a header of 24 bytes with its digest: kind and flags, offset of data and bytes in all, and
-/// its last 16 bytes.
+/// Appends a header of 24 bytes with its digest: type and flags, offset of the data and total
+/// bytes, and its last 16 bytes.
 fn put_short(
     replies: &mut Replies,
     digests: Digests,
@@ -299,13 +295,13 @@ fn put_short(
     }
 }
 
-/// Puts a response capsule.
+/// Appends a response capsule.
 pub(super) fn put_response(replies: &mut Replies, digests: Digests, completion: &[u8; 16]) {
     let length = SHORT_HEADER_BYTES + digests.header_bytes();
     put_short(replies, digests, (kind::RESPONSE, 0), (0, length), completion);
 }
 
-/// Puts an R2T: the host is to send `length` bytes.
+/// Appends an R2T, which asks the host for `length` bytes.
 pub(super) fn put_ready(
     replies: &mut Replies,
     digests: Digests,
@@ -320,7 +316,7 @@ pub(super) fn put_ready(
     put_short(replies, digests, (kind::READY_TO_TRANSFER, 0), (0, bytes), &rest);
 }
 
-/// Puts the header of the only C2HData of a command, up to its data.
+/// Appends the header of a command's only C2HData, up to its data.
 pub(super) fn put_data_header(
     replies: &mut Replies,
     initialize: Initialize,
@@ -340,7 +336,7 @@ pub(super) fn put_data_header(
     replies.room(offset - head_bytes).fill(0);
 }
 
-/// Puts a termination request about the PDU that begins with `header`, if there is one for it.
+/// Appends a termination request for the PDU that begins with `header`, if the error has one.
 pub(super) fn put_termination(replies: &mut Replies, violation: Violation, header: &[u8]) {
     let Some((status, information)) = violation.fatal() else { return };
     let header = &header[..header.len().min(SHORT_HEADER_BYTES)];

@@ -1,21 +1,21 @@
-//! Transfers: data that hosts send once they are asked for it ([nvme-tcp-2021], "Data Transfers").
+//! Transfers: data that hosts send on request ([nvme-tcp-2021], "Data Transfers").
 //!
 //! ```text
-//!   command ──► waits ──► R2T, memory for all of it ──► H2CData, ... ──► the command is whole
+//!   command ──► waits ──► R2T, memory for all of it ──► H2CData, ... ──► command is complete
 //! ```
 //!
 //! **Invariants**
-//! - A queue has at most [`MEMORY_BYTES`] for transfers, and waits for nobody else's.
-//! - At most as many commands as the queue has entries wait.
+//! - A queue uses at most [`MEMORY_BYTES`] for transfers, and never waits for another queue.
+//! - At most as many commands wait as the queue has entries.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::command::Command;
+use super::super::command::Command;
+use super::super::wire::{u16_at, u32_at};
 use super::pdu::{self, Digests, Violation, flag};
-use super::wire::{u16_at, u32_at};
 use crate::Replies;
 
-/// Memory for data that is on its way: one largest transfer, and half of another.
+/// Memory for data in transit in bytes: one and a half times the largest transfer.
 const MEMORY_BYTES: usize = 768 << 10;
 
 /// Transfers of one queue.
@@ -27,18 +27,18 @@ pub(super) struct Transfers {
     last_tag: u16,
 }
 
-/// A transfer that the host was asked for.
+/// A transfer that was requested from the host.
 #[derive(Debug)]
 pub(super) struct Transfer {
     pub(super) command: Command,
     pub(super) bytes: Vec<u8>,
     received: usize,
-    /// True if some of it was not that of its digest.
+    /// True if some of the data did not match its digest.
     pub(super) is_hurt: bool,
 }
 
 impl Transfers {
-    /// Adds a command whose data the host has to be asked for.
+    /// Adds a command whose data must be requested from the host.
     pub(super) fn add(
         &mut self,
         command: Command,
@@ -52,8 +52,8 @@ impl Transfers {
         Ok(())
     }
 
-    /// Asks for what there is memory for, in the order of the commands. Returns whether it asked
-    /// for anything.
+    /// Requests data that there is memory for, in the order of the commands. Returns true if it
+    /// requested any.
     pub(super) fn ask(&mut self, replies: &mut Replies, digests: Digests) -> bool {
         let before = self.open.len();
         while let Some((command, bytes)) = self.waiting.front().copied() {
@@ -75,8 +75,7 @@ impl Transfers {
         self.open.len() > before
     }
 
-    /// Takes data of a host, from an H2CData with this header. Returns the transfer once it is
-    /// whole.
+    /// Takes the data of an H2CData with this header. Returns the transfer once it is complete.
     pub(super) fn take(
         &mut self,
         header: &[u8],

@@ -5,9 +5,7 @@
 //!                            └─────► commands of an I/O queue: Io, on the device of a namespace
 //! ```
 //!
-//! It is a value: received bytes go in, commands to devices and bytes for the host come out. Reads
-//! that come one after the other are asked of the device together; what promises durability is
-//! answered by [`Conversation::settle`], after one flush.
+//! It is a value: received bytes go in, commands to devices and bytes for the host come out.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -16,23 +14,28 @@ use std::sync::{Arc, Mutex};
 
 use blockio::Nanos;
 
-use super::command::{COMMAND_BYTES, Command, DataPlace, completion, fabrics};
-use super::controller::{Completed, Context, Controller, Outcome, admin_data_bytes};
-use super::fabrics::{Connect, ConnectRefusal};
-use super::io::Io;
+use super::super::answers::Answers as _;
+use super::super::command::{COMMAND_BYTES, Command, completion, fabrics};
+use super::super::controller::{
+    Context, Controller, Outcome, admin_data_bytes, complete, complete_held,
+};
+use super::super::fabrics::{Connect, ConnectRefusal};
+use super::super::io::Io;
+use super::super::status::Status;
+use super::super::submission::IoQueue;
+use super::super::subsystem::{Subsystem, locked};
+use super::super::wire::u16_at;
+use super::capsules::{BegunRead, Capsules};
 use super::pdu::{
     self, ADMIN_CAPSULE_DATA_BYTES, COMMON_BYTES, Digests, Head, IO_CAPSULE_DATA_BYTES, Initialize,
-    Violation, flag, kind,
+    Violation, kind,
 };
-use super::status::Status;
-use super::submission::IoQueue;
-use super::subsystem::{Subsystem, locked};
+use super::sgl::{Found, found};
 use super::transfer::Transfers;
-use super::wire::u16_at;
 use crate::conversation::{Conversation, Next, Taken};
 use crate::{Asked, Replies};
 
-/// Once this many bytes wait, they are sent before more is read from the device.
+/// Bytes of replies above which they are sent before more is read from the device.
 const REPLIES_BYTES_MAX: usize = 128 << 10;
 
 /// One queue of a host.
@@ -44,6 +47,7 @@ pub struct Session {
     /// Parameters that the host asked for.
     initialize: Initialize,
     transfers: Transfers,
+    reads: Vec<BegunRead>,
     now: Nanos,
     answered: Option<Vec<Asked>>,
     is_over: bool,
@@ -51,15 +55,15 @@ pub struct Session {
 
 /// Progress of the connection.
 enum Phase {
-    /// An ICReq has to come.
+    /// Waits for an ICReq.
     New,
-    /// A Connect has to come.
+    /// Waits for a Connect.
     Initialized,
     Admin(Queue, Arc<Mutex<Controller>>),
     Io(Queue, IoQueue),
 }
 
-/// The queue that a connection is.
+/// The queue of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queue {
     /// Its number, 0 for the admin queue.
@@ -70,40 +74,13 @@ pub struct Queue {
     pub host: String,
     /// Entries of the submission queue.
     entries: u32,
-    /// SQ Head Pointer; stays 0 where the host does without flow control.
+    /// SQ Head Pointer; stays 0 if the host disables flow control.
     head: u16,
     is_unpaced: bool,
 }
 
-/// Destination of completions, and their form.
-pub(super) struct Answers<'a> {
-    pub(super) replies: &'a mut Replies,
-    pub(super) initialize: Initialize,
-    /// SQ Head Pointer of completions.
-    pub(super) head: u16,
-    /// True if the last data of a command may complete it.
-    pub(super) is_unpaced: bool,
-}
-
-impl Answers<'_> {
-    /// Completes a command.
-    pub(super) fn complete(&mut self, id: u16, status: Status, value: u64) {
-        let completion = completion(id, self.head, status, value);
-        pdu::put_response(self.replies, self.initialize.digests, &completion);
-    }
-
-    /// Puts data before the completion of its command.
-    fn put_data(&mut self, id: u16, data: &[u8]) {
-        pdu::put_data_header(self.replies, self.initialize, (id, flag::LAST), data.len());
-        self.replies.put(data);
-        if self.initialize.digests.has_data {
-            self.replies.put(&crc32c::crc32c(data).to_le_bytes());
-        }
-    }
-}
-
 impl Queue {
-    /// Moves the head past a command that was taken.
+    /// Advances the head past a command that was received.
     fn take_entry(&mut self) {
         if !self.is_unpaced {
             let next = (u32::from(self.head) + 1) % self.entries;
@@ -113,8 +90,8 @@ impl Queue {
 }
 
 impl Session {
-    /// A connection that came at `now`, of which nothing was received; `address` is what the host
-    /// connected to.
+    /// A connection accepted at `now`, before anything was received; `address` is the address that
+    /// the host connected to.
     pub fn new(subsystem: Arc<Subsystem>, address: Option<SocketAddr>, now: Nanos) -> Self {
         Self {
             subsystem,
@@ -122,6 +99,7 @@ impl Session {
             phase: Phase::New,
             initialize: Initialize { digests: Digests::default(), alignment: 4 },
             transfers: Transfers::default(),
+            reads: Vec::new(),
             now,
             answered: None,
             is_over: false,
@@ -133,7 +111,7 @@ impl Session {
         self.queue().is_some()
     }
 
-    /// Returns the queue that it is, once the host connected it.
+    /// Returns the connection's queue, once the host has connected it.
     pub fn queue(&self) -> Option<&Queue> {
         match &self.phase {
             Phase::Admin(queue, _) | Phase::Io(queue, _) => Some(queue),
@@ -141,7 +119,7 @@ impl Session {
         }
     }
 
-    /// True unless the controller of the queue was reset or is gone.
+    /// True unless the queue's controller was reset or is gone.
     pub(crate) fn is_alive(&self) -> bool {
         match &self.phase {
             Phase::Io(_, io) => io.link().is_alive(),
@@ -149,10 +127,10 @@ impl Session {
         }
     }
 
-    /// Takes what the host sent, as far as it is whole, until many replies wait.
+    /// Carries out the complete PDUs among the received bytes, until many replies wait.
     ///
     /// # Errors
-    /// Fails if the connection is to end; the replies say why.
+    /// Fails if the connection must end; the replies then contain a termination request.
     pub fn take(&mut self, input: &[u8], replies: &mut Replies) -> Result<Taken, Violation> {
         let mut taken = Taken::default();
         while !self.is_over && replies.len() < REPLIES_BYTES_MAX && !taken.is_blocked() {
@@ -165,20 +143,20 @@ impl Session {
         Ok(taken)
     }
 
-    /// Makes what was promised hold, and answers those that wait for it.
+    /// Flushes what must be durable, and completes the commands that wait for it.
     pub fn settle(&mut self, replies: &mut Replies) {
-        self.with_io(replies, IoQueue::settle);
+        self.with_io(replies, |io, subsystem, answers, kept| io.settle(subsystem, answers, kept));
     }
 
-    /// True if nothing more is taken.
+    /// True if the session accepts no more bytes.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Lets time pass to `now`. Returns the time until which it need not be called again.
+    /// Advances time to `now`. Returns the time at which it must be called again.
     ///
     /// # Errors
-    /// Fails if the host was not heard of in time.
+    /// Fails if the Keep Alive Timeout expired.
     pub fn advance(
         &mut self,
         now: Nanos,
@@ -187,19 +165,19 @@ impl Session {
         self.now = now;
         let Phase::Admin(queue, controller) = &self.phase else { return Ok(None) };
         let context = Context { subsystem: &self.subsystem, now, address: self.address };
-        let mut answers = answers(queue, self.initialize, replies);
+        let mut answers = answers(queue, self.initialize, (replies, &mut self.reads));
         let mut controller = locked(controller);
         let next = controller.advance(&context);
-        complete_events(&mut controller, &mut answers);
+        complete_held(&mut controller, &mut answers);
         next.map_err(|keep_alive_ms| Violation::KeepAlive { keep_alive_ms })
     }
 
-    /// Takes the next PDU, if all of it is there; reads may wait afterwards.
+    /// Takes the next PDU if it is complete; reads may be pending afterwards.
     fn begin_next(&mut self, input: &[u8], replies: &mut Replies) -> Result<Next, Violation> {
         if !self.is_alive() {
             return Err(Violation::ControllerGone);
         }
-        // By itself: a model may hold the answer to a command back, but not this.
+        // On its own: a model may delay the completion of a command, but not a PDU.
         if self.transfers.ask(replies, self.initialize.digests) {
             return Ok(Next::used(0));
         }
@@ -208,7 +186,7 @@ impl Session {
         }
         let done = self.take_pdu(input, replies);
         if let Err(violation) = done {
-            // What was carried out is answered before.
+            // Commands that were already carried out are completed first.
             self.finish_reads(replies);
             pdu::put_termination(replies, violation, input);
         }
@@ -255,7 +233,7 @@ impl Session {
         Ok(next)
     }
 
-    /// Checks that a PDU of this kind may come now.
+    /// Checks that a PDU of this type is allowed in the current state.
     fn check_turn(&self, pdu: u8) -> Result<(), Violation> {
         let is_its_turn = match &self.phase {
             Phase::New => pdu == kind::INITIALIZE,
@@ -269,8 +247,7 @@ impl Session {
         }
     }
 
-    /// Takes a command with what its capsule carries, and carries it out unless its data is still
-    /// to come.
+    /// Takes a command with its in-capsule data, and carries it out unless it waits for more data.
     fn take_command(
         &mut self,
         command: &Command,
@@ -296,7 +273,7 @@ impl Session {
         Ok(())
     }
 
-    /// Bytes that the host sends with a command, at least and at most.
+    /// Minimum and maximum bytes that the host sends with a command.
     fn host_bytes(&self, command: &Command) -> Result<RangeInclusive<usize>, Status> {
         match &self.phase {
             Phase::Io(..) if command.opcode() != fabrics::OPCODE => {
@@ -309,7 +286,7 @@ impl Session {
         }
     }
 
-    /// Carries a command out with its data, or completes it with a status.
+    /// Carries out a command with its data, or completes it with an error status.
     fn execute(
         &mut self,
         command: &Command,
@@ -319,7 +296,7 @@ impl Session {
         match &mut self.phase {
             Phase::New | Phase::Initialized => self.connect(command, data, replies),
             Phase::Admin(queue, controller) => {
-                let mut answers = answers(queue, self.initialize, replies);
+                let mut answers = answers(queue, self.initialize, (replies, &mut self.reads));
                 let (subsystem, now) = (&*self.subsystem, self.now);
                 let context = Context { subsystem, now, address: self.address };
                 let mut controller = locked(controller);
@@ -329,10 +306,10 @@ impl Session {
                 };
                 self.is_over |= matches!(outcome, Outcome::Disconnected);
                 complete(command, outcome, &mut answers);
-                complete_events(&mut controller, &mut answers);
+                complete_held(&mut controller, &mut answers);
             }
             Phase::Io(queue, io) => {
-                let mut answers = answers(queue, self.initialize, replies);
+                let mut answers = answers(queue, self.initialize, (replies, &mut self.reads));
                 if command.opcode() == fabrics::OPCODE {
                     let outcome = of_fabrics(command);
                     self.is_over |= matches!(outcome, Outcome::Disconnected);
@@ -347,7 +324,7 @@ impl Session {
         }
     }
 
-    /// Connects the queue, or says why not.
+    /// Connects the queue, or completes the Connect with the reason for its refusal.
     fn connect(&mut self, command: &Command, data: Result<&[u8], Status>, replies: &mut Replies) {
         let is_connect =
             command.opcode() == fabrics::OPCODE && command.fabrics_type() == fabrics::CONNECT;
@@ -373,13 +350,13 @@ impl Session {
         let mut queue = Queue {
             number: connect.queue,
             controller: id,
-            host: connect.host,
+            host: connect.host.name,
             entries: connect.entries,
             head: 0,
             is_unpaced: connect.is_unpaced,
         };
         queue.take_entry();
-        answers(&queue, self.initialize, replies).complete(
+        answers(&queue, self.initialize, (replies, &mut self.reads)).complete(
             command.id(),
             Status::SUCCESS,
             id.into(),
@@ -391,17 +368,19 @@ impl Session {
     }
 
     fn finish_reads(&mut self, replies: &mut Replies) {
-        self.with_io(replies, IoQueue::finish_reads);
+        self.with_io(replies, |io, subsystem, answers, kept| {
+            io.finish_reads(subsystem, answers, kept);
+        });
     }
 
-    /// Acts on the I/O queue, if it is one.
+    /// Calls `act` on the I/O queue, if the connection is one.
     fn with_io(
         &mut self,
         replies: &mut Replies,
-        act: impl FnOnce(&mut IoQueue, &Subsystem, &mut Answers<'_>, &mut Option<Vec<Asked>>),
+        act: impl FnOnce(&mut IoQueue, &Subsystem, &mut Capsules<'_>, &mut Option<Vec<Asked>>),
     ) {
         if let Phase::Io(queue, io) = &mut self.phase {
-            let mut answers = answers(queue, self.initialize, replies);
+            let mut answers = answers(queue, self.initialize, (replies, &mut self.reads));
             act(io, &self.subsystem, &mut answers, &mut self.answered);
         }
     }
@@ -459,69 +438,12 @@ impl Conversation for Session {
     }
 }
 
-fn answers<'a>(queue: &Queue, initialize: Initialize, replies: &'a mut Replies) -> Answers<'a> {
-    Answers { replies, initialize, head: queue.head, is_unpaced: queue.is_unpaced }
-}
-
-/// Data of a command.
-enum Found<'a> {
-    Here(&'a [u8]),
-    /// The host is to be asked for so many bytes.
-    Later(usize),
-}
-
-/// Finds the `bytes` that a host sends with a command, in its capsule or by the transport.
-fn found<'a>(
-    command: &Command,
-    bytes: &RangeInclusive<usize>,
-    capsule: &'a [u8],
-) -> Result<Found<'a>, Status> {
-    if *bytes.end() == 0 {
-        return Ok(Found::Here(&[]));
-    }
-    match command.place()? {
-        DataPlace::Capsule { length, .. } | DataPlace::Transport { length }
-            if !bytes.contains(&(length as usize)) =>
-        {
-            Err(Status::SGL_LENGTH)
-        }
-        DataPlace::Capsule { offset, length } => {
-            let from = usize::try_from(offset).ok().filter(|from| *from <= capsule.len());
-            let rest = &capsule[from.ok_or(Status::SGL_OFFSET)?..];
-            rest.get(..length as usize).map(Found::Here).ok_or(Status::SGL_LENGTH)
-        }
-        DataPlace::Transport { length } => Ok(Found::Later(length as usize)),
-    }
-}
-
-/// Completes a command of the admin queue, unless it is held.
-fn complete(command: &Command, outcome: Outcome, answers: &mut Answers<'_>) {
-    let completed = match outcome {
-        Outcome::Held => return,
-        Outcome::Disconnected => Status::SUCCESS.into(),
-        Outcome::Completed(completed) => completed,
-    };
-    let Completed { status, value, data } = completed;
-    if data.is_empty() {
-        answers.complete(command.id(), status, value);
-        return;
-    }
-    match command.place() {
-        Ok(DataPlace::Transport { length }) if length as usize >= data.len() => {
-            answers.put_data(command.id(), &data);
-            answers.complete(command.id(), status, value);
-        }
-        Ok(DataPlace::Transport { .. }) => answers.complete(command.id(), Status::SGL_LENGTH, 0),
-        Ok(DataPlace::Capsule { .. }) => answers.complete(command.id(), Status::SGL_TYPE, 0),
-        Err(status) => answers.complete(command.id(), status, 0),
-    }
-}
-
-/// Completes the requests for events that are due.
-fn complete_events(controller: &mut Controller, answers: &mut Answers<'_>) {
-    for (id, status, value) in controller.completed_events() {
-        answers.complete(id, status, value.into());
-    }
+fn answers<'a>(
+    queue: &Queue,
+    initialize: Initialize,
+    (replies, reads): (&'a mut Replies, &'a mut Vec<BegunRead>),
+) -> Capsules<'a> {
+    Capsules { replies, reads, initialize, head: queue.head, is_unpaced: queue.is_unpaced }
 }
 
 /// A fabrics command on an I/O queue.

@@ -1,0 +1,74 @@
+//! Sweeps on a cluster of Ray, whose driver is the Python package.
+//!
+//! ```text
+//! command ──► folder of the sweep ──► python3 -m floatgate ──► tasks of Ray
+//!                    ▲                        │ points, as they come
+//!    result, table ──┴────────────────────────┘
+//! ```
+
+use std::io;
+use std::process::{Command, Stdio};
+
+use anyhow::Result;
+use lab::results::sweep::Sweep;
+use lab::sweep::Store;
+use lab::{Error, Kind};
+
+const PYTHON: &str = "python3";
+/// Prints the packages that are missing.
+const MISSING: &str = "\
+import importlib.util
+names = [name for name in ('floatgate', 'ray') if importlib.util.find_spec(name) is None]
+print(*names)";
+
+/// Refuses to begin where Python or a package of it is missing.
+///
+/// # Errors
+/// Names what is missing, and how to install it.
+pub(super) fn check() -> Result<()> {
+    let output = Command::new(PYTHON)
+        .args(["-c", MISSING])
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|source| unavailable(&source))?;
+    if !output.status.success() {
+        let error = Error::new(Kind::Program, format!("{PYTHON} failed: {}", output.status));
+        return Err(error.hint(format!("`{PYTHON} --version` must work")).into());
+    }
+    let missing = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let text = format!("{PYTHON} lacks what drives a cluster of Ray: {missing}");
+    Err(Error::new(Kind::Input, text).hint(format!("`{PYTHON} -m pip install {missing}`")).into())
+}
+
+fn unavailable(source: &io::Error) -> Error {
+    let error = Error::new(Kind::Input, format!("running {PYTHON}, which drives Ray: {source}"));
+    error.hint(format!("install Python, then `{PYTHON} -m pip install floatgate ray`"))
+}
+
+/// Has the cluster at `address` measure what is left of the sweep. Returns what was measured; fewer
+/// points than the grid has when it was stopped.
+///
+/// # Errors
+/// Fails if the driver did, which said why.
+pub(super) fn sweep(store: &Store, address: &str) -> Result<Sweep> {
+    check()?;
+    let status = Command::new(PYTHON)
+        .args(["-m", "floatgate", "sweep", "--ray", address, "--resume"])
+        .arg(store.path())
+        .stdout(Stdio::null())
+        .status()
+        .map_err(|source| unavailable(&source))?;
+    // What was measured before somebody interrupted it is a result, as without a cluster.
+    if !status.success() && status.code() != Some(INTERRUPTED) {
+        let text = format!("sweeping on the cluster of Ray at {address}: the driver failed");
+        return Err(Error::new(Kind::Program, text).hint("its message is above").into());
+    }
+    let points = store.finished()?.into_iter().map(|(_, point)| point).collect();
+    Ok(store.order().sweep(points)?)
+}
+
+/// Exit status of the driver after Ctrl-C.
+const INTERRUPTED: i32 = 130;

@@ -1,0 +1,80 @@
+//! vhost-user-blk: a virtual machine reads and writes an export through rings in its own memory,
+//! which is the shortest way into one.
+//!
+//! ```text
+//!   machine monitor ──► socket: where memory and rings are ──► Client
+//!   driver ──► ring in the memory ──► thread of the queue: Block ──► Device ──► ring
+//! ```
+//!
+//! No socket carries data: it is copied once between the machine's memory and our own.
+//!
+//! **Invariants**
+//! - Nothing that a driver or a monitor sends makes the server panic, or reach outside of the
+//!   memory that it was given; a client that breaks a rule is dropped, and no other notices.
+//! - What a killed server took from a ring, its successor carries out again, where the client keeps
+//!   the memory for that.
+//!
+//! The protocol is [vhost-user-2024] in a code of our own: `vhost` cannot tell a client of another
+//! size, and `virtio-queue` knows no packed rings.
+
+mod block;
+mod client;
+mod inflight;
+mod message;
+mod queue;
+mod ring;
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex};
+
+use self::block::Block;
+use self::client::Client;
+use self::queue::Common;
+use crate::descriptor_socket::{DescriptorSocket, cut};
+use crate::machine_server::{Break, MachineServer};
+use crate::{Exports, Listener, Observer};
+
+/// A server of one export over vhost-user, until it is dropped.
+#[derive(Debug)]
+pub struct VhostUser {
+    _server: MachineServer,
+}
+
+impl VhostUser {
+    /// Serves the first of `exports` to whoever comes to `listener`, a Unix socket; drivers see
+    /// `serial`, of which 20 bytes count.
+    ///
+    /// # Errors
+    /// Fails if the system has no thread for the listener.
+    pub fn start(
+        exports: &Exports,
+        listener: Listener,
+        serial: &str,
+        observer: Arc<dyn Observer>,
+    ) -> io::Result<Self> {
+        let (served, serial) = (exports.clone(), serial.to_owned());
+        let serve = move |client, socket| serve(&served, &serial, (client, socket));
+        let names = ("vhost-user", exports.clone());
+        let server = MachineServer::start(names, listener, observer, Box::new(serve))?;
+        Ok(Self { _server: server })
+    }
+}
+
+fn serve(exports: &Exports, serial: &str, (client, socket): (u64, OwnedFd)) -> Result<(), Break> {
+    let export = exports.iter().next().expect("there is one at least");
+    let socket = DescriptorSocket::new(socket);
+    let handle = socket.handle()?;
+    let recorder = exports.recorder();
+    let common = Common {
+        block: Block::new(Arc::clone(export), serial),
+        memory: Mutex::default(),
+        recorder: recorder.map(|it| (Arc::clone(it), client)),
+        failure: Mutex::default(),
+        fail: Box::new(move || cut(&handle)),
+    };
+    Client::new(socket, Arc::new(common)).serve()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,487 @@
+//! The block device of virtio: requests of a driver, carried out on an export.
+//!
+//! ```text
+//!   chain: header ──► data to be written ──► data to be read ──► status
+//! ```
+//!
+//! Reads that come together are asked of the device together. What promises durability, a flush or
+//! a write where the driver wants no cache, is answered after one flush of the device for all of a
+//! batch.
+//!
+//! **Invariants**
+//! - Data is copied before the device sees it: what the virtual machine changes meanwhile changes
+//!   nothing that is stored.
+//! - No request takes more memory than [`PIECE_BYTES`], however long it is.
+//!
+//! Its layout is that of [virtio-2022], section 5.2.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use blockio::{Op, SECTOR_BYTES};
+use device::{DeviceError, Durability, Read};
+
+use super::ring::{Chain, Part};
+use crate::guest_memory::{GuestMemory, Outside};
+use crate::{Asked, Export};
+
+/// Data of a request that is in memory at a time.
+const PIECE_BYTES: usize = 1 << 20;
+/// Longest read that is asked for together with others.
+const TOGETHER_BYTES: u64 = 128 << 10;
+/// Bytes of the header of a request, and of a range to be discarded.
+const HEADER_BYTES: u64 = 16;
+const RANGE_BYTES: u64 = 16;
+/// Bytes of the device's identifier.
+const ID_BYTES: usize = 20;
+/// Most ranges of a request, and most sectors of one.
+pub(super) const RANGES_MAX: u32 = 256;
+pub(super) const RANGE_SECTORS_MAX: u32 = 8 << 20;
+/// Most data buffers of a request.
+pub(super) const SEGMENTS_MAX: u32 = 254;
+/// Flag of a range of zeroes: the device may forget what is there.
+const MAY_UNMAP: u32 = 1;
+/// Source of zeroes that are written.
+static ZEROES: [u8; 1 << 18] = [0; 1 << 18];
+
+/// Kinds of requests (section 5.2.6).
+mod kind {
+    pub(super) const READ: u32 = 0;
+    pub(super) const WRITE: u32 = 1;
+    pub(super) const FLUSH: u32 = 4;
+    pub(super) const GET_ID: u32 = 8;
+    pub(super) const DISCARD: u32 = 11;
+    pub(super) const WRITE_ZEROES: u32 = 13;
+}
+
+/// Answer to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Status {
+    Ok = 0,
+    Error = 1,
+    Unsupported = 2,
+}
+
+/// The device of an export, as queues share it.
+#[derive(Debug)]
+pub(super) struct Block {
+    export: Arc<Export>,
+    /// Identifier, padded with zeroes.
+    serial: [u8; ID_BYTES],
+    /// True if a write is durable once it is answered.
+    writes_through: AtomicBool,
+}
+
+/// A request that was carried out, or waits for a flush.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Done {
+    status: Status,
+    /// Data that was written into the memory of the virtual machine.
+    data_bytes: u32,
+    /// Command for the modelled drive, if it was one.
+    pub(super) asked: Option<Asked>,
+    waits_for_flush: bool,
+}
+
+/// Failure of a request.
+enum Failure {
+    /// Its buffers make no sense.
+    Malformed,
+    Unsupported,
+    Device,
+}
+
+impl From<Outside> for Failure {
+    fn from(_: Outside) -> Self {
+        Self::Malformed
+    }
+}
+
+impl From<DeviceError> for Failure {
+    fn from(_: DeviceError) -> Self {
+        Self::Device
+    }
+}
+
+/// Header of a request.
+#[derive(Clone, Copy)]
+struct Header {
+    kind: u32,
+    sector: u64,
+}
+
+/// A range of sectors with flags.
+struct Range {
+    offset: u64,
+    length: u64,
+    flags: u32,
+}
+
+impl Done {
+    /// True if it was carried out.
+    pub(super) fn is_ok(&self) -> bool {
+        self.status == Status::Ok
+    }
+
+    const fn of(status: Status) -> Self {
+        Self { status, data_bytes: 0, asked: None, waits_for_flush: false }
+    }
+
+    fn of_failure(failure: &Failure) -> Self {
+        match failure {
+            Failure::Unsupported => Self::of(Status::Unsupported),
+            Failure::Malformed | Failure::Device => Self::of(Status::Error),
+        }
+    }
+}
+
+impl Block {
+    pub(super) fn new(export: Arc<Export>, serial: &str) -> Self {
+        let mut id = [0; ID_BYTES];
+        for (byte, from) in id.iter_mut().zip(serial.bytes()) {
+            *byte = from;
+        }
+        Self { export, serial: id, writes_through: AtomicBool::new(false) }
+    }
+
+    pub(super) const fn export(&self) -> &Arc<Export> {
+        &self.export
+    }
+
+    /// Has writes be durable once they are answered, or no longer.
+    pub(super) fn set_writes_through(&self, is_so: bool) {
+        self.writes_through.store(is_so, Ordering::Relaxed);
+    }
+
+    pub(super) fn writes_through(&self) -> bool {
+        self.writes_through.load(Ordering::Relaxed)
+    }
+
+    /// Carries out requests, and says of each how it went; `scratch` is memory that is kept from
+    /// one call to the next.
+    pub(super) fn carry_out(
+        &self,
+        memory: &GuestMemory,
+        chains: &[Chain],
+        scratch: &mut Vec<u8>,
+    ) -> Vec<Done> {
+        let mut done: Vec<Done> = Vec::with_capacity(chains.len());
+        while let Some(chain) = chains.get(done.len()) {
+            let reads = self.reads_at(memory, &chains[done.len()..]);
+            if reads.len() > 1 {
+                let here = &chains[done.len()..][..reads.len()];
+                done.extend(self.read_together(memory, here, (&reads, scratch)));
+            } else {
+                let carried = self.carry_out_one(memory, chain, scratch);
+                done.push(carried.unwrap_or_else(|failure| Done::of_failure(&failure)));
+            }
+        }
+        if done.iter().any(|it| it.waits_for_flush) && self.export.device.flush().is_err() {
+            for waiting in done.iter_mut().filter(|it| it.waits_for_flush) {
+                *waiting = Done::of(Status::Error);
+            }
+        }
+        done
+    }
+
+    /// Puts the status of a request behind its data. Returns the bytes that were written in all.
+    pub(super) fn answer(memory: &GuestMemory, chain: &Chain, done: &Done) -> u32 {
+        let Some(last) = chain.writable.iter().rev().find(|part| part.length > 0) else { return 0 };
+        let place = last.address.wrapping_add(u64::from(last.length) - 1);
+        // Where it is outside nobody can be told.
+        match memory.write(place, &[done.status as u8]) {
+            Ok(()) => done.data_bytes.saturating_add(1),
+            Err(_) => 0,
+        }
+    }
+
+    /// Places of the reads that the chains begin with, of small ones alone.
+    fn reads_at(&self, memory: &GuestMemory, chains: &[Chain]) -> Vec<(u64, usize)> {
+        let (mut reads, mut sum) = (Vec::new(), 0);
+        for chain in chains {
+            let length = data_bytes(&chain.writable);
+            let header = header(memory, chain);
+            let Ok(Header { kind: kind::READ, sector }) = header else { break };
+            let offset = sector.checked_mul(SECTOR_BYTES);
+            let within = |it: &u64| self.export.device.check_range(*it, length).is_ok();
+            let Some(offset) = offset.filter(within) else { break };
+            sum += length;
+            let is_small = length > 0 && length <= TOGETHER_BYTES && sum <= PIECE_BYTES as u64;
+            if !is_small || !length.is_multiple_of(SECTOR_BYTES) {
+                break;
+            }
+            reads.push((offset, usize::try_from(length).expect("it is small")));
+        }
+        reads
+    }
+
+    fn read_together(
+        &self,
+        memory: &GuestMemory,
+        chains: &[Chain],
+        (places, scratch): (&[(u64, usize)], &mut Vec<u8>),
+    ) -> Vec<Done> {
+        let sum = places.iter().map(|(_, length)| length).sum();
+        let mut rest = room(scratch, sum);
+        let mut reads = Vec::with_capacity(places.len());
+        for (offset, length) in places {
+            let (buffer, after) = rest.split_at_mut(*length);
+            reads.push(Read { offset: *offset, buffer });
+            rest = after;
+        }
+        let answers = self.export.device.read_many(&mut reads);
+        let done = chains.iter().zip(&reads).zip(answers).map(|((chain, read), answer)| {
+            let written = answer
+                .map_err(Failure::from)
+                .and_then(|()| Ok(Cursor::new(&chain.writable).write(memory, read.buffer)?));
+            match written {
+                Ok(()) => self.done(Op::Read, read.offset, read.buffer.len() as u64),
+                Err(failure) => Done::of_failure(&failure),
+            }
+        });
+        done.collect()
+    }
+
+    fn carry_out_one(
+        &self,
+        memory: &GuestMemory,
+        chain: &Chain,
+        scratch: &mut Vec<u8>,
+    ) -> Result<Done, Failure> {
+        let header = header(memory, chain)?;
+        match header.kind {
+            kind::READ => self.read(memory, chain, (header, scratch)),
+            kind::WRITE => self.write(memory, chain, (header, scratch)),
+            kind::FLUSH => {
+                let asked = Asked { op: Op::Flush, offset: 0, length: 0, fua: false };
+                let done = Done { asked: Some(asked), ..Done::of(Status::Ok) };
+                Ok(Done { waits_for_flush: true, ..done })
+            }
+            kind::GET_ID => {
+                let length = data_bytes(&chain.writable).min(ID_BYTES as u64);
+                let length = usize::try_from(length).expect("it is small");
+                Cursor::new(&chain.writable).write(memory, &self.serial[..length])?;
+                let data_bytes = u32::try_from(length).expect("it is small");
+                Ok(Done { data_bytes, ..Done::of(Status::Ok) })
+            }
+            kind::DISCARD | kind::WRITE_ZEROES => self.forget(memory, chain, header.kind),
+            _ => Err(Failure::Unsupported),
+        }
+    }
+
+    fn read(
+        &self,
+        memory: &GuestMemory,
+        chain: &Chain,
+        (header, scratch): (Header, &mut Vec<u8>),
+    ) -> Result<Done, Failure> {
+        let length = data_bytes(&chain.writable);
+        let offset = self.place(header.sector, length)?;
+        let mut cursor = Cursor::new(&chain.writable);
+        for (at, piece_bytes) in pieces(offset, length) {
+            let piece = room(scratch, piece_bytes);
+            self.export.device.read(at, piece)?;
+            cursor.write(memory, piece)?;
+        }
+        Ok(self.done(Op::Read, offset, length))
+    }
+
+    fn write(
+        &self,
+        memory: &GuestMemory,
+        chain: &Chain,
+        (header, scratch): (Header, &mut Vec<u8>),
+    ) -> Result<Done, Failure> {
+        let length = total_bytes(&chain.readable) - HEADER_BYTES;
+        let offset = self.place(header.sector, length)?;
+        self.check_change()?;
+        let mut cursor = Cursor::new(&chain.readable);
+        cursor.skip(HEADER_BYTES);
+        for (at, piece_bytes) in pieces(offset, length) {
+            let piece = room(scratch, piece_bytes);
+            cursor.read(memory, piece)?;
+            self.export.device.write(at, piece, Durability::Volatile)?;
+        }
+        Ok(self.changed(Op::Write, offset, length))
+    }
+
+    /// Discards ranges, or has them read as zeroes.
+    fn forget(&self, memory: &GuestMemory, chain: &Chain, kind: u32) -> Result<Done, Failure> {
+        self.check_change()?;
+        let length = total_bytes(&chain.readable) - HEADER_BYTES;
+        let count = length / RANGE_BYTES;
+        if count == 0 || count > RANGES_MAX.into() || !length.is_multiple_of(RANGE_BYTES) {
+            return Err(Failure::Malformed);
+        }
+        let mut cursor = Cursor::new(&chain.readable);
+        cursor.skip(HEADER_BYTES);
+        let mut ranges = Vec::new();
+        for _ in 0..count {
+            ranges.push(self.range(memory, &mut cursor, kind)?);
+        }
+        let device = &self.export.device;
+        for Range { offset, length, flags } in &ranges {
+            if kind == kind::DISCARD || flags & MAY_UNMAP != 0 {
+                device.trim(*offset, *length, Durability::Volatile)?;
+                continue;
+            }
+            let mut done = 0;
+            while done < *length {
+                let here = (length - done).min(ZEROES.len() as u64);
+                let zeroes = &ZEROES[..usize::try_from(here).expect("it is small")];
+                device.write(offset + done, zeroes, Durability::Volatile)?;
+                done += here;
+            }
+        }
+        let first = ranges.first().ok_or(Failure::Malformed)?;
+        Ok(self.changed(Op::Trim, first.offset, ranges.iter().map(|range| range.length).sum()))
+    }
+
+    fn range(
+        &self,
+        memory: &GuestMemory,
+        cursor: &mut Cursor<'_>,
+        kind: u32,
+    ) -> Result<Range, Failure> {
+        let mut bytes = [0; RANGE_BYTES as usize];
+        cursor.read(memory, &mut bytes)?;
+        let number =
+            |from: usize| bytes[from..].first_chunk().map_or(0, |it| u32::from_le_bytes(*it));
+        let sector = u64::from(number(0)) | u64::from(number(4)) << 32;
+        let (sectors, flags) = (number(8), number(12));
+        let known = if kind == kind::DISCARD { 0 } else { MAY_UNMAP };
+        if flags & !known != 0 {
+            return Err(Failure::Unsupported);
+        }
+        let length = u64::from(sectors) * SECTOR_BYTES;
+        if sectors > RANGE_SECTORS_MAX {
+            return Err(Failure::Malformed);
+        }
+        Ok(Range { offset: self.place(sector, length)?, length, flags })
+    }
+
+    /// Offset of a range that lies within the device.
+    fn place(&self, sector: u64, length: u64) -> Result<u64, Failure> {
+        let offset = sector.checked_mul(SECTOR_BYTES).ok_or(Failure::Malformed)?;
+        if !length.is_multiple_of(SECTOR_BYTES) {
+            return Err(Failure::Malformed);
+        }
+        self.export.device.check_range(offset, length)?;
+        Ok(offset)
+    }
+
+    fn check_change(&self) -> Result<(), Failure> {
+        if self.export.is_read_only { Err(Failure::Device) } else { Ok(()) }
+    }
+
+    fn changed(&self, op: Op, offset: u64, length: u64) -> Done {
+        let waits_for_flush = self.writes_through();
+        let mut done = self.done(op, offset, length);
+        if let Some(asked) = &mut done.asked {
+            asked.fua = waits_for_flush;
+        }
+        Done { waits_for_flush, data_bytes: 0, ..done }
+    }
+
+    fn done(&self, op: Op, offset: u64, length: u64) -> Done {
+        let offset = offset.saturating_add(self.export.device.origin());
+        let asked = Some(Asked { op, offset, length, fua: false });
+        let data_bytes = u32::try_from(length).unwrap_or(u32::MAX);
+        Done { data_bytes, asked, ..Done::of(Status::Ok) }
+    }
+}
+
+fn header(memory: &GuestMemory, chain: &Chain) -> Result<Header, Failure> {
+    if total_bytes(&chain.readable) < HEADER_BYTES || total_bytes(&chain.writable) == 0 {
+        return Err(Failure::Malformed);
+    }
+    let mut bytes = [0; HEADER_BYTES as usize];
+    Cursor::new(&chain.readable).read(memory, &mut bytes)?;
+    let (kind, rest) = bytes.split_first_chunk().expect("it has 16");
+    let sector = rest.last_chunk().expect("it has 12 more");
+    Ok(Header { kind: u32::from_le_bytes(*kind), sector: u64::from_le_bytes(*sector) })
+}
+
+fn total_bytes(parts: &[Part]) -> u64 {
+    parts.iter().map(|part| u64::from(part.length)).sum()
+}
+
+/// Bytes of what is written but for the status.
+fn data_bytes(writable: &[Part]) -> u64 {
+    total_bytes(writable).saturating_sub(1)
+}
+
+/// The places and lengths of a range, piece by piece.
+fn pieces(offset: u64, length: u64) -> impl Iterator<Item = (u64, usize)> {
+    (0..length.div_ceil(PIECE_BYTES as u64)).map(move |piece| {
+        let done = piece * PIECE_BYTES as u64;
+        let here = usize::try_from(length - done).unwrap_or(usize::MAX).min(PIECE_BYTES);
+        (offset + done, here)
+    })
+}
+
+/// Room of so many bytes, whatever is in it.
+fn room(scratch: &mut Vec<u8>, length: usize) -> &mut [u8] {
+    if scratch.len() < length {
+        scratch.resize(length, 0);
+    }
+    &mut scratch[..length]
+}
+
+/// A place in buffers that belong together.
+struct Cursor<'a> {
+    parts: &'a [Part],
+    /// Bytes of the first part that are done with.
+    done: u32,
+}
+
+impl<'a> Cursor<'a> {
+    const fn new(parts: &'a [Part]) -> Self {
+        Self { parts, done: 0 }
+    }
+
+    /// The address of the next piece, at most `left` bytes.
+    fn next(&mut self, left: usize) -> Option<(u64, usize)> {
+        loop {
+            let (first, rest) = self.parts.split_first()?;
+            let here = (first.length - self.done) as usize;
+            if here == 0 {
+                (self.parts, self.done) = (rest, 0);
+                continue;
+            }
+            let address = first.address.wrapping_add(self.done.into());
+            let length = here.min(left);
+            self.done += u32::try_from(length).expect("no more than the part has");
+            return Some((address, length));
+        }
+    }
+
+    fn skip(&mut self, bytes: u64) {
+        let mut left = usize::try_from(bytes).unwrap_or(usize::MAX);
+        while left > 0
+            && let Some((_, length)) = self.next(left)
+        {
+            left -= length;
+        }
+    }
+
+    fn read(&mut self, memory: &GuestMemory, buffer: &mut [u8]) -> Result<(), Failure> {
+        let mut done = 0;
+        while done < buffer.len() {
+            let next = self.next(buffer.len() - done).ok_or(Failure::Malformed)?;
+            memory.read(next.0, &mut buffer[done..][..next.1])?;
+            done += next.1;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, memory: &GuestMemory, bytes: &[u8]) -> Result<(), Failure> {
+        let mut done = 0;
+        while done < bytes.len() {
+            let next = self.next(bytes.len() - done).ok_or(Failure::Malformed)?;
+            memory.write(next.0, &bytes[done..][..next.1])?;
+            done += next.1;
+        }
+        Ok(())
+    }
+}

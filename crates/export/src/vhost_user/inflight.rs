@@ -1,0 +1,252 @@
+//! Chains in flight: what a server took from its rings and has not given back, in memory that its
+//! client keeps. A server that comes after one that was killed finds them there, and carries them
+//! out again.
+//!
+//! ```text
+//!   take a chain ──► record it, with its descriptors ──► work ──► "giving back" ──► used ──► forget
+//!                                                                     │ killed here
+//!                    a new server: was it used? ◄─────────────────────┘
+//! ```
+//!
+//! The client keeps the memory and does not look into it, so its form is our own: a packed ring
+//! overwrites the descriptors of what is in flight, so they are kept here.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use vm_memory::{Bytes as _, FileOffset, MmapRegion, VolatileMemory as _};
+
+use super::ring::{Chain, Descriptor, Ring, RingError};
+use crate::guest_memory::{GuestMemory, Place, check_length};
+
+/// Form of the memory, in its first eight bytes: another one begins anew.
+const FORM: u64 = 0x3130_6c66_6e69_6766;
+const FORM_AT: usize = 0;
+/// True while a server has the ring.
+const IN_USE_AT: usize = 8;
+/// Order of the latest chain that was taken, with the position after it.
+const TAKEN_AT: usize = 16;
+/// Position of what was given back.
+const USED_AT: usize = 24;
+/// Chain that is being given back, with the position at which; 0: none.
+const GIVING_AT: usize = 32;
+const HEAD_BYTES: usize = 64;
+/// Of a record: order of its chain, 0 if it is not in flight; position after it was taken, slots
+/// and descriptors; then those.
+const ORDER_AT: usize = 0;
+const SHAPE_AT: usize = 8;
+const RECORD_HEAD_BYTES: usize = 16;
+const DESCRIPTOR_BYTES: usize = 16;
+/// Flag of a number that stands for something.
+const IS_THERE: u64 = 1 << 63;
+
+/// The chains of one ring that are in flight.
+#[derive(Debug)]
+pub(super) struct Inflight {
+    mapping: Arc<MmapRegion>,
+    start: usize,
+    size: u16,
+    /// Order of the latest chain that was taken.
+    order: u64,
+}
+
+/// Chain that an earlier server took and did not give back.
+#[derive(Debug)]
+struct Left {
+    order: u64,
+    id: u16,
+    slots: u16,
+    own: Vec<Descriptor>,
+}
+
+/// Bytes of the memory for one ring of `size` entries.
+pub(super) fn bytes_of_ring(size: u16) -> u64 {
+    let size = u64::from(size);
+    let record = RECORD_HEAD_BYTES as u64 + DESCRIPTOR_BYTES as u64 * size;
+    HEAD_BYTES as u64 + record * size
+}
+
+/// Maps the memory of all rings.
+///
+/// # Errors
+/// Fails if the file is shorter, or the system refuses.
+pub(super) fn map(file: OwnedFd, offset: u64, bytes: u64) -> io::Result<Arc<MmapRegion>> {
+    check_length(&file, Place { address: 0, size: bytes, offset })?;
+    let bytes = usize::try_from(bytes).map_err(io::Error::other)?;
+    let file = FileOffset::new(file.into(), offset);
+    MmapRegion::from_file(file, bytes).map(Arc::new).map_err(io::Error::other)
+}
+
+impl Inflight {
+    /// The part of the memory for ring `index`, of at most `size` entries as all of them; none if
+    /// it ends before.
+    pub(super) fn of(mapping: &Arc<MmapRegion>, index: usize, size: u16) -> Option<Self> {
+        let bytes = usize::try_from(bytes_of_ring(size)).ok()?;
+        let start = bytes.checked_mul(index)?;
+        let end = start.checked_add(bytes)?;
+        let mapping = Arc::clone(mapping);
+        (end <= mapping.size()).then_some(Self { mapping, start, size, order: 0 })
+    }
+
+    /// Takes the ring up where an earlier server left it, if one did. Returns the chains that are
+    /// to be carried out again, the earliest first.
+    pub(super) fn begin(
+        &mut self,
+        ring: &mut Ring,
+        memory: &GuestMemory,
+    ) -> Result<Vec<Chain>, RingError> {
+        let was_left = self.load(FORM_AT) == FORM && self.load(IN_USE_AT) != 0;
+        if !was_left {
+            (0..self.size).for_each(|id| self.store(self.record(id) + ORDER_AT, 0));
+            self.store(GIVING_AT, 0);
+            self.note_position(ring.base());
+            self.store(FORM_AT, FORM);
+            self.store(IN_USE_AT, 1);
+            return Ok(Vec::new());
+        }
+        let giving = self.load(GIVING_AT);
+        let mut used = low_u32(self.load(USED_AT));
+        if giving & IS_THERE != 0 {
+            used = self.finish_giving(ring, memory, giving)?;
+        }
+        let mut left: Vec<Left> = (0..self.size).filter_map(|id| self.left(id)).collect();
+        left.sort_by_key(|left| left.order);
+        let taken = self.load(TAKEN_AT);
+        self.order = taken >> 16;
+        let mut available = low_u16(taken);
+        if let Some(last) = left.last().filter(|last| last.order > self.order) {
+            self.order = last.order;
+            available = low_u16(self.load(self.record(last.id) + SHAPE_AT));
+        }
+        ring.set_base(u32::from(available) | used << 16);
+        self.store(TAKEN_AT, self.order << 16 | u64::from(available));
+        self.store(USED_AT, used.into());
+        self.store(GIVING_AT, 0);
+        left.iter().map(|it| ring.again(memory, (it.id, it.slots), &it.own)).collect()
+    }
+
+    /// Finds out whether a chain that was being given back was. Returns the position after it.
+    fn finish_giving(
+        &self,
+        ring: &mut Ring,
+        memory: &GuestMemory,
+        giving: u64,
+    ) -> Result<u32, RingError> {
+        let (id, before) = (low_u16(giving >> 32), low_u32(giving) & 0xFFFF);
+        let base = before << 16;
+        if id >= self.size || !ring.was_pushed(memory, base)? {
+            return Ok(before);
+        }
+        let record = self.record(id);
+        self.store(record + ORDER_AT, 0);
+        let slots = low_u16(self.load(record + SHAPE_AT) >> 16).min(self.size);
+        ring.set_base(base);
+        // As if it were given back now, but for the driver, which may have taken it up already.
+        Ok(ring.used_after(slots) >> 16)
+    }
+
+    /// Takes note of a chain that was taken; the ring is at `base` then.
+    ///
+    /// # Errors
+    /// Fails if the driver gave two chains the same identifier.
+    pub(super) fn note_taken(
+        &mut self,
+        chain: &Chain,
+        own: &[Descriptor],
+        base: u32,
+    ) -> Result<(), RingError> {
+        if chain.id >= self.size {
+            return Err(RingError::Broken(format!("chain {} of {}", chain.id, self.size)));
+        }
+        let record = self.record(chain.id);
+        if self.load(record + ORDER_AT) != 0 {
+            return Err(RingError::Broken(format!("chain {} is in flight already", chain.id)));
+        }
+        for (index, descriptor) in own.iter().take(self.size.into()).enumerate() {
+            let at = record + RECORD_HEAD_BYTES + index * DESCRIPTOR_BYTES;
+            let Descriptor { address, length, flags, tag } = *descriptor;
+            self.store(at, address);
+            self.store(at + 8, u64::from(length) | u64::from(flags) << 32 | u64::from(tag) << 48);
+        }
+        let available = u64::from(low_u16(base.into()));
+        let shape = available | u64::from(chain.slots) << 16 | (own.len() as u64) << 32;
+        self.store(record + SHAPE_AT, shape);
+        self.order = self.order.wrapping_add(1);
+        self.store(record + ORDER_AT, self.order);
+        self.store(TAKEN_AT, self.order << 16 | available);
+        Ok(())
+    }
+
+    /// Takes note that a chain is about to be given back at `base`.
+    pub(super) fn note_giving(&self, id: u16, base: u32) {
+        self.store(GIVING_AT, IS_THERE | u64::from(id) << 32 | u64::from(base >> 16));
+    }
+
+    /// Takes note that it was, and that the ring is at `base`.
+    pub(super) fn note_given(&self, id: u16, base: u32) {
+        self.store(self.record(id) + ORDER_AT, 0);
+        self.store(USED_AT, u64::from(base >> 16));
+        self.store(GIVING_AT, 0);
+    }
+
+    /// Leaves the ring, of which nothing is in flight.
+    pub(super) fn end(&self) {
+        self.store(IN_USE_AT, 0);
+    }
+
+    fn note_position(&self, base: u32) {
+        self.store(TAKEN_AT, u64::from(low_u16(base.into())));
+        self.store(USED_AT, u64::from(base >> 16));
+    }
+
+    fn left(&self, id: u16) -> Option<Left> {
+        let record = self.record(id);
+        let order = self.load(record + ORDER_AT);
+        if order == 0 {
+            return None;
+        }
+        let shape = self.load(record + SHAPE_AT);
+        let count = usize::from(low_u16(shape >> 32).min(self.size));
+        // The client could have changed it.
+        let slots = low_u16(shape >> 16).min(self.size);
+        let own = (0..count).map(|index| {
+            let at = record + RECORD_HEAD_BYTES + index * DESCRIPTOR_BYTES;
+            let rest = self.load(at + 8);
+            Descriptor {
+                address: self.load(at),
+                length: low_u32(rest),
+                flags: low_u16(rest >> 32),
+                tag: low_u16(rest >> 48),
+            }
+        });
+        Some(Left { order, id, slots, own: own.collect() })
+    }
+
+    /// Offset of the record of a chain.
+    fn record(&self, id: u16) -> usize {
+        let bytes = RECORD_HEAD_BYTES + DESCRIPTOR_BYTES * usize::from(self.size);
+        HEAD_BYTES + bytes * usize::from(id)
+    }
+
+    fn load(&self, at: usize) -> u64 {
+        let slice = self.mapping.as_volatile_slice();
+        slice.load(self.start + at, Ordering::Acquire).expect("its bounds were checked")
+    }
+
+    fn store(&self, at: usize, value: u64) {
+        let slice = self.mapping.as_volatile_slice();
+        slice.store(value, self.start + at, Ordering::Release).expect("its bounds were checked");
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a part of a number")]
+const fn low_u16(number: u64) -> u16 {
+    number as u16
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a part of a number")]
+const fn low_u32(number: u64) -> u32 {
+    number as u32
+}

@@ -1,0 +1,113 @@
+//! Messages of vhost-user, as they lie on the socket [vhost-user-2024].
+
+/// Bytes of the header.
+pub(super) const HEADER_BYTES: usize = 12;
+/// Most bytes of a message's body.
+pub(super) const BODY_BYTES_MAX: usize = 4096;
+/// Version, in the lowest two bits of the flags.
+const VERSION: u32 = 1;
+const IS_REPLY: u32 = 1 << 2;
+const NEEDS_REPLY: u32 = 1 << 3;
+
+/// Numbers of messages from a client.
+pub(super) mod code {
+    pub(in super::super) const GET_FEATURES: u32 = 1;
+    pub(in super::super) const SET_FEATURES: u32 = 2;
+    pub(in super::super) const SET_OWNER: u32 = 3;
+    pub(in super::super) const RESET_OWNER: u32 = 4;
+    pub(in super::super) const SET_MEM_TABLE: u32 = 5;
+    pub(in super::super) const SET_VRING_NUM: u32 = 8;
+    pub(in super::super) const SET_VRING_ADDR: u32 = 9;
+    pub(in super::super) const SET_VRING_BASE: u32 = 10;
+    pub(in super::super) const GET_VRING_BASE: u32 = 11;
+    pub(in super::super) const SET_VRING_KICK: u32 = 12;
+    pub(in super::super) const SET_VRING_CALL: u32 = 13;
+    pub(in super::super) const SET_VRING_ERR: u32 = 14;
+    pub(in super::super) const GET_PROTOCOL_FEATURES: u32 = 15;
+    pub(in super::super) const SET_PROTOCOL_FEATURES: u32 = 16;
+    pub(in super::super) const GET_QUEUE_NUM: u32 = 17;
+    pub(in super::super) const SET_VRING_ENABLE: u32 = 18;
+    pub(in super::super) const SET_BACKEND_REQ_FD: u32 = 21;
+    pub(in super::super) const GET_CONFIG: u32 = 24;
+    pub(in super::super) const SET_CONFIG: u32 = 25;
+    pub(in super::super) const GET_INFLIGHT_FD: u32 = 31;
+    pub(in super::super) const SET_INFLIGHT_FD: u32 = 32;
+    pub(in super::super) const RESET_DEVICE: u32 = 34;
+    pub(in super::super) const GET_MAX_MEM_SLOTS: u32 = 36;
+    pub(in super::super) const ADD_MEM_REG: u32 = 37;
+    pub(in super::super) const REM_MEM_REG: u32 = 38;
+}
+
+/// Number of the message to a client that its configuration changed.
+const CONFIG_CHANGED: u32 = 2;
+
+/// Bits of what both sides can do beyond the first version of the protocol.
+pub(super) mod ability {
+    pub(in super::super) const QUEUES: u64 = 1 << 0;
+    pub(in super::super) const REPLY_ACK: u64 = 1 << 3;
+    pub(in super::super) const BACKEND_REQUESTS: u64 = 1 << 5;
+    pub(in super::super) const CONFIG: u64 = 1 << 9;
+    pub(in super::super) const INFLIGHT: u64 = 1 << 12;
+    pub(in super::super) const RESET_DEVICE: u64 = 1 << 13;
+    pub(in super::super) const MEMORY_SLOTS: u64 = 1 << 15;
+}
+
+/// A message from a client.
+#[derive(Clone, Debug)]
+pub(super) struct Message {
+    pub(super) code: u32,
+    pub(super) needs_reply: bool,
+    pub(super) body: Vec<u8>,
+}
+
+/// Header of a message, with the length of its body. None if it is of another version, or longer
+/// than any message is.
+pub(super) fn parse_header(bytes: &[u8; HEADER_BYTES]) -> Option<(Message, usize)> {
+    let [code, flags, size] = [0, 4, 8].map(|at| u32_at(bytes, at));
+    let size = usize::try_from(size).ok()?;
+    if flags & 3 != VERSION || flags & IS_REPLY != 0 || size > BODY_BYTES_MAX {
+        return None;
+    }
+    Some((Message { code, needs_reply: flags & NEEDS_REPLY != 0, body: Vec::new() }, size))
+}
+
+/// The bytes of an answer to `code`.
+pub(super) fn reply(code: u32, body: &[u8]) -> Vec<u8> {
+    message(code, VERSION | IS_REPLY, body)
+}
+
+/// The bytes by which a client is told that its configuration changed.
+pub(super) fn config_changed() -> Vec<u8> {
+    message(CONFIG_CHANGED, VERSION, &[])
+}
+
+fn message(code: u32, flags: u32, body: &[u8]) -> Vec<u8> {
+    let size = u32::try_from(body.len()).expect("bodies are small");
+    let mut bytes = Vec::with_capacity(HEADER_BYTES + body.len());
+    for number in [code, flags, size] {
+        bytes.extend(number.to_le_bytes());
+    }
+    bytes.extend(body);
+    bytes
+}
+
+impl Message {
+    /// The number of 64 bits at an offset; none if the body is shorter.
+    pub(super) fn u64_at(&self, at: usize) -> Option<u64> {
+        Some(u64::from_le_bytes(*self.body.get(at..)?.first_chunk()?))
+    }
+
+    /// The number of 32 bits at an offset.
+    pub(super) fn u32_at(&self, at: usize) -> Option<u32> {
+        Some(u32::from_le_bytes(*self.body.get(at..)?.first_chunk()?))
+    }
+
+    /// The number of 16 bits at an offset.
+    pub(super) fn u16_at(&self, at: usize) -> Option<u16> {
+        Some(u16::from_le_bytes(*self.body.get(at..)?.first_chunk()?))
+    }
+}
+
+fn u32_at(bytes: &[u8; HEADER_BYTES], at: usize) -> u32 {
+    u32::from_le_bytes(*bytes[at..].first_chunk().expect("it has 12"))
+}

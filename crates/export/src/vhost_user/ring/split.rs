@@ -1,0 +1,156 @@
+//! A split ring: a table of descriptors, a ring of heads that are available, and one of those that
+//! were used.
+
+use std::sync::atomic::{Ordering, fence};
+
+use super::{
+    Chain, DESCRIPTOR_BYTES, Descriptor, INDIRECT, Layout, NEXT, RingError, chain, passed,
+};
+use crate::guest_memory::GuestMemory;
+
+/// Flag of the available ring: the driver does not want to be told. Of the used ring: nor does the
+/// device.
+const SILENT: u16 = 1;
+
+/// A split ring, from the side of the device.
+#[derive(Debug)]
+pub(in super::super) struct SplitRing {
+    layout: Layout,
+    /// True if both sides name the entry that they want to be told of.
+    has_event_index: bool,
+    /// Counters of entries, which wrap around.
+    next_available: u16,
+    next_used: u16,
+    /// Count of used entries of which the driver was told last.
+    told: u16,
+}
+
+impl SplitRing {
+    pub(in super::super) const fn new(layout: Layout, has_event_index: bool) -> Self {
+        Self { layout, has_event_index, next_available: 0, next_used: 0, told: 0 }
+    }
+
+    pub(super) fn pop(
+        &mut self,
+        memory: &GuestMemory,
+        own: &mut Vec<Descriptor>,
+    ) -> Result<Option<Chain>, RingError> {
+        let Layout { size, driver, .. } = self.layout;
+        let available = self.available(memory)?;
+        if available == 0 {
+            return Ok(None);
+        }
+        if available > size {
+            let text = format!("{available} chains are available in a ring of {size}");
+            return Err(RingError::Broken(text));
+        }
+        let slot = u64::from(self.next_available % size);
+        let head = memory.load_u16(driver.wrapping_add(4 + 2 * slot))?;
+        self.follow(memory, head, own)?;
+        self.next_available = self.next_available.wrapping_add(1);
+        chain(memory, (head, 1), own, true).map(Some)
+    }
+
+    /// Chains that the driver made available.
+    fn available(&self, memory: &GuestMemory) -> Result<u16, RingError> {
+        let index = memory.load_u16(self.layout.driver.wrapping_add(2))?;
+        Ok(index.wrapping_sub(self.next_available))
+    }
+
+    /// Copies the descriptors of a chain.
+    fn follow(
+        &self,
+        memory: &GuestMemory,
+        head: u16,
+        own: &mut Vec<Descriptor>,
+    ) -> Result<(), RingError> {
+        let Layout { size, descriptors, .. } = self.layout;
+        let mut index = head;
+        for _ in 0..size {
+            if index >= size {
+                return Err(RingError::Broken(format!("descriptor {index} of {size}")));
+            }
+            let offset = u64::from(index) * DESCRIPTOR_BYTES as u64;
+            let descriptor = Descriptor::read(memory, descriptors.wrapping_add(offset))?;
+            own.push(descriptor);
+            let has_next = descriptor.flags & NEXT != 0;
+            if has_next && descriptor.flags & INDIRECT != 0 {
+                return Err(RingError::Broken("a table that is not the last of a chain".into()));
+            }
+            if !has_next {
+                return Ok(());
+            }
+            index = descriptor.tag;
+        }
+        Err(RingError::Broken("a chain that loops".to_owned()))
+    }
+
+    pub(super) fn push(
+        &mut self,
+        memory: &GuestMemory,
+        id: u16,
+        written_bytes: u32,
+    ) -> Result<(), RingError> {
+        let Layout { size, device, .. } = self.layout;
+        let slot = u64::from(self.next_used % size);
+        let mut element = [0; 8];
+        element[..2].copy_from_slice(&id.to_le_bytes());
+        element[4..].copy_from_slice(&written_bytes.to_le_bytes());
+        memory.write(device.wrapping_add(4 + 8 * slot), &element)?;
+        self.next_used = self.next_used.wrapping_add(1);
+        Ok(memory.store_u16(device.wrapping_add(2), self.next_used)?)
+    }
+
+    pub(super) fn wants_call(&mut self, memory: &GuestMemory) -> Result<bool, RingError> {
+        // What was used is seen before the driver's wish is looked at.
+        fence(Ordering::SeqCst);
+        let Layout { size, driver, .. } = self.layout;
+        let before = std::mem::replace(&mut self.told, self.next_used);
+        if before == self.next_used {
+            return Ok(false);
+        }
+        if self.has_event_index {
+            let asked = memory.load_u16(driver.wrapping_add(4 + 2 * u64::from(size)))?;
+            return Ok(passed(asked, self.next_used, before));
+        }
+        Ok(memory.load_u16(driver)? & SILENT == 0)
+    }
+
+    pub(super) fn ask_for_kicks(
+        &self,
+        memory: &GuestMemory,
+        is_wanted: bool,
+    ) -> Result<bool, RingError> {
+        let Layout { size, device, .. } = self.layout;
+        if !self.has_event_index {
+            memory.store_u16(device, if is_wanted { 0 } else { SILENT })?;
+        } else if is_wanted {
+            let place = device.wrapping_add(4 + 8 * u64::from(size));
+            memory.store_u16(place, self.next_available)?;
+        }
+        // The wish is seen before it is looked whether it came too late.
+        fence(Ordering::SeqCst);
+        Ok(is_wanted && self.available(memory)? != 0)
+    }
+
+    /// The count of available entries in the lower half, that of used ones in the upper.
+    pub(super) const fn base(&self) -> u32 {
+        self.next_available as u32 | (self.next_used as u32) << 16
+    }
+
+    pub(super) const fn used_after(&self) -> u32 {
+        self.next_available as u32 | (self.next_used.wrapping_add(1) as u32) << 16
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the halves of a number")]
+    pub(super) const fn set_base(&mut self, base: u32) {
+        (self.next_available, self.next_used) = (base as u16, (base >> 16) as u16);
+        self.told = self.next_used;
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the upper half of a number")]
+    pub(super) fn was_pushed(&self, memory: &GuestMemory, base: u32) -> Result<bool, RingError> {
+        let used = memory.load_u16(self.layout.device.wrapping_add(2))?;
+        Ok(used != (base >> 16) as u16)
+    }
+}

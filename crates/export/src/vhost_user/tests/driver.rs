@@ -1,0 +1,284 @@
+//! A virtual machine in miniature: memory, a monitor that speaks vhost-user, and a driver of
+//! virtio-blk for rings of both layouts.
+
+use std::collections::BTreeMap;
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use super::super::message::{HEADER_BYTES, code};
+use super::super::ring::SIZE_MAX;
+use crate::descriptor_socket::{DescriptorSocket, Signal};
+use crate::guest_memory::{GuestMemory, Place, memory_file};
+
+pub(super) const MEMORY: u64 = 0x4000_0000;
+pub(super) const MEMORY_BYTES: u64 = 24 << 20;
+/// Address of the memory in the monitor's own process.
+const USER: u64 = 0x7000_0000_0000;
+const DESCRIPTORS: u64 = MEMORY;
+const DRIVER: u64 = MEMORY + 0x8000;
+const DEVICE: u64 = MEMORY + 0x1_0000;
+const HEADERS: u64 = MEMORY + 0x2_0000;
+const TABLES: u64 = MEMORY + 0x4_0000;
+const DATA: u64 = MEMORY + 0x10_0000;
+/// Bytes for the data of a request.
+pub(super) const DATA_BYTES: usize = 1 << 18;
+pub(super) const FEATURES: u64 = 1 << 32 | 1 << 30 | 1 << 28 | 1 << 9 | 1 << 13 | 1 << 14;
+pub(super) const PACKED: u64 = 1 << 34;
+pub(super) const EVENT_INDEX: u64 = 1 << 29;
+pub(super) const SIZE: u16 = 64;
+
+/// What a driver asks for.
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    pub(super) kind: u32,
+    pub(super) sector: u64,
+    pub(super) out: Vec<u8>,
+    pub(super) in_bytes: usize,
+    pub(super) is_indirect: bool,
+}
+
+pub(super) struct Driver {
+    pub(super) socket: DescriptorSocket,
+    pub(super) memory: GuestMemory,
+    pub(super) kick: Signal,
+    call: Signal,
+    features: u64,
+    /// Requests by identifier: bytes that are read, slots of the ring.
+    pending: BTreeMap<u16, (usize, u16)>,
+    next: u16,
+    next_used: u16,
+    /// Free slots of a packed ring.
+    free: u16,
+}
+
+impl Driver {
+    pub(super) fn connect(path: &Path, features: u64) -> Self {
+        let socket = UnixStream::connect(path).unwrap();
+        socket.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+        let file = memory_file("guest", MEMORY_BYTES).unwrap();
+        let mut memory = GuestMemory::default();
+        let place = Place { address: MEMORY, size: MEMORY_BYTES, offset: 0 };
+        memory.add(place, file.try_clone().unwrap()).unwrap();
+        let (kick, call) = (Signal::new().unwrap(), Signal::new().unwrap());
+        let mut driver = Self {
+            socket: DescriptorSocket::new(socket.into()),
+            memory,
+            kick,
+            call,
+            features,
+            pending: BTreeMap::new(),
+            next: 0,
+            next_used: 0,
+            free: SIZE,
+        };
+        driver.set_u64(code::SET_FEATURES, features);
+        driver.set_u64(code::SET_PROTOCOL_FEATURES, 1 | 1 << 3 | 1 << 9 | 1 << 12);
+        let numbers = [1, MEMORY, MEMORY_BYTES, USER, 0];
+        driver.send(code::SET_MEM_TABLE, &words(&numbers), Some(&file));
+        driver
+    }
+
+    /// Has ring 0 served.
+    pub(super) fn start(&mut self) {
+        let base = if self.features & PACKED != 0 { 0x8000_8000 } else { 0 };
+        self.start_at(base);
+    }
+
+    pub(super) fn start_at(&mut self, base: u32) {
+        self.set_pair(code::SET_VRING_NUM, SIZE.into());
+        let user = |address: u64| address - MEMORY + USER;
+        let places = [0, user(DESCRIPTORS), user(DEVICE), user(DRIVER), 0];
+        self.send(code::SET_VRING_ADDR, &words(&places), None);
+        self.set_pair(code::SET_VRING_BASE, base);
+        let call = self.call.descriptor().try_clone().unwrap();
+        self.send(code::SET_VRING_CALL, &words(&[0]), Some(&call));
+        let kick = self.kick.descriptor().try_clone().unwrap();
+        self.send(code::SET_VRING_KICK, &words(&[0]), Some(&kick));
+        self.set_pair(code::SET_VRING_ENABLE, 1);
+    }
+
+    fn set_u64(&mut self, code: u32, number: u64) {
+        self.send(code, &words(&[number]), None);
+    }
+
+    pub(super) fn set_pair(&mut self, code: u32, number: u32) {
+        self.send(code, &words(&[u64::from(number) << 32]), None);
+    }
+
+    /// Sends a message.
+    pub(super) fn send(&mut self, code: u32, body: &[u8], file: Option<&std::os::fd::OwnedFd>) {
+        let mut bytes = Vec::new();
+        for number in [code, 1, u32::try_from(body.len()).unwrap()] {
+            bytes.extend(number.to_le_bytes());
+        }
+        bytes.extend(body);
+        let files: Vec<_> = file.iter().map(|file| file.as_fd()).collect();
+        // A server that dropped us takes nothing.
+        let _ = self.socket.send(&bytes, &files);
+    }
+
+    /// Sends a message, and returns the body of its answer.
+    pub(super) fn ask(&mut self, code: u32, body: &[u8]) -> Vec<u8> {
+        self.send(code, body, None);
+        let mut header = [0; HEADER_BYTES];
+        assert!(self.socket.receive(&mut header).unwrap(), "an answer");
+        let size = u32::from_le_bytes(*header[8..].first_chunk().unwrap());
+        let mut body = vec![0; size as usize];
+        self.socket.receive(&mut body).unwrap();
+        body
+    }
+
+    /// Makes a request available; it is told of by [`Driver::ring_bell`].
+    pub(super) fn submit(&mut self, request: &Request) -> u16 {
+        let id = (0..12).find(|id| !self.pending.contains_key(id)).expect("there is room");
+        let header = HEADERS + u64::from(id) * 64;
+        let data = DATA + u64::from(id) * DATA_BYTES as u64;
+        let mut head = request.kind.to_le_bytes().to_vec();
+        head.extend([0; 4]);
+        head.extend(request.sector.to_le_bytes());
+        self.memory.write(header, &head).unwrap();
+        self.memory.write(header + 16, &[0xFF]).unwrap();
+        self.memory.write(data, &request.out).unwrap();
+        let mut parts = vec![(header, 16, 0)];
+        if !request.out.is_empty() {
+            // In two buffers, cut where no sector ends.
+            let cut = request.out.len() / 3;
+            parts.push((data, cut, 0));
+            parts.push((data + cut as u64, request.out.len() - cut, 0));
+        }
+        if request.in_bytes > 0 {
+            parts.push((data, request.in_bytes, 2));
+        }
+        parts.push((header + 16, 1, 2));
+        if request.is_indirect {
+            let table = TABLES + u64::from(id) * 128;
+            self.table(table, &parts);
+            parts = vec![(table, parts.len() * 16, 4)];
+        }
+        let slots = u16::try_from(parts.len()).unwrap();
+        self.pending.insert(id, (request.in_bytes, slots));
+        if self.features & PACKED != 0 {
+            self.submit_packed(id, &parts);
+        } else {
+            self.submit_split(id, &parts);
+        }
+        id
+    }
+
+    /// A table of descriptors: linked in a split ring.
+    fn table(&self, place: u64, parts: &[(u64, usize, u16)]) {
+        for (index, (address, length, flags)) in (0_u16..).zip(parts) {
+            let is_last = usize::from(index) + 1 == parts.len();
+            let next = if self.features & PACKED != 0 || is_last { 0 } else { 1 };
+            let tag = if self.features & PACKED != 0 { 0 } else { index + 1 };
+            let (flags, tag) = (flags | next, tag);
+            let bytes = self.descriptor((*address, *length), flags, tag);
+            self.memory.write(place + u64::from(index) * 16, &bytes).unwrap();
+        }
+    }
+
+    fn descriptor(&self, (address, length): (u64, usize), flags: u16, tag: u16) -> Vec<u8> {
+        let mut bytes = address.to_le_bytes().to_vec();
+        bytes.extend(u32::try_from(length).unwrap().to_le_bytes());
+        let is_packed = self.features & PACKED != 0;
+        for number in if is_packed { [tag, flags] } else { [flags, tag] } {
+            bytes.extend(number.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn submit_split(&mut self, id: u16, parts: &[(u64, usize, u16)]) {
+        let first = id * 3 % SIZE;
+        for (index, (address, length, flags)) in (0_u16..).zip(parts) {
+            let is_last = usize::from(index) + 1 == parts.len();
+            let flags = flags | if is_last { 0 } else { 1 };
+            // The head has the request's number; others lie behind all heads.
+            let slot = if index == 0 { id } else { 20 + (first + index) % (SIZE - 20) };
+            let next = 20 + (first + index + 1) % (SIZE - 20);
+            let bytes = self.descriptor((*address, *length), flags, next);
+            self.memory.write(DESCRIPTORS + u64::from(slot) * 16, &bytes).unwrap();
+        }
+        let place = DRIVER + 4 + 2 * u64::from(self.next % SIZE);
+        self.memory.store_u16(place, id).unwrap();
+        self.next = self.next.wrapping_add(1);
+        self.memory.store_u16(DRIVER + 2, self.next).unwrap();
+    }
+
+    fn submit_packed(&mut self, id: u16, parts: &[(u64, usize, u16)]) {
+        let count = u16::try_from(parts.len()).unwrap();
+        assert!(count <= self.free, "the ring has room");
+        self.free -= count;
+        for index in (0..count).rev() {
+            let (address, length, flags) = parts[usize::from(index)];
+            let position = self.next.wrapping_add(index);
+            let (slot, is_odd) = (position % SIZE, position / SIZE % 2 == 0);
+            let more = if index + 1 < count { 1 } else { 0 };
+            let flags = flags | more | if is_odd { 1 << 7 } else { 1 << 15 };
+            let bytes = self.descriptor((address, length), flags, id);
+            let place = DESCRIPTORS + u64::from(slot) * 16;
+            self.memory.write(place, &bytes[..14]).unwrap();
+            self.memory.store_u16(place + 14, flags).unwrap();
+        }
+        self.next = self.next.wrapping_add(count);
+    }
+
+    pub(super) fn ring_bell(&self) {
+        self.kick.raise();
+    }
+
+    /// Waits for a request to be given back. Returns its number, status and data.
+    pub(super) fn wait(&mut self) -> (u16, u8, Vec<u8>) {
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        let id = loop {
+            if let Some(id) = self.used() {
+                break id;
+            }
+            assert!(std::time::Instant::now() < deadline, "it is never given back");
+            std::thread::yield_now();
+        };
+        let (in_bytes, slots) = self.pending.remove(&id).expect("it was asked for");
+        self.free += if self.features & PACKED != 0 { slots } else { 0 };
+        let mut status = [0];
+        self.memory.read(HEADERS + u64::from(id) * 64 + 16, &mut status).unwrap();
+        let mut data = vec![0; in_bytes];
+        self.memory.read(DATA + u64::from(id) * DATA_BYTES as u64, &mut data).unwrap();
+        (id, status[0], data)
+    }
+
+    fn used(&mut self) -> Option<u16> {
+        let position = self.next_used;
+        if self.features & PACKED != 0 {
+            let place = DESCRIPTORS + u64::from(position % SIZE) * 16;
+            let flags = self.memory.load_u16(place + 14).unwrap();
+            let is_odd = position / SIZE % 2 == 0;
+            if (flags & 1 << 7 != 0) != is_odd || (flags & 1 << 15 != 0) != is_odd {
+                return None;
+            }
+            let id = self.memory.load_u16(place + 12).unwrap();
+            self.next_used = position.wrapping_add(self.pending[&id].1);
+            return Some(id);
+        }
+        if self.memory.load_u16(DEVICE + 2).unwrap() == position {
+            return None;
+        }
+        let place = DEVICE + 4 + 8 * u64::from(position % SIZE);
+        self.next_used = position.wrapping_add(1);
+        Some(self.memory.load_u16(place).unwrap())
+    }
+
+    /// Carries one request out.
+    pub(super) fn run(&mut self, request: &Request) -> (u8, Vec<u8>) {
+        let id = self.submit(request);
+        self.ring_bell();
+        let (done, status, data) = self.wait();
+        assert_eq!(done, id);
+        (status, data)
+    }
+}
+
+/// Numbers as a message has them.
+pub(super) fn words(numbers: &[u64]) -> Vec<u8> {
+    assert!(SIZE <= SIZE_MAX);
+    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+}

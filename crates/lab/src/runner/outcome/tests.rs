@@ -1,0 +1,193 @@
+//! Warnings about whole runs, and what a run keeps of its plan.
+
+use results::{LatencySummary, Summary, TargetKind, TrackedMetric, Written};
+use workload::catalogue;
+
+use super::*;
+use crate::plan::Plan;
+
+fn plan() -> Plan {
+    let protocol = catalogue::find_protocol("quick").expect("the catalogue has it");
+    Plan::new(&protocol, &catalogue::workloads(), 7).expect("its workloads are there")
+}
+
+fn target(kind: TargetKind, time_lapse: u32) -> Target {
+    Target {
+        kind,
+        name: "it".into(),
+        title: "It".into(),
+        format: String::new(),
+        host: String::new(),
+        user_capacity_bytes: 1_000_000,
+        raw_capacity_bytes: None,
+        time_lapse,
+        devices: 1,
+        unvalidated: false,
+        limits: None,
+        host_map_bytes: None,
+        sheet: Vec::new(),
+    }
+}
+
+/// The step of `plan` numbered `index` with `writes` of 4 KiB at `iops`.
+fn step(plan: &Plan, index: usize, (iops, writes): (f64, u64)) -> Step {
+    let planned = &plan.steps[index];
+    let written = Written { since_purge_bytes: 1, since_purge_share: 0.01, addressed_share: 0.01 };
+    let bare = Record::unmeasured(planned, String::new(), written).step;
+    let write = LatencySummary { count: writes, ..LatencySummary::default() };
+    let summary = Summary {
+        span_s: 1.0,
+        iops,
+        write,
+        throughput_write_mb_s: writes as f64 * 4096.0 / 1e6,
+        latency: write,
+        ..Summary::default()
+    };
+    Step { summary: Some(summary), duration_s: 1.0, ..bare }
+}
+
+fn made(kind: TargetKind, time_lapse: u32, steps: Vec<Step>) -> Run {
+    let records = steps.into_iter().map(|step| Record { step, warnings: Vec::new() });
+    let outcome = Outcome {
+        target: target(kind, time_lapse),
+        environment: Environment { sheet: Vec::new() },
+        records: records.enumerate().collect(),
+        interrupted: false,
+        spared: 0,
+    };
+    outcome.into_run(&plan(), "id".into(), "1970-01-01T00:00:00Z".into())
+}
+
+fn kinds(run: &Run) -> Vec<WarningKind> {
+    run.warnings.iter().map(|warning| warning.kind).collect()
+}
+
+#[test]
+fn a_model_has_its_version_and_a_real_drive_has_none() {
+    let model = made(TargetKind::Model, 1, Vec::new());
+    assert_eq!(model.model_version, Some(ssd::MODEL_VERSION));
+    assert_eq!(made(TargetKind::File, 1, Vec::new()).model_version, None);
+    assert_eq!((model.seed, model.protocol.as_str()), (7, "quick"));
+    assert!(model.warnings.is_empty());
+}
+
+#[test]
+fn time_lapse_is_told_with_the_way_to_full_scale() {
+    let run = made(TargetKind::Model, 32, Vec::new());
+    assert_eq!(kinds(&run), [WarningKind::Scale]);
+    assert!(run.warnings[0].text.contains("1/32 of the capacity for 1/32 of the time"));
+    assert!(run.warnings[0].remedy.starts_with("--full-scale"));
+    assert_eq!(run.warnings[0].step, "", "it is about the whole run");
+}
+
+#[test]
+fn an_interrupted_run_says_how_far_it_came_without_the_steps_that_it_was_spared() {
+    let plan = plan();
+    let outcome = Outcome {
+        target: target(TargetKind::Model, 1),
+        environment: Environment { sheet: Vec::new() },
+        records: Vec::new(),
+        interrupted: true,
+        spared: 2,
+    };
+    let run = outcome.into_run(&plan, "id".into(), String::new());
+    let planned = plan.steps.len() - 2;
+    assert_eq!(kinds(&run), [WarningKind::Interrupted]);
+    assert_eq!(run.warnings[0].text, format!("stopped after 0 of {planned} steps"));
+    assert_eq!(usize::try_from(run.steps_planned).unwrap(), planned);
+}
+
+#[test]
+fn warnings_of_steps_stand_in_their_order() {
+    let plan = plan();
+    let warning = |text: &str| Warning {
+        kind: WarningKind::Environment,
+        step: String::new(),
+        text: text.into(),
+        remedy: String::new(),
+    };
+    let record = |index: usize, text: &str| {
+        let step = step(&plan, index, (1.0, 0));
+        (index, Record { step, warnings: vec![warning(text)] })
+    };
+    let outcome = Outcome {
+        target: target(TargetKind::Model, 1),
+        environment: Environment { sheet: Vec::new() },
+        records: vec![record(0, "first"), record(1, "second")],
+        interrupted: false,
+        spared: 0,
+    };
+    let run = outcome.into_run(&plan, "id".into(), String::new());
+    let texts: Vec<&str> = run.warnings.iter().map(|it| it.text.as_str()).collect();
+    assert_eq!(texts, ["first", "second"]);
+}
+
+/// A suite without a preconditioning that measured `writes`.
+fn unprepared(writes: u64) -> Vec<Step> {
+    let plan = plan();
+    let at = plan.steps.iter().position(|step| step.kind == StepKind::Measure).unwrap();
+    vec![step(&plan, at, (100.0, writes))]
+}
+
+#[test]
+fn writes_of_a_real_drive_without_a_preconditioning_are_a_burst() {
+    let run = made(TargetKind::BlockDevice, 1, unprepared(100));
+    assert_eq!(kinds(&run), [WarningKind::NotPreconditioned]);
+    assert_eq!(run.warnings[0].step, run.steps[0].id);
+    assert!(kinds(&made(TargetKind::BlockDevice, 1, unprepared(0))).is_empty(), "it only read");
+    assert!(kinds(&made(TargetKind::Model, 1, unprepared(100))).is_empty(), "a model was asked to");
+}
+
+#[test]
+fn a_preconditioning_before_them_or_rounds_are_enough() {
+    let prepared = |change: fn(&mut Step)| {
+        let mut steps = unprepared(100);
+        let mut before = steps[0].clone();
+        change(&mut before);
+        steps.insert(0, before);
+        kinds(&made(TargetKind::BlockDevice, 1, steps))
+    };
+    assert!(prepared(|step| step.kind = StepKind::Precondition).is_empty());
+    assert!(prepared(|step| step.round = Some(1)).is_empty());
+    let elsewhere = prepared(|step| {
+        step.kind = StepKind::Precondition;
+        step.suite = "another".into();
+    });
+    assert_eq!(elsewhere, [WarningKind::NotPreconditioned], "that was another suite");
+}
+
+/// Rounds of a suite, of which the tracked rate of each is given.
+fn rounds(rates: &[f64], since_purge_share: f64) -> Vec<Step> {
+    let plan = plan();
+    let at = plan.steps.iter().position(|step| step.kind == StepKind::Measure).unwrap();
+    let of = |(round, iops): (u32, &f64)| {
+        let written =
+            Written { since_purge_bytes: 1, since_purge_share, addressed_share: since_purge_share };
+        Step {
+            id: format!("rounds/round-{round}"),
+            round: Some(round),
+            tracked: Some(TrackedMetric::Iops),
+            written: Some(written),
+            ..step(&plan, at, (*iops, 100))
+        }
+    };
+    (1..).zip(rates).map(of).collect()
+}
+
+#[test]
+fn rounds_that_never_met_the_rule_are_warned_of_with_the_last_of_them() {
+    let run = made(TargetKind::Model, 1, rounds(&[1.0, 2.0, 4.0, 8.0, 16.0, 32.0], 9.0));
+    assert_eq!(kinds(&run), [WarningKind::NotSteady]);
+    assert_eq!(run.warnings[0].step, "rounds/round-6");
+    assert_eq!(run.warnings[0].text, "steady state not achieved in 6 rounds");
+}
+
+#[test]
+fn level_rounds_of_a_drive_that_was_hardly_written_are_a_plateau() {
+    let level = [100.0; 5];
+    let run = made(TargetKind::Model, 1, rounds(&level, 0.01));
+    assert_eq!(kinds(&run), [WarningKind::NotSteady]);
+    assert!(run.warnings[0].text.contains("had not written the drive over"), "{run:?}");
+    let enough = made(TargetKind::Model, 1, rounds(&level, 1.5));
+    assert!(kinds(&enough).is_empty(), "{:?}", enough.warnings);
+}

@@ -1,0 +1,148 @@
+"""Line charts as SVG, which notebooks show inline."""
+
+from __future__ import annotations
+
+import html
+import math
+from typing import Any, Mapping, Sequence
+
+from ._error import Error
+
+#: Colours that people with any colour vision can distinguish (Okabe and Ito).
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+_WIDTH, _HEIGHT = 640, 340
+_LEFT, _RIGHT, _TOP, _BOTTOM = 78, 16, 34, 46
+#: Most points of a line for which each has a dot.
+_DOTS_MAX = 30
+
+#: Points of a line: x and y.
+Line = tuple[Sequence[float], Sequence[float]]
+
+
+class Chart:
+    """A line chart. An axis starts at zero unless the values lie far from it.
+
+    >>> Chart("Write amplification", "spare, %", "", {"model": ([10, 20], [4.1, 2.7])})
+    """
+
+    def __init__(
+        self, title: str, x: str, y: str, lines: Mapping[str, Line], note: str = ""
+    ) -> None:
+        """``x`` and ``y`` label the axes with their units; ``note`` names the source."""
+        self.title = title
+        self._x, self._y, self._note = x, y, note
+        self._lines = {name: _clean(*line) for name, line in lines.items()}
+        points = [point for line in self._lines.values() for point in line]
+        if not points:
+            raise Error(f"the chart {title!r} has no points")
+        self._ticks_x = _ticks([point[0] for point in points])
+        self._ticks_y = _ticks([point[1] for point in points])
+
+    def svg(self) -> str:
+        """Returns the chart as the text of an SVG file."""
+        parts = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
+            f'width="{_WIDTH}" height="{_HEIGHT}" font-family="system-ui, sans-serif" '
+            f'font-size="12" role="img" aria-label="{html.escape(self.title, quote=True)}">',
+            f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="#ffffff"/>',
+            _text(_LEFT, 20, self.title, "start", 'font-weight="bold" font-size="14"'),
+            *self._grid(),
+            *(self._line(*item) for item in zip(_colours(len(self._lines)), self._lines.items())),
+            *self._legend(),
+        ]
+        return "".join(parts) + "</svg>"
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
+
+    def __repr__(self) -> str:
+        return f"<Chart {self.title}: {', '.join(self._lines)}>"
+
+    def _place_x(self, value: float) -> float:
+        low, high = self._ticks_x[0], self._ticks_x[-1]
+        return _LEFT + (value - low) / (high - low) * (_WIDTH - _LEFT - _RIGHT)
+
+    def _place_y(self, value: float) -> float:
+        low, high = self._ticks_y[0], self._ticks_y[-1]
+        return _HEIGHT - _BOTTOM - (value - low) / (high - low) * (_HEIGHT - _TOP - _BOTTOM)
+
+    def _grid(self) -> list[str]:
+        parts = []
+        for value in self._ticks_y:
+            y = self._place_y(value)
+            parts.append(f'<path d="M{_LEFT} {y:.1f}H{_WIDTH - _RIGHT}" stroke="#dddddd"/>')
+            parts.append(_text(_LEFT - 6, y + 4, _number(value), "end"))
+        for value in self._ticks_x:
+            x = self._place_x(value)
+            parts.append(f'<path d="M{x:.1f} {_HEIGHT - _BOTTOM}v4" stroke="#666666"/>')
+            parts.append(_text(x, _HEIGHT - _BOTTOM + 17, _number(value), "middle"))
+        parts.append(_text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 12, self._x, "middle"))
+        middle = (_HEIGHT - _BOTTOM + _TOP) / 2
+        turned = f'transform="rotate(-90 16 {middle:.0f})"'
+        parts.append(_text(16, middle, self._y, "middle", turned))
+        parts.append(_text(_WIDTH - _RIGHT, _HEIGHT - 2, self._note, "end",
+                           'font-size="9" fill="#666666"'))
+        return parts
+
+    def _line(self, colour: str, line: tuple[str, list[tuple[float, float]]]) -> str:
+        name, points = line
+        places = [(self._place_x(x), self._place_y(y)) for x, y in points]
+        path = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+        svg = f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2"/>'
+        if len(points) <= _DOTS_MAX:
+            svg += "".join(
+                f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}">'
+                f'<title>{html.escape(name)}: {at[0]:g}, {at[1]:g}</title></circle>'
+                for (x, y), at in zip(places, points))
+        return svg
+
+    def _legend(self) -> list[str]:
+        parts: list[str] = []
+        x = float(_WIDTH - _RIGHT)
+        if len(self._lines) < 2:
+            return parts
+        for colour, name in reversed(list(zip(_colours(len(self._lines)), self._lines))):
+            parts.append(_text(x, 20, name, "end", f'fill="{colour}"'))
+            x -= 7.2 * len(name) + 14
+        return parts
+
+
+def _colours(count: int) -> list[str]:
+    return [_COLOURS[index % len(_COLOURS)] for index in range(count)]
+
+
+def _clean(xs: Sequence[float], ys: Sequence[float]) -> list[tuple[float, float]]:
+    if len(xs) != len(ys):
+        raise Error(f"a line has {len(xs)} x and {len(ys)} y", "give as many of each")
+    points = [(float(x), float(y)) for x, y in zip(xs, ys) if x is not None and y is not None]
+    return [point for point in points if all(map(math.isfinite, point))]
+
+
+def _ticks(values: Sequence[float]) -> list[float]:
+    """Returns about five round numbers that span the values, from zero if that is near."""
+    low, high = min(values), max(values)
+    if 0 <= low < 0.6 * high:
+        low = 0.0
+    if low == high:
+        low, high = low - (abs(low) or 1) / 2, high + (abs(high) or 1) / 2
+    rough = (high - low) / 5
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(step for step in (power, 2 * power, 2.5 * power, 5 * power, 10 * power)
+                if step >= rough * 0.999)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [index * step for index in range(first, last + 1)]
+
+
+def _number(value: float) -> str:
+    if abs(value) >= 10_000:
+        return f"{value / 1000:g}k"
+    return f"{round(value, 9):g}"
+
+
+def _text(x: float, y: float, text: str, anchor: str, more: str = "") -> str:
+    fill = "" if "fill=" in more else ' fill="#222222"'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{fill} {more}>' \
+           f'{html.escape(text)}</text>'

@@ -1,0 +1,79 @@
+"""Comparison of runs."""
+
+from __future__ import annotations
+
+import json
+from os import PathLike
+from pathlib import Path
+from typing import Any, Sequence
+
+from . import _core
+from ._error import Error
+from ._html import escaped, table
+from ._run import Run
+
+
+class Comparison:
+    """Several runs compared load by load. Ratios refer to the first run that has the load."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self.runs = list(runs)
+        self._data = [run._data for run in self.runs]
+        values = json.loads(_core.compare_runs(self._data))
+        #: Every load that any run measured, with one entry per run, ``None`` without one.
+        self.loads: list[dict[str, Any]] = values["loads"]
+        #: For each workload, the runs that measured all its loads, best first.
+        self.rankings: list[dict[str, Any]] = values["rankings"]
+        #: Other differences between the runs, such as model version, time lapse and machine.
+        self.differences: list[dict[str, Any]] = values["differences"]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Returns a flat dict for each load of each run, as pandas and Polars accept them."""
+        rows = []
+        for load in self.loads:
+            for index, entry in enumerate(load["entries"]):
+                if entry is None:
+                    continue
+                rows.append({
+                    "run": self._name(index), "kind": load["kind"], "suite": load["suite"],
+                    "workload": load["workload"], "threads": load["threads"],
+                    "queue_per_thread": load["queue_per_thread"],
+                    "iops": entry["summary"]["iops"], "iops_ratio": entry["iops_ratio"],
+                    "latency_ns_avg": entry["summary"]["latency"]["latency_ns_avg"],
+                    "latency_ratio": entry["latency_ratio"], "rank": entry["rank"],
+                    "settled": entry["settled"],
+                })
+        return rows
+
+    def html(self) -> str:
+        """Returns one page about all runs, the same as of ``floatgate compare``."""
+        return _core.compare_html(self._data)
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Writes the page."""
+        path = Path(path)
+        path.write_text(self.html(), encoding="utf-8")
+        return path
+
+    def _name(self, index: int) -> str:
+        target = self.runs[index].values["target"]
+        return self.runs[index].values["id"] or f"{target['name']} {target['format']}".strip()
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {len(self.runs)} runs under {len(self.loads)} loads>"
+
+    def _repr_html_(self) -> str:
+        rows = self.rows()
+        heads = ["run", "workload", "threads", "queue_per_thread", "iops", "iops_ratio",
+                 "latency_ratio", "rank"]
+        beware = "".join(f"<p>{escaped(it['what'])} differs: {escaped(it['values'])}</p>"
+                         for it in self.differences)
+        return beware + table(heads, ([row[head] for head in heads] for row in rows))
+
+
+def compare(runs: Sequence[Run | str | PathLike[str]]) -> Comparison:
+    """Compares runs, which are given as values or as paths of run folders."""
+    opened = [run if isinstance(run, Run) else Run.open(run) for run in runs]
+    if not opened:
+        raise Error("no runs are given", "give two or more")
+    return Comparison(opened)

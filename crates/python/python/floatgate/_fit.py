@@ -1,0 +1,236 @@
+"""Fits of a drive's open numbers to published or measured figures."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence, Union, overload
+
+from . import _core
+from ._drive import Drive
+from ._error import Error
+from ._html import escaped, table
+from ._progress import Progress, observer
+from ._run import Run, jobs_or_processors
+from ._tasks import Kept, gather
+
+if TYPE_CHECKING:
+    from typing_extensions import TypedDict, Unpack
+
+    class Options(TypedDict, total=False):
+        """Options of a fit."""
+
+        run: Run | str | PathLike[str] | None
+        free: Free
+        format: str | None
+        search: int
+        seed: int
+        executor: Any
+        out: str | PathLike[str] | None
+        jobs: int | None
+        progress: Progress | bool | None
+
+#: Published figures: the path of a table, or its rows by the names of its columns.
+Figures = Union[str, "PathLike[str]", Iterable[Mapping[str, Any]]]
+#: Numbers that are open: their keys, or keys with the least and the greatest value.
+Free = Union[Sequence[str], Mapping[str, "tuple[float, float] | None"]]
+
+
+class Fit:
+    """The result of a fit: the fitted drive, and the uncertainty of its numbers."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self._text = text
+        self._name = name
+        self.values: dict[str, Any] = json.loads(text)
+
+    @property
+    def drive(self) -> Drive:
+        """The fitted drive. The sources in its file state what was fitted."""
+        return Drive(self.values["drive"], self._name)
+
+    @property
+    def parameters(self) -> list[dict[str, Any]]:
+        """The fitted numbers: path, bounds, start, value, deviation, and remarks."""
+        return self.values["parameters"]
+
+    @property
+    def undetermined(self) -> list[str]:
+        """Numbers that the figures do not determine. They keep their start value."""
+        return [it["path"] for it in self.parameters if it["undetermined"]]
+
+    @property
+    def figures(self) -> list[dict[str, Any]]:
+        """Every figure, with the value of the drive before and after the fit."""
+        return self.values["figures"]
+
+    @property
+    def contradictions(self) -> list[dict[str, Any]]:
+        """Figures that contradict each other. None of them was used."""
+        return self.values["contradictions"]
+
+    @property
+    def is_verified(self) -> bool:
+        """True if the protocols were run on the fitted drive. Otherwise figures are estimates."""
+        return self.values["verified"]
+
+    def to_json(self) -> str:
+        """Returns the JSON that ``floatgate fit --json`` prints."""
+        return self._text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Fit) and self._text == other._text
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Fit, (self._text, self._name))
+
+    def __repr__(self) -> str:
+        judged = [it["within"] for it in self.figures if it["within"] is not None]
+        numbers = ", ".join(f"{it['path']} {it['value']:g}" for it in self.parameters)
+        return f"<Fit {numbers}: {sum(judged)} of {len(judged)} figures in tolerance>"
+
+    def _repr_html_(self) -> str:
+        numbers = table(
+            ["number", "start", "fitted", "deviation", "remark"],
+            ((it["path"], it["start"], it["value"], it["deviation"], _remark(it))
+             for it in self.parameters),
+        )
+        figures = table(
+            ["figure", "workload", "load", "phase", "metric", "given", "before", "fitted", "ratio"],
+            ((it["id"], it["workload"], it["load"], it["phase"], it["metric"], it["value_low"],
+              it["start"], it["fitted"], it["ratio"])
+             for it in self.figures if it["fitted"] is not None),
+        )
+        doubts = "".join(f"<p>Contradiction, not used: {escaped(it['rows'])}: "
+                         f"{escaped(it['text'])}</p>" for it in self.contradictions)
+        return numbers + figures + doubts
+
+
+def _remark(parameter: dict[str, Any]) -> str:
+    remarks = ["undetermined"] if parameter["undetermined"] else []
+    if parameter["goes_with"]:
+        remarks.append("only together with " + ", ".join(parameter["goes_with"]))
+    if parameter["at_bound"]:
+        remarks.append("at its bound")
+    return "; ".join(remarks)
+
+
+def figures(drive: Drive) -> list[dict[str, str]]:
+    """Returns the published figures of a drive as rows, a template for your own figures."""
+    order = json.dumps({"drives": [[drive._name, drive.toml()]], "figures": None, "rows": None})
+    rows = csv.DictReader(io.StringIO(_core.figures_text()))
+    return [row for row, owner in zip(rows, _core.figure_owners(order)) if owner == 0]
+
+
+def table_of(given: Figures | None) -> dict[str, str] | None:
+    """Returns figures as the name and the text of a table."""
+    if given is None:
+        return None
+    if isinstance(given, (str, PathLike)):
+        path = fspath(given)
+        try:
+            return {"name": path, "text": Path(path).read_text(encoding="utf-8")}
+        except OSError as cause:
+            raise Error(f"reading {path}: {cause.strerror}", "name a table of figures") from cause
+    columns = _core.figures_text().splitlines()[0].split(",")
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
+    writer.writeheader()
+    for index, row in enumerate(given, 1):
+        unknown = sorted(set(row) - set(columns))
+        if unknown:
+            raise Error(f"figure {index} has {', '.join(unknown)}, which is no column",
+                        f"columns are {', '.join(columns)}")
+        writer.writerow({"id": f"F{index:03}", **row})
+    return {"name": "figures", "text": text.getvalue()}
+
+
+def _free(free: Free) -> list[dict[str, Any]]:
+    if isinstance(free, str):
+        raise Error(f"free is {free!r}", "give a list of keys, or bounds by key")
+    if isinstance(free, Mapping):
+        return [{"path": key, "bounds": bounds} for key, bounds in free.items()]
+    return [{"path": key, "bounds": None} for key in free]
+
+
+def fit_one(order: str, measured: str, jobs: int, run: _core.RunData | None) -> str:
+    """Fits one drive and returns JSON: a task of ``fit``. ``measured`` is the text of the run; it
+    distinguishes stored results."""
+    return _core.fit_drive(order, jobs, run)
+
+
+def _fitted_here(
+    task: tuple[str, str, int, _core.RunData | None],
+    out: str | PathLike[str] | None,
+    told: Progress | None,
+) -> str:
+    kept = None if out is None else Kept(out)
+    found = kept.find(fit_one, task) if kept else None
+    if found is None:
+        order, _, jobs, run = task
+        found = _core.fit_drive(order, jobs, run, told)
+        if kept:
+            kept.keep(fit_one, task, found)
+    return found
+
+
+@overload
+def fit(drive: Drive, figures: Figures | None = ..., **options: Unpack[Options]) -> Fit: ...
+@overload
+def fit(
+    drive: Sequence[Drive], figures: Figures | None = ..., **options: Unpack[Options]
+) -> list[Fit]: ...
+def fit(
+    drive: Drive | Sequence[Drive],
+    figures: Figures | None = None,
+    *,
+    run: Run | str | PathLike[str] | None = None,
+    free: Free = (),
+    format: str | None = None,
+    search: int = 400,
+    seed: int = 1,
+    executor: Any = None,
+    out: str | PathLike[str] | None = None,
+    jobs: int | None = None,
+    progress: Progress | bool | None = None,
+) -> Fit | list[Fit]:
+    """Fits the open numbers of a drive to figures, like ``floatgate fit``.
+
+    ``figures`` is the path of a table with the columns of ``figures()``, or its rows as dicts; by
+    default the built-in published figures. ``run`` is a measured run to fit to instead. ``free``
+    names open numbers besides those of the drive's ``[[fit]]`` tables; their bounds are half and
+    double the value unless given. ``format`` uses only the figures of one format, and predicts the
+    others. ``search`` is the number of drives that the global search evaluates.
+
+    A list of drives, for example variants of a model, gives a list of fits, each a task of
+    ``executor``. The folder ``out`` stores finished fits. The result depends on neither
+    ``executor`` nor ``jobs``.
+    """
+    is_one = isinstance(drive, Drive)
+    drives: Sequence[Drive] = [drive] if isinstance(drive, Drive) else list(drive)
+    evidence = table_of(figures)
+    at_once = 1 if executor is not None and jobs is None else jobs_or_processors(jobs)
+    orders = [
+        json.dumps({
+            "name": it._name, "text": it.toml(), "figures": evidence, "free": _free(free),
+            "format": format, "search": search, "seed": seed,
+        })
+        for it in drives
+    ]
+    if run is not None and evidence is not None:
+        raise Error("figures and a run are given", "fit to the one or to the other")
+    measured = run if run is None or isinstance(run, Run) else Run.open(run)
+    data, text = (None, "") if measured is None else (measured._data, measured.to_json())
+    tasks = [(order, text, at_once, data) for order in orders]
+    told = observer(progress)
+    if executor is not None:
+        texts = gather(fit_one, tasks, executor=executor, batch=1, out=out, told=told)
+    else:
+        texts = [_fitted_here(task, out, told) for task in tasks]
+    fits = [Fit(text, it._name) for text, it in zip(texts, drives)]
+    return fits[0] if is_one else fits

@@ -1,0 +1,130 @@
+"""Plans of protocols on drives, and reviews."""
+
+from __future__ import annotations
+
+import json
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from . import _core
+from ._drive import Drive
+from ._html import escaped, table
+from ._progress import Progress, observer
+from ._run import Review, Run, jobs_or_processors
+
+
+class Plan:
+    """Every step of a protocol on a drive: a value that can be pickled.
+
+    It includes the workloads, so that another machine does not need their files.
+    """
+
+    def __init__(self, drive: Drive, setup: dict[str, Any], text: str) -> None:
+        #: The drive.
+        self.drive = drive
+        self._setup = setup
+        self._text = text
+        self._values: dict[str, Any] = json.loads(text)
+
+    @property
+    def protocol(self) -> str:
+        """Name of the protocol."""
+        return self._values["plan"]["protocol"]
+
+    @property
+    def seed(self) -> int:
+        """Seed of every random stream."""
+        return self._values["plan"]["seed"]
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        """The steps in order, as this drive runs them."""
+        return self._values["carried_out"]["steps"]
+
+    @property
+    def targets(self) -> list[dict[str, Any]]:
+        """The setups of the drive. Each one runs all steps."""
+        return self._values["targets"]
+
+    @property
+    def duration_s(self) -> float:
+        """Protocol time of one setup in seconds. A simulation in time lapse takes much less."""
+        return self._values["duration_s"]
+
+    def review(
+        self,
+        *,
+        out: str | PathLike[str] = "runs",
+        jobs: int | None = None,
+        progress: Progress | bool | None = None,
+    ) -> Review:
+        """Runs the plan, and writes run folders and a page to ``out``.
+
+        A drive that is not in the catalogue is saved there too; runs refer to it by that file.
+        """
+        drive_order = self.drive._order(**self._setup)
+        drive_order["name"] = self.drive._named_below(Path(out))
+        order = {
+            "drive": drive_order,
+            "plan": self._values["plan"],
+            "out": fspath(out),
+            "jobs": jobs_or_processors(jobs),
+        }
+        path, runs = _core.review(json.dumps(order), observer(progress))
+        return Review(Path(path), [Run(data) for data in runs])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Plan) and (self.drive, self._setup, self._text) == (
+            other.drive, other._setup, other._text)
+
+    def __hash__(self) -> int:
+        return hash((self.drive, self._text))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Plan, (self.drive, self._setup, self._text))
+
+    def __repr__(self) -> str:
+        return f"<Plan {self.protocol} on {self.drive.name}: {len(self.steps)} steps, " \
+               f"{self.duration_s / 3600:.1f} h of protocol time, {len(self.targets)} setups>"
+
+    def _repr_html_(self) -> str:
+        heads = ["id", "kind", "threads", "queue_per_thread", "duration_s"]
+        rows = ([step.get(head) for head in heads] for step in self.steps)
+        return f"<b>{escaped(self._values['plan']['protocol_title'])}</b>" + table(heads, rows)
+
+
+def plan(
+    drive: Drive,
+    protocol: str = "enterprise",
+    *,
+    format: str = "all",
+    host: str | None = None,
+    time_lapse: int | None = None,
+    seed: int = 1,
+) -> Plan:
+    """Plans a protocol on a drive, like ``floatgate plan``."""
+    setup: dict[str, Any] = {
+        "format": format, "host": host, "time_lapse": time_lapse, "seed": seed,
+    }
+    return Plan(drive, setup, _core.plan(json.dumps(drive._order(**setup)), protocol))
+
+
+def review(
+    drive: Drive,
+    protocol: str = "enterprise",
+    *,
+    out: str | PathLike[str] = "runs",
+    format: str = "all",
+    host: str | None = None,
+    time_lapse: int | None = None,
+    seed: int = 1,
+    jobs: int | None = None,
+    progress: Progress | bool | None = None,
+) -> Review:
+    """Runs a whole protocol on a drive, and writes run folders and a page to ``out``.
+
+    A drive that is not in the catalogue is saved there too; runs refer to it by that file.
+    """
+    made = plan(drive, protocol, format=format, host=host, time_lapse=time_lapse, seed=seed)
+    return made.review(out=out, jobs=jobs, progress=progress)

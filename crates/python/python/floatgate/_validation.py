@@ -1,0 +1,114 @@
+"""Validation of models against published figures."""
+
+from __future__ import annotations
+
+import json
+from os import PathLike
+from typing import Any, Sequence
+
+from . import _core
+from ._drive import Drive, drives as all_drives
+from ._error import Error
+from ._fit import Figures, table_of
+from ._html import table
+from ._progress import Progress, observer
+from ._run import jobs_or_processors
+from ._tasks import gather
+
+
+class Validation:
+    """Published figures, each with the value of the model."""
+
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        #: Every row, as ``floatgate validate --json`` prints it; ``verdict`` is ``in``, ``out``,
+        #: ``stated`` (a fact of a data sheet) or ``not-expressible``.
+        self.rows = rows
+
+    @property
+    def compared(self) -> list[dict[str, Any]]:
+        """Rows with a value of the model, ``modelled``, and its ``ratio`` to the published one."""
+        return [row for row in self.rows if row["verdict"] in ("in", "out")]
+
+    @property
+    def out_of_tolerance(self) -> list[dict[str, Any]]:
+        """Rows whose ratio exceeds the tolerance of their metric."""
+        return [row for row in self.rows if row["verdict"] == "out"]
+
+    @property
+    def error_median(self) -> float | None:
+        """Median error of the compared rates and average latencies, as a fraction."""
+        typical = ("iops", "mb_s", "avg_latency_ms")
+        errors = sorted(abs(row["ratio"] - 1) for row in self.compared if row["metric"] in typical)
+        return errors[len(errors) // 2] if errors else None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Validation) and self.rows == other.rows
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        inside = len(self.compared) - len(self.out_of_tolerance)
+        return f"<Validation: {inside} of {len(self.compared)} rows in tolerance>"
+
+    def _repr_html_(self) -> str:
+        return table(
+            ["row", "model", "workload", "T", "Q", "phase", "metric", "published", "modelled",
+             "ratio", ""],
+            ((row["id"], row["model"], row["workload"], row["threads"], row["queue_per_thread"],
+              row["phase"], row["metric"], row["value_low"], row["modelled"], row["ratio"],
+              row["verdict"]) for row in self.compared),
+        )
+
+
+def validate_rows(order: str, jobs: int) -> str:
+    """Validates rows of figures of one drive and returns JSON: a task of ``validate``."""
+    return _core.validate_drives(order, jobs)
+
+
+def validate(
+    drive: Drive | Sequence[Drive] | None = None,
+    figures: Figures | None = None,
+    *,
+    executor: Any = None,
+    out: str | PathLike[str] | None = None,
+    jobs: int | None = None,
+    progress: Progress | bool | None = None,
+) -> Validation:
+    """Compares published figures with the models of drives, like ``floatgate validate``.
+
+    Without a drive, the whole catalogue is validated; rows that no model can express are listed
+    with the reason. ``figures`` is the path of a table with the columns of ``figures()``, or its
+    rows as dicts. With an ``executor`` each drive is a task, and the folder ``out`` stores results.
+    """
+    if drive is None:
+        chosen = [Drive.load(name) for name in all_drives()]
+    else:
+        chosen = [drive] if isinstance(drive, Drive) else list(drive)
+    names = [it.name for it in chosen]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise Error(f"{', '.join(twice)} is given twice", "validate variants one after the other")
+
+    given = table_of(figures)
+
+    def order(some: Sequence[Drive], rows: list[int] | None) -> str:
+        return json.dumps({"drives": [[it._name, it.toml()] for it in some], "figures": given,
+                           "rows": rows})
+
+    owners = _core.figure_owners(order(chosen, None))
+    rows = [index for index, owner in enumerate(owners) if drive is None or owner is not None]
+    told, many = observer(progress), jobs_or_processors(jobs)
+    if executor is None:
+        return Validation(json.loads(_core.validate_drives(order(chosen, rows), many, told)))
+    # Rows about no drive form a share of their own, which simulates nothing.
+    shares: dict[int | None, list[int]] = {}
+    for index in rows:
+        shares.setdefault(owners[index], []).append(index)
+    each = jobs_or_processors(jobs) if jobs is not None else 1
+    tasks = [(order([] if owner is None else [chosen[owner]], share), each)
+             for owner, share in shares.items()]
+    texts = gather(validate_rows, tasks, executor=executor, batch=1, out=out, told=told)
+    found: dict[int, dict[str, Any]] = {}
+    for share, text in zip(shares.values(), texts):
+        found.update(zip(share, json.loads(text)))
+    return Validation([found[index] for index in rows])

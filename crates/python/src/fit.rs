@@ -1,0 +1,120 @@
+//! Fits of drives to published or measured figures.
+
+use lab::drive_file::DriveFile;
+use lab::fit::{self, Fit, Free, Measured, Question};
+use lab::results::published::{self, FigureRow};
+use lab::ssd::{DriveSpec, PublishedSpec};
+use lab::validate::plans;
+use lab::{Error, Kind};
+use pyo3::prelude::*;
+use serde::Deserialize;
+
+use crate::failure::{json, order};
+use crate::figures::Figures;
+use crate::run::RunData;
+use crate::work::{Observer, detached};
+
+/// Seed of the protocols that express published figures.
+const SEED: u64 = 1;
+
+/// Order of a fit.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FitOrder {
+    /// Name of the drive's file in messages.
+    name: String,
+    /// Text of the drive's file.
+    text: String,
+    /// Figures; absent: the project's own, or those of a run.
+    figures: Option<Figures>,
+    free: Vec<FreeOrder>,
+    /// The only format whose figures count; absent: all do.
+    format: Option<String>,
+    /// Drives that the global search looks at.
+    search: usize,
+    seed: u64,
+}
+
+/// A number that is open besides those of the drive's file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FreeOrder {
+    path: String,
+    bounds: Option<(f64, f64)>,
+}
+
+/// Figures that a fit goes by, and what expresses them.
+struct Evidence {
+    name: String,
+    text: String,
+    table: Vec<FigureRow>,
+    plans: Vec<lab::plan::Plan>,
+    published: Option<PublishedSpec>,
+}
+
+impl FitOrder {
+    fn evidence(&self, spec: &DriveSpec, run: Option<&RunData>) -> Result<Evidence, Error> {
+        if let Some(run) = run {
+            let plan = run.plan()?;
+            let Measured { rows: table, plan, published } = fit::of_run(spec, run.run(), plan);
+            let name = format!("run {}", run.run().id).trim_end().to_owned();
+            let (plans, published) = (vec![plan], Some(published));
+            return Ok(Evidence { name, text: String::new(), table, plans, published });
+        }
+        let plans = plans(SEED)?;
+        let (name, text, table) = match &self.figures {
+            Some(figures) => (figures.name.clone(), figures.text.clone(), figures.rows()?),
+            None => (published::FILE.to_owned(), String::new(), published::figures().to_vec()),
+        };
+        Ok(Evidence { name, text, table, plans, published: None })
+    }
+
+    fn carry_out(
+        &self,
+        jobs: usize,
+        run: Option<&RunData>,
+        observer: &Observer,
+    ) -> Result<Fit, Error> {
+        let file = DriveFile::parse(&self.text, &self.name)?;
+        let spec = file.spec();
+        let spec =
+            spec.map_err(|source| Error::new(Kind::Input, "reading the drive").source(source))?;
+        let evidence = self.evidence(&spec, run)?;
+        let published = evidence.published.clone().or(spec.published);
+        let spec = DriveSpec { published, ..spec };
+        let rows = fit::rows_of(&spec, &evidence.table, (&evidence.text, &evidence.name))?;
+        if let Some(format) = &self.format {
+            spec.format(format)
+                .map_err(|source| Error::new(Kind::Input, "choosing figures").source(source))?;
+        }
+        let free: Vec<Free> =
+            self.free.iter().map(|it| Free { path: it.path.clone(), bounds: it.bounds }).collect();
+        let question = Question {
+            free: &free,
+            rows: &rows,
+            evidence: &evidence.name,
+            format: self.format.as_deref(),
+            plans: &evidence.plans,
+            published: evidence.published.as_ref(),
+            swarm: self.search,
+            seed: self.seed,
+            threads: jobs,
+        };
+        fit::fit(&file, question, observer)
+    }
+}
+
+/// Fits the open numbers of a drive to figures, or to what a run measured, with `jobs` simulations
+/// at once. Returns the fit as JSON.
+#[pyfunction]
+#[pyo3(signature = (order_json, jobs, run=None, progress=None))]
+pub(crate) fn fit_drive(
+    py: Python<'_>,
+    order_json: &str,
+    jobs: usize,
+    run: Option<&RunData>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let asked: FitOrder = order(order_json)?;
+    json(&detached(py, progress, |observer| asked.carry_out(jobs, run, observer))?)
+}

@@ -1,0 +1,90 @@
+//! Models beside published figures.
+
+use lab::results::published::{self, FigureRow};
+use lab::ssd::DriveSpec;
+use lab::validate::{Bench, Row, is_about, plans, validate};
+use lab::{Error, Kind};
+use pyo3::prelude::*;
+use serde::Deserialize;
+
+use crate::failure::{exception, json, order};
+use crate::figures::Figures;
+use crate::work::{Observer, detached};
+
+/// Seed of every validation: its table must come out the same.
+const SEED: u64 = 1;
+
+/// Order of a validation.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ValidateOrder {
+    /// Names and texts of the drives' files.
+    drives: Vec<(String, String)>,
+    /// Figures; absent: the project's own.
+    figures: Option<Figures>,
+    /// Places of the rows in the table that count; absent: all do.
+    rows: Option<Vec<usize>>,
+}
+
+impl ValidateOrder {
+    fn specs(&self) -> Result<Vec<DriveSpec>, Error> {
+        let read = |(name, text): &(String, String)| {
+            DriveSpec::parse(text, name)
+                .map_err(|source| Error::new(Kind::Input, "reading a drive").source(source))
+        };
+        self.drives.iter().map(read).collect()
+    }
+
+    fn table(&self) -> Result<Vec<FigureRow>, Error> {
+        let all = match &self.figures {
+            Some(figures) => figures.rows()?,
+            None => published::figures().to_vec(),
+        };
+        let Some(wanted) = &self.rows else { return Ok(all) };
+        let row = |index: &usize| {
+            all.get(*index).cloned().ok_or_else(|| {
+                Error::new(Kind::Input, format!("row {index} of a table of {}", all.len()))
+            })
+        };
+        wanted.iter().map(row).collect()
+    }
+
+    /// The first drive that each row is about, by place; nothing for a row about none.
+    fn owners(&self) -> Result<Vec<Option<usize>>, Error> {
+        let specs = self.specs()?;
+        let owner = |row: &FigureRow| specs.iter().position(|spec| is_about(row, spec));
+        Ok(self.table()?.iter().map(owner).collect())
+    }
+
+    fn carry_out(&self, jobs: usize, observer: &Observer) -> Result<Vec<Row>, Error> {
+        let (specs, table, plans) = (self.specs()?, self.table()?, plans(SEED)?);
+        let rows: Vec<&FigureRow> = table.iter().collect();
+        validate(&rows, Bench { drives: &specs, plans: &plans, threads: jobs }, observer)
+    }
+}
+
+/// The first drive that each row of figures is about, by place; nothing for a row about none.
+#[pyfunction]
+pub(crate) fn figure_owners(order_json: &str) -> PyResult<Vec<Option<usize>>> {
+    let asked: ValidateOrder = order(order_json)?;
+    asked.owners().map_err(|error| exception(&error))
+}
+
+/// Compares rows of figures with the drives, `jobs` simulations at once. Returns a list of rows as JSON.
+#[pyfunction]
+#[pyo3(signature = (order_json, jobs, progress=None))]
+pub(crate) fn validate_drives(
+    py: Python<'_>,
+    order_json: &str,
+    jobs: usize,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let asked: ValidateOrder = order(order_json)?;
+    json(&detached(py, progress, |observer| asked.carry_out(jobs, observer))?)
+}
+
+/// The text of the project's own table of published figures.
+#[pyfunction]
+pub(crate) fn figures_text() -> &'static str {
+    published::TEXT
+}

@@ -1,0 +1,74 @@
+//! The state of live volumes, served or closed.
+
+use std::path::Path;
+
+use lab::{Error, Kind};
+use live::OpenError;
+use live::management::{Answer, Connection, Request};
+use live::status::{History, HistorySpan, Status};
+use pyo3::prelude::*;
+
+use crate::failure::{exception, json, refused};
+
+/// Connects to the server of the volume in `folder`; nothing where nobody serves it.
+fn server(folder: &Path) -> Result<Option<Connection>, Error> {
+    // A folder that is not there is better told of by whoever looks for the drive.
+    if !folder.is_dir() {
+        return Ok(None);
+    }
+    Connection::open(folder).map_err(|source| unanswered(folder, source))
+}
+
+fn unanswered(folder: &Path, source: std::io::Error) -> Error {
+    let hint = "ask as the user who serves it; a server that hangs says nothing for five seconds";
+    let text = format!("asking the server of {}", folder.display());
+    Error::new(Kind::Io, text).source(source).hint(hint)
+}
+
+fn status_of(folder: &Path) -> Result<Status, Error> {
+    match server(folder)? {
+        Some(mut server) => server.status().map_err(|source| unanswered(folder, source)),
+        None => live::inspect(folder).map_err(|source| unopened(folder, source)),
+    }
+}
+
+fn unopened(folder: &Path, source: OpenError) -> Error {
+    let remedy = source.remedy(folder);
+    let text = format!("opening {}", folder.display());
+    Error::new(Kind::Input, text).source(source).hint(remedy)
+}
+
+fn history_of(folder: &Path, span: HistorySpan) -> Result<History, Error> {
+    let shown = folder.display();
+    let Some(mut server) = server(folder)? else {
+        let text = format!("nobody serves {shown}: its history is in the memory of its server");
+        return Err(Error::new(Kind::Input, text).hint(format!("`floatgate serve {shown}`")));
+    };
+    match server.ask(&Request::History { span }).map_err(|source| unanswered(folder, source))? {
+        Answer::History { history } => Ok(*history),
+        Answer::Refused { reason } => {
+            Err(Error::new(Kind::Io, format!("asking the server of {shown}: {reason}")))
+        }
+        Answer::Status { .. } | Answer::Done => {
+            Err(Error::new(Kind::Io, format!("the server of {shown} told no history")))
+        }
+    }
+}
+
+/// The status of the volume in the folder `path`, as JSON: what its server says, or its dies.
+#[pyfunction]
+pub(crate) fn volume_status(py: Python<'_>, path: &str) -> PyResult<String> {
+    let status = py.detach(|| status_of(Path::new(path)));
+    json(&status.map_err(|error| exception(&error))?)
+}
+
+/// What the server of the volume in `path` did over a span, `2min`, `1h` or `24h`, as JSON.
+#[pyfunction]
+pub(crate) fn volume_history(py: Python<'_>, path: &str, span: &str) -> PyResult<String> {
+    let Some(span) = HistorySpan::ALL.into_iter().find(|it| it.word() == span) else {
+        let known = HistorySpan::ALL.map(HistorySpan::word).join(", ");
+        return Err(refused(format!("no history has the span {span:?}"), &format!("give {known}")));
+    };
+    let history = py.detach(|| history_of(Path::new(path), span));
+    json(&history.map_err(|error| exception(&error))?)
+}

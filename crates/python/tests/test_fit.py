@@ -1,0 +1,96 @@
+"""Fits find numbers again, say what is open, and are the same wherever they are carried out."""
+
+import copy
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from conftest import LAPSE
+
+import floatgate as fg
+
+#: A load that the controller decides.
+LOAD = {"threads": 8, "queue": 4}
+FREE = {"controller.read_us": (4.0, 20.0), "link.read_mb_s": (2000.0, 5000.0)}
+
+
+@pytest.fixture(scope="module")
+def small(duo):
+    """The drive in a time lapse that takes no time, which is its own."""
+    return duo.set("time_lapse", LAPSE)
+
+
+@pytest.fixture(scope="module")
+def measured(small):
+    """A run of it."""
+    return fg.run(small, "4k-rand-read", **LOAD)
+
+
+@pytest.fixture(scope="module")
+def fit(small, measured):
+    """A fit of a drive that is off, to that run."""
+    return fg.fit(small.set("controller.read_us", 7.0), run=measured, free=FREE, search=0)
+
+
+def test_a_number_is_found_again_from_a_run(small, fit):
+    found = {it["path"]: it for it in fit.parameters}
+    assert found["controller.read_us"]["value"] == pytest.approx(9.6, rel=0.1)
+    assert fit.undetermined == ["link.read_mb_s"]
+    assert found["link.read_mb_s"]["value"] == found["link.read_mb_s"]["start"]
+    assert fit.is_verified and fit.contradictions == []
+    assert "derived: read_us" in fit.drive.toml() and fit.drive.name == small.name
+    shown = fit._repr_html_()
+    assert "undetermined" in shown and "controller.read_us" in shown
+    assert copy.deepcopy(fit) == fit
+
+
+def test_many_drives_are_fitted_by_an_executor_and_kept(small, measured, fit, tmp_path):
+    starts = [small.set("controller.read_us", read_us) for read_us in (7.0, 14.0)]
+    question = {"run": measured, "free": FREE, "search": 0, "out": tmp_path}
+    with ThreadPoolExecutor(2) as executor:
+        fits = fg.fit(starts, executor=executor, **question)
+        assert fits[0] == fit
+    assert len(list(tmp_path.iterdir())) == 2
+
+    class Nobody:
+        def submit(self, function, /, *args):
+            raise AssertionError("everything was kept")
+
+    assert fg.fit(starts, executor=Nobody(), **question) == fits
+    assert fg.fit(starts, jobs=1, **question) == fits
+
+
+def test_a_run_folder_is_fitted_to_as_by_the_command(small, tmp_path, floatgate):
+    review = fg.review(small, "quick", out=tmp_path / "runs", format="stock")
+    run = tmp_path / "runs" / review.runs[0].values["id"]
+    drive = small.set("controller.read_us", 7.0)
+    path = drive.save(tmp_path / "off.toml")
+    printed = floatgate("fit", path, "--run", run, "--free", "controller.read_us=4..20",
+                        "--search", 0, "--json", "--out", tmp_path / "fitted.toml")
+    ours = fg.fit(fg.Drive.load(path), run=run, free={"controller.read_us": (4, 20)}, search=0)
+    assert ours.values == json.loads(printed)
+    assert ours.drive.toml() == (tmp_path / "fitted.toml").read_text()
+
+
+def test_figures_are_rows_and_a_table(duo, tmp_path):
+    rows = fg.figures(duo)
+    assert {row["device"] for row in rows} == {"Fusion-io ioDrive Duo MLC"}
+    assert rows[0]["metric"] and rows[0]["id"]
+    for given, said in [
+        ([{**rows[0], "metirc": "iops"}], "has metirc, which is no column"),
+        (tmp_path / "nothing.csv", "reading .*nothing.csv"),
+        ([{**rows[0], "metric": "iopses"}], "no metric with its unit is called `iopses`"),
+        ([{**rows[0], "device": "another"}], "no figure of"),
+    ]:
+        with pytest.raises(fg.Error, match=said):
+            fg.fit(duo, given, free=["controller.read_us"])
+
+
+def test_questions_without_an_answer_are_refused(duo, measured):
+    with pytest.raises(fg.Error, match="figures and a run are given"):
+        fg.fit(duo, fg.figures(duo), run=measured)
+    with pytest.raises(fg.Error, match="free is 'controller.read_us'"):
+        fg.fit(duo, run=measured, free="controller.read_us")
+    with pytest.raises(fg.Error, match="controller.raed_us") as raised:
+        fg.fit(duo, run=measured, free=["controller.raed_us"])
+    assert "controller.read_us" in raised.value.remedy

@@ -1,0 +1,49 @@
+"""Plans are values, which say what would be done and do it."""
+
+import json
+import pickle
+
+import pytest
+from conftest import LAPSE
+
+import floatgate as fg
+
+
+def test_a_plan_is_that_of_the_command(duo, floatgate):
+    printed = json.loads(floatgate("plan", "iodrive-duo", "--protocol", "quick", "--json"))
+    plan = fg.plan(duo, "quick")
+    assert plan.steps == printed["plan"]["steps"]
+    assert plan.targets == printed["targets"] and len(plan.targets) == 2
+    assert plan.protocol == "quick" and plan.seed == 1
+    assert plan.steps[0]["id"] in plan._repr_html_()
+
+
+def test_a_plan_that_was_pickled_does_the_same(duo, tmp_path):
+    plan = fg.plan(duo, "quick", format="stock", time_lapse=LAPSE)
+    again = pickle.loads(pickle.dumps(plan))
+    assert again == plan and hash(again) == hash(plan)
+    assert fg.plan(duo, "quick", format="stock", time_lapse=LAPSE, seed=2) != plan
+    mine, theirs = (it.review(out=tmp_path / name).runs[0]
+                    for name, it in [("mine", plan), ("theirs", again)])
+    assert mine.steps == theirs.steps
+    comparison = fg.compare([mine, tmp_path / "theirs" / theirs.values["id"]])
+    assert comparison.differences == []
+    assert {row["iops_ratio"] for row in comparison.rows()} == {1.0}
+    assert "<html" in comparison.save(tmp_path / "both.html").read_text()
+    assert mine.values["id"] in comparison._repr_html_()
+
+
+def test_runs_survive_pickles(duo):
+    run = fg.run(duo, "8k-70-30", time_lapse=LAPSE)
+    again = pickle.loads(pickle.dumps(run))
+    assert again == run
+    assert again.samples().to_dict() == run.samples().to_dict()
+    assert again.latencies().to_dict() == run.latencies().to_dict()
+
+
+def test_comparisons_and_plans_of_nothing_are_refused(duo):
+    with pytest.raises(fg.Error, match="no runs"):
+        fg.compare([])
+    with pytest.raises(fg.Error, match="unknown protocol") as raised:
+        fg.plan(duo, "quikc")
+    assert "quick" in raised.value.remedy

@@ -1,0 +1,52 @@
+"""The package is typed: its sources, its stubs beside the compiled half, and what users write."""
+
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+pytest.importorskip("mypy", reason="mypy is not installed: pip install mypy")
+
+PACKAGE = ROOT / "crates" / "python"
+USE = '''
+import floatgate as fg
+
+drive: fg.Drive = fg.Drive.load("iodrive-duo").set("user_capacity", "480G")
+one: fg.Fit = fg.fit(drive, free=["controller.read_us"], search=0)
+several: list[fg.Fit] = fg.fit([drive], free={"controller.read_us": (5, 20)})
+rate: float = fg.run(drive, precondition="1h").iops
+counters: dict[str, float] = fg.Volume.open("volume").counters()
+'''
+#: What the checker must refuse, line by line.
+MISUSE = ["fg.run('iodrive-duo')", "fg.fit(drive, searching=3)", "drive.set(1, 2)",
+          "fg.fit([drive]).drive"]
+
+
+def mypy(*words, cwd, path=""):
+    command = [sys.executable, "-m", "mypy", "--config-file", PACKAGE / "pyproject.toml", *words]
+    done = subprocess.run(list(map(str, command)), cwd=cwd, capture_output=True, text=True,
+                          check=False, env={"MYPYPATH": path, "MYPY_CACHE_DIR": str(cwd)})
+    return done.stdout + done.stderr
+
+
+def test_sources_are_typed(tmp_path):
+    said = mypy("-p", "floatgate", cwd=tmp_path, path=str(PACKAGE / "python"))
+    assert said.startswith("Success"), said
+
+
+def test_use_is_checked_against_the_installed_package(tmp_path):
+    (tmp_path / "use.py").write_text(USE)
+    assert mypy("use.py", cwd=tmp_path).startswith("Success"), mypy("use.py", cwd=tmp_path)
+    (tmp_path / "misuse.py").write_text(USE + "\n".join(MISUSE))
+    said = mypy("misuse.py", cwd=tmp_path)
+    lines = USE.count("\n") + 1
+    for index in range(len(MISUSE)):
+        assert f"misuse.py:{lines + index}: error" in said, (MISUSE[index], said)
+
+
+def test_stubs_are_those_of_the_compiled_half(tmp_path):
+    command = [sys.executable, "-m", "mypy.stubtest", "floatgate._core", "--concise",
+               "--ignore-positional-only"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

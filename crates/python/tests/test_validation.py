@@ -1,0 +1,50 @@
+"""Validations are those of the command, whole or drive by drive."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import floatgate as fg
+
+#: A drive with a figure that takes little to simulate, and one without.
+NAMES = ["iodrive-duo", "p320h-700"]
+
+
+@pytest.fixture(scope="module")
+def drives():
+    return [fg.Drive.load(name) for name in NAMES]
+
+
+@pytest.fixture(scope="module")
+def rows(drives):
+    """Facts of data sheets, a row that nothing expresses, and one that is simulated."""
+    own = [row for drive in drives for row in fg.figures(drive)]
+    facts = [row for row in own if row["phase"] in ("datasheet", "sustained")]
+    quick = {**fg.figures(drives[0])[0], "id": "Q1", "workload": "4k-rand-read", "threads": "2",
+             "queue_per_thread": "2", "phase": "primary", "metric": "iops", "os": "any",
+             "mode": "any", "value_low": "20000", "value_high": "20000"}
+    foreign = {**facts[0], "id": "F1", "device": "a drive of nobody"}
+    return [facts[0], quick, foreign, *facts[-3:]]
+
+
+def test_drives_by_an_executor_are_the_command_s(drives, rows, tmp_path, floatgate):
+    with ThreadPoolExecutor(2) as executor:
+        validation = fg.validate(drives, rows, executor=executor, out=tmp_path / "kept")
+    table = tmp_path / "figures.csv"
+    columns = list(rows[0])
+    table.write_text("\n".join([",".join(columns)] + [
+        ",".join(row[name] for name in columns) for row in rows]) + "\n")
+    printed = json.loads(floatgate("validate", *NAMES, "--figures", table, "--json", failing=True))
+    assert validation.rows == printed
+    assert [row["id"] for row in printed] == [row["id"] for row in rows if row["id"] != "F1"]
+    assert len(validation.compared) == 1 and validation.compared[0]["modelled"] > 1000
+    assert "4k-rand-read" in validation._repr_html_()
+    # Kept: nothing is simulated again.
+    with ThreadPoolExecutor(1) as executor:
+        assert fg.validate(drives, rows, executor=executor, out=tmp_path / "kept") == validation
+
+
+def test_a_drive_given_twice_is_refused(drives):
+    with pytest.raises(fg.Error, match="iodrive-duo is given twice"):
+        fg.validate([drives[0], drives[0].set("nand.t_read_us", 60)])

@@ -1,0 +1,209 @@
+//! Runs beside each other: bars, ratios, places, summary tables.
+
+use results::{Run, Steady, SteadyEvidence, Step, StepKind, TargetKind};
+
+use super::TITLE;
+use super::markup::{bare, part, rows, section};
+use crate::example::{FAST, STOCK, Shape, review_of_two, run};
+use crate::review;
+
+fn comparison(runs: &[Run]) -> String {
+    section(&review(runs, TITLE), "comparison").to_owned()
+}
+
+#[test]
+fn ratios_are_those_to_the_first_run() {
+    let html = comparison(&review_of_two());
+    assert!(html.contains("<h3>Against stock</h3>"));
+    let ratios = rows(&html, "class=\"ratios\"");
+    let row = |name: &str| ratios.iter().find(|row| row[0] == name).unwrap();
+    let write: f64 = row("4k-rand-write")[1].trim_end_matches('×').parse().unwrap();
+    let expected = FAST.settled_iops / STOCK.settled_iops;
+    assert!((write / expected - 1.0).abs() < 0.05, "{write} for {expected}");
+    let read = row("4k-rand-read");
+    assert!(read[1].ends_with("× even") && read[2].ends_with("× even"), "{read:?}");
+}
+
+#[test]
+fn a_workload_that_one_run_lacks_has_no_ratio_and_no_place() {
+    let mut runs = review_of_two();
+    runs[1].steps.retain(|step| step.suite != "file-server");
+    let html = comparison(&runs);
+    let ratios = rows(&html, "class=\"ratios\"");
+    let lacking = ratios.iter().find(|row| row[0] == "file-server");
+    assert!(lacking.is_none_or(|row| row[1] == "–" && row[2] == "–"), "{lacking:?}");
+    let places = rows(&html, "class=\"places\"");
+    assert!(places.iter().all(|row| row[0] != "file-server"), "not all runs measured it");
+    assert!(places.iter().any(|row| row[0] == "4k-rand-write"));
+}
+
+#[test]
+fn three_runs_have_a_place_each_and_the_share_of_the_best() {
+    let third = run(Shape { format: "third", settled_iops: 60_000.0, ..STOCK });
+    let mut runs = review_of_two();
+    runs.push(third);
+    let places = rows(&comparison(&runs), "class=\"places\"");
+    let row = places.iter().find(|row| row[0] == "4k-rand-write").unwrap();
+    let order: Vec<&str> =
+        row[2..].iter().map(|it| it.split_whitespace().next().unwrap()).collect();
+    assert_eq!(order, ["high-performance", "third", "stock"]);
+    assert!(row[2].ends_with("100 %"), "{row:?}");
+    let share =
+        |cell: &str| -> f64 { cell.split_whitespace().rev().nth(1).unwrap().parse().unwrap() };
+    assert!(share(&row[3]) > share(&row[4]), "{row:?}");
+}
+
+#[test]
+fn bars_are_grouped_by_workload_at_the_greatest_load_of_each() {
+    let html = comparison(&review_of_two());
+    let bars = part(&html, "<figure id=\"compare-iops\"", "</figure>");
+    for workload in ["4k-rand-write, T16Q16", "4k-rand-read, T16Q16", "8k-70-30, T16Q16"] {
+        assert!(bars.contains(workload), "{workload}");
+    }
+    assert!(!bars.contains("T8Q8"), "a lighter load is not drawn");
+    assert_eq!(html.matches("<ul class=\"legend\">").count(), 1, "one legend for both charts");
+}
+
+#[test]
+fn two_groups_of_repeats_are_named_with_the_number_of_their_runs() {
+    let repeats = |shape: Shape<'static>| {
+        (1..=2).map(move |seed| {
+            let mut run = run(Shape { seed, ..shape });
+            run.target.kind = TargetKind::BlockDevice;
+            (run.seed, run.model_version) = (1, None);
+            run.id = format!("{}-{seed}", run.id);
+            run
+        })
+    };
+    let runs: Vec<Run> = repeats(STOCK).chain(repeats(FAST)).collect();
+    let html = comparison(&runs);
+    let heading = "<h3>Against Fusion-io ioDrive Duo 640 GB (MLC) stock, 2 runs</h3>";
+    assert!(html.contains(heading), "{}", part(&html, "<h3>Against", "</h3>"));
+    assert!(html.contains("high-performance, 2 runs</th>"));
+}
+
+#[test]
+fn a_settled_preconditioning_is_compared_with_the_model_by_its_last_window() {
+    let mut measured = run(STOCK);
+    measured.target.kind = TargetKind::BlockDevice;
+    let html = comparison(&[run(STOCK), measured]);
+    let missed = rows(&html, "Model against measurement");
+    let row = missed.iter().find(|row| row[0].ends_with(", last window")).unwrap();
+    assert_eq!(row[3..], ["+0 %", "+0 %"], "the same numbers: {row:?}");
+}
+
+/// Rows of the summary table below this heading.
+fn summary(runs: &[Run], heading: &str) -> Vec<Vec<String>> {
+    let page = review(runs, TITLE);
+    let table = part(section(&page, "summary"), heading, "</table>").to_owned();
+    let bodies = table.split("<tbody>").skip(1);
+    bodies
+        .flat_map(|body| body.split("<tr").skip(1))
+        .map(|row| {
+            let cells = row.split("<t").skip(1);
+            cells.map(|cell| bare(cell.split_once('>').map_or("", |it| it.1))).collect()
+        })
+        .collect()
+}
+
+const SETTLED: &str = "The last window of each preconditioning";
+const PRIMARY: &str = "Primary test: each workload at its greatest load";
+
+#[test]
+fn every_run_has_a_row_below_each_workload_of_the_summary() {
+    let rows = summary(&review_of_two(), PRIMARY);
+    let loads: Vec<&str> = rows.iter().filter(|row| row.len() == 1).map(|it| &*it[0]).collect();
+    assert_eq!(loads.len(), 5, "two of 4K, and three sweeps: {loads:?}");
+    assert!(loads.iter().all(|it| it.ends_with("T16Q16")), "{loads:?}");
+    let names: Vec<&str> = rows.iter().filter(|row| row.len() > 1).map(|it| &*it[0]).collect();
+    assert_eq!(names, ["stock", "high-performance"].repeat(5));
+}
+
+#[test]
+fn a_run_that_lacks_a_workload_has_no_row_below_it() {
+    let mut runs = review_of_two();
+    runs[1].steps.retain(|step| step.workload != "4k-rand-read");
+    let rows = summary(&runs, PRIMARY);
+    let at = rows.iter().position(|row| row[0].starts_with("4k-rand-read")).unwrap();
+    assert_eq!(rows[at + 1][0], "stock");
+    assert_eq!(rows.get(at + 2).map(Vec::len), Some(1), "the next workload follows");
+}
+
+#[test]
+fn a_real_drive_has_no_write_amplification() {
+    let mut real = run(STOCK);
+    real.target.kind = TargetKind::BlockDevice;
+    for step in &mut real.steps {
+        step.summary.iter_mut().chain(&mut step.settled).for_each(|it| it.nand = None);
+        step.samples.iter_mut().for_each(|it| it.summary.nand = None);
+    }
+    let page = review(&[real.clone()], TITLE);
+    assert!(!page.contains("Write amplification by cause"));
+    let rows = summary(&[real], PRIMARY);
+    assert!(rows.iter().filter(|row| row.len() > 1).all(|row| row[7] == "–"), "{rows:?}");
+    let rows = summary(&[run(STOCK)], PRIMARY);
+    assert!(rows.iter().any(|row| row.len() > 1 && row[7] != "–"));
+}
+
+fn steady_cell(change: impl Fn(&mut Step)) -> String {
+    let mut of = run(STOCK);
+    of.steps.retain(|step| step.suite == "4k");
+    let step = of.steps.iter_mut().find(|step| step.kind == StepKind::Precondition);
+    change(step.unwrap());
+    let rows = summary(&[of], SETTLED);
+    rows.iter().find(|row| row.len() > 1).unwrap().last().unwrap().clone()
+}
+
+fn steady(step: &mut Step) -> &mut Steady {
+    step.steady.as_mut().unwrap()
+}
+
+#[test]
+fn the_summary_tells_steady_state_a_burst_and_what_nobody_judged_apart() {
+    assert!(steady_cell(|_| ()).starts_with("after "));
+    assert_eq!(steady_cell(|step| step.steady = None), "not judged");
+    assert_eq!(steady_cell(|step| steady(step).achieved = false), "not reached");
+    let burst = |step: &mut Step| {
+        steady(step).achieved = false;
+        steady(step).evidence = Some(SteadyEvidence::TooLittleWritten);
+    };
+    assert_eq!(steady_cell(burst), "burst");
+}
+
+fn verdict(change: impl Fn(&mut Step)) -> String {
+    let mut of = run(STOCK);
+    of.steps.retain(|step| step.suite == "4k");
+    let step = of.steps.iter_mut().find(|step| step.kind == StepKind::Precondition);
+    change(step.unwrap());
+    let page = review(&[of], TITLE);
+    bare(part(section(&page, "suite-4k"), "<ul class=\"verdicts\">", "</ul>"))
+}
+
+#[test]
+fn the_verdict_on_a_preconditioning_states_range_and_slope_with_their_limits() {
+    let said = verdict(|_| ());
+    assert!(said.contains("reached steady state after"), "{said}");
+    for name in ["IOPS range ", "average latency range "] {
+        let rest = said.split(name).nth(1).unwrap_or_else(|| panic!("no {name}in {said}"));
+        assert!(rest.contains("(limit 20 %), slope "), "{rest}");
+        assert!(rest.contains("(limit 10 %)"), "{rest}");
+    }
+}
+
+#[test]
+fn a_preconditioning_that_did_not_settle_says_why() {
+    let said = verdict(|step| steady(step).achieved = false);
+    assert!(said.contains("did not reach steady state in "), "{said}");
+    let said = verdict(|step| step.steady = None);
+    assert!(said.contains("stock was not judged: too few samples."), "{said}");
+    let said = verdict(|step| {
+        steady(step).achieved = false;
+        steady(step).evidence = Some(SteadyEvidence::TooLittleWritten);
+        step.written = Some(results::Written {
+            since_purge_bytes: 1,
+            since_purge_share: 0.4,
+            addressed_share: 0.35,
+        });
+    });
+    assert!(said.contains("had written too little (35 % of what it addresses)"), "{said}");
+}

@@ -1,0 +1,1 @@
+../../xtask/catalogue.rs

@@ -1,0 +1,161 @@
+//! `cargo xtask dist`: the packages of a release, built so that the same sources give the same
+//! bytes, and installed and run in clean roots.
+//!
+//! ```text
+//!   command ──► static binary ──► installed files ──┬► .tar.gz
+//!                (musl)              ▲              ├► .deb
+//!   dependencies ──► licences, SBOM ─┤              └► container image
+//!                                    ▼
+//!   Python package ───────────────► wheel
+//! ```
+//!
+//! **Invariants**: nothing below the sources is written to; whatever has a date has that of the
+//! newest commit.
+
+mod check;
+mod compiler;
+mod crates;
+mod deb;
+mod image;
+mod installation;
+mod inventory;
+mod repetition;
+mod root_folder;
+mod tarball;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use sha2::{Digest as _, Sha256};
+
+use crate::program::said;
+use crate::{root, target};
+
+pub(crate) use self::check::check_quickly;
+pub(crate) use self::compiler::python_environment;
+
+/// Steps of `cargo xtask dist`, each of which needs those before it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Options {
+    /// Installs the packages that lie there in clean roots and runs them, instead of building.
+    pub(crate) check: bool,
+    /// Builds everything once more from a copy of the sources in another folder, and compares.
+    pub(crate) again: bool,
+}
+
+/// A release that is being packed.
+#[derive(Clone, Debug)]
+struct Release {
+    /// Folder of the sources.
+    sources: PathBuf,
+    /// Folder that cargo builds into.
+    target: PathBuf,
+    /// Folder of the packages.
+    packages: PathBuf,
+    /// Version of the workspace.
+    version: &'static str,
+    /// Seconds since 1970 that everything with a date has: those of the newest commit.
+    epoch: String,
+}
+
+impl Release {
+    /// The release of these sources, whose packages go to `packages` in the target folder.
+    fn of_sources() -> Result<Self> {
+        let epoch = match std::env::var("SOURCE_DATE_EPOCH") {
+            Ok(epoch) => epoch,
+            Err(_) => said(Command::new("git").args(["log", "-1", "--format=%ct"]))
+                .context("finding the date of the newest commit; or set SOURCE_DATE_EPOCH")?
+                .trim()
+                .to_owned(),
+        };
+        Ok(Self {
+            sources: root().to_owned(),
+            target: target(),
+            packages: target().join("packages"),
+            version: env!("CARGO_PKG_VERSION"),
+            epoch,
+        })
+    }
+
+    /// Path of the package with this name.
+    fn package(&self, name: &str) -> PathBuf {
+        self.packages.join(name)
+    }
+
+    /// A folder of the target folder for what is made on the way, which is empty.
+    fn empty_folder(&self, name: &str) -> Result<PathBuf> {
+        let folder = self.target.join("packing").join(name);
+        if folder.exists() {
+            fs::remove_dir_all(&folder)
+                .with_context(|| format!("removing {}", folder.display()))?;
+        }
+        fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+        Ok(folder)
+    }
+}
+
+/// Builds the packages into `packages` in the target folder, or does what the options say.
+///
+/// # Errors
+/// Fails if a package cannot be built, or one that was built does not work.
+pub(crate) fn run(options: Options) -> Result<()> {
+    let release = Release::of_sources()?;
+    if options.check {
+        return check::check_all(&release);
+    }
+    build(&release)?;
+    if options.again {
+        repetition::compare(&release)?;
+    }
+    Ok(())
+}
+
+/// Builds every package, and lists what there is with its size.
+fn build(release: &Release) -> Result<()> {
+    if release.packages.exists() {
+        fs::remove_dir_all(&release.packages).context("removing the packages of before")?;
+    }
+    fs::create_dir_all(&release.packages).context("making the folder of the packages")?;
+    let compiler = compiler::Compiler::provide(release)?;
+    let command = compiler.command(release)?;
+    let inventory = inventory::Inventory::of("cli", compiler::MUSL, release)?;
+    inventory.write(&release.packages)?;
+    let installed = installation::lay(release, &command, &inventory)?;
+    tarball::build(release, &installed)?;
+    deb::build(release, &installed)?;
+    image::build(release, &installed)?;
+    compiler.wheel(release)?;
+    list(&release.packages)
+}
+
+/// Writes the checksums of the packages and prints their sizes.
+fn list(packages: &Path) -> Result<()> {
+    let mut sums = String::new();
+    println!();
+    for path in files_in(packages)? {
+        let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        println!("{:>9.2} MB  {name}", bytes.len() as f64 / 1e6);
+        sums += &format!("{}  {name}\n", checksum(&bytes));
+    }
+    let path = packages.join("SHA256SUMS");
+    fs::write(&path, sums).with_context(|| format!("writing {}", path.display()))?;
+    println!("in {}", packages.display());
+    Ok(())
+}
+
+/// The files of a folder, in order, without those of its folders.
+fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))?;
+    let mut files: Vec<PathBuf> =
+        entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()).collect();
+    files.sort();
+    Ok(files)
+}
+
+/// SHA-256 in hexadecimal digits.
+fn checksum(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}

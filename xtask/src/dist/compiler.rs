@@ -1,0 +1,133 @@
+//! Compiling for every Linux system: the command as a static binary, and the wheel.
+//!
+//! C and linking are left to zig, and wheels to maturin, all of which come from PyPI in the
+//! versions that are named here. So neither the C compiler nor the C library of this machine reach
+//! the result.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use super::Release;
+use super::inventory::Inventory;
+use crate::program::{install, may_install, run, said, succeeds};
+
+/// Target of the command: no library of the system is needed, not even that of C.
+pub(super) const MUSL: &str = "x86_64-unknown-linux-musl";
+/// Target of the wheel.
+pub(super) const GLIBC: &str = "x86_64-unknown-linux-gnu";
+/// Oldest C library that the wheel runs with: glibc 2.17, of 2012.
+const MANYLINUX: &str = "manylinux2014";
+/// What builds packages.
+const TOOLS: [&str; 4] = ["cargo-zigbuild==0.24.0", "maturin==1.16.0", "wheel", "ziglang==0.17.1"];
+
+/// The tools, in an environment of Python below the target folder.
+#[derive(Debug)]
+pub(super) struct Compiler {
+    programs: PathBuf,
+}
+
+impl Compiler {
+    /// Installs what is missing: the tools, and Rust's library for static binaries.
+    pub(super) fn provide(release: &Release) -> Result<Self> {
+        let folder = release.target.join("packing-tools");
+        let programs = python_environment(&folder, &TOOLS)?;
+        let targets = said(Command::new("rustc").args(["--print", "sysroot"]))?;
+        let library = Path::new(targets.trim()).join("lib/rustlib").join(MUSL);
+        if !library.exists() {
+            run("rustup", &["target", "add", MUSL], &[]).context(
+                "Rust's library for static binaries is missing, and rustup cannot add it",
+            )?;
+        }
+        Ok(Self { programs })
+    }
+
+    /// Builds the static binary and returns its path.
+    pub(super) fn command(&self, release: &Release) -> Result<PathBuf> {
+        let args = ["zigbuild", "--locked", "--profile", "dist", "--package", "cli"];
+        let mut cargo = Command::new("cargo");
+        cargo.args(args).args(["--target", MUSL]);
+        self.run(cargo, release)?;
+        Ok(release.target.join(MUSL).join("dist/floatgate"))
+    }
+
+    /// Builds the wheel, with the licences of its dependencies inside; maturin adds their SBOM.
+    pub(super) fn wheel(&self, release: &Release) -> Result<()> {
+        let folder = release.empty_folder("wheel")?;
+        let mut maturin = Command::new(self.programs.join("maturin"));
+        maturin.args(["build", "--quiet", "--locked", "--profile", "dist", "--zig"]);
+        maturin.args(["--manifest-path", "crates/python/Cargo.toml", "--target", GLIBC]);
+        maturin.args(["--compatibility", MANYLINUX, "--out"]).arg(&folder);
+        self.run(maturin, release)?;
+        let built = super::files_in(&folder)?;
+        let built = built.first().context("maturin built no wheel")?;
+        let python = self.programs.join("python");
+        let wheel = |args: &[&std::ffi::OsStr]| {
+            let mut command = Command::new(&python);
+            command.args(["-m", "wheel"]).args(args).env("SOURCE_DATE_EPOCH", &release.epoch);
+            said(&mut command)
+        };
+        wheel(&["unpack".as_ref(), "--dest".as_ref(), folder.as_ref(), built.as_ref()])?;
+        let unpacked = folder.join(format!("floatgate-{}", release.version));
+        let licences = format!("floatgate-{}.dist-info/licenses", release.version);
+        let licences = unpacked.join(licences);
+        fs::create_dir_all(&licences).context("making the folder of the wheel's licences")?;
+        Inventory::of("python", GLIBC, release)?.write_licences(&licences)?;
+        let packages = release.packages.as_os_str();
+        wheel(&["pack".as_ref(), "--dest-dir".as_ref(), packages, unpacked.as_ref()])?;
+        Ok(())
+    }
+
+    /// Runs a command that compiles; paths of this machine do not reach what it builds.
+    fn run(&self, mut command: Command, release: &Release) -> Result<()> {
+        println!("\n$ {command:?}");
+        let search = std::env::var_os("PATH").unwrap_or_default();
+        let search: Vec<PathBuf> =
+            [self.programs.clone()].into_iter().chain(std::env::split_paths(&search)).collect();
+        let cargo_home = cargo_home()?;
+        let maps = [(cargo_home.as_path(), "/cargo"), (release.sources.as_path(), "/floatgate")];
+        let flags = maps.map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()));
+        let status = command
+            .current_dir(&release.sources)
+            .env("PATH", std::env::join_paths(search)?)
+            .env("CARGO_TARGET_DIR", &release.target)
+            .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"))
+            .env("SOURCE_DATE_EPOCH", &release.epoch)
+            .status()
+            .with_context(|| format!("starting {command:?}"))?;
+        if !status.success() {
+            bail!("{command:?} failed: {status}");
+        }
+        Ok(())
+    }
+}
+
+/// Makes an environment of Python with these packages, and returns the folder of its programs.
+pub(crate) fn python_environment(folder: &Path, packages: &[&str]) -> Result<PathBuf> {
+    let programs = folder.join("bin");
+    // The list of what was installed comes last, so that an interrupted installation is no whole.
+    let (list, wanted) = (folder.join("packages.txt"), packages.join("\n"));
+    if fs::read_to_string(&list).is_ok_and(|there| there == wanted) {
+        return Ok(programs);
+    }
+    let shown = folder.display().to_string();
+    let make = || succeeds("python3", &["-m", "venv", "--clear", &shown]);
+    // Debian has it in a package of its own.
+    if !make() && !(may_install() && install(&["python3", "python3-venv"]) && make()) {
+        bail!("python3 makes no virtual environment: apt-get install python3-venv");
+    }
+    let pip = programs.join("pip").display().to_string();
+    run(&pip, &[&["install", "--quiet"], packages].concat(), &[])
+        .context("installing packages of PyPI")?;
+    fs::write(&list, wanted).with_context(|| format!("writing {}", list.display()))?;
+    Ok(programs)
+}
+
+/// The folder in which cargo keeps the sources of dependencies.
+pub(super) fn cargo_home() -> Result<PathBuf> {
+    let set = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    set.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")))
+        .context("neither CARGO_HOME nor HOME is set")
+}

@@ -1,0 +1,95 @@
+//! The crates as cargo packs them: with what they embed, and each to be built without the rest of
+//! the repository.
+//!
+//! They are in no registry, for `ssd`, `live` or `cli` are the names of other crates there.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::Release;
+use crate::program::said;
+
+/// Files that crates have from elsewhere in the repository, through links: one of each kind.
+const EMBEDDED: [(&str, &[&str]); 3] = [
+    ("results", &["baseline.csv", "published/figures.csv"]),
+    ("ssd", &["build.rs", "drives/iodrive-duo.toml"]),
+    (
+        "workload",
+        &[
+            "applications/recordings/pgbench-tpcb-t1.rec",
+            "applications/pgbench-tpcb.toml",
+            "build.rs",
+            "protocols/enterprise.toml",
+            "workloads/4k-rand-write.toml",
+        ],
+    ),
+];
+/// What a crate of a registry has to have.
+const FIELDS: [&str; 6] = ["categories", "description", "keywords", "license", "readme", "version"];
+
+/// Packs the crates and looks at what is inside.
+pub(super) fn check_contents(release: &Release) -> Result<()> {
+    let folder = unpacked(release)?;
+    let mut count = 0;
+    for entry in fs::read_dir(&folder)?.flatten() {
+        let manifest = fs::read_to_string(entry.path().join("Cargo.toml"))?;
+        let manifest: toml::Table = manifest.parse()?;
+        for field in FIELDS {
+            let value = manifest["package"].get(field);
+            ensure!(value.is_some(), "{}: no {field}", entry.path().display());
+        }
+        for file in ["LICENSE", "README.md"] {
+            ensure!(entry.path().join(file).is_file(), "{}: no {file}", entry.path().display());
+        }
+        count += 1;
+    }
+    for (name, files) in EMBEDDED {
+        let folder = folder.join(format!("{name}-{}", release.version));
+        for file in files {
+            ensure!(folder.join(file).is_file(), "{name} is packed without {file}");
+        }
+    }
+    println!("crates: {count} are packed with what they embed");
+    Ok(())
+}
+
+/// Builds the command from the packed crates alone.
+pub(super) fn check_alone(release: &Release) -> Result<()> {
+    let folder = unpacked(release)?;
+    let mut workspace = String::from("[workspace]\nresolver = \"3\"\nmembers = [\"*-*\"]\n");
+    workspace += "\n[patch.crates-io]\n";
+    for entry in fs::read_dir(&folder)?.flatten() {
+        let path = entry.file_name().to_string_lossy().into_owned();
+        let name = path.rsplit_once('-').context("a crate has a version")?.0;
+        let _ = writeln!(workspace, "{name} = {{ path = \"{path}\" }}");
+    }
+    fs::write(folder.join("Cargo.toml"), workspace)?;
+    fs::copy(release.sources.join("Cargo.lock"), folder.join("Cargo.lock"))?;
+    let mut check = Command::new("cargo");
+    check.args(["check", "--quiet", "--package", "cli"]).current_dir(&folder);
+    said(check.env("CARGO_TARGET_DIR", release.target.join("packing/crates-target")))?;
+    println!("crates: the command builds from them alone");
+    Ok(())
+}
+
+/// Packs the crates and unpacks them into a folder each.
+fn unpacked(release: &Release) -> Result<PathBuf> {
+    let folder = release.empty_folder("crates")?;
+    let mut package = Command::new("cargo");
+    package.args(["package", "--quiet", "--workspace", "--exclude", "xtask", "--allow-dirty"]);
+    // Which dependencies a crate is built with is up to whoever builds it.
+    package.args(["--no-verify", "--exclude-lockfile"]);
+    let packed = folder.join("packed");
+    package.env("CARGO_TARGET_DIR", &packed).current_dir(&release.sources);
+    said(&mut package)?;
+    let inside = folder.join("unpacked");
+    fs::create_dir(&inside).context("making the folder of the crates")?;
+    for path in super::files_in(&packed.join("package"))? {
+        said(Command::new("tar").arg("-xzf").arg(path).arg("-C").arg(&inside))?;
+    }
+    Ok(inside)
+}

@@ -1,0 +1,79 @@
+//! A folder as the root of a process: what a package finds on a machine that has nothing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::program::said;
+
+/// A folder that commands see as `/`.
+#[derive(Debug)]
+pub(super) struct RootFolder {
+    path: PathBuf,
+}
+
+impl RootFolder {
+    /// Takes a folder that holds the packages' files.
+    pub(super) fn of(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Puts a static shell and its tools there.
+    pub(super) fn add_shell(&self) -> Result<()> {
+        let programs = self.path.join("bin");
+        fs::create_dir_all(&programs).context("making the folder of a shell")?;
+        let busybox = said(Command::new("which").arg("busybox"));
+        let busybox = busybox.context("busybox is missing: apt-get install busybox-static")?;
+        fs::copy(busybox.trim(), programs.join("busybox")).context("copying busybox")?;
+        said(&mut self.command("/bin/busybox", &["--install", "-s", "/bin"]))?;
+        Ok(())
+    }
+
+    /// Puts the libraries there that a program of this machine needs.
+    pub(super) fn add_libraries_of(&self, program: &Path) -> Result<()> {
+        let listed = said(Command::new("ldd").arg(program))?;
+        let paths = listed.split_whitespace().filter(|word| word.starts_with('/'));
+        for library in paths.filter(|path| Path::new(path).exists()) {
+            let to = self.path.join(library.trim_start_matches('/'));
+            super::installation::copy(Path::new(library), &to)?;
+        }
+        Ok(())
+    }
+
+    /// A command that sees the folder as its root, with nothing of this machine's environment.
+    pub(super) fn command(&self, program: &str, args: &[&str]) -> Command {
+        let mut command = Command::new("unshare");
+        // Only root may change its root; anybody else is root in a namespace of their own.
+        if !crate::program::is_root() {
+            command.arg("--map-root-user");
+        }
+        let root = format!("--root={}", self.path.display());
+        command.args([&root, "--wd=/", program]).args(args);
+        let search = std::env::var_os("PATH").unwrap_or_default();
+        command.env_clear().env("PATH", search).env("HOME", "/");
+        command
+    }
+
+    /// Reviews a modelled drive with the quick protocol, as README does with the whole one, and
+    /// returns the version of the command.
+    pub(super) fn review(&self, program: &str) -> Result<String> {
+        let version = said(&mut self.command(program, &["--version"]))?;
+        let protocol = ["--protocol", "quick", "--time-lapse", "64", "--out", "/runs"];
+        let review = [&["review", "iodrive-duo"][..], &protocol].concat();
+        let printed = said(&mut self.command(program, &review))?;
+        let page = printed.lines().map(str::trim).find(|line| line.ends_with(".html"));
+        let page = page.with_context(|| format!("the review named no page: {printed}"))?;
+        let text = fs::read_to_string(self.path.join(page.trim_start_matches('/')))
+            .with_context(|| format!("reading {page}"))?;
+        if !(text.contains("</html>") && text.contains("ioDrive Duo")) {
+            bail!("{page} is no review of the drive");
+        }
+        Ok(version.trim().to_owned())
+    }
+}

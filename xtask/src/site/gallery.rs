@@ -1,0 +1,114 @@
+//! The gallery: a review of every drive of the catalogue, and cards that lead to them.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use lab::results::baseline::{self, BaselineRow};
+use lab::ssd::{DriveSpec, catalogue};
+
+use super::Options;
+use crate::program::{run, said};
+use crate::target;
+
+/// Reviews every drive into `folder`, unless the reviews of the last time are kept, and returns the
+/// cards.
+pub(super) fn provide(folder: &Path, options: Options<'_>) -> Result<String> {
+    let drives = ordered();
+    if !options.keep_reviews {
+        let built = target().join("release/floatgate");
+        let program = match options.floatgate {
+            Some(program) => program,
+            None => {
+                run("cargo", &["build", "--quiet", "--release", "--package", "cli"], &[])?;
+                &built
+            }
+        };
+        if folder.exists() {
+            fs::remove_dir_all(folder).context("removing the reviews of before")?;
+        }
+        for drive in &drives {
+            review(program, drive, folder, options)?;
+        }
+    }
+    for drive in &drives {
+        let page = page_of(folder, drive);
+        ensure!(page.exists(), "there is no review of {}: leave out --keep-reviews", drive.name);
+    }
+    Ok(cards(&drives))
+}
+
+/// Copies the pages, without the runs that they tell of.
+pub(super) fn copy(reviews: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to).context("making the folder of the gallery")?;
+    for drive in ordered() {
+        let page = page_of(reviews, &drive);
+        fs::copy(&page, page_of(to, &drive))
+            .with_context(|| format!("copying {}", page.display()))?;
+    }
+    Ok(())
+}
+
+/// The drives as the gallery shows them: confirmed ones first, then by year.
+fn ordered() -> Vec<DriveSpec> {
+    let mut drives = catalogue::drives();
+    drives.sort_by_key(|it| (!it.is_validated(), it.year, it.title.clone()));
+    drives
+}
+
+fn page_of(folder: &Path, drive: &DriveSpec) -> PathBuf {
+    folder.join(format!("{}.html", drive.name))
+}
+
+/// Reviews one drive in all of its formats.
+fn review(program: &Path, drive: &DriveSpec, folder: &Path, options: Options<'_>) -> Result<()> {
+    let runs = folder.join("runs").join(&drive.name);
+    let mut review = Command::new(program);
+    review.args(["review", &drive.name, "--protocol", options.protocol, "--out"]).arg(&runs);
+    if let Some(time_lapse) = options.time_lapse {
+        review.args(["--time-lapse", &time_lapse.to_string()]);
+    }
+    let printed = said(&mut review)?;
+    let page = printed.lines().map(str::trim).find(|line| line.ends_with(".html"));
+    let page = page.with_context(|| format!("{review:?} named no page: {printed}"))?;
+    fs::rename(page, page_of(folder, drive)).with_context(|| format!("moving {page}"))?;
+    println!("reviewed {}", drive.name);
+    Ok(())
+}
+
+/// Cards of drives, as HTML within Markdown.
+fn cards(drives: &[DriveSpec]) -> String {
+    let mut html = String::from("<ul class=\"gallery\">\n");
+    for drive in drives {
+        let DriveSpec { name, title, year, media, .. } = drive;
+        let state = if drive.is_validated() { "validated" } else { "not validated" };
+        let _ = writeln!(
+            html,
+            "<li><a href=\"gallery/{name}.html\"><b>{}</b><small>{year}, {}, {state}</small>{}\
+             </a></li>",
+            escaped(title),
+            escaped(media),
+            figures(baseline::rows().iter().find(|row| row.drive == *name)),
+        );
+    }
+    html + "</ul>\n\nThe figures are settled ones, of the enterprise protocol at 16 threads of 16 \
+            requests each.\n"
+}
+
+/// Settled figures of a drive, where the table of all drives has them.
+fn figures(row: Option<&BaselineRow>) -> String {
+    let Some(row) = row else { return String::new() };
+    let line = |name: &str, iops: f64| format!("<dt>{name}</dt><dd>{:.0}K IOPS</dd>", iops / 1e3);
+    format!(
+        "<dl>{}{}{}</dl>",
+        line("4 KiB random writes", row.write_iops),
+        line("4 KiB random reads", row.read_iops),
+        line("8 KiB, 70 % reads", row.mixed_iops),
+    )
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
