@@ -30,6 +30,7 @@ pub struct DieId(pub u32);
 ///     erase_blocks_per_plane: 2048,
 ///     pages_per_erase_block: 256,
 ///     page_kib: 4,
+///     indirection_kib: 4,
 ///     stripe_dies: 25, // 24 of data and one of parity
 /// };
 /// assert_eq!(geometry.dies(), 100);
