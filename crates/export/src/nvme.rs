@@ -44,6 +44,8 @@ mod tcp;
 mod transport;
 mod wire;
 
-pub(crate) use self::pcie::{DOORBELLS_AT, PcieController, VECTORS};
+#[cfg(test)]
+pub(crate) use self::pcie::DOORBELLS_AT;
+pub(crate) use self::pcie::{PcieController, VECTORS};
 pub use self::subsystem::{Subsystem, SubsystemError};
 pub use self::tcp::{Queue, Session, Violation};

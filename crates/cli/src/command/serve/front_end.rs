@@ -43,7 +43,7 @@ pub(super) trait Prepared {
 /// A front end that serves. When it is dropped it takes nothing more, and answers what it took.
 pub(super) trait Running {}
 
-/// What is served.
+/// The exports that are served, and what front ends need besides.
 pub(super) struct Served<'a> {
     pub(super) exports: &'a Exports,
     pub(super) administration: Arc<dyn Administration>,

@@ -11,8 +11,19 @@ use super::{Running, kernel, lines_of, one_processor};
 use crate::{fio_is_missing, skip};
 
 /// Programs that the guest runs.
-const PROGRAMS: [&str; 11] =
-    ["sh", "mount", "umount", "cat", "sleep", "insmod", "fio", "blkdiscard", "mkfs.ext4", "fsck.ext4", "sync"];
+const PROGRAMS: [&str; 11] = [
+    "sh",
+    "mount",
+    "umount",
+    "cat",
+    "sleep",
+    "insmod",
+    "fio",
+    "blkdiscard",
+    "mkfs.ext4",
+    "fsck.ext4",
+    "sync",
+];
 /// Modules of the kernel, each after those that it needs.
 const MODULES: [&str; 6] = [
     "virtio_ring",
