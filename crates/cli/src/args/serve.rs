@@ -55,14 +55,22 @@ pub(crate) struct Serve {
     /// Exports are namespaces of one subsystem
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) nvme: Vec<Place<Address>>,
-    /// Logical block size for NVMe hosts in bytes: 512 or 4096
+    /// Bytes of the logical blocks that NVMe hosts see: 512 or 4096. Namespaces that a host
+    /// formatted or created keep what it chose
     #[arg(long, default_value_t = 512, value_name = "BYTES", requires = "nvme")]
-    pub(crate) nvme_block_bytes: u64,
+    pub(crate) nvme_block_bytes: u32,
+    /// File of the secrets by which NVMe hosts prove who they are (DH-HMAC-CHAP): a line for each
+    /// host, its NQN and its secret (DHHC-1:...)
+    #[arg(long, value_name = "FILE", requires = "nvme")]
+    pub(crate) nvme_secrets: Option<PathBuf>,
+    /// Listens for NVMe hosts beyond the loopback though nobody has to prove who they are
+    #[arg(long, requires = "nvme", conflicts_with = "nvme_secrets")]
+    pub(crate) nvme_allow_any_host: bool,
     /// Empty folder in which each export is mounted as a file through FUSE
     #[arg(long, value_name = "DIR")]
     pub(crate) fuse: Option<PathBuf>,
     /// Address for browsers and monitoring: HOST:PORT, preferably of the loopback, or fd:N
-    #[arg(long, conflicts_with = "memory", value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS")]
     pub(crate) http: Option<Place<SocketAddr>>,
     /// TOML file with options by name, and `volume`; options on the command line win
     #[arg(long, value_name = "FILE")]
@@ -75,7 +83,7 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) read_only: bool,
     /// Allow `floatgate inject`, or follow a schedule of faults
-    #[arg(long, value_name = "SCHEDULE", num_args = 0..=1, conflicts_with = "memory")]
+    #[arg(long, value_name = "SCHEDULE", num_args = 0..=1)]
     #[expect(clippy::option_option, reason = "given or not, with a file or without")]
     pub(crate) fault_injection: Option<Option<PathBuf>>,
     /// Scrub: read and repair all data once in this time, such as 7d

@@ -13,7 +13,7 @@
 //! - Until the controller is ready, only fabrics commands are carried out.
 //! - An I/O queue belongs to the host that connected the admin queue, and a reset ends it.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,12 +21,15 @@ use blockio::Nanos;
 
 use super::answers::Answers;
 use super::command::{Command, admin, fabrics};
+use super::counters::{ControllerStatus, QueueCounters};
 use super::error_log::{ErrorLog, Failed};
 use super::event::Events;
 use super::fabrics::{Connect, ConnectRefusal, property, property_of};
 use super::feature::Features;
 use super::identify::identify;
-use super::log::log_page;
+use super::log::{Telemetry, log_page};
+use super::manage::{self, manage};
+use super::namespace::{Namespaces, View};
 use super::status::Status;
 use super::subsystem::Subsystem;
 use super::transport::Transport;
@@ -38,6 +41,9 @@ pub(super) const QUEUE_ENTRIES_MAX: u32 = 1024;
 pub(super) const QUEUES_MAX: u16 = 128;
 /// Version of the base specification that it keeps to, 2.0.
 pub(super) const VERSION: u32 = 0x0002_0000;
+
+/// Time from one look at a format to the next.
+const FORMAT_LOOK_EVERY: Nanos = Nanos::from_millis(5);
 
 /// Bits of CC.
 const ENABLE: u32 = 1;
@@ -67,6 +73,8 @@ pub(super) struct Host {
     /// Host Identifier, of 128 bits.
     pub(super) id: [u8; 16],
     pub(super) transport: Transport,
+    /// True if it proved who it is.
+    pub(super) is_authenticated: bool,
 }
 
 /// State that a controller shares with its I/O queues, until it is reset.
@@ -75,11 +83,17 @@ pub(super) struct Link {
     is_alive: AtomicBool,
     /// True if writes may be acknowledged before they are durable.
     is_caching: AtomicBool,
+    /// True if failures that pass tell when to try again (ACRE).
+    tells_retries: AtomicBool,
 }
 
 impl Link {
     fn new() -> Arc<Self> {
-        Arc::new(Self { is_alive: AtomicBool::new(true), is_caching: AtomicBool::new(true) })
+        Arc::new(Self {
+            is_alive: AtomicBool::new(true),
+            is_caching: AtomicBool::new(true),
+            tells_retries: AtomicBool::new(false),
+        })
     }
 
     pub(super) fn is_alive(&self) -> bool {
@@ -88,6 +102,10 @@ impl Link {
 
     pub(super) fn is_caching(&self) -> bool {
         self.is_caching.load(Ordering::Acquire)
+    }
+
+    pub(super) fn tells_retries(&self) -> bool {
+        self.tells_retries.load(Ordering::Acquire)
     }
 }
 
@@ -102,9 +120,18 @@ pub(super) struct Controller {
     features: Features,
     events: Events,
     errors: ErrorLog,
-    queues: BTreeSet<u16>,
+    /// I/O queues, by number.
+    queues: BTreeMap<u16, Arc<QueueCounters>>,
     link: Arc<Link>,
-    /// Time at which the host was last heard from.
+    view: View,
+    /// Formats that are under way, by command.
+    formats: Vec<u16>,
+    telemetry: Telemetry,
+    /// Persistent Event log as it was when the host began to read it.
+    persistent_events: Option<Vec<u8>>,
+    /// True if all of its connections are to end.
+    is_lost: bool,
+    /// Time of the last sign of life of the host.
     heard_at: Nanos,
 }
 
@@ -121,7 +148,7 @@ pub(super) struct Completed {
 #[derive(Debug)]
 pub(super) enum Outcome {
     Completed(Completed),
-    /// Completed later, by [`Controller::completed_events`].
+    /// Completed later, by [`Controller::completed`].
     Held,
     /// Completed, and the queue goes.
     Disconnected,
@@ -169,8 +196,13 @@ impl Controller {
             features: Features::new(keep_alive_ms),
             events: Events::default(),
             errors: ErrorLog::default(),
-            queues: BTreeSet::new(),
+            queues: BTreeMap::new(),
             link: Link::new(),
+            view: View::default(),
+            formats: Vec::new(),
+            telemetry: Telemetry::default(),
+            persistent_events: None,
+            is_lost: false,
             heard_at: now,
         }
     }
@@ -185,6 +217,74 @@ impl Controller {
 
     pub(super) const fn transport(&self) -> Transport {
         self.host.transport
+    }
+
+    /// NQN of the host.
+    pub(super) fn host(&self) -> &str {
+        &self.host.name
+    }
+
+    pub(super) const fn telemetry(&mut self) -> &mut Telemetry {
+        &mut self.telemetry
+    }
+
+    pub(super) const fn persistent_events(&mut self) -> &mut Option<Vec<u8>> {
+        &mut self.persistent_events
+    }
+
+    /// The namespaces that are attached to its host now.
+    pub(super) fn namespaces<'a>(&'a mut self, context: &Context<'_>) -> &'a Namespaces {
+        context.subsystem.directory().refresh(&mut self.view, &self.host.name)
+    }
+
+    /// Counters of an I/O queue.
+    pub(super) fn counters(&self, queue: u16) -> Arc<QueueCounters> {
+        self.queues.get(&queue).map(Arc::clone).unwrap_or_default()
+    }
+
+    /// Its status, for whoever watches the server.
+    pub(super) fn told(&self) -> ControllerStatus {
+        let state = match self.status {
+            status if status & FATAL != 0 => "failed",
+            status if status & SHUTDOWN_COMPLETE != 0 => "shut down",
+            status if status & READY != 0 => "enabled",
+            _ => "disabled",
+        };
+        ControllerStatus {
+            controller: self.id,
+            host: self.host.name.clone(),
+            transport: if self.host.transport.is_fabrics() { "tcp" } else { "pcie" },
+            state,
+            is_authenticated: self.host.is_authenticated,
+            queues: self.queues.iter().map(|(queue, it)| it.told(*queue)).collect(),
+        }
+    }
+
+    /// The host proved who it is.
+    pub(super) const fn authenticate(&mut self) {
+        self.host.is_authenticated = true;
+    }
+
+    /// True if all of its connections are to end.
+    pub(super) const fn is_lost(&self) -> bool {
+        self.is_lost
+    }
+
+    /// Loses it: all of its connections end.
+    pub(super) fn lose(&mut self) {
+        self.is_lost = true;
+        self.end();
+    }
+
+    /// Has it fail, as the host learns from its status.
+    pub(super) fn fail(&mut self) {
+        self.status = FATAL;
+        self.end();
+    }
+
+    /// Completes a Format NVM once it has ended.
+    pub(super) fn hold_format(&mut self, command: u16) {
+        self.formats.push(command);
     }
 
     /// CC, as the host set it.
@@ -228,7 +328,7 @@ impl Controller {
 
     /// Adds an I/O queue that a host connects.
     pub(super) fn connect_queue(&mut self, connect: &Connect) -> Result<(), ConnectRefusal> {
-        if self.host != connect.host {
+        if (&self.host.name, self.host.id) != (&connect.host.name, connect.host.id) {
             return Err(Status::CONNECT_HOST.into());
         }
         if self.kind == Purpose::Discovery || connect.queue > self.features.queues() {
@@ -245,7 +345,7 @@ impl Controller {
 
     /// Takes note of an I/O queue; returns whether it was not there.
     pub(super) fn add_queue(&mut self, queue: u16) -> bool {
-        self.queues.insert(queue)
+        self.queues.insert(queue, Arc::default()).is_none()
     }
 
     pub(super) fn remove_queue(&mut self, queue: u16) {
@@ -287,6 +387,15 @@ impl Controller {
             admin::GET_LOG_PAGE => log_page(self, context, command),
             admin::GET_FEATURES => self.get_feature(context, command),
             admin::SET_FEATURES => self.set_feature(context, command, data),
+            admin::FORMAT_NVM
+            | admin::SANITIZE
+            | admin::NAMESPACE_MANAGEMENT
+            | admin::NAMESPACE_ATTACHMENT
+            | admin::DEVICE_SELF_TEST
+                if self.kind == Purpose::Io =>
+            {
+                return manage(self, context, command, data);
+            }
             admin::KEEP_ALIVE => Ok(Completed::value(0_u32)),
             admin::ABORT if self.kind == Purpose::Io => {
                 Ok(Completed::value(self.events.abort(low16(command.dword(10) >> 16))))
@@ -300,9 +409,22 @@ impl Controller {
         done.into()
     }
 
-    /// Completions of Asynchronous Event Requests, by command, with dword 0; aborted ones too.
-    pub(super) fn completed_events(&mut self) -> Vec<(u16, Status, u32)> {
-        self.events.completed()
+    /// Completions of commands that were held, by command, with dword 0: Asynchronous Event
+    /// Requests, aborted ones too, and formats that have ended.
+    pub(super) fn completed(&mut self, subsystem: &Subsystem) -> Vec<(u16, Status, u32)> {
+        let mut completed = self.events.completed();
+        if self.formats.is_empty() {
+            return completed;
+        }
+        let status = subsystem.operations().operation_status();
+        if !status.is_formatting {
+            let status = match status.format_failure {
+                None => Status::SUCCESS,
+                Some(_) => Status::INTERNAL,
+            };
+            completed.extend(self.formats.drain(..).map(|command| (command, status, 0)));
+        }
+        completed
     }
 
     /// Advances time. Returns the time of the next call, or that the Keep Alive Timeout expired.
@@ -319,8 +441,10 @@ impl Controller {
             next = Some(due);
         }
         if self.is_ready() && self.kind == Purpose::Io {
-            let look = self.events.look(context, &self.features);
-            next = next.into_iter().chain(look).min();
+            self.namespaces(context);
+            let look = self.events.look(context, &self.features, self.view.namespaces());
+            let format = (!self.formats.is_empty()).then(|| context.now + FORMAT_LOOK_EVERY);
+            next = next.into_iter().chain(look).chain(format).min();
         }
         Ok(next)
     }
@@ -363,8 +487,8 @@ impl Controller {
             _ => {}
         }
         if configuration & SHUTDOWN != 0 && before & SHUTDOWN == 0 {
-            // A host's data must be durable after its shutdown; if not, the next host is told.
-            for namespace in context.subsystem.namespaces() {
+            // What a host leaves behind is durable; a drive that cannot says so to the next one.
+            for namespace in context.subsystem.directory().all().iter() {
                 let _ = namespace.device().flush();
             }
             self.status |= SHUTDOWN_COMPLETE;
@@ -390,6 +514,8 @@ impl Controller {
         self.status = 0;
         self.features = Features::new(self.features.keep_alive_ms());
         self.events = Events::default();
+        self.formats.clear();
+        self.persistent_events = None;
     }
 
     fn get_feature(
@@ -410,6 +536,7 @@ impl Controller {
         let (kind, has_queues) = (self.kind, self.has_queues());
         let done = self.features.set(context, command, (kind, has_queues), data)?;
         self.set_caching(self.features.is_caching());
+        self.link.tells_retries.store(self.features.wants_retries(), Ordering::Release);
         Ok(done)
     }
 }
@@ -430,8 +557,12 @@ pub(super) fn complete(command: &Command, outcome: Outcome, answers: &mut impl A
 }
 
 /// Completes the commands that were held and are due.
-pub(super) fn complete_held(controller: &mut Controller, answers: &mut impl Answers) {
-    for (id, status, value) in controller.completed_events() {
+pub(super) fn complete_held(
+    controller: &mut Controller,
+    subsystem: &Subsystem,
+    answers: &mut impl Answers,
+) {
+    for (id, status, value) in controller.completed(subsystem) {
         answers.complete(id, status, value.into());
     }
 }
@@ -452,7 +583,10 @@ pub(super) const fn capabilities() -> u64 {
 pub(super) fn admin_data_bytes(command: &Command) -> usize {
     match (command.opcode(), command.fabrics_type()) {
         (fabrics::OPCODE, fabrics::CONNECT) => super::fabrics::CONNECT_BYTES,
+        (fabrics::OPCODE, fabrics::AUTHENTICATION_SEND) => {
+            super::authentication::message_bytes(command.dword(11))
+        }
         (admin::SET_FEATURES, _) => Features::data_bytes(command),
-        _ => 0,
+        _ => manage::data_bytes(command),
     }
 }
