@@ -64,15 +64,17 @@ impl Background {
     }
 
     pub(super) fn status(&self, is_written: bool) -> OperationStatus {
-        let is_running = self.sanitize == SanitizeState::Running;
+        // Until the gates are open again, whatever was kept already.
+        let is_running = self.running == Some(Work::Sanitize);
+        let state = if is_running { SanitizeState::Running } else { self.sanitize };
         OperationStatus {
             is_formatting: self.running == Some(Work::Format),
             format_failure: self.format_failure.clone(),
             sanitize: SanitizeStatus {
-                state: self.sanitize,
+                state,
                 progress: if is_running { self.progress } else { u16::MAX },
-                is_erased: self.sanitize == SanitizeState::Done && !is_written,
-                ended: self.sanitizes_ended,
+                is_erased: state == SanitizeState::Done && !is_written,
+                ended: self.sanitizes_ended - u64::from(is_running && self.sanitize != state),
                 exit_is_free: self.exit_is_free,
             },
             self_test: self.self_test.map(|(test, _)| {
