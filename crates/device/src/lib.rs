@@ -98,7 +98,7 @@ pub enum DeviceError {
     /// The command failed, but may succeed when it comes again; nothing was done.
     #[error("{reason}; the same command may succeed later")]
     Transient {
-        /// What failed.
+        /// Failure, as text.
         reason: &'static str,
     },
     /// Work on the drive keeps it from all commands; nothing was done.

@@ -73,7 +73,7 @@ pub enum SelfTest {
 pub struct SelfTestResult {
     /// Kind of test.
     pub test: SelfTest,
-    /// How it ended.
+    /// End of the test.
     pub end: SelfTestEnd,
     /// Hours that the drive had been served when it ended.
     pub power_on_hours: u64,
@@ -160,7 +160,7 @@ pub struct SanitizeStatus {
 pub struct OperationStatus {
     /// True if a format is under way.
     pub is_formatting: bool,
-    /// How the last format ended: why not, if it failed.
+    /// Reason why the last format failed; none if it did not.
     pub format_failure: Option<String>,
     /// State of sanitizing.
     pub sanitize: SanitizeStatus,
@@ -170,7 +170,7 @@ pub struct OperationStatus {
     pub self_tests: Vec<SelfTestResult>,
 }
 
-/// What keeps a namespace from being changed.
+/// Protection of a namespace from changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protection {
     /// Nothing.
@@ -263,7 +263,7 @@ pub enum OperationError {
 
 /// A drive as hosts operate it. Many threads may call at once.
 ///
-/// What is not overridden is refused, or reports nothing, as of a drive whose parts are fixed.
+/// Methods that are not overridden refuse, or report nothing, as of a drive whose parts are fixed.
 pub trait Operations: Administration {
     /// Returns the namespaces that exist, in ascending order of their identifiers.
     fn namespaces(&self) -> Vec<ServedNamespace>;

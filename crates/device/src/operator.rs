@@ -73,7 +73,7 @@ pub trait Backing: Administration {
     fn telemetry(&self) -> Vec<u8>;
 }
 
-/// What of an operator outlasts the server.
+/// Part of an operator that outlasts the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
     /// Namespaces, in ascending order of their identifiers.
@@ -114,7 +114,7 @@ pub struct Operator {
     is_read_only: bool,
 }
 
-/// What the operator and its work share.
+/// State that the operator and its work share.
 struct Shared {
     backing: Arc<dyn Backing>,
     base: Arc<dyn Device>,

@@ -38,7 +38,7 @@ mod feature;
 mod identify;
 mod io;
 mod log;
-mod manage;
+mod management;
 mod namespace;
 mod status;
 mod submission;

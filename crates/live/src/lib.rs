@@ -64,8 +64,8 @@ mod volume;
 
 pub use ::device::{
     Administration, Allocation, Device, DeviceError, DriveEvent, DriveHealth, Durability,
-    EventKind, Identity, MemoryDevice, OperationError, Operations, Protection, Read,
-    ServedNamespace, operator,
+    EventKind, Exit, FormatRequest, Identity, MemoryDevice, OperationError, OperationStatus,
+    Operations, Protection, Read, SanitizeState, SelfTest, SelfTestEnd, ServedNamespace, operator,
 };
 pub use engine::creation::{Capacity, Plan, format};
 pub use engine::drive::{Beyond, Drive, UserCapacity};

@@ -172,9 +172,12 @@ const warningText = (bits) => bits
 
 function showLife({ smart, wear, life, writes, pages_lost, maintenance }) {
   pairs("health-rows", [
-    ["Spare left", `${smart.available_spare} %, warns below ${smart.available_spare_threshold} %`],
-    ["Used of what it is rated for", smart.percentage_used === null
-      ? "not rated" : `${smart.percentage_used} %`],
+    ...(wear === null ? [] : [
+      ["Spare left",
+        `${smart.available_spare} %, warns below ${smart.available_spare_threshold} %`],
+      ["Used of what it is rated for", smart.percentage_used === null
+        ? "not rated" : `${smart.percentage_used} %`],
+    ]),
     ["Critical warning", warningText(smart.critical_warning)],
     ...(wear === null ? [] : [
       ["Erases of a superblock", `${wear.erase_count_min} to ${wear.erase_count_max}, ${

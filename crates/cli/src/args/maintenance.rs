@@ -102,28 +102,28 @@ pub(crate) enum Fault {
     },
     /// Fail writes with ENOSPC until space is trimmed
     Fill,
-    /// Reads fail, but succeed when they come again; NVMe hosts are told when
+    /// Fail reads that succeed when repeated; NVMe hosts get a hint to retry
     FailReads {
         /// Number of reads
         #[arg(long, default_value_t = 1, value_name = "NUMBER")]
         commands: u32,
     },
-    /// Every NVMe controller is reset: connections end, and hosts may come again at once
+    /// Reset all NVMe controllers: connections end, and hosts may reconnect at once
     ResetControllers,
-    /// Every NVMe controller fails (CSTS.CFS)
+    /// Fail all NVMe controllers (CSTS.CFS)
     FailControllers,
-    /// The drive is gone from NVMe hosts for this time, such as 30s
+    /// Remove the drive from NVMe hosts for this time, such as 30s
     Remove {
         /// Time until it is there again
         #[arg(value_parser = quantity::span)]
         time: Duration,
     },
-    /// A namespace takes no more writes, as if its media were worn out
+    /// Fail writes to a namespace, as if its media were worn out
     FailWrites {
         /// Number of the namespace, as NVMe hosts know it
         namespace: u32,
     },
-    /// The drive has this temperature in degrees Celsius, until it is given another
+    /// Report this temperature in degrees Celsius
     Heat {
         /// Degrees, -40 to 200
         #[arg(allow_negative_numbers = true)]

@@ -55,15 +55,15 @@ pub(crate) struct Serve {
     /// Exports are namespaces of one subsystem
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) nvme: Vec<Place<Address>>,
-    /// Bytes of the logical blocks that NVMe hosts see: 512 or 4096. Namespaces that a host
-    /// formatted or created keep what it chose
+    /// Logical block size for NVMe hosts in bytes: 512 or 4096. Namespaces that a host formatted or
+    /// created keep theirs
     #[arg(long, default_value_t = 512, value_name = "BYTES", requires = "nvme")]
     pub(crate) nvme_block_bytes: u32,
-    /// File of the secrets by which NVMe hosts prove who they are (DH-HMAC-CHAP): a line for each
-    /// host, its NQN and its secret (DHHC-1:...)
+    /// File with the secrets of NVMe hosts (DH-HMAC-CHAP): a line for each host with its NQN and its
+    /// secret (DHHC-1:...)
     #[arg(long, value_name = "FILE", requires = "nvme")]
     pub(crate) nvme_secrets: Option<PathBuf>,
-    /// Listens for NVMe hosts beyond the loopback though nobody has to prove who they are
+    /// Listen for NVMe hosts beyond the loopback without authentication
     #[arg(long, requires = "nvme", conflicts_with = "nvme_secrets")]
     pub(crate) nvme_allow_any_host: bool,
     /// Empty folder in which each export is mounted as a file through FUSE

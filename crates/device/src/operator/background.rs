@@ -30,7 +30,7 @@ pub(super) struct Background {
     progress: u16,
     /// Self-test under way, and the namespace that it is about.
     self_test: Option<(SelfTest, Option<u32>)>,
-    /// How the self-test under way is to end, before its time.
+    /// End that the self-test under way is to have before its time.
     self_test_end: Option<SelfTestEnd>,
     self_tests: Vec<SelfTestResult>,
 }
@@ -45,7 +45,7 @@ impl Background {
         Self { sanitize, exit_is_free, sanitizes_ended, self_tests, ..Self::default() }
     }
 
-    /// What keeps other work from beginning.
+    /// Work that keeps other work from beginning.
     pub(super) const fn work(&self) -> Option<Work> {
         match (self.running, self.sanitize) {
             (None, SanitizeState::Failed) => Some(Work::SanitizeFailed),

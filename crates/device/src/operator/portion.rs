@@ -30,7 +30,7 @@ pub(super) struct Portion {
     are_marks_changed: AtomicBool,
 }
 
-/// What commands have to pass.
+/// Conditions that commands have to pass.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
     pub(super) work: Option<Work>,

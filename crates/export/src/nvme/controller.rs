@@ -13,7 +13,6 @@
 //! - Until the controller is ready, only fabrics commands are carried out.
 //! - An I/O queue belongs to the host that connected the admin queue, and a reset ends it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,14 +20,14 @@ use blockio::Nanos;
 
 use super::answers::Answers;
 use super::command::{Command, admin, fabrics};
-use super::counters::{ControllerStatus, QueueCounters};
+use super::counters::{QueueCounters, Shown};
 use super::error_log::{ErrorLog, Failed};
 use super::event::Events;
 use super::fabrics::{Connect, ConnectRefusal, property, property_of};
 use super::feature::Features;
 use super::identify::identify;
 use super::log::{Telemetry, log_page};
-use super::manage::{self, manage};
+use super::management::{self, manage};
 use super::namespace::{Namespaces, View};
 use super::status::Status;
 use super::subsystem::Subsystem;
@@ -52,9 +51,9 @@ const SHUTDOWN: u32 = 3 << 14;
 const CONFIGURATION_CHECKED: u32 = 0xFF << 16 | 0xF << 7 | 7 << 4;
 const CONFIGURATION_EXPECTED: u32 = 4 << 20 | 6 << 16;
 /// Bits of CSTS.
-const READY: u32 = 1;
-const FATAL: u32 = 2;
-const SHUTDOWN_COMPLETE: u32 = 2 << 2;
+pub(super) const READY: u32 = 1;
+pub(super) const FATAL: u32 = 2;
+pub(super) const SHUTDOWN_COMPLETE: u32 = 2 << 2;
 
 /// Purpose of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,12 +115,11 @@ pub(super) struct Controller {
     kind: Purpose,
     host: Host,
     configuration: u32,
-    status: u32,
+    /// CSTS and the I/O queues, for whoever watches the server.
+    shown: Arc<Shown>,
     features: Features,
     events: Events,
     errors: ErrorLog,
-    /// I/O queues, by number.
-    queues: BTreeMap<u16, Arc<QueueCounters>>,
     link: Arc<Link>,
     view: View,
     /// Formats that are under way, by command.
@@ -190,13 +188,12 @@ impl Controller {
         Self {
             id,
             kind,
+            shown: Arc::new(Shown::new(id, &host)),
             host,
             configuration: 0,
-            status: 0,
             features: Features::new(keep_alive_ms),
             events: Events::default(),
             errors: ErrorLog::default(),
-            queues: BTreeMap::new(),
             link: Link::new(),
             view: View::default(),
             formats: Vec::new(),
@@ -239,30 +236,18 @@ impl Controller {
 
     /// Counters of an I/O queue.
     pub(super) fn counters(&self, queue: u16) -> Arc<QueueCounters> {
-        self.queues.get(&queue).map(Arc::clone).unwrap_or_default()
+        self.shown.counters(queue)
     }
 
-    /// Its status, for whoever watches the server.
-    pub(super) fn told(&self) -> ControllerStatus {
-        let state = match self.status {
-            status if status & FATAL != 0 => "failed",
-            status if status & SHUTDOWN_COMPLETE != 0 => "shut down",
-            status if status & READY != 0 => "enabled",
-            _ => "disabled",
-        };
-        ControllerStatus {
-            controller: self.id,
-            host: self.host.name.clone(),
-            transport: if self.host.transport.is_fabrics() { "tcp" } else { "pcie" },
-            state,
-            is_authenticated: self.host.is_authenticated,
-            queues: self.queues.iter().map(|(queue, it)| it.told(*queue)).collect(),
-        }
+    /// Its status, which is shown without its lock.
+    pub(super) const fn shown(&self) -> &Arc<Shown> {
+        &self.shown
     }
 
     /// The host proved who it is.
-    pub(super) const fn authenticate(&mut self) {
+    pub(super) fn authenticate(&mut self) {
         self.host.is_authenticated = true;
+        self.shown.authenticate();
     }
 
     /// True if all of its connections are to end.
@@ -278,7 +263,7 @@ impl Controller {
 
     /// Has it fail, as the host learns from its status.
     pub(super) fn fail(&mut self) {
-        self.status = FATAL;
+        self.shown.set_status(FATAL);
         self.end();
     }
 
@@ -293,8 +278,8 @@ impl Controller {
     }
 
     /// CSTS.
-    pub(super) const fn status(&self) -> u32 {
-        self.status
+    pub(super) fn status(&self) -> u32 {
+        self.shown.status()
     }
 
     pub(super) fn link(&self) -> &Arc<Link> {
@@ -314,7 +299,7 @@ impl Controller {
     }
 
     pub(super) fn has_queues(&self) -> bool {
-        !self.queues.is_empty()
+        self.shown.has_queues()
     }
 
     /// Sets whether I/O queues acknowledge writes at once, or only when they are durable.
@@ -322,8 +307,8 @@ impl Controller {
         self.link.is_caching.store(is_caching, Ordering::Release);
     }
 
-    const fn is_ready(&self) -> bool {
-        self.status & READY != 0
+    fn is_ready(&self) -> bool {
+        self.status() & READY != 0
     }
 
     /// Adds an I/O queue that a host connects.
@@ -345,11 +330,11 @@ impl Controller {
 
     /// Takes note of an I/O queue; returns whether it was not there.
     pub(super) fn add_queue(&mut self, queue: u16) -> bool {
-        self.queues.insert(queue, Arc::default()).is_none()
+        self.shown.add_queue(queue)
     }
 
     pub(super) fn remove_queue(&mut self, queue: u16) {
-        self.queues.remove(&queue);
+        self.shown.remove_queue(queue);
     }
 
     /// Ends the queues, because the host or its admin queue is gone.
@@ -434,7 +419,7 @@ impl Controller {
         if keep_alive_ms > 0 {
             let due = self.heard_at + Nanos::from_millis(keep_alive_ms.into());
             if context.now >= due {
-                self.status = FATAL;
+                self.shown.set_status(FATAL);
                 self.end();
                 return Err(keep_alive_ms);
             }
@@ -481,8 +466,8 @@ impl Controller {
     pub(super) fn configure(&mut self, context: &Context<'_>, configuration: u32) {
         let before = std::mem::replace(&mut self.configuration, configuration);
         match (before & ENABLE, configuration & ENABLE) {
-            (0, 1) if self.is_configured() => self.status = READY,
-            (0, 1) => self.status = FATAL,
+            (0, 1) if self.is_configured() => self.shown.set_status(READY),
+            (0, 1) => self.shown.set_status(FATAL),
             (1, 0) => self.reset(),
             _ => {}
         }
@@ -491,9 +476,9 @@ impl Controller {
             for namespace in context.subsystem.directory().all().iter() {
                 let _ = namespace.device().flush();
             }
-            self.status |= SHUTDOWN_COMPLETE;
+            self.shown.set_status(self.status() | SHUTDOWN_COMPLETE);
         } else if configuration & SHUTDOWN == 0 {
-            self.status &= !SHUTDOWN_COMPLETE;
+            self.shown.set_status(self.status() & !SHUTDOWN_COMPLETE);
         }
     }
 
@@ -510,8 +495,8 @@ impl Controller {
     fn reset(&mut self) {
         self.end();
         self.link = Link::new();
-        self.queues.clear();
-        self.status = 0;
+        self.shown.clear_queues();
+        self.shown.set_status(0);
         self.features = Features::new(self.features.keep_alive_ms());
         self.events = Events::default();
         self.formats.clear();
@@ -587,6 +572,6 @@ pub(super) fn admin_data_bytes(command: &Command) -> usize {
             super::authentication::message_bytes(command.dword(11))
         }
         (admin::SET_FEATURES, _) => Features::data_bytes(command),
-        _ => manage::data_bytes(command),
+        _ => management::data_bytes(command),
     }
 }

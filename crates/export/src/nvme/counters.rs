@@ -1,8 +1,12 @@
 //! Counters of a controller's queues, for whoever watches the server.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
+use super::controller::{FATAL, Host, READY, SHUTDOWN_COMPLETE};
 use super::io::{Io, IoKind};
+use super::subsystem::locked;
 
 /// Counters of one I/O queue. One thread counts, any may read.
 #[derive(Debug, Default)]
@@ -49,6 +53,93 @@ pub struct ControllerStatus {
     pub is_authenticated: bool,
     /// I/O queues, in ascending order.
     pub queues: Vec<QueueStatus>,
+}
+
+/// Status of a controller, apart from its lock: whoever holds that may ask the drive for its health,
+/// which shows controllers.
+#[derive(Debug)]
+pub(super) struct Shown {
+    controller: u16,
+    host: String,
+    transport: &'static str,
+    is_authenticated: AtomicBool,
+    /// CSTS.
+    status: AtomicU32,
+    /// I/O queues, by number.
+    queues: Mutex<BTreeMap<u16, Arc<QueueCounters>>>,
+}
+
+impl Shown {
+    pub(super) fn new(controller: u16, host: &Host) -> Self {
+        Self {
+            controller,
+            host: host.name.clone(),
+            transport: if host.transport.is_fabrics() { "tcp" } else { "pcie" },
+            is_authenticated: AtomicBool::new(host.is_authenticated),
+            status: AtomicU32::new(0),
+            queues: Mutex::default(),
+        }
+    }
+
+    pub(super) fn host(&self) -> &str {
+        &self.host
+    }
+
+    pub(super) fn status(&self) -> u32 {
+        self.status.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_status(&self, status: u32) {
+        self.status.store(status, Ordering::Release);
+    }
+
+    pub(super) fn authenticate(&self) {
+        self.is_authenticated.store(true, Ordering::Release);
+    }
+
+    pub(super) fn counters(&self, queue: u16) -> Arc<QueueCounters> {
+        locked(&self.queues).get(&queue).map(Arc::clone).unwrap_or_default()
+    }
+
+    /// Adds a queue; returns whether it was not there.
+    pub(super) fn add_queue(&self, queue: u16) -> bool {
+        let mut queues = locked(&self.queues);
+        let is_new = !queues.contains_key(&queue);
+        if is_new {
+            queues.insert(queue, Arc::default());
+        }
+        is_new
+    }
+
+    pub(super) fn remove_queue(&self, queue: u16) {
+        locked(&self.queues).remove(&queue);
+    }
+
+    pub(super) fn clear_queues(&self) {
+        locked(&self.queues).clear();
+    }
+
+    pub(super) fn has_queues(&self) -> bool {
+        !locked(&self.queues).is_empty()
+    }
+
+    /// The status of the controller.
+    pub(super) fn told(&self) -> ControllerStatus {
+        let state = match self.status() {
+            status if status & FATAL != 0 => "failed",
+            status if status & SHUTDOWN_COMPLETE != 0 => "shut down",
+            status if status & READY != 0 => "enabled",
+            _ => "disabled",
+        };
+        ControllerStatus {
+            controller: self.controller,
+            host: self.host.clone(),
+            transport: self.transport,
+            state,
+            is_authenticated: self.is_authenticated.load(Ordering::Acquire),
+            queues: locked(&self.queues).iter().map(|(queue, it)| it.told(*queue)).collect(),
+        }
+    }
 }
 
 impl QueueCounters {

@@ -36,7 +36,7 @@ pub(super) enum Page {
     Sanitize = 0x81,
 }
 
-/// What a host is told of when it changes: blocks, their size, and what keeps it from writing.
+/// Attributes whose changes a host is told of: blocks, their size, and protection from writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Attributes {
     blocks: u64,

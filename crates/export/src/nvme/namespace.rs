@@ -53,7 +53,7 @@ pub(super) struct Directory {
 #[derive(Debug, Default)]
 struct Attachments(BTreeMap<u32, Attachment>);
 
-/// What a controller or a queue saw of the namespaces that are attached to its host.
+/// Namespaces that are attached to a host, as a controller or a queue saw them last.
 #[derive(Debug, Default)]
 pub(super) struct View {
     version: Option<(u64, u64)>,

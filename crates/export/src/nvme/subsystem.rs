@@ -19,7 +19,7 @@ use device::{Administration, DriveHealth, Identity, Operations, ServedNamespace}
 
 use super::authentication::Secrets;
 use super::controller::{Controller, Host, Purpose};
-use super::counters::ControllerStatus;
+use super::counters::{ControllerStatus, Shown};
 use super::fabrics::{Connect, ConnectRefusal};
 use super::namespace::Directory;
 use super::status::Status;
@@ -61,8 +61,7 @@ struct SubsystemState {
 #[derive(Clone)]
 struct Admitted {
     kind: Purpose,
-    /// NQN of its host.
-    host: String,
+    shown: Arc<Shown>,
     controller: Arc<Mutex<Controller>>,
 }
 
@@ -238,14 +237,14 @@ impl Subsystem {
     pub fn controllers(&self) -> Vec<ControllerStatus> {
         let controllers: Vec<_> = self.lock().controllers.values().cloned().collect();
         let of_io = controllers.iter().filter(|it| it.kind == Purpose::Io);
-        of_io.map(|it| locked(&it.controller).told()).collect()
+        of_io.map(|it| it.shown.told()).collect()
     }
 
     /// The host of each controller among `ids` for I/O; none where one is no such controller.
     pub(super) fn hosts_of(&self, ids: &[u16]) -> Option<Vec<String>> {
         let state = self.lock();
         let of_io = |id| state.controllers.get(id).filter(|it| it.kind == Purpose::Io);
-        ids.iter().map(|id| of_io(id).map(|it| it.host.clone())).collect()
+        ids.iter().map(|id| of_io(id).map(|it| it.shown.host().to_owned())).collect()
     }
 
     /// Identifiers of the controllers for I/O, in ascending order.
@@ -308,9 +307,10 @@ impl Subsystem {
             return Err(Status::CONNECT_BUSY);
         }
         let id = state.next_id();
-        let name = host.name.clone();
-        let controller = Arc::new(Mutex::new(Controller::new(id, kind, host, since)));
-        let admitted = Admitted { kind, host: name, controller: Arc::clone(&controller) };
+        let controller = Controller::new(id, kind, host, since);
+        let shown = Arc::clone(controller.shown());
+        let controller = Arc::new(Mutex::new(controller));
+        let admitted = Admitted { kind, shown, controller: Arc::clone(&controller) };
         state.controllers.insert(id, admitted);
         Ok(controller)
     }

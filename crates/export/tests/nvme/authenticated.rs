@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256, Sha384, Sha512};
 use crate::Rig;
 use crate::host::{DISCOVERY_NQN, Data, Digests, Done, HOST_NQN, Host, Inner, Order, io};
 
-/// What a host does in a dialogue.
+/// Choices of a host in a dialogue.
 #[derive(Clone, Copy)]
 struct Choice {
     hash: u8,

@@ -1,7 +1,7 @@
 //! A drive that hosts operate: its namespaces, formats, sanitizes, tests and logs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use device::operator::{Backing, Kept, KeptNamespace, Operator, Sectors};
@@ -22,6 +22,8 @@ pub(crate) struct Backed {
     fails: AtomicBool,
     events: Mutex<Vec<DriveEvent>>,
     kept: Mutex<Kept>,
+    /// The subsystem, whose controllers the drive looks at when it is asked for its health.
+    shown: OnceLock<Weak<Subsystem>>,
 }
 
 impl Administration for Backed {
@@ -31,6 +33,8 @@ impl Administration for Backed {
     }
 
     fn health(&self) -> DriveHealth {
+        let shown = self.shown.get().and_then(Weak::upgrade);
+        assert!(shown.is_none_or(|subsystem| subsystem.controllers().len() < 100));
         DriveHealth {
             available_spare_percent: 100,
             host_written_bytes: 3_000_000_001,
@@ -93,6 +97,7 @@ impl Operated {
         let operator = Arc::new(Operator::open(base, backing, kept, false).unwrap());
         let operations = Arc::<Operator>::clone(&operator);
         let subsystem = Arc::new(Subsystem::operated(operations));
+        drive.shown.set(Arc::downgrade(&subsystem)).unwrap();
         Self { subsystem, operator, drive }
     }
 

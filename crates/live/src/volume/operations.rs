@@ -1,4 +1,4 @@
-//! What hosts changed of a volume, kept in its folder: numbers, block sizes and protection of
+//! Changes that hosts made to a volume, kept in its folder: numbers, block sizes and protection of
 //! namespaces, sectors that were marked, sanitizes and self-tests.
 //!
 //! ```text

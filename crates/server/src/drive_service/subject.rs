@@ -1,4 +1,4 @@
-//! What is served: the drive of a folder, or one in memory.
+//! Subject of a service: the drive of a folder, or one in memory.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -38,7 +38,7 @@ enum Failure {
     Message = 7,
 }
 
-/// How far a dialogue is.
+/// Progress of a dialogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Progress {
     /// Messages are still to come.
@@ -66,7 +66,7 @@ enum Step {
     Over,
 }
 
-/// What a host was asked.
+/// Challenge that a host has to answer.
 struct Challenge {
     hash: Hash,
     exponent: Option<Exponent>,

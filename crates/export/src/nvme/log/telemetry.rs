@@ -8,7 +8,7 @@ use super::super::wire::Structure;
 /// Bytes of a block of telemetry, and of its header.
 pub(super) const BLOCK_BYTES: usize = 512;
 
-/// What a host had captured.
+/// Counters that a host had captured.
 #[derive(Debug, Default)]
 pub(in super::super) struct Telemetry {
     captured: Vec<u8>,
