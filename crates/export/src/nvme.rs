@@ -1,7 +1,7 @@
 //! NVMe: a subsystem with a controller for each host, and namespaces that are exports.
 //!
 //! ```text
-//!   transport (tcp: Session) ──► command, its data
+//!   transport (tcp: Session; pcie: registers) ──► command, its data
 //!                                  ├─ admin queue: Controller ──► Identify, logs, features, events
 //!                                  └─ I/O queue: IoQueue ──► Device of a namespace
 //!   transport (tcp: Capsules) ◄── Answers: completion, data
@@ -40,6 +40,7 @@ mod io;
 mod log;
 mod management;
 mod namespace;
+mod pcie;
 mod status;
 mod submission;
 mod subsystem;
@@ -49,5 +50,6 @@ mod wire;
 
 pub use self::authentication::{Secrets, SecretsError};
 pub use self::counters::{ControllerStatus, QueueStatus};
+pub(crate) use self::pcie::{DOORBELLS_AT, PcieController, VECTORS};
 pub use self::subsystem::{ControllerFault, Subsystem, SubsystemError};
 pub use self::tcp::{Queue, Session, Violation};

@@ -257,6 +257,10 @@ impl Controller {
 
     /// Loses it: all of its connections end.
     pub(super) fn lose(&mut self) {
+        if !self.transport().is_fabrics() {
+            // There is no connection that could end: registers tell.
+            self.shown.set_status(FATAL);
+        }
         self.is_lost = true;
         self.end();
     }
@@ -497,6 +501,7 @@ impl Controller {
         self.link = Link::new();
         self.shown.clear_queues();
         self.shown.set_status(0);
+        self.is_lost = false;
         self.features = Features::new(self.features.keep_alive_ms());
         self.events = Events::default();
         self.formats.clear();

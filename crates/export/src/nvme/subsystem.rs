@@ -24,7 +24,7 @@ use super::fabrics::{Connect, ConnectRefusal};
 use super::namespace::Directory;
 use super::status::Status;
 use super::wire::{uuid, uuid_text};
-use crate::{Export, Exports};
+use crate::{Export, Exports, Pace};
 
 /// NQN of every discovery subsystem ([nvme-base-2021], "NVMe Qualified Names").
 pub(super) const DISCOVERY_NQN: &str = "nqn.2014-08.org.nvmexpress.discovery";
@@ -47,6 +47,7 @@ pub struct Subsystem {
     cuts: Mutex<Vec<Cut>>,
     removed_until: Mutex<Option<Instant>>,
     authentication: Option<Secrets>,
+    pace: Option<Arc<Pace>>,
 }
 
 #[derive(Default)]
@@ -147,7 +148,8 @@ impl Subsystem {
         }
         let served = (1..).zip(exports.iter()).map(|(id, it)| fixed(id, it, block_bytes));
         let namespaces = served.collect::<Result<_, _>>()?;
-        Ok(Self::operated(Arc::new(Fixed { administration, namespaces })))
+        let pace = exports.iter().next().and_then(|export| export.pace.clone());
+        Ok(Self::operated(Arc::new(Fixed { administration, namespaces })).paced(pace))
     }
 
     /// The subsystem of a drive that hosts operate.
@@ -164,7 +166,20 @@ impl Subsystem {
             cuts: Mutex::default(),
             removed_until: Mutex::default(),
             authentication: None,
+            pace: None,
         }
+    }
+
+    /// Has queues of virtual machines keep to the times of a model, if there is one; those of
+    /// NVMe/TCP keep to that of the exports.
+    #[must_use]
+    pub fn paced(self, pace: Option<Arc<Pace>>) -> Self {
+        Self { pace, ..self }
+    }
+
+    /// The model whose times replies keep to.
+    pub(super) const fn pace(&self) -> Option<&Arc<Pace>> {
+        self.pace.as_ref()
     }
 
     /// Lets only those hosts in that prove to know one of these secrets.

@@ -1,17 +1,14 @@
 //! NVMe/TCP of `floatgate serve`: the subsystem, and where hosts find it.
 
-use std::fs;
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, bail};
-use export::nvme::{Secrets, Subsystem};
+use anyhow::{Result, bail};
 use export::{Address, Listener, Protocol};
-use live::operator::Operator;
-use live::{Operations as _, status};
+use live::status;
 use server::activation::{Passed, Place};
-use server::drive_service::DriveService;
 use tracing::warn;
 
+use super::front_end::Served;
 use super::warn_of_reach;
 use crate::args::{Encryption, Serve};
 
@@ -53,32 +50,17 @@ fn listen_at(place: &Place<Address>, args: &Serve, passed: &mut Passed) -> Resul
 /// Returns the listeners with the protocol of each, NBD first. Adds where hosts find each
 /// namespace to what is offered.
 pub(super) fn with_subsystem(
-    args: &Serve,
     (nbd, nvme): (Vec<Listener>, Vec<Listener>),
-    (operator, service): (&Arc<Operator>, &DriveService),
+    served: &Served<'_>,
     offered: &mut [status::Export],
 ) -> Result<Vec<(Listener, Protocol)>> {
     let mut listeners: Vec<_> = nbd.into_iter().map(|it| (it, Protocol::Nbd)).collect();
     if nvme.is_empty() {
         return Ok(listeners);
     }
-    let operations = Arc::<Operator>::clone(operator);
-    let mut subsystem = Subsystem::operated(operations);
-    if let Some(file) = &args.nvme_secrets {
-        let shown = file.display();
-        let text = fs::read_to_string(file).with_context(|| format!("reading {shown}"))?;
-        let secrets = Secrets::parse(&text).with_context(|| format!("{shown}"))?;
-        subsystem = subsystem.authenticated(secrets);
-    }
-    let subsystem = Arc::new(subsystem);
-    service.show_to_hosts(&subsystem);
+    let subsystem = served.subsystem()?;
     for listener in nvme {
-        for namespace in operator.namespaces() {
-            let name = super::export_name(&namespace.name, &args.export);
-            let uri = uri(listener.address(), subsystem.nqn(), namespace.id);
-            let export = offered.iter_mut().find(|export| export.name == name);
-            export.context("each namespace is an export")?.uris.push(uri);
-        }
+        served.add_uris(offered, |id| uri(listener.address(), subsystem.nqn(), id));
         listeners.push((listener, Protocol::Nvme(Arc::clone(&subsystem))));
     }
     Ok(listeners)
