@@ -18,7 +18,6 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use super::super::command::{COMMAND_BYTES, COMPLETION_BYTES, Command, completion};
-use super::super::io::Io;
 use super::super::submission::IoQueue;
 use super::super::subsystem::{Subsystem, locked};
 use super::pages::{Completion, Pages, fetch};
@@ -249,7 +248,7 @@ impl SubmissionQueue {
         place: Place,
         io: IoQueue,
     ) -> io::Result<Self> {
-        let pace = subsystem.namespaces().first().and_then(|it| it.export.pace.clone());
+        let pace = subsystem.pace().cloned();
         let shared = Arc::new(Shared {
             machine: Arc::clone(machine),
             subsystem: Arc::clone(subsystem),
@@ -381,7 +380,7 @@ impl Shared {
     fn execute(&self, memory: &GuestMemory, command: &Command, work: &mut Work) -> Option<Asked> {
         let Work { io, answers, answered, data, .. } = work;
         // What cannot be parsed is refused by the queue itself.
-        let parsed = Io::parse(command, &self.subsystem).ok();
+        let parsed = io.parse(command, &self.subsystem).ok();
         let length = parsed.map_or(0, |io| *io.host_bytes().start());
         if data.len() < length {
             data.resize(length, 0);
