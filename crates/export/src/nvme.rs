@@ -50,6 +50,8 @@ mod wire;
 
 pub use self::authentication::{Secrets, SecretsError};
 pub use self::counters::{ControllerStatus, QueueStatus};
-pub(crate) use self::pcie::{DOORBELLS_AT, PcieController, VECTORS};
+#[cfg(test)]
+pub(crate) use self::pcie::DOORBELLS_AT;
+pub(crate) use self::pcie::{PcieController, VECTORS};
 pub use self::subsystem::{ControllerFault, Subsystem, SubsystemError};
 pub use self::tcp::{Queue, Session, Violation};
