@@ -581,6 +581,9 @@ pub(crate) struct Validate {
     /// it
     #[arg(long)]
     pub(crate) cross: bool,
+    /// Take the rows that --json printed of the same drive files, instead of simulating them
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from: Option<PathBuf>,
     /// Print the rows as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -639,9 +642,9 @@ pub(crate) struct Sweep {
     /// Points to simulate in parallel [default: number of processors]
     #[arg(long, value_name = "N", help_heading = "Model")]
     pub(crate) jobs: Option<usize>,
-    /// Has a cluster of Ray measure the points: HOST:PORT, or auto, or local for one on this machine
+    /// Measures the points on a cluster of Ray: HOST:PORT, auto, or local for one on this machine
     ///
-    /// The Python package floatgate is the driver: python3 must have it, and the package ray.
+    /// Runs python3 as the driver, which must have the packages floatgate and ray.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "jobs", help_heading = "Model")]
     pub(crate) ray: Option<String>,
 }

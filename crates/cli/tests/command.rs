@@ -1,6 +1,7 @@
 //! The built command: what it says to right and wrong input, where, and how it exits.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -66,6 +67,36 @@ fn a_sweep_of_nothing_or_of_a_key_that_is_not_there_is_refused_once() {
     let (_, said) = refused(&["sweep", "iodrive-duo", "--user-capacity", "400..720"]);
     let expected = "error: sweeping user_capacity_gb over `400..720`: no unit: write `400G` or";
     assert!(said.starts_with(expected), "{said}");
+}
+
+#[test]
+fn a_sweep_on_a_cluster_names_what_its_driver_lacks_before_a_folder_is_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let sweep = |path: &Path| {
+        let output = Command::new(env!("CARGO_BIN_EXE_floatgate"))
+            .args(["sweep", "iodrive-duo", "--threads", "1,2", "--ray", "auto"])
+            .current_dir(dir.path())
+            .env("PATH", path)
+            .output()
+            .expect("the command was built");
+        assert_eq!(stdout(&output), "", "a refusal is no result");
+        assert!(!dir.path().join("runs").exists(), "nobody could go on with such a folder");
+        (output.status.code(), stderr(&output))
+    };
+    let (status, said) = sweep(dir.path());
+    assert_eq!(status, Some(2));
+    assert!(said.starts_with("error: running python3, which drives Ray: "), "{said}");
+    assert!(said.contains("hint: install Python, then `python3 -m pip install"), "{said}");
+    let python = dir.path().join("python3");
+    fs::write(&python, "#!/bin/sh\necho ray\n").unwrap();
+    fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();
+    let (status, said) = sweep(dir.path());
+    assert_eq!(status, Some(2));
+    assert_eq!(
+        said,
+        "error: python3 lacks what drives a cluster of Ray: ray\n\
+         hint: `python3 -m pip install ray`\n"
+    );
 }
 
 #[test]

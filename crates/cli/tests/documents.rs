@@ -17,7 +17,7 @@ const PROGRAMS: [&str; 2] = ["floatgate ", "cargo run --release -- "];
 /// Languages whose blocks are commands.
 const SHELLS: [&str; 2] = ["sh", "console"];
 /// Reasons for not carrying out a block, each with words of which the block must contain one.
-const REASONS: [(&str, &[&str]); 6] = [
+const REASONS: [(&str, &[&str]); 7] = [
     // It takes longer than a test may.
     ("slow", &["review", "sweep", "validate", "fit", "serve", "bench", "report"]),
     // It is about a block device or a mounted folder, which a test has none of.
@@ -40,6 +40,8 @@ const REASONS: [(&str, &[&str]); 6] = [
     ),
     // It is about other machines.
     ("hosts", &["--host", "ssh", "--server"]),
+    // It is about a cluster.
+    ("cluster", &["ray"]),
     // It names a run that the reader made.
     ("run-name", &["2026-"]),
     // It builds the project, or installs what its tests need.

@@ -1,7 +1,7 @@
 //! NVMe: a subsystem with a controller for each host, and namespaces that are exports.
 //!
 //! ```text
-//!   transport (tcp: Session) ──► command, its data
+//!   transport (tcp: Session; pcie: registers) ──► command, its data
 //!                                  ├─ admin queue: Controller ──► Identify, logs, features, events
 //!                                  └─ I/O queue: IoQueue ──► Device of a namespace
 //!   transport (tcp: Capsules) ◄── Answers: completion, data
@@ -36,6 +36,7 @@ mod feature;
 mod identify;
 mod io;
 mod log;
+mod pcie;
 mod status;
 mod submission;
 mod subsystem;
@@ -43,5 +44,6 @@ mod tcp;
 mod transport;
 mod wire;
 
+pub(crate) use self::pcie::{DOORBELLS_AT, PcieController, VECTORS};
 pub use self::subsystem::{Subsystem, SubsystemError};
 pub use self::tcp::{Queue, Session, Violation};

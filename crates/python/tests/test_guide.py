@@ -8,7 +8,7 @@ import pytest
 def test_the_examples_of_the_guide_run(root, tmp_path, monkeypatch, capsys):
     text = (root / "docs/guide/use-from-python.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    assert len(blocks) >= 5
+    assert len(blocks) >= 12
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "__main__"}
     for number, block in enumerate(blocks, 1):

@@ -8,7 +8,8 @@ from conftest import LAPSE
 import floatgate as fg
 
 SPACE = {"user_capacity": ("440G", "640G", 20)}
-LOAD = {"threads": 1, "queue": 1, "time_lapse": LAPSE, "trials": 8, "at_most": {"write_amplification": 2.5}}
+LOAD = {"threads": 1, "queue": 1, "time_lapse": LAPSE, "trials": 8,
+        "at_most": {"write_amplification": 2.5}}
 
 
 @pytest.fixture(scope="module")

@@ -24,14 +24,15 @@ def test_workers_of_another_model_version_refuse():
 def test_short_tasks_go_together_and_long_ones_alone():
     batches = _tasks._Batches(range(1000), None)
     assert batches.next(4) == [0]
-    batches.learn(1, 0.01)
-    assert batches.next(4) == list(range(1, 201))
-    batches.learn(200, 0.01 * 200)
-    assert len(batches.next(4)) == 200
-    # The last ones are shared out, so that no worker is without one.
-    for _ in range(2):
-        batches.next(4)
-    assert len(batches.next(4)) == 50
+    batches.learn(1, 1 / 64)
+    assert batches.next(4) == list(range(1, 129))
+    batches.learn(128, 2.0)
+    # The last ones are shared out, down to batches of a second.
+    sizes = []
+    while batch := batches.next(4):
+        sizes.append(len(batch))
+    assert sum(sizes) == 1000 - 129 and sizes == sorted(sizes, reverse=True)
+    assert sizes[0] == 128 and sizes[-2] == 64
     slow = _tasks._Batches(range(10), None)
     slow.next(2)
     slow.learn(1, 30.0)

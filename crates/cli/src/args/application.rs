@@ -82,6 +82,10 @@ pub(crate) struct Record {
     /// New file for the recording
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
+    /// Slowdown of the emulated processor that the command uses, such as that of a guest without
+    /// KVM; replays divide think times by it
+    #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) emulated: Option<u32>,
     /// Mount the drive's file system on this folder while the command runs
     #[arg(long, value_name = "DIR")]
     pub(crate) mount: Option<PathBuf>,

@@ -11,6 +11,7 @@ use server::activation::Place;
 use server::log::Level;
 
 use super::{AccessArgs, HttpArgs, LimitArgs, ModelArgs, MonitorArgs, TlsArgs};
+use crate::command::serve::FrontEndArgs;
 use crate::quantity;
 
 /// Timing of the replies of a served drive.
@@ -49,15 +50,17 @@ pub(crate) struct Serve {
     pub(crate) memory: Option<Bytes>,
     /// Address for NBD clients: unix:PATH, tcp:PORT (loopback), tcp:HOST:PORT, or fd:N for a passed
     /// socket; may be repeated
-    #[arg(long, required_unless_present_any = ["config", "fuse", "nvme"], value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS")]
     pub(crate) nbd: Vec<Place<Address>>,
     /// Address for NVMe/TCP hosts: tcp:PORT (loopback), tcp:HOST:PORT or fd:N; may be repeated.
     /// Exports are namespaces of one subsystem
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) nvme: Vec<Place<Address>>,
     /// Logical block size for NVMe hosts in bytes: 512 or 4096
-    #[arg(long, default_value_t = 512, value_name = "BYTES", requires = "nvme")]
+    #[arg(long, default_value_t = 512, value_name = "BYTES")]
     pub(crate) nvme_block_bytes: u64,
+    #[command(flatten)]
+    pub(crate) front_ends: FrontEndArgs,
     /// Empty folder in which each export is mounted as a file through FUSE
     #[arg(long, value_name = "DIR")]
     pub(crate) fuse: Option<PathBuf>,

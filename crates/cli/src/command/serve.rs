@@ -1,5 +1,6 @@
 //! `floatgate serve`: a drive that stores, offered to clients until it is told to stop.
 
+mod front_end;
 mod nvme;
 
 use std::fmt::Display;
@@ -16,11 +17,12 @@ use anyhow::{Context as _, Result, bail};
 use blockio::Bytes;
 use export::Pace;
 use export::nbd::{Event, Limits, Server};
-use export::{Address, Demand, Export, Exports, Listener, Tls, fuse};
+use export::{Address, Demand, Export, Exports, Listener, Observer, Tls, fuse};
 use lab::ssd::Drive as ModelDrive;
 use lab::subject::{Subject, find_drive};
 use lab::wanted::Wanted;
 use lab::workload::recording::Tail;
+use lab::{Error, Kind};
 use live::fault_injection::{FaultInjector, Schedule};
 use live::status::Status;
 use live::{Access, Administration, Device, Drive, Namespace, Namespaces, status};
@@ -41,6 +43,8 @@ use crate::lateness::Watch;
 use crate::mount;
 use crate::signals::{self, Signal};
 use crate::{Ending, output, setup};
+
+pub(crate) use self::front_end::FrontEndArgs;
 
 /// Interval between two looks of a server at its drive.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -76,6 +80,8 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     let listeners = args.nbd.iter().map(|place| listen(place, &mut passed, &args.tls));
     let listeners = listeners.collect::<Result<Vec<_>>>()?;
     let nvme_listeners = nvme::listen(args, &mut passed)?;
+    let front_ends = args.front_ends.prepare()?;
+    check_reachable(args, front_ends.is_empty())?;
     let listen_http = |place| listen_http(place, &mut passed, http_tls.as_ref());
     let http = args.http.as_ref().map(listen_http).transpose()?;
     let Served { device, drive, administration } = Served::open(args, recipients, paced.as_ref())?;
@@ -98,43 +104,43 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     if let Some(files) = &files {
         files.add_to(&mut offered);
     }
-    let listeners = (listeners, nvme_listeners);
-    let drive_of = (&exports, administration);
-    let listeners = nvme::with_subsystem(args, listeners, drive_of, &mut offered)?;
     let service = drive.as_ref().map(|(_, service)| Arc::clone(service));
+    let observer = observer(service.as_ref());
+    let block_bytes = args.nvme_block_bytes;
+    let served = front_end::Served::new(&exports, administration, &observer, block_bytes);
+    let listeners = nvme::with_subsystem((listeners, nvme_listeners), &served, &mut offered)?;
+    let started = front_ends.into_iter().map(|it| it.start(&served, &mut offered));
+    let started: Vec<_> = started.collect::<Result<_>>()?;
+    drop(served);
     let management = service.as_ref().map(|service| service.manage(&offered)).transpose()?;
-    let web = match (http, &service) {
-        (Some(listener), Some(service)) => {
-            Some(show(listener, service, (args.pages.http_host.clone(), http_tls))?)
-        }
-        _ => None,
-    };
-    if let Some(web) = &web {
-        introduce(web, args.log_json);
-    }
+    let web =
+        http.zip(service).map(|(listener, service)| show(args, (listener, http_tls), &service));
+    let web = web.transpose()?;
     let text = shown(&offered, args.json)?;
-    let watch = move |event: &Event| {
-        if let Some(service) = &service {
-            service.saw(event);
-        }
-        tell(event);
-    };
-    let server = Server::start_each(exports, listeners, limits, watch);
+    let server = Server::start_each(exports, listeners, limits, observer);
     let server = server.context("starting the server")?;
+    print_addresses(&text);
+    wait(&signals, drive.as_ref(), configuration, Watch::new(pace.as_ref()))?;
+    drop((management, web));
+    drop((files, started));
+    server.stop().context("making the last writes durable")?;
+    recording.map_or(Ok(()), finish)?;
+    close(drive)
+}
+
+/// Ends a recording at this moment.
+fn finish(recording: RecordingFile) -> Result<()> {
+    let measured_to = recording.now();
+    recording.finish(&Tail { measured_to, ..Tail::default() }, &[])
+}
+
+/// Prints where clients come in.
+fn print_addresses(text: &str) {
     // Clients may know where without being told.
-    if let Err(error) = output::data(&text) {
+    if let Err(error) = output::data(text) {
         let error = server::chain_text(&error);
         warn!("could not print the addresses for clients to stdout: {error}");
     }
-    wait(&signals, drive.as_ref(), configuration, Watch::new(pace.as_ref()))?;
-    drop((management, web));
-    drop(files);
-    server.stop().context("making the last writes durable")?;
-    if let Some(recording) = recording {
-        let measured_to = recording.now();
-        recording.finish(&Tail { measured_to, ..Tail::default() }, &[])?;
-    }
-    close(drive)
 }
 
 /// `exports` with what was asked for: a recording, encryption.
@@ -147,6 +153,27 @@ fn with(exports: Exports, recording: Option<&RecordingFile>, tls: Option<Tls>) -
         Some(tls) => exports.encrypted(tls),
         None => exports,
     }
+}
+
+/// Refuses to serve where nobody could reach the drive.
+fn check_reachable(args: &Serve, has_no_front_end: bool) -> Result<()> {
+    if args.nbd.is_empty() && args.nvme.is_empty() && args.fuse.is_none() && has_no_front_end {
+        let text = "no client could reach the drive: no front end was named";
+        let hint = "give --nbd ADDRESS, or another of those that `floatgate serve --help` lists";
+        return Err(Error::new(Kind::Input, text).hint(hint).into());
+    }
+    Ok(())
+}
+
+/// Whoever is told of what happens to clients: the log, and the service of the drive.
+fn observer(service: Option<&Arc<DriveService>>) -> Arc<dyn Observer> {
+    let service = service.cloned();
+    Arc::new(move |event: &Event| {
+        if let Some(service) = &service {
+            service.saw(event);
+        }
+        tell(event);
+    })
 }
 
 /// Exports that are mounted as files.
@@ -198,7 +225,14 @@ fn record(file: &Path, args: &Serve, size: u64) -> Result<RecordingFile> {
         None => format!("{} in memory", Bytes(size)),
     };
     let model = (args.timing.timing == Timing::Model).then_some(args.timing.model.as_str());
-    let of = recording::Subject { device: &device, size_bytes: size, model, front_end: None };
+    let (front_end, emulation_slowdown) = (None, None);
+    let of = recording::Subject {
+        device: &device,
+        size_bytes: size,
+        model,
+        front_end,
+        emulation_slowdown,
+    };
     RecordingFile::begin(file, &of)
 }
 
@@ -491,14 +525,17 @@ pub(super) fn listen_http(
 
 /// Shows a drive to browsers and monitoring.
 fn show(
-    listener: TcpListener,
+    args: &Serve,
+    (listener, tls): (TcpListener, Option<Tls>),
     service: &Arc<DriveService>,
-    (hosts, tls): (Vec<String>, Option<Tls>),
 ) -> Result<Web> {
+    let hosts = args.pages.http_host.clone();
     let token = Token::draw(Some(service.volume().join(TOKEN)));
     let token = token.context("writing the token of the dashboard")?;
     let routes = DriveRoutes::new(Arc::downgrade(service));
-    Web::start(listener, Content::Drive(routes), Door { token, hosts, tls })
+    let web = Web::start(listener, Content::Drive(routes), Door { token, hosts, tls })?;
+    introduce(&web, args.log_json);
+    Ok(web)
 }
 
 /// Prints the address of the page past the log, since it may hold the token; with JSON, logs it

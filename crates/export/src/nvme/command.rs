@@ -11,13 +11,18 @@ pub(super) const COMPLETION_BYTES: usize = 16;
 
 /// Opcodes of the admin queue.
 pub(super) mod admin {
+    pub(in super::super) const DELETE_SUBMISSION_QUEUE: u8 = 0x00;
+    pub(in super::super) const CREATE_SUBMISSION_QUEUE: u8 = 0x01;
     pub(in super::super) const GET_LOG_PAGE: u8 = 0x02;
+    pub(in super::super) const DELETE_COMPLETION_QUEUE: u8 = 0x04;
+    pub(in super::super) const CREATE_COMPLETION_QUEUE: u8 = 0x05;
     pub(in super::super) const IDENTIFY: u8 = 0x06;
     pub(in super::super) const ABORT: u8 = 0x08;
     pub(in super::super) const SET_FEATURES: u8 = 0x09;
     pub(in super::super) const GET_FEATURES: u8 = 0x0A;
     pub(in super::super) const ASYNCHRONOUS_EVENT: u8 = 0x0C;
     pub(in super::super) const KEEP_ALIVE: u8 = 0x18;
+    pub(in super::super) const DOORBELL_BUFFER: u8 = 0x7C;
 }
 
 /// Opcodes of the NVM command set ([nvme-nvm-2021]).

@@ -87,6 +87,9 @@ fn of_controller(controller: &Controller, context: &Context<'_>) -> Structure {
     it.put_u8(261, 1 << 2);
     if controller.transport().is_fabrics() {
         of_fabrics(&mut it, is_io);
+    } else {
+        // OACS: a doorbell buffer.
+        it.put_u16(256, 1 << 8);
     }
     it.put_terminated(768, 256, if is_io { subsystem.nqn() } else { DISCOVERY_NQN });
     if is_io {

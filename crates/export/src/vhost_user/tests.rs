@@ -4,7 +4,8 @@ mod driver;
 
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver};
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use device::{Device as _, Durability, MemoryDevice};
 use proptest::prelude::*;
@@ -15,7 +16,7 @@ use super::message::code;
 use super::ring::{Layout, PackedRing, Ring, SplitRing};
 use super::*;
 use crate::guest_memory::{GuestMemory, memory_file};
-use crate::{Address, Pace};
+use crate::{Address, Event, Export, Pace};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const READ: u32 = 0;

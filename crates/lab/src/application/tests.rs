@@ -39,6 +39,7 @@ fn recorded(requests: Vec<Recorded>) -> Recording {
         machine: "2 x a processor, Linux".into(),
         began_unix_ns: 0,
         front_end_ns: None,
+        emulation_slowdown: None,
     };
     Recording { head, tail: Some(tail), requests, lost: 0, transactions: Vec::new() }
 }
@@ -282,4 +283,30 @@ fn the_share_of_the_host_of_a_recording_without_requests_is_not_told() {
     recording.tail.as_mut().unwrap().measured_to = later;
     assert_eq!(host_share(&recording), None);
     assert_eq!(parents(recording.measured()), []);
+}
+
+#[test]
+fn copies_have_the_same_requests_on_other_addresses() {
+    let recording = recorded(vec![read(0, 100), read(150, 250), read(260, 300)]);
+    let tree = RequestTree::new(&recording, NonZeroU32::new(3).unwrap());
+    assert_eq!((tree.requests.len(), tree.of_one()), (9, 3));
+    for (copy, requests) in tree.by_copy(&tree.requests).enumerate() {
+        let moved_by = copy as u64 * recording.space_sectors();
+        assert!(requests.iter().all(|it| it.lba == moved_by));
+        let parents = &tree.parents[3 * copy..3 * copy + 3];
+        let expected: Vec<Option<u32>> =
+            [None, Some(0), Some(1)].map(|it| it.map(|it: u32| it + 3 * copy as u32)).to_vec();
+        assert_eq!(parents.iter().map(|it| it.index).collect::<Vec<_>>(), expected);
+    }
+    assert_eq!(tree.recorded_end(), Nanos::from_micros(300));
+}
+
+#[test]
+fn the_rest_of_a_recording_waits_for_nothing_before_it() {
+    let recording = recorded(vec![read(0, 100), read(150, 250), read(260, 300)]);
+    let whole = RequestTree::new(&recording, NonZeroU32::MIN);
+    let rest = whole.after(1);
+    assert_eq!(*rest.requests, recording.requests[1..]);
+    let found: Vec<_> = rest.parents.iter().map(|it| (it.index, it.think_time.0)).collect();
+    assert_eq!(found, [(None, 0), (Some(0), 10_000)]);
 }

@@ -1,4 +1,4 @@
-"""Work on clusters from the command line: ``floatgate sweep --ray`` runs this as its driver."""
+"""Driver of sweeps on clusters, which ``floatgate sweep --ray`` runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _INTERRUPTED = 130
 
 
 def _cluster(address: str) -> Any:
-    """The module ``ray``, connected to the cluster at an address."""
+    """Connects to a cluster of Ray, and returns the module ``ray``."""
     try:
         import ray
     except ImportError as cause:
@@ -29,11 +29,11 @@ def _cluster(address: str) -> Any:
 
 
 def main(words: list[str] | None = None) -> int:
-    """Does what the words say. Returns the exit status."""
+    """Runs a command. Returns the exit status."""
     parser = argparse.ArgumentParser(prog="python3 -m floatgate", description=__doc__)
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True)
-    resume = commands.add_parser("sweep", help="goes on with a sweep on a cluster")
+    resume = commands.add_parser("sweep", help="continues a sweep on a cluster")
     resume.add_argument("--resume", required=True, metavar="FOLDER", help="folder of the sweep")
     resume.add_argument("--ray", required=True, metavar="ADDRESS",
                         help="HOST:PORT of a cluster, auto, or local for one on this machine")

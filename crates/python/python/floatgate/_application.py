@@ -1,4 +1,4 @@
-"""Applications that were recorded, on other drives."""
+"""Predictions of recorded applications on other drives."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def replay_one(name: str, recording: bytes, order: str) -> str:
-    """What a recording makes of one drive, as JSON: a task of a replay."""
+    """Replays a recording on one drive and returns JSON: a task of ``replay`` and ``app``."""
     return _core.replay(name, recording, order)
 
 
@@ -51,13 +51,13 @@ def replay(
 def replay(
     recording: str | PathLike[str], drive: Drive | Sequence[Drive], **options: Unpack[Options]
 ) -> dict[str, Any] | list[dict[str, Any]]:
-    """What an application that was recorded makes of another drive, as ``floatgate replay``.
+    """Predicts a recorded application on another drive, like ``floatgate replay``.
 
     Options are ``host_speed`` (1.0), ``buffered`` and ``compressible`` in percent (0), and
     ``format``, ``host``, ``time_lapse`` and ``seed`` of the drive.
 
-    Several drives make a list of results. They are replayed on ``jobs`` threads or by an
-    ``executor``, with ``batch`` of them a task, and the folder ``out`` keeps what is done.
+    A list of drives gives a list of results. They are replayed on ``jobs`` threads or by an
+    ``executor`` with ``batch`` drives per task. The folder ``out`` stores finished results.
     """
     path = fspath(recording)
     try:
@@ -94,10 +94,10 @@ def app(
     recordings: str | PathLike[str] | None = None,
     **options: Unpack[Options],
 ) -> dict[str, Any] | list[dict[str, Any]]:
-    """The rate of an application with so many clients on a drive, as ``floatgate app``.
+    """Predicts the rate of an application with ``threads`` clients, like ``floatgate app``.
 
-    Goes by a recording that is built in, or by one in the folder ``recordings``. Options are those
-    of ``replay``.
+    Uses a built-in recording, or one in the folder ``recordings``. Options are those of
+    ``replay``.
     """
     if recordings is not None:
         return replay(Path(recordings) / f"{name}-t{threads}.rec", drive, **options)

@@ -1,4 +1,4 @@
-"""Charts of lines as SVG, which notebooks and pages on code show as they are."""
+"""Line charts as SVG, which notebooks show inline."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Mapping, Sequence
 
 from ._error import Error
 
-#: Colours of lines that people with any colour vision tell apart (Okabe and Ito).
+#: Colours that people with any colour vision can distinguish (Okabe and Ito).
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 _WIDTH, _HEIGHT = 640, 340
 _LEFT, _RIGHT, _TOP, _BOTTOM = 78, 16, 34, 46
@@ -20,13 +20,15 @@ Line = tuple[Sequence[float], Sequence[float]]
 
 
 class Chart:
-    """Lines over one quantity, with axes that begin at zero where that hides nothing.
+    """A line chart. An axis starts at zero unless the values lie far from it.
 
     >>> Chart("Write amplification", "spare, %", "", {"model": ([10, 20], [4.1, 2.7])})
     """
 
-    def __init__(self, title: str, x: str, y: str, lines: Mapping[str, Line], note: str = "") -> None:
-        """``x`` and ``y`` name the axes with their units; ``note`` says where numbers are from."""
+    def __init__(
+        self, title: str, x: str, y: str, lines: Mapping[str, Line], note: str = ""
+    ) -> None:
+        """``x`` and ``y`` label the axes with their units; ``note`` names the source."""
         self.title = title
         self._x, self._y, self._note = x, y, note
         self._lines = {name: _clean(*line) for name, line in lines.items()}
@@ -37,7 +39,7 @@ class Chart:
         self._ticks_y = _ticks([point[1] for point in points])
 
     def svg(self) -> str:
-        """The chart as the text of an SVG file."""
+        """Returns the chart as the text of an SVG file."""
         parts = [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
             f'width="{_WIDTH}" height="{_HEIGHT}" font-family="system-ui, sans-serif" '
@@ -120,7 +122,7 @@ def _clean(xs: Sequence[float], ys: Sequence[float]) -> list[tuple[float, float]
 
 
 def _ticks(values: Sequence[float]) -> list[float]:
-    """Round numbers that span the values: some five, from zero on where that is near."""
+    """Returns about five round numbers that span the values, from zero if that is near."""
     low, high = min(values), max(values)
     if 0 <= low < 0.6 * high:
         low = 0.0

@@ -1,4 +1,4 @@
-"""Runs side by side."""
+"""Comparison of runs."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from ._run import Run
 
 
 class Comparison:
-    """Several runs, load by load. Ratios are to the first run that has a load."""
+    """Several runs compared load by load. Ratios refer to the first run that has the load."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self.runs = list(runs)
         self._data = [run._data for run in self.runs]
         values = json.loads(_core.compare_runs(self._data))
-        #: Every load that any of the runs measured, with an entry a run; none where a run has not.
+        #: Every load that any run measured, with one entry per run, ``None`` without one.
         self.loads: list[dict[str, Any]] = values["loads"]
-        #: For each workload the runs that measured all of it, the best first.
+        #: For each workload, the runs that measured all its loads, best first.
         self.rankings: list[dict[str, Any]] = values["rankings"]
-        #: What else differs between the runs: model version, time lapse, machine.
+        #: Other differences between the runs, such as model version, time lapse and machine.
         self.differences: list[dict[str, Any]] = values["differences"]
 
     def rows(self) -> list[dict[str, Any]]:
-        """A flat dict for each load of each run, such as pandas and Polars take."""
+        """Returns a flat dict for each load of each run, as pandas and Polars accept them."""
         rows = []
         for load in self.loads:
             for index, entry in enumerate(load["entries"]):
@@ -46,7 +46,7 @@ class Comparison:
         return rows
 
     def html(self) -> str:
-        """One page on all of the runs, as ``floatgate compare`` makes it."""
+        """Returns one page about all runs, the same as of ``floatgate compare``."""
         return _core.compare_html(self._data)
 
     def save(self, path: str | PathLike[str]) -> Path:
@@ -72,7 +72,7 @@ class Comparison:
 
 
 def compare(runs: Sequence[Run | str | PathLike[str]]) -> Comparison:
-    """Puts runs side by side: runs, or the folders that they are in."""
+    """Compares runs, which are given as values or as paths of run folders."""
     opened = [run if isinstance(run, Run) else Run.open(run) for run in runs]
     if not opened:
         raise Error("no runs are given", "give two or more")

@@ -1,4 +1,4 @@
-"""Engines of other projects as executors of the shape of ``concurrent.futures``."""
+"""Adapters that give Ray and Dask the interface of ``concurrent.futures``."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import Any, Callable, Protocol
 from ._core import __version__
 from ._error import Error
 
-#: Nodes that a task of Ray may lose before it counts as lost itself.
+#: Number of times that Ray repeats a task whose node was lost.
 _NODES_LOST_MAX = 5
-#: Tasks at once that an executor is taken to have which does not say.
+#: Assumed number of parallel tasks of an executor that does not tell.
 _PLACES_DEFAULT = 32
 
 
 class Executor(Protocol):
-    """What is asked of an executor: those of ``concurrent.futures`` have it."""
+    """The part of ``concurrent.futures.Executor`` that is needed."""
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
-        """Begins a task."""
+        """Starts a task."""
         ...
 
 
 class RayExecutor:
-    """Tasks on the cluster of Ray that this process is connected to.
+    """Runs tasks on the Ray cluster that this process is connected to.
 
-    Ray repeats the tasks of a node that is lost. Every node must have this package.
+    Ray repeats the tasks of a lost node. Every node must have this package.
     """
 
     def __init__(self, ray: ModuleType) -> None:
@@ -39,7 +39,7 @@ class RayExecutor:
         self._references: dict[Future[Any], Any] = {}
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
-        """Begins a task."""
+        """Starts a task."""
         remote = self._functions.get(function)
         if remote is None:
             # Once for each function: Ray sends it to the cluster each time it is wrapped.
@@ -52,17 +52,17 @@ class RayExecutor:
         return future
 
     def cancel(self, future: Future[Any]) -> None:
-        """Ends a task, also one that is running."""
+        """Cancels a task, even if it is running."""
         reference = self._references.pop(future, None)
         if reference is not None:
             self._ray.cancel(reference)
 
     def places(self) -> int:
-        """Tasks that may run at once."""
+        """Returns the number of tasks that can run at once."""
         return int(self._ray.cluster_resources().get("CPU", 0)) or _PLACES_DEFAULT
 
     def failure(self, failure: BaseException) -> BaseException:
-        """What went wrong, in the words of this package."""
+        """Returns the failure as an error of this package where possible."""
         cause = getattr(failure, "cause", None)
         if isinstance(cause, Error):
             return cause
@@ -80,24 +80,24 @@ class RayExecutor:
 
 
 class _DaskExecutor:
-    """Tasks on the cluster of a client of Dask, which repeats those of a worker that is lost."""
+    """Runs tasks on a Dask cluster, which repeats the tasks of a lost worker."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        # Each task is one of its own, also one that was done before.
+        # Without this, Dask would answer a repeated task from its memory.
         self._executor = client.get_executor(pure=False)
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
-        """Begins a task."""
+        """Starts a task."""
         return self._executor.submit(function, *args)
 
     def places(self) -> int:
-        """Tasks that may run at once."""
+        """Returns the number of tasks that can run at once."""
         return sum(self._client.nthreads().values()) or _PLACES_DEFAULT
 
 
 def executor_of(engine: Any) -> Executor:
-    """The executor that is meant: the module ``ray``, a client of Dask, or an executor."""
+    """Returns an executor for the module ``ray``, a Dask client, or an executor."""
     if isinstance(engine, ModuleType) and engine.__name__ == "ray":
         return RayExecutor(engine)
     if hasattr(engine, "get_executor"):
@@ -109,7 +109,7 @@ def executor_of(engine: Any) -> Executor:
 
 
 def places(executor: Executor) -> int:
-    """Tasks that an executor may have running at once."""
+    """Returns the number of tasks that an executor can run at once."""
     ask = getattr(executor, "places", None)
     if ask is not None:
         return ask()
@@ -117,7 +117,7 @@ def places(executor: Executor) -> int:
 
 
 def processors() -> int:
-    """Processors that this process may use."""
+    """Returns the number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

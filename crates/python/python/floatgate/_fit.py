@@ -1,4 +1,4 @@
-"""Fits: the open numbers of a drive, found from what was published or measured of it."""
+"""Fits of a drive's open numbers to published or measured figures."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Free = Union[Sequence[str], Mapping[str, "tuple[float, float] | None"]]
 
 
 class Fit:
-    """The result of a fit: the drive that was found, and how sure its numbers are."""
+    """The result of a fit: the fitted drive, and the uncertainty of its numbers."""
 
     def __init__(self, text: str, name: str) -> None:
         self._text = text
@@ -49,36 +49,36 @@ class Fit:
 
     @property
     def drive(self) -> Drive:
-        """The drive with the numbers that were found; its file says what they were fitted to."""
+        """The fitted drive. The sources in its file state what was fitted."""
         return Drive(self.values["drive"], self._name)
 
     @property
     def parameters(self) -> list[dict[str, Any]]:
-        """The numbers: path, bounds, start, value, deviation, and what is open about them."""
+        """The fitted numbers: path, bounds, start, value, deviation, and remarks."""
         return self.values["parameters"]
 
     @property
     def undetermined(self) -> list[str]:
-        """Numbers of which the figures tell next to nothing; they stay as they were."""
+        """Numbers that the figures do not determine. They keep their start value."""
         return [it["path"] for it in self.parameters if it["undetermined"]]
 
     @property
     def figures(self) -> list[dict[str, Any]]:
-        """Every figure beside what the drive does, before and after."""
+        """Every figure, with the value of the drive before and after the fit."""
         return self.values["figures"]
 
     @property
     def contradictions(self) -> list[dict[str, Any]]:
-        """Figures that cannot all be true; none of them was used."""
+        """Figures that contradict each other. None of them was used."""
         return self.values["contradictions"]
 
     @property
     def is_verified(self) -> bool:
-        """True if the protocols ran on the fitted drive; else figures are estimates."""
+        """True if the protocols were run on the fitted drive. Otherwise figures are estimates."""
         return self.values["verified"]
 
     def to_json(self) -> str:
-        """The text that ``floatgate fit --json`` prints."""
+        """Returns the JSON that ``floatgate fit --json`` prints."""
         return self._text
 
     def __eq__(self, other: object) -> bool:
@@ -121,14 +121,14 @@ def _remark(parameter: dict[str, Any]) -> str:
 
 
 def figures(drive: Drive) -> list[dict[str, str]]:
-    """The published figures about a drive, row by row: a template for figures of your own."""
+    """Returns the published figures of a drive as rows, a template for your own figures."""
     order = json.dumps({"drives": [[drive._name, drive.toml()]], "figures": None, "rows": None})
     rows = csv.DictReader(io.StringIO(_core.figures_text()))
     return [row for row, owner in zip(rows, _core.figure_owners(order)) if owner == 0]
 
 
 def table_of(given: Figures | None) -> dict[str, str] | None:
-    """A table of figures as an order has it."""
+    """Returns figures as the name and the text of a table."""
     if given is None:
         return None
     if isinstance(given, (str, PathLike)):
@@ -159,8 +159,8 @@ def _free(free: Free) -> list[dict[str, Any]]:
 
 
 def fit_one(order: str, measured: str, jobs: int, run: _core.RunData | None) -> str:
-    """The fit of one drive, as JSON: a task of a fit of many. ``measured`` is the text of the run,
-    by which results are kept."""
+    """Fits one drive and returns JSON: a task of ``fit``. ``measured`` is the text of the run; it
+    distinguishes stored results."""
     return _core.fit_drive(order, jobs, run)
 
 
@@ -199,16 +199,17 @@ def fit(
     jobs: int | None = None,
     progress: Progress | bool | None = None,
 ) -> Fit | list[Fit]:
-    """Fits the open numbers of a drive to figures, as ``floatgate fit``.
+    """Fits the open numbers of a drive to figures, like ``floatgate fit``.
 
-    ``figures`` is a table with the columns of ``figures()``, or rows of it; without it the
-    project's own are used. ``run`` is a run of the drive that was measured, to fit to instead.
-    ``free`` names open numbers besides those of the drive's ``[[fit]]`` tables; their bounds are
-    half and double their value unless they are given. ``format`` goes by the figures of one format,
-    and predicts the others. ``search`` is the number of drives that the global search looks at.
+    ``figures`` is the path of a table with the columns of ``figures()``, or its rows as dicts; by
+    default the built-in published figures. ``run`` is a measured run to fit to instead. ``free``
+    names open numbers besides those of the drive's ``[[fit]]`` tables; their bounds are half and
+    double the value unless given. ``format`` uses only the figures of one format, and predicts the
+    others. ``search`` is the number of drives that the global search evaluates.
 
-    Several drives, such as variants of a model, make a list of fits, a task of ``executor`` each; the folder ``out`` keeps what
-    is done. The result depends on neither ``executor`` nor ``jobs``.
+    A list of drives, for example variants of a model, gives a list of fits, each a task of
+    ``executor``. The folder ``out`` stores finished fits. The result depends on neither
+    ``executor`` nor ``jobs``.
     """
     is_one = isinstance(drive, Drive)
     drives: Sequence[Drive] = [drive] if isinstance(drive, Drive) else list(drive)

@@ -1,4 +1,4 @@
-"""Pieces of HTML for notebooks."""
+"""HTML for notebooks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Iterable, Sequence
 
 
 def escaped(value: Any) -> str:
-    """A value as text of a page: numbers to four digits or whole, nothing as an empty text."""
+    """Returns a value as escaped text; numbers have four digits, ``None`` is empty."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -20,7 +20,7 @@ def escaped(value: Any) -> str:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A table; numbers are aligned to the right."""
+    """Returns a table whose numbers are right-aligned."""
     head = "".join(f"<th>{escaped(each)}</th>" for each in heads)
     body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
@@ -33,6 +33,6 @@ def _cell(value: Any) -> str:
 
 
 def frame(page: str) -> str:
-    """A whole page within a page."""
+    """Returns a frame that shows a whole page."""
     source = html.escape(page, quote=True)
     return f'<iframe srcdoc="{source}" width="100%" height="800" style="border:0"></iframe>'

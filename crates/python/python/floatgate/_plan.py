@@ -1,4 +1,4 @@
-"""Plans: what a protocol would do with a drive, before anything is done."""
+"""Plans of protocols on drives, and reviews."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ._run import Review, Run, jobs_or_processors
 
 
 class Plan:
-    """Every step of a protocol on a drive: a value, which can be sent to another process.
+    """Every step of a protocol on a drive: a value that can be pickled.
 
-    It holds the workloads too, so that files of protocols and workloads are not needed there.
+    It includes the workloads, so that another machine does not need their files.
     """
 
     def __init__(self, drive: Drive, setup: dict[str, Any], text: str) -> None:
@@ -39,17 +39,17 @@ class Plan:
 
     @property
     def steps(self) -> list[dict[str, Any]]:
-        """The steps in their order, as this drive carries them out."""
+        """The steps in order, as this drive runs them."""
         return self._values["carried_out"]["steps"]
 
     @property
     def targets(self) -> list[dict[str, Any]]:
-        """The setups of the drive, each of which goes through all the steps."""
+        """The setups of the drive. Each one runs all steps."""
         return self._values["targets"]
 
     @property
     def duration_s(self) -> float:
-        """Protocol time of one setup, in seconds; a model in time lapse takes far less."""
+        """Protocol time of one setup in seconds. A simulation in time lapse takes much less."""
         return self._values["duration_s"]
 
     def review(
@@ -59,9 +59,9 @@ class Plan:
         jobs: int | None = None,
         progress: Progress | bool | None = None,
     ) -> Review:
-        """Carries the plan out, with run folders and a page in ``out``.
+        """Runs the plan, and writes run folders and a page to ``out``.
 
-        A drive that is not of the catalogue is saved there as a file, by which runs name it.
+        A drive that is not in the catalogue is saved there too; runs refer to it by that file.
         """
         drive_order = self.drive._order(**self._setup)
         drive_order["name"] = self.drive._named_below(Path(out))
@@ -103,7 +103,7 @@ def plan(
     time_lapse: int | None = None,
     seed: int = 1,
 ) -> Plan:
-    """What a protocol would do with a drive, as ``floatgate plan``."""
+    """Plans a protocol on a drive, like ``floatgate plan``."""
     setup: dict[str, Any] = {
         "format": format, "host": host, "time_lapse": time_lapse, "seed": seed,
     }
@@ -122,6 +122,9 @@ def review(
     jobs: int | None = None,
     progress: Progress | bool | None = None,
 ) -> Review:
-    """A whole protocol on a drive, with run folders and a page in ``out``."""
+    """Runs a whole protocol on a drive, and writes run folders and a page to ``out``.
+
+    A drive that is not in the catalogue is saved there too; runs refer to it by that file.
+    """
     made = plan(drive, protocol, format=format, host=host, time_lapse=time_lapse, seed=seed)
     return made.review(out=out, jobs=jobs, progress=progress)

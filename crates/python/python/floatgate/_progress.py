@@ -1,4 +1,4 @@
-"""Progress of work, for whoever waits."""
+"""Reports of progress."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Callable, Optional
 #: ``done`` (0 to 1), ``left_s`` and ``text``.
 Progress = Callable[[dict[str, Any]], None]
 
-#: Seconds between two lines where nobody sees a line change.
+#: Seconds between two lines if stderr is no terminal.
 _BETWEEN_S = 10.0
 
 
@@ -31,8 +31,8 @@ def _is_end(event: dict[str, Any]) -> bool:
 
 
 class Bar:
-    """A line on stderr that says how far the work is: one that changes on a terminal, one every ten
-    seconds elsewhere."""
+    """Progress on stderr: one line that changes on a terminal, a new line every ten seconds
+    elsewhere."""
 
     def __init__(self) -> None:
         self._is_terminal = sys.stderr.isatty()
@@ -50,7 +50,7 @@ class Bar:
 
 
 class NotebookBar:
-    """A bar below the cell of a notebook, which is taken away at the end."""
+    """A progress bar below the cell of a notebook, which is removed at the end."""
 
     def __init__(self) -> None:
         from IPython.display import display  # type: ignore[import-not-found, unused-ignore]
@@ -67,7 +67,7 @@ class NotebookBar:
 
 
 class _Html:
-    """A piece of HTML that a notebook shows."""
+    """HTML for a notebook."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -80,14 +80,14 @@ class _Html:
 
 
 def _is_notebook() -> bool:
-    """True within the kernel of a notebook; IPython on a terminal has no kernel."""
+    """Returns true in the kernel of a notebook. IPython on a terminal has no kernel."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return shell is not None and hasattr(shell, "kernel")
 
 
 def observer(progress: Progress | bool | None) -> Optional[Progress]:
-    """The observer that is meant: a function, ``True`` for a bar, or none."""
+    """Returns the function to call with progress: ``True`` means a bar."""
     if progress is True:
         return NotebookBar() if _is_notebook() else Bar()
     return progress or None

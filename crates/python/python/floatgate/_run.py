@@ -95,14 +95,14 @@ class Run:
         return self._data.html()
 
     def chart(self, column: str = "iops") -> Chart:
-        """A column of the samples over protocol time, a line for each step that has samples."""
+        """Returns a chart of a column of the samples over protocol time, with a line per step."""
         columns = self.samples().to_dict()
         if column not in columns or column == "step":
             raise Error(f"samples have no column {column!r}", f"they have {', '.join(columns)}")
         lines: dict[str, tuple[list[float], list[float]]] = {}
         begin_s, last = 0.0, ("", 0.0)
         for step, at_s, value in zip(columns["step"], columns["at_s"], columns[column]):
-            # Times begin anew with each step.
+            # Times restart with each step.
             begin_s += last[1] if step != last[0] else 0.0
             last = (step, at_s)
             if value is not None:

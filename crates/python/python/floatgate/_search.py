@@ -1,7 +1,7 @@
-"""Searches: the best drive of many that holds what a load asks for.
+"""Search for the best drive that meets limits under a load.
 
-Optuna proposes drives here, and learns what became of them (ask and tell); each is measured as a
-point of a sweep, here or by an executor.
+Optuna proposes drives in this process and learns their results (ask and tell). Each drive is
+measured like a point of a sweep, here or by an executor.
 """
 
 from __future__ import annotations
@@ -34,61 +34,61 @@ _LATENCY = "latency_ns_"
 
 @dataclass(frozen=True)
 class Trial:
-    """One drive that was looked at."""
+    """One drive that was evaluated."""
 
-    #: Its place in the search, from 0.
+    #: Number of the trial, from 0.
     number: int
-    #: The drive that it began with; values below are put into it.
+    #: The drive before ``values`` are set.
     drive: Drive
-    #: What was chosen, by key.
+    #: The chosen values, by key.
     values: Mapping[str, Any]
-    #: Figures of the settled drive, as a row of a sweep; empty where there is no such drive.
+    #: Figures of the settled drive, as in a row of a sweep; empty if such a drive is impossible.
     figures: Mapping[str, Any]
-    #: Reason why there is no such drive; empty where there is one.
+    #: Reason why such a drive is impossible; empty if it is possible.
     reason: str = ""
-    #: How far each limit is missed: the logarithm of the ratio, above 0 where it is.
+    #: Logarithm of the ratio by which each limit is missed; 0 or less if it is met.
     misses: Mapping[str, float] = field(default_factory=dict)
-    #: The value of the goal; not a number where there is no such drive.
+    #: Value of the goal; not a number if such a drive is impossible.
     value: float = math.nan
 
     @property
     def holds(self) -> bool:
-        """True if the drive can be, and holds every limit."""
+        """True if the drive is possible and meets every limit."""
         return not self.reason and all(miss <= 0 for miss in self.misses.values())
 
     def row(self) -> dict[str, Any]:
-        """The trial as a flat dict."""
+        """Returns the trial as a flat dict."""
         head = {"trial": self.number, "drive": self.drive.name, **self.values}
         return {**head, "holds": self.holds, "goal": self.value, **self.figures}
 
 
 class Search:
-    """The result of a search: every drive that was looked at, and the best one."""
+    """The result of a search: every evaluated drive, and the best one."""
 
     def __init__(self, trials: Sequence[Trial], sign: int, format: str | None) -> None:
-        #: Every drive that was looked at, in the order of the search.
+        #: Every evaluated drive, in the order of the search.
         self.trials = list(trials)
         self._sign = sign
         self._format = format
 
     @property
     def holding(self) -> list[Trial]:
-        """The trials that hold every limit, the best first; equals in the order of the search."""
+        """The trials that meet every limit, best first; ties are in the order of the search."""
         holding = [trial for trial in self.trials if trial.holds]
         return sorted(holding, key=lambda trial: self._sign * trial.value)
 
     @property
     def best(self) -> Trial:
-        """The trial with the best goal among those that hold every limit."""
+        """The best trial among those that meet every limit."""
         holding = self.holding
         if not holding:
-            raise Error(f"none of {len(self.trials)} drives holds every limit",
-                        "trials has how far each misses; widen the space, or ask for more trials")
+            raise Error(f"none of {len(self.trials)} drives meets every limit",
+                        "trials says by how much each misses; widen the space")
         return holding[0]
 
     @property
     def drive(self) -> Drive:
-        """The drive of the best trial, with its values put in; those of the load are left out."""
+        """The drive of the best trial with its values set, without those of the load."""
         drive = self.best.drive
         for key, value in self.best.values.items():
             if key not in _OF_LOAD:
@@ -96,11 +96,11 @@ class Search:
         return drive
 
     def rows(self) -> list[dict[str, Any]]:
-        """A flat dict for each trial, such as pandas and Polars take."""
+        """Returns a flat dict for each trial, as pandas and Polars accept them."""
         return [trial.row() for trial in self.trials]
 
     def __repr__(self) -> str:
-        return f"<Search: {len(self.holding)} of {len(self.trials)} drives hold every limit>"
+        return f"<Search: {len(self.holding)} of {len(self.trials)} drives meet every limit>"
 
     def _repr_html_(self) -> str:
         keys = list(dict.fromkeys(key for trial in self.trials for key in trial.values))
@@ -110,13 +110,13 @@ class Search:
         return table(["trial", "drive", *keys, "goal", "iops", "latency_ns_p99"], rows)
 
 
-#: Dimensions that are of the load, not of the drive.
+#: Keys that belong to the load, not to the drive.
 _OF_LOAD = {"threads", "queue_per_thread", "read_percent", "compressible_percent"}
 
 
 @dataclass(frozen=True)
 class _Limit:
-    """One figure, and the value that it must not pass."""
+    """A figure, and the value that it must not exceed or fall below."""
 
     figure: str
     value: float
@@ -148,7 +148,7 @@ def _limits(at_most: Mapping[str, Any], at_least: Mapping[str, Any]) -> list[_Li
 
 
 def _choose(trial: Any, key: str, choices: Choices) -> Any:
-    """The value that Optuna proposes for a dimension."""
+    """Returns the value that Optuna proposes for a dimension."""
     if isinstance(choices, list):
         return trial.suggest_categorical(key, choices)
     if not (isinstance(choices, tuple) and len(choices) in (2, 3)):
@@ -165,20 +165,20 @@ def _choose(trial: Any, key: str, choices: Choices) -> Any:
 
 
 class _Order:
-    """What every point of a search has in common, as an order of a sweep for each drive."""
+    """What all points of a search share: an order of a sweep for each drive."""
 
     def __init__(self, drives: Sequence[Drive], arguments: dict[str, Any],
                  setup: tuple[Any, ...]) -> None:
         self._base = []
         for drive in drives:
-            # A dimension that changes nothing, for an order is refused without any.
+            # An order needs a dimension; this one changes nothing.
             dimension = {"key": "threads", "values": [arguments["threads"]]}
             whole = {"drive": drive._order(*setup), **arguments, "dimensions": [dimension],
                      "ranges": []}
             self._base.append(json.loads(_core.sweep_order(json.dumps(whole))[0]))
 
     def at(self, drive: int, values: Mapping[str, Any]) -> str:
-        """The order of the one point with these values."""
+        """Returns the order of the single point with these values."""
         dimensions = [{"key": key, "values": [value]} for key, value in values.items()]
         return json.dumps({**self._base[drive], "dimensions": dimensions})
 
@@ -190,7 +190,7 @@ def _study(seed: int) -> Any:
         raise Error(f"searching needs the package optuna: {cause}",
                     "python3 -m pip install 'optuna>=5'") from cause
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    # Several dimensions are looked at together: over-provisioning and its like go together.
+    # Dimensions interact, for example over-provisioning and the relocation policy.
     sampler = optuna.samplers.TPESampler(seed=seed, multivariate=True)
     return optuna.create_study(sampler=sampler)
 
@@ -199,7 +199,7 @@ def _tell(study: Any, proposal: Any, trial: Trial, sign: int) -> None:
     for name, miss in trial.misses.items():
         proposal.set_constraint(name, miss)
     if trial.reason:
-        # Farther off than any limit was ever missed.
+        # Worse than any limit is ever missed.
         proposal.set_constraint("can be", 100.0)
     study.tell(proposal, sign * trial.value if math.isfinite(trial.value) else 1e300)
 
@@ -225,21 +225,20 @@ def search(
     out: str | PathLike[str] | None = None,
     progress: Progress | bool | None = None,
 ) -> Search:
-    """Looks for the best drive that holds limits under a load.
+    """Searches for the best drive that meets limits under a load.
 
     >>> search(drive, {"user_capacity": ("400G", "720G", 20)}, maximize="user_capacity_gb",
     ...        at_most={"latency_ns_p99": "10ms"}, threads=2, queue=2)
 
-    ``drive`` is one, or several to choose from. ``space`` has the choices by key of a sweep:
-    ``(low, high)``, ``(low, high, step)``, or a list of values. What is to be least or greatest is
-    a figure of the settled drive, a column of ``Sweep.rows()``, or a function of a ``Trial``, such
-    as a price. ``at_most`` and ``at_least`` are limits of figures; those of latencies may be texts
-    such as ``"1ms"``.
+    ``drive`` is a drive, or a list to choose from. ``space`` has the choices for each key of a
+    sweep: ``(low, high)``, ``(low, high, step)``, or a list of values. The goal is a figure of the
+    settled drive, a column of ``Sweep.rows()``, or a function of a ``Trial``, such as a price.
+    ``at_most`` and ``at_least`` are limits of figures; latencies may be texts such as ``"1ms"``.
 
-    ``trials`` drives are looked at, ``workers`` at a time, on threads or by an ``executor``. The
-    same seed and number of workers find the same drive, whatever measures the drives: what is told
-    to the search depends on the order in which drives were proposed alone. The folder ``out`` keeps
-    what was measured, so that the same search goes on with it.
+    The search evaluates ``trials`` drives, ``workers`` at a time, on threads or by an ``executor``.
+    The same seed and number of workers find the same drive on any machine, because results are
+    told to Optuna in the order of the proposals. The folder ``out`` stores measurements, so that
+    the same search can be continued.
     """
     if (minimize is None) == (maximize is None):
         raise Error("there is not one goal", "give minimize, or maximize")
@@ -281,7 +280,7 @@ class _Proposal:
 
 @dataclass
 class _Work:
-    """A search under way."""
+    """A search in progress."""
 
     drives: Sequence[Drive]
     space: Mapping[str, Choices]
@@ -291,12 +290,12 @@ class _Work:
     order: _Order
     study: Any
     kept: Kept | None
-    #: Measurements by order: what is proposed twice is measured once.
+    #: Measurements by order. A drive that is proposed twice is measured once.
     tasks: dict[str, Future[Any]] = field(default_factory=dict)
 
     def carry_out(self, executor: Executor, trials: int, workers: int,
                   told: Progress | None) -> list[Trial]:
-        """The trials, ``workers`` under way at a time, told to the search in their order."""
+        """Evaluates drives, ``workers`` at a time, and tells results in the order of proposals."""
         done: list[Trial] = []
         under_way: deque[_Proposal] = deque()
         clock = Clock(trials, 0)
@@ -318,7 +317,7 @@ class _Work:
         return done
 
     def propose(self, executor: Executor) -> _Proposal:
-        """Asks for the next drive, and begins to measure it."""
+        """Asks for the next drive and starts to measure it."""
         asked = self.study.ask()
         index = 0
         if len(self.drives) > 1:
@@ -330,7 +329,7 @@ class _Work:
         return _Proposal(asked, index, values, order, self.tasks[order])
 
     def begin(self, executor: Executor, order: str) -> Future[Any]:
-        """Begins to measure a drive that was never measured; finds one that was."""
+        """Starts to measure a drive, unless a stored result exists."""
         found = self.kept.find(measure_point, (order, 0)) if self.kept else None
         if found is None:
             return executor.submit(carry_out, _core.MODEL_VERSION, measure_point, [(order, 0)])
@@ -339,7 +338,7 @@ class _Work:
         return known
 
     def trial(self, number: int, proposal: _Proposal) -> Trial:
-        """Waits for a measurement, and judges it."""
+        """Waits for a measurement and evaluates it."""
         [text], _ = proposal.task.result()
         if self.kept:
             self.kept.keep(measure_point, (proposal.order, 0), text)

@@ -31,7 +31,7 @@ ALIASES = {"user_capacity": CAPACITY, "ftl.user_capacity": CAPACITY, "queue": "q
 
 
 def flat(point: Mapping[str, Any]) -> dict[str, Any]:
-    """The figures of a point that was measured, by name."""
+    """Returns the figures of a measured point by name."""
     figures = {key: it for key, it in point.items() if not isinstance(it, (dict, list))}
     for part in ("latency", "lifetime"):
         for key, it in (point.get(part) or {}).items():
@@ -69,8 +69,8 @@ class Sweep:
         return rows
 
     def chart(self, figure: str = "iops", against: str | None = None) -> Chart:
-        """A figure of the points, a column of ``rows()``, against a dimension: the first one with
-        more than one value. Each combination of the others is a line."""
+        """Returns a chart of a figure, a column of ``rows()``, against a dimension, by default the
+        first one with several values. Each combination of the others is a line."""
         rows, dimensions = self.rows(), self.values["dimensions"]
         keys = [it["key"] for it in dimensions]
         varied = [it["key"] for it in dimensions if len(it["values"]) > 1] or keys
@@ -91,7 +91,7 @@ class Sweep:
         return Chart(f"{self.values['title']}: {figure}", against, "", lines, note.strip())
 
     def html(self) -> str:
-        """The page that ``floatgate sweep`` writes."""
+        """Returns the page that ``floatgate sweep`` writes."""
         return _core.sweep_html(self._text)
 
     def _repr_html_(self) -> str:
@@ -117,7 +117,7 @@ class Sweep:
 
 
 def measure_point(order: str, index: int) -> str:
-    """The point at a place of the grid of ``order``, as JSON: a task of a sweep."""
+    """Measures one point of the grid of ``order`` and returns JSON: a task of ``sweep``."""
     return _core.sweep_point(order, index)
 
 
@@ -162,10 +162,11 @@ def sweep(
     """Measures ``drive`` at every point of ``grid``, which has the values of each key.
 
     Keys are ``user_capacity_gb``, ``threads``, ``queue_per_thread``, ``read_percent``,
-    ``compressible_percent``, and those of the drive's file. With ``out`` each point is kept there
-    as soon as it is done, and ``resume`` goes on with such a folder. ``executor`` is anything of
-    the shape of ``concurrent.futures.Executor``, a client of Dask or the module ``ray``; a task
-    has ``batch`` points, or as many as take two seconds. Without one, ``jobs`` threads measure.
+    ``compressible_percent``, and those of the drive's file. With ``out``, each point is stored in
+    a folder there as soon as it is measured; ``resume`` names such a folder to continue.
+    ``executor`` is a ``concurrent.futures.Executor``, a Dask ``Client`` or the module ``ray``. It
+    gets ``batch`` points in each task, by default as many as take two seconds. Without an executor,
+    ``jobs`` threads measure the points.
     """
     folder = None
     if resume is not None:

@@ -1,8 +1,7 @@
-"""Many tasks on an executor: batched, kept as they come, each repeatable anywhere.
+"""Tasks on an executor: sent in batches, with results stored as they arrive.
 
-A task is a function of this package and its arguments, from which it makes a text; it depends on
-nothing else. Tasks of less than a second are sent several at a time, so that an engine's own work
-for each is little beside them.
+A task is a function of this package that turns its arguments into a text, and depends on nothing
+else. Short tasks are sent in batches, so that the overhead of the executor remains small.
 
     arguments ─► batches ─► executor ─► results ─► take, as they come
                     ▲                       │
@@ -24,22 +23,24 @@ from ._error import Error
 from ._executor import Executor, executor_of, places
 from ._progress import Progress
 
-#: A function that makes a text of its arguments.
+#: A function that returns a text for its arguments.
 Function = Callable[..., str]
 #: Arguments of one task.
 Arguments = tuple[Any, ...]
 
-#: Seconds that a batch is to take: enough above one that those of shorter tasks take one, too.
+#: Intended seconds of a batch, and the minimum near the end, where batches become smaller so that
+#: every worker has one.
 _BATCH_S = 2.0
-#: Seconds between two looks at how many places an executor has: clusters grow and shrink.
+_BATCH_MIN_S = 1.0
+#: Seconds between two queries of the size of the executor: clusters grow and shrink.
 _LOOK_S = 5.0
 
 
 def carry_out(model_version: int, function: Function, share: Sequence[Arguments]
               ) -> tuple[list[str], float]:
-    """Does a batch of tasks: what an executor's worker does. Returns results, and the seconds.
+    """Runs a batch of tasks on a worker. Returns the results, and the seconds that they took.
 
-    A worker whose models are of another version refuses.
+    Raises ``Error`` if the worker has another version of the models.
     """
     if model_version != _core.MODEL_VERSION:
         raise Error(
@@ -52,7 +53,7 @@ def carry_out(model_version: int, function: Function, share: Sequence[Arguments]
 
 
 class _Batches:
-    """Tasks in order, in batches that take seconds each."""
+    """Divides tasks into batches that take about two seconds each."""
 
     def __init__(self, tasks: Sequence[int], fixed: Optional[int]) -> None:
         self._left = list(reversed(tasks))
@@ -61,12 +62,12 @@ class _Batches:
         self._spent_s = 0.0
 
     def learn(self, count: int, spent_s: float) -> None:
-        """Takes note of what tasks took."""
+        """Records the time that tasks took."""
         self._done += count
         self._spent_s += spent_s
 
     def next(self, workers: int) -> list[int]:
-        """The next batch; empty once all are given out."""
+        """Returns the next batch; it is empty if no task is left."""
         size = self._fixed or self._size(workers)
         batch = self._left[-size:][::-1]
         del self._left[-size:]
@@ -76,12 +77,12 @@ class _Batches:
         if not self._done:
             return 1
         mean_s = max(self._spent_s / self._done, 1e-6)
-        # The last batches are smaller, so that no worker is without one at the end.
-        return max(1, min(math.ceil(_BATCH_S / mean_s), math.ceil(len(self._left) / workers)))
+        share = max(math.ceil(len(self._left) / workers), math.ceil(_BATCH_MIN_S / mean_s))
+        return min(math.ceil(_BATCH_S / mean_s), share)
 
 
 class _Crowd:
-    """An executor, and how many batches it is given ahead."""
+    """An executor, and the number of batches that it gets in advance."""
 
     def __init__(self, executor: Executor) -> None:
         self.executor = executor
@@ -89,14 +90,14 @@ class _Crowd:
         self._looked = time.monotonic()
 
     def limit(self) -> int:
-        """Batches under way at once: twice the workers, so that none waits for its next one."""
+        """Returns the most batches in progress: two per worker, so that no worker has to wait."""
         if time.monotonic() - self._looked > _LOOK_S:
             self.workers = places(self.executor)
             self._looked = time.monotonic()
         return 2 * self.workers
 
     def failure(self, failure: BaseException) -> BaseException:
-        """What went wrong, in the words of this package."""
+        """Returns the failure as an error of this package where possible."""
         if isinstance(failure, BrokenExecutor):
             return Error(f"the executor broke: {failure}",
                          "what is finished is kept: go on with a new executor")
@@ -104,7 +105,7 @@ class _Crowd:
         return translate(failure) if translate else failure
 
     def cancel(self, tasks: Sequence[Future[Any]]) -> None:
-        """Ends what is under way."""
+        """Cancels the tasks in progress."""
         for task in tasks:
             task.cancel()
             if hasattr(self.executor, "cancel"):
@@ -119,9 +120,9 @@ def scatter(
     executor: Any,
     batch: Optional[int] = None,
 ) -> None:
-    """Has an executor do tasks, and gives each result to ``take`` as it comes.
+    """Runs tasks on an executor, and passes each result to ``take`` as it arrives.
 
-    What was done before a failure is given to ``take`` before the failure is raised.
+    If a task fails, finished results are passed to ``take`` before the failure is raised.
     """
     if batch is not None and batch < 1:
         raise Error(f"batch is {batch}, must be 1 or more")
@@ -147,7 +148,7 @@ def scatter(
                 arguments = [tasks[index] for index in share]
                 task = crowd.executor.submit(carry_out, _core.MODEL_VERSION, function, arguments)
                 under_way[task] = share
-                # An executor may do a task at once: what is done is kept at once.
+                # An executor may run a task inside submit(): store results before the next one.
                 if task.done():
                     finish(task)
                 share = batches.next(crowd.workers)
@@ -162,10 +163,10 @@ def scatter(
 
 
 class Kept:
-    """A folder of results, each under the digest of its task: what was done once is done.
+    """A folder with a file for the result of each task, named by a digest of the task.
 
-    Texts and bytes among the arguments say what is asked; numbers say how it is carried out, on
-    which no result depends.
+    Texts and bytes among the arguments define the task. Numbers only state how to carry it out, for
+    example with how many threads.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -180,12 +181,12 @@ class Kept:
         return self.folder / f"{function.__name__}-{digest.hexdigest()[:24]}.json"
 
     def find(self, function: Function, arguments: Arguments) -> str | None:
-        """The result of a task that was done before."""
+        """Returns the stored result of a task, if there is one."""
         path = self._path(function, arguments)
         return path.read_text(encoding="utf-8") if path.is_file() else None
 
     def keep(self, function: Function, arguments: Arguments, result: str) -> None:
-        """Keeps a result, whole or not at all."""
+        """Stores a result atomically."""
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self._path(function, arguments)
         part = path.with_suffix(f".{os.getpid()}")
@@ -202,7 +203,7 @@ def gather(
     out: str | os.PathLike[str] | None = None,
     told: Optional[Progress] = None,
 ) -> list[str]:
-    """The results of tasks, in their order; those that the folder ``out`` has are not done again."""
+    """Returns the results of tasks in order. Results in the folder ``out`` are reused."""
     kept = None if out is None else Kept(out)
     results: dict[int, str] = {}
     for index, arguments in enumerate(tasks):
@@ -224,7 +225,7 @@ def gather(
 
 
 class Clock:
-    """How far a number of tasks is, and how long the rest takes."""
+    """Progress of a number of tasks, with an estimate of the remaining time."""
 
     def __init__(self, count: int, done_before: int) -> None:
         self._count = count
@@ -232,7 +233,7 @@ class Clock:
         self._began = time.monotonic()
 
     def event(self, done: int, noun: str) -> dict[str, Any]:
-        """A report of progress."""
+        """Returns a report of progress."""
         here = done - self._done_before
         left_s = (time.monotonic() - self._began) * (self._count - done) / max(here, 1)
         share = done / self._count

@@ -1,4 +1,4 @@
-"""Models beside what was published of the drives, row by row."""
+"""Validation of models against published figures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ._tasks import gather
 
 
 class Validation:
-    """Published figures, each beside what its model does."""
+    """Published figures, each with the value of the model."""
 
     def __init__(self, rows: list[dict[str, Any]]) -> None:
         #: Every row, as ``floatgate validate --json`` prints it; ``verdict`` is ``in``, ``out``,
@@ -26,18 +26,17 @@ class Validation:
 
     @property
     def compared(self) -> list[dict[str, Any]]:
-        """Rows that a model was compared with: ``modelled``, and its ``ratio`` to what was
-        published."""
+        """Rows with a value of the model, ``modelled``, and its ``ratio`` to the published one."""
         return [row for row in self.rows if row["verdict"] in ("in", "out")]
 
     @property
     def out_of_tolerance(self) -> list[dict[str, Any]]:
-        """Rows whose ratio is beyond the tolerance of their metric."""
+        """Rows whose ratio exceeds the tolerance of their metric."""
         return [row for row in self.rows if row["verdict"] == "out"]
 
     @property
     def error_median(self) -> float | None:
-        """Median error of the rates and average latencies that were compared, as a share."""
+        """Median error of the compared rates and average latencies, as a fraction."""
         typical = ("iops", "mb_s", "avg_latency_ms")
         errors = sorted(abs(row["ratio"] - 1) for row in self.compared if row["metric"] in typical)
         return errors[len(errors) // 2] if errors else None
@@ -62,7 +61,7 @@ class Validation:
 
 
 def validate_rows(order: str, jobs: int) -> str:
-    """Rows of figures beside one drive, as JSON: a task of a validation."""
+    """Validates rows of figures of one drive and returns JSON: a task of ``validate``."""
     return _core.validate_drives(order, jobs)
 
 
@@ -75,11 +74,11 @@ def validate(
     jobs: int | None = None,
     progress: Progress | bool | None = None,
 ) -> Validation:
-    """Compares published figures with the models of the drives, as ``floatgate validate``.
+    """Compares published figures with the models of drives, like ``floatgate validate``.
 
-    Without a drive all of the catalogue are validated, and rows that no model expresses are listed
-    with the reason. ``figures`` is a table with the columns of ``figures()``, or rows of it. With an
-    ``executor`` each drive is a task, and the folder ``out`` keeps what is done.
+    Without a drive, the whole catalogue is validated; rows that no model can express are listed
+    with the reason. ``figures`` is the path of a table with the columns of ``figures()``, or its
+    rows as dicts. With an ``executor`` each drive is a task, and the folder ``out`` stores results.
     """
     if drive is None:
         chosen = [Drive.load(name) for name in all_drives()]
@@ -101,7 +100,7 @@ def validate(
     told, many = observer(progress), jobs_or_processors(jobs)
     if executor is None:
         return Validation(json.loads(_core.validate_drives(order(chosen, rows), many, told)))
-    # Rows about no drive are told of without any simulation.
+    # Rows about no drive form a share of their own, which simulates nothing.
     shares: dict[int | None, list[int]] = {}
     for index in rows:
         shares.setdefault(owners[index], []).append(index)

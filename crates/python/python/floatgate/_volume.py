@@ -1,4 +1,4 @@
-"""Live volumes: what their servers say of them, or their dies."""
+"""Status of live volumes."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from ._html import escaped, table
 
 
 class Volume:
-    """A volume that ``floatgate create`` made, served or closed. Nothing of it is changed.
+    """A volume that ``floatgate create`` created, served or closed. It is only read.
 
     >>> volume = Volume.open("volume")
     >>> volume.status()["health"]["state"]
     """
 
     def __init__(self, path: str) -> None:
-        #: Path of its folder.
+        #: Path of the volume's folder.
         self.path = path
 
     @classmethod
     def open(cls, path: str | PathLike[str]) -> Volume:
-        """The volume in a folder. Fails if there is none, or its dies cannot be read."""
+        """Opens the volume in a folder. Raises ``Error`` if its status cannot be read."""
         volume = cls(fspath(path))
         volume.status()
         return volume
 
     def status(self) -> dict[str, Any]:
-        """Its status, as docs/reference/status.md describes it: what its server says, or its dies
-        where nobody serves it."""
+        """Returns the status that docs/reference/status.md describes, from the server, or from the
+        dies if the volume is not served."""
         return json.loads(_core.volume_status(self.path))
 
     def counters(self) -> dict[str, float]:
-        """The numbers of its status, by path: ``writes.host_bytes``, ``smart.power_cycles``.
+        """Returns all numbers of the status by path, such as ``writes.host_bytes``.
 
-        Two looks at them and the time between make rates. Numbers that are not known, such as the
-        traffic of a volume that nobody serves, are absent.
+        Rates are the difference of two calls divided by the time between them. Unknown numbers are
+        absent, for example the traffic of a volume that is not served.
         """
         counters: dict[str, float] = {}
         _flatten("", self.status(), counters)
         return counters
 
     def history(self, span: str = "1h") -> list[dict[str, Any]]:
-        """What its server did over the last ``2min``, ``1h`` or ``24h``: a flat dict a step, the
-        latest last, such as pandas and Polars take."""
+        """Returns the traffic of the last ``2min``, ``1h`` or ``24h``: a flat dict per step, oldest
+        first, as pandas and Polars accept them."""
         history = json.loads(_core.volume_history(self.path, span))
         rows = []
         for step in history["steps"]:
@@ -81,7 +81,7 @@ _CAUSES = ("host", "relocation", "wear", "parity", "metadata")
 
 
 def _flatten(path: str, value: Any, into: dict[str, float]) -> None:
-    """Puts every number of a value into a dict by its path."""
+    """Adds every number in a value to a dict, by its path."""
     if isinstance(value, dict):
         for key, inner in value.items():
             _flatten(f"{path}.{key}" if path else key, inner, into)

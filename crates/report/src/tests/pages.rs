@@ -207,6 +207,7 @@ fn figure(id: &str, drive: &str, ratio: f64) -> Judged {
         within: (0.85..=1.15).contains(&ratio),
         is_typical: true,
         is_measured: true,
+        is_scheduled: false,
     }
 }
 
@@ -215,7 +216,12 @@ fn validated(figures: Vec<Judged>) -> Validation {
     let none = Tally { figures: 0, near: 0, error_median: None };
     Validation {
         conditions: vec!["Model version 2.".into(), "Seed 1.".into()],
-        tallies: vec![TallyLine { name: "all".into(), typical: tally, spread: none }],
+        tallies: vec![TallyLine {
+            name: "all".into(),
+            typical: tally,
+            spread: none,
+            scheduled: none,
+        }],
         worst: Vec::new(),
         discussions: Vec::new(),
         figures,

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, bail};
-use export::nvme::Subsystem;
-use export::{Address, Exports, Listener, Protocol};
-use live::{Administration, status};
+use anyhow::{Result, bail};
+use export::{Address, Listener, Protocol};
+use live::status;
 use server::activation::{Passed, Place};
 
+use super::front_end::Served;
 use super::warn_of_reach;
 use crate::args::{Encryption, Serve};
 
@@ -38,17 +38,15 @@ fn listen_at(place: &Place<Address>, passed: &mut Passed) -> Result<Listener> {
 /// Returns the listeners with the protocol of each, NBD first. Adds where hosts find each
 /// namespace to what is offered.
 pub(super) fn with_subsystem(
-    args: &Serve,
     (nbd, nvme): (Vec<Listener>, Vec<Listener>),
-    (exports, administration): (&Exports, Arc<dyn Administration>),
+    served: &Served<'_>,
     offered: &mut [status::Export],
 ) -> Result<Vec<(Listener, Protocol)>> {
     let mut listeners: Vec<_> = nbd.into_iter().map(|it| (it, Protocol::Nbd)).collect();
     if nvme.is_empty() {
         return Ok(listeners);
     }
-    let subsystem = Subsystem::new(exports, administration, args.nvme_block_bytes);
-    let subsystem = Arc::new(subsystem.context("making an NVMe subsystem")?);
+    let subsystem = served.subsystem()?;
     for listener in nvme {
         for (id, export) in (1..).zip(offered.iter_mut()) {
             export.uris.push(uri(listener.address(), subsystem.nqn(), id));
