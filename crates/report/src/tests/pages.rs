@@ -241,7 +241,7 @@ fn a_validation_without_figures_says_that_there_were_none() {
 fn a_tally_of_nothing_has_no_share() {
     let html = validation(&validated(vec![figure("A1", "duo", 1.0), figure("A2", "duo", 2.0)]));
     let row = rows(section(&html, "summary"), "<table").remove(0);
-    assert_eq!(row, ["all", "2", "8.1 %", "1 of 2 (50 %)", "0", "–"]);
+    assert_eq!(row, ["all", "2", "8.1 %", "1 of 2 (50 %)", "0", "–", "0", "–"]);
     assert!(bare(&html).contains("Model version 2. Seed 1."));
 }
 
