@@ -41,13 +41,16 @@ enum Task {
         /// Builds everything twice, the second time elsewhere, and compares to the byte
         #[arg(long)]
         again: bool,
+        /// Packs the binary and the wheel as they were compiled last
+        #[arg(long, conflicts_with = "check")]
+        keep_compiled: bool,
     },
     /// Builds the site: documents, gallery of reviews, interfaces of Rust and Python; takes minutes
     Site {
         /// Protocol of the reviews in the gallery
         #[arg(long, default_value = "enterprise")]
         protocol: String,
-        /// Time lapse of the reviews [default: that of each drive]
+        /// Largest time lapse of the reviews [default: that of each drive]
         #[arg(long, value_name = "K")]
         time_lapse: Option<u32>,
         /// Takes the reviews of the last time
@@ -146,7 +149,9 @@ fn main() -> Result<()> {
             python::test()
         }
         Task::Wheel => python::wheel(),
-        Task::Dist { check, again } => dist::run(dist::Options { check, again }),
+        Task::Dist { check, again, keep_compiled } => {
+            dist::run(dist::Options { check, again, keep_compiled })
+        }
         Task::Site { protocol, time_lapse, keep_reviews, browse, floatgate } => {
             let (protocol, floatgate) = (protocol.as_str(), floatgate.as_deref());
             let options = site::Options { protocol, time_lapse, keep_reviews, floatgate, browse };
