@@ -41,6 +41,9 @@ enum Task {
         /// Builds everything twice, the second time elsewhere, and compares to the byte
         #[arg(long)]
         again: bool,
+        /// Packs, installs and runs the command as it was built for tests, which takes seconds
+        #[arg(long, conflicts_with_all = ["again", "check"])]
+        debug: bool,
         /// Packs the binary and the wheel as they were compiled last
         #[arg(long, conflicts_with = "check")]
         keep_compiled: bool,
@@ -56,6 +59,9 @@ enum Task {
         /// Takes the reviews of the last time
         #[arg(long)]
         keep_reviews: bool,
+        /// Builds the pages of the documents alone, and follows their links
+        #[arg(long, conflicts_with = "browse")]
+        documents: bool,
         /// Opens pages in a browser at three widths and keeps pictures of them
         #[arg(long)]
         browse: bool,
@@ -149,10 +155,12 @@ fn main() -> Result<()> {
             python::test()
         }
         Task::Wheel => python::wheel(),
-        Task::Dist { check, again, keep_compiled } => {
+        Task::Dist { debug: true, .. } => dist::check_quickly(),
+        Task::Dist { check, again, keep_compiled, .. } => {
             dist::run(dist::Options { check, again, keep_compiled })
         }
-        Task::Site { protocol, time_lapse, keep_reviews, browse, floatgate } => {
+        Task::Site { documents: true, .. } => site::check_quickly(),
+        Task::Site { protocol, time_lapse, keep_reviews, browse, floatgate, .. } => {
             let (protocol, floatgate) = (protocol.as_str(), floatgate.as_deref());
             let options = site::Options { protocol, time_lapse, keep_reviews, floatgate, browse };
             site::build(options)
