@@ -43,6 +43,8 @@ pub(crate) struct Options {
     pub(crate) check: bool,
     /// Builds everything once more from a copy of the sources in another folder, and compares.
     pub(crate) again: bool,
+    /// Packs the binary and the wheel as they were compiled last.
+    pub(crate) keep_compiled: bool,
 }
 
 /// A release that is being packed.
@@ -105,7 +107,7 @@ pub(crate) fn run(options: Options) -> Result<()> {
     if options.check {
         return check::check_all(&release);
     }
-    build(&release)?;
+    build(&release, options.keep_compiled)?;
     if options.again {
         repetition::compare(&release)?;
     }
@@ -113,20 +115,22 @@ pub(crate) fn run(options: Options) -> Result<()> {
 }
 
 /// Builds every package, and lists what there is with its size.
-fn build(release: &Release) -> Result<()> {
+fn build(release: &Release, keep_compiled: bool) -> Result<()> {
     if release.packages.exists() {
         fs::remove_dir_all(&release.packages).context("removing the packages of before")?;
     }
     fs::create_dir_all(&release.packages).context("making the folder of the packages")?;
     let compiler = compiler::Compiler::provide(release)?;
-    let command = compiler.command(release)?;
+    if !keep_compiled {
+        compiler.compile(release)?;
+    }
     let inventory = inventory::Inventory::of("cli", compiler::MUSL, release)?;
     inventory.write(&release.packages)?;
-    let installed = installation::lay(release, &command, &inventory)?;
+    let installed = installation::lay(release, &compiler::command(release), &inventory)?;
     tarball::build(release, &installed)?;
     deb::build(release, &installed)?;
     image::build(release, &installed)?;
-    compiler.wheel(release)?;
+    compiler.pack_wheel(release)?;
     list(&release.packages)
 }
 

@@ -41,18 +41,27 @@ enum Task {
         /// Builds everything twice, the second time elsewhere, and compares to the byte
         #[arg(long)]
         again: bool,
+        /// Packs, installs and runs the command as it was built for tests, which takes seconds
+        #[arg(long, conflicts_with_all = ["again", "check"])]
+        debug: bool,
+        /// Packs the binary and the wheel as they were compiled last
+        #[arg(long, conflicts_with = "check")]
+        keep_compiled: bool,
     },
     /// Builds the site: documents, gallery of reviews, interfaces of Rust and Python; takes minutes
     Site {
         /// Protocol of the reviews in the gallery
         #[arg(long, default_value = "enterprise")]
         protocol: String,
-        /// Time lapse of the reviews [default: that of each drive]
+        /// Largest time lapse of the reviews [default: that of each drive]
         #[arg(long, value_name = "K")]
         time_lapse: Option<u32>,
         /// Takes the reviews of the last time
         #[arg(long)]
         keep_reviews: bool,
+        /// Builds the pages of the documents alone, and follows their links
+        #[arg(long, conflicts_with = "browse")]
+        documents: bool,
         /// Opens pages in a browser at three widths and keeps pictures of them
         #[arg(long)]
         browse: bool,
@@ -162,8 +171,12 @@ fn main() -> Result<()> {
         }
         Task::Wheel => python::wheel(),
         Task::Notebooks => python::notebooks(),
-        Task::Dist { check, again } => dist::run(dist::Options { check, again }),
-        Task::Site { protocol, time_lapse, keep_reviews, browse, floatgate } => {
+        Task::Dist { debug: true, .. } => dist::check_quickly(),
+        Task::Dist { check, again, keep_compiled, .. } => {
+            dist::run(dist::Options { check, again, keep_compiled })
+        }
+        Task::Site { documents: true, .. } => site::check_quickly(),
+        Task::Site { protocol, time_lapse, keep_reviews, browse, floatgate, .. } => {
             let (protocol, floatgate) = (protocol.as_str(), floatgate.as_deref());
             let options = site::Options { protocol, time_lapse, keep_reviews, floatgate, browse };
             site::build(options)

@@ -34,7 +34,7 @@ const PDOC: &str = "pdoc==16.0.0";
 pub(crate) struct Options<'a> {
     /// Protocol of the reviews in the gallery.
     pub(crate) protocol: &'a str,
-    /// Time lapse of the reviews; absent: that of each drive.
+    /// Largest time lapse of the reviews; absent: that of each drive.
     pub(crate) time_lapse: Option<u32>,
     /// True if the reviews of the last time are taken.
     pub(crate) keep_reviews: bool,

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::program::{install, may_install, run, succeeds};
 use crate::python;
-use crate::{dist, guest, site};
+use crate::guest;
 
 /// A program that some tests need, and go without where it is missing.
 struct Tool {
@@ -74,8 +74,6 @@ pub(crate) fn run_all() -> Result<()> {
     // Builds the command beside which the package is tested, and what the last step runs.
     run("cargo", &["test", "--quiet", "--workspace", "--no-run"], &[])?;
     python::test()?;
-    dist::check_quickly()?;
-    site::check_quickly()?;
     run("cargo", &["test", "--workspace"], &[])
 }
 

@@ -44,24 +44,25 @@ impl Compiler {
         Ok(Self { programs })
     }
 
-    /// Builds the static binary and returns its path.
-    pub(super) fn command(&self, release: &Release) -> Result<PathBuf> {
+    /// Compiles the command and the wheel.
+    pub(super) fn compile(&self, release: &Release) -> Result<()> {
         let args = ["zigbuild", "--locked", "--profile", "dist", "--package", "cli"];
         let mut cargo = Command::new("cargo");
         cargo.args(args).args(["--target", MUSL]);
         self.run(cargo, release)?;
-        Ok(release.target.join(MUSL).join("dist/floatgate"))
-    }
-
-    /// Builds the wheel, with the licences of its dependencies inside; maturin adds their SBOM.
-    pub(super) fn wheel(&self, release: &Release) -> Result<()> {
-        let folder = release.empty_folder("wheel")?;
         let mut maturin = Command::new(self.programs.join("maturin"));
         maturin.args(["build", "--quiet", "--locked", "--profile", "dist", "--zig"]);
         maturin.args(["--manifest-path", "crates/python/Cargo.toml", "--target", GLIBC]);
-        maturin.args(["--compatibility", MANYLINUX, "--out"]).arg(&folder);
-        self.run(maturin, release)?;
-        let built = super::files_in(&folder)?;
+        maturin.args(["--compatibility", MANYLINUX, "--out"]);
+        maturin.arg(release.empty_folder("compiled-wheel")?);
+        self.run(maturin, release)
+    }
+
+    /// Packs the wheel with the licences of its dependencies inside; maturin has added the list of
+    /// them.
+    pub(super) fn pack_wheel(&self, release: &Release) -> Result<()> {
+        let folder = release.empty_folder("wheel")?;
+        let built = super::files_in(&release.target.join("packing/compiled-wheel"))?;
         let built = built.first().context("maturin built no wheel")?;
         let python = self.programs.join("python");
         let wheel = |args: &[&std::ffi::OsStr]| {
@@ -102,6 +103,11 @@ impl Compiler {
         }
         Ok(())
     }
+}
+
+/// Path of the static binary.
+pub(super) fn command(release: &Release) -> PathBuf {
+    release.target.join(MUSL).join("dist/floatgate")
 }
 
 /// Makes an environment of Python with these packages, and returns the folder of its programs.

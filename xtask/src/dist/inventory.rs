@@ -262,9 +262,14 @@ fn find(folder: &Path, depth: u32, found: &mut Vec<(String, String)>) -> Result<
     let entries = fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))?;
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
+    let name_of =
+        |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().to_uppercase();
+    let begins = |path: &Path| FILES.iter().any(|it| name_of(path).starts_with(it));
+    // Beside another file it is the licence that was not chosen: that of zstd, for one, is GPL.
+    let is_alone = !paths.iter().any(|path| begins(path));
     for path in paths {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().to_uppercase();
-        let is_licence = FILES.iter().any(|beginning| name.starts_with(beginning));
+        let name = name_of(&path);
+        let is_licence = begins(&path) || is_alone && name.starts_with("COPYING");
         if path.is_file() && is_licence && !name.ends_with(".RS") {
             let text = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
             let text = String::from_utf8_lossy(&text).replace('\r', "");

@@ -23,7 +23,7 @@ pub(super) fn compare(release: &Release) -> Result<()> {
         packages: folder.join("packages"),
         ..release.clone()
     };
-    build(&again)?;
+    build(&again, false)?;
     let mut different = Vec::new();
     for path in files_in(&release.packages)? {
         let name = path.file_name().unwrap_or_default().to_owned();

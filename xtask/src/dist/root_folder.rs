@@ -53,6 +53,10 @@ impl RootFolder {
         if !crate::program::is_root() {
             command.arg("--map-root-user");
         }
+        // As in any system; a root without a folder for it goes without.
+        if self.path.join("proc").is_dir() {
+            command.args(["--mount", "--pid", "--fork", "--mount-proc"]);
+        }
         let root = format!("--root={}", self.path.display());
         command.args([&root, "--wd=/", program]).args(args);
         let search = std::env::var_os("PATH").unwrap_or_default();

@@ -56,15 +56,14 @@ language = \"en\"
 
 [build]
 create-missing = false
-
-# README becomes the index of its folder here, with the links that lead to it.
-[preprocessor.links]
+use-default-preprocessors = false
 
 [output.html]
 default-theme = \"light\"
 preferred-dark-theme = \"navy\"
 additional-css = [\"site.css\"]
 no-section-label = true
+input-404 = \"\"
 
 [output.html.print]
 enable = false
@@ -212,7 +211,8 @@ fn link(from: &Path, target: &str, files: &mut BTreeMap<PathBuf, PathBuf>) -> St
     let folder = from.parent().expect("a document lies in the repository");
     let to = normal(&folder.join(file));
     let up = "../".repeat(folder.components().count());
-    if to.extension().is_some_and(|it| it == "md") {
+    let is_chapter = to.starts_with("docs") || DOCUMENTS.iter().any(|it| to == Path::new(it));
+    if is_chapter && to.extension().is_some_and(|it| it == "md") {
         return format!("{up}{}{fragment}", in_book(&to).display());
     }
     if let Some(page) = page_of_source(&to) {

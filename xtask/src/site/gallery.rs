@@ -68,7 +68,8 @@ fn review(program: &Path, drive: &DriveSpec, folder: &Path, options: Options<'_>
     let mut review = Command::new(program);
     review.args(["review", &drive.name, "--protocol", options.protocol, "--out"]).arg(&runs);
     if let Some(time_lapse) = options.time_lapse {
-        review.args(["--time-lapse", &time_lapse.to_string()]);
+        // A drive's own is the smallest scale at which it is itself.
+        review.args(["--time-lapse", &time_lapse.min(drive.time_lapse).to_string()]);
     }
     let printed = said(&mut review)?;
     let page = printed.lines().map(str::trim).find(|line| line.ends_with(".html"));
