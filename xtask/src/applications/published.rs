@@ -79,7 +79,7 @@ pub(super) fn text((percent, rows): &(f64, Vec<Published>)) -> Result<String> {
 /// Rate at two threads in the review of the PX600, row B056 of `published/figures.csv`.
 const PUBLISHED_TPS_2: f64 = 435.0;
 
-/// What stands beneath the published figures.
+/// Text beneath the published figures.
 const UNEXPRESSED: &str = "
 Why the rows of 32 threads are missed: one number can be fitted to one row, and the number of \
 processors is another that nobody published. In the recordings think times add up to 7 to 9 ms a \

@@ -184,7 +184,7 @@ comes on top of it ([validation](validation.md)).
 
 ";
 
-/// What stands beneath the table.
+/// Text beneath the table.
 const TAIL: &str = "
 ### Shared flushes
 

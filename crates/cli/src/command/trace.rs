@@ -113,8 +113,8 @@ fn device_trace(args: &TraceImport) -> Result<DeviceTrace> {
         };
         return Ok(read_blkparse(&read_text(file)?).map_err(|text| refused(text, hint))?);
     }
-    let hint = "let fio log with write_iolog, write_lat_log and log_offset=1, and give both logs of \
-                each job, in the same order";
+    let hint = "let fio log with write_iolog, write_lat_log and log_offset=1, and give both logs \
+                of each job, in the same order";
     if args.files.len() != args.latency_log.len() {
         let text = format!(
             "iologs of {} jobs, and {} latency logs",

@@ -263,7 +263,7 @@ fn a_file_that_is_no_recording_is_refused_with_what_makes_one() {
 fn recordings_that_are_built_in_are_known_by_application_and_clients() {
     for application in workload::catalogue::applications() {
         for threads in &application.threads {
-            let found = built_in(&application.name, *threads);
+            let found = copied(&application, *threads).map(|(found, _)| found);
             let found = found.unwrap_or_else(|| panic!("{} at {threads}", application.name));
             assert!(!found.measured().is_empty() && found.tail.is_some());
         }

@@ -2,14 +2,14 @@
 //! (fio's HOWTO, `write_iolog`, `write_lat_log` with `log_offset`, and "Log File Formats").
 //!
 //! ```text
-//! iolog     255 /dev/sda read 1011712 4096         us of the issue, file, action, offset, bytes
-//! latency   0, 298039, 0, 4096, 1011712, 0         ms of the completion, ns, 0 read 1 write 2 trim,
-//!                                                  bytes, offset, priority
+//! iolog     255 /dev/sda read 1011712 4096     us of the issue, file, action, offset, bytes
+//! latency   0, 298039, 0, 4096, 1011712, 0     ms of the completion, ns, 0 read 1 write 2 trim,
+//!                                              bytes, offset, priority
 //! ```
 //!
 //! A request has the latency of the first entry with its direction, size and offset that no request
-//! before it has. The log has no latencies of syncs: one has completed once its job, which waits for
-//! it, asks for something else.
+//! before it has. The log has no latencies of syncs: one has completed once its job, which waits
+//! for it, asks for something else.
 
 use std::collections::{BTreeMap, VecDeque};
 
