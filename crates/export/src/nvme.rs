@@ -27,8 +27,10 @@
 //! refused. The protocol is [nvme-base-2021], [nvme-nvm-2021] and [nvme-tcp-2021].
 
 mod answers;
+mod authentication;
 mod command;
 mod controller;
+mod counters;
 mod error_log;
 mod event;
 mod fabrics;
@@ -36,6 +38,8 @@ mod feature;
 mod identify;
 mod io;
 mod log;
+mod management;
+mod namespace;
 mod pcie;
 mod status;
 mod submission;
@@ -44,6 +48,10 @@ mod tcp;
 mod transport;
 mod wire;
 
-pub(crate) use self::pcie::{DOORBELLS_AT, PcieController, VECTORS};
-pub use self::subsystem::{Subsystem, SubsystemError};
+pub use self::authentication::{Secrets, SecretsError};
+pub use self::counters::{ControllerStatus, QueueStatus};
+#[cfg(test)]
+pub(crate) use self::pcie::DOORBELLS_AT;
+pub(crate) use self::pcie::{PcieController, VECTORS};
+pub use self::subsystem::{ControllerFault, Subsystem, SubsystemError};
 pub use self::tcp::{Queue, Session, Violation};

@@ -24,12 +24,14 @@ use lab::wanted::Wanted;
 use lab::workload::recording::Tail;
 use lab::{Error, Kind};
 use live::fault_injection::{FaultInjector, Schedule};
+use live::operator::{Kept, KeptNamespace, Operator, Sectors};
 use live::status::Status;
-use live::{Access, Administration, Device, Drive, Namespace, Namespaces, status};
+use live::{
+    Access, Device, Drive, Namespace, Namespaces, Operations as _, ServedNamespace, status,
+};
 use server::activation::{Passed, Place};
 use server::drive_service::{DriveService, Paced};
 use server::log::{self, Log};
-use server::memory_drive::MemoryDrive;
 use server::monitor::{self, About, Monitor, Recipients};
 use server::recording::{self, RecordingFile};
 use server::web::{self, Content, Door, DriveRoutes, Token, Web};
@@ -59,12 +61,12 @@ const TOKEN: &str = "web.token";
 /// Exit status of a server whose power was cut, as that of a process that was killed.
 const POWER_CUT: i32 = 137;
 
-/// Device that is served; if it is the drive of a folder, also that drive, to be closed at the end,
-/// and its service.
+/// Drive that is served: its service, what carries out what hosts have it do, and, if it is that of
+/// a folder, the drive itself, to be closed at the end.
 struct Served {
-    device: Arc<dyn Device>,
-    drive: Option<(Arc<Drive>, Arc<DriveService>)>,
-    administration: Arc<dyn Administration>,
+    drive: Option<Arc<Drive>>,
+    service: Arc<DriveService>,
+    operator: Arc<Operator>,
 }
 
 /// Serves, prints the URIs, and waits for a signal.
@@ -84,48 +86,44 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     check_reachable(args, front_ends.is_empty())?;
     let listen_http = |place| listen_http(place, &mut passed, http_tls.as_ref());
     let http = args.http.as_ref().map(listen_http).transpose()?;
-    let Served { device, drive, administration } = Served::open(args, recipients, paced.as_ref())?;
+    let served = Served::open(args, recipients, paced.as_ref())?;
     let pace = paced.map(|paced| Arc::clone(&paced.pace));
-    hold(pace.as_deref(), &*device)?;
-    let offer = Offer {
-        volume: args.volume.as_deref(),
-        default: &args.export,
-        is_read_only: args.read_only,
-        pace: pace.as_ref(),
+    let size = {
+        // Whoever has it keeps the drive from being closed.
+        let device = served.service.device();
+        hold(pace.as_deref(), &*device)?;
+        device.size()
     };
-    let recording = args.record.as_deref().map(|file| record(file, args, device.size()));
-    let recording = recording.transpose()?;
-    let exports = with(offer.exports(&device)?, recording.as_ref(), tls);
-    // Whoever has it keeps the drive from being closed.
-    drop(device);
+    let recording = args.record.as_deref().map(|file| record(file, args, size)).transpose()?;
+    let exports = served.exports(args, pace.as_ref())?;
+    let exports = with(exports, recording.as_ref(), tls);
     let signals = signals::received()?;
     let files = args.fuse.as_deref().map(|folder| Files::mount(&exports, folder)).transpose()?;
     let mut offered = offered(&exports, &listeners);
     if let Some(files) = &files {
         files.add_to(&mut offered);
     }
-    let service = drive.as_ref().map(|(_, service)| Arc::clone(service));
-    let observer = observer(service.as_ref());
-    let block_bytes = args.nvme_block_bytes;
-    let served = front_end::Served::new(&exports, administration, &observer, block_bytes);
-    let listeners = nvme::with_subsystem((listeners, nvme_listeners), &served, &mut offered)?;
-    let started = front_ends.into_iter().map(|it| it.start(&served, &mut offered));
+    let observer = observer(&served.service);
+    let front =
+        front_end::Served::new(&exports, (&served.operator, &served.service), &observer, args);
+    let listeners = nvme::with_subsystem((listeners, nvme_listeners), &front, &mut offered)?;
+    let started = front_ends.into_iter().map(|it| it.start(&front, &mut offered));
     let started: Vec<_> = started.collect::<Result<_>>()?;
-    drop(served);
-    let management = service.as_ref().map(|service| service.manage(&offered)).transpose()?;
-    let web =
-        http.zip(service).map(|(listener, service)| show(args, (listener, http_tls), &service));
-    let web = web.transpose()?;
+    drop(front);
+    served.service.offer(&offered);
+    let is_volume = served.service.volume().is_some();
+    let management = is_volume.then(|| served.service.manage(&offered)).transpose()?;
+    let web = http.map(|listener| show(args, (listener, http_tls), &served.service)).transpose()?;
     let text = shown(&offered, args.json)?;
     let server = Server::start_each(exports, listeners, limits, observer);
     let server = server.context("starting the server")?;
     print_addresses(&text);
-    wait(&signals, drive.as_ref(), configuration, Watch::new(pace.as_ref()))?;
+    wait(&signals, &served.service, configuration, Watch::new(pace.as_ref()))?;
     drop((management, web));
     drop((files, started));
     server.stop().context("making the last writes durable")?;
     recording.map_or(Ok(()), finish)?;
-    close(drive)
+    served.close()
 }
 
 /// Ends a recording at this moment.
@@ -166,12 +164,10 @@ fn check_reachable(args: &Serve, has_no_front_end: bool) -> Result<()> {
 }
 
 /// Whoever is told of what happens to clients: the log, and the service of the drive.
-fn observer(service: Option<&Arc<DriveService>>) -> Arc<dyn Observer> {
-    let service = service.cloned();
+fn observer(service: &Arc<DriveService>) -> Arc<dyn Observer> {
+    let service = Arc::clone(service);
     Arc::new(move |event: &Event| {
-        if let Some(service) = &service {
-            service.saw(event);
-        }
+        service.saw(event);
         tell(event);
     })
 }
@@ -239,7 +235,7 @@ fn record(file: &Path, args: &Serve, size: u64) -> Result<RecordingFile> {
 /// Waits for a signal; takes note meanwhile of what happens to the drive, and keeps what it did.
 fn wait(
     signals: &Receiver<Signal>,
-    served: Option<&(Arc<Drive>, Arc<DriveService>)>,
+    service: &DriveService,
     mut configuration: Option<Configuration>,
     mut lateness: Watch,
 ) -> Result<()> {
@@ -247,7 +243,7 @@ fn wait(
     loop {
         match signals.recv_timeout(LOOK_EVERY) {
             Err(RecvTimeoutError::Timeout) => looks += 1,
-            Ok(Signal::Reload) => reload(configuration.as_mut(), served.map(|(_, it)| &**it)),
+            Ok(Signal::Reload) => reload(configuration.as_mut(), service),
             ended => {
                 lateness.look();
                 return ended.map(drop).context("waiting for a signal");
@@ -256,7 +252,6 @@ fn wait(
         if looks.is_multiple_of(LOOKS_PER_KEEPING) {
             lateness.look();
         }
-        let Some((_, service)) = served else { continue };
         service.look();
         if looks.is_multiple_of(LOOKS_PER_KEEPING) {
             is_kept = keep_life(service, is_kept);
@@ -265,7 +260,7 @@ fn wait(
 }
 
 /// Takes up what of the configuration may change, and says what may not.
-fn reload(configuration: Option<&mut Configuration>, service: Option<&DriveService>) {
+fn reload(configuration: Option<&mut Configuration>, service: &DriveService) {
     let Some(configuration) = configuration else {
         warn!("asked to read the configuration again, but everything was typed");
         return;
@@ -278,8 +273,8 @@ fn reload(configuration: Option<&mut Configuration>, service: Option<&DriveServi
         }
     };
     log::change(serve.log_level, serve.log_json);
-    if let (Some(period), Some(service)) = (serve.scrub, service)
-        && let Err(error) = service.maintenance.scrub_every(period)
+    if let (Some(period), Some(maintenance)) = (serve.scrub, service.maintenance())
+        && let Err(error) = maintenance.scrub_every(period)
     {
         error!("the drive is not scrubbed: {error}");
     }
@@ -298,13 +293,105 @@ fn keep_life(service: &DriveService, was_kept: bool) -> bool {
     kept.is_ok()
 }
 
-fn close(drive: Option<(Arc<Drive>, Arc<DriveService>)>) -> Result<Ending> {
-    if let Some((drive, service)) = drive {
+impl Served {
+    fn open(
+        args: &Serve,
+        recipients: Option<Recipients>,
+        paced: Option<&Arc<Paced>>,
+    ) -> Result<Self> {
+        let injector = injector(args)?;
+        let (drive, service) = match &args.volume {
+            Some(volume) => {
+                let (drive, service) = open_volume(args, volume, injector.clone())?;
+                (Some(drive), service)
+            }
+            None => {
+                let size = args.memory.context("nothing to serve")?;
+                let service = DriveService::in_memory(size.0, injector.clone());
+                (None, service.context("drawing a number for the drive")?)
+            }
+        };
+        let service = Arc::new(service);
+        service.tell_start();
+        if let Some(paced) = paced {
+            service.keep_pace_with(paced);
+        }
+        let kept = match &args.volume {
+            Some(volume) => live::load_operations(volume, args.nvme_block_bytes)?,
+            None => in_memory(args.nvme_block_bytes),
+        };
+        check_blocks(&kept, args.nvme_block_bytes, service.device().size())?;
+        let backing = Arc::<DriveService>::clone(&service);
+        let operator = Operator::open(service.device(), backing, kept, args.read_only);
+        let operator = Arc::new(operator.context("operating the drive")?);
+        service.operate_by(&operator);
+        if let Some(injector) = injector {
+            let service = Arc::downgrade(&service);
+            injector.call_for_hosts(Box::new(move |fault| match service.upgrade() {
+                Some(service) => service.inject_for_hosts(fault),
+                None => Err(io::Error::other("the drive is being closed")),
+            }));
+        }
+        let served = Self { drive, service, operator };
+        served.look_after(args, recipients)?;
+        Ok(served)
+    }
+
+    /// Begins what goes on beside clients.
+    fn look_after(&self, args: &Serve, recipients: Option<Recipients>) -> Result<()> {
+        let service = &self.service;
+        if let Some(drive) = &self.drive {
+            for unused in drive.unused_media() {
+                warn!("{unused}");
+                service.tell(&format!("A die was left aside: {unused}."));
+            }
+        }
+        if let Some(recipients) = recipients {
+            monitor(args, recipients, service)?;
+        }
+        service.look();
+        if let Some(maintenance) = service.maintenance() {
+            maintenance.keep_redundant()?;
+            if let Some(period) = args.scrub {
+                maintenance.scrub_every(period)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The namespaces as exports; the first is the default.
+    fn exports(&self, args: &Serve, pace: Option<&Arc<Pace>>) -> Result<Exports> {
+        let (default, size) = (&*args.export, Bytes(self.service.device().size()));
+        let description = match &args.volume {
+            Some(volume) => {
+                Namespaces::of(volume)?.check_capacity(size)?;
+                volume.display().to_string()
+            }
+            None => format!("{size} in memory"),
+        };
+        let part = |it: ServedNamespace| Export {
+            name: export_name(&it.name, default).to_owned(),
+            description: description.clone(),
+            device: it.device,
+            is_read_only: it.is_read_only,
+            pace: pace.cloned(),
+        };
+        let namespaces = self.operator.namespaces();
+        Ok(Exports::new(with_default_first(namespaces.into_iter().map(part).collect(), default)?)?)
+    }
+
+    fn close(self) -> Result<Ending> {
+        let Self { drive, service, operator } = self;
+        operator.stop();
+        drop(operator);
         service.look();
         keep_life(&service, true);
         service.tell("The server stopped.");
-        service.maintenance.stop();
+        if let Some(maintenance) = service.maintenance() {
+            maintenance.stop();
+        }
         drop(service);
+        let Some(drive) = drive else { return Ok(Ending::Done) };
         let deadline = Instant::now() + LAST_ANSWERS;
         while Arc::strong_count(&drive) > 1 && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(1));
@@ -313,49 +400,74 @@ fn close(drive: Option<(Arc<Drive>, Arc<DriveService>)>) -> Result<Ending> {
         if let Some(drive) = Arc::into_inner(drive) {
             drive.close().context("closing the drive")?;
         }
+        Ok(Ending::Done)
     }
-    Ok(Ending::Done)
 }
 
-impl Served {
-    fn open(
-        args: &Serve,
-        recipients: Option<Recipients>,
-        paced: Option<&Arc<Paced>>,
-    ) -> Result<Self> {
-        let Some(volume) = &args.volume else {
-            let size = args.memory.context("nothing to serve")?;
-            let (device, drive) = MemoryDrive::new(size.0, paced.cloned())?;
-            return Ok(Self { device, drive: None, administration: Arc::new(drive) });
-        };
-        let (injector, access) = (injector(args)?, Access::from(args.access));
-        let drive = match &injector {
-            Some(injector) => Drive::open_with_faults(volume, access, injector),
-            None => Drive::open_as(volume, access),
-        };
-        let drive = drive.with_context(|| Opening::of(volume))?;
-        let drive = Arc::new(drive);
-        let service = Arc::new(DriveService::new(volume, Arc::clone(&drive), injector));
-        service.tell(&format!("The server started, process {}.", std::process::id()));
-        if let Some(paced) = paced {
-            service.keep_pace_with(paced);
-        }
-        info!("the dies are accessed {access}");
-        for unused in drive.unused_media() {
-            warn!("{unused}");
-            service.tell(&format!("A die was left aside: {unused}."));
-        }
-        if let Some(recipients) = recipients {
-            monitor(args, recipients, &service)?;
-        }
-        service.look();
-        service.maintenance.keep_redundant()?;
-        if let Some(period) = args.scrub {
-            service.maintenance.scrub_every(period)?;
-        }
-        let administration = Arc::<DriveService>::clone(&service);
-        Ok(Self { device: service.device(), drive: Some((drive, service)), administration })
+/// Opens the drive of a folder.
+fn open_volume(
+    args: &Serve,
+    volume: &Path,
+    injector: Option<Arc<FaultInjector>>,
+) -> Result<(Arc<Drive>, DriveService)> {
+    let access = Access::from(args.access);
+    let drive = match &injector {
+        Some(injector) => Drive::open_with_faults(volume, access, injector),
+        None => Drive::open_as(volume, access),
+    };
+    let drive = Arc::new(drive.with_context(|| Opening::of(volume))?);
+    info!("the dies are accessed {access}");
+    let service = DriveService::new(volume, Arc::clone(&drive), injector);
+    Ok((drive, service))
+}
+
+/// A drive in memory: one namespace, which is all of it.
+fn in_memory(block_bytes: u32) -> Kept {
+    let whole = KeptNamespace {
+        id: 1,
+        name: String::new(),
+        offset: 0,
+        size: None,
+        block_bytes,
+        unreadable: Sectors::default(),
+        is_protected: false,
+    };
+    Kept { namespaces: vec![whole], ..Kept::default() }
+}
+
+/// Checks that namespaces consist of whole logical blocks.
+fn check_blocks(kept: &Kept, wanted: u32, capacity: u64) -> Result<()> {
+    if ![512, 4096].contains(&wanted) {
+        bail!("--nvme-block-bytes is {wanted}, must be 512 or 4096");
     }
+    for KeptNamespace { id, size, block_bytes, .. } in &kept.namespaces {
+        let size = size.unwrap_or(capacity);
+        if !size.is_multiple_of((*block_bytes).into()) {
+            bail!(
+                "namespace {id} of {size} bytes does not consist of logical blocks of \
+                 {block_bytes} bytes; serve it with --nvme-block-bytes 512"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The name of a namespace as an export: one that is the whole drive has that of the default.
+fn export_name<'a>(name: &'a str, default: &'a str) -> &'a str {
+    if name.is_empty() { default } else { name }
+}
+
+/// `exports` with the default one first; without a name that is the first.
+fn with_default_first(mut exports: Vec<Export>, default: &str) -> Result<Vec<Export>> {
+    if default.is_empty() {
+        return Ok(exports);
+    }
+    let Some(index) = exports.iter().position(|export| export.name == *default) else {
+        let names: Vec<&str> = exports.iter().map(|export| export.name.as_str()).collect();
+        bail!("no export is named `{default}`; there are {}", names.join(", "));
+    };
+    exports[..=index].rotate_right(1);
+    Ok(exports)
 }
 
 /// Sets up alerts for changes of a drive's health, and sends a test event if requested.
@@ -429,16 +541,7 @@ impl Offer<'_> {
         }
         namespaces.check_capacity(size)?;
         let part = |it: &Namespace| export(&it.name, it.of(Arc::clone(device)));
-        let mut parts: Vec<Export> = namespaces.iter().map(part).collect();
-        if !default.is_empty() {
-            let found = parts.iter().position(|export| export.name == *default);
-            let Some(index) = found else {
-                let names: Vec<&str> = parts.iter().map(|export| export.name.as_str()).collect();
-                bail!("no export is named `{default}`; there are {}", names.join(", "));
-            };
-            parts[..=index].rotate_right(1);
-        }
-        Ok(Exports::new(parts)?)
+        Ok(Exports::new(with_default_first(namespaces.iter().map(part).collect(), default)?)?)
     }
 }
 
@@ -530,7 +633,7 @@ fn show(
     service: &Arc<DriveService>,
 ) -> Result<Web> {
     let hosts = args.pages.http_host.clone();
-    let token = Token::draw(Some(service.volume().join(TOKEN)));
+    let token = Token::draw(service.volume().map(|volume| volume.join(TOKEN)));
     let token = token.context("writing the token of the dashboard")?;
     let routes = DriveRoutes::new(Arc::downgrade(service));
     let web = Web::start(listener, Content::Drive(routes), Door { token, hosts, tls })?;

@@ -24,7 +24,7 @@ use std::time::Instant;
 
 use self::pages::{PAGE_BYTES, Pages, fetch};
 use self::queue::{CompletionQueue, Doorbells, Machine, Place, SubmissionQueue};
-use super::command::{COMMAND_BYTES, Command, admin};
+use super::command::{COMMAND_BYTES, Command, admin, fabrics};
 use super::controller::{
     Completed, Context, Controller, Host, Outcome, Purpose, QUEUE_ENTRIES_MAX, QUEUES_MAX, VERSION,
     admin_data_bytes, capabilities, complete, complete_held,
@@ -32,7 +32,7 @@ use super::controller::{
 use super::status::Status;
 use super::submission::IoQueue;
 use super::subsystem::{Subsystem, locked};
-use super::transport::Transport;
+use super::transport::{TRANSFER_BYTES_MAX, Transport};
 use super::wire::{low16, u64_at};
 use crate::Recorder;
 use crate::connection::elapsed;
@@ -93,7 +93,12 @@ impl PcieController {
         subsystem: &Arc<Subsystem>,
         recorder: Option<(Arc<dyn Recorder>, u64)>,
     ) -> io::Result<Self> {
-        let host = Host { name: String::new(), id: [0; 16], transport: Transport::Pcie };
+        let host = Host {
+            name: String::new(),
+            id: [0; 16],
+            transport: Transport::Pcie,
+            is_authenticated: false,
+        };
         let begun = Instant::now();
         let admitted = subsystem.admit(Purpose::Io, host, (0, elapsed(begun)));
         let controller = admitted
@@ -294,7 +299,7 @@ impl PcieController {
     /// Posts completions of the admin queue, those that were held and are due too.
     fn post_held(&mut self) -> Result<(), Outside> {
         let Some(queue) = &mut self.admin else { return Ok(()) };
-        complete_held(&mut locked(&self.controller), &mut queue.answers);
+        complete_held(&mut locked(&self.controller), &self.subsystem, &mut queue.answers);
         let completions = std::mem::take(&mut queue.answers.completions);
         queue.completion.post(&self.machine, (0, queue.head), &completions)
     }
@@ -307,8 +312,9 @@ impl PcieController {
             admin::DELETE_COMPLETION_QUEUE => self.delete_completion(command),
             admin::DELETE_SUBMISSION_QUEUE => self.delete_submission(command),
             admin::DOORBELL_BUFFER => self.use_doorbell_buffer(memory, command),
+            fabrics::OPCODE => Err(Status::INVALID_OPCODE),
             _ => {
-                let mut data = vec![0; admin_data_bytes(command)];
+                let mut data = vec![0; admin_data_bytes(command).min(TRANSFER_BYTES_MAX)];
                 if let Err(status) = fetch(memory, command, &mut data) {
                     return Outcome::Completed(status.into());
                 }
@@ -363,12 +369,8 @@ impl PcieController {
         if self.submissions.contains_key(&number) {
             return Err(Status::QUEUE_IDENTIFIER);
         }
-        let link = {
-            let mut controller = locked(&self.controller);
-            controller.add_queue(number);
-            Arc::clone(controller.link())
-        };
-        let io = IoQueue::new(number, Arc::clone(&self.controller), link);
+        locked(&self.controller).add_queue(number);
+        let io = IoQueue::new(number, Arc::clone(&self.controller));
         let place = Place { number, base, entries, completion_number, completion };
         self.machine.doorbells.ring(2 * usize::from(number), 0);
         let started = SubmissionQueue::start(&self.machine, &self.subsystem, place, io);

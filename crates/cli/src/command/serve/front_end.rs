@@ -8,14 +8,20 @@
 //! list at the end of this file.
 
 use std::cell::OnceCell;
+use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use export::nvme::Subsystem;
+use export::nvme::{Secrets, Subsystem};
 use export::{Address, Exports, Listener, Observer};
-use live::{Administration, status};
+use live::operator::Operator;
+use live::{Operations as _, status};
+use server::drive_service::DriveService;
+
+use super::export_name;
+use crate::args::Serve;
 
 /// Options of a front end.
 pub(super) trait FrontEnd {
@@ -43,40 +49,57 @@ pub(super) trait Prepared {
 /// A front end that serves. When it is dropped it takes nothing more, and answers what it took.
 pub(super) trait Running {}
 
-/// What is served.
+/// Drive and exports that are served.
 pub(super) struct Served<'a> {
     pub(super) exports: &'a Exports,
-    pub(super) administration: Arc<dyn Administration>,
     pub(super) observer: &'a Arc<dyn Observer>,
-    /// Bytes of the logical blocks that NVMe hosts see.
-    pub(super) nvme_block_bytes: u64,
+    pub(super) operator: &'a Arc<Operator>,
+    service: &'a DriveService,
+    args: &'a Serve,
     /// The NVMe subsystem, once a front end has asked for it: all share it.
-    pub(super) subsystem: OnceCell<Arc<Subsystem>>,
+    subsystem: OnceCell<Arc<Subsystem>>,
 }
 
 impl<'a> Served<'a> {
-    pub(super) const fn new(
+    pub(super) fn new(
         exports: &'a Exports,
-        administration: Arc<dyn Administration>,
+        (operator, service): (&'a Arc<Operator>, &'a Arc<DriveService>),
         observer: &'a Arc<dyn Observer>,
-        nvme_block_bytes: u64,
+        args: &'a Serve,
     ) -> Self {
-        let subsystem = OnceCell::new();
-        Self { exports, administration, observer, nvme_block_bytes, subsystem }
+        Self { exports, observer, operator, service, args, subsystem: OnceCell::new() }
     }
 
-    /// The NVMe subsystem whose namespaces the exports are.
+    /// The NVMe subsystem of the drive.
     ///
     /// # Errors
-    /// Fails if the exports do not lie on whole blocks.
+    /// Fails if the secrets of hosts cannot be read.
     pub(super) fn subsystem(&self) -> Result<Arc<Subsystem>> {
         if let Some(subsystem) = self.subsystem.get() {
             return Ok(Arc::clone(subsystem));
         }
-        let administration = Arc::clone(&self.administration);
-        let made = Subsystem::new(self.exports, administration, self.nvme_block_bytes);
-        let made = Arc::new(made.context("making an NVMe subsystem")?);
+        let operations = Arc::<Operator>::clone(self.operator);
+        let pace = self.exports.iter().next().and_then(|export| export.pace.clone());
+        let mut made = Subsystem::operated(operations).paced(pace);
+        if let Some(file) = &self.args.nvme_secrets {
+            let shown = file.display();
+            let text = fs::read_to_string(file).with_context(|| format!("reading {shown}"))?;
+            let secrets = Secrets::parse(&text).with_context(|| format!("{shown}"))?;
+            made = made.authenticated(secrets);
+        }
+        let made = Arc::new(made);
+        self.service.show_to_hosts(&made);
         Ok(Arc::clone(self.subsystem.get_or_init(|| made)))
+    }
+
+    /// Adds to what is offered where hosts find each namespace, by its number.
+    pub(super) fn add_uris(&self, offered: &mut [status::Export], uri: impl Fn(u32) -> String) {
+        for namespace in self.operator.namespaces() {
+            let name = export_name(&namespace.name, &self.args.export);
+            if let Some(export) = offered.iter_mut().find(|export| export.name == name) {
+                export.uris.push(uri(namespace.id));
+            }
+        }
     }
 }
 

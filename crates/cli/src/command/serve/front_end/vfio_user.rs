@@ -37,9 +37,7 @@ impl Prepared for Sockets {
     ) -> Result<Box<dyn Running>> {
         let subsystem = served.subsystem()?;
         let start = |listener: Listener| {
-            for (id, export) in (1..).zip(offered.iter_mut()) {
-                export.uris.push(format!("vfio-user:{}#{id}", path(&listener)));
-            }
+            served.add_uris(offered, |id| format!("vfio-user:{}#{id}", path(&listener)));
             let (subsystem, observer) = (Arc::clone(&subsystem), Arc::clone(served.observer));
             VfioUser::start(served.exports, subsystem, listener, observer)
         };

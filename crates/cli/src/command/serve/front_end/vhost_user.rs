@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use export::{Listener, VhostUser};
-use live::status;
+use live::{Administration as _, status};
 
 use super::{FrontEnd, Prepared, Running, Served, listen, path};
 
@@ -35,7 +35,7 @@ impl Prepared for Sockets {
         served: &Served<'_>,
         offered: &mut [status::Export],
     ) -> Result<Box<dyn Running>> {
-        let serial = format!("{:016x}", served.administration.identity().number);
+        let serial = format!("{:016x}", served.operator.identity().number);
         let start = |listener: Listener| {
             if let Some(first) = offered.first_mut() {
                 first.uris.push(format!("vhost-user-blk:{}", path(&listener)));
