@@ -53,7 +53,8 @@ pub(super) fn look(site: &Path, pictures: &Path) -> Result<()> {
         said(command.args(options).arg(format!("file://{}/{page}", site.display())))
     };
     for page in PAGES {
-        let text = fs::read_to_string(site.join(page)).with_context(|| format!("reading {page}"))?;
+        let text =
+            fs::read_to_string(site.join(page)).with_context(|| format!("reading {page}"))?;
         // Beside the page, so that its links hold.
         let measured = page.replace(".html", ".measured.html");
         fs::write(site.join(&measured), text.replace("</body>", &format!("{MEASURE}</body>")))?;

@@ -21,8 +21,14 @@ const PARTS: [(&str, &[&str]); 5] = [
     ("Reference", &["docs/reference/", "docs/glossary.md"]),
     (
         "Why to believe the numbers",
-        &["docs/internals/README.md", "docs/internals/validation.md", "docs/internals/steady-state.md",
-          "docs/internals/time-lapse.md", "docs/internals/applications.md", "docs/sources.md"],
+        &[
+            "docs/internals/README.md",
+            "docs/internals/validation.md",
+            "docs/internals/steady-state.md",
+            "docs/internals/time-lapse.md",
+            "docs/internals/applications.md",
+            "docs/sources.md",
+        ],
     ),
     ("How it works", &["ARCHITECTURE.md", "docs/internals/"]),
     ("Taking part", &["CONTRIBUTING.md", "docs/style.md", "CHANGELOG.md"]),
@@ -260,10 +266,7 @@ mod tests {
             linked("../../crates/live/src/medium/ring.rs"),
             "../../api/rust/src/live/medium/ring.rs.html"
         );
-        assert_eq!(
-            linked("../../contrib/floatgate.toml"),
-            "../../contrib/floatgate.toml.txt"
-        );
+        assert_eq!(linked("../../contrib/floatgate.toml"), "../../contrib/floatgate.toml.txt");
         assert!(files.contains_key(Path::new("contrib/floatgate.toml.txt")));
     }
 

@@ -63,12 +63,7 @@ pub(super) fn check(site: &Path, left_out: &[&str]) -> Result<usize> {
 }
 
 /// Returns a link's fault, if it has one.
-fn fault(
-    site: &Path,
-    pages: &BTreeMap<PathBuf, Page>,
-    to: &Path,
-    place: &str,
-) -> Option<String> {
+fn fault(site: &Path, pages: &BTreeMap<PathBuf, Page>, to: &Path, place: &str) -> Option<String> {
     let Some(page) = pages.get(to) else {
         let is_file = site.join(to).is_file();
         return (!is_file).then(|| "there is no such file".to_owned());
